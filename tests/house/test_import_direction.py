@@ -1,0 +1,92 @@
+"""Dependencies point down only; a room that is not placed below fails until it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.house.source import Module, imports, modules, read_module
+
+FOUNDATION, TRIGGERS, STORE, KERNEL, FACADE, DOMAIN, CONFIG, TESTING, SURFACE = range(9)
+
+LAYER = {
+    "errors": FOUNDATION,
+    "clock": FOUNDATION,
+    "ids": FOUNDATION,
+    "triggers": TRIGGERS,
+    "store": STORE,
+    "kernel": KERNEL,
+    "scheduler": FACADE,
+    "__init__": FACADE,
+    "agents": DOMAIN,
+    "workflows": DOMAIN,
+    "delivery": DOMAIN,
+    "config": CONFIG,
+    "testing": TESTING,
+    "api": SURFACE,
+    "web": SURFACE,
+    "cli": SURFACE,
+    "mcp": SURFACE,
+    "__main__": SURFACE,
+}
+
+
+def wrong_imports(module: Module) -> list[str]:
+    """What the module imports and may not, each with its place and the reason."""
+    if module.room not in LAYER:
+        return [f"{module.at(1)}: the room {module.room!r} has no layer yet: place it in {__file__}"]
+    found = []
+    for name, line in imports(module):
+        if (reason := refusal(module, name)) is not None:
+            found.append(f"{module.at(line)}: {name}: {reason}")
+    return found
+
+
+def refusal(module: Module, imported: str) -> str | None:
+    package, _, rest = imported.partition(".")
+    if package != "wakeful":
+        return None
+    room, _, inside = rest.partition(".")
+    room = room if room in LAYER else "__init__"
+    # The front door hands out what lies behind it, the surfaces apart.
+    reach = TESTING if module.room == "__init__" else LAYER[module.room]
+    if LAYER[room] > reach:
+        return f"{module.room} lies below {room}; turn the arrow round"
+    if LAYER[room] == LAYER[module.room] == DOMAIN and room != module.room and "." in inside:
+        return f"{module.room} may use what {room} offers, not its insides"
+    return None
+
+
+@pytest.mark.promise("H18")
+def test_every_import_points_down():
+    assert [line for module in modules() for line in wrong_imports(module)] == []
+
+
+@pytest.mark.promise("H18")
+@pytest.mark.parametrize(
+    ("path", "line", "allowed"),
+    [
+        ("kernel/engine.py", "from wakeful.store import Store", True),
+        ("kernel/engine.py", "from wakeful.agents import wake", False),
+        ("kernel/engine.py", "import wakeful.api.app", False),
+        ("kernel/engine.py", "from wakeful import Scheduler", False),
+        ("kernel/engine.py", "from ..workflows import phases", False),
+        ("kernel/engine.py", "from .policy import settle", True),
+        ("kernel/__init__.py", "from .engine import Engine", True),
+        ("kernel/engine.py", "def late():\n    from wakeful.cli import main", False),
+        ("store/sqlite.py", "from wakeful.kernel.run import Run", False),
+        ("agents/wake.py", "from wakeful.delivery import enqueue", True),
+        ("agents/wake.py", "from wakeful.delivery.outbox import enqueue", False),
+        ("agents/wake.py", "from wakeful.agents.session import Session", True),
+        ("cli/serve.py", "from wakeful.api import app", True),
+        ("testing.py", "from wakeful.cli import main", False),
+        ("__init__.py", "from wakeful.workflows import Workflow", True),
+        ("__init__.py", "from wakeful.cli import main", False),
+        ("somewhere/new.py", "import os", False),
+    ],
+)
+def test_an_arrow_back_is_found_in_every_spelling(tmp_path, monkeypatch, path, line, allowed):
+    file = tmp_path / "wakeful" / path
+    file.parent.mkdir(parents=True)
+    file.write_text(line)
+    monkeypatch.setattr("tests.house.source.ROOT", tmp_path)
+    assert (wrong_imports(read_module(file, tmp_path)) == []) is allowed

@@ -1,0 +1,1 @@
+"""What the house itself needs; none of it is shipped."""
