@@ -11,8 +11,8 @@ LOADED = """
 import wakeful
 for name in wakeful.__all__:
     getattr(wakeful, name)
-outside = {name.partition(".")[0] for name in sys.modules} - before - sys.stdlib_module_names - {"wakeful"}
-print(*sorted(outside))
+files = {name: getattr(module, "__file__", None) or "" for name, module in sys.modules.items() if name not in before}
+print(*sorted(name for name, file in files.items() if "site-packages" in file))
 """
 
 PROGRAM = """
@@ -42,9 +42,7 @@ print("ran")
 
 def run_python(program, *options):
     """Runs the program with our source in front, in an interpreter that ignores the environment."""
-    prelude = (
-        f"import sys; before = {{name.partition('.')[0] for name in sys.modules}}; sys.path.insert(0, {str(SRC)!r})\n"
-    )
+    prelude = f"import sys; before = set(sys.modules); sys.path.insert(0, {str(SRC)!r})\n"
     command = [sys.executable, "-I", *options, "-W", "error", "-c", prelude + program]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
