@@ -1,0 +1,87 @@
+"""Wakeful wakes jobs, agents and workflows at the right time, once, and can explain what it did."""
+
+from __future__ import annotations
+
+from wakeful.errors import (
+    ChangedSinceRead,
+    IntervalParseError,
+    InvalidJob,
+    InvalidTrigger,
+    JobExists,
+    JobNotFound,
+    SchedulerError,
+    SchedulerNotOpen,
+    SchedulerShutdownError,
+    ScheduleTriggerError,
+    StoreError,
+    StoreFull,
+    StoreLocked,
+    StoreUnusable,
+)
+from wakeful.kernel.bus import Event
+from wakeful.kernel.drafts import NewJob
+from wakeful.kernel.explain import Explanation
+from wakeful.kernel.history import RunStats
+from wakeful.kernel.models import Job, Run
+from wakeful.kernel.outcome import Defer, Noop, Skip, TransientError, Wait
+from wakeful.kernel.sweep import Retention
+from wakeful.scheduler import Scheduler, SchedulerState
+from wakeful.triggers import (
+    ActiveHours,
+    After,
+    Chat,
+    Cron,
+    Every,
+    Interval,
+    Manual,
+    Once,
+    Ping,
+    Trigger,
+    Webhook,
+    parse_interval,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ActiveHours",
+    "After",
+    "ChangedSinceRead",
+    "Chat",
+    "Cron",
+    "Defer",
+    "Event",
+    "Every",
+    "Explanation",
+    "Interval",
+    "IntervalParseError",
+    "InvalidJob",
+    "InvalidTrigger",
+    "Job",
+    "JobExists",
+    "JobNotFound",
+    "Manual",
+    "NewJob",
+    "Noop",
+    "Once",
+    "Ping",
+    "Retention",
+    "Run",
+    "RunStats",
+    "ScheduleTriggerError",
+    "Scheduler",
+    "SchedulerError",
+    "SchedulerNotOpen",
+    "SchedulerShutdownError",
+    "SchedulerState",
+    "Skip",
+    "StoreError",
+    "StoreFull",
+    "StoreLocked",
+    "StoreUnusable",
+    "TransientError",
+    "Trigger",
+    "Wait",
+    "Webhook",
+    "parse_interval",
+]

@@ -1,0 +1,143 @@
+"""Every error a user of Wakeful can meet, as one tree.
+
+SchedulerError
+├── IntervalParseError      (also ValueError)  a duration that cannot be read
+├── InvalidTrigger          (also ValueError)  a trigger that can never work
+├── InvalidJob              (also ValueError)  a definition, payload or option that cannot be stored
+├── JobNotFound                                no job, run or delivery of that id or name
+├── JobExists                                  the name is taken
+├── ChangedSinceRead                           somebody else edited it first
+├── ScheduleTriggerError                       a start was refused; `.context` says why
+├── SchedulerShutdownError                     stop() ran out of time; `.context` says how many still run
+├── SchedulerNotOpen                           used before `async with scheduler` or after it
+└── StoreError                                 the database: operator's turn
+    ├── StoreLocked                            another server holds it
+    ├── StoreUnusable                          not a database, foreign, newer, corrupt or read-only
+    └── StoreFull                              no space left on the device
+
+A message says what happened, to which thing, and what to do next. `exit_code` is what the command line returns for
+the family and `status` what HTTP answers, so both surfaces agree without a table of their own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class SchedulerError(Exception):
+    """Base of everything Wakeful raises on purpose."""
+
+    exit_code = 1
+    status = 500
+    code = "error"
+
+
+class IntervalParseError(SchedulerError, ValueError):
+    """A duration such as "5m" that cannot be read; `.interval` is the text as given."""
+
+    exit_code = 2
+    status = 400
+    code = "invalid_interval"
+
+    def __init__(self, message: str, interval: object) -> None:
+        super().__init__(message)
+        self.interval = interval
+
+
+class InvalidTrigger(SchedulerError, ValueError):
+    """A trigger that is malformed or can never fire; `.field` names the part at fault where there is one."""
+
+    exit_code = 2
+    status = 400
+    code = "invalid_trigger"
+
+    def __init__(self, message: str, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class InvalidJob(SchedulerError, ValueError):
+    """A job definition, payload or option that cannot be stored; nothing was changed."""
+
+    exit_code = 2
+    status = 400
+    code = "invalid_job"
+
+
+class JobNotFound(SchedulerError, LookupError):
+    """No job, run or delivery carries that id or name."""
+
+    exit_code = 3
+    status = 404
+    code = "not_found"
+
+
+class JobExists(SchedulerError):
+    """The name belongs to another job."""
+
+    exit_code = 4
+    status = 409
+    code = "exists"
+
+
+class ChangedSinceRead(SchedulerError):
+    """The job's revision is no longer the one the change was made against."""
+
+    exit_code = 4
+    status = 412
+    code = "changed"
+
+
+class ScheduleTriggerError(SchedulerError):
+    """A start that was asked for was refused; `.context` carries `job`, `reason` and what else is known."""
+
+    exit_code = 4
+    status = 409
+    code = "refused"
+
+    def __init__(self, message: str, context: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.context: dict[str, Any] = context or {}
+
+
+class SchedulerShutdownError(SchedulerError):
+    """stop() reached its timeout; `.context` has `timed_out` and `running_count`."""
+
+    code = "shutdown_timeout"
+
+    def __init__(self, message: str, context: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.context: dict[str, Any] = context or {}
+
+
+class SchedulerNotOpen(SchedulerError):
+    """The scheduler has no open store: use `async with scheduler:` (or `await scheduler.open()`) around this call."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or str(type(self).__doc__))
+
+
+class StoreError(SchedulerError):
+    """The database could not do what was asked; nothing was half written."""
+
+    status = 503
+    code = "store"
+
+
+class StoreLocked(StoreError):
+    """Another process holds what we need."""
+
+    exit_code = 4
+    code = "store_locked"
+
+
+class StoreUnusable(StoreError):
+    """The file or server is not a Wakeful store this version can use."""
+
+    code = "store_unusable"
+
+
+class StoreFull(StoreError):
+    """The disk is full; what was being written is not stored."""
+
+    code = "store_full"

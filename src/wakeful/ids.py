@@ -1,0 +1,72 @@
+"""64-bit ids that sort by the time they were made, and how people see them.
+
+Layout: 42 bits of milliseconds since 2000, 21 bits of a counter that starts at random in every millisecond. Ids from
+one source only go up, also when the clock goes back. People see `job_`, `run_` or `dlv_` and thirteen letters whose
+order is the ids' order.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from wakeful.clock import EARLIEST_MS
+
+_LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: no i, l, o, u
+_VALUES = {letter: value for value, letter in enumerate(_LETTERS)}
+_COUNTER_BITS = 21
+_LENGTH = 13
+_MAX = 2**63 - 1
+
+
+class IdSource:
+    """Makes ids; one per process, seeded in simulation."""
+
+    def __init__(self, now: Callable[[], int], rng: random.Random | None = None) -> None:
+        self._now = now
+        self._rng = rng if rng is not None else random.SystemRandom()
+        self._last = 0
+
+    def next(self) -> int:
+        base = (self._now() - EARLIEST_MS) << _COUNTER_BITS
+        if base > self._last:
+            # The upper half of the counter stays free, so a burst within one millisecond still counts upward.
+            self._last = base + self._rng.getrandbits(_COUNTER_BITS - 1)
+        else:
+            self._last += 1
+        return self._last
+
+
+def first_id_at(ms: int) -> int:
+    """The smallest id that could have been made at that moment: ids below it are older."""
+    return max(0, (ms - EARLIEST_MS) << _COUNTER_BITS)
+
+
+def encode(prefix: str, number: int) -> str:
+    letters = []
+    for _ in range(_LENGTH):
+        letters.append(_LETTERS[number & 31])
+        number >>= 5
+    return f"{prefix}_{''.join(reversed(letters))}"
+
+
+def job_text(number: int) -> str:
+    return encode("job", number)
+
+
+def run_text(number: int) -> str:
+    return encode("run", number)
+
+
+def decode(text: str) -> tuple[str, int] | None:
+    """`("run", 123)` for a well-formed id, None for anything else, such as a name."""
+    prefix, found, letters = text.partition("_")
+    if not found or len(letters) != _LENGTH or prefix not in ("job", "run", "dlv"):
+        return None
+    number = 0
+    for letter in letters:
+        value = _VALUES.get(letter)
+        if value is None:
+            return None
+        number = number << 5 | value
+    return (prefix, number) if number <= _MAX else None

@@ -1,0 +1,246 @@
+"""What a command prints: a bounded copy for the run's row, and the whole of it in a log file while it comes.
+
+Whatever a command prints, however much and however broken, costs bounded memory and bounded disk, never blocks the
+event loop and never fails the command. File work is done by one writer thread: on a journaling disk even creating an
+empty file can wait for somebody else's fsync.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import os
+import re
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+CHUNK = 64 * 1024
+SHORTEST_SECRET = 6
+
+# One thread, so that what is handed over is done in order: a close after the write it follows, though the one who asked
+# for the write was cancelled meanwhile.
+_WRITER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="wakeful-log")
+
+
+async def off_loop(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Do blocking file work in the writer thread; once handed over it is done, even if the caller is cancelled."""
+    work = _WRITER.submit(call, *args, **kwargs)
+    return await asyncio.shield(asyncio.wrap_future(work))
+
+
+async def readable(fd: int) -> None:
+    """Wait until `fd` can be read, always giving other tasks a turn. One waiter per descriptor at a time."""
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_reader(fd, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(fd)
+
+
+class Excerpt:
+    """The first and the last bytes of a stream, `limit` in all, and how many there were."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._head_size = limit // 2
+        self._tail_size = limit - self._head_size
+        self._head = bytearray()
+        self._tail = bytearray()
+        self.total = 0
+
+    @property
+    def truncated(self) -> bool:
+        return self.total > self._limit
+
+    def add(self, chunk: bytes) -> None:
+        self.total += len(chunk)
+        room = self._head_size - len(self._head)
+        if room > 0:
+            self._head += chunk[:room]
+            chunk = chunk[room:]
+        self._tail += chunk
+        # Cutting only when it has doubled keeps a stream of short lines from moving the whole tail for each of them.
+        if len(self._tail) > 2 * self._tail_size + CHUNK:
+            del self._tail[: len(self._tail) - self._tail_size]
+
+    def text(self) -> str:
+        """The stream as text any database takes: undecodable bytes and NUL become U+FFFD.
+
+        What was left out is replaced by one line that says how many bytes; a character that the cut would split is
+        left out whole. Where bytes are undecodable the text takes up to three bytes for each one kept.
+        """
+        if not self.truncated:
+            return _clean(bytes(self._head + self._tail))
+        head = _without_split_end(bytes(self._head))
+        tail = _without_split_start(bytes(self._tail[len(self._tail) - self._tail_size :]))
+        left_out = self.total - len(head) - len(tail)
+        return f"{_clean(head)}\n[… {left_out} bytes left out …]\n{_clean(tail)}"
+
+
+def _clean(data: bytes) -> str:
+    return data.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def _without_split_end(data: bytes) -> bytes:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    decoder.decode(data)
+    unfinished, _ = decoder.getstate()
+    return data[: len(data) - len(unfinished)]
+
+
+def _without_split_start(data: bytes) -> bytes:
+    for start, byte in enumerate(data[:4]):
+        if byte & 0xC0 != 0x80:
+            return data[start:]
+    return data
+
+
+class Redactor:
+    """Replaces known secret values in a stream, also where one is split between two chunks.
+
+    Only an end that could be the start of a secret is held back, so a follower sees lines as they come. Values shorter
+    than SHORTEST_SECRET are left alone: replacing them would shred ordinary text.
+    """
+
+    def __init__(self, secrets: Collection[str]) -> None:
+        values = {secret.encode("utf-8", "surrogateescape") for secret in secrets}
+        self._secrets = sorted((value for value in values if len(value) >= SHORTEST_SECRET), key=len, reverse=True)
+        self._pattern = re.compile(b"|".join(map(re.escape, self._secrets)))
+        self._held = b""
+
+    def feed(self, chunk: bytes) -> bytes:
+        if not self._secrets:
+            return chunk
+        data = self._held + chunk
+        cut = len(data) - self._possible_start(data)
+        for match in self._pattern.finditer(data):
+            if match.start() < cut < match.end():
+                cut = match.end()
+        self._held = data[cut:]
+        return self._pattern.sub(b"***", data[:cut])
+
+    def flush(self) -> bytes:
+        held, self._held = self._held, b""
+        return self._pattern.sub(b"***", held) if self._secrets else held
+
+    def _possible_start(self, data: bytes) -> int:
+        """Length of the longest end of `data` that a secret begins with."""
+        for size in range(min(len(data), len(self._secrets[0]) - 1), 0, -1):
+            end = data[-size:]
+            if any(len(secret) > size and secret.startswith(end) for secret in self._secrets):
+                return size
+        return 0
+
+
+class LogFile:
+    """The full output of one run in a file of its own, readable by its owner alone and created with the first byte.
+
+    Every chunk is in the file when `write` returns, for those who follow it. A full disk or a missing directory ends
+    the log, not the command: `problem` says what happened. Methods block; they run in the writer thread.
+    """
+
+    def __init__(self, path: Path, limit: int) -> None:
+        self._path = path
+        self._limit = limit
+        self._written = 0
+        self._fd: int | None = None
+        self._created = False
+        self.problem: str | None = None
+        self.accepts = True
+
+    def write(self, chunk: bytes) -> None:
+        if not self.accepts:
+            return
+        room = self._limit - self._written
+        try:
+            self._append(chunk[:room])
+            if len(chunk) > room:
+                self.accepts = False
+                self.problem = f"The log was cut after {self._limit} bytes."
+                self._append(f"\n[The log ends here: output beyond {self._limit} bytes is not kept.]\n".encode())
+        except OSError as error:
+            self.accepts = False
+            self.problem = f"The log could not be written after {self._written} bytes: {error.strerror or error}."
+
+    def close(self, *, keep: bool) -> Path | None:
+        """End the log; its path if the file stays. What was kept may still be closed again without."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+        self.accepts = False
+        if keep and self._written:
+            return self._path
+        if self._created:
+            self._remove()
+        return None
+
+    def _append(self, data: bytes) -> None:
+        if self._fd is None:
+            self._fd = self._open()
+        view = memoryview(data)
+        while view:
+            count = os.write(self._fd, view)
+            self._written += count
+            view = view[count:]
+
+    def _open(self) -> int:
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        self._created = True
+        os.fchmod(fd, 0o600)
+        return fd
+
+    def _remove(self) -> None:
+        try:
+            self._path.unlink(missing_ok=True)
+        except OSError as error:
+            self.problem = self.problem or f"The log could not be removed: {error.strerror or error}."
+
+
+class Capture:
+    """Reads one pipe to its end into an excerpt and a log file. Owns the pipe's reading end from the start."""
+
+    def __init__(self, pipe: int, log: LogFile, *, keep: int, secrets: Collection[str] = ()) -> None:
+        self._pipe = pipe
+        self._redactor = Redactor(secrets)
+        self.excerpt = Excerpt(keep)
+        self.log = log
+
+    def start(self) -> asyncio.Task[None]:
+        """Begin to read; cancelling the task ends the reading. Pipe and log are closed with it, whatever happens."""
+        task = asyncio.create_task(self._pump())
+        # Not a `finally` in the coroutine: a task cancelled before its first step never enters it.
+        task.add_done_callback(lambda _: self._close())
+        return task
+
+    async def finish(self) -> Path | None:
+        """Settle what is left once reading has ended; the log's path if it holds more than the excerpt does."""
+        return await off_loop(self.log.close, keep=self.excerpt.truncated)
+
+    async def _pump(self) -> None:
+        while True:
+            await readable(self._pipe)
+            chunk = os.read(self._pipe, CHUNK)
+            if not chunk:
+                return
+            await self._take(self._redactor.feed(chunk))
+
+    async def _take(self, chunk: bytes) -> None:
+        self.excerpt.add(chunk)
+        # Waiting for the write is the backpressure: a fast printer waits for the disk, not in our memory.
+        if chunk and self.log.accepts:
+            await off_loop(self.log.write, chunk)
+
+    def _close(self) -> None:
+        os.close(self._pipe)
+        if rest := self._redactor.flush():
+            self.excerpt.add(rest)
+            _WRITER.submit(self.log.write, rest)
+        _WRITER.submit(self.log.close, keep=True)

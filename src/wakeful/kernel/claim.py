@@ -1,0 +1,280 @@
+"""Admission: the only way a run starts, whatever asked for it.
+
+`Claim` is the half of a turn that looks at due jobs inside a transaction and decides for each: start it, let a slot
+go, or park it until a lane is free or a handler is there. A refused start has a reason, counted once per slot.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import NamedTuple
+
+from wakeful.kernel.options import JobOptions, from_text
+from wakeful.kernel.policy import alarm, due_slot, end, next_start, trigger_of
+from wakeful.store.interface import Transaction
+from wakeful.store.records import Alert, Finish, JobDef, JobState, RunDetails, RunRow, Skip
+from wakeful.triggers import Trigger
+
+log = logging.getLogger("wakeful.engine")
+
+GLOBAL_LANE = "running"
+SUSPECT_LANE = "crash-suspects"
+SUSPECT_AFTER = 2  # crashes in a row
+HANDLER = "kind:"  # what a job is parked on when nobody can run it
+
+
+class Claimed(NamedTuple):
+    """A run that is on record as active and must now be started."""
+
+    job: JobDef
+    state: JobState
+    run: RunRow
+    payload: str
+
+
+class Node(NamedTuple):
+    """Who claims: what this process can run, and how it marks what it took."""
+
+    id: int
+    token: int
+    kinds: frozenset[str]
+    max_running: int | None
+    new_id: Callable[[], int]
+    rng: random.Random
+    only: int | None = None  # claim nothing but this job
+
+
+class Claim:
+    """One pass over the due jobs of one transaction."""
+
+    def __init__(self, tx: Transaction, node: Node) -> None:
+        self._tx = tx
+        self._node = node
+        self._used: dict[str, int] = {}
+        self._taken: Counter[str] = Counter()
+        self._capacity: dict[str, int] = {}
+        self._states: list[JobState] = []
+        self._new: list[RunRow] = []
+        self._woken: list[RunRow] = []
+        self._skips: list[Skip] = []
+        self.claimed: list[Claimed] = []
+        self.expired: list[tuple[JobDef, JobState, RunRow]] = []
+        self.to_cancel: list[int] = []
+
+    def run(self, limit: int) -> None:
+        """Claim at most `limit` runs, and write everything that follows."""
+        for job, state in self._due(limit):
+            try:
+                self._look(job, state)
+            except Exception as error:  # noqa: BLE001 - one poisoned job must not stop the others
+                self._poisoned(job, state, error)
+        self._write()
+
+    def _due(self, limit: int) -> list[tuple[JobDef, JobState]]:
+        if self._node.only is None:
+            return self._tx.jobs.due(self._tx.now, limit)
+        found = self._tx.jobs.by_id(self._node.only)
+        return [found] if found is not None and (found[1].due_at or self._tx.now + 1) <= self._tx.now else []
+
+    # -- one job ------------------------------------------------------------------------------------------------------
+
+    def _look(self, job: JobDef, state: JobState) -> None:
+        now = self._tx.now
+        if job.removed_at is not None:
+            self._states.append(state._replace(due_at=None, next_at=None, slot=None, enabled=0))
+        elif state.run_id is not None:
+            self._look_at_running(job, state)
+        elif state.queued:
+            self._look_at_queued(job, state)
+        elif state.enabled and not state.paused and state.slot is not None and (state.next_at or 0) <= now:
+            self._start_slot(job, state)
+        else:
+            self._states.append(state._replace(due_at=alarm(state) if (state.next_at or 0) > now else None))
+
+    def _look_at_running(self, job: JobDef, state: JobState) -> None:
+        """The alarm of a job in progress: a waiting run's deadline, or a slot that replaces the active run."""
+        found = [run for run in self._tx.runs.open(state.job_id) if run.id == state.run_id]
+        if found and found[0].status == "waiting":
+            self.expired.append((job, state, found[0]))
+            return
+        if found:
+            self.to_cancel.append(found[0].id)
+        self._states.append(state._replace(due_at=None))
+
+    def _look_at_queued(self, job: JobDef, state: JobState) -> None:
+        now = self._tx.now
+        waiting = [run for run in self._tx.runs.open(state.job_id) if run.status == "queued"]
+        if len(waiting) != state.queued:
+            state = state._replace(queued=len(waiting))
+        slot_due = bool(state.enabled and not state.paused and state.slot is not None and (state.next_at or 0) <= now)
+        if slot_due:
+            overtaken = [run for run in waiting if run.reason == "retry" and run.due_at > (state.next_at or 0)]
+            self._drop(overtaken, "a new slot came first")
+            waiting = [run for run in waiting if run not in overtaken]
+            state = state._replace(queued=len(waiting))
+        if not state.enabled or state.paused:
+            waiting = [run for run in waiting if run.reason == "manual"]  # a person may always start it by hand
+        ready = [run for run in waiting if run.due_at <= now]
+        if ready:
+            self._start_queued(job, state, min(ready, key=lambda run: (run.due_at, run.id)))
+        elif slot_due:
+            self._start_slot(job, state)
+        else:
+            earliest = min((run.due_at for run in waiting), default=None)
+            self._states.append(state._replace(due_at=alarm(state, earliest)))
+
+    def _start_queued(self, job: JobDef, state: JobState, run: RunRow) -> None:
+        options = from_text(job.options)
+        lanes = self._admit(job, options, state)
+        if lanes is None:
+            return
+        run = run._replace(
+            status="active", started_at=self._tx.now, node=self._node.id, token=self._node.token, lanes=_text(lanes)
+        )
+        self._woken.append(run)
+        details = self._tx.runs.details(run.id)
+        payload = details.payload if details is not None and details.payload is not None else job.payload
+        last_slot = state.last_slot
+        if run.slot is not None and (last_slot is None or run.slot > last_slot):
+            last_slot = run.slot
+        self._start(job, state._replace(queued=state.queued - 1, last_slot=last_slot), run, payload, options)
+
+    def _start_slot(self, job: JobDef, state: JobState) -> None:
+        now = self._tx.now
+        trigger, options = trigger_of(job.trigger), from_text(job.options)
+        due = due_slot(trigger, options, state, now)
+        if due.slot is not None and self._was_run(state, due.slot):
+            due = due._replace(slot=None, passed=0)
+        if due.slot is None:
+            self._let_go(trigger, state, due.passed)
+            return
+        lanes = self._admit(job, options, state)
+        if lanes is None:
+            return
+        if due.passed and due.why == "backing_off":
+            self._skips.append(Skip(job.id, "backing_off", due.passed, now, None))
+        if trigger.active_hours is not None and state.last_slot is not None:
+            closed = trigger.closed_slots(state.last_slot, due.slot)
+            if closed:
+                self._skips.append(Skip(job.id, "outside_active_hours", closed, now, None))
+        run = RunRow(
+            self._node.new_id(), job.id, job.kind, due.reason, due.slot, 1, None, None, None, "active", None,
+            state.next_at or now, now, None, self._node.id, self._node.token, _text(lanes), 0,
+        )  # fmt: skip
+        self._new.append(run)
+        last_slot = due.slot if state.last_slot is None or due.slot > state.last_slot else state.last_slot
+        state = state._replace(
+            next_at=None,
+            slot=None,
+            last_slot=last_slot,
+            missed=state.missed + due.passed,
+            slot_runs=state.slot_runs + 1,
+            backoff_until=None,
+        )
+        self._start(job, state, run, job.payload, options)
+
+    def _start(self, job: JobDef, state: JobState, run: RunRow, payload: str, options: JobOptions) -> None:
+        due_at = None
+        if options.overlap == "cancel_other":
+            due_at = next_start(trigger_of(job.trigger), state, self._tx.now, self._node.rng.random()).at
+        if state.parked is not None and state.parked.startswith(HANDLER):
+            self._tx.journal.close_alert(f"no_handler:{job.id}", self._tx.now)
+        state = state._replace(
+            due_at=due_at, run_id=run.id, parked=None, ready_at=None, last_run_id=run.id, last_run_at=run.started_at
+        )
+        self._states.append(state)
+        self.claimed.append(Claimed(job, state, run, payload))
+
+    def _was_run(self, state: JobState, slot: int) -> bool:
+        """Whether the slot is on record; can only be once the clock went back or the trigger was changed."""
+        if state.last_run_at is None or slot > state.last_run_at:
+            return False
+        return self._tx.runs.has_slot(state.job_id, slot)
+
+    def _let_go(self, trigger: Trigger, state: JobState, passed: int) -> None:
+        now = self._tx.now
+        state = state._replace(missed=state.missed + passed, ready_at=None, parked=None, backoff_until=None)
+        if trigger.type == "once":
+            self._states.append(end(state, "its time was missed, and catch_up says to let it go", now))
+            return
+        base = state._replace(last_slot=max(state.slot or 0, state.last_slot or 0))
+        coming = next_start(trigger, base, now, self._node.rng.random())
+        if coming.slot is None:
+            self._states.append(end(state, coming.ended or "", now))
+        else:
+            self._states.append(state._replace(slot=coming.slot, next_at=coming.at, due_at=coming.at))
+
+    # -- lanes and handlers ---------------------------------------------------------------------------------------------
+
+    def _admit(self, job: JobDef, options: JobOptions, state: JobState) -> tuple[str, ...] | None:
+        """The bounded lanes this start takes; None when it was parked instead."""
+        if job.kind not in self._node.kinds:
+            self._park(state, HANDLER + job.kind, "no_handler", f"nobody here runs jobs of kind {job.kind}")
+            return None
+        if not options.lanes and self._node.max_running is None and state.crashes < SUSPECT_AFTER:
+            return ()
+        wanted = dict(options.lanes)
+        if self._node.max_running is not None:
+            wanted[GLOBAL_LANE] = self._node.max_running
+        if state.crashes >= SUSPECT_AFTER:
+            wanted[SUSPECT_LANE] = 1
+        self._load(wanted)
+        for lane, capacity in wanted.items():
+            if self._used[lane] + self._taken[lane] >= capacity:
+                self._park(state, lane, "at_capacity", f"{lane} holds {capacity}")
+                return None
+        for lane in wanted:
+            self._taken[lane] += 1
+        return tuple(wanted)
+
+    def _load(self, wanted: dict[str, int]) -> None:
+        unknown = [lane for lane in wanted if lane not in self._used]
+        if unknown:
+            self._used.update(self._tx.lanes.used(unknown))
+        for lane, capacity in wanted.items():
+            # Jobs that disagree about a lane's size: the smallest holds.
+            self._capacity[lane] = min(capacity, self._capacity.get(lane, capacity))
+
+    def _park(self, state: JobState, key: str, reason: str, detail: str) -> None:
+        now = self._tx.now
+        if state.ready_at is None:
+            self._skips.append(Skip(state.job_id, reason, 1, now, detail))
+        ready_at = state.ready_at if state.ready_at is not None else state.due_at
+        self._states.append(state._replace(due_at=None, parked=key, ready_at=ready_at))
+
+    def _drop(self, runs: list[RunRow], why: str) -> None:
+        now = self._tx.now
+        self._tx.runs.finish([Finish(run.id, "done", "cancelled", None, now, None) for run in runs])
+        self._tx.runs.detail([RunDetails(run.id, error=why) for run in runs])
+
+    def _poisoned(self, job: JobDef, state: JobState, error: Exception) -> None:
+        log.error("job %s cannot be scheduled and was disabled: %s", job.name, error, exc_info=error)
+        message = f"{job.name} cannot be scheduled and was disabled: {type(error).__name__}: {error}"
+        self._states.append(end(state, message, self._tx.now)._replace(last_error=message))
+        now = self._tx.now
+        self._tx.journal.raise_alert(
+            Alert(self._node.new_id(), f"disabled:{job.id}", "disabled", job.id, message, now, now, 1, None, None)
+        )
+
+    def _write(self) -> None:
+        tx, now = self._tx, self._tx.now
+        tx.jobs.save(self._states)
+        tx.runs.add(self._new)
+        tx.runs.activate(self._woken)
+        tx.lanes.add(self._taken)
+        tx.journal.skip(self._skips)
+        for lane, capacity in self._capacity.items():
+            # A job put back by a freed lane may have parked on another; the place it left is offered on.
+            free = capacity - self._used[lane] - self._taken[lane]
+            if free > 0:
+                tx.jobs.unpark(lane, now, free)
+        if self.claimed:
+            tx.journal.emit("run", *[["started", c.run.id, c.run.job_id, c.run.reason] for c in self.claimed])
+
+
+def _text(lanes: tuple[str, ...]) -> str | None:
+    return json.dumps(lanes) if lanes else None

@@ -1,0 +1,102 @@
+"""Checking what a user wants to add, before anything touches the store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from wakeful import ids
+from wakeful.errors import InvalidJob, InvalidTrigger
+from wakeful.kernel.edits import Draft
+from wakeful.kernel.options import read_options, to_text
+from wakeful.triggers import Trigger
+
+MAX_PAYLOAD = 1024 * 1024
+MAX_NAME = 200
+COMMAND = "command"
+SOURCES = ("file", "cli", "api", "mcp", "code")
+
+
+class NewJob:
+    """A job to be added: `NewJob("weekly", Every("7d"), kind="report", payload={"to": "team"}, timeout="10m")`."""
+
+    __slots__ = ("kind", "name", "options", "owner", "payload", "trigger")
+
+    def __init__(  # noqa: PLR0913 - what a job is
+        self,
+        name: str,
+        trigger: Trigger,
+        *,
+        kind: str = "job",
+        payload: Any = None,
+        owner: str | None = None,
+        **options: Any,
+    ) -> None:
+        self.name = name
+        self.trigger = trigger
+        self.kind = kind
+        self.payload = payload
+        self.owner = owner
+        self.options = options
+
+
+def draft(new: NewJob, source: str) -> Draft:
+    """The job as it can be stored, or an error that says what is wrong with it."""
+    if source not in SOURCES:
+        message = f"source is one of {', '.join(SOURCES)}, not {source!r}."
+        raise InvalidJob(message)
+    options = to_text(read_options(new.options)) if new.options else "{}"
+    payload = check_payload(new.payload, new.kind)
+    return Draft(
+        check_name("name", new.name),
+        check_trigger(new.trigger),
+        check_name("kind", new.kind),
+        payload,
+        options,
+        None if new.owner is None else check_name("owner", new.owner),
+        source,
+    )
+
+
+def check_name(field: str, value: object) -> str:
+    if not isinstance(value, str) or not value.strip() or len(value) > MAX_NAME or not value.isprintable():
+        message = f"A job's {field} is a text of 1 to {MAX_NAME} printable characters, not {value!r:.80}."
+        raise InvalidJob(message)
+    if value != value.strip():
+        message = f"A job's {field} does not begin or end with a space: {value!r}."
+        raise InvalidJob(message)
+    if field == "name" and ids.decode(value) is not None:
+        message = f"{value!r} looks like an id: choose another name."
+        raise InvalidJob(message)
+    return value
+
+
+def check_trigger(value: object) -> Trigger:
+    if not isinstance(value, Trigger):
+        message = f'A trigger is one of Every, Interval, Cron, Once, After ..., such as Every("5m"), not {value!r:.80}.'
+        raise InvalidTrigger(message)
+    return value
+
+
+def check_payload(value: object, kind: str) -> str:
+    """The payload as JSON text; for commands also whether it is one."""
+    try:
+        text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        message = f"A payload must be JSON (texts, numbers, lists, maps): {error}."
+        raise InvalidJob(message) from error
+    if len(text) > MAX_PAYLOAD:
+        message = f"A payload may be {MAX_PAYLOAD} bytes of JSON at most, this one has {len(text)}: store a reference instead."
+        raise InvalidJob(message)
+    if kind == COMMAND:
+        from wakeful.kernel.command import CommandSpec  # loaded when a command is used
+
+        CommandSpec.from_payload(value)
+    return text
+
+
+def merged_options(stored: Mapping[str, Any], changes: Mapping[str, Any]) -> str:
+    """Stored options with some changed; None puts one back to its default."""
+    merged = {**stored, **changes}
+    return to_text(read_options({key: value for key, value in merged.items() if value is not None}))

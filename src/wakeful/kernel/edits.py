@@ -1,0 +1,339 @@
+"""What people and programs do to jobs: add, change, pause, resume, remove, start.
+
+Each function is one transaction: read the job, decide, write. An edit commits at once and gives the job a new
+revision; a run in progress keeps what it was started with and settles against what it then finds.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from wakeful import ids
+from wakeful.errors import ChangedSinceRead, InvalidJob, InvalidTrigger, JobExists, JobNotFound, ScheduleTriggerError
+from wakeful.kernel.claim import Node
+from wakeful.kernel.policy import Next, add_note, alarm, next_start, thinned_note, trigger_of, trigger_text
+from wakeful.kernel.turn import queued_run
+from wakeful.store.interface import Transaction
+from wakeful.store.jobs import JobFilter
+from wakeful.store.records import Finish, JobDef, JobState, RunDetails
+from wakeful.triggers import After, Trigger
+
+
+class Draft(NamedTuple):
+    """A job as it was asked for: validated, not yet placed in time."""
+
+    name: str
+    trigger: Trigger
+    kind: str
+    payload: str
+    options: str
+    owner: str | None
+    source: str
+
+
+def find(tx: Transaction, ref: str) -> tuple[JobDef, JobState]:
+    """The job of that id or name; JobNotFound offers the nearest name."""
+    parsed = ids.decode(ref)
+    if parsed is not None and parsed[0] == "job":
+        found = tx.jobs.by_id(parsed[1])
+        if found is not None and found[0].removed_at is None:
+            return found
+    found = tx.jobs.by_name(ref)
+    if found is not None:
+        return found
+    names = [job.name for job, _ in tx.jobs.list(JobFilter(limit=1000))]
+    near = difflib.get_close_matches(ref, names, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    message = f"There is no job {ref!r}.{hint}"
+    raise JobNotFound(message)
+
+
+# -- adding and changing ----------------------------------------------------------------------------------------------
+
+
+def add_jobs(tx: Transaction, node: Node, drafts: Sequence[Draft], if_exists: str, zone: str) -> list[int]:
+    """Store all of them or none; the ids in the order given."""
+    taken = tx.jobs.names([draft.name for draft in drafts])
+    new: list[tuple[JobDef, JobState]] = []
+    found: list[int] = []
+    for draft in drafts:
+        known = taken.get(draft.name)
+        if known is None:
+            job, state = _place(tx, node, draft, zone)
+            new.append((job, state))
+            taken[draft.name] = job.id
+            found.append(job.id)
+        elif if_exists == "error":
+            message = f"A job named {draft.name!r} already exists: choose another name, or pass if_exists='update'."
+            raise JobExists(message)
+        else:
+            found.append(known)
+            if if_exists == "update":
+                _update_known(tx, node, known, new, draft, zone)
+    tx.jobs.add(new)
+    for job, _ in new:
+        _chain(tx, job)
+    if new:
+        tx.journal.emit("job", *[["added", job.id, job.name] for job, _ in new])
+    return found
+
+
+def _update_known(  # noqa: PLR0913 - carries the whole batch
+    tx: Transaction, node: Node, known: int, new: list[tuple[JobDef, JobState]], draft: Draft, zone: str
+) -> None:
+    if any(job.id == known for job, _ in new):
+        message = f"{draft.name!r} is given twice in one call."
+        raise JobExists(message)
+    pair = tx.jobs.by_id(known)
+    assert pair is not None  # noqa: S101 - read in this transaction
+    changes = draft._asdict()
+    changes.pop("name")
+    _change(tx, node, pair, changes, zone)
+
+
+def update_job(  # noqa: PLR0913 - an edit and its guard
+    tx: Transaction, node: Node, ref: str, changes: dict[str, Any], zone: str, revision: int | None = None
+) -> JobDef:
+    """Change some of a job's definition. `revision`: refuse if it is no longer that one."""
+    pair = find(tx, ref)
+    if revision is not None and pair[1].revision != revision:
+        message = f"{pair[0].name} is at revision {pair[1].revision}, not {revision}: read it again, then repeat your change."
+        raise ChangedSinceRead(message)
+    name = changes.get("name", pair[0].name)
+    if name != pair[0].name and tx.jobs.by_name(name) is not None:
+        message = f"A job named {name!r} already exists: choose another name."
+        raise JobExists(message)
+    return _change(tx, node, pair, changes, zone)
+
+
+def _change(
+    tx: Transaction, node: Node, pair: tuple[JobDef, JobState], changes: dict[str, Any], zone: str
+) -> JobDef:
+    job, state = pair
+    fields = dict(changes)
+    trigger = fields.pop("trigger", None)
+    if trigger is not None:
+        fields["trigger"] = trigger_text(trigger.resolved(tx.now, zone, keep=trigger_of(job.trigger)))
+    changed = job._replace(**fields)
+    if changed == job:
+        return job
+    changed = changed._replace(updated_at=tx.now)
+    state = state._replace(revision=state.revision + 1)
+    if changed.trigger != job.trigger:
+        state = _retime(node, changed, state._replace(slot_runs=0), tx.now)
+    tx.jobs.define(changed)
+    tx.jobs.save([state])
+    tx.jobs.unchain(job.id)
+    _chain(tx, changed)
+    tx.journal.emit("job", ["changed", job.id, changed.name, state.revision])
+    return changed
+
+
+def _retime(node: Node, job: JobDef, state: JobState, now: int) -> JobState:
+    """A new trigger moves the next time; a run in progress moves it when it ends."""
+    trigger = trigger_of(job.trigger)
+    notes = add_note(None, thinned_note(trigger))
+    state = state._replace(next_at=None, slot=None, parked=None, ready_at=None, backoff_until=None, notes=notes)
+    if trigger.type == "once" and state.last_slot is not None and trigger.at_ms <= state.last_slot:
+        state = state._replace(last_slot=None)
+    coming = next_start(trigger, state, now, node.rng.random())
+    _refuse_never(coming, job.name)
+    if state.run_id is not None or state.paused or not state.enabled:
+        return state
+    state = state._replace(slot=coming.slot, next_at=coming.at)
+    return state._replace(due_at=alarm(state, now if state.queued else None))
+
+
+def _place(tx: Transaction, node: Node, draft: Draft, zone: str) -> tuple[JobDef, JobState]:
+    now = tx.now
+    trigger = draft.trigger.resolved(now, zone)
+    job = JobDef(
+        node.new_id(), draft.name, draft.kind, draft.owner, draft.source, trigger_text(trigger), draft.payload,
+        draft.options, now, now, None,
+    )  # fmt: skip
+    notes = add_note(None, thinned_note(trigger))
+    state = JobState(
+        job.id, 1, 1, 0, None, None, None, None, 0, None, None, None, None, None, None, None, None, 0, 0, 0, 0, None,
+        notes,
+    )  # fmt: skip
+    coming = next_start(trigger, state, now, node.rng.random())
+    _refuse_never(coming, draft.name)
+    return job, state._replace(due_at=coming.at, next_at=coming.at, slot=coming.slot)
+
+
+def _refuse_never(coming: Next, name: str) -> None:
+    if coming.slot is None and coming.ended is not None:
+        why = coming.ended or "its one time has passed"
+        message = f"{name} would never run: {why}."
+        raise InvalidTrigger(message)
+
+
+def _chain(tx: Transaction, job: JobDef) -> None:
+    trigger = trigger_of(job.trigger)
+    if not isinstance(trigger, After):
+        return
+    upstream = trigger.job
+    parsed = ids.decode(upstream)
+    if parsed is not None and (found := tx.jobs.by_id(parsed[1])) is not None:
+        upstream = found[0].name
+    seen, ahead = {job.name}, upstream
+    while True:  # a circle would run for ever
+        if ahead in seen:
+            message = f"{job.name} cannot start after {upstream}: {upstream} itself waits for {job.name}."
+            raise InvalidJob(message)
+        seen.add(ahead)
+        found = tx.jobs.by_name(ahead)
+        before = trigger_of(found[0].trigger) if found is not None else None
+        if not isinstance(before, After):
+            break
+        ahead = before.job
+    tx.jobs.chain(upstream, job.id, trigger.on)
+
+
+def remove_job(tx: Transaction, ref: str) -> int:
+    """Remove the definition; a run in progress finishes, and history stays under its name."""
+    job, state = find(tx, ref)
+    for run in tx.runs.open(job.id):
+        if run.status == "queued":
+            tx.runs.finish([Finish(run.id, "done", "cancelled", None, tx.now, None)])
+            tx.runs.detail([RunDetails(run.id, error="the job was removed")])
+    tx.jobs.define(job._replace(removed_at=tx.now, updated_at=tx.now))
+    tx.jobs.save(
+        [
+            state._replace(
+                revision=state.revision + 1, enabled=0, due_at=None, next_at=None, slot=None, queued=0, parked=None
+            )
+        ]
+    )
+    tx.jobs.unchain(job.id)
+    for key in ("disabled", "failing", "stuck", "no_handler"):
+        tx.journal.close_alert(f"{key}:{job.id}", tx.now)
+    tx.journal.emit("job", ["removed", job.id, job.name])
+    return job.id
+
+
+# -- pause and resume -------------------------------------------------------------------------------------------------
+
+
+def pause_job(tx: Transaction, ref: str, note: str | None = None) -> None:
+    """No start by time until resumed. A run in progress finishes; a person may still start it by hand."""
+    job, state = find(tx, ref)
+    text = f"paused: {note}" if note else None
+    if state.paused and text is None:
+        return
+    state = state._replace(
+        paused=1, next_at=None, slot=None, parked=None, ready_at=None, notes=add_note(state.notes, text)
+    )
+    if state.run_id is None:
+        state = state._replace(due_at=tx.now if state.queued else None)
+    tx.jobs.save([state])
+    tx.journal.emit("job", ["paused", job.id, job.name])
+
+
+def disable_job(tx: Transaction, ref: str) -> None:
+    """Switch a job off; like paused, but it may not be started by hand either."""
+    job, state = find(tx, ref)
+    state = state._replace(enabled=0, next_at=None, slot=None, parked=None, ready_at=None)
+    tx.jobs.save([state if state.run_id is not None else state._replace(due_at=None)])
+    tx.journal.emit("job", ["disabled", job.id, job.name])
+
+
+def resume_job(tx: Transaction, node: Node, ref: str) -> None:
+    """Errors forgotten, idle again, and a fresh next time; nothing that went by is caught up."""
+    job, state = find(tx, ref)
+    if state.enabled and not state.paused:
+        return
+    trigger = trigger_of(job.trigger)
+    notes = add_note(None, thinned_note(trigger))
+    state = state._replace(enabled=1, paused=0, errors=0, crashes=0, backoff_until=None, notes=notes)
+    if state.run_id is None:
+        coming = next_start(trigger, state, tx.now, node.rng.random())
+        if coming.slot is None and coming.ended is not None and not state.queued:
+            state = _again_once(tx, node, job, state, coming)
+        else:
+            state = state._replace(slot=coming.slot, next_at=coming.at)
+        state = state._replace(due_at=alarm(state, tx.now if state.queued else None))
+    tx.jobs.save([state])
+    for key in ("disabled", "failing", "stuck"):
+        tx.journal.close_alert(f"{key}:{job.id}", tx.now)
+    tx.journal.emit("job", ["resumed", job.id, job.name])
+
+
+def _again_once(tx: Transaction, node: Node, job: JobDef, state: JobState, coming: Next) -> JobState:
+    """A one-shot that did not succeed is tried once more; whatever else has no future cannot be resumed."""
+    last = tx.runs.get(state.last_run_id) if state.last_run_id is not None else None
+    if trigger_of(job.trigger).type != "once" or last is None or last.outcome in ("success", "noop"):
+        why = coming.ended or "its one time has passed"
+        message = f"{job.name} would never run again: {why}. Give it a new time first."
+        raise InvalidTrigger(message)
+    tx.runs.add(
+        [queued_run(node, job, "manual", tx.now, slot=last.slot, attempt=last.attempt + 1, retry_of=last.id)]
+    )
+    return state._replace(queued=state.queued + 1)
+
+
+# -- starting, stopping and trying again by hand ----------------------------------------------------------------------
+
+
+def run_now(tx: Transaction, node: Node, ref: str, payload: str | None = None) -> int:
+    """Ask for a start now, through the same admission; the id of the run that will be. Refused while one runs."""
+    job, state = find(tx, ref)
+    _refuse_busy(tx, job, state)
+    if not state.enabled:
+        message = f"{job.name} is disabled: resume it first."
+        raise ScheduleTriggerError(message, {"job": job.name, "reason": "disabled"})
+    run = queued_run(node, job, "manual", tx.now)
+    tx.runs.add([run])
+    if payload is not None:
+        tx.runs.detail([RunDetails(run.id, payload=payload)])
+    _wake(tx, state)
+    return run.id
+
+
+def retry_run(tx: Transaction, node: Node, run_id: int) -> int:
+    """Try again what a finished run did not do; the id of the new run."""
+    run = tx.runs.get(run_id)
+    pair = tx.jobs.by_id(run.job_id) if run is not None else None
+    if run is None or pair is None:
+        message = f"There is no run {ids.run_text(run_id)}."
+        raise JobNotFound(message)
+    job, state = pair
+    context = {"job": job.name, "run": ids.run_text(run_id)}
+    if job.removed_at is not None:
+        message = f"{job.name} was removed: its runs cannot be tried again."
+        raise ScheduleTriggerError(message, {**context, "reason": "removed"})
+    if run.status != "done":
+        message = f"{ids.run_text(run_id)} is {run.status}: only a finished run can be tried again."
+        raise ScheduleTriggerError(message, {**context, "reason": "already_running"})
+    successor = tx.runs.successor(run_id)
+    if successor is not None:
+        message = f"{ids.run_text(run_id)} was already tried again as {ids.run_text(successor)}."
+        raise ScheduleTriggerError(message, {**context, "reason": "already_retried"})
+    _refuse_busy(tx, job, state)
+    again = queued_run(node, job, "manual", tx.now, slot=run.slot, attempt=run.attempt + 1, retry_of=run.id)
+    tx.runs.add([again])
+    details = tx.runs.details(run_id)
+    if details is not None and details.payload is not None:
+        tx.runs.detail([RunDetails(again.id, payload=details.payload)])
+    _wake(tx, state)
+    return again.id
+
+
+def _refuse_busy(tx: Transaction, job: JobDef, state: JobState) -> None:
+    if state.run_id is not None:
+        current = ids.run_text(state.run_id)
+        message = f"{job.name} is already running ({current}): wait for it, or cancel it first."
+        raise ScheduleTriggerError(message, {"job": job.name, "reason": "already_running", "run": current})
+    asked = [run for run in tx.runs.open(job.id) if run.reason == "manual"] if state.queued else []
+    if asked:
+        current = ids.run_text(asked[0].id)
+        message = f"{job.name} is already about to start ({current})."
+        raise ScheduleTriggerError(message, {"job": job.name, "reason": "already_running", "run": current})
+
+
+def _wake(tx: Transaction, state: JobState) -> None:
+    """One more run waits as a row; a job parked on a lane keeps its place in the line."""
+    due_at = None if state.parked is not None else tx.now
+    tx.jobs.save([state._replace(queued=state.queued + 1, due_at=due_at)])

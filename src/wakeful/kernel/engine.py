@@ -1,0 +1,327 @@
+"""The engine: sleep until something is due, take a turn, start what was claimed.
+
+One loop, one transaction per turn, nothing that costs per stored job. While a turn is being committed, the handlers
+of the one before run; what they end with is settled by the next. Whatever fails is logged and the loop goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import logging
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from wakeful import ids
+from wakeful.errors import StoreError
+from wakeful.kernel.claim import Claimed, Node
+from wakeful.kernel.clockwatch import ClockWatch
+from wakeful.kernel.handlers import Active, Handlers, Threads, drive
+from wakeful.kernel.options import from_text
+from wakeful.kernel.outcome import Result
+from wakeful.kernel.quarantine import take_turn
+from wakeful.kernel.sweep import SWEEP_MS, Retention, guard, prune
+from wakeful.kernel.turn import Ended, TurnResult
+from wakeful.triggers.durations import format_interval
+
+if TYPE_CHECKING:
+    from wakeful.clock import Clock
+    from wakeful.store.interface import Store, Transaction
+
+log = logging.getLogger("wakeful.engine")
+
+BATCH = 512
+MAX_ACTIVE = 1024
+LONGEST_SLEEP_S = 60.0
+POLL_S = 0.5
+RETRY_S = 1.0
+CROWDED_EVERY = 100  # a job's history is counted once per so many of its runs
+
+
+class EngineConfig(NamedTuple):
+    """What an engine may be told."""
+
+    node_name: str
+    max_running: int | None = None
+    retention: Retention = Retention()
+    virtual: bool = False  # nothing else writes to the store, and no thread may
+
+
+class Counters:
+    """What the engine has done since it started; they only inform."""
+
+    def __init__(self) -> None:
+        self.checks = 0
+        self.starts = 0
+        self.last_check: int | None = None
+        self.lost = 0
+        self.clock_steps = 0
+
+
+class Engine:
+    """Runs due jobs. `start` and `stop` belong to its owner; `poke` may be called at any time on its loop."""
+
+    def __init__(self, store: Store, clock: Clock, handlers: Handlers, config: EngineConfig, rng: random.Random) -> None:
+        self._store = store
+        self._clock = clock
+        self._handlers = handlers
+        self._config = config
+        self._rng = rng
+        self._ids = ids.IdSource(clock.now, rng if config.virtual else None)
+        self.node = Node(0, 0, frozenset(), config.max_running, self._ids.next, rng)
+        self.counters = Counters()
+        self.active: dict[int, Active] = {}
+        self.on_deleted: Callable[[list[int]], None] = lambda _: None
+        self._ended: list[Ended] = []
+        self._deadlines: list[tuple[int, int]] = []
+        self._threads = Threads(inline=config.virtual)
+        self._watch = ClockWatch(clock)
+        self._alarm: int | None = 0
+        self._look_for_cancels = False
+        self._admitting = False
+        self._troubled = False
+        self._waiter: asyncio.Future[None] | None = None
+        self._idle = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._next_sweep = 0
+        self._next_poll = 0
+        self._prune_cursor = 0
+        self._crowded: set[int] = set()
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    def begin(self, node_id: int, token: int) -> None:
+        """Start the loop, with the store already recovered."""
+        kinds = self._handlers.kinds()
+        self.node = self.node._replace(id=node_id, token=token, kinds=kinds)
+        self._admitting = True
+        self._next_sweep = self._clock.boot() + SWEEP_MS
+        self._task = asyncio.get_running_loop().create_task(self._loop(), name="wakeful-engine")
+
+    def identify(self) -> Node:
+        """A node that makes ids and chances for edits made beside the loop."""
+        return self.node._replace(kinds=self._handlers.kinds())
+
+    def poke(self, *, cancels: bool = False) -> None:
+        """Something changed: look again now."""
+        self._alarm = 0
+        self._look_for_cancels = self._look_for_cancels or cancels
+        self._wake()
+
+    def handlers_changed(self) -> None:
+        """A handler was registered while running: jobs that wait for it are put back by the next sweep, which is now."""
+        self.node = self.node._replace(kinds=self._handlers.kinds())
+        self._next_sweep = 0
+        self._wake()
+
+    def stop_admitting(self) -> None:
+        self._admitting = False
+        self._wake()
+
+    async def wait_idle(self, seconds: float) -> bool:
+        """Wait until nothing runs and everything is settled; False when that took too long."""
+        self._wake()
+        try:
+            async with asyncio.timeout(seconds):
+                while self.active or self._ended:
+                    self._idle.clear()
+                    await self._idle.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def interrupt_all(self) -> None:
+        """Cancel what still runs because we are going down; its slots are run again at the next start."""
+        for active in list(self.active.values()):
+            self._cancel(active, Result("cancelled", error="cut off by shutdown", interrupted=True))
+
+    def never_started(self) -> list[Active]:
+        """Runs that were claimed and whose handler has not begun."""
+        return [active for active in self.active.values() if not active.started]
+
+    def forget(self, run_ids: list[int]) -> None:
+        """Let go of runs somebody else has settled or returned."""
+        for run_id in run_ids:
+            active = self.active.pop(run_id, None)
+            if active is not None and active.task is not None:
+                active.task.cancel()
+
+    async def end(self) -> None:
+        """Stop the loop at once."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    # -- the loop -----------------------------------------------------------------------------------------------------
+
+    async def _loop(self) -> None:
+        while True:
+            try:
+                await self._check()
+                self._troubled = False
+            except StoreError as error:
+                if not self._troubled:  # say it once, not every second
+                    log.error("the store is in trouble, work goes on when it is back: %s", error)
+                self._troubled = True
+                await self._sleep(RETRY_S)
+                continue
+            except Exception:
+                log.exception("a check failed; the loop goes on")
+                await self._sleep(RETRY_S)
+                continue
+            delay = self._delay()
+            if delay > 0:
+                await self._sleep(delay)
+
+    async def _check(self) -> None:
+        """One pass: the clock, deadlines, other processes, a turn if one is needed, housekeeping if it is time."""
+        self.counters.checks += 1
+        self.counters.last_check = now = self._clock.now()
+        await self._mind_the_clock()
+        self._enforce_deadlines()
+        await self._mind_other_processes()
+        if self._ended or (self._admitting and self._alarm is not None and self._alarm <= now):
+            await self._turn()
+        if self._clock.boot() >= self._next_sweep and self._admitting:
+            await self._sweep()
+
+    async def _mind_other_processes(self) -> None:
+        """Twice a second, ask whether another process wrote: a job added or a run cancelled from the command line."""
+        now = self._clock.boot()
+        if self._config.virtual or now < self._next_poll:
+            return
+        self._next_poll = now + int(POLL_S * 1000)
+        if await self._store.changed_elsewhere():
+            self.poke(cancels=True)
+
+    def _delay(self) -> float:
+        """Seconds to sleep: until the next alarm or deadline, never long."""
+        if self._ended:
+            return 0.0
+        delay = LONGEST_SLEEP_S
+        if not self._config.virtual:
+            delay = max(0.0, (self._next_poll - self._clock.boot()) / 1000)
+        if self._alarm is not None and self._admitting:
+            full = len(self.active) >= MAX_ACTIVE
+            delay = min(delay, LONGEST_SLEEP_S if full else self._clock.until(self._alarm))
+        if self._deadlines:
+            delay = min(delay, (self._deadlines[0][0] - self._clock.boot()) / 1000)
+        return max(0.0, delay)
+
+    async def _sleep(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        self._waiter = waiter = loop.create_future()
+        handle = loop.call_later(seconds, self._wake)
+        try:
+            await waiter
+        finally:
+            handle.cancel()
+            self._waiter = None
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    # -- a turn -------------------------------------------------------------------------------------------------------
+
+    async def _turn(self) -> None:
+        ended, self._ended = self._ended, []
+        limit = min(BATCH, MAX_ACTIVE - len(self.active)) if self._admitting else 0
+        cancels, self._look_for_cancels = self._look_for_cancels, False
+        try:
+            result = await take_turn(self._store, self.node, ended, limit, look_for_cancels=cancels)
+        except BaseException:
+            self._ended = ended + self._ended  # results are kept until they are on disk
+            self._look_for_cancels = self._look_for_cancels or cancels
+            raise
+        self._apply(result)
+
+    def _apply(self, result: TurnResult) -> None:
+        self._alarm = result.next_alarm
+        for run_id in result.lost:
+            self.counters.lost += 1
+            log.warning("%s was settled by somebody else; its result is discarded", ids.run_text(run_id))
+        for claimed in result.claimed:
+            self._start(claimed)
+        for run_id in result.to_cancel:
+            active = self.active.get(run_id)
+            if active is not None:
+                self._cancel(active, Result("cancelled", error="cancelled"))
+        if not self.active and not self._ended:
+            self._idle.set()
+
+    def _start(self, claimed: Claimed) -> None:
+        run, job = claimed.run, claimed.job
+        deadline = self._clock.boot() + from_text(job.options).timeout
+        active = Active(claimed, self._config.node_name, deadline)
+        self.active[run.id] = active
+        heapq.heappush(self._deadlines, (deadline, run.id))
+        self.counters.starts += 1
+        if claimed.state.slot_runs % CROWDED_EVERY == 0:
+            self._crowded.add(job.id)
+        active.task = asyncio.get_running_loop().create_task(self._drive(active))
+
+    async def _drive(self, active: Active) -> None:
+        handler, awaits = self._handlers.of(active.claimed.run.kind)
+        result = await drive(active, handler, awaits, self._threads)
+        claimed = active.claimed
+        if self.active.pop(claimed.run.id, None) is None:
+            return  # returned or lost meanwhile
+        self._ended.append(Ended(claimed.job, claimed.state.revision, claimed.run, result))
+        self._wake()
+
+    def _cancel(self, active: Active, verdict: Result) -> None:
+        """Ask a run to end. A thread cannot be stopped: it keeps its job until it ends by itself."""
+        if active.verdict is None or verdict.interrupted:
+            active.verdict = verdict
+        if active.task is not None and not (active.threaded and active.started):
+            active.task.cancel()
+
+    def _enforce_deadlines(self) -> None:
+        now = self._clock.boot()
+        while self._deadlines and self._deadlines[0][0] <= now:
+            _, run_id = heapq.heappop(self._deadlines)
+            active = self.active.get(run_id)
+            if active is None:
+                continue
+            limit = format_interval(from_text(active.claimed.job.options).timeout)
+            active.overdue = True
+            self._cancel(active, Result("timeout", error_type="Timeout", error=f"still running after {limit}"))
+            if active.threaded:
+                log.warning("%s of %s is past its limit of %s; a thread cannot be stopped", active.run.id, active.run.job, limit)
+
+    # -- the clock and housekeeping -----------------------------------------------------------------------------------
+
+    async def _mind_the_clock(self) -> None:
+        step = self._watch.step()
+        if step == 0:
+            return
+        self.counters.clock_steps += 1
+        log.warning("the clock was set %s by %s s", "back" if step < 0 else "forward", abs(step) / 1000)
+        await self._watch.settle_in(self._store, self.node, step)
+        self._alarm = 0
+
+    async def _sweep(self) -> None:
+        self._next_sweep = self._clock.boot() + SWEEP_MS
+        now = self._clock.now()
+
+        def work(tx: Transaction) -> int:
+            tx.journal.remember({"alive_at": now})
+            return guard(tx, self.node)
+
+        if await self._store.write(work):
+            self._alarm = 0
+        if not self.active:
+            await self._prune()
+
+    async def _prune(self) -> None:
+        crowded, self._crowded = self._crowded, set()
+        cursor = self._prune_cursor
+        swept = await self._store.write(lambda tx: prune(tx, self._config.retention, cursor, crowded))
+        self._prune_cursor = swept.cursor
+        if swept.deleted:
+            self.on_deleted(swept.deleted)
+            self._crowded |= crowded
+            self._next_sweep = self._clock.boot() + 1000  # more of the same: soon, but not at once

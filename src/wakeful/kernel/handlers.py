@@ -1,0 +1,140 @@
+"""Running handlers: async ones on the loop, sync ones in threads, and none of them able to stop the engine."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import queue
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from wakeful.errors import InvalidJob
+from wakeful.kernel.claim import Claimed
+from wakeful.kernel.models import Run
+from wakeful.kernel.outcome import Result, from_exception, from_return
+
+Handler = Callable[[Run], Any]
+MAX_THREADS = 64
+
+
+class Active:
+    """A run in this process, from claim to settle."""
+
+    __slots__ = ("claimed", "deadline", "overdue", "run", "started", "started_at", "task", "threaded", "verdict")
+
+    def __init__(self, claimed: Claimed, node: str, deadline: int) -> None:
+        self.claimed = claimed
+        self.run = Run(claimed.run, claimed.job.name, claimed.payload, node=node)
+        self.deadline = deadline  # boot time
+        self.task: asyncio.Task[None] | None = None
+        self.verdict: Result | None = None  # why it is being cancelled
+        self.started = False
+        self.started_at: int | None = claimed.run.started_at
+        self.threaded = False
+        self.overdue = False
+
+
+class Handlers:
+    """Who runs which kind."""
+
+    def __init__(self) -> None:
+        self._by_kind: dict[str, tuple[Handler, bool]] = {}
+
+    def register(self, kind: str, handler: Handler) -> None:
+        """One handler per kind; the last one given counts."""
+        if not callable(handler):
+            message = f"The handler of {kind!r} must be a function, not {handler!r}."
+            raise InvalidJob(message)
+        call = getattr(handler, "__call__", handler)  # noqa: B004 - objects with an async __call__ are handlers too
+        awaits = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(call)
+        self._by_kind[kind] = (handler, awaits)
+
+    def kinds(self) -> frozenset[str]:
+        return frozenset(self._by_kind)
+
+    def of(self, kind: str) -> tuple[Handler, bool]:
+        return self._by_kind[kind]
+
+
+async def drive(active: Active, handler: Handler, awaits: bool, threads: Threads) -> Result:
+    """Run one handler to its end, whatever it does; the result says what that was."""
+    try:
+        if awaits:
+            active.started = True
+            value = await handler(active.run)
+        else:
+            active.threaded = True
+            value = await threads.call(active, handler)
+            if inspect.isawaitable(value):
+                value = await value
+    except asyncio.CancelledError:
+        if active.verdict is None:
+            return Result("cancelled", error_type="CancelledError", error="the handler was cancelled from within")
+        return active.verdict
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a handler's failure is a result
+        return active.verdict or from_exception(error)
+    if active.verdict is not None and not active.verdict.interrupted:
+        return active.verdict
+    return from_return(value)
+
+
+class Threads:
+    """Daemon threads for sync handlers: one that never ends must not keep the process from ending."""
+
+    def __init__(self, *, inline: bool = False, limit: int = MAX_THREADS) -> None:
+        self._inline = inline
+        self._limit = limit
+        self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._threads = 0
+        self._idle = 0
+        self._lock = threading.Lock()
+
+    def call(self, active: Active, handler: Handler) -> Awaitable[Any]:
+        """A future of what the handler returns. Cancelling it does not stop a thread; nothing can."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+        if self._inline:
+            active.started = True
+            _finish(future, *_attempt(handler, active.run))
+            return future
+
+        def work() -> None:
+            active.started = True
+            value, error = _attempt(handler, active.run)
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(_finish, future, value, error)
+
+        with self._lock:
+            if self._idle == 0 and self._threads < self._limit:
+                self._threads += 1
+                threading.Thread(target=self._serve, name=f"wakeful-run-{self._threads}", daemon=True).start()
+        self._work.put(work)
+        return future
+
+    def _serve(self) -> None:
+        while True:
+            with self._lock:
+                self._idle += 1
+            work = self._work.get()
+            with self._lock:
+                self._idle -= 1
+            work()
+
+
+def _attempt(handler: Handler, run: Run) -> tuple[Any, BaseException | None]:
+    try:
+        return handler(run), None
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - carried to the loop
+        return None, error
+
+
+def _finish(future: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(value)
+    elif isinstance(error, StopIteration):  # a future refuses it
+        future.set_exception(RuntimeError(f"the handler raised {error!r}"))
+    else:
+        future.set_exception(error)

@@ -1,0 +1,153 @@
+"""How a run ends, and how a handler says so.
+
+A handler that returns has succeeded, and what it returned is the run's output. To say more it raises or returns one
+of `Skip`, `Noop`, `Defer` and `Wait`. `TransientError` says that the same thing may well work in a minute. Any
+other exception is an error.
+"""
+
+from __future__ import annotations
+
+import json
+import traceback
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from wakeful.errors import SchedulerError
+from wakeful.triggers.moments import to_ms
+
+OUTCOMES = ("success", "noop", "skipped", "deferred", "error", "timeout", "crashed", "cancelled", "unknown")
+#: Only these count toward backoff and auto-disable.
+FAILURES = frozenset({"error", "timeout"})
+MAX_ERROR_CHARS = 4_000
+MAX_TRACE_CHARS = 16_000
+
+
+class Skip(Exception):  # noqa: N818 - not an error: a word a handler says
+    """Nothing was done, on purpose: `Skip("market closed")`."""
+
+    def __init__(self, why: str = "") -> None:
+        super().__init__(why)
+        self.why = str(why)
+
+
+class Noop(Exception):  # noqa: N818 - not an error
+    """Looked, and there was nothing to do: `Noop("nothing new")`."""
+
+    def __init__(self, why: str = "") -> None:
+        super().__init__(why)
+        self.why = str(why)
+
+
+class Defer(Exception):  # noqa: N818 - not an error
+    """Not now: run the same slot again at `until` (an aware datetime). Neither an error nor a success."""
+
+    def __init__(self, until: datetime, why: str = "") -> None:
+        super().__init__(why)
+        self.until_ms = to_ms(until, "until")
+        self.why = str(why)
+
+
+class Wait(Exception):  # noqa: N818 - not an error
+    """The work goes on elsewhere: the run waits, holding nothing, until it is completed or `until` has passed."""
+
+    def __init__(self, until: datetime | None = None, why: str = "") -> None:
+        super().__init__(why)
+        self.until_ms = to_ms(until, "until") if until is not None else None
+        self.why = str(why)
+
+
+class TransientError(Exception):
+    """A failure that is likely to pass by itself: a network that is down, a service that is busy."""
+
+
+class Output:
+    """What a handler returns when its output is more than a JSON value: the value, and where the full text lies."""
+
+    __slots__ = ("log_file", "value")
+
+    def __init__(self, value: Any, log_file: str | None = None) -> None:
+        self.value = value
+        self.log_file = log_file
+
+
+class Failed(SchedulerError):
+    """An error that still has output to keep; `outcome` is error or timeout."""
+
+    def __init__(self, message: str, output: Output, outcome: str = "error") -> None:
+        super().__init__(message)
+        self.output = output
+        self.outcome = outcome
+
+
+TRANSIENT = (TransientError, ConnectionError, TimeoutError)
+
+
+class Result(NamedTuple):
+    """What became of a run, as plain data."""
+
+    outcome: str
+    output: str | None = None  # JSON
+    error_type: str | None = None
+    error: str | None = None
+    trace: str | None = None
+    transient: bool = False
+    until: int | None = None  # deferred: when again; waiting: the deadline
+    log_file: str | None = None
+    interrupted: bool = False  # cut off by our own shutdown: the slot is run again at the next start
+
+
+SUCCESS = Result("success")
+WAITING = "waiting"  # not an outcome: the run is not done
+
+
+def from_return(value: Any) -> Result:
+    """What a handler's return value says."""
+    if value is None:
+        return SUCCESS
+    if isinstance(value, (Skip, Noop, Defer, Wait)):
+        return from_exception(value)
+    if isinstance(value, Output):
+        return from_return(value.value)._replace(log_file=value.log_file)
+    try:
+        text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        why = f"The handler returned a {type(value).__name__} that is not JSON: {error}"
+        return Result("error", error_type="TypeError", error=_bounded(why, MAX_ERROR_CHARS))
+    return Result("success", output=text)
+
+
+def from_exception(error: BaseException) -> Result:
+    """What an exception out of a handler says."""
+    if isinstance(error, Skip):
+        return Result("skipped", output=_said(error.why))
+    if isinstance(error, Noop):
+        return Result("noop", output=_said(error.why))
+    if isinstance(error, Defer):
+        return Result("deferred", output=_said(error.why), until=error.until_ms)
+    if isinstance(error, Wait):
+        return Result(WAITING, output=_said(error.why), until=error.until_ms)
+    if isinstance(error, Failed):
+        kept = from_return(error.output)
+        said = clean(_bounded(str(error), MAX_ERROR_CHARS))
+        return kept._replace(outcome=error.outcome, error_type=type(error).__name__, error=said)
+    trace = "".join(traceback.format_exception(error))
+    return Result(
+        "error",
+        error_type=type(error).__name__,
+        error=clean(_bounded(str(error) or type(error).__name__, MAX_ERROR_CHARS)),
+        trace=clean(trace[-MAX_TRACE_CHARS:]),
+        transient=isinstance(error, TRANSIENT),
+    )
+
+
+def clean(text: str) -> str:
+    """Text every database takes: no NUL, no half of a surrogate pair."""
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode("utf-8")
+
+
+def _said(why: str) -> str | None:
+    return json.dumps(why) if why else None
+
+
+def _bounded(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit} more characters)"

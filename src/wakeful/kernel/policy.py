@@ -1,0 +1,166 @@
+"""The rules of time: which slot is next, what a late one is worth, how errors delay.
+
+Pure functions of records and a `now`. They return decisions; `claim` and `settle` write them down.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import NamedTuple
+
+from wakeful.triggers.moments import iso
+from wakeful.kernel.options import JobOptions
+from wakeful.store.records import JobState
+from wakeful.triggers import Trigger, trigger_from_data
+from wakeful.triggers.durations import format_interval
+
+FLOOR_MS = 10_000
+#: A start later than this was missed, not merely slow: the loop never sleeps longer.
+LATE_MS = 60_000
+MAX_NOTES = 8
+
+
+@lru_cache(maxsize=8192)
+def trigger_of(text: str) -> Trigger:
+    """The trigger behind stored JSON. Cached by text: triggers are values, and many jobs share one."""
+    return trigger_from_data(json.loads(text))
+
+
+def trigger_text(trigger: Trigger) -> str:
+    """A trigger as stored."""
+    return json.dumps(trigger.to_data(), separators=(",", ":"))
+
+
+class Next(NamedTuple):
+    """When a job starts next: the slot it stands for and the moment; or why there is none any more."""
+
+    slot: int | None
+    at: int | None
+    ended: str | None = None
+
+
+NO_TIME_OF_ITS_OWN = Next(None, None)
+
+
+def next_start(trigger: Trigger, state: JobState, now: int, rand: float) -> Next:
+    """The next start strictly after `now`, never for a slot that was run, never closer than the floor."""
+    if not trigger.timed:
+        return NO_TIME_OF_ITS_OWN
+    if trigger.max_runs is not None and state.slot_runs >= trigger.max_runs:
+        return Next(None, None, f"it has run {state.slot_runs} times, as often as max_runs allows")
+    if trigger.type == "once":
+        slot = trigger.at_ms
+        if state.last_slot is not None and slot <= state.last_slot:
+            return Next(None, None, "")  # nothing to explain: that is what `once` means
+        return Next(slot, max(now, trigger.due_ms(slot, job_id=state.job_id, rand=rand)))
+    slot = _next_slot(trigger, state, now)
+    if slot is None:
+        return Next(None, None, "its trigger has no time in the future")
+    return Next(slot, trigger.due_ms(slot, job_id=state.job_id, rand=rand))
+
+
+def _next_slot(trigger: Trigger, state: JobState, now: int) -> int | None:
+    last = state.last_slot
+    if trigger.type == "interval":
+        completed = state.last_finished_at
+        if completed is not None and completed > now:
+            completed = now  # the clock went back: count from here rather than wait for the old time to come again
+        slot = trigger.next_slot(now, completed)
+        if slot is None or state.last_run_at is None or state.last_run_at > now:
+            return slot
+        return max(slot, state.last_run_at + FLOOR_MS)
+    if last is None:
+        return trigger.next_slot(now)
+    if last <= now:
+        return trigger.next_slot(max(now, last + FLOOR_MS - 1))
+    # The clock went back behind a slot that was run. Within one period: be silent until it has passed. Further: go on
+    # from now; slots on record are left out when their turn comes.
+    after_now = trigger.next_slot(now)
+    if after_now is None or after_now >= last or trigger.next_slot(after_now) in (None, last):
+        return trigger.next_slot(last + FLOOR_MS - 1)
+    return after_now
+
+
+class Due(NamedTuple):
+    """What a due slot is worth now: the slot to run (None: nothing), and how many went by."""
+
+    slot: int | None
+    reason: str
+    passed: int  # slots that will have no run of their own
+    why: str  # the reason they are counted under
+
+
+def due_slot(trigger: Trigger, options: JobOptions, state: JobState, now: int) -> Due:
+    """Decide about the slot in `state` whose time has come: run it, run a later one for all, or let it go."""
+    slot = state.slot
+    assert slot is not None  # noqa: S101 - the caller looked
+    if trigger.type in ("once", "interval"):
+        latest, passed = slot, 0
+    else:
+        latest, passed = _latest(trigger, slot, now)
+    ready = state.ready_at if state.ready_at is not None else now
+    late = ready - (state.next_at if state.next_at is not None else slot)
+    why = "backing_off" if state.backoff_until is not None else "missed"
+    if late <= LATE_MS or trigger.type == "interval":
+        return Due(latest, "schedule", passed, why)
+    keep = options.catch_up == "once" or (isinstance(options.catch_up, int) and now - latest <= options.catch_up)
+    if keep:
+        return Due(latest, "catch_up", passed, why)
+    return Due(None, "catch_up", passed + 1, "missed")
+
+
+def _latest(trigger: Trigger, slot: int, now: int) -> tuple[int, int]:
+    """The latest slot not after now, and how many from `slot` on come before it."""
+    if now - slot < FLOOR_MS:
+        return slot, 0
+    latest = trigger.latest_slot(slot - 1, now)
+    if latest is None or latest <= slot:
+        return slot, 0
+    return latest, count_passed(trigger, slot, latest)
+
+
+def count_passed(trigger: Trigger, after: int, until: int) -> int:
+    """How many starts the trigger and the floor would have allowed in (after, until]."""
+    count = trigger.count_slots(after, until) if until > after else 0
+    if count == 0 or (trigger.min_gap_ms() or FLOOR_MS) >= FLOOR_MS:
+        return count
+    return min(count, (until - after) // FLOOR_MS)
+
+
+def backoff_delay(options: JobOptions, errors: int) -> int:
+    """How long after the n-th error in a row the next start must wait at least."""
+    ladder = options.backoff
+    return ladder[min(errors, len(ladder)) - 1]
+
+
+def alarm(state: JobState, queued_at: int | None = None) -> int | None:
+    """When the engine must look at an idle job: its next start, or the earliest run that waits as a row."""
+    next_at = state.next_at if state.enabled and not state.paused else None
+    if queued_at is None:
+        return next_at
+    return queued_at if next_at is None else min(queued_at, next_at)
+
+
+def thinned_note(trigger: Trigger) -> str | None:
+    """What a job is told whose trigger asks for more than the kernel gives."""
+    gap = trigger.min_gap_ms() if trigger.timed else None
+    if gap is None or gap >= FLOOR_MS:
+        return None
+    floor = format_interval(FLOOR_MS)
+    return f"asks for a start every {gap / 1000:g}s; starts closer than {floor} are left out"
+
+
+def add_note(notes: str | None, note: str | None) -> str | None:
+    """Notes with one more, once, the newest last."""
+    if note is None:
+        return notes
+    known: list[str] = json.loads(notes) if notes else []
+    kept = [item for item in known if item != note]
+    return json.dumps([*kept, note][-MAX_NOTES:])
+
+
+def end(state: JobState, ended: str, now: int) -> JobState:
+    """Nothing more to come: the job is disabled and says why."""
+    note = f"finished {iso(now)}: {ended}" if ended else None
+    return state._replace(enabled=0, due_at=None, next_at=None, slot=None, notes=add_note(state.notes, note))

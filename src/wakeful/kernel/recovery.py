@@ -1,0 +1,149 @@
+"""What the engine finds when it starts: runs that died with their process, and a clock that may have moved.
+
+A run cut off by a crash is recorded as crashed and its slot is run once more at once. From the second crash in a row
+the ladder holds. Whoever crashed twice is a suspect, and suspects run one at a time; so the one that takes the process
+down is found, and only it is counted toward being disabled.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from wakeful.kernel.claim import HANDLER, SUSPECT_AFTER, Node
+from wakeful.kernel.options import JobOptions, from_text
+from wakeful.kernel.policy import alarm, backoff_delay, end, next_start, trigger_of
+from wakeful.kernel.settle import AlertChange, Settled, count_failure
+from wakeful.kernel.turn import apply_alert, chain_all, queued_run
+from wakeful.store.interface import Transaction
+from wakeful.store.records import Finish, JobDef, JobState, RunDetails, RunRow
+
+CUT_OFF = "the process ended while it ran"
+
+
+class Recovered(NamedTuple):
+    """What a start found."""
+
+    crashed: list[int]
+    waiting: int
+    queued: int
+
+
+def recover(tx: Transaction, node: Node) -> Recovered:
+    """Record what was cut off, queue it again, and free what it held. Only while no other engine runs."""
+    opened = tx.runs.all_open()
+    cut_off = [run for run in opened if run.status == "active"]
+    if cut_off:
+        crash_all(tx, node, cut_off)
+    waiting = [run for run in opened if run.status == "waiting"]
+    tx.lanes.reset(Counter(lane for run in waiting if run.lanes for lane in json.loads(run.lanes)))
+    for key, count in tx.jobs.parked_counts().items():
+        if not key.startswith(HANDLER):
+            tx.jobs.unpark(key, tx.now, 1)  # the first of the line finds the lane free and offers it on
+        elif key.removeprefix(HANDLER) in node.kinds:
+            tx.jobs.unpark(key, tx.now, count)
+    return Recovered([run.id for run in cut_off], len(waiting), sum(run.status == "queued" for run in opened))
+
+
+def crash_all(tx: Transaction, node: Node, runs: Sequence[RunRow]) -> None:
+    """Settle runs that died together."""
+    states = tx.jobs.states([run.job_id for run in runs])
+    jobs = tx.jobs.definitions([run.job_id for run in runs])
+    blamed = blame(runs, states)
+    answers: list[tuple[JobDef, RunRow, Settled]] = []
+    for run in runs:
+        answer = crash(jobs[run.job_id], states[run.job_id], run, node, now=tx.now, blamed=run.id in blamed)
+        answers.append((jobs[run.job_id], run, answer))
+    tx.jobs.save([answer.state for _, _, answer in answers])
+    tx.runs.finish([answer.finish for _, _, answer in answers])
+    tx.runs.detail([RunDetails(run.id, error_type="Crashed", error=CUT_OFF) for run in runs])
+    tx.runs.add([run for _, _, answer in answers for run in answer.queue])
+    for job, _, answer in answers:
+        for change in answer.alerts:
+            apply_alert(tx, node, job.id, change)
+    chain_all(tx, node, answers)
+    tx.journal.emit("run", *[["finished", run.id, run.job_id, "crashed"] for run in runs])
+
+
+def blame(runs: Sequence[RunRow], states: dict[int, JobState]) -> set[int]:
+    """Whose crash counts: the run that was alone, or the only suspect among those that died."""
+    if len(runs) == 1:
+        return {runs[0].id}
+    suspects = [run.id for run in runs if states[run.job_id].crashes >= SUSPECT_AFTER]
+    return set(suspects) if len(suspects) == 1 else set()
+
+
+def crash(job: JobDef, state: JobState, run: RunRow, node: Node, *, now: int, blamed: bool) -> Settled:
+    """What a crash means for one job."""
+    trigger, options = trigger_of(job.trigger), from_text(job.options)
+    finish = Finish(run.id, "done", "crashed", run.started_at, now, None)
+    state = state._replace(
+        run_id=None, last_run_id=run.id, last_run_at=run.started_at, last_finished_at=now, last_outcome="crashed",
+        last_error=CUT_OFF, crashes=state.crashes + 1, errors=state.errors + blamed, ready_at=None, due_at=None,
+    )  # fmt: skip
+    if job.removed_at is not None:
+        return Settled(state._replace(next_at=None, slot=None, enabled=0), finish, ended_as="failure")
+    ended: str | None = None
+    if trigger.timed and state.enabled and not state.paused and state.slot is None:
+        coming = next_start(trigger, state, now, node.rng.random())
+        state, ended = state._replace(slot=coming.slot, next_at=coming.at), coming.ended
+    alerts: tuple[AlertChange, ...] = ()
+    if blamed and state.crashes >= SUSPECT_AFTER:
+        state, alert = count_failure(job, options, state, now)
+        alerts = (alert,) if alert is not None else ()
+    again = _again(job, options, state, run, node, now) if state.enabled and options.on_crash != "skip" else None
+    if ended is not None and again is None and state.enabled and not state.queued:
+        state = end(state, ended, now)
+    queued_at = now if state.queued else again.due_at if again is not None else None
+    state = state._replace(due_at=alarm(state, queued_at), queued=state.queued + (again is not None))
+    queue = (again,) if again is not None else ()
+    return Settled(state, finish, queue, None, (), alerts, "failure" if again is None else None)
+
+
+def _again(job: JobDef, options: JobOptions, state: JobState, run: RunRow, node: Node, now: int) -> RunRow:
+    """The same slot once more: at once after the first crash, by the ladder after that."""
+    at = now if state.crashes < SUSPECT_AFTER else now + backoff_delay(options, state.crashes - 1)
+    return queued_run(
+        node, job, "recovery", at, slot=run.slot, attempt=run.attempt + 1, retry_of=run.id, caused_by=run.caused_by
+    )
+
+
+# -- a clock that went back -------------------------------------------------------------------------------------------
+
+REARM_BATCH = 512
+
+
+def rearm(tx: Transaction, node: Node, back_ms: int, cursor: int) -> tuple[int, int]:
+    """Bring alarms of the old time into the new one, a batch at a time: (how many moved, where to go on or 0).
+
+    What was to happen "in 30 seconds" still happens in 30 seconds; slots are computed afresh, and those that were
+    run stay run.
+    """
+    pairs = tx.jobs.armed_after(tx.now, cursor, REARM_BATCH)
+    moved = []
+    for job, state in pairs:
+        changed = _rearm_one(tx, node, job, state, back_ms)
+        if changed != state:
+            moved.append(changed)
+    tx.jobs.save(moved)
+    return len(moved), pairs[-1][1].job_id if len(pairs) == REARM_BATCH else 0
+
+
+def _rearm_one(tx: Transaction, node: Node, job: JobDef, state: JobState, back_ms: int) -> JobState:
+    now = tx.now
+    if state.run_id is not None:  # a waiting run's deadline
+        return state._replace(due_at=max(now, (state.due_at or now) - back_ms))
+    waiting = [run for run in tx.runs.open(job.id) if run.status == "queued"] if state.queued else []
+    for run in waiting:
+        tx.runs.reschedule(run.id, max(now, run.due_at - back_ms))
+    trigger = trigger_of(job.trigger)
+    if trigger.timed and trigger.type != "once" and state.slot is not None and state.enabled and not state.paused:
+        coming = next_start(trigger, state, now, node.rng.random())
+        if coming.at is not None:
+            held = state.backoff_until - back_ms if state.backoff_until is not None else None
+            at = max(coming.at, held) if held is not None else coming.at
+            state = state._replace(slot=coming.slot, next_at=at, backoff_until=held)
+    earliest = min((max(now, run.due_at - back_ms) for run in waiting), default=None)
+    return state._replace(due_at=alarm(state, earliest))

@@ -1,0 +1,207 @@
+"""What the end of a run changes: a pure function from records and a result to new records.
+
+The one place that decides about errors, backoff, retries, auto-disable, overlap and the next time. The engine
+applies the answer in one transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from wakeful.triggers.moments import iso
+from wakeful.kernel.options import JobOptions, from_text
+from wakeful.kernel.outcome import FAILURES, WAITING, Result
+from wakeful.kernel.policy import add_note, alarm, backoff_delay, count_passed, end, next_start, trigger_of
+from wakeful.store.records import Finish, JobDef, JobState, RunDetails, RunRow, Skip
+from wakeful.triggers import Trigger
+
+
+class AlertChange(NamedTuple):
+    """An incident that opens (`message`) or is over (None)."""
+
+    key: str
+    kind: str
+    message: str | None
+
+
+class Settled(NamedTuple):
+    """Everything one settled run writes."""
+
+    state: JobState
+    finish: Finish
+    queue: tuple[RunRow, ...] = ()
+    details: RunDetails | None = None
+    skips: tuple[Skip, ...] = ()
+    alerts: tuple[AlertChange, ...] = ()
+    ended_as: str | None = None  # for jobs that start after this one: success, failure or other; None: not over yet
+
+
+def settle(  # noqa: PLR0913 - one decision, all of its facts
+    job: JobDef, state: JobState, run: RunRow, result: Result, *, now: int, rand: float, new_id: Callable[[], int]
+) -> Settled:
+    """Decide what `result` of `run` means for its job. `state` is the job's current state, `job` its current definition."""
+    if result.outcome == WAITING:
+        return _wait(state, run, result)
+    trigger, options = trigger_of(job.trigger), from_text(job.options)
+    finish = Finish(run.id, "done", result.outcome, run.started_at, now, None)
+    details = _details(run, result)
+    state = state._replace(
+        run_id=None,
+        last_run_id=run.id,
+        last_run_at=run.started_at,
+        last_finished_at=now,
+        last_outcome=result.outcome,
+        crashes=0,
+    )
+    if job.removed_at is not None:
+        gone = state._replace(due_at=None, next_at=None, slot=None, enabled=0)
+        return Settled(gone, finish, details=details, ended_as=_ended_as(result))
+    state, skips, ended = _arm(trigger, options, state, run, now, rand)
+    again = _again(trigger, options, run, result, now, new_id)
+    if again is not None and not _still_wanted(state, again, result):
+        again = None
+    state, alerts = _count_error(job, options, state, result, again is not None, now)
+    if ended is not None and again is None and state.enabled and not state.queued:
+        state = end(state, ended, now)
+    queued_at = now if state.queued else again.due_at if again is not None else None
+    state = state._replace(due_at=alarm(state, queued_at), queued=state.queued + (again is not None))
+    queue = (again,) if again is not None else ()
+    return Settled(state, finish, queue, details, skips, alerts, _ended_as(result) if again is None else None)
+
+
+def _wait(state: JobState, run: RunRow, result: Result) -> Settled:
+    """The run holds nothing any more; its alarm is the deadline, after which it is unknown."""
+    finish = Finish(run.id, "waiting", None, run.started_at, None, None)
+    return Settled(state._replace(due_at=result.until), finish, details=_details(run, result))
+
+
+def _details(run: RunRow, result: Result) -> RunDetails | None:
+    if result.output is None and result.error is None and result.log_file is None:
+        return None
+    return RunDetails(
+        run.id,
+        output=result.output,
+        error_type=result.error_type,
+        error=result.error,
+        trace=result.trace,
+        log_file=result.log_file,
+    )
+
+
+def _again(  # noqa: PLR0913 - one decision, all of its facts
+    trigger: Trigger, options: JobOptions, run: RunRow, result: Result, now: int, new_id: Callable[[], int]
+) -> RunRow | None:
+    """The next attempt at the same thing, if there is to be one."""
+    reason, at = "retry", now
+    if result.interrupted and options.on_crash != "skip":
+        reason = "recovery"
+    elif result.outcome == "deferred" and result.until is not None:
+        at = max(now, result.until)
+    elif result.outcome in FAILURES:
+        delays = options.retry_delays(trigger.type)
+        tries = run.attempt - 1
+        wanted = options.retry_on == "any" or result.transient
+        if not wanted or tries >= len(delays):
+            return None
+        at = now + delays[tries]
+    else:
+        return None
+    return RunRow(
+        new_id(), run.job_id, run.kind, reason, run.slot, run.attempt + 1, run.id, run.caused_by, None, "queued", None,
+        at, None, None, None, None, None, 0,
+    )  # fmt: skip
+
+
+def _still_wanted(state: JobState, again: RunRow, result: Result) -> bool:
+    """A further attempt is dropped when the job was stopped, or when a new slot comes before it."""
+    if result.interrupted:
+        return True
+    if not state.enabled or (state.paused and again.slot is not None):
+        return False
+    return again.slot is None or state.next_at is None or again.due_at < state.next_at
+
+
+def _count_error(
+    job: JobDef, options: JobOptions, state: JobState, result: Result, again: bool, now: int
+) -> tuple[JobState, tuple[AlertChange, ...]]:
+    """Errors in a row: they delay, and too many disable. An error that is tried again is not counted yet."""
+    if result.outcome in ("success", "noop"):
+        closed: tuple[AlertChange, ...] = ()
+        if state.last_error is not None:
+            closed = (AlertChange(f"failing:{job.id}", "failing", None), AlertChange(f"stuck:{job.id}", "stuck", None))
+        return state._replace(errors=0, last_error=None), closed
+    if result.outcome not in FAILURES:
+        return state, ()
+    state = state._replace(last_error=result.error)
+    alerts: list[AlertChange] = []
+    if result.outcome == "timeout":
+        alerts.append(AlertChange(f"stuck:{job.id}", "stuck", f"{job.name} ran past its limit: {result.error}"))
+    if again:
+        return state, tuple(alerts)
+    state, alert = count_failure(job, options, state._replace(errors=state.errors + 1), now)
+    return state, (*alerts, alert) if alert is not None else tuple(alerts)
+
+
+def count_failure(job: JobDef, options: JobOptions, state: JobState, now: int) -> tuple[JobState, AlertChange | None]:
+    """Disable after too many failures in a row, else push the next start back; never forward."""
+    errors = state.errors
+    if options.max_errors and errors >= options.max_errors:
+        times = f"{errors} errors in a row" if errors > 1 else "an error"
+        note = f"disabled {iso(now)} after {times}"
+        state = state._replace(enabled=0, slot=None, next_at=None, notes=add_note(state.notes, note))
+        message = f"{job.name} was disabled after {times}; the last: {state.last_error}"
+        return state, AlertChange(f"disabled:{job.id}", "disabled", message)
+    until = now + backoff_delay(options, errors)
+    if state.next_at is not None and until > state.next_at:
+        state = state._replace(next_at=until, backoff_until=until)
+    if errors == 1:
+        return state, None
+    message = f"{job.name} has failed {errors} times in a row; the last: {state.last_error}"
+    return state, AlertChange(f"failing:{job.id}", "failing", message)
+
+
+def _arm(  # noqa: PLR0913 - one decision, all of its facts
+    trigger: Trigger, options: JobOptions, state: JobState, run: RunRow, now: int, rand: float
+) -> tuple[JobState, tuple[Skip, ...], str | None]:
+    """The next start without backoff: overlap first, then the trigger; the last value says why there is none."""
+    state = state._replace(ready_at=None, backoff_until=None)
+    if not state.enabled or state.paused or not trigger.timed:
+        return state._replace(next_at=None, slot=None), (), None
+    state, skips, queued = _overlapped(trigger, options, state, run, now)
+    if queued:
+        return state._replace(next_at=now), skips, None
+    if _keeps(trigger, state, now):
+        return state, skips, None
+    coming = next_start(trigger, state, now, rand)
+    return state._replace(slot=coming.slot, next_at=coming.at), skips, coming.ended
+
+
+def _keeps(trigger: Trigger, state: JobState, now: int) -> bool:
+    """A start that still lies ahead was not touched by this run (manual, event); only `interval` counts from its end."""
+    if state.slot is None or state.next_at is None or trigger.type == "interval":
+        return False
+    return trigger.type == "once" or state.slot > now
+
+
+def _overlapped(
+    trigger: Trigger, options: JobOptions, state: JobState, run: RunRow, now: int
+) -> tuple[JobState, tuple[Skip, ...], bool]:
+    """Slots that came while the job itself was running: skipped and counted, or the latest of them kept."""
+    if trigger.type in ("once", "interval"):
+        return state, (), False
+    since = state.slot - 1 if state.slot is not None else max(run.slot or 0, state.last_slot or 0)
+    passed = count_passed(trigger, since, now) if since else 0
+    if not passed:
+        return state, (), False
+    if options.overlap == "skip":
+        skip = Skip(state.job_id, "already_running", passed, now, None)
+        return state._replace(missed=state.missed + passed, slot=None, next_at=None), (skip,), False
+    latest = trigger.latest_slot(since, now)
+    return state._replace(missed=state.missed + passed - 1, slot=latest), (), True
+
+
+def _ended_as(result: Result) -> str:
+    if result.outcome == "success":
+        return "success"
+    return "failure" if result.outcome in FAILURES or result.outcome == "crashed" else "other"

@@ -1,0 +1,73 @@
+"""Becoming the engine: a new incarnation, what the last one left behind, and the clock since then."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from wakeful.kernel import edits
+from wakeful.kernel.claim import Node
+from wakeful.kernel.clockwatch import STEP_MS, ClockWatch
+from wakeful.kernel.handlers import Active, Handlers, Threads, drive
+from wakeful.kernel.quarantine import take_turn
+from wakeful.kernel.recovery import Recovered, recover
+from wakeful.kernel.turn import Ended
+from wakeful.store.records import Node as NodeRow
+
+if TYPE_CHECKING:
+    from wakeful.store.interface import Store, Transaction
+
+
+class Born(NamedTuple):
+    """Who this process is to the store."""
+
+    node_id: int
+    token: int
+    recovered: Recovered
+
+
+async def begin_incarnation(store: Store, node: Node, name: str, logs: Path) -> Born:
+    """Join as a new incarnation and recover what the last one left. The engine's lock must be held."""
+    interrupted = await store.read(lambda tx: [run.id for run in tx.runs.all_open() if run.status == "active"])
+    if interrupted:
+        # What still runs of a command whose server was killed must end before its slot is run again.
+        from wakeful.kernel.command_kind import end_leftovers
+
+        await end_leftovers(logs, interrupted)
+    details = json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "kinds": sorted(node.kinds)})
+
+    def work(tx: Transaction) -> tuple[Born, int]:
+        facts = tx.journal.facts(["incarnation", "alive_at"])
+        token = int(facts.get("incarnation", "0")) + 1
+        back = int(facts.get("alive_at", "0")) - tx.now
+        node_id = node.new_id()
+        tx.journal.join(NodeRow(node_id, name, tx.now, tx.now, None, details))
+        tx.journal.remember({"incarnation": token, "alive_at": tx.now})
+        recovered = recover(tx, node._replace(id=node_id, token=token))
+        return Born(node_id, token, recovered), back
+
+    born, back = await store.write(work)
+    if back > STEP_MS:  # the clock was set back while nothing ran
+        await ClockWatch.settle_in(store, node, -back)
+    return born
+
+
+async def run_alone(store: Store, node: Node, handlers: Handlers, ref: str, name: str) -> int:
+    """Start one job by hand, run it to its end here, and settle it; the run's id."""
+
+    def ask(tx: Transaction) -> tuple[int, int]:
+        run_id = edits.run_now(tx, node, ref)
+        return run_id, edits.find(tx, ref)[0].id
+
+    run_id, job_id = await store.write(ask)
+    here = node._replace(only=job_id)
+    taken = await take_turn(store, here, (), 1, look_for_cancels=False)
+    for claimed in taken.claimed:
+        handler, awaits = handlers.of(claimed.run.kind)
+        result = await drive(Active(claimed, name, 0), handler, awaits, Threads())
+        ended = Ended(claimed.job, claimed.state.revision, claimed.run, result)
+        await take_turn(store, here, [ended], 0, look_for_cancels=False)
+    return run_id

@@ -1,0 +1,41 @@
+"""The life of a run, in one place: its states, and the only arrows between them.
+
+    queued ──claim──▶ active ──settle──▶ done
+      │                 │ ▲                ▲
+      │              wait │ (a waiting run that is completed, rejected or too late)
+      │                 ▼ │                │
+      │               waiting ──settle─────┤
+      └──────────────cancel────────────────┘
+
+`queued` has been asked for and not started; `active` has a handler on some node; `waiting` has none and holds no lane;
+`done` has an outcome. A run that died with its process is settled as crashed by the next start; what continues it is a
+new run.
+"""
+
+from __future__ import annotations
+
+from wakeful.errors import SchedulerError
+
+RUN_STATES = ("queued", "active", "waiting", "done")
+
+#: verb -> (from, to)
+TRANSITIONS: dict[str, tuple[frozenset[str], str]] = {
+    "claim": (frozenset({"queued"}), "active"),
+    "wait": (frozenset({"active"}), "waiting"),
+    "settle": (frozenset({"active", "waiting"}), "done"),
+    "cancel": (frozenset({"queued"}), "done"),
+    "release": (frozenset({"active"}), "queued"),
+}
+
+
+class ImpossibleTransition(SchedulerError):
+    """A run was asked to do what its state does not allow."""
+
+
+def after(verb: str, state: str, run: str) -> str:
+    """The state that follows, or ImpossibleTransition naming the run, its state and the verb."""
+    allowed, result = TRANSITIONS[verb]
+    if state not in allowed:
+        message = f"{run} is {state}; it cannot {verb}."
+        raise ImpossibleTransition(message)
+    return result

@@ -1,0 +1,172 @@
+"""One turn of the engine, as one transaction: settle what ended, free its lanes, claim what is due.
+
+Nothing here waits or asks the time. A turn may be run again from the start by the store; its only effects are the
+records it writes and the `TurnResult` it returns after the commit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from wakeful.kernel.claim import HANDLER, Claim, Claimed, Node
+from wakeful.kernel.outcome import Result
+from wakeful.kernel.settle import AlertChange, Settled, settle
+from wakeful.store.interface import Transaction
+from wakeful.store.records import Alert, JobDef, JobState, RunRow, Skip
+
+
+class Ended(NamedTuple):
+    """A run whose handler is through, as the engine hands it in."""
+
+    job: JobDef
+    revision: int
+    run: RunRow
+    result: Result
+
+
+class TurnResult(NamedTuple):
+    """What the engine must do after the commit."""
+
+    claimed: list[Claimed]
+    settled: list[int]
+    lost: list[int]  # runs somebody else settled first: their results are discarded
+    to_cancel: list[int]
+    next_alarm: int | None
+
+
+def turn(tx: Transaction, node: Node, ended: Sequence[Ended], limit: int) -> TurnResult:
+    """Settle `ended`, then claim at most `limit`."""
+    settled, lost = settle_all(tx, node, ended) if ended else ([], [])
+    claimed: list[Claimed] = []
+    to_cancel: list[int] = []
+    if limit:
+        claim = Claim(tx, node)
+        claim.run(limit)
+        if claim.expired:
+            late = [_too_late(*item) for item in claim.expired]
+            settle_all(tx, node, late)
+        claimed, to_cancel = claim.claimed, claim.to_cancel
+    return TurnResult(claimed, settled, lost, to_cancel, tx.jobs.next_alarm())
+
+
+def _too_late(job: JobDef, state: JobState, run: RunRow) -> Ended:
+    result = Result("unknown", error="nobody reported how it ended before its deadline")
+    return Ended(job, state.revision, run, result)
+
+
+def settle_all(tx: Transaction, node: Node, ended: Sequence[Ended]) -> tuple[list[int], list[int]]:
+    """Settle each run that is still its job's run; the others are lost."""
+    states = tx.jobs.states([item.run.job_id for item in ended])
+    edited = [
+        item.job.id
+        for item in ended
+        if (state := states.get(item.job.id)) is not None and state.revision != item.revision
+    ]
+    definitions = tx.jobs.definitions(edited) if edited else {}
+    answers: list[tuple[JobDef, RunRow, Settled]] = []
+    lost: list[int] = []
+    for item in ended:
+        state = states.get(item.run.job_id)
+        if state is None or state.run_id != item.run.id:
+            lost.append(item.run.id)
+            continue
+        job = definitions.get(item.job.id, item.job)
+        answer = settle(
+            job, state, item.run, item.result, now=tx.now, rand=node.rng.random(), new_id=node.new_id
+        )
+        answers.append((job, item.run, answer))
+    _write(tx, node, answers)
+    return [run.id for _, run, _ in answers], lost
+
+
+def _write(tx: Transaction, node: Node, answers: Sequence[tuple[JobDef, RunRow, Settled]]) -> None:
+    tx.jobs.save([answer.state for _, _, answer in answers])
+    tx.runs.finish([answer.finish for _, _, answer in answers])
+    tx.runs.detail([answer.details for _, _, answer in answers if answer.details is not None])
+    tx.runs.add([run for _, _, answer in answers for run in answer.queue])
+    tx.journal.skip([skip for _, _, answer in answers for skip in answer.skips])
+    free_lanes(tx, [run for _, run, _ in answers])
+    for job, _, answer in answers:
+        for change in answer.alerts:
+            apply_alert(tx, node, job.id, change)
+    chain_all(tx, node, answers)
+    tx.journal.emit(
+        "run",
+        *[
+            ["finished", run.id, run.job_id, answer.finish.outcome or answer.finish.status]
+            for _, run, answer in answers
+        ],
+    )
+
+
+def free_lanes(tx: Transaction, runs: Sequence[RunRow]) -> None:
+    """Give back what the runs held, and put back the jobs that waited for it, oldest first."""
+    held = Counter(lane for run in runs if run.lanes is not None for lane in json.loads(run.lanes))
+    if held:
+        tx.lanes.add({lane: -count for lane, count in held.items()})
+        for lane, count in sorted(held.items()):
+            tx.jobs.unpark(lane, tx.now, count)
+
+
+def apply_alert(tx: Transaction, node: Node, job_id: int | None, change: AlertChange) -> None:
+    if change.message is None:
+        tx.journal.close_alert(change.key, tx.now)
+        return
+    tx.journal.raise_alert(
+        Alert(node.new_id(), change.key, change.kind, job_id, change.message, tx.now, tx.now, 1, None, None)
+    )
+
+
+def chain_all(tx: Transaction, node: Node, answers: Sequence[tuple[JobDef, RunRow, Settled]]) -> None:
+    """Queue what starts after these runs, in the transaction that ends them."""
+    over = [(job, run, answer.ended_as) for job, run, answer in answers if answer.ended_as is not None]
+    if not over or not tx.jobs.any_chains():
+        return
+    for job, run, ended_as in over:
+        for job_id, on_end in tx.jobs.chained(job.name):
+            if on_end in ("any", ended_as):
+                _chain(tx, node, job_id, run)
+
+
+def _chain(tx: Transaction, node: Node, job_id: int, cause: RunRow) -> None:
+    found = tx.jobs.by_id(job_id)
+    if found is None or found[0].removed_at is not None:
+        return
+    job, state = found
+    if not state.enabled or state.paused:
+        reason = "paused" if state.paused else "disabled"
+        tx.journal.skip([Skip(job_id, reason, 1, tx.now, None)])
+        return
+    if any(run.status == "queued" and run.reason == "after" for run in tx.runs.open(job_id)):
+        tx.journal.skip([Skip(job_id, "already_running", 1, tx.now, "one start is already waiting")])
+        return
+    tx.runs.add([queued_run(node, job, "after", tx.now, caused_by=cause.id)])
+    # A parked job keeps waiting for its lane; a running one is looked at when it ends.
+    due_at = state.due_at if state.run_id is not None or state.parked is not None else tx.now
+    tx.jobs.save([state._replace(queued=state.queued + 1, due_at=due_at)])
+
+
+def queued_run(  # noqa: PLR0913 - a row has many columns
+    node: Node,
+    job: JobDef,
+    reason: str,
+    due_at: int,
+    *,
+    slot: int | None = None,
+    attempt: int = 1,
+    retry_of: int | None = None,
+    caused_by: int | None = None,
+) -> RunRow:
+    """A run that was asked for and waits for its turn."""
+    return RunRow(
+        node.new_id(), job.id, job.kind, reason, slot, attempt, retry_of, caused_by, None, "queued", None, due_at,
+        None, None, None, None, None, 0,
+    )  # fmt: skip
+
+
+def handler_key(kind: str) -> str:
+    """What a job of that kind is parked on while nobody can run it."""
+    return HANDLER + kind

@@ -1,0 +1,473 @@
+"""The scheduler as a library: open a store, add jobs, say who handles what, start.
+
+This file only wires: rules live in the kernel, SQL in the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import socket
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+
+from wakeful import ids
+from wakeful.clock import SystemClock, VirtualClock
+from wakeful.errors import InvalidJob, JobNotFound, SchedulerShutdownError
+from wakeful.kernel import control, edits
+from wakeful.kernel import options as job_options
+from wakeful.kernel.bus import Bus, Listener
+from wakeful.kernel.clockwatch import refuse_unset
+from wakeful.kernel.drafts import COMMAND, NewJob, check_name, check_payload, check_trigger, draft, merged_options
+from wakeful.kernel.engine import Engine, EngineConfig
+from wakeful.kernel.explain import Explanation, explain_job, explain_run
+from wakeful.kernel.handlers import Handler, Handlers
+from wakeful.kernel.history import RunStats, stats, view
+from wakeful.kernel.models import Job, Run
+from wakeful.kernel.outcome import Result, from_return
+from wakeful.kernel.start import begin_incarnation, run_alone
+from wakeful.kernel.sweep import Retention
+from wakeful.store import make_store
+from wakeful.store.jobs import STATUS_SQL, JobFilter
+from wakeful.triggers import Trigger, system_zone, zone_name
+from wakeful.triggers.moments import from_ms, to_ms
+
+if TYPE_CHECKING:
+    from wakeful.clock import Clock
+    from wakeful.store.interface import Transaction
+
+T = TypeVar("T")
+H = TypeVar("H", bound=Handler)
+IF_EXISTS = ("error", "update", "keep")
+CANCEL_GRACE_S = 5.0
+
+
+class SchedulerState(NamedTuple):
+    """What the engine is doing; `check_count` and `trigger_count` since it was started."""
+
+    status: str
+    started_at: datetime | None
+    check_count: int
+    trigger_count: int
+    last_check_at: datetime | None
+
+
+class Scheduler:
+    """Wakes jobs at the right time, once, and remembers.
+
+    `async with scheduler:` opens the store; nothing fires until `start()`. All methods belong to the event loop the
+    scheduler was opened on.
+    """
+
+    def __init__(  # noqa: PLR0913 - keyword options of the front door
+        self,
+        url: str,
+        *,
+        clock: Clock | None = None,
+        node: str | None = None,
+        timezone: str | None = None,
+        max_running: int | None = None,
+        retention: Retention | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self._clock = clock if clock is not None else SystemClock()
+        self._virtual = isinstance(self._clock, VirtualClock)
+        self._zone = zone_name(timezone) if timezone is not None else None
+        self._node_name = node if node is not None else f"{socket.gethostname()}-{os.getpid()}"
+        self._rng = random.Random(seed)  # noqa: S311 - jitter, not secrets
+        self._max_running = max_running
+        self._retention = retention if retention is not None else Retention()
+        self._store = make_store(url, self._clock, inline=self._virtual)
+        self._handlers = Handlers()
+        self._declared: list[NewJob] = []
+        self._bus = Bus()
+        self._store.on_events(self._bus.tell)
+        self._engine = self._new_engine()
+        self._status = "stopped"
+        self._started_at: int | None = None
+        self._stopped = asyncio.Event()
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def open(self, *, create: bool = True) -> None:
+        """Open the store, creating it where there is none. Nothing fires yet."""
+        refuse_unset(self._clock)
+        await self._store.open(create=create)
+
+    async def close(self) -> None:
+        """Stop if running, without waiting for jobs, and let go of the store."""
+        if self._status == "running":
+            await self.stop(wait_for_jobs=False)
+        await self._store.close()
+
+    async def start(self) -> None:
+        """Become this store's engine: record what a crash cut off, catch up what is overdue once, and go on."""
+        if self._status != "stopped":
+            return
+        refuse_unset(self._clock)
+        self._add_command_kind()
+        self._engine = self._new_engine()
+        who = {"pid": os.getpid(), "host": socket.gethostname(), "node": self._node_name, "since": self._clock.now()}
+        await self._store.become_engine(who)
+        try:
+            born = await begin_incarnation(self._store, self._engine.identify(), self._node_name, self._log_folder())
+            if self._declared:
+                await self._add(self._declared, "update", "code")
+        except BaseException:
+            await self._store.resign()
+            raise
+        self._engine.begin(born.node_id, born.token)
+        self._status = "running"
+        self._started_at = self._clock.now()
+        self._stopped.clear()
+
+    async def stop(self, *, wait_for_jobs: bool = True, timeout: float = 30) -> None:  # noqa: ASYNC109 - seconds, as documented
+        """Start nothing more; wait for what runs; cancel and record what is left.
+
+        Raises SchedulerShutdownError when jobs were still running at the timeout; the scheduler is stopped all the same.
+        """
+        if self._status != "running":
+            return
+        self._status = "stopping"
+        self._engine.stop_admitting()
+        never = self._engine.never_started()
+        if never:
+            await self._store.write(lambda tx: control.release_runs(tx, [active.claimed.run for active in never]))
+            self._engine.forget([active.claimed.run.id for active in never])
+        in_time = await self._engine.wait_idle(timeout if wait_for_jobs else 0)
+        left = len(self._engine.active)
+        if not in_time:
+            self._engine.interrupt_all()
+            await self._engine.wait_idle(CANCEL_GRACE_S)
+        await self._engine.end()
+        node_id = self._engine.node.id
+        await self._store.write(lambda tx: _leave(tx, node_id))
+        await self._store.resign()
+        self._status = "stopped"
+        self._stopped.set()
+        if left and wait_for_jobs and not in_time:
+            message = f"Scheduler shutdown timed out after {timeout:g}s with {left} job(s) still running"
+            raise SchedulerShutdownError(message, {"timed_out": True, "running_count": left})
+
+    async def run_forever(self) -> None:
+        """Start, and return when stopped; a cancelled task stops the scheduler in good order."""
+        await self.start()
+        try:
+            await self._stopped.wait()
+        except asyncio.CancelledError:
+            await self.stop()
+            raise
+
+    def is_running(self) -> bool:
+        return self._status == "running"
+
+    def get_status(self) -> str:
+        """stopped, running or stopping."""
+        return self._status
+
+    def get_state(self) -> SchedulerState:
+        counters = self._engine.counters
+        return SchedulerState(
+            self._status,
+            from_ms(self._started_at) if self._started_at is not None else None,
+            counters.checks,
+            counters.starts,
+            from_ms(counters.last_check) if counters.last_check is not None else None,
+        )
+
+    def running_count(self, owner: str | None = None) -> int:
+        """How many runs are active in this process, of one owner or of all."""
+        runs = self._engine.active.values()
+        return sum(1 for active in runs if owner is None or active.claimed.job.owner == owner)
+
+    # -- handlers -----------------------------------------------------------------------------------------------------
+
+    def on_job_due(self, kind: str, handler: Handler | None = None) -> Any:
+        """Say who runs jobs of a kind; as a decorator, or with the handler as second argument."""
+        check_name("kind", kind)
+
+        def register(function: H) -> H:
+            self._handlers.register(kind, function)
+            if self._status == "running":
+                self._engine.handlers_changed()
+            return function
+
+        return register if handler is None else register(handler)
+
+    def job(
+        self, trigger: Trigger, *, name: str | None = None, payload: Any = None, owner: str | None = None, **options: Any
+    ) -> Callable[[H], H]:
+        """Declare a job in code: stored when the scheduler starts, updated when it changed."""
+
+        def register(function: H) -> H:
+            called = name if name is not None else getattr(function, "__name__", "job")
+            new = NewJob(called, trigger, kind=called, payload=payload, owner=owner, **options)
+            draft(new, "code")  # a mistake is told where it was made
+            self._handlers.register(called, function)
+            self._declared.append(new)
+            return function
+
+        return register
+
+    def subscribe(self, listener: Listener, stream: str | None = None) -> Callable[[], None]:
+        """Be told of events after they are stored; call the answer to stop."""
+        return self._bus.subscribe(listener, stream)
+
+    # -- jobs ---------------------------------------------------------------------------------------------------------
+
+    async def add_job(  # noqa: PLR0913 - what a job is
+        self,
+        name: str,
+        trigger: Trigger,
+        *,
+        kind: str = "job",
+        payload: Any = None,
+        owner: str | None = None,
+        source: str = "code",
+        if_exists: str = "error",
+        **options: Any,
+    ) -> str:
+        """Store a job; its id. `if_exists`: error, update or keep."""
+        new = NewJob(name, trigger, kind=kind, payload=payload, owner=owner, **options)
+        return (await self._add([new], if_exists, source))[0]
+
+    async def add_jobs(self, jobs: Iterable[NewJob], *, if_exists: str = "error", source: str = "code") -> list[str]:
+        """Store many in one transaction: all of them or none."""
+        return await self._add(list(jobs), if_exists, source)
+
+    async def _add(self, jobs: Sequence[NewJob], if_exists: str, source: str) -> list[str]:
+        if if_exists not in IF_EXISTS:
+            message = f"if_exists is one of {', '.join(IF_EXISTS)}, not {if_exists!r}."
+            raise InvalidJob(message)
+        drafts = [draft(new, source) for new in jobs]
+        node, zone = self._engine.identify(), self._default_zone()
+        found = await self._write(lambda tx: edits.add_jobs(tx, node, drafts, if_exists, zone))
+        return [ids.job_text(job_id) for job_id in found]
+
+    async def update_job(self, id: str, *, revision: int | None = None, **changes: Any) -> Job:  # noqa: A002
+        """Change some of a job: name, trigger, kind, payload, owner, enabled or any option. A run in progress goes on."""
+        node, zone = self._engine.identify(), self._default_zone()
+
+        def work(tx: Transaction) -> Job:
+            job, state = edits.find(tx, id)
+            enabled = changes.get("enabled")
+            if enabled is False and state.enabled:
+                edits.disable_job(tx, id)
+            elif enabled is True:
+                edits.resume_job(tx, node, id)
+            fields = _changed_fields(job, {key: value for key, value in changes.items() if key != "enabled"})
+            if fields:
+                changed = edits.update_job(tx, node, id, fields, zone, revision)
+                return Job(changed, tx.jobs.states([changed.id])[changed.id], tx.now)
+            return Job(*edits.find(tx, id), tx.now)
+
+        return await self._write(work)
+
+    async def remove_job(self, id: str) -> None:  # noqa: A002
+        """Remove a job; a run in progress finishes, and history stays under its name."""
+        await self._write(lambda tx: edits.remove_job(tx, id))
+
+    async def pause_job(self, id: str, note: str | None = None) -> None:  # noqa: A002
+        """No start by time until resumed."""
+        await self._write(lambda tx: edits.pause_job(tx, id, note))
+
+    async def resume_job(self, id: str) -> None:  # noqa: A002
+        """Errors forgotten, idle again, a fresh next time; nothing is caught up."""
+        node = self._engine.identify()
+        await self._write(lambda tx: edits.resume_job(tx, node, id))
+
+    async def get_job(self, id: str) -> Job | None:  # noqa: A002
+        """The job of that id or name, or None."""
+
+        def work(tx: Transaction) -> Job | None:
+            try:
+                return Job(*edits.find(tx, id), tx.now)
+            except JobNotFound:
+                return None
+
+        return await self._store.read(work)
+
+    async def list_jobs(  # noqa: PLR0913 - filters
+        self,
+        *,
+        kind: str | None = None,
+        owner: str | None = None,
+        source: str | None = None,
+        status: str | None = None,
+        enabled: bool | None = None,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> list[Job]:
+        """Jobs by name, filtered; `after` is the name the previous page ended with."""
+        if status is not None and status not in STATUS_SQL:
+            message = f"status is one of {', '.join(sorted(STATUS_SQL))}, not {status!r}."
+            raise InvalidJob(message)
+        wanted = JobFilter(kind, owner, source, status, enabled, after, limit)
+        return await self._store.read(lambda tx: [Job(*pair, tx.now) for pair in tx.jobs.list(wanted)])
+
+    # -- runs ---------------------------------------------------------------------------------------------------------
+
+    async def run_job(self, id: str, payload: Any = None) -> str:  # noqa: A002
+        """Start a job now, through the same admission as everything else; the run's id. Refused while it runs."""
+        node = self._engine.identify()
+        text = None if payload is None else check_payload(payload, "")
+        run_id = await self._write(lambda tx: edits.run_now(tx, node, id, text))
+        return ids.run_text(run_id)
+
+    async def run_here(self, id: str) -> Run:  # noqa: A002
+        """Run one job in this process and wait for its end, without starting anything else; for use without a server."""
+        self._add_command_kind()
+        who = {"pid": os.getpid(), "host": socket.gethostname(), "node": self._node_name, "since": self._clock.now()}
+        await self._store.become_engine(who)
+        try:
+            born = await begin_incarnation(self._store, self._engine.identify(), self._node_name, self._log_folder())
+            node = self._engine.identify()._replace(id=born.node_id, token=born.token)
+            run_id = await run_alone(self._store, node, self._handlers, id, self._node_name)
+            await self._store.write(lambda tx: _leave(tx, born.node_id))
+        finally:
+            await self._store.resign()
+        found = await self.get_run(ids.run_text(run_id))
+        assert found is not None  # noqa: S101 - it was just settled
+        return found
+
+    async def get_run(self, id: str) -> Run | None:  # noqa: A002
+        """The run of that id, or None."""
+        run_id = _run_number(id)
+
+        def work(tx: Transaction) -> Run | None:
+            row = tx.runs.get(run_id) if run_id is not None else None
+            return view(tx, [row])[0] if row is not None else None
+
+        return await self._store.read(work)
+
+    async def get_run_log(self, id: str | None = None, limit: int = 50, before: str | None = None) -> list[Run]:  # noqa: A002
+        """The newest runs first, of one job (also a removed one) or of all."""
+        below = _run_number(before) if before is not None else None
+
+        def work(tx: Transaction) -> list[Run]:
+            job_id = None if id is None else _history_of(tx, id)
+            return view(tx, tx.runs.log(job_id, limit, below))
+
+        return await self._store.read(work)
+
+    async def get_run_stats(self, id: str, since: datetime | None = None) -> RunStats:  # noqa: A002
+        """Counts per outcome, average and p95 duration."""
+        start = to_ms(since, "since") if since is not None else 0
+        return await self._store.read(lambda tx: stats(tx, _history_of(tx, id), start))
+
+    async def cancel_run(self, id: str) -> None:  # noqa: A002
+        """End a run: one that waits for its turn, one that runs (also in another process), one that waits."""
+        number, node = _require_run(id), self._engine.identify()
+        await self._write(lambda tx: control.cancel_run(tx, node, number), cancels=True)
+
+    async def retry_run(self, id: str) -> str:  # noqa: A002
+        """Try again what a finished run did not do; the new run's id."""
+        number, node = _require_run(id), self._engine.identify()
+        return ids.run_text(await self._write(lambda tx: edits.retry_run(tx, node, number)))
+
+    async def complete_run(self, id: str, output: Any = None, *, error: str | None = None) -> None:  # noqa: A002
+        """Report how a waiting run ended."""
+        number, node = _require_run(id), self._engine.identify()
+        result = Result("error", error_type="Reported", error=error) if error is not None else from_return(output)
+        await self._write(lambda tx: control.complete_run(tx, node, number, result))
+
+    async def explain(self, id: str) -> Explanation:  # noqa: A002
+        """Why a job ran, did not, and when it will; or why a run was and how it ended."""
+        number = _run_number(id)
+
+        def work(tx: Transaction) -> Explanation:
+            if number is not None:
+                job, _, run = control.find_run(tx, number)
+                return explain_run(tx, job, run)
+            return explain_job(tx, *edits.find(tx, id))
+
+        return await self._store.read(work)
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    async def _write(self, work: Callable[[Transaction], T], *, cancels: bool = False) -> T:
+        refuse_unset(self._clock)
+        result = await self._store.write(work)
+        if self._status == "running":
+            self._engine.poke(cancels=cancels)
+        return result
+
+    def _default_zone(self) -> str:
+        return self._zone if self._zone is not None else system_zone()
+
+    def _log_folder(self) -> Path:
+        return Path(getattr(self._store, "path", "wakeful") + ".logs")
+
+    def _add_command_kind(self) -> None:
+        if COMMAND not in self._handlers.kinds():
+            from wakeful.kernel.command_kind import command_handler  # loaded when an engine is started
+
+            self._handlers.register(COMMAND, command_handler(self._log_folder))
+
+    def _new_engine(self) -> Engine:
+        config = EngineConfig(self._node_name, self._max_running, self._retention, self._virtual)
+        engine = Engine(self._store, self._clock, self._handlers, config, self._rng)
+        engine.on_deleted = self._remove_logs
+        return engine
+
+    def _remove_logs(self, run_ids: list[int]) -> None:
+        from wakeful.kernel.command_kind import remove_logs
+
+        remove_logs(self._log_folder(), run_ids)
+
+
+def _changed_fields(job: Any, changes: dict[str, Any]) -> dict[str, Any]:
+    """What `update_job` was given, checked, as columns of the definition."""
+    fields: dict[str, Any] = {}
+    options: dict[str, Any] = {}
+    for key, value in changes.items():
+        if key in ("name", "kind"):
+            fields[key] = check_name(key, value)
+        elif key == "owner":
+            fields[key] = None if value is None else check_name(key, value)
+        elif key == "trigger":
+            fields[key] = check_trigger(value)
+        elif key == "payload":
+            fields[key] = check_payload(value, changes.get("kind", job.kind))
+        else:
+            options[key] = value
+    if options:
+        stored = job_options.as_written(job_options.from_text(job.options))
+        fields["options"] = merged_options(stored, options)
+    return fields
+
+
+def _run_number(ref: str) -> int | None:
+    parsed = ids.decode(ref) if isinstance(ref, str) else None
+    return parsed[1] if parsed is not None and parsed[0] == "run" else None
+
+
+def _require_run(ref: str) -> int:
+    number = _run_number(ref)
+    if number is None:
+        message = f"There is no run {ref!r}: a run's id looks like run_0000000000000."
+        raise JobNotFound(message)
+    return number
+
+
+def _history_of(tx: Transaction, ref: str) -> int:
+    """The job whose history is asked for; a removed one is found by its id or last name."""
+    parsed = ids.decode(ref)
+    found = tx.jobs.by_id(parsed[1]) if parsed is not None and parsed[0] == "job" else tx.jobs.by_name(ref)
+    found = found or tx.jobs.removed_by_name(ref)
+    return found[0].id if found is not None else edits.find(tx, ref)[0].id
+
+
+def _leave(tx: Transaction, node_id: int) -> None:
+    tx.journal.leave(node_id, tx.now)
+    tx.journal.remember({"alive_at": tx.now})

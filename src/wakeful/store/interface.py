@@ -1,0 +1,63 @@
+"""The store as the kernel sees it: transactions of domain verbs, and nothing else.
+
+A transaction is a plain synchronous function of a `Transaction`. The store runs it alone, commits, and only then
+hands back its result, so whatever the caller does next is already on disk. The function may be run again from the
+start if the database asks for it; it must therefore do nothing but read, decide and write through its transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from wakeful.store.jobs import Jobs
+from wakeful.store.journal import Journal
+from wakeful.store.lanes import Lanes
+from wakeful.store.runs import Runs
+
+if TYPE_CHECKING:
+    from wakeful.store.records import EventGroup
+    from wakeful.store.session import Session
+
+T = TypeVar("T")
+
+
+class Transaction:
+    """The verbs, grouped by what they speak about."""
+
+    __slots__ = ("journal", "jobs", "lanes", "now", "runs")
+
+    def __init__(self, session: Session, now: int) -> None:
+        self.now = now
+        self.jobs = Jobs(session)
+        self.runs = Runs(session)
+        self.lanes = Lanes(session)
+        self.journal = Journal(session)
+
+
+class Store(Protocol):
+    """Where jobs live. Opened with `async with`-like `open` and `close`; `write` and `read` may be called from one loop."""
+
+    async def open(self, *, create: bool = True) -> None:
+        """Connect, check that this is a store of ours, and bring its schema up to date."""
+
+    async def close(self) -> None:
+        """Finish what was handed in and let go of the database."""
+
+    async def write(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` in one transaction, durably; what it raises undoes all of it."""
+
+    async def read(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` on one consistent snapshot, beside the writer; it must not write."""
+
+    async def changed_elsewhere(self) -> bool:
+        """Whether another process committed since this was asked last. Cheap enough to ask twice a second."""
+
+    async def become_engine(self, who: dict[str, object]) -> None:
+        """Become the process that starts this store's jobs, or raise StoreLocked saying who is."""
+
+    async def resign(self) -> None:
+        """Stop being that process."""
+
+    def on_events(self, listener: Callable[[list[EventGroup]], None]) -> None:
+        """Tell `listener` what each transaction of this process emitted, after its commit."""

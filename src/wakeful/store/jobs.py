@@ -1,0 +1,215 @@
+"""Jobs in the store: definitions, their hot state, and what starts after what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from wakeful.store.records import JOB_COLUMNS, STATE_COLUMNS, JobDef, JobState
+
+if TYPE_CHECKING:
+    from wakeful.store.session import Session
+
+_J = tuple(f"j.{column}" for column in JOB_COLUMNS)
+_S = tuple(f"s.{column}" for column in STATE_COLUMNS)
+_BOTH = _J + _S
+_WIDTH = len(JOB_COLUMNS)
+_JOINED = "jobs j JOIN job_state s ON s.job_id = j.id"
+
+
+class JobFilter(NamedTuple):
+    """Which jobs to list; None leaves that side open. `after` is the name the previous page ended with."""
+
+    kind: str | None = None
+    owner: str | None = None
+    source: str | None = None
+    status: str | None = None
+    enabled: bool | None = None
+    after: str | None = None
+    limit: int | None = None
+
+
+#: A job's status is derived, never stored: these conditions are the one definition both sides use.
+STATUS_SQL = {
+    "running": "s.run_id IS NOT NULL",
+    "paused": "s.run_id IS NULL AND s.paused = 1",
+    "disabled": "s.run_id IS NULL AND s.paused = 0 AND s.enabled = 0",
+    "idle": "s.run_id IS NULL AND s.paused = 0 AND s.enabled = 1",
+}
+
+
+class Jobs:
+    """Verbs on jobs; each call is part of the transaction it was made in."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def due(self, now: int, limit: int) -> list[tuple[JobDef, JobState]]:
+        """The jobs whose alarm has passed, oldest alarm first, at most `limit`."""
+        source = (
+            "(SELECT * FROM job_state WHERE due_at IS NOT NULL AND due_at <= ? ORDER BY due_at, job_id LIMIT ?) s "
+            "JOIN jobs j ON j.id = s.job_id"
+        )
+        found = [_pair(row) for row in self._session.bulk(_BOTH, source, (now, limit))]
+        found.sort(key=_by_alarm)
+        return found
+
+    def next_alarm(self) -> int | None:
+        """When the engine must look again; None when nothing is armed."""
+        found = self._session.rows(
+            "SELECT due_at FROM job_state WHERE due_at IS NOT NULL ORDER BY due_at, job_id LIMIT 1"
+        )
+        return int(found[0][0]) if found else None
+
+    def armed_after(self, now: int, cursor: int, limit: int) -> list[tuple[JobDef, JobState]]:
+        """Jobs with an alarm later than `now`, by id from `cursor`: for re-arming after the clock went back."""
+        source = (
+            "(SELECT * FROM job_state WHERE due_at IS NOT NULL AND due_at > ? AND job_id > ? ORDER BY job_id LIMIT ?) s"
+            " JOIN jobs j ON j.id = s.job_id"
+        )
+        found = [_pair(row) for row in self._session.bulk(_BOTH, source, (now, cursor, limit))]
+        found.sort(key=_by_id)
+        return found
+
+    def states(self, job_ids: Sequence[int]) -> dict[int, JobState]:
+        """The current state of those jobs."""
+        rows = self._session.select_in(STATE_COLUMNS, "job_state", "job_id", job_ids)
+        return {row[0]: JobState._make(row) for row in rows}
+
+    def definitions(self, job_ids: Sequence[int]) -> dict[int, JobDef]:
+        rows = self._session.select_in(JOB_COLUMNS, "jobs", "id", job_ids)
+        return {row[0]: JobDef._make(row) for row in rows}
+
+    def by_id(self, job_id: int) -> tuple[JobDef, JobState] | None:
+        """Also a removed job's: its history stays."""
+        return self._one("j.id = ?", job_id)
+
+    def by_name(self, name: str) -> tuple[JobDef, JobState] | None:
+        return self._one("j.name = ? AND j.removed_at IS NULL", name)
+
+    def removed_by_name(self, name: str) -> tuple[JobDef, JobState] | None:
+        """The last job that had this name and was removed."""
+        return self._one("j.name = ? AND j.removed_at IS NOT NULL ORDER BY j.removed_at DESC, j.id DESC LIMIT 1", name)
+
+    def names(self, names: Sequence[str]) -> dict[str, int]:
+        """Which of these names are taken, and by which job."""
+        rows = self._session.select_in(("name", "id", "removed_at"), "jobs", "name", names)
+        return {row[0]: row[1] for row in rows if row[2] is None}
+
+    def list(self, wanted: JobFilter) -> list[tuple[JobDef, JobState]]:
+        """Jobs in the order of their names."""
+        where, params = ["j.removed_at IS NULL"], []
+        for column in ("kind", "owner", "source"):
+            value = getattr(wanted, column)
+            if value is not None:
+                where.append(f"j.{column} = ?")
+                params.append(value)
+        if wanted.status is not None:
+            where.append(STATUS_SQL[wanted.status])
+        if wanted.enabled is not None:
+            where.append(f"s.enabled = {int(wanted.enabled)}")
+        if wanted.after is not None:
+            where.append("j.name > ?")
+            params.append(wanted.after)
+        limit = f" LIMIT {int(wanted.limit)}" if wanted.limit is not None else ""
+        sql = (
+            f"SELECT {', '.join(_BOTH)} FROM {_JOINED} WHERE {' AND '.join(where)} ORDER BY j.name{limit}"  # noqa: S608
+        )
+        return [_pair(row) for row in self._session.rows(sql, params)]
+
+    def add(self, pairs: Sequence[tuple[JobDef, JobState]]) -> None:
+        self._session.insert_many("jobs", JOB_COLUMNS, [definition for definition, _ in pairs])
+        self._session.insert_many("job_state", STATE_COLUMNS, [state for _, state in pairs])
+
+    def save(self, states: Sequence[JobState]) -> None:
+        """Write whole states; the caller read them in this transaction."""
+        if states:
+            self._session.update_many("job_state", STATE_COLUMNS, states)
+
+    def define(self, definition: JobDef) -> None:
+        self._session.update_many("jobs", JOB_COLUMNS, [definition])
+
+    def forget(self, job_ids: Sequence[int]) -> None:
+        """Delete jobs whose whole history is gone."""
+        for job_id in job_ids:
+            for table, key in (("jobs", "id"), ("job_state", "job_id"), ("skips", "job_id"), ("chains", "job_id")):
+                self._session.execute(f"DELETE FROM {table} WHERE {key} = ?", (job_id,))  # noqa: S608 - fixed names
+
+    def unpark(self, parked: str, now: int, limit: int) -> int:
+        """Put back the oldest jobs that wait for `parked`; how many there were."""
+        return self._session.execute(
+            "UPDATE job_state SET due_at = ?, parked = NULL WHERE job_id IN (SELECT job_id FROM job_state "
+            "WHERE parked = ? ORDER BY ready_at, job_id LIMIT ?)",
+            (now, parked, limit),
+        )
+
+    def parked_counts(self) -> dict[str, int]:
+        """How many jobs wait, by what they wait for."""
+        return dict(
+            (str(key), int(count))
+            for key, count in self._session.rows(
+                "SELECT parked, count(*) FROM job_state WHERE parked IS NOT NULL GROUP BY parked ORDER BY parked"
+            )
+        )
+
+    def parked_on(self, key: str, since: int, limit: int) -> list[tuple[JobDef, JobState]]:
+        """Jobs that have waited for `key` since that time or longer, longest first."""
+        sql = (
+            f"SELECT {', '.join(_BOTH)} FROM {_JOINED} WHERE s.parked = ? AND s.ready_at <= ? "  # noqa: S608
+            "ORDER BY s.ready_at, s.job_id LIMIT ?"
+        )
+        return [_pair(row) for row in self._session.rows(sql, (key, since, limit))]
+
+    def chain(self, upstream: str, job_id: int, on_end: str) -> None:
+        self._session.execute(
+            "INSERT INTO chains (upstream, job_id, on_end) VALUES (?, ?, ?) "
+            "ON CONFLICT (upstream, job_id) DO UPDATE SET on_end = excluded.on_end",
+            (upstream, job_id, on_end),
+        )
+
+    def unchain(self, job_id: int) -> None:
+        self._session.execute("DELETE FROM chains WHERE job_id = ?", (job_id,))
+
+    def any_chains(self) -> bool:
+        return bool(self._session.rows("SELECT 1 FROM chains LIMIT 1"))
+
+    def chained(self, upstream: str) -> list[tuple[int, str]]:
+        """(job, on) of everything that starts after the job of that name ends."""
+        rows = self._session.rows("SELECT job_id, on_end FROM chains WHERE upstream = ? ORDER BY job_id", (upstream,))
+        return [(int(job_id), str(on_end)) for job_id, on_end in rows]
+
+    def finished_once(self, before: int, limit: int) -> list[int]:
+        """One-shot jobs that ended before that time and may be forgotten with their runs."""
+        rows = self._session.rows(
+            f"SELECT j.id FROM {_JOINED} WHERE (j.removed_at < ? OR (s.enabled = 0 AND s.last_finished_at < ? AND "  # noqa: S608
+            "j.trigger LIKE '{\"type\":\"once\"%')) AND s.run_id IS NULL AND s.queued = 0 ORDER BY j.id LIMIT ?",
+            (before, before, limit),
+        )
+        return [int(row[0]) for row in rows]
+
+    def counts(self) -> dict[str, int]:
+        """How many jobs there are by status."""
+        cases = " ".join(f"WHEN {condition} THEN '{status}'" for status, condition in STATUS_SQL.items())
+        rows = self._session.rows(
+            f"SELECT CASE {cases} END AS status, count(*) FROM {_JOINED} WHERE j.removed_at IS NULL GROUP BY 1"  # noqa: S608
+        )
+        return {str(status): int(count) for status, count in rows}
+
+    def _one(self, where: str, value: object) -> tuple[JobDef, JobState] | None:
+        sql = f"SELECT {', '.join(_BOTH)} FROM {_JOINED} WHERE {where}"  # noqa: S608 - no user text
+        found = self._session.rows(sql, (value,))
+        return _pair(found[0]) if found else None
+
+
+def _pair(row: Iterable[object]) -> tuple[JobDef, JobState]:
+    values = list(row)
+    return JobDef._make(values[:_WIDTH]), JobState._make(values[_WIDTH:])
+
+
+def _by_alarm(pair: tuple[JobDef, JobState]) -> tuple[int, int]:
+    state = pair[1]
+    return (state.due_at or 0, state.job_id)
+
+
+def _by_id(pair: tuple[JobDef, JobState]) -> int:
+    return pair[1].job_id

@@ -1,0 +1,135 @@
+"""What the store remembers beside jobs and runs: events, alerts, refused starts, nodes and a few facts of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from wakeful.store.records import Alert, EventGroup, Node, Skip
+
+if TYPE_CHECKING:
+    from wakeful.store.session import Session
+
+_ALERT = ", ".join(Alert._fields)
+_NODE = ", ".join(Node._fields)
+
+
+class Journal:
+    """Verbs on the journal; each call is part of the transaction it was made in."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._pending: dict[str, list[Any]] = {}
+
+    # -- events: collected during the transaction, written as one row per stream at its end ---------------------------
+
+    def emit(self, stream: str, *events: Any) -> None:
+        """Add events to a stream; they become visible with the commit."""
+        self._pending.setdefault(stream, []).extend(events)
+
+    def flush(self, at: int) -> list[EventGroup]:
+        """Write what was emitted; what subscribers must be told after the commit."""
+        groups = []
+        for stream, events in self._pending.items():
+            seq = self._session.rows(
+                "INSERT INTO streams (stream, seq) VALUES (?, ?) ON CONFLICT (stream) "
+                "DO UPDATE SET seq = streams.seq + excluded.seq RETURNING seq",
+                (stream, len(events)),
+            )[0][0]
+            body = json.dumps(events, separators=(",", ":"))
+            event_id = self._session.rows(
+                "INSERT INTO events (stream, seq, at, body) VALUES (?, ?, ?, ?) RETURNING id", (stream, seq, at, body)
+            )[0][0]
+            groups.append(EventGroup(int(event_id), stream, int(seq), at, body))
+        self._pending.clear()
+        return groups
+
+    def events(self, after: int, stream: str | None = None, limit: int = 100) -> list[EventGroup]:
+        """Groups with an id above `after`, in order."""
+        where, params = "id > ?", [after]
+        if stream is not None:
+            where, params = "id > ? AND stream = ?", [after, stream]  # type: ignore[list-item]
+        sql = f"SELECT id, stream, seq, at, body FROM events WHERE {where} ORDER BY id LIMIT ?"  # noqa: S608
+        return [EventGroup._make(row) for row in self._session.rows(sql, (*params, limit))]
+
+    def prune_events(self, before: int, limit: int) -> int:
+        return self._session.execute(
+            "DELETE FROM events WHERE id IN (SELECT id FROM events WHERE at < ? ORDER BY id LIMIT ?)", (before, limit)
+        )
+
+    # -- refused starts -------------------------------------------------------------------------------------------
+
+    def skip(self, skips: Sequence[Skip]) -> None:
+        """Count refused starts; one row per job and reason, with the last time."""
+        merged: dict[tuple[int, str], Skip] = {}
+        for skip in skips:  # one statement must not meet a row twice
+            seen = merged.get((skip.job_id, skip.reason))
+            merged[skip.job_id, skip.reason] = skip._replace(count=skip.count + seen.count) if seen else skip
+        if merged:
+            conflict = (
+                "ON CONFLICT (job_id, reason) DO UPDATE SET count = skips.count + excluded.count, "
+                "last_at = excluded.last_at, detail = excluded.detail"
+            )
+            self._session.insert_many("skips", Skip._fields, list(merged.values()), conflict)
+
+    def skips(self, job_id: int) -> list[Skip]:
+        """Why starts of this job were refused, the latest reason first."""
+        sql = "SELECT job_id, reason, count, last_at, detail FROM skips WHERE job_id = ? ORDER BY last_at DESC, reason"
+        return [Skip._make(row) for row in self._session.rows(sql, (job_id,))]
+
+    # -- alerts -----------------------------------------------------------------------------------------------------
+
+    def raise_alert(self, alert: Alert) -> bool:
+        """Open the incident, or count it again if it is open; True when it is new."""
+        known = self._session.execute(
+            "UPDATE alerts SET count = count + 1, last_at = ?, message = ? WHERE key = ? AND closed_at IS NULL",
+            (alert.last_at, alert.message, alert.key),
+        )
+        if known:
+            return False
+        self._session.insert_many("alerts", Alert._fields, [alert])
+        self.emit("alert", ["opened", alert.id, alert.kind, alert.message])
+        return True
+
+    def close_alert(self, key: str, now: int) -> bool:
+        """The incident is over; True when it was open."""
+        closed = self._session.rows(
+            "UPDATE alerts SET closed_at = ? WHERE key = ? AND closed_at IS NULL RETURNING id, kind, message", (now, key)
+        )
+        for alert_id, kind, message in closed:
+            self.emit("alert", ["closed", alert_id, kind, message])
+        return bool(closed)
+
+    def open_alerts(self) -> list[Alert]:
+        sql = f"SELECT {_ALERT} FROM alerts WHERE closed_at IS NULL ORDER BY id"  # noqa: S608
+        return [Alert._make(row) for row in self._session.rows(sql)]
+
+    def alerts(self, job_id: int | None = None, limit: int = 50) -> list[Alert]:
+        where, params = ("WHERE job_id = ?", [job_id]) if job_id is not None else ("", [])
+        sql = f"SELECT {_ALERT} FROM alerts {where} ORDER BY id DESC LIMIT ?"  # noqa: S608
+        return [Alert._make(row) for row in self._session.rows(sql, (*params, limit))]
+
+    # -- nodes and facts --------------------------------------------------------------------------------------------
+
+    def join(self, node: Node) -> None:
+        self._session.insert_many("nodes", Node._fields, [node])
+
+    def leave(self, node_id: int, now: int) -> None:
+        self._session.execute("UPDATE nodes SET stopped_at = ?, seen_at = ? WHERE id = ?", (now, now, node_id))
+
+    def last_node(self) -> Node | None:
+        found = self._session.rows(f"SELECT {_NODE} FROM nodes ORDER BY id DESC LIMIT 1")  # noqa: S608
+        return Node._make(found[0]) if found else None
+
+    def node_names(self, node_ids: Sequence[int]) -> dict[int, str]:
+        return {row[0]: str(row[1]) for row in self._session.select_in(("id", "name"), "nodes", "id", node_ids)}
+
+    def facts(self, keys: Sequence[str]) -> dict[str, str]:
+        rows = self._session.select_in(("key", "value"), "meta", "key", keys)
+        return {str(key): str(value) for key, value in rows}
+
+    def remember(self, facts: Mapping[str, object]) -> None:
+        rows = [(key, str(value)) for key, value in facts.items()]
+        conflict = "ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+        self._session.insert_many("meta", ("key", "value"), rows, conflict)

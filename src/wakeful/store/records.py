@@ -1,0 +1,152 @@
+"""What crosses the border between the store and the rest: plain immutable rows, one type per table.
+
+They are named tuples because the engine makes and reads several per run. The order of fields is the order of
+columns in the queries. Every record is a value: a change is a new record, saved by a verb of the transaction.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class JobDef(NamedTuple):
+    """A job's definition as stored: JSON stays text until somebody needs it."""
+
+    id: int
+    name: str
+    kind: str
+    owner: str | None
+    source: str
+    trigger: str
+    payload: str
+    options: str
+    created_at: int
+    updated_at: int
+    removed_at: int | None
+
+
+class JobState(NamedTuple):
+    """A job's hot row: everything admission and settling read and write."""
+
+    job_id: int
+    revision: int
+    enabled: int
+    paused: int
+    due_at: int | None
+    next_at: int | None
+    slot: int | None
+    run_id: int | None
+    queued: int
+    parked: str | None
+    ready_at: int | None
+    last_slot: int | None
+    last_run_id: int | None
+    last_run_at: int | None
+    last_finished_at: int | None
+    last_outcome: str | None
+    last_error: str | None
+    errors: int
+    crashes: int
+    missed: int
+    slot_runs: int
+    backoff_until: int | None
+    notes: str | None
+
+
+class RunRow(NamedTuple):
+    """One run, without its details."""
+
+    id: int
+    job_id: int
+    kind: str
+    reason: str
+    slot: int | None
+    attempt: int
+    retry_of: int | None
+    caused_by: int | None
+    phase: str | None
+    status: str
+    outcome: str | None
+    due_at: int
+    started_at: int | None
+    finished_at: int | None
+    node: int | None
+    token: int | None
+    lanes: str | None
+    cancel: int
+
+
+class RunDetails(NamedTuple):
+    """What a run has to say beyond its row; most runs have none."""
+
+    run_id: int
+    payload: str | None = None
+    output: str | None = None
+    error_type: str | None = None
+    error: str | None = None
+    trace: str | None = None
+    log_file: str | None = None
+    usage: str | None = None
+
+
+class Finish(NamedTuple):
+    """The end of a run: what `finish` writes on its row. A waiting run keeps `finished_at` and `outcome` empty."""
+
+    run_id: int
+    status: str
+    outcome: str | None
+    started_at: int | None
+    finished_at: int | None
+    lanes: str | None
+
+
+class Skip(NamedTuple):
+    """Starts refused for one reason."""
+
+    job_id: int
+    reason: str
+    count: int
+    last_at: int
+    detail: str | None
+
+
+class Alert(NamedTuple):
+    """One incident, open until `closed_at`."""
+
+    id: int
+    key: str
+    kind: str
+    job_id: int | None
+    message: str
+    opened_at: int
+    last_at: int
+    count: int
+    closed_at: int | None
+    acked_at: int | None
+
+
+class EventGroup(NamedTuple):
+    """The events of one stream that one transaction wrote; `seq` is the last one's number."""
+
+    id: int
+    stream: str
+    seq: int
+    at: int
+    body: str
+
+
+class Node(NamedTuple):
+    """A process that ran, or runs, the engine on this store."""
+
+    id: int
+    name: str
+    started_at: int
+    seen_at: int
+    stopped_at: int | None
+    details: str
+
+
+JOB_COLUMNS = JobDef._fields
+STATE_COLUMNS = JobState._fields
+RUN_COLUMNS = RunRow._fields
+DETAIL_COLUMNS = RunDetails._fields

@@ -1,0 +1,148 @@
+"""Runs in the store: the one history of everything that was started."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from wakeful.store.records import DETAIL_COLUMNS, RUN_COLUMNS, Finish, RunDetails, RunRow
+
+if TYPE_CHECKING:
+    from wakeful.store.session import Session
+
+_R = ", ".join(RUN_COLUMNS)
+_FINISH = ("id", "status", "outcome", "started_at", "finished_at", "lanes")
+_ACTIVATE = ("id", "status", "started_at", "node", "token", "lanes")
+
+
+class Runs:
+    """Verbs on runs; each call is part of the transaction it was made in."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def add(self, runs: Sequence[RunRow]) -> None:
+        """Insert runs. A slot, an attempt or a retry that was already made is refused by the schema itself."""
+        if runs:
+            self._session.insert_many("runs", RUN_COLUMNS, runs)
+
+    def activate(self, runs: Sequence[RunRow]) -> None:
+        """Queued runs become active, with the node and token they carry."""
+        rows = [(run.id, run.status, run.started_at, run.node, run.token, run.lanes) for run in runs]
+        self._session.update_many("runs", _ACTIVATE, rows)
+
+    def finish(self, ends: Sequence[Finish]) -> None:
+        """Write the end of runs; the caller has checked in this transaction that they are still its own."""
+        if ends:
+            self._session.update_many("runs", _FINISH, ends)
+
+    def detail(self, details: Sequence[RunDetails]) -> None:
+        """Add to what runs have to say; a field that is None leaves what is there."""
+        if not details:
+            return
+        keep = ", ".join(f"{name} = coalesce(excluded.{name}, run_details.{name})" for name in DETAIL_COLUMNS[1:])
+        self._session.insert_many("run_details", DETAIL_COLUMNS, details, f"ON CONFLICT (run_id) DO UPDATE SET {keep}")
+
+    def has_slot(self, job_id: int, slot: int) -> bool:
+        """Whether that slot of the job has a run on record."""
+        sql = "SELECT 1 FROM runs WHERE job_id = ? AND slot = ? LIMIT 1"
+        return bool(self._session.rows(sql, (job_id, slot)))
+
+    def get(self, run_id: int) -> RunRow | None:
+        found = self._session.rows(f"SELECT {_R} FROM runs WHERE id = ?", (run_id,))  # noqa: S608
+        return RunRow._make(found[0]) if found else None
+
+    def details(self, run_id: int) -> RunDetails | None:
+        columns = ", ".join(DETAIL_COLUMNS)
+        found = self._session.rows(f"SELECT {columns} FROM run_details WHERE run_id = ?", (run_id,))  # noqa: S608
+        return RunDetails._make(found[0]) if found else None
+
+    def details_of(self, run_ids: Sequence[int]) -> dict[int, RunDetails]:
+        rows = self._session.select_in(DETAIL_COLUMNS, "run_details", "run_id", run_ids)
+        return {row[0]: RunDetails._make(row) for row in rows}
+
+    def open(self, job_id: int) -> list[RunRow]:
+        """The job's runs that are not done, oldest first."""
+        sql = f"SELECT {_R} FROM runs WHERE job_id = ? AND finished_at IS NULL ORDER BY id"  # noqa: S608
+        return [RunRow._make(row) for row in self._session.rows(sql, (job_id,))]
+
+    def all_open(self) -> list[RunRow]:
+        """Every run that is not done, oldest first; costs what is open, not what is stored."""
+        sql = f"SELECT {_R} FROM runs WHERE finished_at IS NULL ORDER BY id"  # noqa: S608
+        return [RunRow._make(row) for row in self._session.rows(sql)]
+
+    def to_cancel(self) -> list[int]:
+        """Runs in progress that somebody asked to cancel."""
+        sql = "SELECT id FROM runs WHERE finished_at IS NULL AND status = 'active' AND cancel = 1 ORDER BY id"
+        return [int(row[0]) for row in self._session.rows(sql)]
+
+    def ask_cancel(self, run_id: int) -> None:
+        self._session.execute("UPDATE runs SET cancel = 1 WHERE id = ? AND finished_at IS NULL", (run_id,))
+
+    def reschedule(self, run_id: int, due_at: int) -> None:
+        self._session.execute("UPDATE runs SET due_at = ? WHERE id = ? AND status = 'queued'", (due_at, run_id))
+
+    def successor(self, run_id: int) -> int | None:
+        """The run that tried again what this one did not finish."""
+        found = self._session.rows("SELECT id FROM runs WHERE retry_of = ?", (run_id,))
+        return int(found[0][0]) if found else None
+
+    def log(self, job_id: int | None, limit: int, before: int | None = None, status: str | None = None) -> list[RunRow]:
+        """The newest runs first, of one job or of all."""
+        where, params = ["1 = 1"], []
+        for condition, value in (("job_id = ?", job_id), ("id < ?", before), ("status = ?", status)):
+            if value is not None:
+                where.append(condition)
+                params.append(value)
+        # Without the + the planner walks the whole table backwards to find one job's few runs.
+        order = "id" if job_id is None else "id + 0"
+        sql = f"SELECT {_R} FROM runs WHERE {' AND '.join(where)} ORDER BY {order} DESC LIMIT ?"  # noqa: S608
+        return [RunRow._make(row) for row in self._session.rows(sql, (*params, limit))]
+
+    def durations(self, job_id: int, since: int) -> list[tuple[str, int | None]]:
+        """(outcome, milliseconds) of the job's runs that ended at or after `since`."""
+        rows = self._session.rows(
+            "SELECT outcome, finished_at - started_at FROM runs "
+            "WHERE job_id = ? AND finished_at IS NOT NULL AND finished_at >= ? ORDER BY id + 0",
+            (job_id, since),
+        )
+        return [(str(outcome), duration) for outcome, duration in rows]
+
+    def prune_older(self, before_id: int, cursor: int, limit: int) -> tuple[list[int], int]:
+        """Delete done runs below `before_id`, from `cursor` on; the deleted ids and where to go on (0: finished).
+
+        A job's last run stays, and so does every run that an open one continues.
+        """
+        rows = self._session.rows(
+            "SELECT r.id, r.finished_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM job_state s "
+            "WHERE s.job_id = r.job_id AND s.last_run_id = r.id) AND NOT EXISTS (SELECT 1 FROM runs n "
+            "WHERE n.retry_of = r.id AND n.finished_at IS NULL) FROM runs r WHERE r.id > ? AND r.id < ? "
+            "ORDER BY r.id LIMIT ?",
+            (cursor, before_id, limit),
+        )
+        doomed = [int(run_id) for run_id, free in rows if free]
+        self._delete(doomed)
+        return doomed, int(rows[-1][0]) if len(rows) == limit else 0
+
+    def prune_beyond(self, job_id: int, keep: int, limit: int) -> list[int]:
+        """Delete the job's oldest done runs beyond the newest `keep`; the deleted ids."""
+        rows = self._session.rows(
+            "SELECT r.id FROM runs r WHERE r.job_id = ? AND r.finished_at IS NOT NULL AND NOT EXISTS "
+            "(SELECT 1 FROM runs n WHERE n.retry_of = r.id AND n.finished_at IS NULL) "
+            "ORDER BY r.id + 0 DESC LIMIT ? OFFSET ?",
+            (job_id, limit, keep),
+        )
+        doomed = [int(row[0]) for row in rows]
+        self._delete(doomed)
+        return doomed
+
+    def prune_job(self, job_id: int, limit: int) -> int:
+        """Delete a forgotten job's runs; how many."""
+        rows = self._session.rows("SELECT id FROM runs WHERE job_id = ? LIMIT ?", (job_id, limit))
+        self._delete([int(row[0]) for row in rows])
+        return len(rows)
+
+    def _delete(self, run_ids: Sequence[int]) -> None:
+        for run_id in run_ids:
+            self._session.execute("DELETE FROM runs WHERE id = ?", (run_id,))
+            self._session.execute("DELETE FROM run_details WHERE run_id = ?", (run_id,))

@@ -1,0 +1,38 @@
+"""The few things a dialect must be able to do inside one transaction.
+
+The verbs in `jobs`, `runs`, `lanes` and `journal` are written once on top of this. Queries use `?` for parameters,
+`RETURNING` and `ON CONFLICT`, which both dialects know; a dialect only decides how a batch of rows travels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+Row = Sequence[Any]
+
+
+class Session(Protocol):
+    """An open transaction."""
+
+    def execute(self, sql: str, params: Row = ()) -> int:
+        """Run one statement; how many rows it touched."""
+
+    def rows(self, sql: str, params: Row = ()) -> list[Row]:
+        """All rows of a small query."""
+
+    def bulk(self, columns: Sequence[str], source: str, params: Row = ()) -> list[Row]:
+        """All rows of `SELECT columns FROM source`, made for hundreds of rows at once; order is that of `source`."""
+
+    def insert_many(self, table: str, columns: Sequence[str], rows: Sequence[Row], on_conflict: str = "") -> int:
+        """Insert a batch; how many rows went in."""
+
+    def update_many(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> int:
+        """Set the columns after the first on the rows whose first column matches; how many rows were found."""
+
+    def select_in(self, columns: Sequence[str], table: str, key: str, keys: Sequence[Any]) -> list[Row]:
+        """The rows whose `key` is one of `keys`, in no particular order."""
+
+    @property
+    def lock_clause(self) -> str:
+        """What a read that decides a write must end with, so that nobody else decides the same."""

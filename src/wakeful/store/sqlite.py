@@ -1,0 +1,276 @@
+"""The SQLite store: one writer, readers beside it, and everything on disk before it is reported.
+
+All writes go through one connection on one thread. Works handed in while it is busy are committed together, each in
+a savepoint of its own, so a failing one undoes only itself. In virtual time there is no thread: transactions run
+inline, which is what makes a simulated run repeat exactly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from wakeful import clock as clocks
+from wakeful.errors import SchedulerNotOpen
+from wakeful.store.interface import Transaction
+from wakeful.store.sqlite_file import MEMORY, EngineLock, check_file, connect, explain, migrate, path_of
+from wakeful.store.sqlite_session import SqliteSession
+
+if TYPE_CHECKING:
+    from wakeful.clock import Clock
+    from wakeful.store.records import EventGroup
+
+T = TypeVar("T")
+Work = Callable[[Transaction], Any]
+
+LOCK_WAIT_MS = 10_000
+GROUP = 64  # works committed together at most
+BUSY_MS = 15  # after this long of back-to-back commits ...
+GAP_S = 0.002  # ... leave the lock alone for this long, so that other processes' writes get in
+READERS = 2
+
+
+class SqliteStore:
+    """A store in one file (or in memory, for tests)."""
+
+    def __init__(self, url: str, clock: Clock, *, inline: bool = False) -> None:
+        self.url = url
+        self.path = path_of(url)
+        self._clock = clock
+        self._inline = inline or self.path == MEMORY
+        self._writer: sqlite3.Connection | None = None
+        self._thread: threading.Thread | None = None
+        self._inbox: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="wakeful-read")
+        self._idle_readers: list[sqlite3.Connection] = []
+        self._lock = EngineLock(self.path)
+        self._data_version = 0
+        self._listeners: list[Callable[[list[EventGroup]], None]] = []
+        self._busy_since: int | None = None
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    async def open(self, *, create: bool = True) -> None:
+        if self._writer is not None:
+            return
+        if self.path != MEMORY:
+            check_file(self.path, create=create)
+        if self._inline:
+            self._open_writer()
+        else:
+            await asyncio.get_running_loop().run_in_executor(self._readers, self._open_writer)
+            self._thread = threading.Thread(target=self._write_loop, name="wakeful-write", daemon=True)
+            self._thread.start()
+
+    async def close(self) -> None:
+        if self._writer is None:
+            return
+        if self._thread is not None:
+            self._inbox.put(None)
+            await asyncio.get_running_loop().run_in_executor(self._readers, self._thread.join)
+            self._thread = None
+        self._readers.shutdown()
+        for connection in (self._writer, *self._idle_readers):
+            connection.close()
+        self._idle_readers.clear()
+        self._writer = None
+        self._lock.release()
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="wakeful-read")
+
+    def _open_writer(self) -> None:
+        connection = connect(self.path)
+        try:
+            self._begin(connection, "PRAGMA journal_mode = WAL")
+            self._begin(connection)
+            try:
+                migrate(connection, self.path)
+                connection.execute("COMMIT")
+            except BaseException:
+                connection.execute("ROLLBACK")
+                raise
+            (self._data_version,) = connection.execute("PRAGMA data_version").fetchone()
+        except sqlite3.Error as error:
+            connection.close()
+            explain(error, self.path)
+        except BaseException:
+            connection.close()
+            raise
+        self._writer = connection
+
+    # -- transactions -------------------------------------------------------------------------------------------------
+
+    async def write(self, work: Callable[[Transaction], T]) -> T:
+        if self._writer is None:
+            raise SchedulerNotOpen
+        if self._inline:
+            item = _Item(work, None)
+            self._commit([item])
+            self._tell(item.groups)
+            if item.error is not None:
+                raise item.error
+            return item.result  # type: ignore[no-any-return]
+        loop = asyncio.get_running_loop()
+        item = _Item(work, loop)
+        item.future = loop.create_future()
+        self._inbox.put(item)
+        # A caller that is cancelled must not leave a committed result unread by mistake: the commit goes on regardless.
+        return await item.future  # type: ignore[no-any-return]
+
+    async def read(self, work: Callable[[Transaction], T]) -> T:
+        if self._writer is None:
+            raise SchedulerNotOpen
+        if self._inline:
+            return work(Transaction(SqliteSession(self._writer), self._clock.now()))
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work)
+
+    def _read(self, work: Callable[[Transaction], T]) -> T:
+        try:
+            connection = self._idle_readers.pop() if self._idle_readers else connect(self.path, readonly=True)
+            try:
+                connection.execute("BEGIN")
+                return work(Transaction(SqliteSession(connection), self._clock.now()))
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                self._idle_readers.append(connection)
+        except sqlite3.Error as error:
+            explain(error, self.path)
+
+    async def changed_elsewhere(self) -> bool:
+        return await self.write(_ASK_VERSION)
+
+    def on_events(self, listener: Callable[[list[EventGroup]], None]) -> None:
+        self._listeners.append(listener)
+
+    def _tell(self, groups: list[EventGroup]) -> None:
+        if groups:
+            for listener in self._listeners:
+                listener(groups)
+
+    # -- the engine's lock --------------------------------------------------------------------------------------------
+
+    async def become_engine(self, who: dict[str, object]) -> None:
+        if self.path != MEMORY:
+            self._lock.acquire(who)
+
+    async def resign(self) -> None:
+        self._lock.release()
+
+    # -- the writer -----------------------------------------------------------------------------------------------------
+
+    def _write_loop(self) -> None:
+        while True:
+            first = self._inbox.get()
+            items = [first] if first is not None else []
+            while first is not None and len(items) < GROUP and not self._inbox.empty():
+                first = self._inbox.get()
+                if first is not None:
+                    items.append(first)
+            self._commit(items)
+            for item in items:
+                item.reply(self)
+            if first is None:
+                return
+            self._leave_gap()
+
+    def _leave_gap(self) -> None:
+        now = self._clock.boot()
+        if self._inbox.empty() or self._busy_since is None:
+            self._busy_since = now
+        elif now - self._busy_since > BUSY_MS:
+            clocks.block(GAP_S)
+            self._busy_since = self._clock.boot()
+
+    def _commit(self, items: list[_Item]) -> None:
+        """Run the works in one transaction; each item ends with a result or an error."""
+        connection = self._writer
+        assert connection is not None  # noqa: S101 - closed only after the last commit
+        asking = [item for item in items if item.work is _ASK_VERSION]
+        writing = [item for item in items if item.work is not _ASK_VERSION]
+        try:
+            for item in asking:
+                (version,) = connection.execute("PRAGMA data_version").fetchone()
+                item.result, self._data_version = version != self._data_version, version
+            if writing:
+                self._begin(connection)
+                for item in writing:
+                    self._run(connection, item, alone=len(writing) == 1)
+                connection.execute("COMMIT" if any(item.error is None for item in writing) else "ROLLBACK")
+        except sqlite3.Error as error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            for item in items:
+                item.fail(error, self.path)
+
+    def _run(self, connection: sqlite3.Connection, item: _Item, *, alone: bool) -> None:
+        if not alone:
+            connection.execute("SAVEPOINT work")
+        try:
+            transaction = Transaction(SqliteSession(connection), self._clock.now())
+            item.result = item.work(transaction)
+            item.groups = transaction.journal.flush(transaction.now)
+        except sqlite3.Error as error:
+            if not connection.in_transaction:
+                raise
+            item.fail(error, self.path)
+        except Exception as error:  # noqa: BLE001 - it belongs to whoever handed in the work
+            item.error = error
+        if not alone:
+            connection.execute("ROLLBACK TO work" if item.error is not None else "RELEASE work")
+
+    def _begin(self, connection: sqlite3.Connection, statement: str = "BEGIN IMMEDIATE") -> None:
+        """Take the write lock, asking every millisecond: SQLite's own waiting backs off to 100 ms and starves."""
+        deadline = self._clock.boot() + LOCK_WAIT_MS
+        while True:
+            try:
+                connection.execute(statement)
+            except sqlite3.OperationalError as error:
+                busy = getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+                if self._inline or not busy or self._clock.boot() >= deadline:
+                    raise
+                clocks.block(0.001)
+            else:
+                return
+
+
+class _Item:
+    """A work on its way through the writer."""
+
+    __slots__ = ("error", "future", "groups", "loop", "result", "work")
+
+    def __init__(self, work: Work, loop: asyncio.AbstractEventLoop | None) -> None:
+        self.work = work
+        self.loop = loop
+        self.future: asyncio.Future[Any] | None = None
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.groups: list[EventGroup] = []
+
+    def fail(self, error: sqlite3.Error, path: str) -> None:
+        try:
+            explain(error, path)
+        except Exception as explained:  # noqa: BLE001 - carried to the waiting caller
+            self.error = explained
+
+    def reply(self, store: SqliteStore) -> None:
+        if self.loop is not None and not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self._resolve, store)
+
+    def _resolve(self, store: SqliteStore) -> None:
+        if self.error is None:
+            store._tell(self.groups)  # noqa: SLF001 - the item is part of the store
+        if self.future is None or self.future.done():
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(self.result)
+
+
+def _ASK_VERSION(_: Transaction) -> None:  # noqa: N802 - a marker: recognised by the writer, never run
+    raise NotImplementedError

@@ -1,0 +1,194 @@
+"""Opening a SQLite file as a store: is it there, is it ours, is it ours to write, and who else has it.
+
+Every way in which a file can be wrong ends in one sentence that names the file and says what to do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import sqlite3
+from importlib import resources
+from pathlib import Path
+from typing import IO, NoReturn
+
+from wakeful.errors import StoreError, StoreFull, StoreLocked, StoreUnusable
+
+APPLICATION_ID = 0x57414B45  # "WAKE"
+OLDEST_SQLITE = (3, 35, 0)  # RETURNING
+MEMORY = ":memory:"
+
+
+def path_of(url: str) -> str:
+    """The file behind `sqlite:///relative.db`, `sqlite:////absolute.db` or `sqlite://` (in memory)."""
+    rest = url.removeprefix("sqlite://")
+    if rest in ("", "/", MEMORY, "/" + MEMORY):
+        return MEMORY
+    if not rest.startswith("/") or "\0" in rest:
+        message = f"{url!r} is not a store's address: write sqlite:///file.db, or sqlite:////absolute/file.db."
+        raise StoreUnusable(message)
+    return str(Path(rest[1:]).expanduser())
+
+
+def check_file(path: str, *, create: bool) -> None:
+    """Refuse what cannot be a store before SQLite touches it."""
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        wanted = ".".join(map(str, OLDEST_SQLITE))
+        message = f"This Python has SQLite {sqlite3.sqlite_version}; Wakeful needs {wanted} or later: use a newer Python."
+        raise StoreUnusable(message)
+    file = Path(path)
+    if file.is_dir():
+        message = f"{path} is a directory: name a file in it, for example {file / 'wakeful.db'}."
+        raise StoreUnusable(message)
+    if not file.exists():
+        if not create:
+            message = f"There is no store at {path}: add a job or start a server to create it, or name another with --db."
+            raise StoreUnusable(message)
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            message = f"The directory of {path} cannot be made ({error.strerror}): choose another place."
+            raise StoreUnusable(message) from error
+
+
+def connect(path: str, *, readonly: bool = False) -> sqlite3.Connection:
+    """A connection with our settings; WAL and synchronous=FULL are what "stored" means here."""
+    try:
+        connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=512)
+    except sqlite3.Error as error:
+        explain(error, path)
+    try:
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA cache_size = -16000")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute("PRAGMA journal_size_limit = 67108864")
+        if readonly:
+            connection.execute("PRAGMA query_only = 1")
+    except sqlite3.Error as error:
+        connection.close()
+        explain(error, path)
+    return connection
+
+
+def migrate(connection: sqlite3.Connection, path: str) -> None:
+    """Bring the schema to this version, inside the caller's transaction."""
+    (found,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if found != APPLICATION_ID and (tables or version):
+        message = f"{path} is another program's database: choose another file for Wakeful."
+        raise StoreUnusable(message)
+    steps = migrations()
+    if version > len(steps):
+        message = (
+            f"{path} was written by a newer Wakeful (schema {version}, this one knows {len(steps)}): "
+            "use that version, or another file."
+        )
+        raise StoreUnusable(message)
+    for number, script in enumerate(steps[version:], start=version + 1):
+        for statement in _statements(script):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {number}")
+    if version < len(steps):
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+
+
+def migrations() -> list[str]:
+    """The numbered steps, in order, as SQLite wants them."""
+    folder = resources.files("wakeful.store") / "schema"
+    scripts = sorted((item for item in folder.iterdir() if item.name.endswith(".sql")), key=lambda item: item.name)
+    # Only the exact words INTEGER PRIMARY KEY make a column SQLite's own row number, which is what makes ids fast.
+    return [
+        script.read_text(encoding="utf-8").replace("bigint PRIMARY KEY", "INTEGER PRIMARY KEY") for script in scripts
+    ]
+
+
+def _statements(script: str) -> list[str]:
+    lines = [line.partition("--")[0].rstrip() for line in script.splitlines()]
+    return [statement for part in "\n".join(lines).split(";") if (statement := part.strip())]
+
+
+class EngineLock:
+    """The right to start this file's jobs: a lock the system frees when its process ends, however it ends."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path + ".lock"
+        self._file: IO[str] | None = None
+
+    def acquire(self, who: dict[str, object]) -> None:
+        """Take it, or raise StoreLocked saying who has it."""
+        try:
+            file = open(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600), "r+", encoding="utf-8")  # noqa: SIM115
+        except OSError as error:
+            message = f"{self._path} cannot be written ({error.strerror}): the engine needs it to be the only one."
+            raise StoreUnusable(message) from error
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = holder_text(file.read())
+            file.close()
+            message = f"Another server already runs this store ({holder}): stop it first, or use another store."
+            raise StoreLocked(message) from error
+        file.seek(0)
+        file.truncate()
+        file.write(json.dumps(who))
+        file.flush()
+        self._file = file
+
+    def release(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def engine_holder(path: str) -> dict[str, object] | None:
+    """Who runs the engine on this file right now, or None."""
+    try:
+        with open(path + ".lock", "r+", encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except OSError as error:
+                if error.errno not in (errno.EAGAIN, errno.EACCES):
+                    raise
+                with contextlib.suppress(ValueError):
+                    found = json.loads(file.read())
+                    return found if isinstance(found, dict) else {}
+                return {}
+    except FileNotFoundError:
+        return None
+    return None
+
+
+def holder_text(content: str) -> str:
+    try:
+        who = json.loads(content)
+        return f"process {who['pid']} on {who['host']}, node {who['node']}"
+    except (ValueError, KeyError, TypeError):
+        return "its lock file does not say who"
+
+
+def explain(error: sqlite3.Error, path: str) -> NoReturn:
+    """Raise what the database error means to the person who runs this."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_FULL:
+        message = f"The disk that holds {path} is full: free some space; nothing was half written."
+        raise StoreFull(message) from error
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        message = f"{path} has been locked by another process for too long: end what holds it, then try again."
+        raise StoreLocked(message) from error
+    if code in _UNUSABLE:
+        raise StoreUnusable(_UNUSABLE[code].format(path=path)) from error
+    message = f"The database {path} failed: {error}."
+    raise StoreError(message) from error
+
+
+_UNUSABLE = {
+    sqlite3.SQLITE_NOTADB: "{path} is not a database: choose another file, or move this one away.",
+    sqlite3.SQLITE_CORRUPT: "{path} is damaged: restore a backup, or recover it with the sqlite3 tool's .recover.",
+    sqlite3.SQLITE_READONLY: "{path} cannot be written: check the permissions of the file and of its directory.",
+    sqlite3.SQLITE_CANTOPEN: "{path} cannot be opened: check that its directory exists and may be written.",
+    sqlite3.SQLITE_PERM: "{path} may not be accessed: check its permissions.",
+}

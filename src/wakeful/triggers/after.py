@@ -1,0 +1,36 @@
+"""After: when another job ends."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from wakeful.errors import InvalidTrigger
+from wakeful.triggers.base import Trigger
+
+_ENDS = {"success": "succeeds", "failure": "fails", "any": "ends"}
+
+
+class After(Trigger):
+    """`After("backup")`: when that job succeeds; `on="failure"` when it fails, `on="any"` however it ends."""
+
+    __slots__ = ("job", "on")
+    _fields = ("job", "on")
+    type = "after"
+    job: str
+    on: str
+
+    def __init__(self, job: str, on: Literal["success", "failure", "any"] = "success") -> None:
+        if not isinstance(job, str) or not job.strip():
+            raise InvalidTrigger("after needs the name or id of the job to wait for.", "job")
+        if on not in _ENDS:
+            raise InvalidTrigger(f'on must be "success", "failure" or "any", not {on!r:.40}.', "on")
+        self._set(job=job, on=on)
+
+    def describe(self) -> str:
+        return f"after {self.job} {_ENDS[self.on]}"
+
+    def to_data(self) -> dict[str, Any]:
+        return {"type": self.type, "job": self.job, "on": self.on}
+
+    def __repr__(self) -> str:
+        return f"After({self.job!r}, on={self.on!r})"

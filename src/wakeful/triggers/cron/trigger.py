@@ -1,0 +1,64 @@
+"""Cron: the times of a cron expression in a zone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from wakeful.triggers.base import TimedTrigger
+from wakeful.triggers.cron.fields import read
+from wakeful.triggers.cron.timetable import Timetable, shortest_gap, timetable
+from wakeful.triggers.cron.words import describe
+from wakeful.triggers.modifiers import modifiers
+from wakeful.triggers.zones import settled_zone, zone_in_use, zone_name
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from wakeful.triggers.modifiers import ModifierOptions
+
+
+class Cron(TimedTrigger):
+    """`Cron("0 9 * * 1-5", tz="Europe/Berlin")`: 5 fields, 6 with seconds first, or an `@` shorthand.
+
+    Without `tz` it runs in the job's default zone, settled when the job is stored.
+    """
+
+    __slots__ = ("_times", "expression")
+    _fields = ("expression", "tz", "modifiers")
+    type = "cron"
+    expression: str
+    _times: Timetable
+
+    def __init__(self, expression: str, tz: str | None = None, **options: Unpack[ModifierOptions]) -> None:
+        read(expression)
+        self._set(expression=" ".join(expression.split()), tz=zone_name(tz), modifiers=modifiers(options))
+
+    def min_gap_ms(self) -> int | None:
+        gap = shortest_gap(self.expression)
+        return None if gap is None else gap * 1000
+
+    def _next(self, after: int) -> int | None:
+        try:
+            second = self._times.next(after // 1000)
+        except AttributeError:
+            second = self._timetable().next(after // 1000)
+        return None if second is None else second * 1000
+
+    def _count(self, after: int, until: int) -> int:
+        return self._timetable().count(after // 1000, until // 1000)
+
+    def _timetable(self) -> Timetable:
+        """Found when first needed: a trigger that is only stored or shown never pays for it."""
+        times = timetable(self.expression, zone_in_use(self.tz).name)
+        self._set(_times=times)
+        return times
+
+    def _settled(self, now_ms: int, zone: str) -> Self:
+        return super()._settled(now_ms, zone)._replaced(tz=settled_zone(self.tz, zone))
+
+    def _rhythm(self) -> str:
+        words = describe(self.expression)
+        return f"{words}, {self.tz}" if self.tz else words
+
+    def _rhythm_data(self) -> dict[str, Any]:
+        return {"expression": self.expression}

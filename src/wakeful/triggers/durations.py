@@ -1,0 +1,133 @@
+"""Durations: "30s", "5m", "1h", "1d", a timedelta, or a number of seconds.
+
+One number, one unit, nothing else; what cannot be read is refused with what is wrong and what is expected.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from wakeful.errors import IntervalParseError
+
+UNITS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_WORDS = {"d": "day", "h": "hour", "m": "minute", "s": "second"}
+_LONGEST = 36_500 * UNITS["d"]
+_EXPECTED = 'Expected format: "{number}{unit}"'
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+def parse_interval(text: str) -> timedelta:
+    """The timedelta of a text such as "5m"; IntervalParseError says what is wrong with any other."""
+    return timedelta(milliseconds=_read(text))
+
+
+def interval_ms(value: str | float | timedelta) -> int:
+    """Milliseconds of a duration given as "5m", a timedelta or seconds: at least 1, at most 36500 days."""
+    if isinstance(value, str):
+        return _read(value)
+    if isinstance(value, timedelta):
+        ms = value // _MILLISECOND
+        negative, zero = value < timedelta(0), not value
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        if not abs(value) <= _LONGEST:  # also what is not a number at all
+            raise _too_long(value) if value > 0 else IntervalParseError(_odd(value), value)
+        ms = round(value * 1000)
+        negative, zero = value < 0, value == 0
+    else:
+        raise IntervalParseError(_odd(value), value)
+    if negative:
+        raise IntervalParseError("Negative intervals are not allowed", value)
+    if zero:
+        raise IntervalParseError("Zero interval is not allowed", value)
+    if ms < 1:
+        raise IntervalParseError("Intervals shorter than a millisecond are not supported", value)
+    return _bounded(ms, value)
+
+
+def format_interval(ms: int) -> str:
+    """The shortest text for a duration: "1d", "90s", "5m"; "1.5s" where it is no whole second."""
+    unit = _unit(ms)
+    return f"{ms // UNITS[unit]}{unit}" if ms % UNITS[unit] == 0 else f"{ms / 1000:g}s"
+
+
+def interval_data(ms: int) -> str | float:
+    """The duration as plain data that `interval_ms` reads back to the same milliseconds."""
+    return format_interval(ms) if ms % 1000 == 0 else ms / 1000
+
+
+def interval_words(ms: int, *, every: bool = False) -> str:
+    """In plain words: "5 minutes", "1 hour"; after "every", one is left out: "hour"."""
+    unit = _unit(ms)
+    number = ms / UNITS[unit]
+    if number == 1:
+        return _WORDS[unit] if every else f"1 {_WORDS[unit]}"
+    return f"{number:g} {_WORDS[unit]}s" if number < 1_000_000 else f"{int(number)} {_WORDS[unit]}s"
+
+
+def _unit(ms: int) -> str:
+    return next((unit for unit in "dhms" if ms % UNITS[unit] == 0), "s")
+
+
+def _read(text: object) -> int:
+    if not isinstance(text, str):
+        raise IntervalParseError(_odd(text), text)
+    body = text.strip()
+    digits = 0
+    while digits < len(body) and body[digits] in "0123456789":
+        digits += 1
+    number, unit = body[:digits], body[digits:]
+    if not number or unit not in UNITS:
+        raise IntervalParseError(_complaint(body, number, unit), text)
+    if len(number) > 15:
+        raise _too_long(text)
+    if int(number) == 0:
+        raise IntervalParseError("Zero interval is not allowed", text)
+    return _bounded(int(number) * UNITS[unit], text)
+
+
+def _complaint(body: str, number: str, rest: str) -> str:
+    if not body:
+        return f"Interval is empty. {_EXPECTED}"
+    if body[0] in "-\u2212":
+        return "Negative intervals are not allowed"
+    if rest[:1] in {".", ","} and rest[1:2].isdigit():
+        return "Decimal values are not supported"
+    if not rest:
+        return f"Missing time unit. {_EXPECTED}"
+    if any(c.isdigit() and c not in "0123456789" for c in body):
+        return f"Only the digits 0 to 9 are supported. {_EXPECTED}"
+    if not number:
+        return f"Missing number. {_EXPECTED}"
+    if any(c.isdigit() for c in rest):
+        return f"Only one number and one unit are supported. {_EXPECTED}{_sum(body)}"
+    if rest.strip() in UNITS:
+        return f"Spaces are not allowed between number and unit. {_EXPECTED}"
+    return f'Invalid time unit "{rest[:20]}". Valid units are: s, m, h, d'
+
+
+def _sum(body: str) -> str:
+    """The way to write "1h30m", where it can be told."""
+    total, number = 0, ""
+    for c in body.replace(" ", ""):
+        if c in "0123456789" and len(number) < 9:
+            number += c
+        elif c in UNITS and number:
+            total, number = total + int(number) * UNITS[c], ""
+        else:
+            return ""
+    return f', for example "{format_interval(total)}"' if total and not number else ""
+
+
+def _odd(value: object) -> str:
+    shown = "missing" if value is None else f"not a duration: {str(value)[:40]}"
+    return f'Interval is {shown}. Expected a text such as "5m", a timedelta or a number of seconds'
+
+
+def _too_long(value: object) -> IntervalParseError:
+    return IntervalParseError("Interval is too long. The longest is 36500d", value)
+
+
+def _bounded(ms: int, value: object) -> int:
+    if ms > _LONGEST:
+        raise _too_long(value)
+    return ms
