@@ -38,6 +38,7 @@ from wakeful.triggers.moments import from_ms, to_ms
 if TYPE_CHECKING:
     from wakeful.clock import Clock
     from wakeful.store.interface import Transaction
+    from wakeful.store.records import Alert
 
 T = TypeVar("T")
 H = TypeVar("H", bound=Handler)
@@ -53,6 +54,16 @@ class SchedulerState(NamedTuple):
     check_count: int
     trigger_count: int
     last_check_at: datetime | None
+
+
+class Summary(NamedTuple):
+    """How many jobs there are by status, what waits for what, and what is open."""
+
+    jobs: dict[str, int]
+    parked: dict[str, int]
+    open_runs: int
+    open_alerts: int
+    facts: dict[str, str]
 
 
 class Scheduler:
@@ -392,6 +403,29 @@ class Scheduler:
             return explain_job(tx, *edits.find(tx, id))
 
         return await self._store.read(work)
+
+    async def list_alerts(self, *, open_only: bool = True, limit: int = 50) -> list[Alert]:
+        """What needs a person, the newest first."""
+
+        def work(tx: Transaction) -> list[Alert]:
+            return tx.journal.open_alerts()[::-1][:limit] if open_only else tx.journal.alerts(limit=limit)
+
+        return await self._store.read(work)
+
+    async def get_summary(self) -> Summary:
+        """The store at a glance, whichever process runs it."""
+
+        def work(tx: Transaction) -> Summary:
+            facts = tx.journal.facts(["incarnation", "alive_at", "clock_steps"])
+            return Summary(
+                tx.jobs.counts(), tx.jobs.parked_counts(), len(tx.runs.all_open()), len(tx.journal.open_alerts()), facts
+            )
+
+        return await self._store.read(work)
+
+    def engine_holder(self) -> dict[str, object] | None:
+        """Which process runs this store's engine right now (pid, host, node, since), or None."""
+        return self._store.holder()
 
     # -- inside -------------------------------------------------------------------------------------------------------
 

@@ -56,6 +56,9 @@ class Store(Protocol):
     async def become_engine(self, who: dict[str, object]) -> None:
         """Become the process that starts this store's jobs, or raise StoreLocked saying who is."""
 
+    def holder(self) -> dict[str, object] | None:
+        """Which process that is right now, or None."""
+
     async def resign(self) -> None:
         """Stop being that process."""
 

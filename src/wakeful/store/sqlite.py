@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from wakeful import clock as clocks
 from wakeful.errors import SchedulerNotOpen
 from wakeful.store.interface import Transaction
-from wakeful.store.sqlite_file import MEMORY, EngineLock, check_file, connect, explain, migrate, path_of
+from wakeful.store.sqlite_file import MEMORY, EngineLock, check_file, connect, engine_holder, explain, migrate, path_of
 from wakeful.store.sqlite_session import SqliteSession
 
 if TYPE_CHECKING:
@@ -157,6 +157,9 @@ class SqliteStore:
     async def become_engine(self, who: dict[str, object]) -> None:
         if self.path != MEMORY:
             self._lock.acquire(who)
+
+    def holder(self) -> dict[str, object] | None:
+        return engine_holder(self.path) if self.path != MEMORY else None
 
     async def resign(self) -> None:
         self._lock.release()
