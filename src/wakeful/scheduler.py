@@ -37,7 +37,7 @@ from wakeful.triggers.moments import from_ms, to_ms
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
-    from wakeful.store.interface import Transaction
+    from wakeful.store.interface import Store, Transaction
     from wakeful.store.records import Alert
 
 T = TypeVar("T")
@@ -73,9 +73,9 @@ class Scheduler:
     scheduler was opened on.
     """
 
-    def __init__(  # noqa: PLR0913 - keyword options of the front door
+    def __init__(
         self,
-        url: str,
+        url: str | Store,
         *,
         clock: Clock | None = None,
         node: str | None = None,
@@ -88,10 +88,10 @@ class Scheduler:
         self._virtual = isinstance(self._clock, VirtualClock)
         self._zone = zone_name(timezone) if timezone is not None else None
         self._node_name = node if node is not None else f"{socket.gethostname()}-{os.getpid()}"
-        self._rng = random.Random(seed)  # noqa: S311 - jitter, not secrets
+        self._rng = random.Random(seed)
         self._max_running = max_running
         self._retention = retention if retention is not None else Retention()
-        self._store = make_store(url, self._clock, inline=self._virtual)
+        self._store = make_store(url, self._clock, inline=self._virtual) if isinstance(url, str) else url
         self._handlers = Handlers()
         self._declared: list[NewJob] = []
         self._bus = Bus()
@@ -142,10 +142,10 @@ class Scheduler:
         self._started_at = self._clock.now()
         self._stopped.clear()
 
-    async def stop(self, *, wait_for_jobs: bool = True, timeout: float = 30) -> None:  # noqa: ASYNC109 - seconds, as documented
+    async def stop(self, *, wait_for_jobs: bool = True, timeout: float = 30) -> None:
         """Start nothing more; wait for what runs; cancel and record what is left.
 
-        Raises SchedulerShutdownError when jobs were still running at the timeout; the scheduler is stopped all the same.
+        Raises SchedulerShutdownError when jobs still ran at the timeout; the scheduler is stopped all the same.
         """
         if self._status != "running":
             return
@@ -216,7 +216,13 @@ class Scheduler:
         return register if handler is None else register(handler)
 
     def job(
-        self, trigger: Trigger, *, name: str | None = None, payload: Any = None, owner: str | None = None, **options: Any
+        self,
+        trigger: Trigger,
+        *,
+        name: str | None = None,
+        payload: Any = None,
+        owner: str | None = None,
+        **options: Any,
     ) -> Callable[[H], H]:
         """Declare a job in code: stored when the scheduler starts, updated when it changed."""
 
@@ -236,7 +242,7 @@ class Scheduler:
 
     # -- jobs ---------------------------------------------------------------------------------------------------------
 
-    async def add_job(  # noqa: PLR0913 - what a job is
+    async def add_job(
         self,
         name: str,
         trigger: Trigger,
@@ -266,7 +272,7 @@ class Scheduler:
         return [ids.job_text(job_id) for job_id in found]
 
     async def update_job(self, id: str, *, revision: int | None = None, **changes: Any) -> Job:  # noqa: A002
-        """Change some of a job: name, trigger, kind, payload, owner, enabled or any option. A run in progress goes on."""
+        """Change a job: name, trigger, kind, payload, owner, enabled or any option. A run in progress goes on."""
         node, zone = self._engine.identify(), self._default_zone()
 
         def work(tx: Transaction) -> Job:
@@ -278,7 +284,7 @@ class Scheduler:
                 edits.resume_job(tx, node, id)
             fields = _changed_fields(job, {key: value for key, value in changes.items() if key != "enabled"})
             if fields:
-                changed = edits.update_job(tx, node, id, fields, zone, revision)
+                changed = edits.update_job(tx, node, id, fields, zone=zone, revision=revision)
                 return Job(changed, tx.jobs.states([changed.id])[changed.id], tx.now)
             return Job(*edits.find(tx, id), tx.now)
 
@@ -308,7 +314,7 @@ class Scheduler:
 
         return await self._store.read(work)
 
-    async def list_jobs(  # noqa: PLR0913 - filters
+    async def list_jobs(
         self,
         *,
         kind: str | None = None,
@@ -324,7 +330,7 @@ class Scheduler:
             message = f"status is one of {', '.join(sorted(STATUS_SQL))}, not {status!r}."
             raise InvalidJob(message)
         wanted = JobFilter(kind, owner, source, status, enabled, after, limit)
-        return await self._store.read(lambda tx: [Job(*pair, tx.now) for pair in tx.jobs.list(wanted)])
+        return await self._store.read(lambda tx: [Job(*pair, tx.now) for pair in tx.jobs.matching(wanted)])
 
     # -- runs ---------------------------------------------------------------------------------------------------------
 
@@ -336,7 +342,7 @@ class Scheduler:
         return ids.run_text(run_id)
 
     async def run_here(self, id: str) -> Run:  # noqa: A002
-        """Run one job in this process and wait for its end, without starting anything else; for use without a server."""
+        """Run one job in this process to its end and start nothing else; for use without a server."""
         self._add_command_kind()
         who = {"pid": os.getpid(), "host": socket.gethostname(), "node": self._node_name, "since": self._clock.now()}
         await self._store.become_engine(who)
@@ -482,7 +488,7 @@ def _changed_fields(job: Any, changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run_number(ref: str) -> int | None:
-    parsed = ids.decode(ref) if isinstance(ref, str) else None
+    parsed = ids.decode(ref)
     return parsed[1] if parsed is not None and parsed[0] == "run" else None
 
 

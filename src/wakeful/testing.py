@@ -89,10 +89,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         due = self._scheduled and self._scheduled[0].when() <= self.time()  # type: ignore[attr-defined]
         return bool(self._ready) or bool(due)  # type: ignore[attr-defined]
 
-    def call_soon_threadsafe(self, *_: Any, **__: Any) -> NoReturn:
+    def call_soon_threadsafe(self, *_: Any, **__: Any) -> NoReturn:  # type: ignore[override]
         self._refuse("another thread")
 
-    def run_in_executor(self, *_: Any) -> NoReturn:
+    def run_in_executor(self, *_: Any) -> NoReturn:  # type: ignore[override]
         self._refuse("a thread")
 
     async def create_connection(self, *_: Any, **__: Any) -> NoReturn:

@@ -13,8 +13,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from wakeful import ids
-from wakeful.triggers.moments import from_ms
 from wakeful.store.records import EventGroup
+from wakeful.triggers.moments import from_ms
 
 log = logging.getLogger("wakeful.events")
 

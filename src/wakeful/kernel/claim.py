@@ -17,7 +17,7 @@ from wakeful.kernel.options import JobOptions, from_text
 from wakeful.kernel.policy import alarm, due_slot, end, next_start, trigger_of
 from wakeful.store.interface import Transaction
 from wakeful.store.records import Alert, Finish, JobDef, JobState, RunDetails, RunRow, Skip
-from wakeful.triggers import Trigger
+from wakeful.triggers import TimedTrigger, Trigger
 
 log = logging.getLogger("wakeful.engine")
 
@@ -157,7 +157,7 @@ class Claim:
             return
         if due.passed and due.why == "backing_off":
             self._skips.append(Skip(job.id, "backing_off", due.passed, now, None))
-        if trigger.active_hours is not None and state.last_slot is not None:
+        if isinstance(trigger, TimedTrigger) and trigger.active_hours is not None and state.last_slot is not None:
             closed = trigger.closed_slots(state.last_slot, due.slot)
             if closed:
                 self._skips.append(Skip(job.id, "outside_active_hours", closed, now, None))
@@ -208,7 +208,7 @@ class Claim:
         else:
             self._states.append(state._replace(slot=coming.slot, next_at=coming.at, due_at=coming.at))
 
-    # -- lanes and handlers ---------------------------------------------------------------------------------------------
+    # -- lanes and handlers -------------------------------------------------------------------------------------------
 
     def _admit(self, job: JobDef, options: JobOptions, state: JobState) -> tuple[str, ...] | None:
         """The bounded lanes this start takes; None when it was parked instead."""
@@ -252,7 +252,7 @@ class Claim:
         self._tx.runs.detail([RunDetails(run.id, error=why) for run in runs])
 
     def _poisoned(self, job: JobDef, state: JobState, error: Exception) -> None:
-        log.error("job %s cannot be scheduled and was disabled: %s", job.name, error, exc_info=error)
+        log.error("job %s cannot be scheduled and was disabled", job.name, exc_info=error)
         message = f"{job.name} cannot be scheduled and was disabled: {type(error).__name__}: {error}"
         self._states.append(end(state, message, self._tx.now)._replace(last_error=message))
         now = self._tx.now

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wakeful.errors import SchedulerError
 from wakeful.clock import EARLIEST_MS
-from wakeful.triggers.moments import iso
+from wakeful.errors import SchedulerError
 from wakeful.kernel.recovery import rearm
 from wakeful.kernel.settle import AlertChange
 from wakeful.kernel.turn import apply_alert
+from wakeful.triggers.moments import iso
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock

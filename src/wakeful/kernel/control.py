@@ -35,7 +35,9 @@ def cancel_run(tx: Transaction, node: Node, run_id: int) -> str:
     elif run.status == "waiting":
         settle_all(tx, node, [Ended(job, state.revision, run, Result("cancelled", error="cancelled by hand"))])
     else:
-        tx.runs.finish([Finish(run_id, after("cancel", run.status, ids.run_text(run_id)), "cancelled", None, tx.now, None)])
+        tx.runs.finish(
+            [Finish(run_id, after("cancel", run.status, ids.run_text(run_id)), "cancelled", None, tx.now, None)]
+        )
         tx.runs.detail([RunDetails(run_id, error="cancelled by hand")])
         state = state._replace(queued=max(0, state.queued - 1))
         if state.run_id is None and state.parked is None:
@@ -61,7 +63,9 @@ def release_runs(tx: Transaction, runs: Sequence[RunRow]) -> None:
         state = states.get(run.job_id)
         if state is None or state.run_id != run.id:
             continue
-        back.append(run._replace(status=after("release", run.status, ids.run_text(run.id)), started_at=None, lanes=None))
+        back.append(
+            run._replace(status=after("release", run.status, ids.run_text(run.id)), started_at=None, lanes=None)
+        )
         tx.jobs.save([state._replace(run_id=None, queued=state.queued + 1, due_at=run.due_at)])
     tx.runs.activate([run._replace(node=None, token=None) for run in back])
     free_lanes(tx, runs)

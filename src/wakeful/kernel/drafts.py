@@ -23,7 +23,7 @@ class NewJob:
 
     __slots__ = ("kind", "name", "options", "owner", "payload", "trigger")
 
-    def __init__(  # noqa: PLR0913 - what a job is
+    def __init__(
         self,
         name: str,
         trigger: Trigger,
@@ -87,7 +87,9 @@ def check_payload(value: object, kind: str) -> str:
         message = f"A payload must be JSON (texts, numbers, lists, maps): {error}."
         raise InvalidJob(message) from error
     if len(text) > MAX_PAYLOAD:
-        message = f"A payload may be {MAX_PAYLOAD} bytes of JSON at most, this one has {len(text)}: store a reference instead."
+        message = (
+            f"A payload may have {MAX_PAYLOAD} bytes at most, this one has {len(text)}: store a reference instead."
+        )
         raise InvalidJob(message)
     if kind == COMMAND:
         from wakeful.kernel.command import CommandSpec  # loaded when a command is used

@@ -18,7 +18,7 @@ from wakeful.kernel.turn import queued_run
 from wakeful.store.interface import Transaction
 from wakeful.store.jobs import JobFilter
 from wakeful.store.records import Finish, JobDef, JobState, RunDetails
-from wakeful.triggers import After, Trigger
+from wakeful.triggers import After, Once, Trigger
 
 
 class Draft(NamedTuple):
@@ -43,7 +43,7 @@ def find(tx: Transaction, ref: str) -> tuple[JobDef, JobState]:
     found = tx.jobs.by_name(ref)
     if found is not None:
         return found
-    names = [job.name for job, _ in tx.jobs.list(JobFilter(limit=1000))]
+    names = [job.name for job, _ in tx.jobs.matching(JobFilter(limit=1000))]
     near = difflib.get_close_matches(ref, names, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     message = f"There is no job {ref!r}.{hint}"
@@ -71,7 +71,7 @@ def add_jobs(tx: Transaction, node: Node, drafts: Sequence[Draft], if_exists: st
         else:
             found.append(known)
             if if_exists == "update":
-                _update_known(tx, node, known, new, draft, zone)
+                _update_known(tx, node, known, new, draft=draft, zone=zone)
     tx.jobs.add(new)
     for job, _ in new:
         _chain(tx, job)
@@ -80,8 +80,8 @@ def add_jobs(tx: Transaction, node: Node, drafts: Sequence[Draft], if_exists: st
     return found
 
 
-def _update_known(  # noqa: PLR0913 - carries the whole batch
-    tx: Transaction, node: Node, known: int, new: list[tuple[JobDef, JobState]], draft: Draft, zone: str
+def _update_known(
+    tx: Transaction, node: Node, known: int, new: list[tuple[JobDef, JobState]], *, draft: Draft, zone: str
 ) -> None:
     if any(job.id == known for job, _ in new):
         message = f"{draft.name!r} is given twice in one call."
@@ -93,13 +93,15 @@ def _update_known(  # noqa: PLR0913 - carries the whole batch
     _change(tx, node, pair, changes, zone)
 
 
-def update_job(  # noqa: PLR0913 - an edit and its guard
-    tx: Transaction, node: Node, ref: str, changes: dict[str, Any], zone: str, revision: int | None = None
+def update_job(
+    tx: Transaction, node: Node, ref: str, changes: dict[str, Any], *, zone: str, revision: int | None = None
 ) -> JobDef:
     """Change some of a job's definition. `revision`: refuse if it is no longer that one."""
     pair = find(tx, ref)
     if revision is not None and pair[1].revision != revision:
-        message = f"{pair[0].name} is at revision {pair[1].revision}, not {revision}: read it again, then repeat your change."
+        message = (
+            f"{pair[0].name} is at revision {pair[1].revision}, not {revision}: read it again, then repeat your change."
+        )
         raise ChangedSinceRead(message)
     name = changes.get("name", pair[0].name)
     if name != pair[0].name and tx.jobs.by_name(name) is not None:
@@ -108,9 +110,7 @@ def update_job(  # noqa: PLR0913 - an edit and its guard
     return _change(tx, node, pair, changes, zone)
 
 
-def _change(
-    tx: Transaction, node: Node, pair: tuple[JobDef, JobState], changes: dict[str, Any], zone: str
-) -> JobDef:
+def _change(tx: Transaction, node: Node, pair: tuple[JobDef, JobState], changes: dict[str, Any], zone: str) -> JobDef:
     job, state = pair
     fields = dict(changes)
     trigger = fields.pop("trigger", None)
@@ -136,7 +136,7 @@ def _retime(node: Node, job: JobDef, state: JobState, now: int) -> JobState:
     trigger = trigger_of(job.trigger)
     notes = add_note(None, thinned_note(trigger))
     state = state._replace(next_at=None, slot=None, parked=None, ready_at=None, backoff_until=None, notes=notes)
-    if trigger.type == "once" and state.last_slot is not None and trigger.at_ms <= state.last_slot:
+    if isinstance(trigger, Once) and state.last_slot is not None and trigger.at_ms <= state.last_slot:
         state = state._replace(last_slot=None)
     coming = next_start(trigger, state, now, node.rng.random())
     _refuse_never(coming, job.name)
@@ -268,9 +268,7 @@ def _again_once(tx: Transaction, node: Node, job: JobDef, state: JobState, comin
         why = coming.ended or "its one time has passed"
         message = f"{job.name} would never run again: {why}. Give it a new time first."
         raise InvalidTrigger(message)
-    tx.runs.add(
-        [queued_run(node, job, "manual", tx.now, slot=last.slot, attempt=last.attempt + 1, retry_of=last.id)]
-    )
+    tx.runs.add([queued_run(node, job, "manual", tx.now, slot=last.slot, attempt=last.attempt + 1, retry_of=last.id)])
     return state._replace(queued=state.queued + 1)
 
 

@@ -62,7 +62,9 @@ class Counters:
 class Engine:
     """Runs due jobs. `start` and `stop` belong to its owner; `poke` may be called at any time on its loop."""
 
-    def __init__(self, store: Store, clock: Clock, handlers: Handlers, config: EngineConfig, rng: random.Random) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, handlers: Handlers, config: EngineConfig, rng: random.Random
+    ) -> None:
         self._store = store
         self._clock = clock
         self._handlers = handlers
@@ -110,7 +112,7 @@ class Engine:
         self._wake()
 
     def handlers_changed(self) -> None:
-        """A handler was registered while running: jobs that wait for it are put back by the next sweep, which is now."""
+        """A handler was registered while running: a sweep puts back the jobs that wait for it."""
         self.node = self.node._replace(kinds=self._handlers.kinds())
         self._next_sweep = 0
         self._wake()
@@ -163,7 +165,7 @@ class Engine:
                 self._troubled = False
             except StoreError as error:
                 if not self._troubled:  # say it once, not every second
-                    log.error("the store is in trouble, work goes on when it is back: %s", error)
+                    log.warning("the store is in trouble, work goes on when it is back: %s", error)
                 self._troubled = True
                 await self._sleep(RETRY_S)
                 continue
@@ -265,7 +267,7 @@ class Engine:
 
     async def _drive(self, active: Active) -> None:
         handler, awaits = self._handlers.of(active.claimed.run.kind)
-        result = await drive(active, handler, awaits, self._threads)
+        result = await drive(active, handler, self._threads, awaits=awaits)
         claimed = active.claimed
         if self.active.pop(claimed.run.id, None) is None:
             return  # returned or lost meanwhile
@@ -290,7 +292,9 @@ class Engine:
             active.overdue = True
             self._cancel(active, Result("timeout", error_type="Timeout", error=f"still running after {limit}"))
             if active.threaded:
-                log.warning("%s of %s is past its limit of %s; a thread cannot be stopped", active.run.id, active.run.job, limit)
+                log.warning(
+                    "%s of %s is past its limit of %s; a thread cannot be stopped", active.run.id, active.run.job, limit
+                )
 
     # -- the clock and housekeeping -----------------------------------------------------------------------------------
 

@@ -51,7 +51,7 @@ def explain_job(tx: Transaction, job: JobDef, state: JobState) -> Explanation:
     skips = tx.journal.skips(job.id)
     sentences = [f"{job.name} runs {trigger_of(job.trigger).describe()}."]
     sentences += _future(tx, job, state)
-    sentences += _past(tx, state, last)
+    sentences += _past(state, last)
     sentences += [_refused(skip) for skip in skips]
     if state.missed:
         sentences.append(f"{_times(state.missed, 'slot')} went by without a run of {_its(state.missed)} own.")
@@ -61,7 +61,7 @@ def explain_job(tx: Transaction, job: JobDef, state: JobState) -> Explanation:
         "job": view.to_dict(),
         "last_run": ids.run_text(last.id) if last is not None else None,
         "skips": [
-            {"reason": skip.reason, "count": skip.count, "last_at": iso(skip.last_at), "detail": skip.detail}
+            {"reason": skip.reason, "count": skip.times, "last_at": iso(skip.last_at), "detail": skip.detail}
             for skip in skips
         ],
         "backoff_until": iso(state.backoff_until) if state.backoff_until is not None else None,
@@ -107,12 +107,11 @@ def _future(tx: Transaction, job: JobDef, state: JobState) -> list[str]:
         return ["It will not run: it is disabled. Resume it to go on."]
     if state.parked is not None:
         return [f"It is due since {_when(state.ready_at or tx.now)} and waits: {_waits_for(state.parked)}."]
-    sentences = []
     queued = [run for run in tx.runs.open(job.id) if run.status == "queued"] if state.queued else []
-    for run in queued:
-        sentences.append(
-            f"{ids.run_text(run.id)} waits to start at {_when(run.due_at)} because {STARTED_BY.get(run.reason, run.reason)}."
-        )
+    sentences = [
+        f"{ids.run_text(run.id)} waits to start at {_when(run.due_at)}: {STARTED_BY.get(run.reason, run.reason)}."
+        for run in queued
+    ]
     if state.next_at is not None and state.slot is not None:
         text = f"It will run next at {_when(state.next_at)}"
         if state.backoff_until is not None:
@@ -125,7 +124,7 @@ def _future(tx: Transaction, job: JobDef, state: JobState) -> list[str]:
     return sentences
 
 
-def _past(tx: Transaction, state: JobState, last: RunRow | None) -> list[str]:
+def _past(state: JobState, last: RunRow | None) -> list[str]:
     if state.last_run_at is None:
         return ["It has never run."]
     if last is None:
@@ -140,7 +139,7 @@ def _past(tx: Transaction, state: JobState, last: RunRow | None) -> list[str]:
 def _refused(skip: Skip) -> str:
     why = REASONS.get(skip.reason, skip.reason)
     detail = f" ({skip.detail})" if skip.detail else ""
-    return f"{_times(skip.count, 'start')} refused as {skip.reason}: {why}{detail}, last at {_when(skip.last_at)}."
+    return f"{_times(skip.times, 'start')} refused as {skip.reason}: {why}{detail}, last at {_when(skip.last_at)}."
 
 
 def _waits_for(parked: str) -> str:

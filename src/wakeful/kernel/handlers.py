@@ -43,10 +43,10 @@ class Handlers:
 
     def register(self, kind: str, handler: Handler) -> None:
         """One handler per kind; the last one given counts."""
-        if not callable(handler):
+        call = getattr(handler, "__call__", None)  # noqa: B004 - objects with an async __call__ are handlers too
+        if call is None:
             message = f"The handler of {kind!r} must be a function, not {handler!r}."
             raise InvalidJob(message)
-        call = getattr(handler, "__call__", handler)  # noqa: B004 - objects with an async __call__ are handlers too
         awaits = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(call)
         self._by_kind[kind] = (handler, awaits)
 
@@ -57,7 +57,7 @@ class Handlers:
         return self._by_kind[kind]
 
 
-async def drive(active: Active, handler: Handler, awaits: bool, threads: Threads) -> Result:
+async def drive(active: Active, handler: Handler, threads: Threads, *, awaits: bool) -> Result:
     """Run one handler to its end, whatever it does; the result says what that was."""
     try:
         if awaits:

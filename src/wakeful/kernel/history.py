@@ -46,7 +46,9 @@ def view(tx: Transaction, rows: list[RunRow]) -> list[Run]:
     found = []
     for row in rows:
         job, detail = jobs.get(row.job_id), details.get(row.id)
-        payload = detail.payload if detail is not None and detail.payload is not None else job.payload if job else "null"
+        payload = (
+            detail.payload if detail is not None and detail.payload is not None else job.payload if job else "null"
+        )
         name = job.name if job is not None else "(removed)"
         found.append(Run(row, name, payload, detail, nodes.get(row.node) if row.node is not None else None))
     return found

@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import Any
 
 from wakeful import ids
-from wakeful.triggers.moments import from_ms, iso
 from wakeful.kernel import options as job_options
 from wakeful.kernel.policy import next_start, trigger_of
 from wakeful.store.records import JobDef, JobState, RunDetails, RunRow
 from wakeful.triggers import Trigger
+from wakeful.triggers.moments import from_ms, iso
 
 
 def _moment(ms: int | None) -> datetime | None:

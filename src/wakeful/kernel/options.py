@@ -128,7 +128,7 @@ def _retry(key: str, value: Any) -> dict[str, Any]:
     if isinstance(value, Mapping):
         unknown = set(value) - {"times", "delays", "on"}
         if unknown:
-            message = f"retry has no {sorted(unknown)[0]!r}: it takes times, delays and on."
+            message = f"retry has no {min(unknown)!r}: it takes times, delays and on."
             raise InvalidJob(message)
         on = _one_of("retry.on", value.get("on", "any"), RETRY_ON)
         value = value.get("delays", value.get("times", len(RETRY_DELAYS)))

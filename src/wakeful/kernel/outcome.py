@@ -22,7 +22,7 @@ MAX_ERROR_CHARS = 4_000
 MAX_TRACE_CHARS = 16_000
 
 
-class Skip(Exception):  # noqa: N818 - not an error: a word a handler says
+class Skip(Exception):
     """Nothing was done, on purpose: `Skip("market closed")`."""
 
     def __init__(self, why: str = "") -> None:
@@ -30,7 +30,7 @@ class Skip(Exception):  # noqa: N818 - not an error: a word a handler says
         self.why = str(why)
 
 
-class Noop(Exception):  # noqa: N818 - not an error
+class Noop(Exception):
     """Looked, and there was nothing to do: `Noop("nothing new")`."""
 
     def __init__(self, why: str = "") -> None:
@@ -38,7 +38,7 @@ class Noop(Exception):  # noqa: N818 - not an error
         self.why = str(why)
 
 
-class Defer(Exception):  # noqa: N818 - not an error
+class Defer(Exception):
     """Not now: run the same slot again at `until` (an aware datetime). Neither an error nor a success."""
 
     def __init__(self, until: datetime, why: str = "") -> None:
@@ -47,7 +47,7 @@ class Defer(Exception):  # noqa: N818 - not an error
         self.why = str(why)
 
 
-class Wait(Exception):  # noqa: N818 - not an error
+class Wait(Exception):
     """The work goes on elsewhere: the run waits, holding nothing, until it is completed or `until` has passed."""
 
     def __init__(self, until: datetime | None = None, why: str = "") -> None:

@@ -9,11 +9,11 @@ import json
 from functools import lru_cache
 from typing import NamedTuple
 
-from wakeful.triggers.moments import iso
 from wakeful.kernel.options import JobOptions
 from wakeful.store.records import JobState
-from wakeful.triggers import Trigger, trigger_from_data
+from wakeful.triggers import Once, TimedTrigger, Trigger, trigger_from_data
 from wakeful.triggers.durations import format_interval
+from wakeful.triggers.moments import iso
 
 FLOOR_MS = 10_000
 #: A start later than this was missed, not merely slow: the loop never sleeps longer.
@@ -45,15 +45,15 @@ NO_TIME_OF_ITS_OWN = Next(None, None)
 
 def next_start(trigger: Trigger, state: JobState, now: int, rand: float) -> Next:
     """The next start strictly after `now`, never for a slot that was run, never closer than the floor."""
-    if not trigger.timed:
+    if not isinstance(trigger, TimedTrigger):
         return NO_TIME_OF_ITS_OWN
     if trigger.max_runs is not None and state.slot_runs >= trigger.max_runs:
         return Next(None, None, f"it has run {state.slot_runs} times, as often as max_runs allows")
-    if trigger.type == "once":
-        slot = trigger.at_ms
-        if state.last_slot is not None and slot <= state.last_slot:
+    if isinstance(trigger, Once):
+        at = trigger.at_ms
+        if state.last_slot is not None and at <= state.last_slot:
             return Next(None, None, "")  # nothing to explain: that is what `once` means
-        return Next(slot, max(now, trigger.due_ms(slot, job_id=state.job_id, rand=rand)))
+        return Next(at, max(now, trigger.due_ms(at, job_id=state.job_id, rand=rand)))
     slot = _next_slot(trigger, state, now)
     if slot is None:
         return Next(None, None, "its trigger has no time in the future")

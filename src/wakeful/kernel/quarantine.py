@@ -41,7 +41,7 @@ async def take_turn(
     except _NOBODYS_FAULT:
         raise
     except Exception as error:  # noqa: BLE001 - taken apart below
-        log.error("a turn of %d settlements failed and is taken apart: %s", len(ended), error)
+        log.warning("a turn of %d settlements failed and is taken apart: %s", len(ended), error)
         return await _one_by_one(store, node, ended, limit)
 
 
@@ -69,7 +69,7 @@ async def _settle_alone(store: Store, node: Node, item: Ended) -> TurnResult:
     except _NOBODYS_FAULT:
         raise
     except Exception as error:  # noqa: BLE001 - told in the run's record instead
-        log.error("%s cannot be recorded as it ended: %s", ids.run_text(item.run.id), error)
+        log.warning("%s cannot be recorded as it ended: %s", ids.run_text(item.run.id), error)
         plain = Result("error", error_type="NotStored", error=f"its result could not be stored: {error}"[:500])
         try:
             return await store.write(lambda tx: turn(tx, node, [item._replace(result=plain)], 0))

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from wakeful.kernel.claim import HANDLER, SUSPECT_AFTER, Node
-from wakeful.kernel.options import JobOptions, from_text
+from wakeful.kernel.options import from_text
 from wakeful.kernel.policy import alarm, backoff_delay, end, next_start, trigger_of
 from wakeful.kernel.settle import AlertChange, Settled, count_failure
 from wakeful.kernel.turn import apply_alert, chain_all, queued_run
@@ -91,9 +91,9 @@ def crash(job: JobDef, state: JobState, run: RunRow, node: Node, *, now: int, bl
         state, ended = state._replace(slot=coming.slot, next_at=coming.at), coming.ended
     alerts: tuple[AlertChange, ...] = ()
     if blamed and state.crashes >= SUSPECT_AFTER:
-        state, alert = count_failure(job, options, state, now)
+        state, alert = count_failure(job, state, now)
         alerts = (alert,) if alert is not None else ()
-    again = _again(job, options, state, run, node, now) if state.enabled and options.on_crash != "skip" else None
+    again = _again(job, state, run, node, now) if state.enabled and options.on_crash != "skip" else None
     if ended is not None and again is None and state.enabled and not state.queued:
         state = end(state, ended, now)
     queued_at = now if state.queued else again.due_at if again is not None else None
@@ -102,9 +102,9 @@ def crash(job: JobDef, state: JobState, run: RunRow, node: Node, *, now: int, bl
     return Settled(state, finish, queue, None, (), alerts, "failure" if again is None else None)
 
 
-def _again(job: JobDef, options: JobOptions, state: JobState, run: RunRow, node: Node, now: int) -> RunRow:
+def _again(job: JobDef, state: JobState, run: RunRow, node: Node, now: int) -> RunRow:
     """The same slot once more: at once after the first crash, by the ladder after that."""
-    at = now if state.crashes < SUSPECT_AFTER else now + backoff_delay(options, state.crashes - 1)
+    at = now if state.crashes < SUSPECT_AFTER else now + backoff_delay(from_text(job.options), state.crashes - 1)
     return queued_run(
         node, job, "recovery", at, slot=run.slot, attempt=run.attempt + 1, retry_of=run.id, caused_by=run.caused_by
     )

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from wakeful.triggers.moments import iso
 from wakeful.kernel.options import JobOptions, from_text
 from wakeful.kernel.outcome import FAILURES, WAITING, Result
 from wakeful.kernel.policy import add_note, alarm, backoff_delay, count_passed, end, next_start, trigger_of
 from wakeful.store.records import Finish, JobDef, JobState, RunDetails, RunRow, Skip
 from wakeful.triggers import Trigger
+from wakeful.triggers.moments import iso
 
 
 class AlertChange(NamedTuple):
@@ -37,13 +37,12 @@ class Settled(NamedTuple):
     ended_as: str | None = None  # for jobs that start after this one: success, failure or other; None: not over yet
 
 
-def settle(  # noqa: PLR0913 - one decision, all of its facts
+def settle(
     job: JobDef, state: JobState, run: RunRow, result: Result, *, now: int, rand: float, new_id: Callable[[], int]
 ) -> Settled:
-    """Decide what `result` of `run` means for its job. `state` is the job's current state, `job` its current definition."""
+    """What `result` of `run` means for its job; `job` and `state` are the current ones, read in this transaction."""
     if result.outcome == WAITING:
         return _wait(state, run, result)
-    trigger, options = trigger_of(job.trigger), from_text(job.options)
     finish = Finish(run.id, "done", result.outcome, run.started_at, now, None)
     details = _details(run, result)
     state = state._replace(
@@ -57,11 +56,11 @@ def settle(  # noqa: PLR0913 - one decision, all of its facts
     if job.removed_at is not None:
         gone = state._replace(due_at=None, next_at=None, slot=None, enabled=0)
         return Settled(gone, finish, details=details, ended_as=_ended_as(result))
-    state, skips, ended = _arm(trigger, options, state, run, now, rand)
-    again = _again(trigger, options, run, result, now, new_id)
+    state, skips, ended = _arm(job, state, run, now, rand)
+    again = _again(job, run, result, now, new_id)
     if again is not None and not _still_wanted(state, again, result):
         again = None
-    state, alerts = _count_error(job, options, state, result, again is not None, now)
+    state, alerts = _count_error(job, state, result, now, again=again is not None)
     if ended is not None and again is None and state.enabled and not state.queued:
         state = end(state, ended, now)
     queued_at = now if state.queued else again.due_at if again is not None else None
@@ -89,17 +88,16 @@ def _details(run: RunRow, result: Result) -> RunDetails | None:
     )
 
 
-def _again(  # noqa: PLR0913 - one decision, all of its facts
-    trigger: Trigger, options: JobOptions, run: RunRow, result: Result, now: int, new_id: Callable[[], int]
-) -> RunRow | None:
+def _again(job: JobDef, run: RunRow, result: Result, now: int, new_id: Callable[[], int]) -> RunRow | None:
     """The next attempt at the same thing, if there is to be one."""
+    options = from_text(job.options)
     reason, at = "retry", now
     if result.interrupted and options.on_crash != "skip":
         reason = "recovery"
     elif result.outcome == "deferred" and result.until is not None:
         at = max(now, result.until)
     elif result.outcome in FAILURES:
-        delays = options.retry_delays(trigger.type)
+        delays = options.retry_delays(trigger_of(job.trigger).type)
         tries = run.attempt - 1
         wanted = options.retry_on == "any" or result.transient
         if not wanted or tries >= len(delays):
@@ -123,7 +121,7 @@ def _still_wanted(state: JobState, again: RunRow, result: Result) -> bool:
 
 
 def _count_error(
-    job: JobDef, options: JobOptions, state: JobState, result: Result, again: bool, now: int
+    job: JobDef, state: JobState, result: Result, now: int, *, again: bool
 ) -> tuple[JobState, tuple[AlertChange, ...]]:
     """Errors in a row: they delay, and too many disable. An error that is tried again is not counted yet."""
     if result.outcome in ("success", "noop"):
@@ -139,13 +137,13 @@ def _count_error(
         alerts.append(AlertChange(f"stuck:{job.id}", "stuck", f"{job.name} ran past its limit: {result.error}"))
     if again:
         return state, tuple(alerts)
-    state, alert = count_failure(job, options, state._replace(errors=state.errors + 1), now)
+    state, alert = count_failure(job, state._replace(errors=state.errors + 1), now)
     return state, (*alerts, alert) if alert is not None else tuple(alerts)
 
 
-def count_failure(job: JobDef, options: JobOptions, state: JobState, now: int) -> tuple[JobState, AlertChange | None]:
+def count_failure(job: JobDef, state: JobState, now: int) -> tuple[JobState, AlertChange | None]:
     """Disable after too many failures in a row, else push the next start back; never forward."""
-    errors = state.errors
+    errors, options = state.errors, from_text(job.options)
     if options.max_errors and errors >= options.max_errors:
         times = f"{errors} errors in a row" if errors > 1 else "an error"
         note = f"disabled {iso(now)} after {times}"
@@ -161,10 +159,11 @@ def count_failure(job: JobDef, options: JobOptions, state: JobState, now: int) -
     return state, AlertChange(f"failing:{job.id}", "failing", message)
 
 
-def _arm(  # noqa: PLR0913 - one decision, all of its facts
-    trigger: Trigger, options: JobOptions, state: JobState, run: RunRow, now: int, rand: float
+def _arm(
+    job: JobDef, state: JobState, run: RunRow, now: int, rand: float
 ) -> tuple[JobState, tuple[Skip, ...], str | None]:
     """The next start without backoff: overlap first, then the trigger; the last value says why there is none."""
+    trigger, options = trigger_of(job.trigger), from_text(job.options)
     state = state._replace(ready_at=None, backoff_until=None)
     if not state.enabled or state.paused or not trigger.timed:
         return state._replace(next_at=None, slot=None), (), None
@@ -178,7 +177,7 @@ def _arm(  # noqa: PLR0913 - one decision, all of its facts
 
 
 def _keeps(trigger: Trigger, state: JobState, now: int) -> bool:
-    """A start that still lies ahead was not touched by this run (manual, event); only `interval` counts from its end."""
+    """A start that lies ahead is not touched by a run beside it; only `interval` counts from every end."""
     if state.slot is None or state.next_at is None or trigger.type == "interval":
         return False
     return trigger.type == "once" or state.slot > now

@@ -67,7 +67,7 @@ async def run_alone(store: Store, node: Node, handlers: Handlers, ref: str, name
     taken = await take_turn(store, here, (), 1, look_for_cancels=False)
     for claimed in taken.claimed:
         handler, awaits = handlers.of(claimed.run.kind)
-        result = await drive(Active(claimed, name, 0), handler, awaits, Threads())
+        result = await drive(Active(claimed, name, 0), handler, Threads(), awaits=awaits)
         ended = Ended(claimed.job, claimed.state.revision, claimed.run, result)
         await take_turn(store, here, [ended], 0, look_for_cancels=False)
     return run_id

@@ -36,7 +36,7 @@ class Swept(NamedTuple):
 
 
 def guard(tx: Transaction, node: Node) -> int:
-    """Offer each lane with a line once more, and raise alerts for jobs that wait for a handler; how many were put back."""
+    """Offer each lane with a line once more, and alert about jobs that wait for a handler; how many were put back."""
     unparked = 0
     for key, count in tx.jobs.parked_counts().items():
         if not key.startswith(HANDLER):

@@ -74,9 +74,7 @@ def settle_all(tx: Transaction, node: Node, ended: Sequence[Ended]) -> tuple[lis
             lost.append(item.run.id)
             continue
         job = definitions.get(item.job.id, item.job)
-        answer = settle(
-            job, state, item.run, item.result, now=tx.now, rand=node.rng.random(), new_id=node.new_id
-        )
+        answer = settle(job, state, item.run, item.result, now=tx.now, rand=node.rng.random(), new_id=node.new_id)
         answers.append((job, item.run, answer))
     _write(tx, node, answers)
     return [run.id for _, run, _ in answers], lost
@@ -149,7 +147,7 @@ def _chain(tx: Transaction, node: Node, job_id: int, cause: RunRow) -> None:
     tx.jobs.save([state._replace(queued=state.queued + 1, due_at=due_at)])
 
 
-def queued_run(  # noqa: PLR0913 - a row has many columns
+def queued_run(
     node: Node,
     job: JobDef,
     reason: str,

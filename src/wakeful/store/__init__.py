@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def make_store(url: str, clock: Clock, *, inline: bool = False) -> Store:
     """The store behind a URL, not yet opened."""
-    scheme = url.partition(":")[0] if isinstance(url, str) else ""
+    scheme = str(url).partition(":")[0]
     if scheme == "sqlite":
         from wakeful.store.sqlite import SqliteStore
 

@@ -25,7 +25,7 @@ T = TypeVar("T")
 class Transaction:
     """The verbs, grouped by what they speak about."""
 
-    __slots__ = ("journal", "jobs", "lanes", "now", "runs")
+    __slots__ = ("jobs", "journal", "lanes", "now", "runs")
 
     def __init__(self, session: Session, now: int) -> None:
         self.now = now
@@ -36,7 +36,7 @@ class Transaction:
 
 
 class Store(Protocol):
-    """Where jobs live. Opened with `async with`-like `open` and `close`; `write` and `read` may be called from one loop."""
+    """Where jobs live. `write` and `read` belong to the loop the store was opened on."""
 
     async def open(self, *, create: bool = True) -> None:
         """Connect, check that this is a store of ours, and bring its schema up to date."""

@@ -96,7 +96,7 @@ class Jobs:
         rows = self._session.select_in(("name", "id", "removed_at"), "jobs", "name", names)
         return {row[0]: row[1] for row in rows if row[2] is None}
 
-    def list(self, wanted: JobFilter) -> list[tuple[JobDef, JobState]]:
+    def matching(self, wanted: JobFilter) -> list[tuple[JobDef, JobState]]:
         """Jobs in the order of their names."""
         where, params = ["j.removed_at IS NULL"], []
         for column in ("kind", "owner", "source"):
@@ -112,9 +112,7 @@ class Jobs:
             where.append("j.name > ?")
             params.append(wanted.after)
         limit = f" LIMIT {int(wanted.limit)}" if wanted.limit is not None else ""
-        sql = (
-            f"SELECT {', '.join(_BOTH)} FROM {_JOINED} WHERE {' AND '.join(where)} ORDER BY j.name{limit}"  # noqa: S608
-        )
+        sql = f"SELECT {', '.join(_BOTH)} FROM {_JOINED} WHERE {' AND '.join(where)} ORDER BY j.name{limit}"
         return [_pair(row) for row in self._session.rows(sql, params)]
 
     def add(self, pairs: Sequence[tuple[JobDef, JobState]]) -> None:
@@ -133,7 +131,7 @@ class Jobs:
         """Delete jobs whose whole history is gone."""
         for job_id in job_ids:
             for table, key in (("jobs", "id"), ("job_state", "job_id"), ("skips", "job_id"), ("chains", "job_id")):
-                self._session.execute(f"DELETE FROM {table} WHERE {key} = ?", (job_id,))  # noqa: S608 - fixed names
+                self._session.execute(f"DELETE FROM {table} WHERE {key} = ?", (job_id,))
 
     def unpark(self, parked: str, now: int, limit: int) -> int:
         """Put back the oldest jobs that wait for `parked`; how many there were."""
@@ -145,17 +143,13 @@ class Jobs:
 
     def parked_counts(self) -> dict[str, int]:
         """How many jobs wait, by what they wait for."""
-        return dict(
-            (str(key), int(count))
-            for key, count in self._session.rows(
-                "SELECT parked, count(*) FROM job_state WHERE parked IS NOT NULL GROUP BY parked ORDER BY parked"
-            )
-        )
+        sql = "SELECT parked, count(*) FROM job_state WHERE parked IS NOT NULL GROUP BY parked ORDER BY parked"
+        return {str(key): int(count) for key, count in self._session.rows(sql)}
 
     def parked_on(self, key: str, since: int, limit: int) -> list[tuple[JobDef, JobState]]:
         """Jobs that have waited for `key` since that time or longer, longest first."""
         sql = (
-            f"SELECT {', '.join(_BOTH)} FROM {_JOINED} WHERE s.parked = ? AND s.ready_at <= ? "  # noqa: S608
+            f"SELECT {', '.join(_BOTH)} FROM {_JOINED} WHERE s.parked = ? AND s.ready_at <= ? "
             "ORDER BY s.ready_at, s.job_id LIMIT ?"
         )
         return [_pair(row) for row in self._session.rows(sql, (key, since, limit))]
@@ -181,8 +175,8 @@ class Jobs:
     def finished_once(self, before: int, limit: int) -> list[int]:
         """One-shot jobs that ended before that time and may be forgotten with their runs."""
         rows = self._session.rows(
-            f"SELECT j.id FROM {_JOINED} WHERE (j.removed_at < ? OR (s.enabled = 0 AND s.last_finished_at < ? AND "  # noqa: S608
-            "j.trigger LIKE '{\"type\":\"once\"%')) AND s.run_id IS NULL AND s.queued = 0 ORDER BY j.id LIMIT ?",
+            f"SELECT j.id FROM {_JOINED} WHERE (j.removed_at < ? OR (s.enabled = 0 AND s.last_finished_at < ? AND "
+            'j.trigger LIKE \'{"type":"once"%\')) AND s.run_id IS NULL AND s.queued = 0 ORDER BY j.id LIMIT ?',
             (before, before, limit),
         )
         return [int(row[0]) for row in rows]
@@ -191,12 +185,12 @@ class Jobs:
         """How many jobs there are by status."""
         cases = " ".join(f"WHEN {condition} THEN '{status}'" for status, condition in STATUS_SQL.items())
         rows = self._session.rows(
-            f"SELECT CASE {cases} END AS status, count(*) FROM {_JOINED} WHERE j.removed_at IS NULL GROUP BY 1"  # noqa: S608
+            f"SELECT CASE {cases} END AS status, count(*) FROM {_JOINED} WHERE j.removed_at IS NULL GROUP BY 1"
         )
         return {str(status): int(count) for status, count in rows}
 
     def _one(self, where: str, value: object) -> tuple[JobDef, JobState] | None:
-        sql = f"SELECT {', '.join(_BOTH)} FROM {_JOINED} WHERE {where}"  # noqa: S608 - no user text
+        sql = f"SELECT {', '.join(_BOTH)} FROM {_JOINED} WHERE {where}"
         found = self._session.rows(sql, (value,))
         return _pair(found[0]) if found else None
 

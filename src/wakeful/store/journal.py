@@ -50,7 +50,7 @@ class Journal:
         where, params = "id > ?", [after]
         if stream is not None:
             where, params = "id > ? AND stream = ?", [after, stream]  # type: ignore[list-item]
-        sql = f"SELECT id, stream, seq, at, body FROM events WHERE {where} ORDER BY id LIMIT ?"  # noqa: S608
+        sql = f"SELECT id, stream, seq, at, body FROM events WHERE {where} ORDER BY id LIMIT ?"
         return [EventGroup._make(row) for row in self._session.rows(sql, (*params, limit))]
 
     def prune_events(self, before: int, limit: int) -> int:
@@ -65,17 +65,17 @@ class Journal:
         merged: dict[tuple[int, str], Skip] = {}
         for skip in skips:  # one statement must not meet a row twice
             seen = merged.get((skip.job_id, skip.reason))
-            merged[skip.job_id, skip.reason] = skip._replace(count=skip.count + seen.count) if seen else skip
+            merged[skip.job_id, skip.reason] = skip._replace(times=skip.times + seen.times) if seen else skip
         if merged:
             conflict = (
-                "ON CONFLICT (job_id, reason) DO UPDATE SET count = skips.count + excluded.count, "
+                "ON CONFLICT (job_id, reason) DO UPDATE SET times = skips.times + excluded.times, "
                 "last_at = excluded.last_at, detail = excluded.detail"
             )
             self._session.insert_many("skips", Skip._fields, list(merged.values()), conflict)
 
     def skips(self, job_id: int) -> list[Skip]:
         """Why starts of this job were refused, the latest reason first."""
-        sql = "SELECT job_id, reason, count, last_at, detail FROM skips WHERE job_id = ? ORDER BY last_at DESC, reason"
+        sql = "SELECT job_id, reason, times, last_at, detail FROM skips WHERE job_id = ? ORDER BY last_at DESC, reason"
         return [Skip._make(row) for row in self._session.rows(sql, (job_id,))]
 
     # -- alerts -----------------------------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ class Journal:
     def raise_alert(self, alert: Alert) -> bool:
         """Open the incident, or count it again if it is open; True when it is new."""
         known = self._session.execute(
-            "UPDATE alerts SET count = count + 1, last_at = ?, message = ? WHERE key = ? AND closed_at IS NULL",
+            "UPDATE alerts SET times = times + 1, last_at = ?, message = ? WHERE key = ? AND closed_at IS NULL",
             (alert.last_at, alert.message, alert.key),
         )
         if known:
@@ -95,19 +95,20 @@ class Journal:
     def close_alert(self, key: str, now: int) -> bool:
         """The incident is over; True when it was open."""
         closed = self._session.rows(
-            "UPDATE alerts SET closed_at = ? WHERE key = ? AND closed_at IS NULL RETURNING id, kind, message", (now, key)
+            "UPDATE alerts SET closed_at = ? WHERE key = ? AND closed_at IS NULL RETURNING id, kind, message",
+            (now, key),
         )
         for alert_id, kind, message in closed:
             self.emit("alert", ["closed", alert_id, kind, message])
         return bool(closed)
 
     def open_alerts(self) -> list[Alert]:
-        sql = f"SELECT {_ALERT} FROM alerts WHERE closed_at IS NULL ORDER BY id"  # noqa: S608
+        sql = f"SELECT {_ALERT} FROM alerts WHERE closed_at IS NULL ORDER BY id"
         return [Alert._make(row) for row in self._session.rows(sql)]
 
     def alerts(self, job_id: int | None = None, limit: int = 50) -> list[Alert]:
         where, params = ("WHERE job_id = ?", [job_id]) if job_id is not None else ("", [])
-        sql = f"SELECT {_ALERT} FROM alerts {where} ORDER BY id DESC LIMIT ?"  # noqa: S608
+        sql = f"SELECT {_ALERT} FROM alerts {where} ORDER BY id DESC LIMIT ?"
         return [Alert._make(row) for row in self._session.rows(sql, (*params, limit))]
 
     # -- nodes and facts --------------------------------------------------------------------------------------------
@@ -119,7 +120,7 @@ class Journal:
         self._session.execute("UPDATE nodes SET stopped_at = ?, seen_at = ? WHERE id = ?", (now, now, node_id))
 
     def last_node(self) -> Node | None:
-        found = self._session.rows(f"SELECT {_NODE} FROM nodes ORDER BY id DESC LIMIT 1")  # noqa: S608
+        found = self._session.rows(f"SELECT {_NODE} FROM nodes ORDER BY id DESC LIMIT 1")
         return Node._make(found[0]) if found else None
 
     def node_names(self, node_ids: Sequence[int]) -> dict[int, str]:

@@ -105,7 +105,7 @@ class Skip(NamedTuple):
 
     job_id: int
     reason: str
-    count: int
+    times: int
     last_at: int
     detail: str | None
 
@@ -120,7 +120,7 @@ class Alert(NamedTuple):
     message: str
     opened_at: int
     last_at: int
-    count: int
+    times: int
     closed_at: int | None
     acked_at: int | None
 

@@ -49,12 +49,12 @@ class Runs:
         return bool(self._session.rows(sql, (job_id, slot)))
 
     def get(self, run_id: int) -> RunRow | None:
-        found = self._session.rows(f"SELECT {_R} FROM runs WHERE id = ?", (run_id,))  # noqa: S608
+        found = self._session.rows(f"SELECT {_R} FROM runs WHERE id = ?", (run_id,))
         return RunRow._make(found[0]) if found else None
 
     def details(self, run_id: int) -> RunDetails | None:
         columns = ", ".join(DETAIL_COLUMNS)
-        found = self._session.rows(f"SELECT {columns} FROM run_details WHERE run_id = ?", (run_id,))  # noqa: S608
+        found = self._session.rows(f"SELECT {columns} FROM run_details WHERE run_id = ?", (run_id,))
         return RunDetails._make(found[0]) if found else None
 
     def details_of(self, run_ids: Sequence[int]) -> dict[int, RunDetails]:
@@ -63,12 +63,12 @@ class Runs:
 
     def open(self, job_id: int) -> list[RunRow]:
         """The job's runs that are not done, oldest first."""
-        sql = f"SELECT {_R} FROM runs WHERE job_id = ? AND finished_at IS NULL ORDER BY id"  # noqa: S608
+        sql = f"SELECT {_R} FROM runs WHERE job_id = ? AND finished_at IS NULL ORDER BY id"
         return [RunRow._make(row) for row in self._session.rows(sql, (job_id,))]
 
     def all_open(self) -> list[RunRow]:
         """Every run that is not done, oldest first; costs what is open, not what is stored."""
-        sql = f"SELECT {_R} FROM runs WHERE finished_at IS NULL ORDER BY id"  # noqa: S608
+        sql = f"SELECT {_R} FROM runs WHERE finished_at IS NULL ORDER BY id"
         return [RunRow._make(row) for row in self._session.rows(sql)]
 
     def to_cancel(self) -> list[int]:
@@ -96,7 +96,7 @@ class Runs:
                 params.append(value)
         # Without the + the planner walks the whole table backwards to find one job's few runs.
         order = "id" if job_id is None else "id + 0"
-        sql = f"SELECT {_R} FROM runs WHERE {' AND '.join(where)} ORDER BY {order} DESC LIMIT ?"  # noqa: S608
+        sql = f"SELECT {_R} FROM runs WHERE {' AND '.join(where)} ORDER BY {order} DESC LIMIT ?"
         return [RunRow._make(row) for row in self._session.rows(sql, (*params, limit))]
 
     def durations(self, job_id: int, since: int) -> list[tuple[str, int | None]]:

@@ -142,7 +142,7 @@ class SqliteStore:
             explain(error, self.path)
 
     async def changed_elsewhere(self) -> bool:
-        return await self.write(_ASK_VERSION)
+        return bool(await self.write(_ASK_VERSION))
 
     def on_events(self, listener: Callable[[list[EventGroup]], None]) -> None:
         self._listeners.append(listener)
@@ -164,7 +164,7 @@ class SqliteStore:
     async def resign(self) -> None:
         self._lock.release()
 
-    # -- the writer -----------------------------------------------------------------------------------------------------
+    # -- the writer ---------------------------------------------------------------------------------------------------
 
     def _write_loop(self) -> None:
         while True:
@@ -275,5 +275,5 @@ class _Item:
             self.future.set_result(self.result)
 
 
-def _ASK_VERSION(_: Transaction) -> None:  # noqa: N802 - a marker: recognised by the writer, never run
+def _ASK_VERSION(_: Transaction) -> object:  # noqa: N802 - a marker: recognised by the writer, never run
     raise NotImplementedError

@@ -37,7 +37,9 @@ def check_file(path: str, *, create: bool) -> None:
     """Refuse what cannot be a store before SQLite touches it."""
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         wanted = ".".join(map(str, OLDEST_SQLITE))
-        message = f"This Python has SQLite {sqlite3.sqlite_version}; Wakeful needs {wanted} or later: use a newer Python."
+        message = (
+            f"This Python has SQLite {sqlite3.sqlite_version}; Wakeful needs {wanted} or later: use a newer Python."
+        )
         raise StoreUnusable(message)
     file = Path(path)
     if file.is_dir():
@@ -45,7 +47,9 @@ def check_file(path: str, *, create: bool) -> None:
         raise StoreUnusable(message)
     if not file.exists():
         if not create:
-            message = f"There is no store at {path}: add a job or start a server to create it, or name another with --db."
+            message = (
+                f"There is no store at {path}: add a job or start a server to create it, or name another with --db."
+            )
             raise StoreUnusable(message)
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -57,7 +61,9 @@ def check_file(path: str, *, create: bool) -> None:
 def connect(path: str, *, readonly: bool = False) -> sqlite3.Connection:
     """A connection with our settings; WAL and synchronous=FULL are what "stored" means here."""
     try:
-        connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=512)
+        connection = sqlite3.connect(
+            path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=512
+        )
     except sqlite3.Error as error:
         explain(error, path)
     try:
@@ -121,7 +127,7 @@ class EngineLock:
     def acquire(self, who: dict[str, object]) -> None:
         """Take it, or raise StoreLocked saying who has it."""
         try:
-            file = open(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600), "r+", encoding="utf-8")  # noqa: SIM115
+            file = os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600), "r+", encoding="utf-8")
         except OSError as error:
             message = f"{self._path} cannot be written ({error.strerror}): the engine needs it to be the only one."
             raise StoreUnusable(message) from error
@@ -147,7 +153,7 @@ class EngineLock:
 def engine_holder(path: str) -> dict[str, object] | None:
     """Who runs the engine on this file right now, or None."""
     try:
-        with open(path + ".lock", "r+", encoding="utf-8") as file:
+        with Path(path + ".lock").open("r+", encoding="utf-8") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except OSError as error:

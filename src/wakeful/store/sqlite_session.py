@@ -74,13 +74,13 @@ def _chunks(rows: Sequence[Row], width: int) -> Iterator[Sequence[Row]]:
 
 @lru_cache(maxsize=256)
 def _bulk_sql(columns: tuple[str, ...], source: str) -> str:
-    return f"SELECT json_group_array(json_array({', '.join(columns)})) FROM {source}"  # noqa: S608 - no user text
+    return f"SELECT json_group_array(json_array({', '.join(columns)})) FROM {source}"
 
 
 @lru_cache(maxsize=256)
 def _insert_sql(table: str, columns: tuple[str, ...], count: int, on_conflict: str) -> str:
     row = f"({','.join('?' * len(columns))})"
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {','.join([row] * count)} {on_conflict}"  # noqa: S608
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {','.join([row] * count)} {on_conflict}"
 
 
 @lru_cache(maxsize=256)
@@ -88,4 +88,4 @@ def _update_sql(table: str, columns: tuple[str, ...], count: int) -> str:
     row = f"({','.join('?' * len(columns))})"
     sets = ", ".join(f"{name} = v.column{number}" for number, name in enumerate(columns[1:], start=2))
     values = ",".join([row] * count)
-    return f"UPDATE {table} SET {sets} FROM (VALUES {values}) v WHERE {table}.{columns[0]} = v.column1"  # noqa: S608
+    return f"UPDATE {table} SET {sets} FROM (VALUES {values}) v WHERE {table}.{columns[0]} = v.column1"

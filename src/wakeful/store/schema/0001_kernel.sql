@@ -105,7 +105,7 @@ CREATE TABLE lanes (
 CREATE TABLE skips (
     job_id  bigint NOT NULL,
     reason  text NOT NULL,
-    count   bigint NOT NULL,
+    times   bigint NOT NULL,
     last_at bigint NOT NULL,
     detail  text,
     PRIMARY KEY (job_id, reason)
@@ -133,7 +133,7 @@ CREATE TABLE alerts (
     message   text NOT NULL,
     opened_at bigint NOT NULL,
     last_at   bigint NOT NULL,
-    count     integer NOT NULL,
+    times     integer NOT NULL,
     closed_at bigint,
     acked_at  bigint
 );
