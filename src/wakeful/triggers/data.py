@@ -54,7 +54,8 @@ def trigger_from_data(data: dict[str, Any]) -> Trigger:
             options[optional[name]] = value
         elif name != "type":
             raise InvalidTrigger(
-                f'A trigger of type "{kind}" has no "{name!s:.40}"{_nearest(str(name), [*needed, *optional])}', str(name)
+                f'A trigger of type "{kind}" has no "{name!s:.40}"{_nearest(str(name), [*needed, *optional])}',
+                str(name),
             )
     if isinstance(options.get("schedule"), dict):
         options["schedule"] = trigger_from_data(options["schedule"])

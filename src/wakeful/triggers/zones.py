@@ -94,9 +94,7 @@ class Zone:
             start, offset = second, self._offset(second)
         if start < finish:
             segments.append((start, finish, offset, mark))
-        return [
-            s if s[0] >= begin else (begin, s[1], s[2], max(s[3], begin + s[2])) for s in segments if s[1] > begin
-        ]
+        return [s if s[0] >= begin else (begin, s[1], s[2], max(s[3], begin + s[2])) for s in segments if s[1] > begin]
 
     def _change(self, low: int, high: int, offset: int) -> int:
         """The first second in (low, high] with another offset."""

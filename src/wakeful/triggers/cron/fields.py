@@ -32,6 +32,11 @@ class Field(NamedTuple):
     high: int
     names: tuple[str, ...] = ()
 
+    @property
+    def end(self) -> int:
+        """The largest number that may be written: Sunday is 7 too."""
+        return 7 if self.high == 6 else self.high
+
     def span(self, low: int, high: int) -> str:
         return str(low) if low == high else f"{low}-{high}"
 
@@ -114,7 +119,7 @@ def _shorthand(text: str) -> str:
     if text.lower() == "@reboot":
         raise InvalidTrigger(
             '"@reboot" is not a time: start the job when your program starts (run_job, or `wakeful run` from a system '
-            'service), or use Interval, which is due at once when it never ran.',
+            "service), or use Interval, which is due at once when it never ran.",
             "expression",
         )
     if text.lower().startswith("@every"):
@@ -139,7 +144,7 @@ def _part_bits(part: str, field: Field) -> int:
         low, high = field.low, field.high
     else:
         low = _value(first, field, part)
-        high = _value(last, field, part, low) if dash else field.high if slash and low <= field.high else low
+        high = _value(last, field, part, low) if dash else field.end if slash else low
     step = _step(step_text, low, high, field, part) if slash else 1
     if high < low:
         raise _Wrong(field, part, _unwrapped(low, high, step, field))
@@ -156,7 +161,7 @@ def _value(text: str, field: Field, part: str, low: int | None = None) -> int:
         return 7 if value == 0 and low else value
     if text.isascii() and text.isdigit() and len(text) <= 4:
         value = int(text)
-        if field.low <= value <= field.high or (field is DAY_OF_WEEK and value == 7):
+        if field.low <= value <= field.end:
             return value
         raise _Wrong(field, part, f"is out of range: use {_choices(field)}")
     if text == "?":
@@ -166,7 +171,7 @@ def _value(text: str, field: Field, part: str, low: int | None = None) -> int:
 
 def _choices(field: Field) -> str:
     names = f" or {field.names[0]} to {field.names[-1]}" if field.names else ""
-    return f"{field.low} to {7 if field is DAY_OF_WEEK else field.high}{names}"
+    return f"{field.low} to {field.end}{names}"
 
 
 def _step(text: str, low: int, high: int, field: Field, part: str) -> int:
@@ -177,7 +182,9 @@ def _step(text: str, low: int, high: int, field: Field, part: str) -> int:
         raise _Wrong(field, part, "has a step of 0: use 1 or more")
     size = high - low + 1 if high >= low else high - low + 1 + field.high - field.low + 1
     if step > size:
-        raise _Wrong(field, part, f"has a step larger than its range of {size}: use {field.span(low, low)}, or a smaller step")
+        raise _Wrong(
+            field, part, f"has a step larger than its range of {size}: use {field.span(low, low)}, or a smaller step"
+        )
     return step
 
 
