@@ -20,7 +20,8 @@ class After(Trigger):
     on: str
 
     def __init__(self, job: str, on: Literal["success", "failure", "any"] = "success") -> None:
-        if not isinstance(job, str) or not job.strip():
+        given: object = job
+        if not isinstance(given, str) or not given.strip():
             raise InvalidTrigger("after needs the name or id of the job to wait for.", "job")
         if on not in _ENDS:
             raise InvalidTrigger(f'on must be "success", "failure" or "any", not {on!r:.40}.', "on")

@@ -5,6 +5,8 @@ People use aware datetimes (`next_after`, `upcoming`, `describe`). The kernel us
 No trigger asks a clock: the same question always has the same answer.
 """
 
+# ruff: noqa: ARG002 - all triggers have one shape, and not each needs every argument
+
 from __future__ import annotations
 
 from datetime import date, datetime
@@ -166,7 +168,7 @@ class TimedTrigger(Trigger):
         return None if following is None else following - slot
 
     def resolved(self, now_ms: int, zone: str, keep: Trigger | None = None) -> Trigger:
-        if isinstance(keep, type(self)) and self._settled(keep._origin(now_ms), keep._zone(zone)) == keep:
+        if isinstance(keep, type(self)) and self._settled(self._origin(keep, now_ms), _zone_of(keep, zone)) == keep:
             return keep
         return self._settled(now_ms, zone)
 
@@ -215,17 +217,14 @@ class TimedTrigger(Trigger):
 
     def _settled(self, now_ms: int, zone: str) -> Self:
         """With everything that was left open filled in; except dates need a zone to be dates in."""
-        tz = settled_zone(self.tz, zone) if self.tz or self.modifiers.days else None
-        return self._replaced(tz=tz, modifiers=self.modifiers.resolved(zone))
+        return self._replaced(tz=self._settled_tz(zone), modifiers=self.modifiers.resolved(zone))
 
-    def _origin(self, now_ms: int) -> int:
-        """What `_settled` was given as now, as far as it still shows."""
+    def _settled_tz(self, zone: str) -> str | None:
+        return settled_zone(self.tz, zone) if self.tz or self.modifiers.days else None
+
+    def _origin(self, stored: Trigger, now_ms: int) -> int:
+        """The moment at which a stored trigger was settled, as far as it still shows."""
         return now_ms
-
-    def _zone(self, default: str) -> str:
-        """What `_settled` was given as the zone, as far as it still shows."""
-        hours = self.active_hours
-        return self.tz or (hours.timezone if hours is not None else None) or default
 
     def __repr__(self) -> str:
         data = self.to_data()
@@ -233,6 +232,12 @@ class TimedTrigger(Trigger):
         first = data.pop(next(iter(data)))
         rest = "".join(f", {'except_dates' if name == 'except' else name}={value!r}" for name, value in data.items())
         return f"{type(self).__name__}({first!r}{rest})"
+
+
+def _zone_of(stored: TimedTrigger, default: str) -> str:
+    """The zone with which a stored trigger was settled, as far as it still shows."""
+    hours = stored.active_hours
+    return stored.tz or (hours.timezone if hours is not None else None) or default
 
 
 def within_reach(slot: int) -> int | None:

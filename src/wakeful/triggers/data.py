@@ -39,9 +39,7 @@ _KINDS: dict[str, tuple[type[Trigger], tuple[str, ...], dict[str, str]]] = {
 
 def trigger_from_data(data: dict[str, Any]) -> Trigger:
     """The trigger of `{"type": "every", "interval": "5m"}` and the like; unknown keys are refused by name."""
-    kind = data.get("type") if isinstance(data, dict) else None
-    if not isinstance(kind, str) or kind not in _KINDS:
-        raise InvalidTrigger(f'A trigger needs a "type", one of {", ".join(_KINDS)}; not {kind!r:.40}.', "type")
+    kind = _kind(data)
     make, needed, optional = _KINDS[kind]
     for name in needed:
         if name not in data:
@@ -62,8 +60,15 @@ def trigger_from_data(data: dict[str, Any]) -> Trigger:
     return make(**options)
 
 
+def _kind(data: object) -> str:
+    kind = data.get("type") if isinstance(data, dict) else None
+    if isinstance(kind, str) and kind in _KINDS:
+        return kind
+    raise InvalidTrigger(f'A trigger needs a "type", one of {", ".join(_KINDS)}; not {kind!r:.40}.', "type")
+
+
 def _nearest(name: str, known: list[str]) -> str:
-    from difflib import get_close_matches  # noqa: PLC0415 - only when something is wrong
+    from difflib import get_close_matches  # only when something is wrong
 
     near = get_close_matches(name, known, 1)
     return f': did you mean "{near[0]}"?' if near else f": it takes {', '.join(known) or 'nothing else'}."

@@ -23,12 +23,13 @@ def parse_interval(text: str) -> timedelta:
 
 def interval_ms(value: str | float | timedelta) -> int:
     """Milliseconds of a duration given as "5m", a timedelta or seconds: at least 1, at most 36500 days."""
+    given: object = value
     if isinstance(value, str):
         return _read(value)
     if isinstance(value, timedelta):
         ms = value // _MILLISECOND
         negative, zero = value < timedelta(0), not value
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+    elif isinstance(given, (int, float)) and not isinstance(given, bool):
         if not abs(value) <= _LONGEST:  # also what is not a number at all
             raise _too_long(value) if value > 0 else IntervalParseError(_odd(value), value)
         ms = round(value * 1000)

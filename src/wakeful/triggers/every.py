@@ -1,11 +1,13 @@
 """Every: a grid of times from an anchor."""
 
+# ruff: noqa: ARG002 - all triggers have one shape, and not each needs every argument
+
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
-from wakeful.triggers.base import TimedTrigger, within_reach
+from wakeful.triggers.base import TimedTrigger, Trigger, within_reach
 from wakeful.triggers.durations import interval_data, interval_ms, interval_words
 from wakeful.triggers.modifiers import modifiers
 from wakeful.triggers.moments import iso, read_moment
@@ -42,7 +44,7 @@ class Every(TimedTrigger):
             interval_ms=interval_ms(interval),
             anchor_ms=None if anchor is None else read_moment(anchor, "anchor"),
             tz=zone_name(tz),
-            modifiers=modifiers(options),
+            modifiers=modifiers(**options),
         )
 
     def next_slot(self, after_ms: int, last_completed_ms: int | None = None) -> int | None:
@@ -74,10 +76,12 @@ class Every(TimedTrigger):
         return otherwise if self.start_ms is None else self.start_ms
 
     def _settled(self, now_ms: int, zone: str) -> Self:
-        return super()._settled(now_ms, zone)._replaced(anchor_ms=self._anchor(now_ms))
+        return self._replaced(
+            anchor_ms=self._anchor(now_ms), tz=self._settled_tz(zone), modifiers=self.modifiers.resolved(zone)
+        )
 
-    def _origin(self, now_ms: int) -> int:
-        return self._anchor(now_ms)
+    def _origin(self, stored: Trigger, now_ms: int) -> int:
+        return stored.anchor_ms if isinstance(stored, Every) and stored.anchor_ms is not None else now_ms
 
     def _rhythm(self) -> str:
         return f"every {interval_words(self.interval_ms, every=True)}"

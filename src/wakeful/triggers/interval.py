@@ -1,5 +1,7 @@
 """Interval: a pause after each run."""
 
+# ruff: noqa: ARG002 - all triggers have one shape, and not each needs every argument
+
 from __future__ import annotations
 
 from datetime import timedelta
@@ -14,7 +16,7 @@ from wakeful.triggers.zones import zone_name
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from wakeful.triggers.modifiers import ModifierOptions
+    from wakeful.triggers.modifiers import SharedOptions
 
 
 class Interval(TimedTrigger):
@@ -34,11 +36,9 @@ class Interval(TimedTrigger):
         jitter: float = 0,
         *,
         tz: str | None = None,
-        **options: Unpack[ModifierOptions],
+        **options: Unpack[SharedOptions],
     ) -> None:
-        if jitter != 0:
-            options["jitter"] = jitter
-        self._set(interval_ms=interval_ms(interval), tz=zone_name(tz), modifiers=modifiers(options))
+        self._set(interval_ms=interval_ms(interval), tz=zone_name(tz), modifiers=modifiers(jitter=jitter, **options))
 
     def next_slot(self, after_ms: int, last_completed_ms: int | None = None) -> int | None:
         """Now when it never ran or is overdue, else the end of the last run plus the interval."""

@@ -21,18 +21,22 @@ from wakeful.triggers.zones import zone_in_use
 if TYPE_CHECKING:
     from collections.abc import Collection
     from datetime import timedelta
-    from typing import TypedDict
+    from typing import TypedDict, Unpack
 
-    class ModifierOptions(TypedDict, total=False):
-        """The keywords every timed trigger takes."""
+    class SharedOptions(TypedDict, total=False):
+        """The keywords every timed trigger takes, jitter aside."""
 
-        jitter: float
         stagger: str | float | timedelta | None
         active_hours: ActiveHours | dict[str, str] | None
         start: datetime | str | None
         until: datetime | str | None
         max_runs: int | None
         except_dates: Collection[date | str]
+
+    class ModifierOptions(SharedOptions, total=False):
+        """The keywords every timed trigger takes."""
+
+        jitter: float
 
 
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
@@ -56,6 +60,7 @@ class Modifiers(Value):
 
     def __init__(
         self,
+        *,
         jitter: float = 0,
         stagger: Any = None,
         active_hours: Any = None,
@@ -235,6 +240,6 @@ def _mixed(number: int) -> int:
 PLAIN = Modifiers()
 
 
-def modifiers(options: ModifierOptions) -> Modifiers:
-    """The modifiers of a trigger's keywords."""
-    return Modifiers(**options) if options else PLAIN
+def modifiers(**options: Unpack[ModifierOptions]) -> Modifiers:
+    """The modifiers of a trigger's keywords; the very same `PLAIN` where none is given."""
+    return PLAIN if not options or options == {"jitter": 0} else Modifiers(**options)

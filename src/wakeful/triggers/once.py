@@ -1,5 +1,7 @@
 """Once: one time, then never again."""
 
+# ruff: noqa: ARG002 - all triggers have one shape, and not each needs every argument
+
 from __future__ import annotations
 
 from datetime import datetime
@@ -29,7 +31,7 @@ class Once(TimedTrigger):
     at_ms: int
 
     def __init__(self, at: datetime | str, *, tz: str | None = None, **options: Unpack[ModifierOptions]) -> None:
-        self._set(at_ms=read_moment(at, "at"), tz=zone_name(tz), modifiers=modifiers(options))
+        self._set(at_ms=read_moment(at, "at"), tz=zone_name(tz), modifiers=modifiers(**options))
 
     @property
     def at(self) -> datetime:

@@ -116,9 +116,9 @@ def zone(name: str) -> Zone:
     """The zone of an IANA name; InvalidTrigger names the nearest right one for a wrong name."""
     if name in {"UTC", "Etc/UTC"}:
         return Zone(name, UTC)
-    from zoneinfo import ZoneInfo  # noqa: PLC0415 - costs more than all of this package; UTC does without it
+    from zoneinfo import ZoneInfo  # costs more than all of this package; UTC does without it
 
-    if isinstance(name, str) and _plausible(name):
+    if _plausible(name):
         try:
             return Zone(name, ZoneInfo(name))
         except (LookupError, ValueError, OSError):
@@ -129,7 +129,7 @@ def zone(name: str) -> Zone:
 def zone_name(value: object) -> str | None:
     """A zone as given (an IANA name, "local", a ZoneInfo, None) as its checked name."""
     if value is None or value == LOCAL:
-        return value  # type: ignore[return-value]
+        return value
     if isinstance(value, tzinfo):
         value = "UTC" if value is UTC else getattr(value, "key", None)
     if not isinstance(value, str):
@@ -172,7 +172,7 @@ def _from_localtime() -> str:
 
 def _from_timezone_file() -> str:
     try:
-        with open("/etc/timezone", encoding="ascii") as file:
+        with open("/etc/timezone", encoding="ascii") as file:  # noqa: PTH123 - pathlib costs start-up time
             return file.read(100).strip()
     except (OSError, ValueError):
         return ""
@@ -183,9 +183,10 @@ def _place(path: str) -> str:
     return name.removeprefix("posix/").removeprefix("right/")
 
 
-def _plausible(name: str) -> bool:
+def _plausible(name: object) -> bool:
     return (
-        0 < len(name) <= 64
+        isinstance(name, str)
+        and 0 < len(name) <= 64
         and _LETTERS.issuperset(name)
         and not name.startswith(("/", "-", *_NOT_PLACES))
         and "//" not in name
@@ -193,8 +194,8 @@ def _plausible(name: str) -> bool:
 
 
 def _nearest(name: str) -> str:
-    from difflib import get_close_matches  # noqa: PLC0415 - only when something is wrong
-    from zoneinfo import available_timezones  # noqa: PLC0415
+    from difflib import get_close_matches  # only when something is wrong
+    from zoneinfo import available_timezones
 
     known = {place.lower(): place for place in available_timezones()}
     cities = {place.rpartition("/")[2]: place for place in sorted(known)}

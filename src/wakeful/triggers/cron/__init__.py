@@ -1,4 +1,4 @@
-"""Cron expressions: `fields` reads them, `days` and `timetable` find their times, `words` speaks them, `Cron` is the trigger."""
+"""Cron expressions: `fields` reads them, `days`, `months` and `timetable` find their times, `words` tells them."""
 
 from __future__ import annotations
 

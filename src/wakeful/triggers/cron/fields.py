@@ -58,7 +58,6 @@ class Fields(NamedTuple):
     months: int
     days: DayRule
     fixed: bool  # no second, minute or hour begins with `*`: clock changes treat it as an appointment
-    tokens: tuple[str, ...]  # the six fields as written, in capitals
 
 
 @lru_cache(maxsize=2048)
@@ -73,7 +72,6 @@ def read(expression: str) -> Fields:
             months=_bits(tokens[4], MONTH),
             days=_day_rule(tokens[3], tokens[5]),
             fixed=not any(token[0] == "*" for token in tokens[:3]),
-            tokens=tuple(tokens),
         )
     except _Wrong as wrong:
         message = f'Cron expression "{expression}": {wrong.field.name} "{wrong.part}" {wrong.reason}.'
@@ -91,14 +89,13 @@ class _Wrong(Exception):
 
 
 def _tokens(expression: str) -> list[str]:
-    if not isinstance(expression, str):
-        raise InvalidTrigger('A cron expression is a text such as "0 9 * * 1-5".', "expression")
     if len(expression) > _LONGEST:
         raise InvalidTrigger(f"A cron expression has at most {_LONGEST} characters.", "expression")
     text = expression.strip()
     if text.startswith("@"):
         text = _shorthand(text)
-    tokens = text.upper().split()
+    # Outside ASCII, capitals of other letters would become ours: a dotless i is no I, and a long s no S.
+    tokens = [token.upper() if token.isascii() else token for token in text.split()]
     if len(tokens) == 5:
         return ["0", *tokens]
     if len(tokens) != 6:
@@ -182,9 +179,7 @@ def _step(text: str, low: int, high: int, field: Field, part: str) -> int:
         raise _Wrong(field, part, "has a step of 0: use 1 or more")
     size = high - low + 1 if high >= low else high - low + 1 + field.high - field.low + 1
     if step > size:
-        raise _Wrong(
-            field, part, f"has a step larger than its range of {size}: use {field.span(low, low)}, or a smaller step"
-        )
+        raise _Wrong(field, part, f"has a step larger than its range of {size}: use {low}, or a smaller step")
     return step
 
 
@@ -201,9 +196,9 @@ def _unwrapped(low: int, high: int, step: int, field: Field) -> str:
     return f"runs past the end: write {text}"
 
 
-def _day_rule(month_token: str, week_token: str) -> DayRule:
+def _day_rule(in_month: str, in_week: str) -> DayRule:
     dates, before_last, nearest, last_weekday = 0, [], [], False
-    for part in [] if month_token == "?" else month_token.split(","):
+    for part in [] if in_month == "?" else in_month.split(","):
         if part == "L":
             before_last.append(0)
         elif part == "LW":
@@ -215,22 +210,22 @@ def _day_rule(month_token: str, week_token: str) -> DayRule:
         else:
             dates |= _part_bits(part, DAY_OF_MONTH)
     weekdays, nth, last = 0, [], 0
-    for part in [] if week_token == "?" else week_token.split(","):
+    for part in [] if in_week == "?" else in_week.split(","):
         if "#" in part:
             nth.append(_nth(part))
         elif part.endswith("L"):
-            last |= 1 << _value(part[:-1] or "L", DAY_OF_WEEK, part) % 7
+            last |= 1 << _last(part) % 7
         else:
             weekdays |= _part_bits(part, DAY_OF_WEEK)
     return DayRule(
-        dates=dates if month_token != "?" else 0xFFFFFFFE,
+        dates=dates if in_month != "?" else 0xFFFFFFFE,
         before_last=tuple(before_last),
         nearest=tuple(nearest),
         last_weekday=last_weekday,
-        weekdays=weekdays if week_token != "?" else 0x7F,
+        weekdays=weekdays if in_week != "?" else 0x7F,
         nth=tuple(nth),
         last=last,
-        both=month_token[0] in "*?" or week_token[0] in "*?",
+        both=in_month[0] in "*?" or in_week[0] in "*?",
     )
 
 
@@ -239,6 +234,12 @@ def _days_before_last(part: str) -> int:
     if days.isascii() and days.isdigit() and len(days) <= 2 and 1 <= int(days) <= 30:
         return int(days)
     raise _Wrong(DAY_OF_MONTH, part, "is not understood: L-1 to L-30 count back from the last day")
+
+
+def _last(part: str) -> int:
+    if part == "L":
+        raise _Wrong(DAY_OF_WEEK, part, "needs a weekday: 5L or FRIL is the last Friday of the month")
+    return _value(part[:-1], DAY_OF_WEEK, part)
 
 
 def _nth(part: str) -> tuple[int, int]:

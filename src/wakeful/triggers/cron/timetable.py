@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from functools import lru_cache
+from itertools import pairwise
 
 from wakeful.triggers.cron.fields import Fields, members, read
 from wakeful.triggers.cron.months import Month, Months
@@ -163,5 +164,5 @@ def shortest_gap(expression: str) -> int | None:
     if days is None:
         return None
     overnight = days * DAY + minutes[0] + seconds[0] - minutes[-1] - seconds[-1]
-    across = [b - a + seconds[0] - seconds[-1] for a, b in zip(minutes, minutes[1:], strict=False)]
-    return min([overnight, *across, *[b - a for a, b in zip(seconds, seconds[1:], strict=False)]])
+    across = [b - a + seconds[0] - seconds[-1] for a, b in pairwise(minutes)]
+    return min([overnight, *across, *[b - a for a, b in pairwise(seconds)]])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
+from wakeful.errors import InvalidTrigger
 from wakeful.triggers.base import TimedTrigger
 from wakeful.triggers.cron.fields import read
 from wakeful.triggers.cron.timetable import Timetable, shortest_gap, timetable
@@ -30,8 +31,11 @@ class Cron(TimedTrigger):
     _times: Timetable
 
     def __init__(self, expression: str, tz: str | None = None, **options: Unpack[ModifierOptions]) -> None:
+        given: object = expression
+        if not isinstance(given, str):
+            raise InvalidTrigger('A cron expression is a text such as "0 9 * * 1-5".', "expression")
         read(expression)
-        self._set(expression=" ".join(expression.split()), tz=zone_name(tz), modifiers=modifiers(options))
+        self._set(expression=" ".join(expression.split()), tz=zone_name(tz), modifiers=modifiers(**options))
 
     def min_gap_ms(self) -> int | None:
         gap = shortest_gap(self.expression)
@@ -53,8 +57,8 @@ class Cron(TimedTrigger):
         self._set(_times=times)
         return times
 
-    def _settled(self, now_ms: int, zone: str) -> Self:
-        return super()._settled(now_ms, zone)._replaced(tz=settled_zone(self.tz, zone))
+    def _settled_tz(self, zone: str) -> str:
+        return settled_zone(self.tz, zone)
 
     def _rhythm(self) -> str:
         words = describe(self.expression)

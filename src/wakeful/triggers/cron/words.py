@@ -7,13 +7,14 @@ good name is listed, never rounded to something nicer than the truth.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from wakeful.triggers.cron.days import DayRule
 from wakeful.triggers.cron.fields import Fields, members, read
 
 _DAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
-_MONTHS = ("", "January", "February", "March", "April", "May", "June", "July", "August", "September", "October")
-_MONTHS += ("November", "December")
+_LATE = ("November", "December")
+_MONTHS = ("", "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", *_LATE)
 _NTH = ("", "first", "second", "third", "fourth", "fifth")
 _MOST_LISTED = 6  # times of day; more than these are told as a rhythm
 
@@ -34,7 +35,7 @@ def _time(fields: Fields) -> tuple[str, str]:
     """A rhythm ("every 5 minutes"), or else times of day ("at 09:00")."""
     seconds, minutes, hours = members(fields.seconds), members(fields.minutes), members(fields.hours)
     exact = f":{seconds[0]:02}" if seconds[0] and len(seconds) == 1 else ""
-    rhythm = _rhythm(minutes, hours, bool(exact))
+    rhythm = _rhythm(minutes, hours, exact=bool(exact))
     within = "" if len(seconds) == 1 else _within("second", seconds)
     if not rhythm:
         clock = [f"{hour:02}:{minute:02}{exact}" for hour in hours for minute in minutes]
@@ -46,7 +47,7 @@ def _time(fields: Fields) -> tuple[str, str]:
     return (f"{rhythm}, {within} of the minute" if within else rhythm), ""
 
 
-def _rhythm(minutes: Sequence[int], hours: Sequence[int], exact: bool) -> str:
+def _rhythm(minutes: Sequence[int], hours: Sequence[int], *, exact: bool) -> str:
     """How minutes and hours go on, or nothing where a list of times says it better."""
     first, last = f"{hours[0]:02}:{minutes[0]:02}", f"{hours[-1]:02}:{minutes[-1]:02}"
     run = len(hours) > 2 and _is_run(hours)
@@ -163,7 +164,7 @@ def _series(words: Sequence[str]) -> str:
 
 def _step(values: Sequence[int]) -> int:
     """The constant step of a list, or 0."""
-    steps = {b - a for a, b in zip(values, values[1:], strict=False)}
+    steps = {b - a for a, b in pairwise(values)}
     return steps.pop() if len(steps) == 1 else 0
 
 
