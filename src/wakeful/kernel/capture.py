@@ -207,9 +207,9 @@ class LogFile:
 class Capture:
     """Reads one pipe to its end into an excerpt and a log file. Owns the pipe's reading end from the start."""
 
-    def __init__(self, pipe: int, log: LogFile, *, keep: int, secrets: Collection[str] = ()) -> None:
+    def __init__(self, pipe: int, log: LogFile, redactor: Redactor, *, keep: int) -> None:
         self._pipe = pipe
-        self._redactor = Redactor(secrets)
+        self._redactor = redactor
         self.excerpt = Excerpt(keep)
         self.log = log
 

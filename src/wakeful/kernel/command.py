@@ -22,6 +22,7 @@ import json
 import os
 import select
 import selectors
+import shutil
 import signal
 import subprocess
 import sys
@@ -33,7 +34,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol
 
 from wakeful.errors import InvalidJob, SchedulerError
-from wakeful.kernel.capture import Capture, LogFile, off_loop, readable
+from wakeful.kernel.capture import Capture, LogFile, Redactor, off_loop, readable
 
 RUN_ID = "WAKEFUL_RUN_ID"
 INHERITED = ("PATH", "HOME", "LANG", "TZ", "USER", "LOGNAME", "SHELL", "TMPDIR")
@@ -238,11 +239,11 @@ async def run_command(
     `output`, except that a cancelled command's log stays, since nothing else holds what it printed. `secrets` are
     values that are replaced in everything kept.
     """
-    record = _Record(log_path)
+    record, redactor = _Record(log_path), Redactor(secrets)
     try:
         await off_loop(record.announce, run_env.get(RUN_ID, ""))
         group, pipe = _start(spec, _environment(spec, run_env))
-        capture = Capture(pipe, LogFile(log_path, limits.log_bytes), keep=spec.output_limit, secrets=secrets)
+        capture = Capture(pipe, LogFile(log_path, limits.log_bytes), redactor, keep=spec.output_limit)
         ending = await _supervise(group, capture, record, spec.timeout_ms, limits)
     finally:
         await off_loop(record.remove)
@@ -294,6 +295,7 @@ async def _supervise(
                 note = "Its output was still open after it had ended; what it left running in its group was killed."
         except asyncio.CancelledError:
             await _terminate(group, pump, limits.grace)
+            await _ends(pump, limits.drain / 4)
             raise
         if timed_out:
             await _terminate(group, pump, limits.grace)
@@ -376,11 +378,15 @@ def _why_not_started(program: str, cwd: str | None, env: Mapping[str, str], erro
     reason = error.strerror if isinstance(error, OSError) else str(error)
     if isinstance(error, OSError) and cwd is not None and error.filename == cwd:
         return f"the command's cwd {cwd!r} cannot be used: {reason}"
-    if number in (errno.ENOENT, errno.ENOTDIR):
-        if "/" not in program:
-            return f"{program!r} was not found on PATH ({env.get('PATH', os.defpath)})"
-        if Path(cwd or "", program).exists():
+    path = env.get("PATH", os.defpath)
+    is_path = "/" in program
+    found = shutil.which(str(Path(cwd or "", program)) if is_path else program, mode=os.F_OK, path=path)
+    # A folder on PATH that we may not read is reported in place of the program that is nowhere.
+    if number in (errno.ENOENT, errno.ENOTDIR) or (number == errno.EACCES and not found and not is_path):
+        if found:
             return f"{program!r} names an interpreter in its first line that does not exist"
+        if not is_path:
+            return f"{program!r} was not found on PATH ({path})"
         return f"{program!r} does not exist" + (f" in {cwd!r}" if cwd and program[0] != "/" else "")
     if number == errno.EACCES:
         return f"{program!r} may not be executed: {reason}; try chmod +x"
@@ -580,7 +586,7 @@ def _leftover(run_id: str, pid: int | None, started: str | None) -> tuple[int, l
     if pid is None:
         # Killed between start and note: the oldest leader that carries the run's id; younger ones it has detached.
         leaders = [one for one in every if one.pid == one.group == one.session and _carries(one.pid, run_id)]
-        pid = min(leaders, key=lambda one: one.ticks).pid if leaders else 0
+        pid = min(leaders, key=lambda one: (one.ticks, one.pid)).pid if leaders else 0
     members = [one for one in every if one.group == one.session == pid]
     proved = any(one.pid == pid and started == f"{_boot()} {one.ticks}" for one in members)
     if proved or any(_carries(one.pid, run_id) for one in members):
