@@ -1,0 +1,115 @@
+"""A place for tests in virtual time: a store in a file, a clock, and a handler that notes every start."""
+
+from __future__ import annotations
+
+import functools
+import os
+import tempfile
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.kernel.crashing import die
+from wakeful import Scheduler
+from wakeful.testing import VirtualClock, run
+
+START = datetime(2026, 1, 1, tzinfo=UTC)  # a Thursday
+
+
+def at(hours=0, minutes=0, seconds=0, days=0):
+    """That long after the start."""
+    return START + timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+
+
+class Scene:
+    """One store through several lives of a scheduler."""
+
+    def __init__(self, folder, start=START):
+        self.clock = VirtualClock(start)
+        self.file = folder / "wakeful.db"
+        self.url = f"sqlite:///{self.file}"
+        self.runs = []  # every run the handler was given, as it saw it
+        self.times = []  # when it was given it
+        self.act = None  # what the handler does: an async function of the run
+        self.busy = {}  # how many runs of a job are inside the handler right now
+        self.most_busy = {}
+
+    @property
+    def now(self):
+        return datetime.fromtimestamp(self.clock.now() / 1000, UTC)
+
+    @property
+    def slots(self):
+        return [run.slot for run in self.runs]
+
+    def of(self, name):
+        """What the handler was given for one job."""
+        return [run for run in self.runs if run.job == name]
+
+    def scheduler(self, *kinds, **options):
+        """A scheduler on this store whose kinds (`job` unless said) are handled here."""
+        options.setdefault("timezone", "UTC")
+        made = Scheduler(self.url, clock=self.clock, seed=7, node="here", **options)
+        for kind in kinds or ("job",):
+            made.on_job_due(kind, self.handle)
+        return made
+
+    async def handle(self, run):
+        self.runs.append(run)
+        self.times.append(self.now)
+        self.busy[run.job] = self.busy.get(run.job, 0) + 1
+        self.most_busy[run.job] = max(self.most_busy.get(run.job, 0), self.busy[run.job])
+        try:
+            return await self.act(run) if self.act is not None else None
+        finally:
+            self.busy[run.job] -= 1
+
+    async def sleep(self, interval):
+        await self.clock.sleep(interval)
+
+    async def until(self, moment):
+        """Let time pass until the wall clock shows that."""
+        await self.clock.sleep(self.clock.until(int(moment.timestamp() * 1000)))
+
+    def step(self, **delta):
+        self.clock.step(timedelta(**delta))
+
+    async def crash(self, scheduler):
+        await die(scheduler)
+
+
+def settled_slots(runs):
+    """The slots among these runs that were tried for the first time; each may be there once."""
+    return [run.slot for run in runs if run.slot is not None and run.attempt == 1]
+
+
+def virtual(test):
+    """Run an async test, whose first argument is the scene, in virtual time."""
+
+    @functools.wraps(test)
+    def wrapper(scene, **others):
+        run(test(scene, **others), scene.clock)
+
+    return wrapper
+
+
+@pytest.fixture
+def scene(tmp_path):
+    # Weeks of virtual time are thousands of commits: memory where the system offers it as a disk, a real one elsewhere.
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else tmp_path) as folder:
+        yield Scene(Path(folder))
+
+
+async def raising(error):
+    raise error
+
+
+def failing(message="broken", kind=RuntimeError):
+    """An act that always fails."""
+
+    async def act(run):
+        raise kind(message)
+
+    return act

@@ -1,0 +1,189 @@
+"""Somebody sets the clock: no slot twice, no job lost, no storm, and it is told."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from tests.kernel.scene import at, settled_slots, virtual
+from wakeful import Cron, Every, Interval, Once
+
+HOURLY = {
+    "every": Every("1h", anchor=at(days=-30)),
+    "cron": Cron("0 * * * *"),
+    "minutely": Every("1m", anchor=at(days=-30)),
+    "cron minutely": Cron("* * * * *"),
+    "interval": Interval("1h"),
+}
+STEPS = {
+    "a day forward": [{"days": 1}],
+    "a day back": [{"days": -1}],
+    "ten minutes forward": [{"minutes": 10}],
+    "ten minutes back": [{"minutes": -10}],
+    "ten minutes forward and back": [{"minutes": 10}, {"minutes": -10}],
+    "ten minutes back and forward": [{"minutes": -10}, {"minutes": 10}],
+    "a day forward and back": [{"days": 1}, {"days": -1}],
+    "a day back and forward": [{"days": -1}, {"days": 1}],
+}
+
+
+async def live_through(scene, scheduler, steps, wait):
+    for step in steps:
+        await scene.sleep(wait)
+        scene.step(**step)
+    await scene.sleep("2h")
+
+
+@pytest.mark.promise("H2")
+@pytest.mark.parametrize("wait", ["3h", "185m"])
+@pytest.mark.parametrize("steps", STEPS.values(), ids=STEPS)
+@pytest.mark.parametrize("trigger", HOURLY.values(), ids=HOURLY)
+@virtual
+async def test_a_stepped_clock_repeats_no_slot_loses_no_job_and_starts_no_storm(scene, trigger, steps, wait):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", trigger)
+        await scheduler.start()
+        await live_through(scene, scheduler, steps, wait)
+        slots = settled_slots(scene.runs)
+        if trigger.type != "interval":
+            assert len(slots) == len(set(slots)), "a slot was run twice"
+        period = timedelta(minutes=1) if trigger in (HOURLY["minutely"], HOURLY["cron minutely"]) else timedelta(hours=1)
+        elapsed = timedelta(hours=2) + len(steps) * timedelta(minutes=185 if wait == "185m" else 180)
+        assert len(scene.runs) <= elapsed / period + 1 + len(steps), "a storm"
+        job = await scheduler.get_job("a")
+        assert (job.status, job.enabled, job.consecutive_errors) == ("idle", True, 0)
+        assert job.next_run_at is not None
+        assert scene.now < job.next_run_at <= scene.now + period + timedelta(minutes=11), "lost until the old time returns"
+        assert (await scheduler.get_summary()).facts["clock_steps"] == str(len(steps))
+        assert any(alert.kind == "clock" for alert in await scheduler.list_alerts())
+
+
+@pytest.mark.promise("H2")
+@virtual
+async def test_within_one_period_the_job_is_silent_until_its_last_slot_has_passed(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1h"))
+        await scheduler.start()
+        await scene.until(at(3, 5))
+        scene.step(minutes=-10)
+        await scene.sleep("1m")
+        assert (await scheduler.get_job("a")).next_run_at == at(4)
+        await scene.until(at(4, 1))
+        assert scene.slots == [at(1), at(2), at(3), at(4)]
+
+
+@pytest.mark.promise("H2")
+@pytest.mark.parametrize("stay", ["29m", "149m", "5h"])
+@virtual
+async def test_after_a_day_forward_and_back_every_slot_runs_once_and_recorded_ones_are_left_out(scene, stay):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1h"))
+        await scheduler.start()
+        await scene.until(at(2, 30))
+        scene.step(days=1)
+        await scene.sleep(stay)
+        scene.step(days=-1)
+        await scene.until(at(34))
+        slots = settled_slots(scene.runs)
+        assert len(slots) == len(set(slots))
+        job = await scheduler.get_job("a")
+        assert (job.status, job.last_error, job.notes) == ("idle", None, [])
+        spent = {"29m": 29, "149m": 149, "5h": 300}[stay]
+        first = -(-(150 + spent) // 60)  # the first hour after the clock went back
+        expected = {at(hour) for hour in range(first, 35)}
+        assert expected - set(slots) == set(), "slots that were never run"
+
+
+@pytest.mark.promise("H2", "H13")
+@pytest.mark.parametrize("steps", STEPS.values(), ids=STEPS)
+@virtual
+async def test_once_fires_one_time_whatever_the_clock_does(scene, steps):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("before", Once(at(0, 30)))
+        await scheduler.add_job("between", Once(at(2)))
+        await scheduler.start()
+        await live_through(scene, scheduler, steps, "1h")
+        await scene.sleep("50h")
+        assert sorted(run.job for run in scene.runs) == ["before", "between"]
+
+
+@pytest.mark.promise("H2", "H4")
+@virtual
+async def test_a_step_forward_is_caught_up_once_and_counted_as_missed(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1h"))
+        await scheduler.start()
+        await scene.until(at(1, 30))
+        scene.step(days=1)
+        await scene.sleep("2m")
+        assert [(run.slot, run.reason) for run in scene.runs[1:]] == [(at(25), "catch_up")]
+        assert (await scheduler.get_job("a")).missed == 23
+
+
+@pytest.mark.promise("H2")
+@virtual
+async def test_a_clock_set_back_while_nothing_runs_is_noticed_at_the_next_start(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1h", anchor=at(days=-30)))
+        await scheduler.add_job("b", Interval("1h"))
+        await scheduler.start()
+        await scene.until(at(5, 10))
+    scene.step(days=-1)
+    async with scene.scheduler() as scheduler:
+        await scheduler.start()
+        await scene.sleep("150m")
+        assert any(alert.kind == "clock" for alert in await scheduler.list_alerts())
+        assert len([run for run in scene.of("a") if run.slot < at(1)]) >= 2, "silent for a day"
+        assert len([run for run in scene.of("b") if run.slot < at(1)]) >= 1, "silent for a day"
+
+
+@pytest.mark.promise("H2", "H6")
+@virtual
+async def test_a_pause_after_an_error_keeps_its_length_when_the_clock_is_set_back(scene):
+    async def act(run):
+        if len(scene.runs) == 1:
+            raise RuntimeError("once")
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("10s", anchor=at(days=-30)))
+        await scheduler.start()
+        await scene.sleep("11s")
+        scene.step(hours=-5)
+        await scene.sleep("2m")
+        second = scene.times[1] + timedelta(hours=5)
+        assert at(seconds=40) <= second <= at(seconds=71), "the step itself may go unnoticed for a sleep of the loop"
+
+
+@pytest.mark.promise("H2", "H10")
+@virtual
+async def test_a_stepped_clock_neither_ends_nor_prolongs_a_run(scene):
+    async def act(run):
+        await scene.sleep("3h")
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Once(at(0)), timeout="1h")
+        await scheduler.start()
+        await scene.sleep("10m")
+        scene.step(days=1)
+        await scene.sleep("10m")
+        assert (await scheduler.get_job("a")).status == "running"
+        scene.step(days=-2)
+        await scene.sleep("41m")
+        assert (await scheduler.get_job("a")).last_outcome == "timeout"
+
+
+@pytest.mark.promise("H2")
+@virtual
+async def test_slewing_of_less_than_a_second_is_no_step(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1m"))
+        await scheduler.start()
+        for _ in range(5):
+            await scene.sleep("1m")
+            scene.step(milliseconds=-400)
+        assert await scheduler.list_alerts() == []
+        assert len(scene.slots) == len(set(scene.slots))
+        assert all(time >= slot for time, slot in zip(scene.times, scene.slots, strict=True))

@@ -1,0 +1,343 @@
+"""Errors: the ladder, auto-disable, resume, retries of the same slot, and one-shot jobs."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from tests.kernel.scene import at, failing, virtual
+from wakeful import Cron, Every, Interval, InvalidTrigger, Once, TransientError
+
+LADDER = [30, 60, 300, 900, 3600]
+
+
+@pytest.mark.promise("H6")
+@pytest.mark.parametrize("trigger", [Every("10s"), Cron("*/10 * * * * *"), Interval("10s")], ids=lambda t: t.type)
+@virtual
+async def test_errors_back_off_by_the_ladder_and_stay_on_its_last_step(scene, trigger):
+    scene.act = failing()
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", trigger, max_errors=0)
+        await scheduler.start()
+        await scene.sleep("4h")
+        gaps = [later - earlier for earlier, later in zip(scene.times, scene.times[1:], strict=False)]
+        assert gaps[:7] == [timedelta(seconds=seconds) for seconds in (*LADDER, 3600, 3600)]
+
+
+@pytest.mark.promise("H6")
+@virtual
+async def test_backoff_never_advances_a_later_slot(scene):
+    scene.act = failing()
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("hourly", Every("1h"), max_errors=0)
+        await scheduler.start()
+        await scene.until(at(8, 30))
+        assert scene.times == [at(1), at(2), at(3), at(4), at(5), at(6), at(7), at(8)]
+
+
+@pytest.mark.promise("H6")
+@virtual
+async def test_backoff_is_the_later_of_the_slot_and_the_delay(scene):
+    scene.act = failing()
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("10m"), max_errors=0)
+        await scheduler.start()
+        await scene.until(at(0, 30, 1))
+        assert (await scheduler.get_job("a")).next_run_at == at(0, 40)
+        await scene.until(at(0, 40, 1))
+        assert (await scheduler.get_job("a")).next_run_at == at(0, 55)
+        await scene.until(at(0, 55, 1))
+        assert (await scheduler.get_job("a")).next_run_at == at(1, 55)
+
+
+@pytest.mark.promise("H6")
+@virtual
+async def test_backoff_counts_from_the_error_and_not_from_the_slot(scene):
+    async def act(run):
+        await scene.sleep("25s")
+        raise RuntimeError
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("10s"), max_errors=0)
+        await scheduler.start()
+        await scene.sleep("2m")
+        assert scene.times[:2] == [at(seconds=10), at(seconds=10 + 25 + 30)]
+
+
+@pytest.mark.promise("H6")
+@virtual
+async def test_one_success_ends_the_backoff(scene):
+    async def act(run):
+        if len(scene.runs) in (1, 2, 4):
+            raise RuntimeError
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("10s"))
+        await scheduler.start()
+        await scene.sleep("3m")
+        assert scene.times[:5] == [at(seconds=seconds) for seconds in (10, 40, 100, 110, 140)]
+
+
+@pytest.mark.promise("H6")
+@virtual
+async def test_a_manual_success_ends_the_backoff(scene):
+    async def act(run):
+        if run.reason != "manual":
+            raise RuntimeError
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1m"), backoff=["1h"])
+        await scheduler.start()
+        await scene.sleep("70s")
+        assert (await scheduler.get_job("a")).next_run_at == at(1, 1)
+        await scheduler.run_job("a")
+        await scene.sleep("1s")
+        job = await scheduler.get_job("a")
+        assert (job.consecutive_errors, job.next_run_at) == (0, at(0, 2))
+
+
+@pytest.mark.promise("H6", "X9")
+@virtual
+async def test_the_ladder_is_the_jobs_to_choose(scene):
+    scene.act = failing()
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("10s"), backoff=["20s", "2m"], max_errors=0)
+        await scheduler.start()
+        await scene.sleep("10m")
+        gaps = [(later - earlier).seconds for earlier, later in zip(scene.times, scene.times[1:], strict=False)]
+        assert gaps[:3] == [20, 120, 120]
+
+
+@pytest.mark.promise("H6", "D5")
+@virtual
+async def test_slots_passed_while_backing_off_are_counted_under_that_reason(scene):
+    scene.act = failing()
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("10s"))
+        await scheduler.start()
+        await scene.sleep("45s")
+        job = await scheduler.get_job("a")
+        skips = {skip["reason"]: skip["count"] for skip in (await scheduler.explain("a")).facts["skips"]}
+        assert (job.missed, skips) == (2, {"backing_off": 2})
+
+
+@pytest.mark.promise("H7")
+@pytest.mark.parametrize(("options", "allowed"), [({}, 5), ({"max_errors": 1}, 1), ({"max_errors": 3}, 3)])
+@virtual
+async def test_errors_in_a_row_disable_the_job_keep_the_error_and_alert(scene, options, allowed):
+    async def act(run):
+        raise RuntimeError(f"error {len(scene.runs)}")
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("10s"), **options)
+        await scheduler.start()
+        await scene.sleep("1d")
+        job = await scheduler.get_job("a")
+        assert len(scene.runs) == allowed
+        assert (job.enabled, job.status, job.next_run_at) == (False, "disabled", None)
+        assert (job.consecutive_errors, job.last_error, job.last_outcome) == (allowed, f"error {allowed}", "error")
+        [alert] = [alert for alert in await scheduler.list_alerts() if alert.kind == "disabled"]
+        assert "a was disabled" in alert.message
+        assert f"error {allowed}" in alert.message
+
+
+@pytest.mark.promise("H7")
+@virtual
+async def test_a_disabled_job_stays_disabled_over_a_restart(scene):
+    scene.act = failing()
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("10s"), max_errors=1)
+        await scheduler.start()
+        await scene.sleep("1m")
+    async with scene.scheduler() as scheduler:
+        await scheduler.start()
+        await scene.sleep("1h")
+        assert len(scene.runs) == 1
+        assert [job.name for job in await scheduler.list_jobs(status="disabled", enabled=False)] == ["a"]
+
+
+@pytest.mark.promise("H7", "H17")
+@virtual
+async def test_only_errors_in_a_row_count(scene):
+    async def act(run):
+        if len(scene.runs) % 5:
+            raise RuntimeError
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1h"))
+        await scheduler.start()
+        await scene.sleep("2d")
+        assert (await scheduler.get_job("a")).enabled
+        assert len(scene.runs) == 48
+
+
+@pytest.mark.promise("H8")
+@virtual
+async def test_resuming_a_disabled_job_forgets_its_errors_and_computes_a_fresh_time(scene):
+    scene.act = failing()
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("10m"), max_errors=2)
+        await scheduler.start()
+        await scene.until(at(5, 3))
+        await scheduler.resume_job("a")
+        job = await scheduler.get_job("a")
+        assert (job.enabled, job.status, job.consecutive_errors, job.next_run_at) == (True, "idle", 0, at(5, 10))
+        assert await scheduler.list_alerts() == []
+        await scene.until(at(5, 10, 1))
+        assert (await scheduler.get_job("a")).next_run_at == at(5, 20), "the ladder starts at its first step"
+
+
+@pytest.mark.promise("H8")
+@virtual
+async def test_resuming_a_job_that_backs_off_clears_its_errors_too(scene):
+    scene.act = failing()
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1m"), max_errors=0)
+        await scheduler.start()
+        await scene.until(at(0, 9))
+        assert (await scheduler.get_job("a")).consecutive_errors == 4
+        await scheduler.resume_job("a")
+        job = await scheduler.get_job("a")
+        assert (job.status, job.consecutive_errors, job.next_run_at) == ("idle", 0, at(0, 10))
+
+
+@pytest.mark.promise("H13")
+@pytest.mark.parametrize("when", [at(0, 30), at(-48), at(0)], ids=["ahead", "past", "now"])
+@virtual
+async def test_once_fires_one_time_and_is_then_disabled(scene, when):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Once(when))
+        await scheduler.start()
+        await scene.sleep("1d")
+        job = await scheduler.get_job("a")
+        assert scene.times == [max(when, at(0))]
+        assert scene.slots == [when]
+        assert (job.enabled, job.status, job.last_outcome, job.last_error) == (False, "disabled", "success", None)
+        assert job.missed == 0
+
+
+@pytest.mark.promise("H13")
+@virtual
+async def test_once_with_an_error_is_disabled_and_keeps_it(scene):
+    scene.act = failing("no such table")
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Once(at(1)))
+        await scheduler.start()
+        await scene.sleep("2d")
+        job = await scheduler.get_job("a")
+        assert len(scene.runs) == 1
+        assert (job.enabled, job.status, job.last_outcome, job.last_error) == (
+            False, "disabled", "error", "no such table",
+        )  # fmt: skip
+
+
+@pytest.mark.promise("H13", "X9")
+@virtual
+async def test_once_retries_transient_failures_twice_and_then_is_disabled(scene):
+    scene.act = failing("line down", TransientError)
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Once(at(1)))
+        await scheduler.start()
+        await scene.sleep("1d")
+        assert scene.times == [at(1), at(1, 0, 30), at(1, 2, 30)]
+        assert [(run.slot, run.attempt) for run in scene.runs] == [(at(1), 1), (at(1), 2), (at(1), 3)]
+        assert [run.retry_of for run in scene.runs] == [None, scene.runs[0].id, scene.runs[1].id]
+        job = await scheduler.get_job("a")
+        assert (job.status, job.last_error) == ("disabled", "line down")
+
+
+@pytest.mark.promise("H13")
+@virtual
+async def test_once_that_succeeds_on_its_retry_is_done(scene):
+    async def act(run):
+        if run.attempt == 1:
+            raise TransientError
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Once(at(1)))
+        await scheduler.start()
+        await scene.until(at(1, 0, 10))
+        assert (await scheduler.get_job("a")).enabled, "it is not over before its retries are"
+        await scene.sleep("1d")
+        job = await scheduler.get_job("a")
+        assert (len(scene.runs), job.enabled, job.last_outcome, job.last_error) == (2, False, "success", None)
+
+
+@pytest.mark.promise("H13")
+@virtual
+async def test_resuming_a_failed_once_tries_it_again_and_a_done_one_is_refused(scene):
+    scene.act = failing()
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Once(at(1)))
+        await scheduler.start()
+        await scene.until(at(2))
+        scene.act = None
+        await scheduler.resume_job("a")
+        await scene.sleep("1m")
+        job = await scheduler.get_job("a")
+        assert (len(scene.runs), job.last_outcome, job.enabled) == (2, "success", False)
+        with pytest.raises(InvalidTrigger, match="never run again"):
+            await scheduler.resume_job("a")
+
+
+@pytest.mark.promise("X9")
+@virtual
+async def test_a_retry_runs_the_same_slot_again_and_the_grid_stays(scene):
+    async def act(run):
+        if run.slot == at(1) and run.attempt < 3:
+            raise RuntimeError
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1h"), retry={"delays": ["1m", "5m"], "on": "any"})
+        await scheduler.start()
+        await scene.until(at(2, 30))
+        assert [(run.slot, run.attempt, run.reason) for run in scene.runs] == [
+            (at(1), 1, "schedule"), (at(1), 2, "retry"), (at(1), 3, "retry"), (at(2), 1, "schedule"),
+        ]  # fmt: skip
+        assert scene.times == [at(1), at(1, 1), at(1, 6), at(2)]
+        assert (await scheduler.get_job("a")).consecutive_errors == 0
+
+
+@pytest.mark.promise("X9")
+@virtual
+async def test_a_retry_is_dropped_when_a_new_slot_comes_first(scene):
+    scene.act = failing("down", TransientError)
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1m"), retry=["50s", "2m"], backoff=["1s"], max_errors=0)
+        await scheduler.start()
+        await scene.until(at(0, 3, 30))
+        assert [(run.slot, run.attempt) for run in scene.runs] == [
+            (at(0, 1), 1), (at(0, 1), 2), (at(0, 2), 1), (at(0, 2), 2), (at(0, 3), 1),
+        ]  # fmt: skip
+
+
+@pytest.mark.promise("X9")
+@virtual
+async def test_only_transient_failures_are_retried_unless_any_is_asked_for(scene):
+    scene.act = failing("a bug")
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1h"), retry=["1m"])
+        await scheduler.start()
+        await scene.until(at(1, 30))
+        assert len(scene.runs) == 1
+        assert (await scheduler.get_job("a")).consecutive_errors == 1
+
+
+@pytest.mark.promise("X9", "H6")
+@virtual
+async def test_a_slot_counts_as_one_error_however_often_it_is_retried(scene):
+    scene.act = failing()
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1h"), retry=2)
+        await scheduler.start()
+        await scene.until(at(5, 30))
+        job = await scheduler.get_job("a")
+        assert (len(scene.runs), job.consecutive_errors, job.enabled) == (15, 5, False)
