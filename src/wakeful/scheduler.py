@@ -147,6 +147,8 @@ class Scheduler:
 
         Raises SchedulerShutdownError when jobs still ran at the timeout; the scheduler is stopped all the same.
         """
+        if self._status == "stopping" and not wait_for_jobs:  # asked again, without the patience
+            self._engine.interrupt_all()
         if self._status != "running":
             return
         self._status = "stopping"
@@ -178,6 +180,11 @@ class Scheduler:
         except asyncio.CancelledError:
             await self.stop()
             raise
+
+    @property
+    def url(self) -> str:
+        """The address of the store this scheduler works on."""
+        return str(getattr(self._store, "url", ""))
 
     def is_running(self) -> bool:
         return self._status == "running"
@@ -376,6 +383,11 @@ class Scheduler:
             return view(tx, tx.runs.log(job_id, limit, below))
 
         return await self._store.read(work)
+
+    def log_path(self, id: str) -> Path:  # noqa: A002
+        """Where a command's run writes its output while it runs; kept afterwards only if the record cannot hold it all."""
+        _require_run(id)
+        return self._log_folder() / f"{id}.log"
 
     async def get_run_stats(self, id: str, since: datetime | None = None) -> RunStats:  # noqa: A002
         """Counts per outcome, average and p95 duration."""
