@@ -153,24 +153,33 @@ class Scheduler:
             return
         self._status = "stopping"
         self._engine.stop_admitting()
-        never = self._engine.never_started()
-        if never:
-            await self._store.write(lambda tx: control.release_runs(tx, [active.claimed.run for active in never]))
-            self._engine.forget([active.claimed.run.id for active in never])
-        in_time = await self._engine.wait_idle(timeout if wait_for_jobs else 0)
-        left = len(self._engine.active)
-        if not in_time:
-            self._engine.interrupt_all()
-            await self._engine.wait_idle(CANCEL_GRACE_S)
-        await self._engine.end()
-        node_id = self._engine.node.id
-        await self._store.write(lambda tx: _leave(tx, node_id))
-        await self._store.resign()
-        self._status = "stopped"
-        self._stopped.set()
-        if left and wait_for_jobs and not in_time:
+        try:
+            left = await self._wind_down(timeout if wait_for_jobs else 0)
+        finally:
+            # Whatever happened above, nothing of this engine goes on; what it could not record, the next start finds.
+            await self._engine.end()
+            await self._store.resign()
+            self._status = "stopped"
+            self._stopped.set()
+        if left and wait_for_jobs:
             message = f"Scheduler shutdown timed out after {timeout:g}s with {left} job(s) still running"
             raise SchedulerShutdownError(message, {"timed_out": True, "running_count": left})
+
+    async def _wind_down(self, seconds: float) -> int:
+        """Return what never started, wait for the rest, cancel what is left; how many had to be cancelled."""
+        engine = self._engine
+        never = engine.never_started()
+        if never:
+            await self._store.write(lambda tx: control.release_runs(tx, [active.claimed.run for active in never]))
+            engine.forget([active.claimed.run.id for active in never])
+        left = 0
+        if not await engine.wait_idle(seconds):
+            left = len(engine.active)
+            engine.interrupt_all()
+            await engine.wait_idle(CANCEL_GRACE_S)
+        await engine.end()
+        await self._store.write(lambda tx: _leave(tx, engine.node.id))
+        return left
 
     async def run_forever(self) -> None:
         """Start, and return when stopped; a cancelled task stops the scheduler in good order."""

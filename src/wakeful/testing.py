@@ -43,8 +43,7 @@ class VirtualClock(clocks.VirtualClock):
         await clocks.sleep(interval_ms(interval) / 1000)
         loop = asyncio.get_running_loop()
         if isinstance(loop, VirtualLoop):
-            while loop.has_more_now():
-                await clocks.sleep(0)
+            await loop.settle()
 
 
 class _JumpingSelector(selectors.BaseSelector):
@@ -79,15 +78,25 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def __init__(self, clock: clocks.VirtualClock) -> None:
         self._virtual = clock
+        self._settling = 0
         super().__init__(_JumpingSelector(clock))
 
     def time(self) -> float:
         return self._virtual.monotonic()
 
-    def has_more_now(self) -> bool:
-        """Whether anything else can still happen at this very moment."""
+    async def settle(self) -> None:
+        """Let everything happen that can still happen at this very moment."""
+        self._settling += 1
+        try:
+            while self._has_more_now():
+                await clocks.sleep(0)
+        finally:
+            self._settling -= 1
+
+    def _has_more_now(self) -> bool:
+        # Others who settle are ready too, each with one callback: waiting for each other they would wait for ever.
         due = self._scheduled and self._scheduled[0].when() <= self.time()  # type: ignore[attr-defined]
-        return bool(self._ready) or bool(due)  # type: ignore[attr-defined]
+        return len(self._ready) >= self._settling or bool(due)  # type: ignore[attr-defined]
 
     def call_soon_threadsafe(self, *_: Any, **__: Any) -> NoReturn:  # type: ignore[override]
         self._refuse("another thread")

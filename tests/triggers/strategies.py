@@ -81,9 +81,7 @@ MONTH_DAYS = st.one_of(
     field(1, 31),
     st.just("?"),
     st.lists(
-        st.one_of(
-            st.sampled_from(["L", "LW", "L-3", "L-30"]), st.integers(1, 31).map(lambda n: f"{n}W"), items(1, 31)
-        ),
+        st.one_of(st.sampled_from(["L", "LW", "L-3", "L-30"]), st.integers(1, 31).map(lambda n: f"{n}W"), items(1, 31)),
         min_size=1,
         max_size=2,
     ).map(",".join),
@@ -105,6 +103,6 @@ WEEK_DAYS = st.one_of(
     ).map(",".join),
 )
 EXPRESSIONS = st.tuples(field(0, 59), HOURS, MONTH_DAYS, field(1, 12), WEEK_DAYS).map(" ".join)
-OFTEN = st.tuples(field(0, 59), HOURS, st.sampled_from(["*", "*", "?", "1-28", "L", "*/3"]), st.just("*"), WEEK_DAYS).map(
-    " ".join
-)
+OFTEN = st.tuples(
+    field(0, 59), HOURS, st.sampled_from(["*", "*", "?", "1-28", "L", "*/3"]), st.just("*"), WEEK_DAYS
+).map(" ".join)

@@ -141,7 +141,18 @@ class Claim:
         last_slot = state.last_slot
         if run.slot is not None and (last_slot is None or run.slot > last_slot):
             last_slot = run.slot
-        self._start(job, state._replace(queued=state.queued - 1, last_slot=last_slot), run, payload, options)
+        self._unparked(state)
+        state = state._replace(
+            due_at=None,
+            run_id=run.id,
+            queued=state.queued - 1,
+            parked=None,
+            ready_at=None,
+            last_slot=last_slot,
+            last_run_id=run.id,
+            last_run_at=run.started_at,
+        )
+        self._start(job, state, run, payload)
 
     def _start_slot(self, job: JobDef, state: JobState) -> None:
         now = self._tx.now
@@ -167,27 +178,39 @@ class Claim:
         )  # fmt: skip
         self._new.append(run)
         last_slot = due.slot if state.last_slot is None or due.slot > state.last_slot else state.last_slot
-        state = state._replace(
-            next_at=None,
-            slot=None,
-            last_slot=last_slot,
-            missed=state.missed + due.passed,
-            slot_runs=state.slot_runs + 1,
-            backoff_until=None,
+        self._start(
+            job,
+            state._replace(
+                due_at=None,
+                next_at=None,
+                slot=None,
+                run_id=run.id,
+                parked=None,
+                ready_at=None,
+                last_slot=last_slot,
+                last_run_id=run.id,
+                last_run_at=now,
+                missed=state.missed + due.passed,
+                slot_runs=state.slot_runs + 1,
+                backoff_until=None,
+            ),
+            run,
+            job.payload,
         )
-        self._start(job, state, run, job.payload, options)
+        if state.parked is not None:
+            self._unparked(state)
 
-    def _start(self, job: JobDef, state: JobState, run: RunRow, payload: str, options: JobOptions) -> None:
-        due_at = None
-        if options.overlap == "cancel_other":
-            due_at = next_start(trigger_of(job.trigger), state, self._tx.now, self._node.rng.random()).at
-        if state.parked is not None and state.parked.startswith(HANDLER):
-            self._tx.journal.close_alert(f"no_handler:{job.id}", self._tx.now)
-        state = state._replace(
-            due_at=due_at, run_id=run.id, parked=None, ready_at=None, last_run_id=run.id, last_run_at=run.started_at
-        )
+    def _start(self, job: JobDef, state: JobState, run: RunRow, payload: str) -> None:
+        """Take the run as claimed; `state` is the job's with the run in it."""
+        if from_text(job.options).overlap == "cancel_other":
+            at = next_start(trigger_of(job.trigger), state, self._tx.now, self._node.rng.random()).at
+            state = state._replace(due_at=at)
         self._states.append(state)
         self.claimed.append(Claimed(job, state, run, payload))
+
+    def _unparked(self, state: JobState) -> None:
+        if state.parked is not None and state.parked.startswith(HANDLER):
+            self._tx.journal.close_alert(f"no_handler:{state.job_id}", self._tx.now)
 
     def _was_run(self, state: JobState, slot: int) -> bool:
         """Whether the slot is on record; can only be once the clock went back or the trigger was changed."""

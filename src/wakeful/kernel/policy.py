@@ -43,8 +43,11 @@ class Next(NamedTuple):
 NO_TIME_OF_ITS_OWN = Next(None, None)
 
 
-def next_start(trigger: Trigger, state: JobState, now: int, rand: float) -> Next:
-    """The next start strictly after `now`, never for a slot that was run, never closer than the floor."""
+def next_start(trigger: Trigger, state: JobState, now: int, rand: float, *, completed: int | None = None) -> Next:
+    """The next start strictly after `now`, never for a slot that was run, never closer than the floor.
+
+    `completed`: when the last run ended, where that is not in `state` yet.
+    """
     if not isinstance(trigger, TimedTrigger):
         return NO_TIME_OF_ITS_OWN
     if trigger.max_runs is not None and state.slot_runs >= trigger.max_runs:
@@ -54,16 +57,15 @@ def next_start(trigger: Trigger, state: JobState, now: int, rand: float) -> Next
         if state.last_slot is not None and at <= state.last_slot:
             return Next(None, None, "")  # nothing to explain: that is what `once` means
         return Next(at, max(now, trigger.due_ms(at, job_id=state.job_id, rand=rand)))
-    slot = _next_slot(trigger, state, now)
+    slot = _next_slot(trigger, state, now, completed or state.last_finished_at)
     if slot is None:
         return Next(None, None, "its trigger has no time in the future")
     return Next(slot, trigger.due_ms(slot, job_id=state.job_id, rand=rand))
 
 
-def _next_slot(trigger: Trigger, state: JobState, now: int) -> int | None:
+def _next_slot(trigger: Trigger, state: JobState, now: int, completed: int | None) -> int | None:
     last = state.last_slot
     if trigger.type == "interval":
-        completed = state.last_finished_at
         if completed is not None and completed > now:
             completed = now  # the clock went back: count from here rather than wait for the old time to come again
         slot = trigger.next_slot(now, completed)

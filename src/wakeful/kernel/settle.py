@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from wakeful.kernel.options import JobOptions, from_text
+from wakeful.kernel.options import from_text
 from wakeful.kernel.outcome import FAILURES, WAITING, Result
-from wakeful.kernel.policy import add_note, alarm, backoff_delay, count_passed, end, next_start, trigger_of
+from wakeful.kernel.policy import add_note, backoff_delay, count_passed, end, next_start, trigger_of
 from wakeful.store.records import Finish, JobDef, JobState, RunDetails, RunRow, Skip
 from wakeful.triggers import Trigger
 from wakeful.triggers.moments import iso
@@ -45,28 +45,33 @@ def settle(
         return _wait(state, run, result)
     finish = Finish(run.id, "done", result.outcome, run.started_at, now, None)
     details = _details(run, result)
+    plan = _plan(job, state, run, now, rand) if job.removed_at is None else STOPPED
+    again = _again(job, run, result, now, new_id)
+    if again is not None and not _still_wanted(job, state, plan, again, result):
+        again = None
+    over = plan.ended is not None and again is None and not state.queued
+    # One copy for everything a good end changes: this is the hot path, and each copy costs as much as the decisions.
     state = state._replace(
+        enabled=0 if over and plan.ended == "" else state.enabled,
+        due_at=_earliest(plan.next_at, now if state.queued else again.due_at if again is not None else None),
+        next_at=plan.next_at,
+        slot=plan.slot,
         run_id=None,
+        queued=state.queued + (again is not None),
+        ready_at=None,
         last_run_id=run.id,
         last_run_at=run.started_at,
         last_finished_at=now,
         last_outcome=result.outcome,
         crashes=0,
+        missed=state.missed + plan.missed,
+        backoff_until=None,
     )
-    if job.removed_at is not None:
-        gone = state._replace(due_at=None, next_at=None, slot=None, enabled=0)
-        return Settled(gone, finish, details=details, ended_as=_ended_as(result))
-    state, skips, ended = _arm(job, state, run, now, rand)
-    again = _again(job, run, result, now, new_id)
-    if again is not None and not _still_wanted(state, again, result):
-        again = None
-    state, alerts = _count_error(job, state, result, now, again=again is not None)
-    if ended is not None and again is None and state.enabled and not state.queued:
-        state = end(state, ended, now)
-    queued_at = now if state.queued else again.due_at if again is not None else None
-    state = state._replace(due_at=alarm(state, queued_at), queued=state.queued + (again is not None))
+    if over and plan.ended:
+        state = end(state, plan.ended, now)
+    state, alerts = _count_error(job, state, result, now, again=again)
     queue = (again,) if again is not None else ()
-    return Settled(state, finish, queue, details, skips, alerts, _ended_as(result) if again is None else None)
+    return Settled(state, finish, queue, details, plan.skips, alerts, _ended_as(result) if again is None else None)
 
 
 def _wait(state: JobState, run: RunRow, result: Result) -> Settled:
@@ -111,23 +116,25 @@ def _again(job: JobDef, run: RunRow, result: Result, now: int, new_id: Callable[
     )  # fmt: skip
 
 
-def _still_wanted(state: JobState, again: RunRow, result: Result) -> bool:
+def _still_wanted(job: JobDef, state: JobState, plan: _Plan, again: RunRow, result: Result) -> bool:
     """A further attempt is dropped when the job was stopped, or when a new slot comes before it."""
+    if job.removed_at is not None:
+        return False
     if result.interrupted:
         return True
     if not state.enabled or (state.paused and again.slot is not None):
         return False
-    return again.slot is None or state.next_at is None or again.due_at < state.next_at
+    return again.slot is None or plan.next_at is None or again.due_at < plan.next_at
 
 
 def _count_error(
-    job: JobDef, state: JobState, result: Result, now: int, *, again: bool
+    job: JobDef, state: JobState, result: Result, now: int, *, again: RunRow | None
 ) -> tuple[JobState, tuple[AlertChange, ...]]:
     """Errors in a row: they delay, and too many disable. An error that is tried again is not counted yet."""
     if result.outcome in ("success", "noop"):
-        closed: tuple[AlertChange, ...] = ()
-        if state.last_error is not None:
-            closed = (AlertChange(f"failing:{job.id}", "failing", None), AlertChange(f"stuck:{job.id}", "stuck", None))
+        if not state.errors and state.last_error is None:
+            return state, ()
+        closed = (AlertChange(f"failing:{job.id}", "failing", None), AlertChange(f"stuck:{job.id}", "stuck", None))
         return state._replace(errors=0, last_error=None), closed
     if result.outcome not in FAILURES:
         return state, ()
@@ -135,9 +142,10 @@ def _count_error(
     alerts: list[AlertChange] = []
     if result.outcome == "timeout":
         alerts.append(AlertChange(f"stuck:{job.id}", "stuck", f"{job.name} ran past its limit: {result.error}"))
-    if again:
+    if again is not None or job.removed_at is not None:
         return state, tuple(alerts)
     state, alert = count_failure(job, state._replace(errors=state.errors + 1), now)
+    state = state._replace(due_at=_earliest(state.next_at, now if state.queued else None))
     return state, (*alerts, alert) if alert is not None else tuple(alerts)
 
 
@@ -159,21 +167,37 @@ def count_failure(job: JobDef, state: JobState, now: int) -> tuple[JobState, Ale
     return state, AlertChange(f"failing:{job.id}", "failing", message)
 
 
-def _arm(
-    job: JobDef, state: JobState, run: RunRow, now: int, rand: float
-) -> tuple[JobState, tuple[Skip, ...], str | None]:
-    """The next start without backoff: overlap first, then the trigger; the last value says why there is none."""
+class _Plan(NamedTuple):
+    """The next start, backoff aside, and what went by."""
+
+    slot: int | None
+    next_at: int | None
+    missed: int = 0
+    skips: tuple[Skip, ...] = ()
+    ended: str | None = None  # why there is no next start, and never will be
+
+
+STOPPED = _Plan(None, None)
+
+
+def _plan(job: JobDef, state: JobState, run: RunRow, now: int, rand: float) -> _Plan:
+    """Overlap first, then the trigger."""
     trigger, options = trigger_of(job.trigger), from_text(job.options)
-    state = state._replace(ready_at=None, backoff_until=None)
     if not state.enabled or state.paused or not trigger.timed:
-        return state._replace(next_at=None, slot=None), (), None
-    state, skips, queued = _overlapped(trigger, options, state, run, now)
-    if queued:
-        return state._replace(next_at=now), skips, None
+        return STOPPED
+    missed = 0
+    skips: tuple[Skip, ...] = ()
+    if trigger.type not in ("once", "interval"):
+        since = state.slot - 1 if state.slot is not None else max(run.slot or 0, state.last_slot or 0)
+        missed = count_passed(trigger, since, now) if since else 0
+        if missed and options.overlap != "skip":
+            return _Plan(trigger.latest_slot(since, now), now, missed - 1)
+        if missed:  # slots that came while the job itself was running
+            skips = (Skip(state.job_id, "already_running", missed, now, None),)
     if _keeps(trigger, state, now):
-        return state, skips, None
-    coming = next_start(trigger, state, now, rand)
-    return state._replace(slot=coming.slot, next_at=coming.at), skips, coming.ended
+        return _Plan(state.slot, state.next_at)
+    coming = next_start(trigger, state, now, rand, completed=now)
+    return _Plan(coming.slot, coming.at, missed, skips, coming.ended)
 
 
 def _keeps(trigger: Trigger, state: JobState, now: int) -> bool:
@@ -183,21 +207,10 @@ def _keeps(trigger: Trigger, state: JobState, now: int) -> bool:
     return trigger.type == "once" or state.slot > now
 
 
-def _overlapped(
-    trigger: Trigger, options: JobOptions, state: JobState, run: RunRow, now: int
-) -> tuple[JobState, tuple[Skip, ...], bool]:
-    """Slots that came while the job itself was running: skipped and counted, or the latest of them kept."""
-    if trigger.type in ("once", "interval"):
-        return state, (), False
-    since = state.slot - 1 if state.slot is not None else max(run.slot or 0, state.last_slot or 0)
-    passed = count_passed(trigger, since, now) if since else 0
-    if not passed:
-        return state, (), False
-    if options.overlap == "skip":
-        skip = Skip(state.job_id, "already_running", passed, now, None)
-        return state._replace(missed=state.missed + passed, slot=None, next_at=None), (skip,), False
-    latest = trigger.latest_slot(since, now)
-    return state._replace(missed=state.missed + passed - 1, slot=latest), (), True
+def _earliest(first: int | None, second: int | None) -> int | None:
+    if first is None or second is None:
+        return second if first is None else first
+    return min(first, second)
 
 
 def _ended_as(result: Result) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wakeful.kernel import edits
 from wakeful.kernel.claim import Node
 from wakeful.kernel.clockwatch import STEP_MS, ClockWatch
+from wakeful.kernel.drafts import COMMAND
 from wakeful.kernel.handlers import Active, Handlers, Threads, drive
 from wakeful.kernel.quarantine import take_turn
 from wakeful.kernel.recovery import Recovered, recover
@@ -31,12 +32,13 @@ class Born(NamedTuple):
 
 async def begin_incarnation(store: Store, node: Node, name: str, logs: Path) -> Born:
     """Join as a new incarnation and recover what the last one left. The engine's lock must be held."""
-    interrupted = await store.read(lambda tx: [run.id for run in tx.runs.all_open() if run.status == "active"])
-    if interrupted:
+    cut_off = await store.read(lambda tx: [run for run in tx.runs.all_open() if run.status == "active"])
+    commands = [run.id for run in cut_off if run.kind == COMMAND]
+    if commands:
         # What still runs of a command whose server was killed must end before its slot is run again.
         from wakeful.kernel.command_kind import end_leftovers
 
-        await end_leftovers(logs, interrupted)
+        await end_leftovers(logs, commands)
     details = json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "kinds": sorted(node.kinds)})
 
     def work(tx: Transaction) -> tuple[Born, int]:

@@ -27,7 +27,7 @@ _CALM_PROBE = 1 << 21  # … so that 24 days will do
 _MARGIN = 2 * DAY  # more than any clock was ever moved (24 h, across the date line)
 _MOST_CHUNKS = 512
 _LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+-/")
-_NOT_PLACES = ("posix/", "right/", "posixrules", "localtime", "Factory", "leapseconds")
+_NOT_PLACES = ("posix/", "right/", "posixrules", "localtime", "leapseconds")
 
 
 class Zone:

@@ -20,6 +20,7 @@ from wakeful.triggers.moments import DAY, FIRST_SECOND, LAST_SECOND
 from wakeful.triggers.zones import Segment, Zone, zone
 
 _REACH = 2 * DAY  # more than any clock was ever moved
+_CYCLE = 401 * 366 * DAY  # what falls into a gap every time for as long as the calendar takes to repeat never fires
 
 
 class Timetable:
@@ -88,7 +89,8 @@ class Timetable:
 
     def _next_beyond(self, end: int, about: int) -> int | None:
         """The first time at or after the change of offset at `end`, when none lies much before `about`."""
-        while end < LAST_SECOND:
+        horizon = min(end + _CYCLE, LAST_SECOND)
+        while max(end, about) < horizon:
             start, end, offset, mark = self._zone.segment(max(end, about - _REACH))
             found = self._next_local(mark if self._fixed else start + offset)
             if found is None:
