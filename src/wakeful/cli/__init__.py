@@ -1,0 +1,40 @@
+"""The command line: `wakeful`. One module per group of commands; rules live below, in the library.
+
+Standard output carries results, standard error everything else; `--json` makes results machine-readable.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code: 0 done, 1 failed, 2 wrong use, 3 not found, 4 refused."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a terminal that cannot show a letter shows a question mark
+            stream.reconfigure(errors="replace")
+    try:
+        code = _app()(args=list(argv) if argv is not None else None, standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read us has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - told to the person, never swallowed
+        from wakeful.cli.failures import tell
+
+        return tell(error)
+    return code if isinstance(code, int) else 0
+
+
+def _app() -> Callable[..., Any]:
+    from importlib import import_module
+
+    # In the order in which the help shows them.
+    for name in ("adding", "jobs", "running", "runs", "times", "health", "doctor", "serve", "demo"):
+        import_module(f"wakeful.cli.{name}")
+    return import_module("wakeful.cli.app").app  # type: ignore[no-any-return]

@@ -1,0 +1,173 @@
+"""`add` and `edit`: saying what runs when."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from wakeful import Job, Scheduler
+from wakeful.cli.app import JOBS, WithCommand, app
+from wakeful.cli.definition import Definition, command_payload, job_options, takes_definition, trigger_data
+from wakeful.cli.failures import WrongUse, say_note
+from wakeful.cli.opening import change, now, now_ms, server_of
+from wakeful.cli.place import Db, Place, chosen
+from wakeful.cli.tables import Json, print_json
+from wakeful.cli.words import relative, stamp, zone_of
+from wakeful.errors import InvalidJob, JobExists, JobNotFound
+from wakeful.triggers import iso, to_ms, trigger_from_data
+
+COMMAND = "command"
+SHOWN = 3  # how many next times are told
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="What the job is called, or its id.", show_default=False)]
+
+
+@app.command("add", cls=WithCommand, rich_help_panel=JOBS)
+@takes_definition
+def add(
+    ctx: typer.Context,
+    *,
+    name: Name,
+    definition: Definition,
+    if_exists: Annotated[
+        str, typer.Option("--if-exists", metavar="error|update|keep", help="When the name is taken.")
+    ] = "error",
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Add a job that runs a command: wakeful add backup --cron "0 2 * * *" -- ./backup.sh --full"""
+    place = chosen(ctx, db)
+    argv = ctx.meta["argv"]
+    if argv is None:
+        raise WrongUse(f"Say what to run, after --: wakeful add {shlex.quote(name)} --every 1h -- COMMAND")
+    data = trigger_data(definition, now())
+    payload = command_payload(definition, argv, Path.cwd())
+    assert data is not None and payload is not None  # noqa: S101, PT018 - both are required here
+    trigger, options = trigger_from_data(data), job_options(definition)
+
+    async def work(scheduler: Scheduler) -> tuple[Job, dict[str, Any] | None]:
+        job_id = await scheduler.add_job(
+            name, trigger, kind=COMMAND, payload=payload, source="cli", if_exists=if_exists, **options
+        )
+        return await _get(scheduler, job_id), server_of(scheduler)
+
+    try:
+        job, server = change(place, work, create=True)
+    except JobExists:
+        raise JobExists(
+            f"A job named {name!r} already exists: choose another name, change it with wakeful edit, "
+            "or say --if-exists update."
+        ) from None
+    _report(job, server, place, as_json=as_json, verb="Added")
+
+
+@app.command("edit", cls=WithCommand, rich_help_panel=JOBS)
+@takes_definition
+def edit(
+    ctx: typer.Context,
+    *,
+    name: Name,
+    definition: Definition,
+    new_name: Annotated[str | None, typer.Option("--name", metavar="NEW", help="Call it something else.")] = None,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Change what is named and leave the rest; "none" puts an option back to its default."""
+    place = chosen(ctx, db)
+    argv = ctx.meta["argv"]
+
+    async def work(scheduler: Scheduler) -> tuple[Job, bool, dict[str, Any] | None]:
+        job = await _get(scheduler, name)
+        changes = _changes(job, definition, argv)
+        if new_name is not None:
+            changes["name"] = new_name
+        if not changes:
+            raise WrongUse(f"Say what to change about {job.name}: see wakeful edit --help.")
+        changed = await scheduler.update_job(job.id, revision=job.revision, **changes)
+        return changed, changed.revision != job.revision, server_of(scheduler)
+
+    job, moved, server = change(place, work)
+    _report(job, server, place, as_json=as_json, verb="Changed" if moved else "Nothing to change in")
+
+
+def _changes(job: Job, definition: Definition, argv: list[str] | None) -> dict[str, Any]:
+    changes: dict[str, Any] = dict(job_options(definition))
+    data = trigger_data(definition, now(), job.trigger.to_data())
+    if data is not None:
+        changes["trigger"] = trigger_from_data(data)
+    old = job.payload if job.kind == COMMAND else {}
+    payload = command_payload(definition, argv, Path.cwd(), old)
+    if payload is not None:
+        if job.kind != COMMAND:
+            raise InvalidJob(f"{job.name} is of kind {job.kind!r}: only jobs that run a command have one to change.")
+        changes["payload"] = payload
+    return changes
+
+
+async def _get(scheduler: Scheduler, ref: str) -> Job:
+    """The job, or the library's own JobNotFound with the nearest name."""
+    job = await scheduler.get_job(ref)
+    if job is None:
+        await scheduler.explain(ref)  # raises JobNotFound with the nearest name
+        raise JobNotFound(f"There is no job {ref!r}.")
+    return job
+
+
+# -- what was done, in words ------------------------------------------------------------------------------------------
+
+
+def _report(job: Job, server: dict[str, Any] | None, place: Place, *, as_json: bool, verb: str) -> None:
+    times = next_times(job, SHOWN)
+    if as_json:
+        print_json({**job.to_dict(), "upcoming": [iso(ms) for ms in times], "server_running": server is not None})
+    else:
+        _print_schedule(job, times, verb)
+    if job.kind == COMMAND:
+        _warn_about(job.payload)
+    if server is None:
+        say_note(f"No server is running on {place}: nothing fires until one does (wakeful serve).")
+
+
+def _print_schedule(job: Job, times: list[int], verb: str) -> None:
+    print(f"{verb} {job.name} ({job.id})")
+    print(f"  runs   {job.trigger.describe()}")
+    if job.kind == COMMAND:
+        print(f"  what   {shlex.join(job.payload['argv'])}")
+    present, zone = now_ms(), zone_of(job)
+    for number, ms in enumerate(times):
+        print(f"  {'' if number else 'next':<5}  {stamp(ms, zone)}  {relative(ms, present)}")
+    if not times and job.status in ("paused", "disabled"):
+        print(f"  next   not by time: it is {job.status} (wakeful resume {shlex.quote(job.name)})")
+
+
+def next_times(job: Job, number: int) -> list[int]:
+    """When the job starts next, as far as that is known: its armed start, then the slots after it."""
+    if job.next_run_at is None:
+        return []
+    first = to_ms(job.next_run_at)
+    if job.trigger.type in ("once", "interval"):  # one time, or a time that depends on when the run ends
+        return [first]
+    return [first, *job.trigger.upcoming_slots(first, number - 1)]
+
+
+def _warn_about(payload: dict[str, Any]) -> None:
+    """A program that cannot be found from here may exist where the server runs: worth a word, not a refusal."""
+    program, cwd = payload["argv"][0], payload.get("cwd")
+    if cwd is not None and not Path(cwd).is_dir():
+        say_note(f"The directory {cwd} does not exist here.")
+    if "/" in program:
+        path = Path(cwd or ".", Path(program).expanduser() if program.startswith("~") else program)
+        if program.startswith("~"):
+            say_note(f"{program!r} begins with ~, which only a shell expands: write the whole path.")
+        elif not path.exists():
+            say_note(f"{program!r} does not exist in {cwd}." if program[0] != "/" else f"{program!r} does not exist.")
+        elif not os.access(path, os.X_OK):
+            say_note(f"{program!r} is not executable: chmod +x it.")
+    elif shutil.which(program) is None:
+        shell = " There is no shell: for one, write -- sh -c '...'." if any(c in program for c in " |;&<>$") else ""
+        say_note(f"{program!r} was not found on PATH here.{shell}")

@@ -1,0 +1,270 @@
+"""What `add` and `edit` are told about a job, turned into what the library stores. Pure: the present is given.
+
+`edit` changes what is named and leaves the rest. "none" puts an option back to its default; a repeatable option
+replaces all its former values.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime, tzinfo
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from wakeful.cli.failures import WrongUse
+from wakeful.cli.when import read_when
+from wakeful.cli.words import zone_named
+from wakeful.errors import IntervalParseError
+from wakeful.triggers import iso, parse_interval, to_ms, zone_name
+
+NONE = "none"
+RHYTHMS = ("cron", "every", "interval", "at", "after")
+_TIMED_KEYS = ("tz", "jitter", "stagger", "active_hours", "start", "until", "max_runs", "except")
+_WHEN, _HOW, _WHAT = "When", "How", "What"
+
+
+def _option(flag: str, help: str, panel: str, metavar: str) -> Any:  # noqa: A002 - typer's own word
+    return typer.Option(flag, help=help, rich_help_panel=panel, metavar=metavar, show_default=False)
+
+
+@dataclass(frozen=True)
+class Definition:
+    """The options of `add` and `edit`, as they were typed."""
+
+    cron: Annotated[str | None, _option("--cron", 'A cron expression, such as "0 9 * * 1-5".', _WHEN, "EXPR")] = None
+    every: Annotated[str | None, _option("--every", "On a grid: 30s, 5m, 6h, 7d.", _WHEN, "DURATION")] = None
+    interval: Annotated[str | None, _option("--interval", "So long after each run ends.", _WHEN, "DURATION")] = None
+    at: Annotated[
+        str | None, _option("--at", "Once: ISO 8601, in 20m, tomorrow 09:00, monday 9:00.", _WHEN, "TIME")
+    ] = None
+    after: Annotated[str | None, _option("--after", "When another job ends.", _WHEN, "JOB")] = None
+    on: Annotated[str | None, _option("--on", "With --after: success (default), failure or any.", _WHEN, "END")] = None
+    anchor: Annotated[str | None, _option("--anchor", "With --every: where the grid begins.", _WHEN, "TIME")] = None
+    tz: Annotated[str | None, _option("--tz", "The time zone, such as Europe/Berlin.", _WHEN, "ZONE")] = None
+    start: Annotated[str | None, _option("--start", "Not before.", _WHEN, "TIME")] = None
+    until: Annotated[str | None, _option("--until", "Not after.", _WHEN, "TIME")] = None
+    max_runs: Annotated[str | None, _option("--max-runs", "At most so many runs.", _WHEN, "N")] = None
+    except_dates: Annotated[list[str] | None, _option("--except", "Not on this date (repeatable).", _WHEN, "DATE")] = (
+        None
+    )
+    active_hours: Annotated[
+        str | None, _option("--active-hours", "Only then, such as 09:00-17:00.", _WHEN, "HOURS")
+    ] = None
+    jitter: Annotated[str | None, _option("--jitter", "Up to so much later, 0 to 10 percent.", _WHEN, "PERCENT")] = None
+    stagger: Annotated[str | None, _option("--stagger", "Spread over this time, by job.", _WHEN, "DURATION")] = None
+    timeout: Annotated[str | None, _option("--timeout", "A run that takes longer is ended (2h).", _HOW, "DURATION")] = (
+        None
+    )
+    catch_up: Annotated[
+        str | None, _option("--catch-up", "Missed slots: once (default), skip, or 2h.", _HOW, "POLICY")
+    ] = None
+    overlap: Annotated[
+        str | None, _option("--overlap", "While it runs: skip, queue or cancel_other.", _HOW, "POLICY")
+    ] = None
+    retry: Annotated[str | None, _option("--retry", "Try a failed slot again so often.", _HOW, "N")] = None
+    max_errors: Annotated[
+        str | None, _option("--max-errors", "Disable after so many in a row (5; 0: never).", _HOW, "N")
+    ] = None
+    on_crash: Annotated[
+        str | None, _option("--on-crash", "A run cut off: recover (default) or skip.", _HOW, "POLICY")
+    ] = None
+    lane: Annotated[list[str] | None, _option("--lane", "Share a limit: KEY=CAPACITY (repeatable).", _HOW, "KEY=N")] = (
+        None
+    )
+    cwd: Annotated[str | None, _option("--cwd", "Where the command runs (here).", _WHAT, "DIR")] = None
+    env: Annotated[
+        list[str] | None, _option("--env", "A variable, stored with the job (repeatable).", _WHAT, "K=V")
+    ] = None
+    pass_env: Annotated[
+        list[str] | None, _option("--pass-env", "A variable to pass on from the server (repeatable).", _WHAT, "NAME")
+    ] = None
+
+
+def takes_definition(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command all options of Definition; it gets them as one value, `definition`."""
+    own = inspect.signature(function, eval_str=True).parameters
+    hints = get_type_hints(Definition, include_extras=True)
+    names = [field.name for field in fields(Definition)]
+
+    def command(**given: Any) -> None:
+        definition = Definition(**{name: given.pop(name) for name in names})
+        function(definition=definition, **given)
+
+    options = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hints[name]) for name in names
+    ]
+    kept = [part.replace(kind=inspect.Parameter.KEYWORD_ONLY) for part in own.values() if part.name != "definition"]
+    parameters = [*kept[:2], *options, *kept[2:]]  # context and name first, so that help reads well
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {part.name: part.annotation for part in parameters}
+    command.__doc__, command.__name__ = function.__doc__, function.__name__
+    return command
+
+
+# -- when -------------------------------------------------------------------------------------------------------------
+
+
+def trigger_data(wanted: Definition, now: datetime, old: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+    """The trigger as plain data, or None where nothing about it was said. `old` is what is stored already."""
+    given = [name for name in RHYTHMS if getattr(wanted, name) is not None]
+    if len(given) > 1:
+        raise WrongUse(f"--{given[0]} and --{given[1]} are two schedules: give one of them.")
+    if old is None and not given:
+        raise WrongUse("Say when: --cron, --every, --interval, --at or --after.")
+    place = _zone(wanted, old)
+    zone = zone_named(place)
+    changes = _modifiers(wanted, now, zone, place)
+    rhythm = _rhythm(given[0], wanted, now, zone) if given else {}
+    if not rhythm and not changes and wanted.on is None and wanted.anchor is None:
+        return None
+    kept = dict(old or {})
+    if rhythm and kept:
+        kept = {key: value for key, value in kept.items() if key in _TIMED_KEYS and rhythm["type"] != "after"}
+    merged = {**kept, **rhythm, **changes}
+    if wanted.tz is not None and "active_hours" in kept and "active_hours" not in changes:
+        merged["active_hours"] = {**kept["active_hours"], "timezone": place}  # a job has one zone
+    _add_companions(merged, wanted, now, zone)
+    return {key: value for key, value in merged.items() if value is not None}
+
+
+def _zone(wanted: Definition, old: Mapping[str, Any] | None) -> str | None:
+    if wanted.tz is not None and wanted.tz != NONE:
+        return zone_name(wanted.tz) if wanted.tz != "local" else None
+    return (old or {}).get("tz") if wanted.tz is None else None
+
+
+def _rhythm(name: str, wanted: Definition, now: datetime, zone: tzinfo) -> dict[str, Any]:
+    text = str(getattr(wanted, name))
+    if name == "cron":
+        return {"type": "cron", "expression": text}
+    if name == "after":
+        return {"type": "after", "job": text}
+    if name == "at":
+        return {"type": "once", "at": _moment("--at", text, now, zone)}
+    return {"type": name, "interval": _duration(f"--{name}", text)}
+
+
+def _add_companions(merged: dict[str, Any], wanted: Definition, now: datetime, zone: tzinfo) -> None:
+    """--on and --anchor mean something beside one kind of trigger only."""
+    if wanted.on is not None:
+        if merged["type"] != "after":
+            raise WrongUse("--on goes with --after JOB.")
+        merged["on"] = wanted.on
+    if wanted.anchor is not None:
+        if merged["type"] != "every":
+            raise WrongUse("--anchor goes with --every DURATION.")
+        merged["anchor"] = None if wanted.anchor == NONE else _moment("--anchor", wanted.anchor, now, zone)
+
+
+def _modifiers(wanted: Definition, now: datetime, zone: tzinfo, place: str | None) -> dict[str, Any]:
+    """Only what was said; None takes one away."""
+    read: dict[str, Callable[[str], Any]] = {
+        "tz": lambda text: text,
+        "start": lambda text: _moment("--start", text, now, zone),
+        "until": lambda text: _moment("--until", text, now, zone),
+        "max_runs": lambda text: _whole("--max-runs", text),
+        "active_hours": lambda text: _hours(text, place),
+        "jitter": lambda text: _number("--jitter", text.removesuffix("%")),
+        "stagger": lambda text: _duration("--stagger", text),
+    }
+    said = {name: getattr(wanted, name) for name in read if getattr(wanted, name) is not None}
+    found = {name: None if text == NONE else read[name](text) for name, text in said.items()}
+    if wanted.except_dates is not None:
+        found["except"] = None if wanted.except_dates == [NONE] else wanted.except_dates
+    return found
+
+
+def _hours(text: str, place: str | None) -> dict[str, str]:
+    start, dash, end = (part.strip() for part in text.partition("-"))
+    if not dash:
+        raise WrongUse(f"--active-hours {text!r} is not a span of hours: write 09:00-17:00.")
+    hours = {"start": start, "end": end}
+    return {**hours, "timezone": place} if place is not None else hours
+
+
+# -- how and what -----------------------------------------------------------------------------------------------------
+
+
+def job_options(wanted: Definition) -> dict[str, Any]:
+    """The options that were said; None puts one back to its default."""
+    read: dict[str, Callable[[str], Any]] = {
+        "timeout": lambda text: _duration("--timeout", text),
+        "catch_up": lambda text: text if text in ("once", "skip") else {"within": _duration("--catch-up", text)},
+        "overlap": lambda text: text.replace("-", "_"),
+        "retry": lambda text: _whole("--retry", text),
+        "max_errors": lambda text: _whole("--max-errors", text),
+        "on_crash": lambda text: text,
+    }
+    said = {name: getattr(wanted, name) for name in read if getattr(wanted, name) is not None}
+    found = {name: None if text == NONE else read[name](text) for name, text in said.items()}
+    if wanted.lane is not None:
+        found["lanes"] = None if wanted.lane == [NONE] else dict(_lane(text) for text in wanted.lane)
+    return found
+
+
+def command_payload(
+    wanted: Definition, argv: Sequence[str] | None, here: Path, old: Mapping[str, Any] | None = None
+) -> dict[str, Any] | None:
+    """The payload of the command, or None where nothing about it was said."""
+    changes: dict[str, Any] = {}
+    if argv is not None:
+        if not argv:
+            raise WrongUse("There is nothing after --: say what to run.")
+        changes["argv"] = list(argv)
+    if wanted.cwd is not None or old is None:
+        changes["cwd"] = str(here / Path(wanted.cwd or ".").expanduser())
+    if wanted.env is not None:
+        changes["env"] = None if wanted.env == [NONE] else dict(_pair("--env", text) for text in wanted.env)
+    if wanted.pass_env is not None:
+        changes["pass_env"] = None if wanted.pass_env == [NONE] else wanted.pass_env
+    if not changes:
+        return None
+    return {key: value for key, value in {**(old or {}), **changes}.items() if value is not None}
+
+
+def _lane(text: str) -> tuple[str, int]:
+    key, found, capacity = text.rpartition("=")
+    if not found or not key:
+        raise WrongUse(f"--lane {text!r} lacks a capacity: write --lane gpu=1.")
+    return key, _whole("--lane", capacity)
+
+
+def _pair(option: str, text: str) -> tuple[str, str]:
+    name, found, value = text.partition("=")
+    if not found or not name:
+        raise WrongUse(
+            f"{option} {text!r} is not NAME=VALUE; to pass a variable on without storing it: --pass-env NAME."
+        )
+    return name, value
+
+
+# -- single values ----------------------------------------------------------------------------------------------------
+
+
+def _moment(option: str, text: str, now: datetime, zone: tzinfo) -> str:
+    return iso(to_ms(read_when(text, now=now, zone=zone, option=option)))
+
+
+def _duration(option: str, text: str) -> str:
+    try:
+        parse_interval(text)
+    except IntervalParseError as error:
+        raise WrongUse(f"{option} {text!r}: {error}.") from None
+    return text
+
+
+def _whole(option: str, text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise WrongUse(f"{option} {text!r} is not a whole number.")
+    return int(text)
+
+
+def _number(option: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise WrongUse(f"{option} {text!r} is not a number.") from None

@@ -1,0 +1,136 @@
+"""`demo`: a small living fleet in a temporary store, to see what Wakeful does without setting anything up."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import sys
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wakeful import After, Cron, Every, Interval, NewJob, Noop, Once, Run, Scheduler, parse_interval
+from wakeful.cli.app import SERVER, app
+from wakeful.cli.jobs import job_rows
+from wakeful.cli.opening import now, now_ms
+from wakeful.cli.runs import run_rows
+from wakeful.cli.serve import Teller, on_signals
+from wakeful.cli.tables import console, table_lines
+from wakeful.clock import sleep
+
+if TYPE_CHECKING:
+    from rich.console import Console, Group
+
+REFRESH_S = 0.5
+FEWEST_RUNS = 3
+
+
+@app.command("demo", rich_help_panel=SERVER)
+def demo(
+    seconds: Annotated[
+        str | None, typer.Option("--for", metavar="DURATION", help="End by itself after this time.", show_default=False)
+    ] = None,
+) -> None:
+    """See a small fleet at work, in a temporary store that is gone afterwards. Ctrl-C ends it."""
+    limit = parse_interval(seconds).total_seconds() if seconds is not None else None
+    with tempfile.TemporaryDirectory(prefix="wakeful-demo-") as folder:
+        asyncio.run(_demo(Path(folder), limit))
+
+
+async def _demo(folder: Path, limit: float | None) -> None:
+    scheduler = Scheduler(f"sqlite:///{folder / 'wakeful.db'}", node="demo")
+    _register(scheduler, Random())
+    over = asyncio.Event()
+    on_signals(over.set, over.set)
+    if limit is not None:
+        asyncio.get_running_loop().call_later(limit, over.set)
+    async with scheduler:
+        await scheduler.add_jobs(fleet(folder))
+        await scheduler.pause_job("spring-cleaning", "until somebody has looked at it")
+        await scheduler.start()
+        show = _watch if sys.stdout.isatty() else _tell
+        await show(scheduler, over, folder)
+        await scheduler.stop(wait_for_jobs=False)
+    print("The demo is over; its store is gone.")
+
+
+def fleet(folder: Path) -> list[NewJob]:
+    """A handful of jobs of several kinds: grids, a calendar, a chain, a flaky one, a paused one, a line at a lane."""
+    greeting = {"argv": ["sh", "-c", 'echo "Hello at $(date +%H:%M:%S)"'], "cwd": str(folder)}
+    failing: dict[str, Any] = {"backoff": ["12s", "20s", "30s"], "max_errors": 0}
+    jobs = [
+        NewJob("greeting", Every("10s"), kind="command", payload=greeting),
+        NewJob("inbox", Interval("15s"), kind="look"),
+        NewJob("minute-report", Cron("* * * * *"), kind="work", payload={"seconds": 2}),
+        NewJob("send-report", After("minute-report"), kind="work", payload={"seconds": 1}),
+        NewJob("flaky-feed", Every("10s", anchor=now() + timedelta(seconds=4)), kind="flaky", **failing),
+        NewJob("feed-watch", After("flaky-feed", on="failure"), kind="work", payload={"seconds": 0.2}),
+        NewJob("one-shot", Once(now() + timedelta(seconds=3)), kind="work", payload={"seconds": 1}),
+        NewJob("spring-cleaning", Cron("0 3 1 4 *"), kind="work", payload={"seconds": 1}),
+    ]
+    start = now() + timedelta(seconds=2)
+    for name in ("render-a", "render-b", "render-c"):
+        work = {"seconds": 3}
+        jobs.append(NewJob(name, Every("20s", anchor=start), kind="work", payload=work, lanes={"studio": 1}))
+    return jobs
+
+
+def _register(scheduler: Scheduler, chance: Random) -> None:
+    async def work(run: Run) -> dict[str, Any]:
+        await sleep(run.payload["seconds"])
+        return {"pages": chance.randint(1, 40)}
+
+    async def look(_: Run) -> Any:
+        found = chance.choice([0, 0, 1, 3])
+        return {"letters": found} if found else Noop("nothing new")
+
+    async def flaky(_: Run) -> str:
+        if chance.random() < 0.6:
+            raise ConnectionError("the feed did not answer")
+        return "42 entries"
+
+    for kind, handler in {"work": work, "look": look, "flaky": flaky}.items():
+        scheduler.on_job_due(kind, handler)
+
+
+# -- how it is shown --------------------------------------------------------------------------------------------------
+
+
+async def _tell(scheduler: Scheduler, over: asyncio.Event, folder: Path) -> None:
+    """Without a terminal: a line for each run that ends."""
+    logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
+    teller = Teller(scheduler)
+    print(f"A demo fleet is at work in {folder}.", flush=True)
+    await over.wait()
+    await teller.finish()
+
+
+async def _watch(scheduler: Scheduler, over: asyncio.Event, folder: Path) -> None:
+    """In a terminal: jobs and their latest runs, as they change."""
+    from rich.live import Live
+
+    out = console()
+    with Live(console=out, auto_refresh=False, vertical_overflow="crop") as live:
+        while not over.is_set():
+            live.update(await _picture(scheduler, out, folder), refresh=True)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(REFRESH_S):
+                    await over.wait()
+
+
+async def _picture(scheduler: Scheduler, out: Console, folder: Path) -> Group:
+    from rich.console import Group
+    from rich.text import Text
+
+    present = now_ms()
+    jobs = table_lines(*job_rows(await scheduler.list_jobs(), present), out.width)
+    room = max(FEWEST_RUNS, out.height - len(jobs) - 5)
+    runs = table_lines(*run_rows(await scheduler.get_run_log(limit=room), present), out.width)
+    title = Text("Wakeful demo", "bold green").append(f"  store {folder}", "dim")
+    title.truncate(out.width, overflow="ellipsis")
+    return Group(title, Text(), *jobs, Text(), *runs[: room + 1], Text("Ctrl-C ends it", "dim"))

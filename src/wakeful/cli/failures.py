@@ -1,0 +1,74 @@
+"""What went wrong, as one sentence on standard error and an exit code.
+
+0 done, 1 the thing failed, 2 wrong use, 3 not found, 4 refused. Every error of the library knows its own code; what
+this surface adds is wrong use. A traceback is for those who ask: WAKEFUL_DEBUG=1.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from wakeful.errors import SchedulerError
+
+INTERRUPTED = 130  # what a shell says for a program ended by Ctrl-C
+
+
+class WrongUse(SchedulerError):
+    """The command line cannot be read as anything; nothing was changed."""
+
+    exit_code = 2
+    code = "wrong_use"
+
+
+def tell(error: BaseException) -> int:
+    """Print what the error means to the person at the keyboard; the exit code to end with."""
+    if os.environ.get("WAKEFUL_DEBUG", "0") not in ("", "0"):
+        import traceback
+
+        traceback.print_exception(error)
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    if isinstance(error, SchedulerError):
+        say_error(str(error))
+        return error.exit_code
+    if hasattr(error, "format_message"):  # the argument parser's own family, whose base has moved between versions
+        say_error(_usage(error))
+        return int(getattr(error, "exit_code", 2))
+    if type(error).__name__ == "Abort":
+        say_error("Nothing was done.")
+        return 1
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        say_error(f"{where}{error.strerror}.")
+        return 1
+    say_error(f"This is a fault in Wakeful: {type(error).__name__}: {error}. Set WAKEFUL_DEBUG=1 to see where.")
+    return 1
+
+
+def say_error(sentence: str) -> None:
+    """One sentence on standard error, red where there are colours."""
+    label = "\x1b[1;31mError:\x1b[0m" if _has_colours() else "Error:"
+    print(f"{label} {sentence}", file=sys.stderr)
+
+
+def say_note(sentence: str) -> None:
+    """Something a person should know beside the result: on standard error, so that results stay clean."""
+    label = "\x1b[33mNote:\x1b[0m" if _has_colours() else "Note:"
+    print(f"{label} {sentence}", file=sys.stderr)
+
+
+def _has_colours() -> bool:
+    return sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _usage(error: BaseException) -> str:
+    """The parser's complaint in our form: what is wrong, the nearest right name, where to read on."""
+    possible = list(getattr(error, "possibilities", None) or [])
+    said = str(getattr(error, "message", "") if possible else error.format_message())  # type: ignore[attr-defined]
+    said = " ".join(said.split())
+    said = said if said.endswith(("?", ".", "!")) else f"{said}."
+    if possible:
+        said += f" Did you mean {possible[0]}?"
+    context = getattr(error, "ctx", None)
+    return f"{said} See {context.command_path} --help." if context is not None else said

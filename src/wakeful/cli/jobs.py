@@ -1,0 +1,272 @@
+"""`list`, `show`, `remove`, `pause` and `resume`: jobs as they are."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from wakeful import Job, Run, Scheduler
+from wakeful.cli.adding import COMMAND, next_times
+from wakeful.cli.app import JOBS, app
+from wakeful.cli.failures import WrongUse, say_error, say_note
+from wakeful.cli.opening import change, now_ms, read
+from wakeful.cli.place import Db, Place, chosen
+from wakeful.cli.runs import found, print_run, run_rows
+from wakeful.cli.tables import Cell, Column, Json, coloured, print_facts, print_json, print_table
+from wakeful.cli.words import ahead, brief, count, plain, relative, stamp, zone_of
+from wakeful.errors import SchedulerError
+from wakeful.triggers import iso, to_ms
+
+TOGETHER = 64  # changes that share a commit
+RECENT = 5
+
+Names = Annotated[list[str] | None, typer.Argument(metavar="NAME...", help="Jobs, by name or id.", show_default=False)]
+All = Annotated[bool, typer.Option("--all", help="Every job.")]
+
+
+@app.command("list", rich_help_panel=JOBS)
+def list_jobs(
+    ctx: typer.Context,
+    *,
+    status: Annotated[
+        str | None, typer.Option("--status", metavar="STATUS", help="Only idle, running, paused or disabled ones.")
+    ] = None,
+    kind: Annotated[str | None, typer.Option("--kind", metavar="KIND", help="Only jobs of this kind.")] = None,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """All jobs: when they run, how they are, how they last ended."""
+    place = chosen(ctx, db)
+    if status is not None and status not in ("idle", "running", "paused", "disabled"):
+        raise WrongUse(f"--status {status!r} is none of idle, running, paused and disabled.")
+    nothing: list[Job] = []
+    jobs = read(place, lambda scheduler: scheduler.list_jobs(status=status, kind=kind), nothing)
+    if as_json:
+        print_json([job.to_dict() for job in jobs])
+    elif jobs:
+        print_table(*job_rows(jobs, now_ms()))
+    else:
+        print(_nothing(place, filtered=status is not None or kind is not None))
+
+
+def job_rows(jobs: Sequence[Job], now: int) -> tuple[list[Column], list[list[str | Cell]]]:
+    """Columns and rows of a listing of jobs."""
+    columns = [
+        Column("NAME", 12),
+        Column("SCHEDULE", 18, spare=2),
+        Column("STATUS", 8),
+        Column("NEXT", 14),
+        Column("LAST", 10, spare=1),
+    ]
+    return columns, [[job.name, job.trigger.describe(), _status(job), _next(job, now), _last(job, now)] for job in jobs]
+
+
+def _last(job: Job, now: int) -> Cell:
+    if job.last_run_at is None or job.last_outcome is None:
+        return Cell("")
+    return Cell(f"{job.last_outcome} {relative(to_ms(job.last_run_at), now)}", coloured(job.last_outcome).style)
+
+
+def _status(job: Job) -> Cell:
+    return Cell("waiting", "blue") if job.status == "idle" and job.waiting_for is not None else coloured(job.status)
+
+
+def _next(job: Job, now: int) -> str:
+    if job.waiting_for is not None and job.status == "idle":
+        return "due, waits"
+    if job.next_run_at is None:
+        return "-"
+    ms = to_ms(job.next_run_at)
+    return f"{ahead(ms, now)} ({brief(ms, zone_of(job), now)})"
+
+
+def _nothing(place: Place, *, filtered: bool) -> str:
+    if not place.exists:
+        return f"No jobs: there is no store at {place} yet. Add one: wakeful add NAME --every 1h -- COMMAND"
+    return f"No {'such ' if filtered else ''}jobs in {place}."
+
+
+@app.command("show", rich_help_panel=JOBS)
+def show(
+    ctx: typer.Context,
+    *,
+    ref: Annotated[str, typer.Argument(metavar="ID", help="A job's name or id, or a run's id.")],
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """One job with its latest runs, or one run with its output."""
+
+    async def work(scheduler: Scheduler) -> tuple[Job | None, list[Run]]:
+        job, run = await found(scheduler, ref)
+        return (None, [run]) if run is not None else (job, await scheduler.get_run_log(ref, RECENT))
+
+    job, runs = change(chosen(ctx, db), work)
+    if job is None:
+        print_run(runs[0], as_json=as_json)
+    elif as_json:
+        upcoming = [iso(ms) for ms in next_times(job, RECENT)]
+        print_json({**job.to_dict(), "upcoming": upcoming, "runs": [run.to_dict() for run in runs]})
+    else:
+        print_facts(_facts(job, now_ms()))
+        if runs:
+            print()
+            print_table(*run_rows(runs, now_ms(), with_job=False))
+
+
+def _facts(job: Job, now: int) -> list[tuple[str, str | Cell]]:
+    zone = zone_of(job)
+    facts: list[tuple[str, str | Cell]] = [("name", job.name), ("id", job.id), ("runs", job.trigger.describe())]
+    if job.kind == COMMAND:
+        facts += [("command", shlex.join(job.payload["argv"]))]
+        rest = {key: value for key, value in job.payload.items() if key != "argv"}
+        facts += [(key, value if isinstance(value, str) else _text(value)) for key, value in rest.items()]
+    else:
+        facts += [("kind", job.kind), ("payload", json.dumps(job.payload, ensure_ascii=False))]
+    facts += [("option", f"{key}: {_text(value)}") for key, value in job.options.items()]
+    facts += [("status", _status(job))]
+    if job.waiting_for is not None:
+        facts += [("waits for", job.waiting_for)]
+    times = next_times(job, 3)
+    facts += [("" if number else "next", f"{stamp(ms, zone)}, {ahead(ms, now)}") for number, ms in enumerate(times)]
+    if job.last_run_at is not None:
+        ms = to_ms(job.last_run_at)
+        facts += [("last", Cell(f"{job.last_outcome or 'running'}, {stamp(ms, zone)}, {relative(ms, now)}"))]
+    if job.last_error:
+        facts += [("last error", Cell(job.last_error, "red" if job.consecutive_errors else ""))]
+    if job.consecutive_errors:
+        facts += [("errors", f"{job.consecutive_errors} in a row")]
+    if job.missed:
+        facts += [("missed", count(job.missed, "slot"))]
+    facts += [("note", note) for note in job.notes]
+    return [*facts, ("made by", f"{job.source}{f' for {job.owner}' if job.owner else ''}, revision {job.revision}")]
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+@app.command("remove", rich_help_panel=JOBS)
+def remove(
+    ctx: typer.Context,
+    *,
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Jobs, by name or id.", show_default=False)],
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
+    db: Db = None,
+) -> None:
+    """Remove jobs for good; a run in progress finishes, and history stays."""
+    place = chosen(ctx, db)
+    jobs = change(place, lambda scheduler: _all_found(scheduler, names))
+    if not yes and sys.stdin.isatty():
+        listed = ", ".join(job.name for job in jobs)
+        typer.confirm(f"Remove {listed}?", abort=True)
+
+    async def work(scheduler: Scheduler) -> None:
+        for job in jobs:
+            await scheduler.remove_job(job.id)
+            print(f"Removed {job.name} ({job.id})")
+
+    change(place, work)
+
+
+async def _all_found(scheduler: Scheduler, names: list[str]) -> list[Job]:
+    """All of them, or none is touched."""
+    jobs: dict[str, Job] = {}
+    for name in names:
+        job, _ = await found(scheduler, name, runs=False)
+        if job is not None:
+            jobs[job.id] = job
+    return list(jobs.values())
+
+
+@app.command("pause", rich_help_panel=JOBS)
+def pause(
+    ctx: typer.Context,
+    *,
+    names: Names = None,
+    note: Annotated[str | None, typer.Option("--note", metavar="TEXT", help="Why, for whoever finds it.")] = None,
+    everything: All = False,
+    db: Db = None,
+) -> None:
+    """No start by time until resumed; a run in progress finishes, and starting by hand still works."""
+    _require_names(names, everything=everything)
+
+    async def work(scheduler: Scheduler) -> list[Job]:
+        jobs = (
+            await _all_found(scheduler, names or [])
+            if not everything
+            else [
+                job
+                for status in (
+                    "idle",
+                    "running",
+                )  # a disabled job stays disabled, so that resuming all does not revive it
+                for job in await scheduler.list_jobs(status=status)
+            ]
+        )
+        await _each(jobs, lambda job: scheduler.pause_job(job.id, note))
+        return jobs
+
+    _tell("Paused", change(chosen(ctx, db), work), everything=everything)
+
+
+@app.command("resume", rich_help_panel=JOBS)
+def resume(ctx: typer.Context, *, names: Names = None, everything: All = False, db: Db = None) -> None:
+    """Go on: errors forgotten, a fresh next time, nothing caught up. --all resumes what is paused."""
+    _require_names(names, everything=everything)
+    failed: list[SchedulerError] = []
+
+    async def work(scheduler: Scheduler) -> list[Job]:
+        async def one(job: Job) -> Job | None:
+            try:
+                await scheduler.resume_job(job.id)
+            except SchedulerError as error:
+                failed.append(error)
+                return None
+            return await scheduler.get_job(job.id)
+
+        jobs = (
+            await _all_found(scheduler, names or [])
+            if not everything
+            else [
+                *await scheduler.list_jobs(status="paused"),
+                *await scheduler.list_jobs(status="running", enabled=True),  # those may be paused, too
+            ]
+        )
+        return [job for job in await _each(jobs, one) if job is not None]
+
+    _tell("Resumed", change(chosen(ctx, db), work), everything=everything)
+    for error in failed:
+        say_error(str(error))
+    if failed:
+        raise typer.Exit(failed[0].exit_code)
+
+
+def _require_names(names: list[str] | None, *, everything: bool) -> None:
+    if bool(names) == everything:
+        raise WrongUse("Name the jobs, or say --all; not both." if names else "Name the jobs, or say --all.")
+
+
+async def _each(jobs: list[Job], act: Any) -> list[Any]:
+    done: list[Any] = []
+    for begin in range(0, len(jobs), TOGETHER):
+        done += await asyncio.gather(*[act(job) for job in jobs[begin : begin + TOGETHER]])
+    return done
+
+
+def _tell(verb: str, jobs: list[Job], *, everything: bool) -> None:
+    if everything:
+        print(f"{verb} {count(len(jobs), 'job')}")
+        return
+    present = now_ms()
+    for job in jobs:
+        when = f", next {plain(_next(job, present))}" if verb == "Resumed" and job.next_run_at else ""
+        print(f"{verb} {job.name}{when}")
+    running = [job.name for job in jobs if job.status == "running"]
+    if verb == "Paused" and running:
+        say_note(f"{', '.join(running)} is running and will finish; wakeful cancel ends it.")

@@ -1,0 +1,66 @@
+"""Opening a store for one command, and closing it again whatever happens.
+
+Reading never creates a store. Commands work on it whether or not a server runs; a running server notices by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from wakeful import Scheduler
+from wakeful.cli.place import Place
+from wakeful.clock import SystemClock
+from wakeful.errors import JobNotFound
+from wakeful.triggers import from_ms
+
+T = TypeVar("T")
+Work = Callable[[Scheduler], Awaitable[T]]
+
+RUN_NODE = "cli:"  # a `wakeful run` without a server is the store's engine for that long, and no server
+
+
+def now_ms() -> int:
+    return SystemClock().now()
+
+
+def now() -> datetime:
+    return from_ms(now_ms()).astimezone(UTC)
+
+
+def read(place: Place, work: Work[T], missing: T) -> T:
+    """What `work` finds in the store, or `missing` where there is none."""
+    return _run(place, work) if place.exists else missing
+
+
+def change(place: Place, work: Work[T], *, create: bool = False) -> T:
+    """Do something to what is stored; only `create` makes a store where there is none."""
+    if not create and not place.exists:
+        raise JobNotFound(f"There is no store at {place} yet: add a job first, or name another store with --db.")
+    return _run(place, work, create=create)
+
+
+def server_of(scheduler: Scheduler) -> dict[str, Any] | None:
+    """The server that runs this store's jobs (pid, host, node, since), or None."""
+    holder = scheduler.engine_holder()
+    return None if holder is None or is_lone_run(holder) else holder
+
+
+def is_lone_run(holder: dict[str, Any]) -> bool:
+    """Whether the engine is held by a `wakeful run` that will be gone in a moment."""
+    return str(holder.get("node", "")).startswith(RUN_NODE)
+
+
+def _run(place: Place, work: Work[T], *, create: bool = False) -> T:
+    async def visit() -> T:
+        scheduler = Scheduler(place.url, node=f"{RUN_NODE}{os.getpid()}")
+        await scheduler.open(create=create)
+        try:
+            return await work(scheduler)
+        finally:
+            await scheduler.close()
+
+    return asyncio.run(visit())

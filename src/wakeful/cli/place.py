@@ -1,0 +1,88 @@
+"""Which store a command works on.
+
+`--db`, else WAKEFUL_DB, else the nearest `.wakeful/` directory upward from here, else one per user. Nothing here
+creates anything: a place may well have no store yet.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+
+from wakeful.cli.failures import WrongUse
+
+FOLDER = ".wakeful"
+FILE = "wakeful.db"
+
+Db = Annotated[
+    str | None,
+    typer.Option(
+        "--db",
+        metavar="URL",
+        help="The store: a file, or sqlite:///file.db. Else $WAKEFUL_DB, the nearest .wakeful/, or yours.",
+        show_default=False,
+    ),
+]
+
+
+class Place(NamedTuple):
+    """Where a store is, or would be; `path` is its file, or None where it is not a file."""
+
+    url: str
+    path: Path | None
+
+    def __str__(self) -> str:
+        return str(self.path) if self.path is not None else self.url
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is anything to read. An empty file is not a store yet, and reading must not make it one."""
+        return self.path is None or (self.path.exists() and (self.path.is_dir() or self.path.stat().st_size > 0))
+
+
+def chosen(ctx: typer.Context, db: str | None) -> Place:
+    """The place a command was told to use, before or after its name, or finds by itself."""
+    given = db if db is not None else (ctx.obj or {}).get("db")
+    return find_place(given, os.environ, Path.cwd())
+
+
+def find_place(given: str | None, environ: Mapping[str, str], here: Path) -> Place:
+    """The rule above, as a function of what was said and where."""
+    said = given if given is not None else environ.get("WAKEFUL_DB") or None
+    if said is not None:
+        return _read(said, here)
+    for folder in (here, *here.parents):
+        if (folder / FOLDER).is_dir():
+            return _file(folder / FOLDER / FILE)
+    return _file(_per_user(environ) / FILE)
+
+
+def _read(said: str, here: Path) -> Place:
+    if not said.strip() or "\0" in said:
+        raise WrongUse("--db needs the address of a store: a file, or sqlite:///file.db.")
+    if not said.startswith("sqlite:"):
+        return Place(said, None) if "://" in said else _file(here / Path(said).expanduser())
+    rest = said.removeprefix("sqlite:").removeprefix("//")
+    if rest in ("", "/", ":memory:", "/:memory:"):
+        raise WrongUse("A store in memory ends with the command that made it: name a file, such as --db wakeful.db.")
+    if not rest.startswith("/") or not said.startswith("sqlite://"):
+        raise WrongUse(f"{said!r} is not a store's address: write sqlite:///file.db, or sqlite:////absolute/file.db.")
+    return _file(here / Path(rest[1:]).expanduser())
+
+
+def _file(path: Path) -> Place:
+    path = Path(os.path.normpath(path))
+    return Place(f"sqlite:///{path}", path)
+
+
+def _per_user(environ: Mapping[str, str]) -> Path:
+    home = Path(environ.get("HOME") or Path.home())
+    if sys.platform == "darwin":
+        return home / "Library" / "Application Support" / "wakeful"
+    data = environ.get("XDG_DATA_HOME", "")
+    return (Path(data) if data.startswith("/") else home / ".local" / "share") / "wakeful"

@@ -1,0 +1,215 @@
+"""`run` and `logs`: starting a job now, and reading what it says."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import signal
+import sys
+from pathlib import Path
+from typing import IO, Annotated
+
+import typer
+
+from wakeful import Job, Run, Scheduler
+from wakeful.cli.adding import COMMAND
+from wakeful.cli.app import RUNS, app
+from wakeful.cli.failures import say_error, say_note
+from wakeful.cli.opening import change, is_lone_run, now_ms, server_of
+from wakeful.cli.place import Db, chosen
+from wakeful.cli.runs import POLL_S, Ref, found, latest_run, output_text, took
+from wakeful.cli.tables import Json, print_facts, print_json
+from wakeful.clock import sleep
+from wakeful.errors import JobNotFound, ScheduleTriggerError
+
+WELL = ("success", "noop", "skipped")
+CHUNK = 64 * 1024
+
+
+@app.command("run", rich_help_panel=RUNS)
+def run(
+    ctx: typer.Context,
+    *,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The job, by name or id.", show_default=False)],
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait for its end, print its output, exit 0 or 1 by it.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen, and change nothing.")] = False,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Start a job now, through the same admission as always. Without a server this command runs it itself."""
+    place = chosen(ctx, db)
+
+    async def work(scheduler: Scheduler) -> tuple[Run | None, str]:
+        job, _ = await found(scheduler, name, runs=False)
+        assert job is not None  # noqa: S101 - found raises otherwise
+        if dry_run:
+            _tell_plan(job, scheduler)
+            return None, ""
+        if server_of(scheduler) is None:
+            _refuse_what_only_a_server_runs(job, scheduler)
+            return await _until_signalled(scheduler, job), ""
+        run_id = await scheduler.run_job(job.id)
+        return (await _until_done(scheduler, run_id) if wait else None), run_id
+
+    ended, run_id = change(place, work)
+    if ended is not None:
+        _report(ended, as_json=as_json)
+    elif not dry_run:
+        print_json({"run": run_id}) if as_json else print(f"{run_id} was started; see wakeful logs -f {run_id}")
+
+
+def _tell_plan(job: Job, scheduler: Scheduler) -> None:
+    server = server_of(scheduler)
+    facts = [("job", f"{job.name} ({job.id})")]
+    if job.kind == COMMAND:
+        facts += [("command", shlex.join(job.payload["argv"])), ("cwd", job.payload.get("cwd", "."))]
+    else:
+        facts += [("kind", job.kind)]
+    by = f"the server, process {server.get('pid')}" if server is not None else "this command: no server is running"
+    facts += [("run by", by)]
+    if job.status == "paused":
+        facts += [("paused", "yes, but it may be started by hand")]
+    problem = None
+    if job.status == "running":
+        problem = f"it is already running ({job.current_run})"
+    elif not job.enabled:
+        problem = "it is disabled: resume it first"
+    elif server is None and job.kind != COMMAND:
+        problem = f"only a server that handles jobs of kind {job.kind!r} can run it"
+    facts += [("admitted", f"no, {problem}" if problem else "yes")]
+    print_facts(facts)
+    if problem:
+        raise typer.Exit(4)
+
+
+def _refuse_what_only_a_server_runs(job: Job, scheduler: Scheduler) -> None:
+    holder = scheduler.engine_holder()
+    if holder is not None and is_lone_run(holder):
+        raise ScheduleTriggerError(
+            f"Another wakeful run (process {holder.get('pid')}) is using this store: wait for its end, or start a "
+            "server (wakeful serve) to run jobs side by side."
+        )
+    if job.kind != COMMAND:
+        raise ScheduleTriggerError(
+            f"{job.name} is of kind {job.kind!r}, which only a server with its handler can run: "
+            "start one with wakeful serve --app module:scheduler."
+        )
+
+
+async def _until_signalled(scheduler: Scheduler, job: Job) -> Run:
+    """Run the job here; SIGTERM ends it in good order, as Ctrl-C does."""
+    task = asyncio.current_task()
+    assert task is not None  # noqa: S101 - we are in one
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await scheduler.run_here(job.id)
+
+
+async def _until_done(scheduler: Scheduler, run_id: str) -> Run:
+    """The run, once it has ended. Asking a few times a second costs next to nothing, and needs no server to answer."""
+    while True:
+        run = await scheduler.get_run(run_id)
+        if run is None:
+            raise JobNotFound(f"{run_id} is gone: it was pruned.")
+        if run.status == "done":
+            return run
+        if scheduler.engine_holder() is None:
+            raise ScheduleTriggerError(
+                f"The server ended while {run_id} was {run.status}: the next one goes on with it."
+            )
+        await sleep(POLL_S)
+
+
+def _report(run: Run, *, as_json: bool) -> None:
+    if as_json:
+        print_json(run.to_dict())
+    else:
+        _print_output(run, None)
+    if run.outcome in WELL:
+        if not as_json:
+            print(f"{run.job} ended as {run.outcome} after {took(run, now_ms())} ({run.id})", file=sys.stderr)
+        return
+    why = f": {run.error}" if run.error else ""
+    ended = f"ended as {run.outcome} after {took(run, now_ms())}" if run.outcome else f"is {run.status}"
+    say_error(f"{run.job} {ended}{why} ({run.id})")
+    raise typer.Exit(1)
+
+
+@app.command("logs", rich_help_panel=RUNS)
+def logs(
+    ctx: typer.Context,
+    *,
+    ref: Ref,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the run ends.")] = False,
+    db: Db = None,
+) -> None:
+    """What a run printed, or prints; of a job, its latest run."""
+
+    async def work(scheduler: Scheduler) -> None:
+        run = await latest_run(scheduler, ref)
+        if run.status == "done":
+            _print_output(run, scheduler.log_path(run.id))
+            if run.error:
+                say_note(f"{run.id} ended as {run.outcome}: {run.error}")
+        else:
+            await _follow(scheduler, run, follow=follow)
+
+    change(chosen(ctx, db), work)
+
+
+async def _follow(scheduler: Scheduler, run: Run, *, follow: bool) -> None:
+    """Copy the live log as it grows. Once opened it can be read to its end, even when it is removed with the run."""
+    file: IO[bytes] | None = None
+    try:
+        while True:
+            latest = await scheduler.get_run(run.id)
+            run = latest if latest is not None else run
+            served = scheduler.engine_holder() is not None
+            file = file or _opened(scheduler.log_path(run.id))
+            _copy(file)
+            if run.status == "done" or not follow or not served:
+                break
+            await sleep(POLL_S)
+    finally:
+        if file is not None:
+            file.close()
+    if run.status == "done" and file is None:
+        _print_output(run, None)
+    if run.status != "done":
+        state = (
+            f"is {run.status}" if served else f"was {run.status} when its server ended; the next one goes on with it"
+        )
+        say_note(f"{run.id} {state}{'' if follow or not served else '; -f follows it'}.")
+    elif run.outcome not in WELL:
+        say_note(f"{run.id} ended as {run.outcome}{f': {run.error}' if run.error else ''}")
+
+
+def _print_output(run: Run, left_behind: Path | None) -> None:
+    """The full log where there is one, else what the run kept; a cancelled command's log may be all there is."""
+    text = output_text(run)
+    file = _opened(Path(run.log_file)) if run.log_file else None
+    if file is None and not text and left_behind is not None:
+        file = _opened(left_behind)
+    if file is not None:
+        with file:
+            _copy(file)
+    elif text:
+        print(text, end="" if text.endswith("\n") else "\n")
+
+
+def _opened(path: Path) -> IO[bytes] | None:
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        return None
+
+
+def _copy(file: IO[bytes] | None) -> None:
+    """What has come since the last time, as it is."""
+    if file is None:
+        return
+    sys.stdout.flush()
+    while chunk := file.read(CHUNK):
+        sys.stdout.buffer.write(chunk)
+    sys.stdout.buffer.flush()

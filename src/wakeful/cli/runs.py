@@ -1,0 +1,196 @@
+"""`runs`, `cancel` and `retry`: what was done, and doing it again. Here too: how a run is found and shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from wakeful import Job, Run, Scheduler
+from wakeful.cli.app import RUNS, app
+from wakeful.cli.failures import say_note
+from wakeful.cli.opening import change, now_ms, read, server_of
+from wakeful.cli.place import Db, chosen
+from wakeful.cli.tables import Cell, Column, Json, coloured, print_facts, print_json, print_table
+from wakeful.cli.words import brief, plain, relative, span, stamp, zone_named
+from wakeful.clock import sleep
+from wakeful.errors import JobNotFound, ScheduleTriggerError
+from wakeful.triggers import to_ms
+
+POLL_S = 0.2
+CANCEL_WAIT_S = 10.0
+
+Ref = Annotated[str, typer.Argument(metavar="ID", help="A job's name or id, or a run's id.", show_default=False)]
+
+
+async def found(scheduler: Scheduler, ref: str, *, runs: bool = True) -> tuple[Job | None, Run | None]:
+    """The job or the run that is meant; JobNotFound offers the nearest name."""
+    job = await scheduler.get_job(ref)
+    if job is not None:
+        return job, None
+    run = await scheduler.get_run(ref) if runs else None
+    if run is not None:
+        return None, run
+    await scheduler.explain(ref)  # raises, and knows the nearest name
+    raise JobNotFound(f"There is no job {ref!r}.")
+
+
+async def latest_run(scheduler: Scheduler, ref: str, *, open_only: bool = False) -> Run:
+    """The run that is meant: itself, or of a job the one that is going on, else the latest."""
+    job, run = await found(scheduler, ref)
+    if run is not None:
+        return run
+    assert job is not None  # noqa: S101 - it is one or the other
+    log = await scheduler.get_run_log(job.id, 20)
+    going = [run for run in log if run.status != "done"]
+    if going:
+        return next((run for run in going if run.id == job.current_run), going[-1])
+    if open_only:
+        raise ScheduleTriggerError(f"{job.name} is not running.", {"job": job.name, "reason": "not_running"})
+    if not log:
+        raise JobNotFound(f"{job.name} has never run.")
+    return log[0]
+
+
+@app.command("runs", rich_help_panel=RUNS)
+def list_runs(
+    ctx: typer.Context,
+    *,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Only this job's.", show_default=False)] = None,
+    number: Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, max=10_000, help="How many.")] = 20,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """The latest runs, newest first."""
+    place = chosen(ctx, db)
+    nothing: list[Run] = []
+
+    def look(scheduler: Scheduler) -> Awaitable[list[Run]]:
+        return scheduler.get_run_log(name, number)
+
+    log = read(place, look, nothing) if name is None else change(place, look)
+    if as_json:
+        print_json([run.to_dict() for run in log])
+    elif log:
+        print_table(*run_rows(log, now_ms(), with_job=name is None))
+    elif name is not None:
+        print(f"{name} has not run yet (store: {place}).")
+    else:
+        print(f"No runs in {place}." if place.exists else f"No runs: there is no store at {place} yet.")
+
+
+def run_rows(runs: Sequence[Run], now: int, *, with_job: bool = True) -> tuple[list[Column], list[list[str | Cell]]]:
+    """Columns and rows of a listing of runs."""
+    columns = [
+        Column("RUN", 17),
+        *([Column("JOB", 10)] if with_job else []),
+        Column("OUTCOME", 9),
+        Column("STARTED", 8),
+        Column("TOOK", 6, spare=2),
+        Column("WHY", 8, spare=3),
+        Column("ERROR", 12, spare=1),
+    ]
+    zone = zone_named(None)
+    rows: list[list[str | Cell]] = []
+    for run in runs:
+        started = to_ms(run.started_at) if run.started_at is not None else None
+        when = f"{relative(started, now)} ({brief(started, zone, now)})" if started is not None else "-"
+        attempt = f" #{run.attempt}" if run.attempt > 1 else ""
+        rows.append(
+            [
+                run.id,
+                *([run.job] if with_job else []),
+                coloured(run.outcome or run.status),
+                when,
+                took(run, now),
+                f"{run.reason}{attempt}",
+                Cell(run.error or "", "" if run.outcome == "success" else "dim"),
+            ]
+        )
+    return columns, rows
+
+
+def took(run: Run, now: int) -> str:
+    """How long it took, or has been running."""
+    if run.started_at is None:
+        return ""
+    end = to_ms(run.finished_at) if run.finished_at is not None else now
+    return span(max(0, end - to_ms(run.started_at)))
+
+
+def print_run(run: Run, *, as_json: bool) -> None:
+    """One run in full."""
+    if as_json:
+        print_json(run.to_dict())
+        return
+    now, zone = now_ms(), zone_named(None)
+    facts: list[tuple[str, str | Cell]] = [("run", run.id), ("job", f"{run.job} ({run.job_id})")]
+    facts += [("outcome", coloured(run.outcome or run.status)), ("why", run.reason)]
+    moments = [("slot", run.slot), ("due", run.due_at), ("started", run.started_at), ("finished", run.finished_at)]
+    facts += [(name, f"{stamp(to_ms(at), zone)}, {relative(to_ms(at), now)}") for name, at in moments if at is not None]
+    if run.started_at is not None:
+        facts += [("took", took(run, now))]
+    links = [("attempt", str(run.attempt) if run.attempt > 1 else None), ("continues", run.retry_of)]
+    links += [("caused by", run.caused_by), ("node", run.node), ("error", run.error), ("full log", run.log_file)]
+    facts += [(name, text) for name, text in links if text]
+    print_facts(facts)
+    text = output_text(run)
+    if text:
+        print(f"\n{text.rstrip()}")
+
+
+def output_text(run: Run) -> str:
+    """What a run said: a command's output as it printed it, else the handler's value as JSON."""
+    output: Any = run.output
+    if isinstance(output, dict) and isinstance(output.get("output"), str) and run.kind == "command":
+        return str(output["output"])
+    if output is None:
+        return ""
+    return output if isinstance(output, str) else json.dumps(output, indent=2, ensure_ascii=False)
+
+
+@app.command("cancel", rich_help_panel=RUNS)
+def cancel(ctx: typer.Context, *, ref: Ref, db: Db = None) -> None:
+    """End a run, or the run a job is in: one that waits for its turn, or one that is going on."""
+
+    async def work(scheduler: Scheduler) -> tuple[Run, bool]:
+        run = await latest_run(scheduler, ref, open_only=True)
+        await scheduler.cancel_run(run.id)
+        served = server_of(scheduler) is not None
+        return await _until_done(scheduler, run, CANCEL_WAIT_S if served else 0), served
+
+    run, served = change(chosen(ctx, db), work)
+    if run.status == "done":
+        print(f"{run.id} of {run.job} ended as {run.outcome}")
+    else:
+        print(f"{run.id} of {run.job} was asked to end")
+        if not served:
+            say_note("No server is running: what runs it is gone, and the next server settles it.")
+
+
+async def _until_done(scheduler: Scheduler, run: Run, seconds: float) -> Run:
+    """The run as it is when it is done or that time has passed."""
+    for _ in range(max(1, round(seconds / POLL_S))):
+        latest = await scheduler.get_run(run.id)
+        run = latest if latest is not None else run
+        if run.status == "done" or not seconds:
+            break
+        await sleep(POLL_S)
+    return run
+
+
+@app.command("retry", rich_help_panel=RUNS)
+def retry(ctx: typer.Context, *, ref: Ref, db: Db = None) -> None:
+    """Try again what a run did not do; of a job, its latest run."""
+    place = chosen(ctx, db)
+
+    async def work(scheduler: Scheduler) -> tuple[str, Run, bool]:
+        run = await latest_run(scheduler, ref)
+        return await scheduler.retry_run(run.id), run, server_of(scheduler) is not None
+
+    again, run, served = change(place, work)
+    print(f"{again} tries {run.id} of {plain(run.job)} again")
+    if not served:
+        say_note(f"No server is running on {place}: nothing fires until one does (wakeful serve).")

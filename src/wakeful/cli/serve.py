@@ -1,0 +1,179 @@
+"""`serve`: the engine on a store, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wakeful import Event, Scheduler
+from wakeful.cli.app import SERVER, app
+from wakeful.cli.failures import WrongUse, say_note
+from wakeful.cli.place import Db, chosen
+from wakeful.cli.words import count, plain, span
+from wakeful.errors import SchedulerShutdownError
+from wakeful.triggers import parse_interval
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+log = logging.getLogger("wakeful.serve")
+
+UNWELL = ("error", "timeout", "crashed", "unknown")
+
+
+@app.command("serve", rich_help_panel=SERVER)
+def serve(
+    ctx: typer.Context,
+    *,
+    app_ref: Annotated[
+        str | None,
+        typer.Option(
+            "--app", metavar="MODULE:NAME", help="Serve a Scheduler of your own, or a function that makes one."
+        ),
+    ] = None,
+    node: Annotated[str | None, typer.Option("--node", metavar="NAME", help="What this server is called.")] = None,
+    shutdown_wait: Annotated[
+        str, typer.Option("--shutdown-wait", metavar="DURATION", help="How long running jobs may take to end.")
+    ] = "30s",
+    db: Db = None,
+) -> None:
+    """Run jobs when they are due, until Ctrl-C or SIGTERM; a second signal does not wait for running jobs."""
+    patience = parse_interval(shutdown_wait).total_seconds()
+    place = chosen(ctx, db)
+    if app_ref is None:
+        scheduler = Scheduler(place.url, node=node)
+    else:
+        scheduler = load_app(app_ref)
+        if db is not None or (ctx.obj or {}).get("db") is not None:
+            say_note(f"--db does not count here: {app_ref} brings its own store, {scheduler.url}.")
+        if node is not None:
+            say_note(f"--node does not count here: {app_ref} names its own node.")
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)-7s %(message)s")
+    asyncio.run(_serve(scheduler, patience))
+
+
+def load_app(ref: str) -> Scheduler:
+    """The Scheduler behind `module:name`, looked for from here; a function is called for it."""
+    module_name, _, name = ref.partition(":")
+    if not module_name or not name:
+        raise WrongUse(f"--app {ref!r} is not MODULE:NAME: write --app jobs:scheduler for scheduler in jobs.py.")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not module_name.startswith(error.name):
+            raise WrongUse(f"--app {ref}: {module_name} needs {error.name}, which is not installed here.") from error
+        raise WrongUse(f"--app {ref}: there is no module {module_name!r} in {Path.cwd()}.") from error
+    except Exception as error:
+        raise WrongUse(f"--app {ref}: importing it failed: {type(error).__name__}: {error}") from error
+    found: Any = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise WrongUse(f"--app {ref}: {module_name} has no {name!r}.{_nearest(module)}")
+        found = getattr(found, part)
+    found = found() if callable(found) and not isinstance(found, Scheduler) else found
+    if not isinstance(found, Scheduler):
+        raise WrongUse(
+            f"--app {ref} is a {type(found).__name__}: it must be a Scheduler, or a function that makes one."
+        )
+    return found
+
+
+def _nearest(module: Any) -> str:
+    """The scheduler that was probably meant."""
+    schedulers = [key for key, value in vars(module).items() if isinstance(value, Scheduler)]
+    return f" Did you mean {schedulers[0]!r}?" if schedulers else ""
+
+
+async def _serve(scheduler: Scheduler, patience: float) -> None:
+    stop = asyncio.Event()
+
+    def impatient() -> None:
+        log.info("stopping at once")
+        asyncio.get_running_loop().create_task(scheduler.stop(wait_for_jobs=False))
+
+    on_signals(stop.set, impatient)
+    async with scheduler:
+        teller = Teller(scheduler)
+        await scheduler.start()
+        log.info("serving %s, process %s; Ctrl-C stops it", scheduler.url, os.getpid())
+        await stop.wait()
+        running = scheduler.running_count()
+        log.info("stopping%s", f", {count(running, 'run')} may take up to {patience:g} s to end" if running else "")
+        try:
+            await scheduler.stop(timeout=patience)
+        except SchedulerShutdownError as error:
+            log.warning("%s; cut off, and run again at the next start", error)
+        await teller.finish()
+        log.info("stopped")
+
+
+def on_signals(first: Callable[[], None], second: Callable[[], None]) -> None:
+    """What Ctrl-C and SIGTERM do; whoever asks a third time means it, and the next start recovers what ran."""
+    received = 0
+
+    def on_signal() -> None:
+        nonlocal received
+        received += 1
+        if received > 2:
+            os._exit(1)
+        (first if received == 1 else second)()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, on_signal)
+
+
+class Teller:
+    """Says in the log what happened, from events alone: nothing it does can hold up the engine."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._started: dict[str, datetime] = {}
+        self._names: dict[str, str] = {}
+        self._open: set[asyncio.Task[None]] = set()
+        scheduler.subscribe(self._told)
+
+    def _told(self, event: Event) -> None:
+        data = event.data
+        if event.stream == "alert":
+            log.warning("alert %s: %s", event.type, plain(str(data.get("message", ""))))
+        elif event.stream == "job":
+            self._names[data["job_id"]] = data["job"]
+            log.info("job %s was %s", data["job"], event.type)
+        elif event.stream == "run" and event.type == "started":
+            self._started[data["run"]] = event.at
+        elif event.stream == "run":
+            self._later(self._ended(event, self._started.pop(data["run"], None)))
+
+    async def finish(self) -> None:
+        await asyncio.gather(*self._open, return_exceptions=True)
+
+    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._open.add(task)
+        task.add_done_callback(self._open.discard)
+
+    async def _ended(self, event: Event, started: datetime | None) -> None:
+        run_id, outcome = event.data["run"], event.data.get("outcome")
+        took = f" after {span(max(0, int((event.at - started).total_seconds() * 1000)))}" if started is not None else ""
+        name, error = await self._name(event.data["job_id"]), ""
+        if outcome in UNWELL:
+            run = await self._scheduler.get_run(run_id)
+            error = f": {plain(run.error)}" if run is not None and run.error else ""
+        level = logging.WARNING if outcome in UNWELL else logging.INFO
+        log.log(level, "%s %s %s%s%s", name, run_id, outcome or event.type, took, error)
+
+    async def _name(self, job_id: str) -> str:
+        if job_id not in self._names:
+            job = await self._scheduler.get_job(job_id)
+            self._names[job_id] = job.name if job is not None else job_id
+        return self._names[job_id]

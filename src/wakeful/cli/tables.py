@@ -1,0 +1,149 @@
+"""Listings: tables that fit the terminal for people, JSON for programs.
+
+Through a pipe a table keeps its natural width, so that nothing is cut from what another program reads.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from wakeful.cli.words import plain
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+Json = Annotated[bool, typer.Option("--json", help="Machine-readable: JSON on standard output, nothing else.")]
+
+GAP = 2
+NATURAL = 4096  # wider than any line: nothing is cut
+
+STYLES = {
+    "running": "cyan",
+    "active": "cyan",
+    "queued": "blue",
+    "waiting": "blue",
+    "idle": "",
+    "paused": "yellow",
+    "disabled": "red",
+    "success": "green",
+    "noop": "green",
+    "skipped": "yellow",
+    "deferred": "yellow",
+    "cancelled": "yellow",
+    "error": "red",
+    "timeout": "red",
+    "crashed": "red",
+    "unknown": "red",
+}
+
+
+class Column(NamedTuple):
+    """A column: its title, how far it may be cut, and when it goes altogether (the highest `spare` first)."""
+
+    title: str
+    least: int = 6
+    spare: int = 0  # 0: never left out
+
+
+class Cell(NamedTuple):
+    """A cell that has a colour."""
+
+    text: str
+    style: str = ""
+
+
+def print_json(value: Any) -> None:
+    """JSON and nothing else."""
+    print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def coloured(word: str) -> Cell:
+    """A status or an outcome in its colour."""
+    return Cell(word, STYLES.get(word, ""))
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Where text goes: as wide as the terminal, or as wide as it wants where there is none."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() or os.environ.get("COLUMNS") else NATURAL
+    return Console(file=stream, width=width, highlight=False, soft_wrap=width == NATURAL)
+
+
+def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str | Cell]]) -> None:
+    """A table as wide as there is room for."""
+    out = console()
+    for line in table_lines(columns, rows, out.width):
+        print_line(out, line)
+
+
+def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str | Cell]], width: int) -> list[Text]:
+    """A table as lines of at most that width, its titles first."""
+    from rich.text import Text
+
+    cells = [[Cell(column.title, "bold") for column in columns]]
+    cells += [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in rows]
+    cells = [[Cell(plain(cell.text), cell.style) for cell in row] for row in cells]
+    kept = layout(columns, [[cell.text for cell in row] for row in cells], width)
+    last = kept[-1][0]
+    lines = []
+    for row in cells:
+        line = Text()
+        for index, size in kept:
+            part = Text(row[index].text, row[index].style)
+            part.truncate(size, overflow="ellipsis", pad=index != last)
+            line.append_text(part).append("" if index == last else " " * GAP)
+        lines.append(line)
+    return lines
+
+
+def print_line(out: Console, line: Text) -> None:
+    """A line that is already as wide as it may be."""
+    out.print(line, no_wrap=True, overflow="ignore", crop=False)
+
+
+def layout(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> list[tuple[int, int]]:
+    """Which columns to show and how wide: whole where there is room, then cut, then without the spare ones."""
+    from rich.cells import cell_len
+
+    natural = [max((cell_len(row[index]) for row in rows), default=0) for index in range(len(columns))]
+    kept = list(range(len(columns)))
+    while True:
+        least = [min(natural[index], columns[index].least) for index in kept]
+        spare = [index for index in kept if columns[index].spare]
+        if sum(least) + GAP * (len(kept) - 1) <= width or not spare:
+            break
+        kept.remove(max(spare, key=lambda index: columns[index].spare))
+    sizes = {index: natural[index] for index in kept}
+    over = sum(sizes.values()) + GAP * (len(kept) - 1) - width
+    while over > 0:
+        # The one that can give most gives: a long schedule before a name.
+        index = max(kept, key=lambda index: sizes[index] - columns[index].least)
+        if sizes[index] <= 1:
+            break
+        sizes[index] -= 1
+        over -= 1
+    return [(index, sizes[index]) for index in kept]
+
+
+def print_facts(facts: Sequence[tuple[str, str | Cell]]) -> None:
+    """Names and values, one a line, long values wrapped under themselves."""
+    from rich.text import Text
+
+    out = console()
+    names = max(len(name) for name, _ in facts) + GAP
+    for name, value in facts:
+        cell = value if isinstance(value, Cell) else Cell(value)
+        wrapped = Text(plain(cell.text), cell.style).wrap(out, max(out.width - names, 20), overflow="fold")
+        for number, part in enumerate(wrapped or [Text()]):
+            part.rstrip()
+            label = Text(f"{'' if number else name:<{names}}", "bold")
+            print_line(out, label.append_text(part))

@@ -1,0 +1,124 @@
+"""`next` and `explain`: when, and why."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from heapq import heappop, heappush
+from typing import Annotated, Any
+
+import typer
+
+from wakeful import Cron, Every, Job, Trigger
+from wakeful.cli.app import TIME, app
+from wakeful.cli.failures import WrongUse
+from wakeful.cli.opening import change, now, now_ms, read
+from wakeful.cli.place import Db, Place, chosen
+from wakeful.cli.runs import Ref
+from wakeful.cli.tables import Column, Json, console, print_json, print_table
+from wakeful.cli.when import read_when
+from wakeful.cli.words import ahead, relative, stamp, zone_named, zone_of
+from wakeful.errors import IntervalParseError
+from wakeful.triggers import iso, parse_interval, system_zone, to_ms, zone_name
+
+
+@app.command("next", rich_help_panel=TIME)
+def next_times(
+    ctx: typer.Context,
+    *,
+    expression: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[EXPR]", help='A cron expression or a duration, such as "0 9 * * 1-5" or 90m.', show_default=False
+        ),
+    ] = None,
+    tz: Annotated[str | None, typer.Option("--tz", metavar="ZONE", help="The zone (the system's).")] = None,
+    after: Annotated[
+        str | None, typer.Option("--after", metavar="TIME", help="Count from then instead of now.")
+    ] = None,
+    number: Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, max=10_000, help="How many.")] = 5,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """The next times of an expression, or the next starts of everything stored."""
+    zone = system_zone() if tz in (None, "local") else zone_name(tz)
+    assert zone is not None  # noqa: S101 - zone_name keeps what is given
+    begin = now() if after is None else read_when(after, now=now(), zone=zone_named(zone), option="--after")
+    if expression is None:
+        if tz is not None or after is not None:
+            raise WrongUse('--tz and --after go with an expression: wakeful next "0 9 * * *" --tz Europe/Berlin')
+        _print_starts(chosen(ctx, db), number, as_json=as_json)
+    else:
+        _print_expression(expression, zone, begin, number, as_json=as_json)
+
+
+def _print_expression(expression: str, zone: str, begin: datetime, number: int, *, as_json: bool) -> None:
+    trigger = _trigger(expression, zone)
+    times = [to_ms(moment) for moment in trigger.upcoming(begin, number)]
+    words = _trigger(expression, None).describe()
+    if as_json:
+        print_json({"expression": expression, "tz": zone, "description": words, "times": [iso(ms) for ms in times]})
+        return
+    print(f"{words} ({zone})")
+    shown, present = zone_named(zone), now_ms()
+    for ms in times:
+        print(f"  {stamp(ms, shown)}  {relative(ms, present)}")
+    if len(times) < number:
+        print("  and never after that" if times else "  never")
+
+
+def _trigger(expression: str, zone: str | None) -> Trigger:
+    """A duration where it is one, else a cron expression, whose own complaint is the better one."""
+    words = expression.strip().removeprefix("every ")
+    try:
+        parse_interval(words)
+    except IntervalParseError:
+        return Cron(expression, tz=zone)
+    return Every(words, tz=zone)
+
+
+def _print_starts(place: Place, number: int, *, as_json: bool) -> None:
+    nothing: list[Job] = []
+    jobs = read(place, lambda scheduler: scheduler.list_jobs(), nothing)
+    starts = merged_starts(jobs, number)
+    if as_json:
+        print_json([_start(job, ms) for job, ms in starts])
+    elif starts:
+        present = now_ms()
+        rows = [[ahead(ms, present), stamp(ms, zone_of(job)), job.name, job.trigger.describe()] for job, ms in starts]
+        print_table([Column("WHEN", 8), Column("TIME", 20), Column("JOB", 10), Column("SCHEDULE", 16, spare=1)], rows)
+    elif not place.exists:
+        print(f"Nothing will start: there is no store at {place} yet.")
+    else:
+        print(f"Nothing in {place} will start by time.")
+
+
+def _start(job: Job, ms: int) -> dict[str, Any]:
+    return {"job": job.name, "job_id": job.id, "at": iso(ms), "schedule": job.trigger.describe()}
+
+
+def merged_starts(jobs: list[Job], number: int) -> list[tuple[Job, int]]:
+    """The next starts of all jobs together, in order of time: each job's armed start, then the slots after it."""
+    heap: list[tuple[int, str, Job]] = []
+    for job in jobs:
+        if job.next_run_at is not None:
+            heappush(heap, (to_ms(job.next_run_at), job.id, job))
+    starts: list[tuple[Job, int]] = []
+    while heap and len(starts) < number:
+        ms, _, job = heappop(heap)
+        starts.append((job, ms))
+        following = job.trigger.next_slot(ms, ms)
+        if following is not None and following > ms:
+            heappush(heap, (following, job.id, job))
+    return starts
+
+
+@app.command("explain", rich_help_panel=TIME)
+def explain(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = None) -> None:
+    """Why it ran, did not run, and when it will: from recorded facts."""
+    explanation = change(chosen(ctx, db), lambda scheduler: scheduler.explain(ref))
+    if as_json:
+        print_json(explanation.to_dict())
+        return
+    out = console()
+    for sentence in explanation.sentences:
+        out.print(sentence, markup=False)

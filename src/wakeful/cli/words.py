@@ -1,0 +1,104 @@
+"""Times and amounts as people read them. Pure: the present is given, in milliseconds like everywhere inside."""
+
+from __future__ import annotations
+
+from datetime import datetime, tzinfo
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from wakeful.triggers import from_ms, system_zone
+
+if TYPE_CHECKING:
+    from wakeful import Job
+
+_STEPS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
+
+
+def span(ms: int) -> str:
+    """An amount of time in its two largest units: "4m 10s", "2d 3h"; below ten seconds with a decimal."""
+    if ms < 10_000:
+        return f"{ms}ms" if ms < 1_000 else f"{ms / 1000:.1f}s".replace(".0s", "s")
+    seconds = ms // 1000
+    for (unit, size), (smaller, part) in pairwise(_STEPS):
+        if seconds >= size:
+            rest = seconds % size // part
+            return f"{seconds // size}{unit} {rest}{smaller}" if rest else f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+def relative(ms: int, now: int) -> str:
+    """How far a moment is from now: "in 4m 10s", "3h ago", "now"."""
+    away = ms - now
+    if abs(away) < 1_000:
+        return "now" if away >= 0 else "just now"
+    whole = abs(away) // 1000 * 1000
+    return f"in {span(whole)}" if away > 0 else f"{span(whole)} ago"
+
+
+def ahead(ms: int, now: int) -> str:
+    """How far a start is from now; one whose time has come is due, however long that is ago."""
+    return relative(ms, now) if ms > now else "due"
+
+
+def stamp(ms: int, zone: tzinfo) -> str:
+    """A moment in full: "Mon 2026-11-16 09:00 CET"; with seconds where it has some."""
+    local = from_ms(ms).astimezone(zone)
+    return f"{local:%a %Y-%m-%d} {_clock(local)} {_name(local)}"
+
+
+def brief(ms: int, zone: tzinfo, now: int) -> str:
+    """A moment in as few words as say which one: "09:00", "Mon 09:00", "24 Dec 09:00", "2027-01-05 09:00"."""
+    local, today = from_ms(ms).astimezone(zone), from_ms(now).astimezone(zone)
+    days = (local.date() - today.date()).days
+    if days == 0:
+        text = _clock(local)
+    elif -7 < days < 7:
+        text = f"{local:%a} {_clock(local)}"
+    elif local.year == today.year:
+        text = f"{local.day} {local:%b} {_clock(local)}"
+    else:
+        text = f"{local:%Y-%m-%d} {_clock(local)}"
+    return text if _same_clock(local) else f"{text} {_name(local)}"
+
+
+def zone_named(name: str | None) -> tzinfo:
+    """The zone to show things in: the one named, else the system's."""
+    from zoneinfo import ZoneInfo
+
+    return ZoneInfo(name if name is not None else _system_zone())
+
+
+def zone_of(job: Job) -> tzinfo:
+    """A job's own zone; one without a zone is shown in the system's."""
+    return zone_named(getattr(job.trigger, "tz", None))
+
+
+def plain(text: str) -> str:
+    """One line without control characters: what programs print must not steer the terminal of who reads about it."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+
+
+def count(number: int, noun: str) -> str:
+    """A number of things: "1 job", "3 jobs"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _clock(local: datetime) -> str:
+    return f"{local:%H:%M:%S}" if local.second else f"{local:%H:%M}"
+
+
+def _name(local: datetime) -> str:
+    """The zone's short name, or its offset where it has none."""
+    name = local.tzname() or ""
+    return name if name[:1].isalpha() else f"UTC{name}"
+
+
+def _same_clock(local: datetime) -> bool:
+    """Whether the system's clock shows the same, so that naming the zone would only be noise."""
+    return local.utcoffset() == local.astimezone(zone_named(None)).utcoffset()
+
+
+@cache
+def _system_zone() -> str:
+    return system_zone()
