@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
-_MOST_REFUSALS = 40_000  # a rhythm whose every slot is refused this often in a row never fires
+_MOST_REFUSALS = 3_000  # refused this often in a row, eight years for a daily rhythm, it counts as never
 _MASK = (1 << 64) - 1
 
 

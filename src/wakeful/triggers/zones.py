@@ -197,7 +197,7 @@ def _nearest(name: str) -> str:
     from difflib import get_close_matches  # only when something is wrong
     from zoneinfo import available_timezones
 
-    known = {place.lower(): place for place in available_timezones()}
+    known = {place.lower(): place for place in available_timezones() if _plausible(place)}
     cities = {place.rpartition("/")[2]: place for place in sorted(known)}
     wanted = str(name).lower()[:64].replace(" ", "_")
     near = get_close_matches(wanted, known, 1, 0.75) or get_close_matches(wanted.rpartition("/")[2], cities, 1, 0.8)
