@@ -15,7 +15,7 @@ from wakeful import Job, Scheduler, __version__
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.opening import now_ms, read, server_of
 from wakeful.cli.place import Db, Place, chosen
-from wakeful.cli.tables import Json, console, print_json, print_line
+from wakeful.cli.tables import Cell, Json, console, print_beside, print_json
 from wakeful.cli.words import count, span, stamp, zone_named
 from wakeful.errors import SchedulerError
 from wakeful.triggers import system_zone
@@ -67,9 +67,9 @@ def _print(checks: list[Check]) -> None:
     width = max(len(check.name) for check in checks)
     for check in checks:
         mark, style = ("✓", "green") if check.ok else ("✗", "bold red")
-        print_line(out, Text(f"{mark} ", style).append(f"{check.name:<{width}}  ", "bold").append(check.found, ""))
+        print_beside(out, Text(f"{mark} ", style).append(f"{check.name:<{width}}  ", "bold"), Cell(check.found))
         if check.do is not None and not check.ok:
-            print_line(out, Text(f"  {'':<{width}}  → {check.do}", "yellow"))
+            print_beside(out, Text(f"  {'':<{width}}  → ", "yellow"), Cell(check.do, "yellow"))
     wrong = sum(not check.ok for check in checks)
     print(f"\n{count(wrong, 'problem')} found" if wrong else "\nAll is well")
 

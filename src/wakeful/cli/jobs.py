@@ -19,7 +19,7 @@ from wakeful.cli.opening import change, now_ms, read
 from wakeful.cli.place import Db, Place, chosen
 from wakeful.cli.runs import found, print_run, run_rows
 from wakeful.cli.tables import Cell, Column, Json, coloured, print_facts, print_json, print_table
-from wakeful.cli.words import ahead, brief, count, plain, relative, stamp, zone_of
+from wakeful.cli.words import ago, ahead, brief, count, relative, stamp, zone_of
 from wakeful.errors import SchedulerError
 from wakeful.triggers import iso, to_ms
 
@@ -59,31 +59,36 @@ def job_rows(jobs: Sequence[Job], now: int) -> tuple[list[Column], list[list[str
     """Columns and rows of a listing of jobs."""
     columns = [
         Column("NAME", 12),
-        Column("SCHEDULE", 18, spare=2),
+        Column("SCHEDULE", 20, spare=2),
         Column("STATUS", 8),
-        Column("NEXT", 14),
-        Column("LAST", 10, spare=1),
+        Column("NEXT", 11),
+        Column("AT", 13, spare=3),
+        Column("LAST", 18, spare=1),
     ]
-    return columns, [[job.name, job.trigger.describe(), _status(job), _next(job, now), _last(job, now)] for job in jobs]
+    rows: list[list[str | Cell]] = [
+        [job.name, job.trigger.describe(), _status(job), *_next(job, now), _last(job, now)] for job in jobs
+    ]
+    return columns, rows
 
 
 def _last(job: Job, now: int) -> Cell:
     if job.last_run_at is None or job.last_outcome is None:
         return Cell("")
-    return Cell(f"{job.last_outcome} {relative(to_ms(job.last_run_at), now)}", coloured(job.last_outcome).style)
+    return Cell(f"{job.last_outcome} {ago(to_ms(job.last_run_at), now)}", coloured(job.last_outcome).style)
 
 
 def _status(job: Job) -> Cell:
     return Cell("waiting", "blue") if job.status == "idle" and job.waiting_for is not None else coloured(job.status)
 
 
-def _next(job: Job, now: int) -> str:
+def _next(job: Job, now: int) -> tuple[str, str]:
+    """How far the next start is, and when that is."""
     if job.waiting_for is not None and job.status == "idle":
-        return "due, waits"
+        return "due", ""
     if job.next_run_at is None:
-        return "-"
+        return "-", ""
     ms = to_ms(job.next_run_at)
-    return f"{ahead(ms, now)} ({brief(ms, zone_of(job), now)})"
+    return ahead(ms, now), brief(ms, zone_of(job), now)
 
 
 def _nothing(place: Place, *, filtered: bool) -> str:
@@ -265,7 +270,7 @@ def _tell(verb: str, jobs: list[Job], *, everything: bool) -> None:
         return
     present = now_ms()
     for job in jobs:
-        when = f", next {plain(_next(job, present))}" if verb == "Resumed" and job.next_run_at else ""
+        when = f", next {' · '.join(_next(job, present))}" if verb == "Resumed" and job.next_run_at else ""
         print(f"{verb} {job.name}{when}")
     running = [job.name for job in jobs if job.status == "running"]
     if verb == "Paused" and running:

@@ -14,7 +14,7 @@ from wakeful.cli.failures import say_note
 from wakeful.cli.opening import change, now_ms, read, server_of
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.tables import Cell, Column, Json, coloured, print_facts, print_json, print_table
-from wakeful.cli.words import brief, plain, relative, span, stamp, zone_named
+from wakeful.cli.words import ago, brief, plain, relative, span, stamp, zone_named
 from wakeful.clock import sleep
 from wakeful.errors import JobNotFound, ScheduleTriggerError
 from wakeful.triggers import to_ms
@@ -88,6 +88,7 @@ def run_rows(runs: Sequence[Run], now: int, *, with_job: bool = True) -> tuple[l
         *([Column("JOB", 10)] if with_job else []),
         Column("OUTCOME", 9),
         Column("STARTED", 8),
+        Column("AT", 8, spare=4),
         Column("TOOK", 6, spare=2),
         Column("WHY", 8, spare=3),
         Column("ERROR", 12, spare=1),
@@ -96,14 +97,14 @@ def run_rows(runs: Sequence[Run], now: int, *, with_job: bool = True) -> tuple[l
     rows: list[list[str | Cell]] = []
     for run in runs:
         started = to_ms(run.started_at) if run.started_at is not None else None
-        when = f"{relative(started, now)} ({brief(started, zone, now)})" if started is not None else "-"
         attempt = f" #{run.attempt}" if run.attempt > 1 else ""
         rows.append(
             [
                 run.id,
                 *([run.job] if with_job else []),
                 coloured(run.outcome or run.status),
-                when,
+                ago(started, now) if started is not None else "-",
+                brief(started, zone, now) if started is not None else "",
                 took(run, now),
                 f"{run.reason}{attempt}",
                 Cell(run.error or "", "" if run.outcome == "success" else "dim"),

@@ -141,9 +141,15 @@ def print_facts(facts: Sequence[tuple[str, str | Cell]]) -> None:
     out = console()
     names = max(len(name) for name, _ in facts) + GAP
     for name, value in facts:
-        cell = value if isinstance(value, Cell) else Cell(value)
-        wrapped = Text(plain(cell.text), cell.style).wrap(out, max(out.width - names, 20), overflow="fold")
-        for number, part in enumerate(wrapped or [Text()]):
-            part.rstrip()
-            label = Text(f"{'' if number else name:<{names}}", "bold")
-            print_line(out, label.append_text(part))
+        print_beside(out, Text(f"{name:<{names}}", "bold"), value if isinstance(value, Cell) else Cell(value))
+
+
+def print_beside(out: Console, label: Text, value: Cell) -> None:
+    """A label and what belongs to it, wrapped under itself."""
+    from rich.text import Text
+
+    indent = label.cell_len
+    wrapped = Text(plain(value.text), value.style).wrap(out, max(out.width - indent, 20), overflow="fold")
+    for number, part in enumerate(wrapped or [Text()]):
+        part.rstrip()
+        print_line(out, (Text(" " * indent) if number else label).append_text(part))

@@ -36,6 +36,11 @@ def relative(ms: int, now: int) -> str:
     return f"in {span(whole)}" if away > 0 else f"{span(whole)} ago"
 
 
+def ago(ms: int, now: int) -> str:
+    """How long ago, in one unit, for where space is short: "3h ago"."""
+    return relative(ms, now).replace(" ago", "").partition(" ")[0] + " ago" if ms <= now - 1_000 else "just now"
+
+
 def ahead(ms: int, now: int) -> str:
     """How far a start is from now; one whose time has come is due, however long that is ago."""
     return relative(ms, now) if ms > now else "due"
