@@ -125,7 +125,7 @@ def test_an_empty_or_backward_span_holds_nothing():
         assert trigger.latest_slot(1_767_225_600_000, 1_767_225_500_000) is None
 
 
-@pytest.mark.promise("C5", "H3")
+@pytest.mark.promise("C5")
 @pytest.mark.parametrize(
     ("expression", "minutes"),
     [
@@ -154,7 +154,7 @@ def test_the_shortest_gap_holds_for_ever(expression, minutes):
     assert Cron(expression, tz="UTC").min_gap_ms() == minutes * 60_000
 
 
-@pytest.mark.promise("C5", "H3")
+@pytest.mark.promise("C5")
 def test_the_shortest_gap_counts_seconds():
     assert Cron("0,58 * * * * *").min_gap_ms() == 2_000
     assert Cron("0,10 30 9 * * *").min_gap_ms() == 10_000

@@ -133,7 +133,6 @@ def test_external_triggers_never_fire_by_time(trigger):
     assert isinstance(trigger, Trigger)
 
 
-@pytest.mark.promise("X16")
 def test_silence_past_the_schedule_and_the_grace_has_a_deadline():
     ping = Ping(Every("24h"), grace="1h").resolved(1_000, "UTC")
     assert ping.deadline_after(1_000) == 1_000 + 25 * 3_600_000

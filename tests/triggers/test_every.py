@@ -91,7 +91,7 @@ def test_years_of_missed_points_are_counted_at_once():
     assert trigger.latest_slot(start, start + 999) is None
 
 
-@pytest.mark.promise("C5", "H3")
+@pytest.mark.promise("C5")
 def test_the_shortest_gap_is_the_interval():
     assert Every("5s").min_gap_ms() == 5000
     assert Every("5s", active_hours={"start": "09:00", "end": "17:00"}).min_gap_ms() == 5000

@@ -136,7 +136,7 @@ class TimedTrigger(Trigger):
     def due_ms(self, slot: int, *, job_id: int, rand: float) -> int:
         if self.modifiers is PLAIN:
             return slot
-        return slot + self.modifiers.delay(job_id, rand, self._period(slot))
+        return slot + self.modifiers.delay(job_id, rand, self._period(slot) if self.jitter else 0)
 
     def latest_slot(self, after_ms: int, until_ms: int) -> int | None:
         low = self.next_slot(after_ms)
