@@ -16,9 +16,10 @@ from wakeful.cli.definition import Definition, command_payload, job_options, tak
 from wakeful.cli.failures import WrongUse, say_note
 from wakeful.cli.opening import change, now, now_ms, server_of
 from wakeful.cli.place import Db, Place, chosen
+from wakeful.cli.runs import job_named
 from wakeful.cli.tables import Json, print_json
 from wakeful.cli.words import relative, stamp, zone_of
-from wakeful.errors import InvalidJob, JobExists, JobNotFound
+from wakeful.errors import InvalidJob, JobExists
 from wakeful.triggers import iso, to_ms, trigger_from_data
 
 COMMAND = "command"
@@ -54,7 +55,7 @@ def add(
         job_id = await scheduler.add_job(
             name, trigger, kind=COMMAND, payload=payload, source="cli", if_exists=if_exists, **options
         )
-        return await _get(scheduler, job_id), server_of(scheduler)
+        return await job_named(scheduler, job_id), server_of(scheduler)
 
     try:
         job, server = change(place, work, create=True)
@@ -82,7 +83,7 @@ def edit(
     argv = ctx.meta["argv"]
 
     async def work(scheduler: Scheduler) -> tuple[Job, bool, dict[str, Any] | None]:
-        job = await _get(scheduler, name)
+        job = await job_named(scheduler, name)
         changes = _changes(job, definition, argv)
         if new_name is not None:
             changes["name"] = new_name
@@ -107,15 +108,6 @@ def _changes(job: Job, definition: Definition, argv: list[str] | None) -> dict[s
             raise InvalidJob(f"{job.name} is of kind {job.kind!r}: only jobs that run a command have one to change.")
         changes["payload"] = payload
     return changes
-
-
-async def _get(scheduler: Scheduler, ref: str) -> Job:
-    """The job, or the library's own JobNotFound with the nearest name."""
-    job = await scheduler.get_job(ref)
-    if job is None:
-        await scheduler.explain(ref)  # raises JobNotFound with the nearest name
-        raise JobNotFound(f"There is no job {ref!r}.")
-    return job
 
 
 # -- what was done, in words ------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from wakeful.cli.app import JOBS, app
 from wakeful.cli.failures import WrongUse, say_error, say_note
 from wakeful.cli.opening import change, now_ms, read
 from wakeful.cli.place import Db, Place, chosen
-from wakeful.cli.runs import found, print_run, run_rows
+from wakeful.cli.runs import job_named, job_or_run, print_run, run_rows
 from wakeful.cli.tables import Cell, Column, Json, coloured, print_facts, print_json, print_table
 from wakeful.cli.words import ago, ahead, brief, count, relative, stamp, zone_of
 from wakeful.errors import SchedulerError
@@ -107,13 +107,13 @@ def show(
 ) -> None:
     """One job with its latest runs, or one run with its output."""
 
-    async def work(scheduler: Scheduler) -> tuple[Job | None, list[Run]]:
-        job, run = await found(scheduler, ref)
-        return (None, [run]) if run is not None else (job, await scheduler.get_run_log(ref, RECENT))
+    async def work(scheduler: Scheduler) -> tuple[Job | Run, list[Run]]:
+        subject = await job_or_run(scheduler, ref)
+        return subject, [] if isinstance(subject, Run) else await scheduler.get_run_log(subject.id, RECENT)
 
     job, runs = change(chosen(ctx, db), work)
-    if job is None:
-        print_run(runs[0], as_json=as_json)
+    if isinstance(job, Run):
+        print_run(job, as_json=as_json)
     elif as_json:
         upcoming = [iso(ms) for ms in next_times(job, RECENT)]
         print_json({**job.to_dict(), "upcoming": upcoming, "runs": [run.to_dict() for run in runs]})
@@ -183,9 +183,8 @@ async def _all_found(scheduler: Scheduler, names: list[str]) -> list[Job]:
     """All of them, or none is touched."""
     jobs: dict[str, Job] = {}
     for name in names:
-        job, _ = await found(scheduler, name, runs=False)
-        if job is not None:
-            jobs[job.id] = job
+        job = await job_named(scheduler, name)
+        jobs[job.id] = job
     return list(jobs.values())
 
 

@@ -17,7 +17,7 @@ from wakeful.cli.app import RUNS, app
 from wakeful.cli.failures import say_error, say_note
 from wakeful.cli.opening import change, is_lone_run, now_ms, server_of
 from wakeful.cli.place import Db, chosen
-from wakeful.cli.runs import POLL_S, Ref, found, latest_run, output_text, took
+from wakeful.cli.runs import POLL_S, Ref, job_named, latest_run, output_text, took
 from wakeful.cli.tables import Json, print_facts, print_json
 from wakeful.clock import sleep
 from wakeful.errors import JobNotFound, ScheduleTriggerError
@@ -42,8 +42,7 @@ def run(
     place = chosen(ctx, db)
 
     async def work(scheduler: Scheduler) -> tuple[Run | None, str]:
-        job, _ = await found(scheduler, name, runs=False)
-        assert job is not None  # noqa: S101 - found raises otherwise
+        job = await job_named(scheduler, name)
         if dry_run:
             _tell_plan(job, scheduler)
             return None, ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Awaitable, Sequence
 from typing import Annotated, Any
 
@@ -25,24 +26,28 @@ CANCEL_WAIT_S = 10.0
 Ref = Annotated[str, typer.Argument(metavar="ID", help="A job's name or id, or a run's id.", show_default=False)]
 
 
-async def found(scheduler: Scheduler, ref: str, *, runs: bool = True) -> tuple[Job | None, Run | None]:
-    """The job or the run that is meant; JobNotFound offers the nearest name."""
+async def job_named(scheduler: Scheduler, ref: str) -> Job:
+    """The job of that name or id; JobNotFound offers the nearest name, or says that it was removed."""
     job = await scheduler.get_job(ref)
     if job is not None:
-        return job, None
-    run = await scheduler.get_run(ref) if runs else None
-    if run is not None:
-        return None, run
-    await scheduler.explain(ref)  # raises, and knows the nearest name
-    raise JobNotFound(f"There is no job {ref!r}.")
+        return job
+    try:
+        await scheduler.get_run_log(ref, 1)
+    except JobNotFound:
+        await scheduler.explain(ref)  # raises, and knows the nearest name
+    raise JobNotFound(f"{ref!r} was removed; its history stays: wakeful runs {shlex.quote(ref)}")
+
+
+async def job_or_run(scheduler: Scheduler, ref: str) -> Job | Run:
+    """The job or the run that is meant."""
+    return await scheduler.get_run(ref) or await job_named(scheduler, ref)
 
 
 async def latest_run(scheduler: Scheduler, ref: str, *, open_only: bool = False) -> Run:
     """The run that is meant: itself, or of a job the one that is going on, else the latest."""
-    job, run = await found(scheduler, ref)
-    if run is not None:
-        return run
-    assert job is not None  # noqa: S101 - it is one or the other
+    job = await job_or_run(scheduler, ref)
+    if isinstance(job, Run):
+        return job
     log = await scheduler.get_run_log(job.id, 20)
     going = [run for run in log if run.status != "done"]
     if going:
