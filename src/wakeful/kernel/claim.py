@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from wakeful.kernel.options import JobOptions, from_text
-from wakeful.kernel.policy import alarm, due_slot, end, next_start, trigger_of
+from wakeful.kernel.policy import alarm, due_slot, end, next_start, rest, trigger_of
 from wakeful.store.interface import Transaction
 from wakeful.store.records import Alert, Finish, JobDef, JobState, RunDetails, RunRow, Skip
 from wakeful.triggers import TimedTrigger, Trigger
@@ -93,7 +93,8 @@ class Claim:
         elif state.enabled and not state.paused and state.slot is not None and (state.next_at or 0) <= now:
             self._start_slot(job, state)
         else:
-            self._states.append(state._replace(due_at=alarm(state) if (state.next_at or 0) > now else None))
+            state = state._replace(due_at=alarm(state) if (state.next_at or 0) > now else None)
+            self._states.append(rest(trigger_of(job.trigger), state, now))
 
     def _look_at_running(self, job: JobDef, state: JobState) -> None:
         """The alarm of a job in progress: a waiting run's deadline, or a slot that replaces the active run."""
@@ -125,7 +126,8 @@ class Claim:
             self._start_slot(job, state)
         else:
             earliest = min((run.due_at for run in waiting), default=None)
-            self._states.append(state._replace(due_at=alarm(state, earliest)))
+            state = state._replace(due_at=alarm(state, earliest))
+            self._states.append(rest(trigger_of(job.trigger), state, now))
 
     def _start_queued(self, job: JobDef, state: JobState, run: RunRow) -> None:
         options = from_text(job.options)

@@ -8,7 +8,7 @@ from wakeful import ids
 from wakeful.errors import JobNotFound, ScheduleTriggerError
 from wakeful.kernel.claim import Node
 from wakeful.kernel.outcome import Result
-from wakeful.kernel.policy import alarm
+from wakeful.kernel.policy import alarm, rest, trigger_of
 from wakeful.kernel.states import after
 from wakeful.kernel.turn import Ended, free_lanes, settle_all
 from wakeful.store.interface import Transaction
@@ -42,7 +42,7 @@ def cancel_run(tx: Transaction, node: Node, run_id: int) -> str:
         state = state._replace(queued=max(0, state.queued - 1))
         if state.run_id is None and state.parked is None:
             state = state._replace(due_at=alarm(state, tx.now if state.queued else None))
-        tx.jobs.save([state])
+        tx.jobs.save([rest(trigger_of(job.trigger), state, tx.now)])
     return run.status
 
 

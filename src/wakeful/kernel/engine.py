@@ -79,7 +79,8 @@ class Engine:
         self._deadlines: list[tuple[int, int]] = []
         self._threads = Threads(inline=config.virtual)
         self._watch = ClockWatch(clock)
-        self._alarm: int | None = 0
+        self._alarm: int | None = None
+        self._poked = True  # something changed since the last turn began
         self._look_for_cancels = False
         self._admitting = False
         self._troubled = False
@@ -107,7 +108,7 @@ class Engine:
 
     def poke(self, *, cancels: bool = False) -> None:
         """Something changed: look again now."""
-        self._alarm = 0
+        self._poked = True
         self._look_for_cancels = self._look_for_cancels or cancels
         self._wake()
 
@@ -184,7 +185,7 @@ class Engine:
         await self._mind_the_clock()
         self._enforce_deadlines()
         await self._mind_other_processes()
-        if self._ended or (self._admitting and self._alarm is not None and self._alarm <= now):
+        if self._ended or (self._admitting and (self._poked or (self._alarm is not None and self._alarm <= now))):
             await self._turn()
         if self._clock.boot() >= self._next_sweep and self._admitting:
             await self._sweep()
@@ -200,7 +201,7 @@ class Engine:
 
     def _delay(self) -> float:
         """Seconds to sleep: until the next alarm or deadline, never long."""
-        if self._ended:
+        if self._ended or (self._poked and self._admitting):
             return 0.0
         delay = LONGEST_SLEEP_S
         if not self._config.virtual:
@@ -229,6 +230,8 @@ class Engine:
     # -- a turn -------------------------------------------------------------------------------------------------------
 
     async def _turn(self) -> None:
+        # Cleared before the transaction: a change committed after it must not be covered up by its answer.
+        self._poked = False
         ended, self._ended = self._ended, []
         limit = min(BATCH, MAX_ACTIVE - len(self.active)) if self._admitting else 0
         cancels, self._look_for_cancels = self._look_for_cancels, False
@@ -236,6 +239,7 @@ class Engine:
             result = await take_turn(self._store, self.node, ended, limit, look_for_cancels=cancels)
         except BaseException:
             self._ended = ended + self._ended  # results are kept until they are on disk
+            self._poked = True
             self._look_for_cancels = self._look_for_cancels or cancels
             raise
         self._apply(result)
@@ -305,7 +309,7 @@ class Engine:
         self.counters.clock_steps += 1
         log.warning("the clock was set %s by %s s", "back" if step < 0 else "forward", abs(step) / 1000)
         await self._watch.settle_in(self._store, self.node, step)
-        self._alarm = 0
+        self._poked = True
 
     async def _sweep(self) -> None:
         self._next_sweep = self._clock.boot() + SWEEP_MS
@@ -316,7 +320,7 @@ class Engine:
             return guard(tx, self.node)
 
         if await self._store.write(work):
-            self._alarm = 0
+            self._poked = True
         if not self.active:
             await self._prune()
 

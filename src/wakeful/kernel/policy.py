@@ -144,6 +144,14 @@ def alarm(state: JobState, queued_at: int | None = None) -> int | None:
     return queued_at if next_at is None else min(queued_at, next_at)
 
 
+def rest(trigger: Trigger, state: JobState, now: int) -> JobState:
+    """An idle job with nothing armed and nothing queued will never run again by time: it is over."""
+    nothing = state.next_at is None and not state.queued and state.run_id is None
+    if nothing and trigger.timed and state.enabled and not state.paused:
+        return end(state, "", now)
+    return state
+
+
 def thinned_note(trigger: Trigger) -> str | None:
     """What a job is told whose trigger asks for more than the kernel gives."""
     gap = trigger.min_gap_ms() if trigger.timed else None

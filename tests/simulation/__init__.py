@@ -1,0 +1,1 @@
+"""Deterministic simulation: the real engine on a real store, in virtual time, with seeded faults."""

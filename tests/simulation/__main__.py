@@ -1,0 +1,40 @@
+"""`python -m tests.simulation --seeds 2000` lives through many worlds; `--seed N` through one, telling its story."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+
+from tests.simulation.world import live
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=200)
+    parser.add_argument("--start", type=int, default=0)
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--seed", type=int)
+    args = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    if args.seed is not None:
+        world = live(args.seed, args.steps)
+        print("\n".join(world.steps))
+        print(f"seed {args.seed}: {world.starts} starts, {world.deaths} deaths, trace {world.trace.hexdigest()[:16]}")
+        return 0
+    starts = deaths = 0
+    broken: list[int] = []
+    for seed in range(args.start, args.start + args.seeds):
+        try:
+            world = live(seed, args.steps)
+        except Exception as error:  # noqa: BLE001 - counted and told
+            broken.append(seed)
+            print(f"seed {seed}: {type(error).__name__}: {error}", flush=True)
+            continue
+        starts, deaths = starts + world.starts, deaths + world.deaths
+    print(f"{args.seeds} worlds, {starts} starts, {deaths} deaths, {len(broken)} broken {broken[:20]}")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
