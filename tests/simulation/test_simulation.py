@@ -6,7 +6,8 @@ import pytest
 
 from tests.simulation.invariants import Broken
 from tests.simulation.world import live
-from wakeful.kernel import claim, turn
+from wakeful.kernel import turn
+from wakeful.kernel.engine import Engine
 from wakeful.store.jobs import Jobs
 
 SEEDS = range(240)
@@ -57,7 +58,7 @@ def _breaks(seeds: range = range(40)) -> str:
 
 
 def test_it_finds_a_lane_that_is_not_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turn, "free_lanes", lambda tx, runs: None)
+    monkeypatch.setattr(turn, "free_lanes", lambda _tx, _runs: None)
     assert "lane" in _breaks()
 
 
@@ -70,14 +71,23 @@ def test_it_finds_a_parked_job_that_is_forgotten(monkeypatch: pytest.MonkeyPatch
     assert "nothing will ever start" in _breaks()
 
 
-def test_it_finds_a_slot_that_is_run_twice_after_the_clock_went_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = claim.Claim._start_slot
+def test_it_finds_a_run_that_is_started_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    apply = Engine._apply
 
-    def unchecked(self: claim.Claim, job: object, state: object) -> None:
-        """Settle nothing on record: start the same run twice, as an engine without admission would."""
-        original(self, job, state)  # type: ignore[arg-type]
-        if len(self.claimed) == 1:
-            self.claimed.append(self.claimed[0])
+    def twice(self: Engine, result: turn.TurnResult) -> None:
+        apply(self, result._replace(claimed=result.claimed + result.claimed[:1]))
 
-    monkeypatch.setattr(claim.Claim, "_start_slot", unchecked)
-    assert "twice" in _breaks()
+    monkeypatch.setattr(Engine, "_apply", twice)
+    assert "started twice" in _breaks()
+
+
+def test_it_finds_a_change_that_is_covered_up_by_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine as it first was: what changed while a turn was being committed was forgotten with its answer."""
+    apply = Engine._apply
+
+    def forgetful(self: Engine, result: turn.TurnResult) -> None:
+        apply(self, result)
+        self._poked = False
+
+    monkeypatch.setattr(Engine, "_apply", forgetful)
+    assert "nothing happens" in _breaks()

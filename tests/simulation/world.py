@@ -55,6 +55,7 @@ class World:
         self.acknowledged: set[str] = set()
         self.removed: set[str] = set()
         self.started: dict[str, int] = {}
+        self.violations: list[str] = []  # seen inside handlers, where an exception would only fail the run
         self.deaths = 0
         self.starts = 0
         self._names = 0
@@ -63,7 +64,7 @@ class World:
         self._store: FaultyStore | None = None
         self._eye: sqlite3.Connection | None = None
 
-    # -- the course of things --------------------------------------------------------------------------------------------
+    # -- the course of things ------------------------------------------------------------------------------------------
 
     async def live(self, steps: int) -> None:
         """Live through `steps` things that happen, then let the faults stop and see everything settle."""
@@ -123,7 +124,7 @@ class World:
         else:
             task.cancel()
 
-    # -- life and death --------------------------------------------------------------------------------------------------
+    # -- life and death ------------------------------------------------------------------------------------------------
 
     async def _birth(self) -> None:
         self._dead.clear()
@@ -185,7 +186,7 @@ class World:
         self.faults.full_rate = self.rng.choice((0.0, 0.2))
         self.faults.crash_rate = self.rng.choice((0.0, 0.01, 0.05))
 
-    # -- time ------------------------------------------------------------------------------------------------------------
+    # -- time ----------------------------------------------------------------------------------------------------------
 
     async def _pass_time(self) -> None:
         await asyncio.sleep(self.rng.choice((0.01, 1, 15, 60, 60, 600, 600, 3600)))
@@ -195,7 +196,7 @@ class World:
         self._note(f"clock {minutes:+} min")
         self.clock.step(timedelta(minutes=minutes))
 
-    # -- people ----------------------------------------------------------------------------------------------------------
+    # -- people --------------------------------------------------------------------------------------------------------
 
     def _trigger(self) -> Trigger:
         rng = self.rng
@@ -293,7 +294,7 @@ class World:
                 await self._scheduler.complete_run(found.id, {"ok": True})
                 return
 
-    # -- handlers --------------------------------------------------------------------------------------------------------
+    # -- handlers ------------------------------------------------------------------------------------------------------
 
     def _handler(self, kind: str) -> Callable[[Run], object]:
         async def handle(found: Run) -> object:
@@ -320,7 +321,7 @@ class World:
         self.starts += 1
         self._note(f"start {found.id} {found.job} {found.reason} {found.attempt}")
         if found.id in self.started:
-            raise Broken(f"{found.id} was started twice")
+            self.violations.append(f"{found.id} was started twice")
         self.started[found.id] = self.clock.now()
         row = (
             self._watch()
@@ -331,11 +332,11 @@ class World:
             .fetchone()
         )
         if row is None or row[0] not in ("active", "done"):
-            raise Broken(f"H12: {found.id} was started before it was on record")
+            self.violations.append(f"H12: {found.id} was started before it was on record")
         if to_ms(found.due_at) > found._row.started_at:
-            raise Broken(f"{found.id} was started early")
+            self.violations.append(f"{found.id} was started early")
 
-    # -- looking ---------------------------------------------------------------------------------------------------------
+    # -- looking -------------------------------------------------------------------------------------------------------
 
     def _watch(self) -> sqlite3.Connection:
         if self._eye is None:
@@ -343,6 +344,8 @@ class World:
         return self._eye
 
     def _look(self) -> None:
+        if self.violations:
+            raise Broken(self.violations[0])
         check(self._watch(), LANES)
         names = {row[0] for row in self._watch().execute("SELECT name FROM jobs")}
         lost = self.acknowledged - names
@@ -355,6 +358,8 @@ class World:
         self.trace.update(line.encode())
 
     def close(self) -> None:
+        if self._store is not None:
+            self._store.bury()
         if self._eye is not None:
             self._eye.close()
 
