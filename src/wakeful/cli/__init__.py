@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 __all__ = ["main"]
@@ -19,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):  # a terminal that cannot show a letter shows a question mark
             stream.reconfigure(errors="replace")
     try:
-        code = _app()(args=list(argv) if argv is not None else None, standalone_mode=False)
+        code = _command().main(list(sys.argv[1:] if argv is None else argv), prog_name="wakeful", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:  # whoever read us has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -31,10 +32,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _app() -> Callable[..., Any]:
+@cache
+def _command() -> Any:
     from importlib import import_module
+
+    from typer.main import get_command
 
     # In the order in which the help shows them.
     for name in ("adding", "jobs", "running", "runs", "times", "health", "doctor", "serve", "demo"):
         import_module(f"wakeful.cli.{name}")
-    return import_module("wakeful.cli.app").app  # type: ignore[no-any-return]
+    return get_command(import_module("wakeful.cli.app").app)

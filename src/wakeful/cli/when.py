@@ -6,27 +6,39 @@ What has an offset means that moment; everything else is what the clock on the w
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, time, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 from wakeful.cli.failures import WrongUse
-from wakeful.triggers import parse_interval
 
 UNDERSTOOD = "2026-12-24T18:00, in 20m, today 18:30, tomorrow 09:00, monday 9:00 or 09:00"
 
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _CLOCK = re.compile(r"(\d{1,2})(?::(\d{2})(?::(\d{2}))?)?\s*(am|pm)?", re.ASCII)
-_UNITS = {"second": "s", "sec": "s", "minute": "m", "min": "m", "hour": "h", "hr": "h", "day": "d", "week": "w"}
-_AMOUNT = re.compile(r"(\d{1,9})\s*([a-z]+?)s?", re.ASCII)
+_SECONDS = {
+    **dict.fromkeys(("s", "sec", "second"), 1),
+    **dict.fromkeys(("m", "min", "minute"), 60),
+    **dict.fromkeys(("h", "hr", "hour"), 3_600),
+    **dict.fromkeys(("d", "day"), 86_400),
+    **dict.fromkeys(("w", "week"), 604_800),
+}
+_AMOUNT = re.compile(r"(\d{1,9})\s*(s|[a-z]+?)s?", re.ASCII)
 
 
 def read_when(text: str, *, now: datetime, zone: tzinfo, option: str) -> datetime:
     """The moment `text` names, in UTC; WrongUse says what is understood."""
+    try:
+        return _read(text, now=now, zone=zone, option=option)
+    except OverflowError:
+        raise WrongUse(f"{option} {text!r} is out of reach: use the years 1 to 9998.") from None
+
+
+def _read(text: str, *, now: datetime, zone: tzinfo, option: str) -> datetime:
     words = " ".join(text.lower().split())
     if words == "now":
         return now.astimezone(UTC)
     if words.startswith("in "):
         return now.astimezone(UTC) + _amount(words[3:], text, option)
-    if re.match(r"\d{4}-?\d{2}-?\d{2}", words):
+    if re.match(r"\d{4}-?\d{2}-?\d{2}", words, re.ASCII):
         return _iso(text.strip(), zone, option)
     return _spoken(words, text, now=now, zone=zone, option=option)
 
@@ -61,13 +73,13 @@ def _spoken(words: str, text: str, *, now: datetime, zone: tzinfo, option: str) 
     return moment
 
 
-def _first_after(now: datetime, days: list[object], clock: time, zone: tzinfo, option: str) -> datetime:
+def _first_after(now: datetime, days: list[date], clock: time, zone: tzinfo, option: str) -> datetime:
     moments = (_at(day, clock, zone, option) for day in days)
     return next(moment for moment in moments if moment > now)
 
 
-def _at(day: object, clock: time, zone: tzinfo, option: str) -> datetime:
-    return on_the_wall(datetime.combine(day, clock), zone, option)  # type: ignore[arg-type]
+def _at(day: date, clock: time, zone: tzinfo, option: str) -> datetime:
+    return on_the_wall(datetime.combine(day, clock), zone, option)
 
 
 def on_the_wall(naive: datetime, zone: tzinfo, option: str) -> datetime:
@@ -100,8 +112,7 @@ def _clock(words: str) -> time | None:
 def _amount(words: str, text: str, option: str) -> timedelta:
     """`20m`, `20 minutes`, `1 hour`."""
     match = _AMOUNT.fullmatch(words)
-    unit = _UNITS.get(match[2], match[2]) if match is not None else ""
-    if match is None or unit not in ("s", "m", "h", "d", "w"):
+    seconds = _SECONDS.get(match[2]) if match is not None else None
+    if match is None or seconds is None:
         raise WrongUse(f"{option} {text!r} is not a time: write in 20m, in 2 hours or in 3 days.")
-    number = int(match[1]) * (7 if unit == "w" else 1)
-    return parse_interval(f"{number}{'d' if unit == 'w' else unit}")
+    return timedelta(seconds=int(match[1]) * seconds)

@@ -207,7 +207,6 @@ class Claim:
         if from_text(job.options).overlap == "cancel_other":
             at = next_start(trigger_of(job.trigger), state, self._tx.now, self._node.rng.random()).at
             state = state._replace(due_at=at)
-        self._states.append(state)
         self.claimed.append(Claimed(job, state, run, payload))
 
     def _unparked(self, state: JobState) -> None:
@@ -288,6 +287,7 @@ class Claim:
     def _write(self) -> None:
         tx, now = self._tx, self._tx.now
         tx.jobs.save(self._states)
+        tx.jobs.save_started([claimed.state for claimed in self.claimed])
         tx.runs.add(self._new)
         tx.runs.activate(self._woken)
         tx.lanes.add(self._taken)

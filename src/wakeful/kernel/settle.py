@@ -59,8 +59,6 @@ def settle(
         run_id=None,
         queued=state.queued + (again is not None),
         ready_at=None,
-        last_run_id=run.id,
-        last_run_at=run.started_at,
         last_finished_at=now,
         last_outcome=result.outcome,
         crashes=0,

@@ -81,7 +81,7 @@ def settle_all(tx: Transaction, node: Node, ended: Sequence[Ended]) -> tuple[lis
 
 
 def _write(tx: Transaction, node: Node, answers: Sequence[tuple[JobDef, RunRow, Settled]]) -> None:
-    tx.jobs.save([answer.state for _, _, answer in answers])
+    tx.jobs.save_settled([answer.state for _, _, answer in answers])
     tx.runs.finish([answer.finish for _, _, answer in answers])
     tx.runs.detail([answer.details for _, _, answer in answers if answer.details is not None])
     tx.runs.add([run for _, _, answer in answers for run in answer.queue])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful.store.records import JOB_COLUMNS, STATE_COLUMNS, JobDef, JobState
@@ -15,6 +16,18 @@ _S = tuple(f"s.{column}" for column in STATE_COLUMNS)
 _BOTH = _J + _S
 _WIDTH = len(JOB_COLUMNS)
 _JOINED = "jobs j JOIN job_state s ON s.job_id = j.id"
+
+
+STARTED_COLUMNS = (
+    "job_id", "due_at", "next_at", "slot", "run_id", "queued", "parked", "ready_at", "last_slot", "last_run_id",
+    "last_run_at", "missed", "slot_runs", "backoff_until",
+)  # fmt: skip
+SETTLED_COLUMNS = (
+    "job_id", "enabled", "due_at", "next_at", "slot", "run_id", "queued", "ready_at", "last_finished_at",
+    "last_outcome", "last_error", "errors", "crashes", "missed", "backoff_until", "notes",
+)  # fmt: skip
+_STARTED = itemgetter(*map(STATE_COLUMNS.index, STARTED_COLUMNS))
+_SETTLED = itemgetter(*map(STATE_COLUMNS.index, SETTLED_COLUMNS))
 
 
 class JobFilter(NamedTuple):
@@ -123,6 +136,16 @@ class Jobs:
         """Write whole states; the caller read them in this transaction."""
         if states:
             self._session.update_many("job_state", STATE_COLUMNS, states)
+
+    def save_started(self, states: Sequence[JobState]) -> None:
+        """Write what a start changes; half the columns, and every run pays for them."""
+        if states:
+            self._session.update_many("job_state", STARTED_COLUMNS, list(map(_STARTED, states)))
+
+    def save_settled(self, states: Sequence[JobState]) -> None:
+        """Write what the end of a run changes."""
+        if states:
+            self._session.update_many("job_state", SETTLED_COLUMNS, list(map(_SETTLED, states)))
 
     def define(self, definition: JobDef) -> None:
         self._session.update_many("jobs", JOB_COLUMNS, [definition])

@@ -11,7 +11,6 @@ import fcntl
 import json
 import os
 import sqlite3
-from importlib import resources
 from pathlib import Path
 from typing import IO, NoReturn
 
@@ -104,8 +103,7 @@ def migrate(connection: sqlite3.Connection, path: str) -> None:
 
 def migrations() -> list[str]:
     """The numbered steps, in order, as SQLite wants them."""
-    folder = resources.files("wakeful.store") / "schema"
-    scripts = sorted((item for item in folder.iterdir() if item.name.endswith(".sql")), key=lambda item: item.name)
+    scripts = sorted((Path(__file__).parent / "schema").glob("*.sql"))
     # Only the exact words INTEGER PRIMARY KEY make a column SQLite's own row number, which is what makes ids fast.
     return [
         script.read_text(encoding="utf-8").replace("bigint PRIMARY KEY", "INTEGER PRIMARY KEY") for script in scripts
