@@ -93,7 +93,7 @@ class Claim:
         elif state.enabled and not state.paused and state.slot is not None and (state.next_at or 0) <= now:
             self._start_slot(job, state)
         else:
-            state = state._replace(due_at=alarm(state) if (state.next_at or 0) > now else None)
+            state = state._replace(due_at=alarm(state) if (state.next_at or 0) > now else None, ready_at=None)
             self._states.append(rest(trigger_of(job.trigger), state, now))
 
     def _look_at_running(self, job: JobDef, state: JobState) -> None:
@@ -126,7 +126,7 @@ class Claim:
             self._start_slot(job, state)
         else:
             earliest = min((run.due_at for run in waiting), default=None)
-            state = state._replace(due_at=alarm(state, earliest))
+            state = state._replace(due_at=alarm(state, earliest), ready_at=None)
             self._states.append(rest(trigger_of(job.trigger), state, now))
 
     def _start_queued(self, job: JobDef, state: JobState, run: RunRow) -> None:

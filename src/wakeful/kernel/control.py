@@ -8,7 +8,6 @@ from wakeful import ids
 from wakeful.errors import JobNotFound, ScheduleTriggerError
 from wakeful.kernel.claim import Node
 from wakeful.kernel.outcome import Result
-from wakeful.kernel.policy import alarm, rest, trigger_of
 from wakeful.kernel.states import after
 from wakeful.kernel.turn import Ended, free_lanes, settle_all
 from wakeful.store.interface import Transaction
@@ -40,9 +39,9 @@ def cancel_run(tx: Transaction, node: Node, run_id: int) -> str:
         )
         tx.runs.detail([RunDetails(run_id, error="cancelled by hand")])
         state = state._replace(queued=max(0, state.queued - 1))
-        if state.run_id is None and state.parked is None:
-            state = state._replace(due_at=alarm(state, tx.now if state.queued else None))
-        tx.jobs.save([rest(trigger_of(job.trigger), state, tx.now)])
+        if state.run_id is None:  # what it is armed or parked for may be gone: let the engine look at it afresh
+            state = state._replace(due_at=tx.now, parked=None)
+        tx.jobs.save([state])
     return run.status
 
 
