@@ -134,7 +134,12 @@ class World:
         while True:
             store = FaultyStore(f"sqlite:///{self.path}", self.clock, self.faults)
             scheduler = Scheduler(
-                store, clock=self.clock, node=f"node-{self.deaths}", seed=self.rng.getrandbits(32), timezone="UTC"
+                store,
+                clock=self.clock,
+                node=f"node-{self.deaths}",
+                seed=self.rng.getrandbits(32),
+                timezone="UTC",
+                retention=Retention(days=self.days, runs_per_job=20),
             )
             for kind in ("good", "slow", "flaky", "crasher", "chatty"):
                 scheduler.on_job_due(kind, self._handler(kind))
