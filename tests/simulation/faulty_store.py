@@ -49,7 +49,7 @@ class FaultyStore(SqliteStore):
             self._writer = None
         self._lock.release()
 
-    async def write(self, work: Callable[[Transaction], T]) -> T:
+    async def write(self, work: Callable[[Transaction], T], *, not_before: int | None = None) -> T:
         faults = self._faults
         await self._pause()
         if faults.rng.random() < faults.crash_rate:
@@ -58,7 +58,7 @@ class FaultyStore(SqliteStore):
         if faults.rng.random() < faults.full_rate:
             message = "simulated: the disk is full"
             raise StoreFull(message)
-        result = await super().write(work)
+        result = await super().write(work, not_before=not_before)
         if faults.rng.random() < faults.crash_rate:
             self.die("after commit")
             await self._silence()

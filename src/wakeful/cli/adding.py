@@ -14,9 +14,9 @@ from wakeful import Job, Scheduler
 from wakeful.cli.app import JOBS, WithCommand, app
 from wakeful.cli.definition import Definition, command_payload, job_options, takes_definition, trigger_data
 from wakeful.cli.failures import WrongUse, say_note
+from wakeful.cli.finding import job_named
 from wakeful.cli.opening import change, now, now_ms, server_of
 from wakeful.cli.place import Db, Place, chosen
-from wakeful.cli.runs import job_named
 from wakeful.cli.tables import Json, print_json
 from wakeful.cli.words import relative, stamp, zone_of
 from wakeful.errors import InvalidJob, JobExists

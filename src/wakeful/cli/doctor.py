@@ -7,7 +7,7 @@ import platform
 import shutil
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
@@ -19,6 +19,9 @@ from wakeful.cli.tables import Cell, Json, console, print_beside, print_json
 from wakeful.cli.words import count, span, stamp, zone_named
 from wakeful.errors import SchedulerError
 from wakeful.triggers import system_zone
+
+if TYPE_CHECKING:
+    from wakeful.store.records import Alert
 
 OLDEST_PYTHON = (3, 11)
 LEAST_FREE = 100 * 1024 * 1024
@@ -41,7 +44,7 @@ class Inside(NamedTuple):
     """What the store itself can tell."""
 
     jobs: list[Job]
-    alerts: list[Any]
+    alerts: list[Alert]
     server: dict[str, Any] | None
     alive_at: int
 
@@ -184,7 +187,7 @@ def _alerts(inside: Inside) -> list[Check]:
     return [Check("alert", ok=False, found=alert.message, do=_remedy(alert, names)) for alert in inside.alerts]
 
 
-def _remedy(alert: Any, names: dict[str, str]) -> str:
+def _remedy(alert: Alert, names: dict[str, str]) -> str:
     from wakeful import ids
 
     name = names.get(ids.job_text(alert.job_id)) if alert.job_id is not None else None

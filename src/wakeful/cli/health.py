@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -14,6 +14,9 @@ from wakeful.cli.tables import Cell, Column, Json, print_facts, print_json, prin
 from wakeful.cli.times import merged_starts
 from wakeful.cli.words import ahead, brief, count, relative, zone_named, zone_of
 from wakeful.triggers import iso
+
+if TYPE_CHECKING:
+    from wakeful.store.records import Alert
 
 alerts = typer.Typer(help="What needs a person.")
 app.add_typer(alerts, name="alert", rich_help_panel=SERVER)
@@ -106,7 +109,8 @@ def list_alerts(
 ) -> None:
     """Incidents, newest first: one row each, open until it is over."""
     place = chosen(ctx, db)
-    found: list[Any] = read(place, lambda scheduler: scheduler.list_alerts(open_only=not everything, limit=number), [])
+    nothing: list[Alert] = []
+    found = read(place, lambda scheduler: scheduler.list_alerts(open_only=not everything, limit=number), nothing)
     if as_json:
         print_json([_alert(alert) for alert in found])
     elif found:
@@ -127,13 +131,13 @@ def list_alerts(
         print(f"No {'' if everything else 'open '}alerts in {place}.")
 
 
-def _alert(alert: Any) -> dict[str, Any]:
+def _alert(alert: Alert) -> dict[str, Any]:
     times = {name: getattr(alert, name) for name in ("opened_at", "last_at", "closed_at", "acked_at")}
     return {
         "id": ids.encode("alr", alert.id),
         "kind": alert.kind,
         "job_id": ids.job_text(alert.job_id) if alert.job_id is not None else None,
         "message": alert.message,
-        "count": alert.count,
+        "times": alert.times,
         **{name: iso(ms) if ms is not None else None for name, ms in times.items()},
     }

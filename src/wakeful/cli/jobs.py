@@ -15,9 +15,10 @@ from wakeful import Job, Run, Scheduler
 from wakeful.cli.adding import COMMAND, next_times
 from wakeful.cli.app import JOBS, app
 from wakeful.cli.failures import WrongUse, say_error, say_note
+from wakeful.cli.finding import Ref, job_named, job_or_run
 from wakeful.cli.opening import change, now_ms, read
 from wakeful.cli.place import Db, Place, chosen
-from wakeful.cli.runs import job_named, job_or_run, print_run, run_rows
+from wakeful.cli.runs import print_run, run_rows
 from wakeful.cli.tables import Cell, Column, Json, coloured, print_facts, print_json, print_table
 from wakeful.cli.words import ago, ahead, brief, count, relative, stamp, zone_of
 from wakeful.errors import SchedulerError
@@ -101,7 +102,7 @@ def _nothing(place: Place, *, filtered: bool) -> str:
 def show(
     ctx: typer.Context,
     *,
-    ref: Annotated[str, typer.Argument(metavar="ID", help="A job's name or id, or a run's id.")],
+    ref: Ref,
     as_json: Json = False,
     db: Db = None,
 ) -> None:

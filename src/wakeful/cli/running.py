@@ -15,9 +15,10 @@ from wakeful import Job, Run, Scheduler
 from wakeful.cli.adding import COMMAND
 from wakeful.cli.app import RUNS, app
 from wakeful.cli.failures import say_error, say_note
+from wakeful.cli.finding import Ref, job_named, latest_run
 from wakeful.cli.opening import change, is_lone_run, now_ms, server_of
 from wakeful.cli.place import Db, chosen
-from wakeful.cli.runs import POLL_S, Ref, job_named, latest_run, output_text, took
+from wakeful.cli.runs import POLL_S, output_text, took
 from wakeful.cli.tables import Json, print_facts, print_json
 from wakeful.clock import sleep
 from wakeful.errors import JobNotFound, ScheduleTriggerError

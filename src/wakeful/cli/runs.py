@@ -3,60 +3,24 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Awaitable, Sequence
 from typing import Annotated, Any
 
 import typer
 
-from wakeful import Job, Run, Scheduler
+from wakeful import Run, Scheduler
 from wakeful.cli.app import RUNS, app
 from wakeful.cli.failures import say_note
+from wakeful.cli.finding import Ref, latest_run
 from wakeful.cli.opening import change, now_ms, read, server_of
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.tables import Cell, Column, Json, coloured, print_facts, print_json, print_table
 from wakeful.cli.words import ago, brief, plain, relative, span, stamp, zone_named
 from wakeful.clock import sleep
-from wakeful.errors import JobNotFound, ScheduleTriggerError
 from wakeful.triggers import to_ms
 
 POLL_S = 0.2
 CANCEL_WAIT_S = 10.0
-
-Ref = Annotated[str, typer.Argument(metavar="ID", help="A job's name or id, or a run's id.", show_default=False)]
-
-
-async def job_named(scheduler: Scheduler, ref: str) -> Job:
-    """The job of that name or id; JobNotFound offers the nearest name, or says that it was removed."""
-    job = await scheduler.get_job(ref)
-    if job is not None:
-        return job
-    try:
-        await scheduler.get_run_log(ref, 1)
-    except JobNotFound:
-        await scheduler.explain(ref)  # raises, and knows the nearest name
-    raise JobNotFound(f"{ref!r} was removed; its history stays: wakeful runs {shlex.quote(ref)}")
-
-
-async def job_or_run(scheduler: Scheduler, ref: str) -> Job | Run:
-    """The job or the run that is meant."""
-    return await scheduler.get_run(ref) or await job_named(scheduler, ref)
-
-
-async def latest_run(scheduler: Scheduler, ref: str, *, open_only: bool = False) -> Run:
-    """The run that is meant: itself, or of a job the one that is going on, else the latest."""
-    job = await job_or_run(scheduler, ref)
-    if isinstance(job, Run):
-        return job
-    log = await scheduler.get_run_log(job.id, 20)
-    going = [run for run in log if run.status != "done"]
-    if going:
-        return next((run for run in going if run.id == job.current_run), going[-1])
-    if open_only:
-        raise ScheduleTriggerError(f"{job.name} is not running.", {"job": job.name, "reason": "not_running"})
-    if not log:
-        raise JobNotFound(f"{job.name} has never run.")
-    return log[0]
 
 
 @app.command("runs", rich_help_panel=RUNS)

@@ -11,9 +11,9 @@ import typer
 from wakeful import Cron, Every, Job, Trigger
 from wakeful.cli.app import TIME, app
 from wakeful.cli.failures import WrongUse
+from wakeful.cli.finding import Ref
 from wakeful.cli.opening import change, now, now_ms, read
 from wakeful.cli.place import Db, Place, chosen
-from wakeful.cli.runs import Ref
 from wakeful.cli.tables import Column, Json, console, print_json, print_table
 from wakeful.cli.when import read_when
 from wakeful.cli.words import ahead, relative, stamp, zone_named, zone_of

@@ -36,6 +36,9 @@ MAX_ACTIVE = 1024
 LONGEST_SLEEP_S = 60.0
 POLL_S = 0.5
 RETRY_S = 1.0
+#: The turn for an alarm is handed to the store this much early, and waits there for the exact moment: timers of the
+#: event loop are a millisecond coarse, and the hand-over takes its time too.
+LEAD_MS = 2
 CROWDED_EVERY = 100  # a job's history is counted once per so many of its runs
 
 
@@ -80,6 +83,7 @@ class Engine:
         self._threads = Threads(inline=config.virtual)
         self._watch = ClockWatch(clock)
         self._alarm: int | None = None
+        self._lead_ms = 0 if config.virtual else LEAD_MS
         self._poked = True  # something changed since the last turn began
         self._look_for_cancels = False
         self._admitting = False
@@ -185,10 +189,13 @@ class Engine:
         await self._mind_the_clock()
         self._enforce_deadlines()
         await self._mind_other_processes()
-        if self._ended or (self._admitting and (self._poked or (self._alarm is not None and self._alarm <= now))):
+        if self._ended or (self._admitting and (self._poked or self._alarm_within(now))):
             await self._turn()
         if self._clock.boot() >= self._next_sweep and self._admitting:
             await self._sweep()
+
+    def _alarm_within(self, now: int) -> bool:
+        return self._alarm is not None and self._alarm <= now + self._lead_ms
 
     async def _mind_other_processes(self) -> None:
         """Twice a second, ask whether another process wrote: a job added or a run cancelled from the command line."""
@@ -208,7 +215,7 @@ class Engine:
             delay = max(0.0, (self._next_poll - self._clock.boot()) / 1000)
         if self._alarm is not None and self._admitting:
             full = len(self.active) >= MAX_ACTIVE
-            delay = min(delay, LONGEST_SLEEP_S if full else self._clock.until(self._alarm))
+            delay = min(delay, LONGEST_SLEEP_S if full else self._clock.until(self._alarm) - self._lead_ms / 1000)
         if self._deadlines:
             delay = min(delay, (self._deadlines[0][0] - self._clock.boot()) / 1000)
         return max(0.0, delay)
@@ -236,7 +243,9 @@ class Engine:
         limit = min(BATCH, MAX_ACTIVE - len(self.active)) if self._admitting else 0
         cancels, self._look_for_cancels = self._look_for_cancels, False
         try:
-            result = await take_turn(self._store, self.node, ended, limit, look_for_cancels=cancels)
+            result = await take_turn(
+                self._store, self.node, ended, limit, look_for_cancels=cancels, not_before=self._alarm
+            )
         except BaseException:
             self._ended = ended + self._ended  # results are kept until they are on disk
             self._poked = True

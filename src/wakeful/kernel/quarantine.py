@@ -28,7 +28,13 @@ _NOBODYS_FAULT = (StoreFull, StoreLocked, StoreUnusable)
 
 
 async def take_turn(
-    store: Store, node: Node, ended: Sequence[Ended], limit: int, *, look_for_cancels: bool
+    store: Store,
+    node: Node,
+    ended: Sequence[Ended],
+    limit: int,
+    *,
+    look_for_cancels: bool = False,
+    not_before: int | None = None,
 ) -> TurnResult:
     """A turn that gets through: as one group, or one by one around whatever is poisoned."""
 
@@ -37,7 +43,7 @@ async def take_turn(
         return result._replace(to_cancel=result.to_cancel + tx.runs.to_cancel()) if look_for_cancels else result
 
     try:
-        return await store.write(work)
+        return await store.write(work, not_before=not_before)
     except _NOBODYS_FAULT:
         raise
     except Exception as error:  # noqa: BLE001 - taken apart below

@@ -66,10 +66,10 @@ async def run_alone(store: Store, node: Node, handlers: Handlers, ref: str, name
 
     run_id, job_id = await store.write(ask)
     here = node._replace(only=job_id)
-    taken = await take_turn(store, here, (), 1, look_for_cancels=False)
+    taken = await take_turn(store, here, (), 1)
     for claimed in taken.claimed:
         handler, awaits = handlers.of(claimed.run.kind)
         result = await drive(Active(claimed, name, 0), handler, Threads(), awaits=awaits)
         ended = Ended(claimed.job, claimed.state.revision, claimed.run, result)
-        await take_turn(store, here, [ended], 0, look_for_cancels=False)
+        await take_turn(store, here, [ended], 0)
     return run_id

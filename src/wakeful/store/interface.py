@@ -44,8 +44,11 @@ class Store(Protocol):
     async def close(self) -> None:
         """Finish what was handed in and let go of the database."""
 
-    async def write(self, work: Callable[[Transaction], T]) -> T:
-        """Run `work` in one transaction, durably; what it raises undoes all of it."""
+    async def write(self, work: Callable[[Transaction], T], *, not_before: int | None = None) -> T:
+        """Run `work` in one transaction, durably; what it raises undoes all of it.
+
+        `not_before`: a moment a few milliseconds away at most, to begin at exactly.
+        """
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` on one consistent snapshot, beside the writer; it must not write."""

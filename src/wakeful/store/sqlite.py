@@ -33,6 +33,7 @@ GROUP = 64  # works committed together at most
 BUSY_MS = 15  # after this long of back-to-back commits ...
 GAP_S = 0.002  # ... leave the lock alone for this long, so that other processes' writes get in
 READERS = 2
+LONGEST_MOMENT_S = 0.01
 
 
 class SqliteStore:
@@ -104,7 +105,7 @@ class SqliteStore:
 
     # -- transactions -------------------------------------------------------------------------------------------------
 
-    async def write(self, work: Callable[[Transaction], T]) -> T:
+    async def write(self, work: Callable[[Transaction], T], *, not_before: int | None = None) -> T:
         if self._writer is None:
             raise SchedulerNotOpen
         if self._inline:
@@ -116,6 +117,7 @@ class SqliteStore:
             return item.result  # type: ignore[no-any-return]
         loop = asyncio.get_running_loop()
         item = _Item(work, loop)
+        item.not_before = not_before
         item.future = loop.create_future()
         self._inbox.put(item)
         # A caller that is cancelled must not leave a committed result unread by mistake: the commit goes on regardless.
@@ -174,12 +176,19 @@ class SqliteStore:
                 first = self._inbox.get()
                 if first is not None:
                     items.append(first)
+            self._await_moment(items)
             self._commit(items)
             for item in items:
                 item.reply(self)
             if first is None:
                 return
             self._leave_gap()
+
+    def _await_moment(self, items: list[_Item]) -> None:
+        moments = [item.not_before for item in items if item.not_before is not None]
+        delay = self._clock.until(min(moments)) if moments else 0.0
+        if 0 < delay < LONGEST_MOMENT_S:
+            clocks.block(delay)
 
     def _leave_gap(self) -> None:
         now = self._clock.boot()
@@ -244,12 +253,13 @@ class SqliteStore:
 class _Item:
     """A work on its way through the writer."""
 
-    __slots__ = ("error", "future", "groups", "loop", "result", "work")
+    __slots__ = ("error", "future", "groups", "loop", "not_before", "result", "work")
 
     def __init__(self, work: Work, loop: asyncio.AbstractEventLoop | None) -> None:
         self.work = work
         self.loop = loop
         self.future: asyncio.Future[Any] | None = None
+        self.not_before: int | None = None
         self.result: Any = None
         self.error: BaseException | None = None
         self.groups: list[EventGroup] = []
