@@ -38,7 +38,9 @@ def _command() -> Any:
 
     from typer.main import get_command
 
-    # In the order in which the help shows them.
     for name in ("adding", "jobs", "running", "runs", "times", "health", "doctor", "serve", "demo"):
         import_module(f"wakeful.cli.{name}")
-    return get_command(import_module("wakeful.cli.app").app)
+    front = import_module("wakeful.cli.app")
+    command: Any = get_command(front.app)
+    command.commands = {name: command.commands[name] for name in front.ORDER}
+    return command

@@ -11,6 +11,12 @@ from wakeful import __version__
 from wakeful.cli.place import Db
 
 JOBS, RUNS, TIME, SERVER = "Jobs", "Runs", "Time", "Server and store"
+ORDER = (
+    *("add", "edit", "list", "show", "pause", "resume", "remove"),
+    *("run", "runs", "logs", "cancel", "retry"),
+    *("next", "explain"),
+    *("serve", "status", "doctor", "alert", "demo"),
+)
 
 app = typer.Typer(
     name="wakeful",

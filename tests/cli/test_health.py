@@ -1,0 +1,126 @@
+"""`status`, `doctor` and `alert list`."""
+
+from __future__ import annotations
+
+import pytest
+
+from wakeful.cli.doctor import examine
+from wakeful.cli.opening import now_ms
+from wakeful.cli.place import find_place
+
+
+def test_status_of_nothing_is_an_answer_too(wakeful, store):
+    assert wakeful("status", "--json").json == {
+        "store": str(store),
+        "exists": False,
+        "server": None,
+        "jobs": {},
+        "waiting": {},
+        "open_runs": 0,
+        "open_alerts": 0,
+        "next_start": None,
+    }
+
+
+@pytest.mark.usefixtures("stocked")
+def test_status_counts_jobs_and_tells_the_next_start(wakeful, store):
+    wakeful("pause", "job")
+    data = wakeful("status", "--json").json
+    assert (data["store"], data["exists"]) == (str(store), True)
+    assert {name: number for name, number in data["jobs"].items() if number} == {"idle": 1, "paused": 1}
+    assert data["next_start"]["job"] == "other"
+    text = wakeful("status").out
+    assert "not running: nothing fires until one does (wakeful serve)" in text
+    assert "2 (1 idle, 1 paused)" in text
+
+
+@pytest.fixture
+def failing(wakeful):
+    wakeful("add", "broken", "--every", "1h", "--max-errors", "2", "--", "sh", "-c", "echo no disk; exit 3")
+    wakeful("run", "broken")
+    wakeful("run", "broken")
+
+
+@pytest.mark.usefixtures("failing")
+def test_what_needs_a_person_is_listed(wakeful):
+    alerts = wakeful("alert", "list", "--json").json
+    disabled = [alert for alert in alerts if alert["kind"] == "disabled"]
+    assert len(disabled) == 1
+    assert "broken was disabled after 2 errors in a row" in disabled[0]["message"]
+    assert disabled[0]["closed_at"] is None
+    assert disabled[0]["job_id"] == wakeful("show", "broken", "--json").json["id"]
+    assert "broken was disabled after 2 errors in a row" in wakeful("alert", "list").out
+    assert wakeful("status", "--json").json["open_alerts"] == len(alerts)
+
+
+@pytest.mark.usefixtures("failing")
+def test_an_alert_is_over_when_the_job_is_resumed(wakeful, store):
+    wakeful("resume", "broken")
+    assert wakeful("alert", "list").out == f"No open alerts in {store}.\n"
+    over = wakeful("alert", "list", "--all", "--json").json
+    assert over
+    assert all(alert["closed_at"] for alert in over)
+
+
+def test_with_nothing_stored_the_doctor_finds_nothing_wrong(wakeful):
+    answer = wakeful("doctor")
+    assert answer.code == 0
+    assert answer.out.endswith("All is well\n")
+    assert all(line.startswith("✓") for line in answer.out.splitlines()[:-2])
+
+
+@pytest.mark.usefixtures("stocked")
+def test_jobs_without_a_server_are_a_problem_and_the_doctor_says_what_helps(wakeful):
+    answer = wakeful("doctor")
+    assert answer.code == 1
+    assert "✗ server" in answer.out
+    assert "not running, and 2 jobs will not fire" in answer.out
+    assert "→ start one: wakeful serve" in answer.out
+    data = wakeful("doctor", "--json").json
+    assert data["ok"] is False
+    assert [check["name"] for check in data["checks"] if not check["ok"]] == ["server"]
+    assert {"program", "time zones", "database", "store", "writable", "disk", "clock"} <= {
+        check["name"] for check in data["checks"]
+    }
+
+
+@pytest.mark.usefixtures("failing")
+def test_the_doctor_tells_of_open_alerts(wakeful):
+    answer = wakeful("doctor")
+    assert answer.code == 1
+    assert "broken was disabled after 2 errors in a row" in answer.out
+    assert "wakeful explain broken, then wakeful resume broken" in answer.out
+
+
+def test_a_broken_store_is_a_finding_not_a_failure_of_the_doctor(wakeful, store):
+    store.write_bytes(b"no database" * 1000)
+    answer = wakeful("doctor")
+    assert answer.code == 1
+    assert "✗ store" in answer.out
+    assert "is not a database" in answer.out
+
+
+@pytest.mark.usefixtures("stocked")
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [(0, "never set"), (946_684_800_000, "never set"), (5_000_000_000_000, "never set")],
+)
+def test_a_clock_that_cannot_be_right_is_found(here, now, said):
+    checks = examine(find_place(None, {"HOME": str(here)}, here), now)
+    assert [said in check.found for check in checks if check.name == "clock"] == [True]
+
+
+@pytest.mark.usefixtures("stocked")
+def test_a_clock_behind_the_last_sign_of_life_is_found(wakeful, here):
+    wakeful("run", "job")
+    checks = examine(find_place(None, {"HOME": str(here)}, here), now_ms() - 86_400_000)
+    clock = next(check for check in checks if check.name == "clock")
+    assert not clock.ok
+    assert "behind the last time a server was alive" in clock.found
+
+
+@pytest.mark.usefixtures("stocked")
+def test_a_store_that_may_not_be_written_is_found(here, monkeypatch):
+    monkeypatch.setattr("os.access", lambda *_: False)
+    checks = examine(find_place(None, {"HOME": str(here)}, here), now_ms())
+    assert [check.ok for check in checks if check.name == "writable"] == [False]

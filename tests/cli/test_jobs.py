@@ -1,0 +1,177 @@
+"""`list`, `show`, `remove`, `pause` and `resume`."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def names(answer):
+    return [job["name"] for job in answer.json]
+
+
+def test_an_empty_listing_says_which_store_was_read(wakeful, store):
+    answer = wakeful("list")
+    assert (answer.code, answer.err) == (0, "")
+    assert f"there is no store at {store} yet" in answer.out
+    wakeful("add", "job", "--every", "5m", "--", "true")
+    wakeful("remove", "job")
+    assert wakeful("list").out == f"No jobs in {store}.\n"
+    assert wakeful("list", "--status", "paused").out == f"No such jobs in {store}.\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "code"),
+    [
+        (["list"], 0),
+        (["list", "--json"], 0),
+        (["runs"], 0),
+        (["runs", "x"], 3),
+        (["show", "x"], 3),
+        (["next"], 0),
+        (["status"], 0),
+        (["doctor"], 0),
+        (["alert", "list"], 0),
+        (["explain", "x"], 3),
+        (["logs", "x"], 3),
+        (["cancel", "x"], 3),
+        (["retry", "x"], 3),
+        (["run", "x"], 3),
+        (["run", "x", "--dry-run"], 3),
+        (["edit", "x", "--every", "5m"], 3),
+        (["remove", "x"], 3),
+        (["pause", "x"], 3),
+        (["pause", "--all"], 3),
+        (["resume", "x"], 3),
+    ],
+)
+def test_only_add_and_serve_make_a_store(wakeful, store, argv, code):
+    answer = wakeful(*argv)
+    assert answer.code == code
+    assert list(store.parent.iterdir()) == []
+    assert str(store) in answer.out + answer.err or argv == ["list", "--json"]
+
+
+def test_an_empty_file_stays_empty_when_it_is_read(wakeful, store):
+    store.touch()
+    assert wakeful("list", "--json").json == []
+    assert store.read_bytes() == b""
+
+
+@pytest.mark.usefixtures("stocked")
+def test_a_listing_shows_name_schedule_status_next_and_last(wakeful):
+    wakeful("run", "job")
+    lines = wakeful("list").out.splitlines()
+    assert lines[0].split() == ["NAME", "SCHEDULE", "STATUS", "NEXT", "AT", "LAST"]
+    assert [line.split()[0] for line in lines[1:]] == ["job", "other"]
+    assert "every day at 09:00, Europe/Berlin" in lines[1]
+    assert " idle " in lines[1]
+    assert "success just now" in lines[1]
+
+
+@pytest.mark.usefixtures("stocked")
+@pytest.mark.parametrize("width", [120, 80, 60, 40, 20])
+def test_a_listing_fits_the_terminal(wakeful, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    for command in (["list"], ["next"], ["show", "job"], ["status"]):
+        answer = wakeful(*command)
+        if width >= 40 or command == ["list"]:
+            assert max(map(len, answer.out.splitlines())) <= width
+
+
+@pytest.mark.usefixtures("stocked")
+def test_listings_can_be_filtered(wakeful):
+    wakeful("pause", "job")
+    assert names(wakeful("list", "--json")) == ["job", "other"]
+    assert names(wakeful("list", "--status", "paused", "--json")) == ["job"]
+    assert names(wakeful("list", "--status", "running", "--json")) == []
+    assert names(wakeful("list", "--kind", "command", "--json")) == ["job", "other"]
+    assert names(wakeful("list", "--kind", "report", "--json")) == []
+
+
+@pytest.mark.usefixtures("stocked")
+def test_a_job_is_shown_with_what_it_does_and_what_it_did(wakeful):
+    wakeful("run", "job")
+    answer = wakeful("show", "job")
+    facts = dict(line.split(maxsplit=1) for line in answer.out.splitlines() if len(line.split()) > 1)
+    assert facts["runs"] == "every day at 09:00, Europe/Berlin, until 2998-12-31 23:00 UTC, up to 5 % later"
+    assert facts["command"] == "echo old"
+    assert "CE" in facts["next"]
+    assert "success" in facts["last"]
+    data = wakeful("show", "job", "--json").json
+    assert [run["outcome"] for run in data["runs"]] == ["success"]
+    by_id = wakeful("show", data["id"], "--json").json
+    assert by_id == data
+
+
+@pytest.mark.usefixtures("stocked")
+def test_a_run_is_shown_with_its_output(wakeful):
+    wakeful("run", "job")
+    run = wakeful("runs", "job", "--json").json[0]
+    shown = wakeful("show", run["id"])
+    assert shown.out.startswith(f"run       {run['id']}\njob       job (job_")
+    assert shown.out.endswith("\n\nold\n")
+    assert wakeful("show", run["id"], "--json").json == run
+
+
+@pytest.mark.usefixtures("stocked")
+def test_a_near_miss_is_met_with_the_right_name(wakeful):
+    answer = wakeful("show", "othr")
+    assert (answer.code, answer.err) == (3, "Error: There is no job 'othr'. Did you mean 'other'?\n")
+
+
+@pytest.mark.usefixtures("stocked")
+def test_a_removed_job_is_gone_and_its_history_stays(wakeful):
+    wakeful("run", "job")
+    assert wakeful("remove", "job").out.startswith("Removed job (job_")
+    assert names(wakeful("list", "--json")) == ["other"]
+    assert [run["job"] for run in wakeful("runs", "job", "--json").json] == ["job"]
+    answer = wakeful("show", "job")
+    assert answer.code == 3
+    assert "was removed; its history stays: wakeful runs job" in answer.err
+
+
+@pytest.mark.usefixtures("stocked")
+def test_removing_several_removes_all_of_them_or_none(wakeful):
+    assert wakeful("remove", "job", "nobody").code == 3
+    assert names(wakeful("list", "--json")) == ["job", "other"]
+    assert wakeful("remove", "job", "other", "job").code == 0
+    assert names(wakeful("list", "--json")) == []
+
+
+@pytest.mark.usefixtures("stocked")
+def test_a_paused_job_says_why_and_goes_on_when_resumed(wakeful):
+    assert wakeful("pause", "job", "--note", "until Monday").out == "Paused job\n"
+    job = wakeful("show", "job", "--json").json
+    assert (job["status"], job["next_run_at"], job["notes"]) == ("paused", None, ["paused: until Monday"])
+    answer = wakeful("resume", "job")
+    assert answer.out.startswith("Resumed job, next in ")
+    job = wakeful("show", "job", "--json").json
+    assert (job["status"], job["notes"]) == ("idle", [])
+    assert job["next_run_at"]
+
+
+@pytest.mark.usefixtures("stocked")
+def test_one_command_pauses_everything_and_one_goes_on(wakeful):
+    assert wakeful("pause", "--all").out == "Paused 2 jobs\n"
+    assert names(wakeful("list", "--status", "paused", "--json")) == ["job", "other"]
+    assert wakeful("resume", "--all").out == "Resumed 2 jobs\n"
+    assert names(wakeful("list", "--status", "idle", "--json")) == ["job", "other"]
+
+
+@pytest.mark.usefixtures("stocked")
+def test_pausing_and_resuming_all_does_not_revive_what_was_disabled(wakeful):
+    wakeful("add", "done", "--at", "now", "--", "true")
+    wakeful("add", "broken", "--every", "5m", "--max-errors", "1", "--", "false")
+    wakeful("run", "broken")
+    wakeful("pause", "--all")
+    wakeful("resume", "--all")
+    assert names(wakeful("list", "--status", "disabled", "--json")) == ["broken"]
+
+
+@pytest.mark.usefixtures("stocked")
+@pytest.mark.parametrize(
+    "argv", [["pause"], ["resume"], ["pause", "job", "--all"], ["resume", "job", "--all"], ["remove"]]
+)
+def test_which_jobs_are_meant_must_be_said(wakeful, argv):
+    answer = wakeful(*argv)
+    assert (answer.code, answer.out) == (2, "")

@@ -1,0 +1,77 @@
+"""Which store a command works on."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from wakeful.cli.failures import WrongUse
+from wakeful.cli.place import find_place
+
+
+@pytest.fixture
+def nowhere(tmp_path):
+    """A directory below which nothing has a store."""
+    folder = tmp_path / "a" / "b"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def test_the_option_comes_first_then_the_environment_then_the_nearest_folder_then_ones_own(nowhere):
+    environ = {"HOME": str(nowhere / "home"), "WAKEFUL_DB": str(nowhere / "env.db")}
+    assert find_place("given.db", environ, nowhere).path == nowhere / "given.db"
+    assert find_place(None, environ, nowhere).path == nowhere / "env.db"
+    del environ["WAKEFUL_DB"]
+    own = find_place(None, environ, nowhere).path
+    assert own is not None
+    assert own.is_relative_to(nowhere / "home")
+    (nowhere.parent / ".wakeful").mkdir()
+    assert find_place(None, environ, nowhere).path == nowhere.parent / ".wakeful" / "wakeful.db"
+    (nowhere / ".wakeful").mkdir()
+    assert find_place(None, environ, nowhere).path == nowhere / ".wakeful" / "wakeful.db"
+
+
+def test_a_store_of_ones_own_lies_where_the_platform_keeps_data(nowhere, monkeypatch):
+    monkeypatch.setattr(sys, "platform", "linux")
+    home = {"HOME": "/h"}
+    assert find_place(None, home, nowhere).path == Path("/h/.local/share/wakeful/wakeful.db")
+    assert find_place(None, {**home, "XDG_DATA_HOME": "/x"}, nowhere).path == Path("/x/wakeful/wakeful.db")
+    assert find_place(None, {**home, "XDG_DATA_HOME": "relative"}, nowhere).path == Path(
+        "/h/.local/share/wakeful/wakeful.db"
+    )
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert find_place(None, home, nowhere).path == Path("/h/Library/Application Support/wakeful/wakeful.db")
+
+
+@pytest.mark.parametrize(
+    ("said", "path"),
+    [
+        ("jobs.db", "{here}/jobs.db"),
+        ("./x/../jobs.db", "{here}/jobs.db"),
+        ("/data/jobs.db", "/data/jobs.db"),
+        ("sqlite:///jobs.db", "{here}/jobs.db"),
+        ("sqlite:////data/jobs.db", "/data/jobs.db"),
+    ],
+)
+def test_a_file_may_be_named_plainly_or_as_an_address(nowhere, said, path):
+    place = find_place(said, {}, nowhere)
+    assert str(place.path) == path.format(here=nowhere)
+    assert place.url == f"sqlite:///{place.path}"
+
+
+@pytest.mark.parametrize("said", ["", "  ", "sqlite://", "sqlite:///:memory:", "sqlite:jobs.db", "sqlite://jobs.db"])
+def test_what_is_no_store_for_a_command_is_refused(nowhere, said):
+    with pytest.raises(WrongUse, match="store"):
+        find_place(said, {}, nowhere)
+
+
+def test_an_empty_setting_counts_as_none(nowhere):
+    (nowhere / ".wakeful").mkdir()
+    assert find_place(None, {"WAKEFUL_DB": ""}, nowhere).path == nowhere / ".wakeful" / "wakeful.db"
+
+
+def test_an_empty_file_is_not_yet_a_store(nowhere):
+    (nowhere / "empty.db").touch()
+    assert not find_place("empty.db", {}, nowhere).exists

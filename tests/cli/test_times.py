@@ -1,0 +1,125 @@
+"""`next` and `explain`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+SUNDAY = ("--after", "2026-11-15T10:30Z")
+
+
+def test_the_next_times_of_an_expression_have_exactly_this_shape(wakeful):
+    answer = wakeful("next", "0 9 * * 1-5", "--tz", "Europe/Berlin", *SUNDAY, "-n", "2", "--json")
+    assert answer.json == {
+        "expression": "0 9 * * 1-5",
+        "tz": "Europe/Berlin",
+        "description": "weekdays at 09:00",
+        "times": ["2026-11-16T08:00:00Z", "2026-11-17T08:00:00Z"],
+    }
+    assert answer.err == ""
+
+
+def test_five_times_are_told_unless_said_otherwise(wakeful):
+    assert len(wakeful("next", "* * * * *", "--json").json["times"]) == 5
+    assert len(wakeful("next", "* * * * *", "-n", "12", "--json").json["times"]) == 12
+
+
+def test_without_a_zone_the_systems_counts(wakeful):
+    assert wakeful("next", "@daily", *SUNDAY, "--json").json["tz"] == "UTC"
+
+
+def test_people_read_it_in_the_zone_they_asked_for(wakeful):
+    lines = wakeful("next", "0 9 * * 1-5", "--tz", "Europe/Berlin", *SUNDAY).out.splitlines()
+    assert lines[0] == "weekdays at 09:00 (Europe/Berlin)"
+    assert lines[1].startswith("  Mon 2026-11-16 09:00 CET  ")
+    assert len(lines) == 6
+
+
+@pytest.mark.parametrize("text", ["90m", "every 90m"])
+def test_a_duration_will_do(wakeful, text):
+    data = wakeful("next", text, *SUNDAY, "-n", "2", "--json").json
+    assert data["times"] == ["2026-11-15T12:00:00Z", "2026-11-15T13:30:00Z"]
+    assert data["description"] == "every 90 minutes"
+
+
+def test_an_expression_that_never_fires_says_so(wakeful):
+    assert wakeful("next", "0 0 30 2 *", "--json").json["times"] == []
+    assert wakeful("next", "0 0 30 2 *").out.endswith("  never\n")
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["61 * * * *"], 'minute "61" is out of range'),
+        (["* * * *"], "fields"),
+        (["@reboot"], "@reboot"),
+        (["0 9 * * *", "--tz", "Mars"], "Unknown time zone"),
+        (["0 9 * * *", "--after", "then"], "--after 'then' is not a time"),
+        (["0 9 * * *", "-n", "0"], "-n"),
+        (["--tz", "Europe/Berlin"], "go with an expression"),
+    ],
+)
+def test_a_wrong_question_is_wrong_use(wakeful, argv, said):
+    answer = wakeful("next", *argv)
+    assert (answer.code, answer.out) == (2, "")
+    assert said in answer.err
+
+
+def test_an_expression_needs_no_store_no_colours_and_no_time(here):
+    program = (
+        "import sys; from wakeful.cli import main; code = main(['next', '*/5 * * * *', '--json']);"
+        "loaded = {'rich', 'sqlite3'} & set(sys.modules); print(loaded, file=sys.stderr); sys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=here)
+    assert done.stderr == "set()\n"
+    assert len(json.loads(done.stdout)["times"]) == 5
+
+
+@pytest.mark.usefixtures("stocked")
+def test_the_next_starts_of_everything_come_in_order_of_time(wakeful):
+    wakeful("add", "first", "--at", "in 1m", "--", "true")
+    wakeful("add", "paused", "--every", "5m", "--", "true")
+    wakeful("pause", "paused")
+    starts = wakeful("next", "-n", "30", "--json").json
+    assert starts[0]["job"] == "first"
+    assert [start["at"] for start in starts] == sorted(start["at"] for start in starts)
+    assert {start["job"] for start in starts} == {"first", "job", "other"}
+    lines = wakeful("next", "-n", "3").out.splitlines()
+    assert lines[0].split() == ["WHEN", "TIME", "JOB", "SCHEDULE"]
+    assert len(lines) == 4
+
+
+@pytest.mark.promise("X3")
+@pytest.mark.usefixtures("stocked")
+def test_explain_says_when_a_job_will_run_and_how_it_last_ended(wakeful):
+    wakeful("run", "job")
+    text = wakeful("explain", "job").out
+    assert "job runs every day at 09:00, Europe/Berlin" in text
+    assert "It will run next at " in text
+    assert "because a person or program asked for it, and ended as success" in text
+    data = wakeful("explain", "job", "--json").json
+    assert data["subject"] == "job"
+    assert data["sentences"] == text.splitlines()
+    assert data["facts"]["job"]["name"] == "job"
+
+
+@pytest.mark.promise("X3")
+@pytest.mark.usefixtures("stocked")
+def test_explain_says_why_a_run_was_and_how_it_ended(wakeful):
+    wakeful("run", "job")
+    run = wakeful("runs", "--json").json[0]["id"]
+    text = wakeful("explain", run).out
+    assert f"{run} of job was started because a person or program asked for it." in text
+    assert "It ended as success" in text
+
+
+@pytest.mark.promise("X3")
+@pytest.mark.usefixtures("stocked")
+def test_explain_says_why_a_job_does_not_run(wakeful):
+    wakeful("pause", "job", "--note", "until Monday")
+    text = wakeful("explain", "job").out
+    assert "It will not run by time: it is paused." in text
+    assert "until Monday" in text
