@@ -247,7 +247,9 @@ def resume_job(tx: Transaction, node: Node, ref: str) -> None:
         return
     trigger = trigger_of(job.trigger)
     notes = add_note(None, thinned_note(trigger))
-    state = state._replace(enabled=1, paused=0, errors=0, crashes=0, backoff_until=None, notes=notes)
+    state = state._replace(
+        enabled=1, paused=0, errors=0, crashes=0, parked=None, ready_at=None, backoff_until=None, notes=notes
+    )
     if state.run_id is None:
         coming = next_start(trigger, state, tx.now, node.rng.random())
         if coming.slot is None and coming.ended is not None and not state.queued:
