@@ -102,6 +102,15 @@ def test_a_running_job_is_not_started_again_and_can_be_cancelled(terminal):
     assert not lives(pid)
 
 
+def test_what_a_run_printed_before_its_time_was_up_is_not_lost(terminal):
+    terminal.serve()
+    terminal("add", "job", "--every", "1h", "--timeout", "1s", *SHELL, "echo first words; exec sleep 600")
+    answer = terminal("run", "job", "--wait")
+    assert (answer.code, answer.out) == (1, "first words\n")
+    assert "job ended as timeout" in answer.err
+    assert terminal("logs", "job").out == "first words\n"
+
+
 def test_logs_follow_a_run_to_its_end(terminal):
     terminal.serve()
     started, go_on = terminal.pipe("started"), terminal.pipe("go_on")

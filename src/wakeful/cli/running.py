@@ -42,22 +42,23 @@ def run(
     """Start a job now, through the same admission as always. Without a server this command runs it itself."""
     place = chosen(ctx, db)
 
-    async def work(scheduler: Scheduler) -> tuple[Run | None, str]:
+    async def work(scheduler: Scheduler) -> None:
         job = await job_named(scheduler, name)
         if dry_run:
             _tell_plan(job, scheduler)
-            return None, ""
-        if server_of(scheduler) is None:
+        elif server_of(scheduler) is None:
             _refuse_what_only_a_server_runs(job, scheduler)
-            return await _until_signalled(scheduler, job), ""
-        run_id = await scheduler.run_job(job.id)
-        return (await _until_done(scheduler, run_id) if wait else None), run_id
+            _report(scheduler, await _until_signalled(scheduler, job), as_json=as_json)
+        else:
+            run_id = await scheduler.run_job(job.id)
+            if wait:
+                _report(scheduler, await _until_done(scheduler, run_id), as_json=as_json)
+            elif as_json:
+                print_json({"run": run_id})
+            else:
+                print(f"{run_id} was started; see wakeful logs -f {run_id}")
 
-    ended, run_id = change(place, work)
-    if ended is not None:
-        _report(ended, as_json=as_json)
-    elif not dry_run:
-        print_json({"run": run_id}) if as_json else print(f"{run_id} was started; see wakeful logs -f {run_id}")
+    change(place, work)
 
 
 def _tell_plan(job: Job, scheduler: Scheduler) -> None:
@@ -121,11 +122,11 @@ async def _until_done(scheduler: Scheduler, run_id: str) -> Run:
         await sleep(POLL_S)
 
 
-def _report(run: Run, *, as_json: bool) -> None:
+def _report(scheduler: Scheduler, run: Run, *, as_json: bool) -> None:
     if as_json:
         print_json(run.to_dict())
     else:
-        _print_output(run, None)
+        _print_output(run, scheduler.log_path(run.id))
     if run.outcome in WELL:
         if not as_json:
             print(f"{run.job} ended as {run.outcome} after {took(run, now_ms())} ({run.id})", file=sys.stderr)
