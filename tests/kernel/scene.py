@@ -32,6 +32,7 @@ class Scene:
         self.runs = []  # every run the handler was given, as it saw it
         self.times = []  # when it was given it
         self.act = None  # what the handler does: an async function of the run
+        self.lives = 0
         self.busy = {}  # how many runs of a job are inside the handler right now
         self.most_busy = {}
 
@@ -50,7 +51,8 @@ class Scene:
     def scheduler(self, *kinds, **options):
         """A scheduler on this store whose kinds (`job` unless said) are handled here."""
         options.setdefault("timezone", "UTC")
-        made = Scheduler(self.url, clock=self.clock, seed=7, node="here", **options)
+        self.lives += 1  # ids and chances of each life are its own, and the same in every test run
+        made = Scheduler(self.url, clock=self.clock, seed=self.lives, node="here", **options)
         for kind in kinds or ("job",):
             made.on_job_due(kind, self.handle)
         return made
