@@ -48,14 +48,23 @@ def tell(error: BaseException) -> int:
 
 def say_error(sentence: str) -> None:
     """One sentence on standard error, red where there are colours."""
-    label = "\x1b[1;31mError:\x1b[0m" if _has_colours() else "Error:"
-    print(f"{label} {sentence}", file=sys.stderr)
+    _say("Error:", "1;31", sentence)
 
 
 def say_note(sentence: str) -> None:
     """Something a person should know beside the result: on standard error, so that results stay clean."""
-    label = "\x1b[33mNote:\x1b[0m" if _has_colours() else "Note:"
-    print(f"{label} {sentence}", file=sys.stderr)
+    _say("Note:", "33", sentence)
+
+
+def say_aside(sentence: str) -> None:
+    """How it went, for the person; the result itself is on standard output."""
+    _say("", "", sentence)
+
+
+def _say(label: str, colour: str, sentence: str) -> None:
+    sys.stdout.flush()  # what was said first is read first, also where both streams meet in one file
+    shown = f"\x1b[{colour}m{label}\x1b[0m" if label and _has_colours() else label
+    print(f"{shown} {sentence}".lstrip(), file=sys.stderr)
 
 
 def _has_colours() -> bool:

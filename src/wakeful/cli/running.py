@@ -14,7 +14,7 @@ import typer
 from wakeful import Job, Run, Scheduler
 from wakeful.cli.adding import COMMAND
 from wakeful.cli.app import RUNS, app
-from wakeful.cli.failures import say_error, say_note
+from wakeful.cli.failures import say_aside, say_error, say_note
 from wakeful.cli.finding import Ref, job_named, latest_run
 from wakeful.cli.opening import change, is_lone_run, now_ms, server_of
 from wakeful.cli.place import Db, chosen
@@ -129,7 +129,7 @@ def _report(scheduler: Scheduler, run: Run, *, as_json: bool) -> None:
         _print_output(run, scheduler.log_path(run.id))
     if run.outcome in WELL:
         if not as_json:
-            print(f"{run.job} ended as {run.outcome} after {took(run, now_ms())} ({run.id})", file=sys.stderr)
+            say_aside(f"{run.job} ended as {run.outcome} after {took(run, now_ms())} ({run.id})")
         return
     why = f": {run.error}" if run.error else ""
     ended = f"ended as {run.outcome} after {took(run, now_ms())}" if run.outcome else f"is {run.status}"
