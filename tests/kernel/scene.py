@@ -99,7 +99,7 @@ def virtual(test):
 @pytest.fixture
 def scene(tmp_path):
     # Weeks of virtual time are thousands of commits: memory where the system offers it as a disk, a real one elsewhere.
-    memory = Path("/dev/shm")
+    memory = Path("/dev/shm")  # noqa: S108 - a folder of our own is made in it
     with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else tmp_path) as folder:
         yield Scene(Path(folder))
 

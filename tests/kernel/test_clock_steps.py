@@ -48,13 +48,17 @@ async def test_a_stepped_clock_repeats_no_slot_loses_no_job_and_starts_no_storm(
         slots = settled_slots(scene.runs)
         if trigger.type != "interval":
             assert len(slots) == len(set(slots)), "a slot was run twice"
-        period = timedelta(minutes=1) if trigger in (HOURLY["minutely"], HOURLY["cron minutely"]) else timedelta(hours=1)
+        period = (
+            timedelta(minutes=1) if trigger in (HOURLY["minutely"], HOURLY["cron minutely"]) else timedelta(hours=1)
+        )
         elapsed = timedelta(hours=2) + len(steps) * timedelta(minutes=185 if wait == "185m" else 180)
         assert len(scene.runs) <= elapsed / period + 1 + len(steps), "a storm"
         job = await scheduler.get_job("a")
         assert (job.status, job.enabled, job.consecutive_errors) == ("idle", True, 0)
         assert job.next_run_at is not None
-        assert scene.now < job.next_run_at <= scene.now + period + timedelta(minutes=11), "lost until the old time returns"
+        assert scene.now < job.next_run_at <= scene.now + period + timedelta(minutes=11), (
+            "lost until the old time returns"
+        )
         assert (await scheduler.get_summary()).facts["clock_steps"] == str(len(steps))
         assert any(alert.kind == "clock" for alert in await scheduler.list_alerts())
 

@@ -7,7 +7,19 @@ from datetime import datetime
 import pytest
 
 from tests.kernel.scene import at, virtual
-from wakeful import After, Cron, Every, Interval, InvalidJob, InvalidTrigger, JobExists, Manual, NewJob, Once, SchedulerError
+from wakeful import (
+    After,
+    Cron,
+    Every,
+    Interval,
+    InvalidJob,
+    InvalidTrigger,
+    JobExists,
+    Manual,
+    NewJob,
+    Once,
+    SchedulerError,
+)
 
 NAIVE = datetime(2026, 1, 1)  # noqa: DTZ001 - that is the point
 
@@ -60,9 +72,9 @@ async def test_a_name_that_cannot_be_shown_is_refused(scene, name):
     async with scene.scheduler() as scheduler:
         await scheduler.add_job("good", Every("1h"))
         before = await everything(scheduler)
-        with pytest.raises(InvalidJob, match="name|id"):
+        with pytest.raises(InvalidJob, match=r"name|id"):
             await scheduler.add_job(name, Every("1h"))
-        with pytest.raises(InvalidJob, match="name|id"):
+        with pytest.raises(InvalidJob, match=r"name|id"):
             await scheduler.update_job("good", name=name)
         assert await everything(scheduler) == before
 

@@ -18,7 +18,9 @@ def taking(scene, length):
 
 
 @pytest.mark.promise("H10")
-@pytest.mark.parametrize(("options", "ended"), [({}, at(3)), ({"timeout": "10m"}, at(1, 10)), ({"timeout": 5}, at(1, 0, 5))])
+@pytest.mark.parametrize(
+    ("options", "ended"), [({}, at(3)), ({"timeout": "10m"}, at(1, 10)), ({"timeout": 5}, at(1, 0, 5))]
+)
 @virtual
 async def test_a_run_past_its_limit_is_cancelled_recorded_and_the_job_eligible_again(scene, options, ended):
     cancelled = []
@@ -260,7 +262,9 @@ async def test_a_row_nobody_can_read_disables_its_job_alone(scene, caplog):
     async with scene.scheduler() as scheduler:
         await scheduler.add_jobs([NewJob("good", Every("1m")), NewJob("bad", Every("1m")), NewJob("fine", Every("1m"))])
         await scheduler._store.write(
-            lambda tx: tx.lanes._session.execute("UPDATE jobs SET trigger = '{\"type\": \"sundial\"}' WHERE name = 'bad'")
+            lambda tx: tx.lanes._session.execute(
+                "UPDATE jobs SET trigger = '{\"type\": \"sundial\"}' WHERE name = 'bad'"
+            )
         )
         await scheduler.start()
         await scene.sleep("5m")

@@ -208,7 +208,9 @@ async def test_whatever_a_handler_raises_is_its_error_and_the_job_goes_on(scene,
 
 
 @pytest.mark.promise("H17", "C8")
-@pytest.mark.parametrize("error", [Unprintable(), Odd(), SystemExit(1), StopIteration()], ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize(
+    "error", [Unprintable(), Odd(), SystemExit(1), StopIteration()], ids=lambda e: type(e).__name__
+)
 @virtual
 async def test_a_plain_function_that_raises_is_treated_the_same(scene, error):
     def handler(run):

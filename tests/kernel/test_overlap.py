@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from tests.kernel.scene import at, failing, settled_slots, virtual
@@ -122,7 +124,7 @@ async def test_scheduled_manual_retry_and_recovery_starts_at_one_moment_run_one_
         log = await scheduler.get_run_log("a")
         assert len(settled_slots(log)) == len(set(settled_slots(log)))
         spans = sorted((run.started_at, run.finished_at) for run in log if run.started_at and run.finished_at)
-        assert all(end <= begin for (_, end), (begin, _) in zip(spans, spans[1:], strict=False))
+        assert all(end <= begin for (_, end), (begin, _) in pairwise(spans))
 
 
 @pytest.mark.promise("H9")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from tests.kernel.scene import at, settled_slots, virtual
@@ -222,7 +224,7 @@ async def test_a_job_that_crashes_its_process_backs_off_by_the_ladder_and_is_dis
         starts.append(scene.times[-1])
         lives += 1
         await scene.crash(scheduler)
-    gaps = [(later - earlier).total_seconds() for earlier, later in zip(starts, starts[1:], strict=False)]
+    gaps = [(later - earlier).total_seconds() for earlier, later in pairwise(starts)]
     assert lives == 5
     assert gaps[0] < 30, "the first time at once"
     assert all(gap >= rung for gap, rung in zip(gaps[1:], (30, 60, 300), strict=True)), gaps
