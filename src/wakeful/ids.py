@@ -20,18 +20,22 @@ _MAX = 2**63 - 1
 
 
 class IdSource:
-    """Makes ids; one per process, seeded in simulation."""
+    """Makes ids, from a source of chance that a test may seed."""
 
-    def __init__(self, now: Callable[[], int], rng: random.Random | None = None) -> None:
+    def __init__(self, now: Callable[[], int], rng: random.Random) -> None:
         self._now = now
-        self._rng = rng if rng is not None else random.SystemRandom()
+        self.rng = rng
         self._last = 0
+
+    def start_above(self, highest: int) -> None:
+        """Never make an id that is not above this one: what a store already holds, also when the clock went back."""
+        self._last = max(self._last, highest)
 
     def next(self) -> int:
         base = (self._now() - EARLIEST_MS) << _COUNTER_BITS
         if base > self._last:
             # The upper half of the counter stays free, so a burst within one millisecond still counts upward.
-            self._last = base + self._rng.getrandbits(_COUNTER_BITS - 1)
+            self._last = base + self.rng.getrandbits(_COUNTER_BITS - 1)
         else:
             self._last += 1
         return self._last

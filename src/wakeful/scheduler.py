@@ -21,13 +21,14 @@ from wakeful.kernel import control, edits
 from wakeful.kernel import options as job_options
 from wakeful.kernel.bus import Bus, Listener
 from wakeful.kernel.clockwatch import refuse_unset
-from wakeful.kernel.drafts import COMMAND, NewJob, check_name, check_payload, check_trigger, draft, merged_options
+from wakeful.kernel.drafts import COMMAND, NewJob, check_name, check_payload, check_trigger, draft
 from wakeful.kernel.engine import Engine, EngineConfig
 from wakeful.kernel.explain import Explanation, explain_job, explain_run
 from wakeful.kernel.handlers import Handler, Handlers
 from wakeful.kernel.history import RunStats, stats, view
+from wakeful.kernel.long_output import keep_long_output, log_path, remove_files
 from wakeful.kernel.models import Job, Run
-from wakeful.kernel.outcome import Result, from_return
+from wakeful.kernel.outcome import Result, clean, from_return
 from wakeful.kernel.start import begin_incarnation, run_alone
 from wakeful.kernel.sweep import Retention
 from wakeful.store import make_store
@@ -94,6 +95,7 @@ class Scheduler:
         self._store = make_store(url, self._clock, inline=self._virtual) if isinstance(url, str) else url
         self._handlers = Handlers()
         self._declared: list[NewJob] = []
+        self._ids = ids.IdSource(self._clock.now, self._rng)
         self._bus = Bus()
         self._store.on_events(self._bus.tell)
         self._engine = self._new_engine()
@@ -114,6 +116,7 @@ class Scheduler:
         """Open the store, creating it where there is none. Nothing fires yet."""
         refuse_unset(self._clock)
         await self._store.open(create=create)
+        self._ids.start_above(await self._store.read(lambda tx: tx.journal.highest_id()))
 
     async def close(self) -> None:
         """Stop if running, without waiting for jobs, and let go of the store."""
@@ -293,6 +296,7 @@ class Scheduler:
 
         def work(tx: Transaction) -> Job:
             job, state = edits.find(tx, id)
+            edits.refuse_stale(job, state, revision)
             enabled = changes.get("enabled")
             if enabled is False and state.enabled:
                 edits.disable_job(tx, id)
@@ -300,7 +304,7 @@ class Scheduler:
                 edits.resume_job(tx, node, id)
             fields = _changed_fields(job, {key: value for key, value in changes.items() if key != "enabled"})
             if fields:
-                changed = edits.update_job(tx, node, id, fields, zone=zone, revision=revision)
+                changed = edits.update_job(tx, node, id, fields, zone=zone)
                 return Job(changed, tx.jobs.states([changed.id])[changed.id], tx.now)
             return Job(*edits.find(tx, id), tx.now)
 
@@ -312,7 +316,8 @@ class Scheduler:
 
     async def pause_job(self, id: str, note: str | None = None) -> None:  # noqa: A002
         """No start by time until resumed."""
-        await self._write(lambda tx: edits.pause_job(tx, id, note))
+        text = clean(note) if note is not None else None
+        await self._write(lambda tx: edits.pause_job(tx, id, text))
 
     async def resume_job(self, id: str) -> None:  # noqa: A002
         """Errors forgotten, idle again, a fresh next time; nothing is caught up."""
@@ -365,7 +370,7 @@ class Scheduler:
         try:
             born = await begin_incarnation(self._store, self._engine.identify(), self._node_name, self._log_folder())
             node = self._engine.identify()._replace(id=born.node_id, token=born.token)
-            run_id = await run_alone(self._store, node, self._handlers, id, self._node_name)
+            run_id = await run_alone(self._store, node, self._handlers, id, virtual=self._virtual)
             await self._store.write(lambda tx: _leave(tx, born.node_id))
         finally:
             await self._store.resign()
@@ -396,7 +401,7 @@ class Scheduler:
     def log_path(self, id: str) -> Path:  # noqa: A002
         """Where a command's run writes its output while it runs; kept afterwards only if the record cannot hold it all."""
         _require_run(id)
-        return self._log_folder() / f"{id}.log"
+        return log_path(self._log_folder(), id)
 
     async def get_run_stats(self, id: str, since: datetime | None = None) -> RunStats:  # noqa: A002
         """Counts per outcome, average and p95 duration."""
@@ -416,7 +421,9 @@ class Scheduler:
     async def complete_run(self, id: str, output: Any = None, *, error: str | None = None) -> None:  # noqa: A002
         """Report how a waiting run ended."""
         number, node = _require_run(id), self._engine.identify()
-        result = Result("error", error_type="Reported", error=error) if error is not None else from_return(output)
+        result = (
+            Result("error", error_type="Reported", error=clean(error)) if error is not None else from_return(output)
+        )
         await self._write(lambda tx: control.complete_run(tx, node, number, result))
 
     async def explain(self, id: str) -> Explanation:  # noqa: A002
@@ -467,7 +474,7 @@ class Scheduler:
         return self._zone if self._zone is not None else system_zone()
 
     def _log_folder(self) -> Path:
-        return Path(getattr(self._store, "path", "wakeful") + ".logs")
+        return self._store.folder
 
     def _add_command_kind(self) -> None:
         if COMMAND not in self._handlers.kinds():
@@ -477,14 +484,10 @@ class Scheduler:
 
     def _new_engine(self) -> Engine:
         config = EngineConfig(self._node_name, self._max_running, self._retention, self._virtual)
-        engine = Engine(self._store, self._clock, self._handlers, config, self._rng)
-        engine.on_deleted = self._remove_logs
+        engine = Engine(self._store, self._clock, self._handlers, config, self._ids)
+        engine.on_deleted = lambda run_ids: remove_files(self._log_folder(), run_ids)
+        engine.shorten = lambda run_id, result: keep_long_output(self._log_folder(), run_id, result)
         return engine
-
-    def _remove_logs(self, run_ids: list[int]) -> None:
-        from wakeful.kernel.command_kind import remove_logs
-
-        remove_logs(self._log_folder(), run_ids)
 
 
 def _changed_fields(job: Any, changes: dict[str, Any]) -> dict[str, Any]:
@@ -503,8 +506,7 @@ def _changed_fields(job: Any, changes: dict[str, Any]) -> dict[str, Any]:
         else:
             options[key] = value
     if options:
-        stored = job_options.as_written(job_options.from_text(job.options))
-        fields["options"] = merged_options(stored, options)
+        fields["options"] = job_options.to_text(job_options.changed(job_options.from_text(job.options), options))
     return fields
 
 

@@ -84,10 +84,10 @@ class Claim:
 
     def _look(self, job: JobDef, state: JobState) -> None:
         now = self._tx.now
-        if job.removed_at is not None:
-            self._states.append(state._replace(due_at=None, next_at=None, slot=None, enabled=0))
-        elif state.run_id is not None:
+        if state.run_id is not None:
             self._look_at_running(job, state)
+        elif job.removed_at is not None:
+            self._states.append(state._replace(due_at=None, next_at=None, slot=None, enabled=0))
         elif state.queued:
             self._look_at_queued(job, state)
         elif state.enabled and not state.paused and state.slot is not None and (state.next_at or 0) <= now:
@@ -143,7 +143,6 @@ class Claim:
         last_slot = state.last_slot
         if run.slot is not None and (last_slot is None or run.slot > last_slot):
             last_slot = run.slot
-        self._unparked(state)
         state = state._replace(
             due_at=None,
             run_id=run.id,
@@ -199,23 +198,17 @@ class Claim:
             run,
             job.payload,
         )
-        if state.parked is not None:
-            self._unparked(state)
 
     def _start(self, job: JobDef, state: JobState, run: RunRow, payload: str) -> None:
         """Take the run as claimed; `state` is the job's with the run in it."""
-        if from_text(job.options).overlap == "cancel_other":
+        if from_text(job.options).overlap == "cancel_other" and trigger_of(job.trigger).type in ("every", "cron"):
             at = next_start(trigger_of(job.trigger), state, self._tx.now, self._node.rng.random()).at
             state = state._replace(due_at=at)
         self.claimed.append(Claimed(job, state, run, payload))
 
-    def _unparked(self, state: JobState) -> None:
-        if state.parked is not None and state.parked.startswith(HANDLER):
-            self._tx.journal.close_alert(f"no_handler:{state.job_id}", self._tx.now)
-
     def _was_run(self, state: JobState, slot: int) -> bool:
         """Whether the slot is on record; can only be once the clock went back or the trigger was changed."""
-        if state.last_run_at is None or slot > state.last_run_at:
+        if slot > max(state.last_run_at or 0, state.last_slot or 0):
             return False
         return self._tx.runs.has_slot(state.job_id, slot)
 

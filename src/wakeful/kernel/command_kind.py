@@ -9,6 +9,7 @@ from typing import Any
 
 from wakeful import ids
 from wakeful.kernel.command import CommandResult, CommandSpec, CommandTimedOut, kill_leftover, run_command
+from wakeful.kernel.long_output import log_path
 from wakeful.kernel.models import Run
 from wakeful.kernel.outcome import Failed, Output
 
@@ -36,16 +37,6 @@ def command_handler(folder: Callable[[], Path]) -> Callable[[Run], Awaitable[Out
         return _output(result)
 
     return execute
-
-
-def log_path(folder: Path, run_id: str) -> Path:
-    return folder / f"{run_id}.log"
-
-
-def remove_logs(folder: Path, run_ids: list[int]) -> None:
-    """Delete the full output of runs that are no longer on record."""
-    for run_id in run_ids:
-        log_path(folder, ids.run_text(run_id)).unlink(missing_ok=True)
 
 
 async def end_leftovers(folder: Path, run_ids: list[int]) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from wakeful import ids
@@ -96,9 +95,3 @@ def check_payload(value: object, kind: str) -> str:
 
         CommandSpec.from_payload(value)
     return text
-
-
-def merged_options(stored: Mapping[str, Any], changes: Mapping[str, Any]) -> str:
-    """Stored options with some changed; None puts one back to its default."""
-    merged = {**stored, **changes}
-    return to_text(read_options({key: value for key, value in merged.items() if value is not None}))

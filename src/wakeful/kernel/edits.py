@@ -14,7 +14,7 @@ from wakeful import ids
 from wakeful.errors import ChangedSinceRead, InvalidJob, InvalidTrigger, JobExists, JobNotFound, ScheduleTriggerError
 from wakeful.kernel.claim import Node
 from wakeful.kernel.policy import Next, add_note, alarm, next_start, thinned_note, trigger_of, trigger_text
-from wakeful.kernel.turn import queued_run
+from wakeful.kernel.turn import queue_runs, queued_run
 from wakeful.store.interface import Transaction
 from wakeful.store.jobs import JobFilter
 from wakeful.store.records import Finish, JobDef, JobState, RunDetails
@@ -35,6 +35,9 @@ class Draft(NamedTuple):
 
 def find(tx: Transaction, ref: str) -> tuple[JobDef, JobState]:
     """The job of that id or name; JobNotFound offers the nearest name."""
+    if not isinstance(ref, str) or not ref.isprintable():
+        message = f"There is no job {ref!r}."
+        raise JobNotFound(message)
     parsed = ids.decode(ref)
     if parsed is not None and parsed[0] == "job":
         found = tx.jobs.by_id(parsed[1])
@@ -93,16 +96,16 @@ def _update_known(
     _change(tx, node, pair, changes, zone)
 
 
-def update_job(
-    tx: Transaction, node: Node, ref: str, changes: dict[str, Any], *, zone: str, revision: int | None = None
-) -> JobDef:
-    """Change some of a job's definition. `revision`: refuse if it is no longer that one."""
-    pair = find(tx, ref)
-    if revision is not None and pair[1].revision != revision:
-        message = (
-            f"{pair[0].name} is at revision {pair[1].revision}, not {revision}: read it again, then repeat your change."
-        )
+def refuse_stale(job: JobDef, state: JobState, revision: int | None) -> None:
+    """An edit made against a revision that is no longer the current one must be made again."""
+    if revision is not None and state.revision != revision:
+        message = f"{job.name} is at revision {state.revision}, not {revision}: read it again, then repeat your change."
         raise ChangedSinceRead(message)
+
+
+def update_job(tx: Transaction, node: Node, ref: str, changes: dict[str, Any], *, zone: str) -> JobDef:
+    """Change some of a job's definition."""
+    pair = find(tx, ref)
     name = changes.get("name", pair[0].name)
     if name != pair[0].name and tx.jobs.by_name(name) is not None:
         message = f"A job named {name!r} already exists: choose another name."
@@ -123,10 +126,16 @@ def _change(tx: Transaction, node: Node, pair: tuple[JobDef, JobState], changes:
     state = state._replace(revision=state.revision + 1)
     if changed.trigger != job.trigger:
         state = _retime(node, changed, state._replace(slot_runs=0), tx.now)
+    elif state.parked is not None:  # what it waits for may be another thing now, or nothing
+        state = state._replace(parked=None, due_at=tx.now)
+    if changed.kind != job.kind:
+        tx.journal.close_alert(f"no_handler:{job.id}", tx.now)
     tx.jobs.define(changed)
     tx.jobs.save([state])
     tx.jobs.unchain(job.id)
     _chain(tx, changed)
+    if changed.name != job.name:
+        _rename_in_chains(tx, job.name, changed.name)
     tx.journal.emit("job", ["changed", job.id, changed.name, state.revision])
     return changed
 
@@ -171,6 +180,7 @@ def _refuse_never(coming: Next, name: str) -> None:
 
 
 def _chain(tx: Transaction, job: JobDef) -> None:
+    """Put an `after` job behind the one it follows; a circle would run for ever and is refused."""
     trigger = trigger_of(job.trigger)
     if not isinstance(trigger, After):
         return
@@ -178,18 +188,29 @@ def _chain(tx: Transaction, job: JobDef) -> None:
     parsed = ids.decode(upstream)
     if parsed is not None and (found := tx.jobs.by_id(parsed[1])) is not None:
         upstream = found[0].name
-    seen, ahead = {job.name}, upstream
-    while True:  # a circle would run for ever
-        if ahead in seen:
+    ahead: str | None = upstream
+    seen: set[str] = set()
+    while ahead is not None and ahead not in seen:
+        if ahead == job.name:
             message = f"{job.name} cannot start after {upstream}: {upstream} itself waits for {job.name}."
             raise InvalidJob(message)
         seen.add(ahead)
-        found = tx.jobs.by_name(ahead)
-        before = trigger_of(found[0].trigger) if found is not None else None
-        if not isinstance(before, After):
-            break
-        ahead = before.job
+        before = tx.jobs.by_name(ahead)
+        ahead = tx.jobs.upstream(before[0].id) if before is not None else None
     tx.jobs.chain(upstream, job.id, trigger.on)
+
+
+def _rename_in_chains(tx: Transaction, old: str, new: str) -> None:
+    """Jobs that start after a renamed one go on starting after it."""
+    for job_id, on_end in tx.jobs.chained(old):
+        found = tx.jobs.by_id(job_id)
+        if found is None:
+            continue
+        job, state = found
+        tx.jobs.define(job._replace(trigger=trigger_text(After(new, on=on_end)), updated_at=tx.now))
+        tx.jobs.save([state._replace(revision=state.revision + 1)])
+        tx.jobs.unchain(job_id)
+        tx.jobs.chain(new, job_id, on_end)
 
 
 def remove_job(tx: Transaction, ref: str) -> int:
@@ -203,7 +224,13 @@ def remove_job(tx: Transaction, ref: str) -> int:
     tx.jobs.save(
         [
             state._replace(
-                revision=state.revision + 1, enabled=0, due_at=None, next_at=None, slot=None, queued=0, parked=None
+                revision=state.revision + 1,
+                enabled=0,
+                due_at=state.due_at if state.run_id is not None else None,  # a waiting run keeps its deadline
+                next_at=None,
+                slot=None,
+                queued=0,
+                parked=None,
             )
         ]
     )
@@ -243,7 +270,7 @@ def disable_job(tx: Transaction, ref: str) -> None:
 def resume_job(tx: Transaction, node: Node, ref: str) -> None:
     """Errors forgotten, idle again, and a fresh next time; nothing that went by is caught up."""
     job, state = find(tx, ref)
-    if state.enabled and not state.paused:
+    if state.enabled and not state.paused and not state.errors:
         return
     trigger = trigger_of(job.trigger)
     notes = add_note(None, thinned_note(trigger))
@@ -313,10 +340,7 @@ def retry_run(tx: Transaction, node: Node, run_id: int) -> int:
         raise ScheduleTriggerError(message, {**context, "reason": "already_retried"})
     _refuse_busy(tx, job, state)
     again = queued_run(node, job, "manual", tx.now, slot=run.slot, attempt=run.attempt + 1, retry_of=run.id)
-    tx.runs.add([again])
-    details = tx.runs.details(run_id)
-    if details is not None and details.payload is not None:
-        tx.runs.detail([RunDetails(again.id, payload=details.payload)])
+    queue_runs(tx, [again])
     _wake(tx, state)
     return again.id
 

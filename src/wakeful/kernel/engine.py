@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import heapq
 import logging
-import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,13 +16,12 @@ from wakeful import ids
 from wakeful.errors import StoreError
 from wakeful.kernel.claim import Claimed, Node
 from wakeful.kernel.clockwatch import ClockWatch
-from wakeful.kernel.handlers import Active, Handlers, Threads, drive
+from wakeful.kernel.handlers import Active, Handlers, Threads, drive, past_limit
 from wakeful.kernel.options import from_text
-from wakeful.kernel.outcome import Result
+from wakeful.kernel.outcome import MAX_OUTPUT, Result, shortened
 from wakeful.kernel.quarantine import take_turn
 from wakeful.kernel.sweep import SWEEP_MS, Retention, guard, prune
 from wakeful.kernel.turn import Ended, TurnResult
-from wakeful.triggers.durations import format_interval
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
@@ -66,18 +64,17 @@ class Engine:
     """Runs due jobs. `start` and `stop` belong to its owner; `poke` may be called at any time on its loop."""
 
     def __init__(
-        self, store: Store, clock: Clock, handlers: Handlers, config: EngineConfig, rng: random.Random
+        self, store: Store, clock: Clock, handlers: Handlers, config: EngineConfig, source: ids.IdSource
     ) -> None:
         self._store = store
         self._clock = clock
         self._handlers = handlers
         self._config = config
-        self._rng = rng
-        self._ids = ids.IdSource(clock.now, rng if config.virtual else None)
-        self.node = Node(0, 0, frozenset(), config.max_running, self._ids.next, rng)
+        self.node = Node(0, 0, frozenset(), config.max_running, source.next, source.rng)
         self.counters = Counters()
         self.active: dict[int, Active] = {}
         self.on_deleted: Callable[[list[int]], None] = lambda _: None
+        self.shorten: Callable[[str, Result], Result] = lambda _, result: shortened(result, None)
         self._ended: list[Ended] = []
         self._deadlines: list[tuple[int, int]] = []
         self._threads = Threads(inline=config.virtual)
@@ -281,6 +278,8 @@ class Engine:
     async def _drive(self, active: Active) -> None:
         handler, awaits = self._handlers.of(active.claimed.run.kind)
         result = await drive(active, handler, self._threads, awaits=awaits)
+        if result.output is not None and len(result.output) > MAX_OUTPUT:
+            result = self.shorten(active.run.id, result)
         claimed = active.claimed
         if self.active.pop(claimed.run.id, None) is None:
             return  # returned or lost meanwhile
@@ -301,13 +300,11 @@ class Engine:
             active = self.active.get(run_id)
             if active is None:
                 continue
-            limit = format_interval(from_text(active.claimed.job.options).timeout)
+            verdict = past_limit(from_text(active.claimed.job.options).timeout)
             active.overdue = True
-            self._cancel(active, Result("timeout", error_type="Timeout", error=f"still running after {limit}"))
+            self._cancel(active, verdict)
             if active.threaded:
-                log.warning(
-                    "%s of %s is past its limit of %s; a thread cannot be stopped", active.run.id, active.run.job, limit
-                )
+                log.warning("%s of %s is %s; a thread cannot be stopped", active.run.id, active.run.job, verdict.error)
 
     # -- the clock and housekeeping -----------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from wakeful.errors import InvalidJob
 from wakeful.kernel.claim import Claimed
 from wakeful.kernel.models import Run
 from wakeful.kernel.outcome import Result, from_exception, from_return
+from wakeful.triggers.durations import format_interval
 
 Handler = Callable[[Run], Any]
 MAX_THREADS = 64
@@ -57,6 +58,11 @@ class Handlers:
         return self._by_kind[kind]
 
 
+def past_limit(limit_ms: int) -> Result:
+    """The verdict on a run that took longer than it may."""
+    return Result("timeout", error_type="Timeout", error=f"still running after {format_interval(limit_ms)}")
+
+
 async def drive(active: Active, handler: Handler, threads: Threads, *, awaits: bool) -> Result:
     """Run one handler to its end, whatever it does; the result says what that was."""
     try:
@@ -72,7 +78,9 @@ async def drive(active: Active, handler: Handler, threads: Threads, *, awaits: b
         if active.verdict is None:
             return Result("cancelled", error_type="CancelledError", error="the handler was cancelled from within")
         return active.verdict
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a handler's failure is a result
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its result
         return active.verdict or from_exception(error)
     if active.verdict is not None and not active.verdict.interrupted:
         return active.verdict
@@ -125,7 +133,7 @@ class Threads:
 def _attempt(handler: Handler, run: Run) -> tuple[Any, BaseException | None]:
     try:
         return handler(run), None
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - carried to the loop
+    except BaseException as error:  # noqa: BLE001 - carried to the loop
         return None, error
 
 
@@ -134,7 +142,7 @@ def _finish(future: asyncio.Future[Any], value: Any, error: BaseException | None
         return
     if error is None:
         future.set_result(value)
-    elif isinstance(error, StopIteration):  # a future refuses it
-        future.set_exception(RuntimeError(f"the handler raised {error!r}"))
+    elif isinstance(error, (StopIteration, KeyboardInterrupt, SystemExit)):  # a future refuses them, or the loop does
+        future.set_exception(RuntimeError(f"the handler raised {type(error).__name__}"))
     else:
         future.set_exception(error)

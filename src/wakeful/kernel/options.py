@@ -65,6 +65,13 @@ def read_options(given: Mapping[str, Any]) -> JobOptions:
     return JobOptions(**fields)
 
 
+def changed(options: JobOptions, changes: Mapping[str, Any]) -> JobOptions:
+    """Some options changed, the others as they are; None puts one back to its default."""
+    given = read_options(changes)
+    names = [name for key in changes for name in (key, *_TOGETHER.get(key, ()))]
+    return options._replace(**{name: getattr(given, name) for name in names})
+
+
 def to_text(options: JobOptions) -> str:
     """JSON of what differs from the defaults."""
     pairs = zip(JobOptions._fields, options, DEFAULTS, strict=True)
@@ -183,6 +190,9 @@ _READERS = {
     "lanes": _lanes,
     "labels": _labels,
 }
+
+
+_TOGETHER = {"retry": ("retry_on",)}
 
 
 def _one_of(key: str, value: Any, allowed: Sequence[str], more: str = "") -> str:

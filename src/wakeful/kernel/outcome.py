@@ -20,6 +20,7 @@ OUTCOMES = ("success", "noop", "skipped", "deferred", "error", "timeout", "crash
 FAILURES = frozenset({"error", "timeout"})
 MAX_ERROR_CHARS = 4_000
 MAX_TRACE_CHARS = 16_000
+MAX_OUTPUT = 256 * 1024  # characters of JSON in the row
 
 
 class Skip(Exception):
@@ -110,9 +111,9 @@ def from_return(value: Any) -> Result:
         return from_return(value.value)._replace(log_file=value.log_file)
     try:
         text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        why = f"The handler returned a {type(value).__name__} that is not JSON: {error}"
-        return Result("error", error_type="TypeError", error=_bounded(why, MAX_ERROR_CHARS))
+    except Exception as error:  # noqa: BLE001 - an object may do anything while it is being read
+        why = f"The handler returned a {type(value).__name__} that is not JSON: {_message(error)}"
+        return Result("error", error_type="TypeError", error=clean(_bounded(why, MAX_ERROR_CHARS)))
     return Result("success", output=text)
 
 
@@ -128,21 +129,41 @@ def from_exception(error: BaseException) -> Result:
         return Result(WAITING, output=_said(error.why), until=error.until_ms)
     if isinstance(error, Failed):
         kept = from_return(error.output)
-        said = clean(_bounded(str(error), MAX_ERROR_CHARS))
+        said = clean(_bounded(_message(error), MAX_ERROR_CHARS))
         return kept._replace(outcome=error.outcome, error_type=type(error).__name__, error=said)
-    trace = "".join(traceback.format_exception(error))
     return Result(
         "error",
         error_type=type(error).__name__,
-        error=clean(_bounded(str(error) or type(error).__name__, MAX_ERROR_CHARS)),
-        trace=clean(trace[-MAX_TRACE_CHARS:]),
+        error=clean(_bounded(_message(error), MAX_ERROR_CHARS)),
+        trace=clean(_trace(error)[-MAX_TRACE_CHARS:]),
         transient=isinstance(error, TRANSIENT),
     )
+
+
+def shortened(result: Result, file: str | None) -> Result:
+    """A result whose output is too long for its row: the beginning stays, the whole is in `file` where there is one."""
+    text = result.output or ""
+    kept = {"truncated": True, "length": len(text), "beginning": text[: MAX_OUTPUT // 4]}
+    return result._replace(output=json.dumps(kept), log_file=file or result.log_file)
 
 
 def clean(text: str) -> str:
     """Text every database takes: no NUL, no half of a surrogate pair."""
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode("utf-8")
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error) or type(error).__name__
+    except Exception:  # noqa: BLE001 - an error that cannot be shown is still an error
+        return f"{type(error).__name__}, whose message cannot be shown"
+
+
+def _trace(error: BaseException) -> str:
+    try:
+        return "".join(traceback.format_exception(error))
+    except Exception:  # noqa: BLE001 - see above
+        return f"{type(error).__name__}, whose trace cannot be shown"
 
 
 def _said(why: str) -> str | None:

@@ -79,7 +79,7 @@ def _next_slot(trigger: Trigger, state: JobState, now: int, completed: int | Non
     # The clock went back behind a slot that was run. Within one period: be silent until it has passed. Further: go on
     # from now; slots on record are left out when their turn comes.
     after_now = trigger.next_slot(now)
-    if after_now is None or after_now >= last or trigger.next_slot(after_now) in (None, last):
+    if after_now is None or after_now >= last:
         return trigger.next_slot(last + FLOOR_MS - 1)
     return after_now
 

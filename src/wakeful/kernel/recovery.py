@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from wakeful.kernel.claim import HANDLER, SUSPECT_AFTER, Node
 from wakeful.kernel.options import from_text
-from wakeful.kernel.policy import alarm, backoff_delay, end, next_start, trigger_of
+from wakeful.kernel.policy import alarm, backoff_delay, count_passed, end, next_start, trigger_of
 from wakeful.kernel.settle import AlertChange, Settled, count_failure
-from wakeful.kernel.turn import apply_alert, chain_all, queued_run
+from wakeful.kernel.turn import apply_alert, chain_all, queue_runs, queued_run
 from wakeful.store.interface import Transaction
 from wakeful.store.records import Finish, JobDef, JobState, RunDetails, RunRow
 
@@ -43,8 +43,17 @@ def recover(tx: Transaction, node: Node) -> Recovered:
         if not key.startswith(HANDLER):
             tx.jobs.unpark(key, tx.now, 1)  # the first of the line finds the lane free and offers it on
         elif key.removeprefix(HANDLER) in node.kinds:
-            tx.jobs.unpark(key, tx.now, count)
+            welcome(tx, key, count)
     return Recovered([run.id for run in cut_off], len(waiting), sum(run.status == "queued" for run in opened))
+
+
+def welcome(tx: Transaction, key: str, count: int) -> int:
+    """Somebody can run that kind now: put its jobs back, and close their alerts; how many there were."""
+    waiting = {state.job_id for _, state in tx.jobs.parked_on(key, tx.now, count)}
+    for alert in tx.journal.open_alerts():
+        if alert.kind == "no_handler" and alert.job_id in waiting:
+            tx.journal.close_alert(alert.key, tx.now)
+    return tx.jobs.unpark(key, tx.now, count)
 
 
 def crash_all(tx: Transaction, node: Node, runs: Sequence[RunRow]) -> None:
@@ -59,7 +68,7 @@ def crash_all(tx: Transaction, node: Node, runs: Sequence[RunRow]) -> None:
     tx.jobs.save([answer.state for _, _, answer in answers])
     tx.runs.finish([answer.finish for _, _, answer in answers])
     tx.runs.detail([RunDetails(run.id, error_type="Crashed", error=CUT_OFF) for run in runs])
-    tx.runs.add([run for _, _, answer in answers for run in answer.queue])
+    queue_runs(tx, [run for _, _, answer in answers for run in answer.queue])
     for job, _, answer in answers:
         for change in answer.alerts:
             apply_alert(tx, node, job.id, change)
@@ -88,7 +97,8 @@ def crash(job: JobDef, state: JobState, run: RunRow, node: Node, *, now: int, bl
     ended: str | None = None
     if trigger.timed and state.enabled and not state.paused and state.slot is None:
         coming = next_start(trigger, state, now, node.rng.random())
-        state, ended = state._replace(slot=coming.slot, next_at=coming.at), coming.ended
+        missed = count_passed(trigger, max(run.slot or 0, state.last_slot or 0), now) if state.last_slot else 0
+        state, ended = state._replace(slot=coming.slot, next_at=coming.at, missed=state.missed + missed), coming.ended
     alerts: tuple[AlertChange, ...] = ()
     if blamed and state.crashes >= SUSPECT_AFTER:
         state, alert = count_failure(job, state, now)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from wakeful.kernel.options import from_text
 from wakeful.kernel.outcome import FAILURES, WAITING, Result
-from wakeful.kernel.policy import add_note, backoff_delay, count_passed, end, next_start, trigger_of
+from wakeful.kernel.policy import FLOOR_MS, add_note, backoff_delay, count_passed, end, next_start, trigger_of
 from wakeful.store.records import Finish, JobDef, JobState, RunDetails, RunRow, Skip
 from wakeful.triggers import Trigger
 from wakeful.triggers.moments import iso
@@ -98,7 +98,7 @@ def _again(job: JobDef, run: RunRow, result: Result, now: int, new_id: Callable[
     if result.interrupted and options.on_crash != "skip":
         reason = "recovery"
     elif result.outcome == "deferred" and result.until is not None:
-        at = max(now, result.until)
+        at = max(result.until, (run.started_at or now) + FLOOR_MS)  # not a way around the floor
     elif result.outcome in FAILURES:
         delays = options.retry_delays(trigger_of(job.trigger).type)
         tries = run.attempt - 1
@@ -183,6 +183,8 @@ def _plan(job: JobDef, state: JobState, run: RunRow, now: int, rand: float) -> _
     trigger, options = trigger_of(job.trigger), from_text(job.options)
     if not state.enabled or state.paused or not trigger.timed:
         return STOPPED
+    if state.slot is not None and state.next_at is not None and state.next_at <= (run.started_at or 0):
+        return _Plan(state.slot, state.next_at)  # it was due before this run began, and only waited
     missed = 0
     skips: tuple[Skip, ...] = ()
     if trigger.type not in ("once", "interval"):
@@ -192,7 +194,7 @@ def _plan(job: JobDef, state: JobState, run: RunRow, now: int, rand: float) -> _
             return _Plan(trigger.latest_slot(since, now), now, missed - 1)
         if missed:  # slots that came while the job itself was running
             skips = (Skip(state.job_id, "already_running", missed, now, None),)
-    if _keeps(trigger, state, now):
+    if _keeps(trigger, state, now) and state.backoff_until is None:
         return _Plan(state.slot, state.next_at)
     coming = next_start(trigger, state, now, rand, completed=now)
     return _Plan(coming.slot, coming.at, missed, skips, coming.ended)

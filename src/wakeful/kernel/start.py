@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import socket
@@ -12,7 +13,8 @@ from wakeful.kernel import edits
 from wakeful.kernel.claim import Node
 from wakeful.kernel.clockwatch import STEP_MS, ClockWatch
 from wakeful.kernel.drafts import COMMAND
-from wakeful.kernel.handlers import Active, Handlers, Threads, drive
+from wakeful.kernel.handlers import Active, Handlers, Threads, drive, past_limit
+from wakeful.kernel.options import from_text
 from wakeful.kernel.quarantine import take_turn
 from wakeful.kernel.recovery import Recovered, recover
 from wakeful.kernel.turn import Ended
@@ -57,8 +59,8 @@ async def begin_incarnation(store: Store, node: Node, name: str, logs: Path) -> 
     return born
 
 
-async def run_alone(store: Store, node: Node, handlers: Handlers, ref: str, name: str) -> int:
-    """Start one job by hand, run it to its end here, and settle it; the run's id."""
+async def run_alone(store: Store, node: Node, handlers: Handlers, ref: str, *, virtual: bool) -> int:
+    """Start one job by hand, run it to its end or its limit here, and settle it; the run's id."""
 
     def ask(tx: Transaction) -> tuple[int, int]:
         run_id = edits.run_now(tx, node, ref)
@@ -69,7 +71,13 @@ async def run_alone(store: Store, node: Node, handlers: Handlers, ref: str, name
     taken = await take_turn(store, here, (), 1)
     for claimed in taken.claimed:
         handler, awaits = handlers.of(claimed.run.kind)
-        result = await drive(Active(claimed, name, 0), handler, Threads(), awaits=awaits)
-        ended = Ended(claimed.job, claimed.state.revision, claimed.run, result)
+        active = Active(claimed, "", 0)
+        task = asyncio.ensure_future(drive(active, handler, Threads(inline=virtual), awaits=awaits))
+        limit = from_text(claimed.job.options).timeout
+        done, _ = await asyncio.wait({task}, timeout=limit / 1000)
+        if not done:
+            active.verdict = past_limit(limit)
+            task.cancel()
+        ended = Ended(claimed.job, claimed.state.revision, claimed.run, await task)
         await take_turn(store, here, [ended], 0)
     return run_id

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from wakeful import ids
 from wakeful.kernel.claim import HANDLER, Node
+from wakeful.kernel.recovery import welcome
 from wakeful.kernel.settle import AlertChange
 from wakeful.kernel.turn import apply_alert
 from wakeful.store.interface import Transaction
@@ -42,7 +43,7 @@ def guard(tx: Transaction, node: Node) -> int:
         if not key.startswith(HANDLER):
             unparked += tx.jobs.unpark(key, tx.now, 1)
         elif key.removeprefix(HANDLER) in node.kinds:
-            unparked += tx.jobs.unpark(key, tx.now, count)
+            unparked += welcome(tx, key, count)
         else:
             _alert_unhandled(tx, node, key)
     return unparked

@@ -84,7 +84,7 @@ def _write(tx: Transaction, node: Node, answers: Sequence[tuple[JobDef, RunRow, 
     tx.jobs.save_settled([answer.state for _, _, answer in answers])
     tx.runs.finish([answer.finish for _, _, answer in answers])
     tx.runs.detail([answer.details for _, _, answer in answers if answer.details is not None])
-    tx.runs.add([run for _, _, answer in answers for run in answer.queue])
+    queue_runs(tx, [run for _, _, answer in answers for run in answer.queue])
     tx.journal.skip([skip for _, _, answer in answers for skip in answer.skips])
     free_lanes(tx, [run for _, run, _ in answers])
     for job, _, answer in answers:
@@ -98,6 +98,14 @@ def _write(tx: Transaction, node: Node, answers: Sequence[tuple[JobDef, RunRow, 
             for _, run, answer in answers
         ],
     )
+
+
+def queue_runs(tx: Transaction, runs: Sequence[RunRow]) -> None:
+    """Runs that wait for their turn, each with the payload of the one it continues."""
+    tx.runs.add(runs)
+    for run in runs:
+        if run.retry_of is not None:
+            tx.runs.inherit(run.id, run.retry_of)
 
 
 def free_lanes(tx: Transaction, runs: Sequence[RunRow]) -> None:

@@ -8,6 +8,7 @@ start if the database asks for it; it must therefore do nothing but read, decide
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from wakeful.store.jobs import Jobs
@@ -37,6 +38,9 @@ class Transaction:
 
 class Store(Protocol):
     """Where jobs live. `write` and `read` belong to the loop the store was opened on."""
+
+    folder: Path
+    """Where files beside the store go: long output, and what commands print."""
 
     async def open(self, *, create: bool = True) -> None:
         """Connect, check that this is a store of ours, and bring its schema up to date."""

@@ -159,7 +159,8 @@ class Jobs:
     def unpark(self, parked: str, now: int, limit: int) -> int:
         """Put back the oldest jobs that wait for `parked`; how many there were."""
         return self._session.execute(
-            "UPDATE job_state SET due_at = ?, parked = NULL WHERE job_id IN (SELECT job_id FROM job_state "
+            # Due since it first was: so it comes before jobs that became due while it waited.
+            "UPDATE job_state SET due_at = coalesce(ready_at, ?), parked = NULL WHERE job_id IN (SELECT job_id FROM job_state "
             "WHERE parked = ? ORDER BY ready_at, job_id LIMIT ?)",
             (now, parked, limit),
         )
@@ -186,6 +187,11 @@ class Jobs:
 
     def unchain(self, job_id: int) -> None:
         self._session.execute("DELETE FROM chains WHERE job_id = ?", (job_id,))
+
+    def upstream(self, job_id: int) -> str | None:
+        """The name of the job this one starts after."""
+        found = self._session.rows("SELECT upstream FROM chains WHERE job_id = ? LIMIT 1", (job_id,))
+        return str(found[0][0]) if found else None
 
     def any_chains(self) -> bool:
         return bool(self._session.rows("SELECT 1 FROM chains LIMIT 1"))

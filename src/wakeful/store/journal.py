@@ -123,6 +123,14 @@ class Journal:
         found = self._session.rows(f"SELECT {_NODE} FROM nodes ORDER BY id DESC LIMIT 1")
         return Node._make(found[0]) if found else None
 
+    def highest_id(self) -> int:
+        """The highest id the store has given to anything."""
+        found = self._session.rows(
+            "SELECT max(id) FROM jobs UNION ALL SELECT max(id) FROM runs UNION ALL SELECT max(id) FROM nodes "
+            "UNION ALL SELECT max(id) FROM alerts"
+        )
+        return max((int(row[0]) for row in found if row[0] is not None), default=0)
+
     def node_names(self, node_ids: Sequence[int]) -> dict[int, str]:
         return {row[0]: str(row[1]) for row in self._session.select_in(("id", "name"), "nodes", "id", node_ids)}
 

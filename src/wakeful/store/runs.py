@@ -43,6 +43,14 @@ class Runs:
         keep = ", ".join(f"{name} = coalesce(excluded.{name}, run_details.{name})" for name in DETAIL_COLUMNS[1:])
         self._session.insert_many("run_details", DETAIL_COLUMNS, details, f"ON CONFLICT (run_id) DO UPDATE SET {keep}")
 
+    def inherit(self, run_id: int, from_id: int) -> None:
+        """A further attempt is made with what the first was given."""
+        self._session.execute(
+            "INSERT INTO run_details (run_id, payload) SELECT ?, payload FROM run_details "
+            "WHERE run_id = ? AND payload IS NOT NULL",
+            (run_id, from_id),
+        )
+
     def has_slot(self, job_id: int, slot: int) -> bool:
         """Whether that slot of the job has a run on record."""
         sql = "SELECT 1 FROM runs WHERE job_id = ? AND slot = ? LIMIT 1"

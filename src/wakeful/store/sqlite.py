@@ -16,9 +16,19 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from wakeful import clock as clocks
-from wakeful.errors import SchedulerNotOpen
+from wakeful.errors import InvalidJob, SchedulerNotOpen
 from wakeful.store.interface import Transaction
-from wakeful.store.sqlite_file import MEMORY, EngineLock, check_file, connect, engine_holder, explain, migrate, path_of
+from wakeful.store.sqlite_file import (
+    MEMORY,
+    EngineLock,
+    check_file,
+    connect,
+    engine_holder,
+    explain,
+    files_beside,
+    migrate,
+    path_of,
+)
 from wakeful.store.sqlite_session import SqliteSession
 
 if TYPE_CHECKING:
@@ -42,6 +52,7 @@ class SqliteStore:
     def __init__(self, url: str, clock: Clock, *, inline: bool = False) -> None:
         self.url = url
         self.path = path_of(url)
+        self.folder = files_beside(self.path)
         self._clock = clock
         self._inline = inline or self.path == MEMORY
         self._writer: sqlite3.Connection | None = None
@@ -230,6 +241,8 @@ class SqliteStore:
             if not connection.in_transaction:
                 raise
             item.fail(error, self.path)
+        except UnicodeEncodeError:
+            item.error = InvalidJob("A text with half of a surrogate pair in it cannot be stored.")
         except Exception as error:  # noqa: BLE001 - it belongs to whoever handed in the work
             item.error = error
         if not alone:

@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 import sqlite3
+import tempfile
 from pathlib import Path
 from typing import IO, NoReturn
 
@@ -30,6 +31,13 @@ def path_of(url: str) -> str:
         message = f"{url!r} is not a store's address: write sqlite:///file.db, or sqlite:////absolute/file.db."
         raise StoreUnusable(message)
     return str(Path(rest[1:]).expanduser())
+
+
+def files_beside(path: str) -> Path:
+    """The folder for what does not fit into a row; a store in memory has one that goes with the machine's next boot."""
+    if path == MEMORY:
+        return Path(tempfile.gettempdir()) / f"wakeful-{os.getpid()}.logs"
+    return Path(path + ".logs")
 
 
 def check_file(path: str, *, create: bool) -> None:
