@@ -100,10 +100,18 @@ def _refuse_what_only_a_server_runs(job: Job, scheduler: Scheduler) -> None:
 
 
 async def _until_signalled(scheduler: Scheduler, job: Job) -> Run:
-    """Run the job here; SIGTERM ends it in good order, as Ctrl-C does."""
-    task = asyncio.current_task()
-    assert task is not None  # noqa: S101 - we are in one
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    """Run the job here. Ctrl-C and SIGTERM end what it runs, not this command: the run's end is still recorded."""
+    loop, this = asyncio.get_running_loop(), asyncio.current_task()
+
+    def end() -> None:
+        others = [task for task in asyncio.all_tasks() if task is not this]
+        for task in others:
+            task.cancel()
+        if not others:  # it has not begun, or is being recorded
+            loop.call_later(POLL_S, end)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, end)
     return await scheduler.run_here(job.id)
 
 

@@ -8,7 +8,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("wakeful.serve")
 
+MOST_NAMES = 10_000  # remembered, so that a busy job is looked up once
 UNWELL = ("error", "timeout", "crashed", "unknown")
 
 
@@ -133,14 +134,21 @@ def on_signals(first: Callable[[], None], second: Callable[[], None]) -> None:
 
 
 class Teller:
-    """Says in the log what happened, from events alone: nothing it does can hold up the engine."""
+    """Says in the log what happened, from events alone and one after the other: it cannot hold up the engine."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._started: dict[str, datetime] = {}
         self._names: dict[str, str] = {}
-        self._open: set[asyncio.Task[None]] = set()
+        self._ended: asyncio.Queue[Event] = asyncio.Queue()
+        self._worker = asyncio.get_running_loop().create_task(self._work())
         scheduler.subscribe(self._told)
+
+    async def finish(self) -> None:
+        """Tell what is left to tell; nothing after that."""
+        await self._ended.join()
+        self._worker.cancel()
+        await asyncio.wait({self._worker})
 
     def _told(self, event: Event) -> None:
         data = event.data
@@ -152,18 +160,21 @@ class Teller:
         elif event.stream == "run" and event.type == "started":
             self._started[data["run"]] = event.at
         elif event.stream == "run":
-            self._later(self._ended(event, self._started.pop(data["run"], None)))
+            self._ended.put_nowait(event)
 
-    async def finish(self) -> None:
-        await asyncio.gather(*self._open, return_exceptions=True)
+    async def _work(self) -> None:
+        while True:
+            event = await self._ended.get()
+            try:
+                await self._tell_end(event)
+            except Exception:
+                log.exception("%s has ended, and could not be told in full", event.data["run"])
+            finally:
+                self._ended.task_done()
 
-    def _later(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._open.add(task)
-        task.add_done_callback(self._open.discard)
-
-    async def _ended(self, event: Event, started: datetime | None) -> None:
+    async def _tell_end(self, event: Event) -> None:
         run_id, outcome = event.data["run"], event.data.get("outcome")
+        started = self._started.pop(run_id, None)
         took = f" after {span(max(0, int((event.at - started).total_seconds() * 1000)))}" if started is not None else ""
         name, error = await self._name(event.data["job_id"]), ""
         if outcome in UNWELL:
@@ -174,6 +185,8 @@ class Teller:
 
     async def _name(self, job_id: str) -> str:
         if job_id not in self._names:
+            if len(self._names) >= MOST_NAMES:
+                self._names.clear()
             job = await self._scheduler.get_job(job_id)
             self._names[job_id] = job.name if job is not None else job_id
         return self._names[job_id]
