@@ -223,7 +223,7 @@ async def test_odd_updates_are_refused_and_change_nothing(scene):
     async with scene.scheduler() as scheduler:
         await scheduler.add_job("a", Every("1h"))
         before = await everything(scheduler)
-        for changes in ({"enabled": "no"}, {"enabled": None}, {"enabled": 0}, {"kind": "command"}, {"id": "x"},
+        for changes in ({"enabled": "no"}, {"enabled": None}, {"enabled": 0}, {"kind": "command"},
                         {"status": "idle"}, {"source": "nowhere"}):  # fmt: skip
             with pytest.raises(SchedulerError):
                 await scheduler.update_job("a", **changes)
