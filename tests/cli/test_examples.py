@@ -43,7 +43,7 @@ def test_the_example_app_is_served(terminal):
     terminal.serve("--app", "app:scheduler")
     answer = terminal("run", "digest", "--wait", "--db", "app.db")
     assert (answer.code, answer.out) == (0, '{\n  "for": "whoever asked"\n}\n')
-    jobs = {job["name"]: job for job in terminal("list", "--db", "app.db", "--json").json}
+    jobs = {job["name"]: job for job in terminal.ask("list", "--db", "app.db", "--json").json}
     assert jobs["digest"]["schedule"] == "weekdays at 07:00, Europe/Berlin"
     assert jobs["inbox"]["options"] == {"lanes": {"mailbox": 1}}
     assert {job["source"] for job in jobs.values()} == {"code"}

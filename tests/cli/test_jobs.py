@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import subprocess
+import sys
+
 import pytest
 
 
@@ -175,3 +180,19 @@ def test_pausing_and_resuming_all_does_not_revive_what_was_disabled(wakeful):
 def test_which_jobs_are_meant_must_be_said(wakeful, argv):
     answer = wakeful(*argv)
     assert (answer.code, answer.out) == (2, "")
+
+
+@pytest.mark.parametrize(("said", "code", "left"), [("n", 1, ["job"]), ("y", 0, [])])
+def test_in_a_terminal_removing_asks_first(terminal, said, code, left):
+    terminal.ask("add", "job", "--every", "1h", "--", "true")
+    keyboard, inside = pty.openpty()
+    os.write(keyboard, f"{said}\n".encode())
+    command = [sys.executable, "-m", "wakeful.cli", "remove", "job"]
+    done = subprocess.run(
+        command, stdin=inside, capture_output=True, text=True, env=terminal.env, cwd=terminal.folder, check=False
+    )
+    os.close(keyboard)
+    os.close(inside)
+    assert done.returncode == code
+    assert "Remove job?" in done.stdout + done.stderr
+    assert names(terminal.ask("list", "--json")) == left

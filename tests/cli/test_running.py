@@ -132,20 +132,20 @@ def test_a_retry_waits_for_a_server_and_can_be_cancelled(wakeful, add):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_job_that_this_command_runs(terminal, number):
     pipe = terminal.pipe("pipe")
-    terminal("add", "job", "--every", "1h", "--", "sh", "-c", f"echo $$ > {pipe.path}; sleep 600")
+    terminal.ask("add", "job", "--every", "1h", "--", "sh", "-c", f"echo $$ > {pipe.path}; sleep 600")
     running = terminal.start("run", "job")
     pipe.line()
     running.signal(number)
     answer = running.ended()
     assert answer.code == 1
     assert "ended as cancelled" in answer.err
-    assert terminal("runs", "--json").json[0]["outcome"] == "cancelled"
+    assert terminal.ask("runs", "--json").json[0]["outcome"] == "cancelled"
 
 
 def test_two_lone_runs_do_not_share_a_store(terminal):
     pipe = terminal.pipe("pipe")
-    terminal("add", "slow", "--every", "1h", "--", "sh", "-c", f"echo $$ > {pipe.path}; sleep 600")
-    terminal("add", "quick", "--every", "1h", "--", "true")
+    terminal.ask("add", "slow", "--every", "1h", "--", "sh", "-c", f"echo $$ > {pipe.path}; sleep 600")
+    terminal.ask("add", "quick", "--every", "1h", "--", "true")
     running = terminal.start("run", "slow")
     pipe.line()
     answer = terminal("run", "quick")

@@ -19,7 +19,7 @@ def moment(text):
 def ended(terminal, ref):
     """The latest run of a job, once it has ended."""
     terminal("logs", "-f", ref)
-    return terminal("runs", ref, "--json").json[0]
+    return terminal.ask("runs", ref, "--json").json[0]
 
 
 @pytest.mark.promise("H5")
@@ -28,14 +28,14 @@ def test_a_job_added_beside_a_running_server_is_noticed_within_a_second(terminal
     answer = terminal("add", "job", "--at", "now", *SHELL, "echo here")
     assert (answer.code, answer.err) == (0, "")
     server.until("job run_")
-    job = terminal("show", "job", "--json").json
+    job = terminal.ask("show", "job", "--json").json
     waited = moment(job["runs"][0]["started_at"]) - moment(job["created_at"])
     assert waited.total_seconds() <= 1.0
 
 
 def test_a_server_tells_of_its_start_each_end_and_its_stop_in_plain_lines(terminal):
-    terminal("add", "well", "--at", "now", "--", "true")
-    terminal("add", "ill", "--at", "now", *SHELL, "echo reason; exit 3")
+    terminal.ask("add", "well", "--at", "now", "--", "true")
+    terminal.ask("add", "ill", "--at", "now", *SHELL, "echo reason; exit 3")
     server = terminal.serve("--node", "here")
     server.until("ill run_")
     server.signal(signal.SIGTERM)
@@ -64,9 +64,9 @@ def test_a_second_server_on_the_same_store_is_refused(terminal):
 
 
 def test_status_says_who_serves_and_since_when(terminal):
-    assert terminal("status", "--json").json["server"] is None
+    assert terminal.ask("status", "--json").json["server"] is None
     server = terminal.serve("--node", "kitchen")
-    data = terminal("status", "--json").json
+    data = terminal.ask("status", "--json").json
     assert (data["server"]["pid"], data["server"]["node"]) == (server.pid, "kitchen")
     assert moment(data["server"]["since"])
     assert f"running: process {server.pid} on " in terminal("status").out
@@ -74,18 +74,18 @@ def test_status_says_who_serves_and_since_when(terminal):
 
 def test_run_beside_a_server_leaves_the_work_to_it(terminal):
     terminal.serve("--node", "kitchen")
-    terminal("add", "job", "--every", "1h", *SHELL, "echo from the server; exit 5")
+    terminal.ask("add", "job", "--every", "1h", *SHELL, "echo from the server; exit 5")
     answer = terminal("run", "job", "--wait")
     assert (answer.code, answer.out) == (1, "from the server\n")
     assert "exited with code 5" in answer.err
-    run = terminal("runs", "job", "--json").json[0]
+    run = terminal.ask("runs", "job", "--json").json[0]
     assert (run["node"], run["reason"]) == ("kitchen", "manual")
 
 
 def test_a_running_job_is_not_started_again_and_can_be_cancelled(terminal):
     terminal.serve()
     pipe = terminal.pipe("pipe")
-    terminal("add", "job", "--every", "1h", *SHELL, f"echo $$ > {pipe.path}; sleep 600")
+    terminal.ask("add", "job", "--every", "1h", *SHELL, f"echo $$ > {pipe.path}; sleep 600")
     answer = terminal("run", "job")
     run = answer.out.split()[0]
     assert answer.out == f"{run} was started; see wakeful logs -f {run}\n"
@@ -104,7 +104,7 @@ def test_a_running_job_is_not_started_again_and_can_be_cancelled(terminal):
 
 def test_what_a_run_printed_before_its_time_was_up_is_not_lost(terminal):
     terminal.serve()
-    terminal("add", "job", "--every", "1h", "--timeout", "1s", *SHELL, "echo first words; exec sleep 600")
+    terminal.ask("add", "job", "--every", "1h", "--timeout", "1s", *SHELL, "echo first words; exec sleep 600")
     answer = terminal("run", "job", "--wait")
     assert (answer.code, answer.out) == (1, "first words\n")
     assert "job ended as timeout" in answer.err
@@ -115,7 +115,7 @@ def test_logs_follow_a_run_to_its_end(terminal):
     terminal.serve()
     started, go_on = terminal.pipe("started"), terminal.pipe("go_on")
     line = f"echo first; echo > {started.path}; read x < {go_on.path}; echo second"
-    terminal("add", "job", "--every", "1h", *SHELL, line)
+    terminal.ask("add", "job", "--every", "1h", *SHELL, line)
     terminal("run", "job")
     started.line()
     shown = terminal("logs", "job")
@@ -130,7 +130,7 @@ def test_logs_follow_a_run_to_its_end(terminal):
 
 
 def test_a_retry_is_run_by_the_server_for_the_same_slot(terminal):
-    terminal("add", "job", "--at", "now", "--retry", "0", *SHELL, "test -e mended || exit 1; echo mended")
+    terminal.ask("add", "job", "--at", "now", "--retry", "0", *SHELL, "test -e mended || exit 1; echo mended")
     terminal.serve()
     first = ended(terminal, "job")
     assert first["outcome"] == "error"
@@ -142,9 +142,9 @@ def test_a_retry_is_run_by_the_server_for_the_same_slot(terminal):
 
 
 def test_a_job_that_had_its_one_time_cannot_be_resumed_and_says_why(terminal):
-    terminal("add", "once", "--at", "now", "--", "true")
-    terminal("add", "job", "--every", "1h", "--", "true")
-    terminal("pause", "job")
+    terminal.ask("add", "once", "--at", "now", "--", "true")
+    terminal.ask("add", "job", "--every", "1h", "--", "true")
+    terminal.ask("pause", "job")
     server = terminal.serve()
     server.until("once run_")
     answer = terminal("resume", "once", "job")
@@ -156,7 +156,7 @@ def test_a_job_that_had_its_one_time_cannot_be_resumed_and_says_why(terminal):
 def test_a_job_can_be_edited_while_it_runs(terminal):
     terminal.serve()
     started, go_on = terminal.pipe("started"), terminal.pipe("go_on")
-    terminal("add", "job", "--every", "1h", *SHELL, f"echo > {started.path}; read x < {go_on.path}; echo old")
+    terminal.ask("add", "job", "--every", "1h", *SHELL, f"echo > {started.path}; read x < {go_on.path}; echo old")
     terminal("run", "job")
     started.line()
     assert terminal("edit", "job", *SHELL, "echo new").code == 0
@@ -171,25 +171,25 @@ def test_a_job_can_be_edited_while_it_runs(terminal):
 def test_stopping_waits_for_what_runs(terminal):
     server = terminal.serve()
     started, go_on = terminal.pipe("started"), terminal.pipe("go_on")
-    terminal("add", "job", "--at", "now", *SHELL, f"echo > {started.path}; read x < {go_on.path}; echo done")
+    terminal.ask("add", "job", "--at", "now", *SHELL, f"echo > {started.path}; read x < {go_on.path}; echo done")
     started.line()
     server.signal(signal.SIGINT)
     server.until("stopping, 1 run may take up to 30 s to end")
     go_on.write("go")
     assert server.ended().code == 0
-    assert terminal("runs", "--json").json[0]["outcome"] == "success"
+    assert terminal.ask("runs", "--json").json[0]["outcome"] == "success"
 
 
 def test_a_second_signal_does_not_wait_and_the_slot_is_run_again(terminal):
     pipe = terminal.pipe("pipe")
-    terminal("add", "job", "--at", "now", *SHELL, f"echo started > {pipe.path}; test -e second || exec sleep 600")
+    terminal.ask("add", "job", "--at", "now", *SHELL, f"echo started > {pipe.path}; test -e second || exec sleep 600")
     server = terminal.serve()
     pipe.line()
     server.signal(signal.SIGTERM)
     server.until("stopping")
     server.signal(signal.SIGTERM)
     assert server.ended().code == 0
-    cut_off = terminal("runs", "job", "--json").json[-1]
+    cut_off = terminal.ask("runs", "job", "--json").json[-1]
     assert (cut_off["outcome"], cut_off["error"]) == ("cancelled", "cut off by shutdown")
     (terminal.folder / "second").touch()
     terminal.serve()
@@ -200,7 +200,7 @@ def test_a_second_signal_does_not_wait_and_the_slot_is_run_again(terminal):
 
 def test_what_still_runs_after_the_wait_is_cut_off(terminal):
     pipe = terminal.pipe("pipe")
-    terminal("add", "job", "--at", "now", *SHELL, f"echo started > {pipe.path}; exec sleep 600")
+    terminal.ask("add", "job", "--at", "now", *SHELL, f"echo started > {pipe.path}; exec sleep 600")
     server = terminal.serve("--shutdown-wait", "1s")
     pipe.line()
     server.signal(signal.SIGTERM)
@@ -213,11 +213,11 @@ def test_what_still_runs_after_the_wait_is_cut_off(terminal):
 def test_a_killed_server_leaves_nothing_that_the_next_one_does_not_settle(terminal):
     pipe = terminal.pipe("pipe")
     line = f"echo $$ > {pipe.path}; test -e second || exec sleep 600; echo recovered"
-    terminal("add", "job", "--at", "now", *SHELL, line)
+    terminal.ask("add", "job", "--at", "now", *SHELL, line)
     server = terminal.serve()
     pid = int(pipe.line())
     server.kill()
-    status = terminal("status", "--json").json
+    status = terminal.ask("status", "--json").json
     assert (status["server"], status["jobs"]["running"]) == (None, 1)
     assert "was active when its server ended" in terminal("logs", "-f", "job").err
     (terminal.folder / "second").touch()
@@ -225,7 +225,7 @@ def test_a_killed_server_leaves_nothing_that_the_next_one_does_not_settle(termin
     pipe.line()
     again = ended(terminal, "job")
     assert (again["outcome"], again["reason"], again["output"]["output"]) == ("success", "recovery", "recovered\n")
-    crashed = terminal("show", again["retry_of"], "--json").json
+    crashed = terminal.ask("show", again["retry_of"], "--json").json
     assert crashed["outcome"] == "crashed"
     assert not lives(pid)
 
@@ -254,7 +254,7 @@ def test_an_app_brings_its_own_jobs_handlers_and_store(terminal, name):
     (terminal.folder / "jobs.py").write_text(APP)
     server = terminal.serve("--app", f"jobs:{name}")
     server.until("hello run_")
-    run = terminal("runs", "--db", "app.db", "--json").json[0]
+    run = terminal.ask("runs", "--db", "app.db", "--json").json[0]
     assert (run["job"], run["outcome"], run["output"]) == ("hello", "success", {"greeting": "hello"})
     assert terminal("logs", "hello", "--db", "app.db").out == '{\n  "greeting": "hello"\n}\n'
 
@@ -300,7 +300,7 @@ def test_a_job_nobody_handles_is_told_by_status_explain_run_and_doctor(terminal)
     assert told.code == 1
     assert "report is due, but nobody runs jobs of kind 'report'" in told.out
     assert "no running server has a handler" in terminal("explain", "report", "--db", "app.db").out
-    assert terminal("status", "--db", "app.db", "--json").json["waiting"] == {"kind:report": 1}
+    assert terminal.ask("status", "--db", "app.db", "--json").json["waiting"] == {"kind:report": 1}
     assert "waiting" in terminal("list", "--db", "app.db").out
     server.kill()
     refused = terminal("run", "report", "--db", "app.db")
