@@ -6,6 +6,7 @@ This file only wires: rules live in the kernel, SQL in the store.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
 import socket
@@ -21,14 +22,14 @@ from wakeful.kernel import control, edits
 from wakeful.kernel import options as job_options
 from wakeful.kernel.bus import Bus, Listener
 from wakeful.kernel.clockwatch import refuse_unset
-from wakeful.kernel.drafts import COMMAND, NewJob, check_name, check_payload, check_trigger, draft
+from wakeful.kernel.drafts import COMMAND, NewJob, check_limit, check_name, check_payload, check_trigger, draft
 from wakeful.kernel.engine import Engine, EngineConfig
 from wakeful.kernel.explain import Explanation, explain_job, explain_run
 from wakeful.kernel.handlers import Handler, Handlers
 from wakeful.kernel.history import RunStats, stats, view
 from wakeful.kernel.long_output import keep_long_output, log_path, remove_files
 from wakeful.kernel.models import Job, Run
-from wakeful.kernel.outcome import Result, clean, from_return
+from wakeful.kernel.outcome import clean, from_return, reported
 from wakeful.kernel.start import begin_incarnation, run_alone
 from wakeful.kernel.sweep import Retention
 from wakeful.store import make_store
@@ -130,11 +131,12 @@ class Scheduler:
             return
         refuse_unset(self._clock)
         self._add_command_kind()
-        self._engine = self._new_engine()
         who = {"pid": os.getpid(), "host": socket.gethostname(), "node": self._node_name, "since": self._clock.now()}
         await self._store.become_engine(who)
         try:
-            born = await begin_incarnation(self._store, self._engine.identify(), self._node_name, self._log_folder())
+            born = await begin_incarnation(
+                self._store, self._engine.identify(), self._node_name, self._log_folder(), self._engine.active.keys()
+            )
             if self._declared:
                 await self._add(self._declared, "update", "code")
         except BaseException:
@@ -290,14 +292,14 @@ class Scheduler:
         found = await self._write(lambda tx: edits.add_jobs(tx, node, drafts, if_exists, zone))
         return [ids.job_text(job_id) for job_id in found]
 
-    async def update_job(self, id: str, *, revision: int | None = None, **changes: Any) -> Job:  # noqa: A002
+    async def update_job(self, id: str, /, *, revision: int | None = None, **changes: Any) -> Job:  # noqa: A002
         """Change a job: name, trigger, kind, payload, owner, enabled or any option. A run in progress goes on."""
         node, zone = self._engine.identify(), self._default_zone()
 
         def work(tx: Transaction) -> Job:
             job, state = edits.find(tx, id)
             edits.refuse_stale(job, state, revision)
-            enabled = changes.get("enabled")
+            enabled = _flag("enabled", changes["enabled"]) if "enabled" in changes else None
             if enabled is False and state.enabled:
                 edits.disable_job(tx, id)
             elif enabled is True:
@@ -350,6 +352,8 @@ class Scheduler:
         if status is not None and status not in STATUS_SQL:
             message = f"status is one of {', '.join(sorted(STATUS_SQL))}, not {status!r}."
             raise InvalidJob(message)
+        if limit is not None:
+            check_limit(limit)
         wanted = JobFilter(kind, owner, source, status, enabled, after, limit)
         return await self._store.read(lambda tx: [Job(*pair, tx.now) for pair in tx.jobs.matching(wanted)])
 
@@ -390,7 +394,8 @@ class Scheduler:
 
     async def get_run_log(self, id: str | None = None, limit: int = 50, before: str | None = None) -> list[Run]:  # noqa: A002
         """The newest runs first, of one job (also a removed one) or of all."""
-        below = _run_number(before) if before is not None else None
+        below = _require_run(before) if before is not None else None
+        check_limit(limit)
 
         def work(tx: Transaction) -> list[Run]:
             job_id = None if id is None else _history_of(tx, id)
@@ -399,7 +404,7 @@ class Scheduler:
         return await self._store.read(work)
 
     def log_path(self, id: str) -> Path:  # noqa: A002
-        """Where a command's run writes its output while it runs; kept afterwards only if the record cannot hold it all."""
+        """Where a command's run writes its output; kept after its end only if the record cannot hold it all."""
         _require_run(id)
         return log_path(self._log_folder(), id)
 
@@ -421,9 +426,7 @@ class Scheduler:
     async def complete_run(self, id: str, output: Any = None, *, error: str | None = None) -> None:  # noqa: A002
         """Report how a waiting run ended."""
         number, node = _require_run(id), self._engine.identify()
-        result = (
-            Result("error", error_type="Reported", error=clean(error)) if error is not None else from_return(output)
-        )
+        result = reported(error) if error is not None else from_return(output)
         await self._write(lambda tx: control.complete_run(tx, node, number, result))
 
     async def explain(self, id: str) -> Explanation:  # noqa: A002
@@ -502,12 +505,21 @@ def _changed_fields(job: Any, changes: dict[str, Any]) -> dict[str, Any]:
         elif key == "trigger":
             fields[key] = check_trigger(value)
         elif key == "payload":
-            fields[key] = check_payload(value, changes.get("kind", job.kind))
+            fields[key] = check_payload(value, "")
         else:
             options[key] = value
+    if "kind" in fields or "payload" in fields:
+        check_payload(changes.get("payload", json.loads(job.payload)), fields.get("kind", job.kind))
     if options:
         fields["options"] = job_options.to_text(job_options.changed(job_options.from_text(job.options), options))
     return fields
+
+
+def _flag(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        message = f"{name} is True or False, not {value!r}."
+        raise InvalidJob(message)
+    return value
 
 
 def _run_number(ref: str) -> int | None:

@@ -80,8 +80,8 @@ def events_of(group: EventGroup) -> list[Event]:
 
 def _data(stream: str, body: list[Any]) -> dict[str, Any]:
     if stream == "run":
-        key = "reason" if body[0] == "started" else "outcome"
-        return {"run": ids.run_text(body[1]), "job_id": ids.job_text(body[2]), key: body[3]}
+        about = {"run": ids.run_text(body[1]), "job_id": ids.job_text(body[2])}
+        return about if body[3] is None else {**about, "reason" if body[0] == "started" else "outcome": body[3]}
     if stream == "job":
         return {"job_id": ids.job_text(body[1]), "job": body[2]}
     return {"alert": ids.encode("alr", body[1]), "kind": body[2], "message": body[3]}

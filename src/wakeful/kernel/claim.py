@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from wakeful.kernel.options import JobOptions, from_text
-from wakeful.kernel.policy import alarm, due_slot, end, next_start, rest, trigger_of
+from wakeful.kernel.policy import LATE_MS, alarm, count_passed, due_slot, end, next_start, rest, trigger_of
 from wakeful.store.interface import Transaction
 from wakeful.store.records import Alert, Finish, JobDef, JobState, RunDetails, RunRow, Skip
 from wakeful.triggers import TimedTrigger, Trigger
@@ -121,7 +121,10 @@ class Claim:
             waiting = [run for run in waiting if run.reason == "manual"]  # a person may always start it by hand
         ready = [run for run in waiting if run.due_at <= now]
         if ready:
-            self._start_queued(job, state, min(ready, key=lambda run: (run.due_at, run.id)))
+            chosen = min(ready, key=lambda run: (run.due_at, run.id))
+            if slot_due and chosen.reason == "recovery":
+                state = self._instead_of_catching_up(job, state)
+            self._start_queued(job, state, chosen)
         elif slot_due:
             self._start_slot(job, state)
         else:
@@ -129,13 +132,28 @@ class Claim:
             state = state._replace(due_at=alarm(state, earliest), ready_at=None)
             self._states.append(rest(trigger_of(job.trigger), state, now))
 
+    def _instead_of_catching_up(self, job: JobDef, state: JobState) -> JobState:
+        """A slot that is run once more stands for those that passed since it was cut off."""
+        trigger = trigger_of(job.trigger)
+        if trigger.type == "once" or self._tx.now - (state.next_at or 0) <= LATE_MS:
+            return state
+        before = (state.slot or 0) - 1
+        passed = count_passed(trigger, before, self._tx.now)
+        latest = trigger.latest_slot(before, self._tx.now) or state.last_slot
+        return state._replace(slot=None, next_at=None, last_slot=latest, missed=state.missed + passed)
+
     def _start_queued(self, job: JobDef, state: JobState, run: RunRow) -> None:
         options = from_text(job.options)
         lanes = self._admit(job, options, state)
         if lanes is None:
             return
         run = run._replace(
-            status="active", started_at=self._tx.now, node=self._node.id, token=self._node.token, lanes=_text(lanes)
+            kind=job.kind,
+            status="active",
+            started_at=self._tx.now,
+            node=self._node.id,
+            token=self._node.token,
+            lanes=_text(lanes),
         )
         self._woken.append(run)
         details = self._tx.runs.details(run.id)

@@ -71,6 +71,13 @@ def check_name(field: str, value: object) -> str:
     return value
 
 
+def check_limit(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        message = f"limit is a whole number, not {value!r}."
+        raise InvalidJob(message)
+    return value
+
+
 def check_trigger(value: object) -> Trigger:
     if not isinstance(value, Trigger):
         message = f'A trigger is one of Every, Interval, Cron, Once, After ..., such as Every("5m"), not {value!r:.80}.'

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from wakeful import ids
 from wakeful.errors import ChangedSinceRead, InvalidJob, InvalidTrigger, JobExists, JobNotFound, ScheduleTriggerError
@@ -35,7 +35,7 @@ class Draft(NamedTuple):
 
 def find(tx: Transaction, ref: str) -> tuple[JobDef, JobState]:
     """The job of that id or name; JobNotFound offers the nearest name."""
-    if not isinstance(ref, str) or not ref.isprintable():
+    if not str(ref).isprintable():
         message = f"There is no job {ref!r}."
         raise JobNotFound(message)
     parsed = ids.decode(ref)
@@ -200,6 +200,9 @@ def _chain(tx: Transaction, job: JobDef) -> None:
     tx.jobs.chain(upstream, job.id, trigger.on)
 
 
+_ENDS: dict[str, Literal["success", "failure", "any"]] = {"success": "success", "failure": "failure", "any": "any"}
+
+
 def _rename_in_chains(tx: Transaction, old: str, new: str) -> None:
     """Jobs that start after a renamed one go on starting after it."""
     for job_id, on_end in tx.jobs.chained(old):
@@ -207,7 +210,7 @@ def _rename_in_chains(tx: Transaction, old: str, new: str) -> None:
         if found is None:
             continue
         job, state = found
-        tx.jobs.define(job._replace(trigger=trigger_text(After(new, on=on_end)), updated_at=tx.now))
+        tx.jobs.define(job._replace(trigger=trigger_text(After(new, on=_ENDS[on_end])), updated_at=tx.now))
         tx.jobs.save([state._replace(revision=state.revision + 1)])
         tx.jobs.unchain(job_id)
         tx.jobs.chain(new, job_id, on_end)

@@ -20,8 +20,9 @@ from wakeful.kernel.handlers import Active, Handlers, Threads, drive, past_limit
 from wakeful.kernel.options import from_text
 from wakeful.kernel.outcome import MAX_OUTPUT, Result, shortened
 from wakeful.kernel.quarantine import take_turn
+from wakeful.kernel.settle import AlertChange
 from wakeful.kernel.sweep import SWEEP_MS, Retention, guard, prune
-from wakeful.kernel.turn import Ended, TurnResult
+from wakeful.kernel.turn import Ended, TurnResult, apply_alert
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
@@ -37,6 +38,7 @@ RETRY_S = 1.0
 #: The turn for an alarm is handed to the store this much early, and waits there for the exact moment: timers of the
 #: event loop are a millisecond coarse, and the hand-over takes its time too.
 LEAD_MS = 2
+BUSY = 64  # with more than this running, housekeeping waits
 CROWDED_EVERY = 100  # a job's history is counted once per so many of its runs
 
 
@@ -92,6 +94,7 @@ class Engine:
         self._next_poll = 0
         self._prune_cursor = 0
         self._crowded: set[int] = set()
+        self._stuck: list[Active] = []
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -99,7 +102,9 @@ class Engine:
         """Start the loop, with the store already recovered."""
         kinds = self._handlers.kinds()
         self.node = self.node._replace(id=node_id, token=token, kinds=kinds)
-        self._admitting = True
+        self.counters = Counters()
+        self._watch = ClockWatch(self._clock)
+        self._poked = self._admitting = True
         self._next_sweep = self._clock.boot() + SWEEP_MS
         self._task = asyncio.get_running_loop().create_task(self._loop(), name="wakeful-engine")
 
@@ -185,6 +190,8 @@ class Engine:
         self.counters.last_check = now = self._clock.now()
         await self._mind_the_clock()
         self._enforce_deadlines()
+        if self._stuck:
+            await self._tell_stuck()
         await self._mind_other_processes()
         if self._ended or (self._admitting and (self._poked or self._alarm_within(now))):
             await self._turn()
@@ -304,7 +311,21 @@ class Engine:
             active.overdue = True
             self._cancel(active, verdict)
             if active.threaded:
-                log.warning("%s of %s is %s; a thread cannot be stopped", active.run.id, active.run.job, verdict.error)
+                self._stuck.append(active)
+
+    async def _tell_stuck(self) -> None:
+        """A thread past its limit cannot be stopped: it keeps its job, and a person should know."""
+        stuck, self._stuck = self._stuck, []
+
+        def work(tx: Transaction) -> None:
+            for active in stuck:
+                message = f"{active.run.job} is past its limit, and its thread cannot be stopped: {active.run.id}"
+                change = AlertChange(f"stuck:{active.claimed.job.id}", "stuck", message)
+                apply_alert(tx, self.node, active.claimed.job.id, change)
+
+        for active in stuck:
+            log.warning("%s of %s is past its limit; a thread cannot be stopped", active.run.id, active.run.job)
+        await self._store.write(work)
 
     # -- the clock and housekeeping -----------------------------------------------------------------------------------
 
@@ -327,7 +348,7 @@ class Engine:
 
         if await self._store.write(work):
             self._poked = True
-        if not self.active:
+        if len(self.active) < BUSY:
             await self._prune()
 
     async def _prune(self) -> None:

@@ -55,6 +55,8 @@ def explain_job(tx: Transaction, job: JobDef, state: JobState) -> Explanation:
     sentences += [_refused(skip) for skip in skips]
     if state.missed:
         sentences.append(f"{_times(state.missed, 'slot')} went by without a run of {_its(state.missed)} own.")
+    open_alerts = [alert for alert in tx.journal.alerts(job.id) if alert.closed_at is None]
+    sentences += [f"Alert since {_when(alert.opened_at)}: {alert.message}." for alert in open_alerts]
     view = Job(job, state, tx.now)
     sentences += [f"Note: {note}." for note in view.notes]
     facts = {

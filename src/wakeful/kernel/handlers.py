@@ -71,7 +71,10 @@ async def drive(active: Active, handler: Handler, threads: Threads, *, awaits: b
             value = await handler(active.run)
         else:
             active.threaded = True
-            value = await threads.call(active, handler)
+            value, error = await threads.call(active, handler)
+            if error is not None:
+                return active.verdict or from_exception(error)
+            active.threaded = False
             if inspect.isawaitable(value):
                 value = await value
     except asyncio.CancelledError:
@@ -98,20 +101,20 @@ class Threads:
         self._idle = 0
         self._lock = threading.Lock()
 
-    def call(self, active: Active, handler: Handler) -> Awaitable[Any]:
-        """A future of what the handler returns. Cancelling it does not stop a thread; nothing can."""
+    def call(self, active: Active, handler: Handler) -> Awaitable[tuple[Any, BaseException | None]]:
+        """A future of what the handler returns or raises. Cancelling it does not stop a thread; nothing can."""
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
+        future: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
         if self._inline:
             active.started = True
-            _finish(future, *_attempt(handler, active.run))
+            future.set_result(_attempt(handler, active.run))
             return future
 
         def work() -> None:
             active.started = True
-            value, error = _attempt(handler, active.run)
+            ending = _attempt(handler, active.run)
             if not loop.is_closed():
-                loop.call_soon_threadsafe(_finish, future, value, error)
+                loop.call_soon_threadsafe(_finish, future, ending)
 
         with self._lock:
             if self._idle == 0 and self._threads < self._limit:
@@ -133,16 +136,10 @@ class Threads:
 def _attempt(handler: Handler, run: Run) -> tuple[Any, BaseException | None]:
     try:
         return handler(run), None
-    except BaseException as error:  # noqa: BLE001 - carried to the loop
+    except BaseException as error:  # noqa: BLE001 - carried to the loop, where raising some of them would end it
         return None, error
 
 
-def _finish(future: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:
-    if future.done():
-        return
-    if error is None:
-        future.set_result(value)
-    elif isinstance(error, (StopIteration, KeyboardInterrupt, SystemExit)):  # a future refuses them, or the loop does
-        future.set_exception(RuntimeError(f"the handler raised {type(error).__name__}"))
-    else:
-        future.set_exception(error)
+def _finish(future: asyncio.Future[tuple[Any, BaseException | None]], ending: tuple[Any, BaseException | None]) -> None:
+    if not future.done():
+        future.set_result(ending)

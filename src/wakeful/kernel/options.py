@@ -12,13 +12,14 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from wakeful.errors import InvalidJob
+from wakeful.errors import IntervalParseError, InvalidJob
 from wakeful.triggers.durations import format_interval, interval_ms
 
 LADDER = (30_000, 60_000, 300_000, 900_000, 3_600_000)
 RETRY_DELAYS = (30_000, 120_000)
 STUCK_LIMIT_MS = 7_200_000
 MAX_ERRORS = 5
+MAX_WORD = 200
 
 CATCH_UP = ("once", "skip")
 OVERLAP = ("skip", "queue", "cancel_other")
@@ -61,7 +62,11 @@ def read_options(given: Mapping[str, Any]) -> JobOptions:
             message = f"A job has no option {key!r}.{hint}"
             raise InvalidJob(message)
         if value is not None:
-            fields.update(reader(key, value))
+            try:
+                fields.update(reader(key, value))
+            except IntervalParseError as error:
+                message = f"{key}: {error}."
+                raise IntervalParseError(message, error.interval) from error
     return JobOptions(**fields)
 
 
@@ -98,17 +103,22 @@ def as_written(options: JobOptions) -> dict[str, Any]:
     data: dict[str, Any] = json.loads(to_text(options))
     for name in ("timeout", "catch_up"):
         if isinstance(data.get(name), int):
-            data[name] = format_interval(data[name])
+            data[name] = _written(data[name])
     if isinstance(options.catch_up, int):
-        data["catch_up"] = {"within": format_interval(options.catch_up)}
+        data["catch_up"] = {"within": _written(options.catch_up)}
     if "retry" in data or "retry_on" in data:
-        delays = [format_interval(ms) for ms in options.retry or ()]
+        delays = [_written(ms) for ms in options.retry or ()]
         data["retry"] = {"delays": delays, "on": data.pop("retry_on", options.retry_on)}
     if "backoff" in data:
-        data["backoff"] = [format_interval(ms) for ms in options.backoff]
+        data["backoff"] = [_written(ms) for ms in options.backoff]
     if "lanes" in data:
         data["lanes"] = dict(options.lanes)
     return data
+
+
+def _written(ms: int) -> str | float:
+    """A duration as people write it; what is not whole seconds is a number of them."""
+    return ms / 1000 if ms % 1000 else format_interval(ms)
 
 
 def _timeout(key: str, value: Any) -> dict[str, Any]:
@@ -163,8 +173,8 @@ def _lanes(key: str, value: Any) -> dict[str, Any]:
         message = f'{key} maps a lane to how many may run in it at once, such as {{"gpu": 1}}, not {value!r}.'
         raise InvalidJob(message)
     for name, capacity in value.items():
-        if not isinstance(name, str) or not name or len(name) > 200:
-            message = f"{key}: a lane's name is a text of 1 to 200 characters, not {name!r}."
+        if not isinstance(name, str) or not name or len(name) > MAX_WORD or not name.isprintable():
+            message = f"{key}: a lane's name is a text of 1 to {MAX_WORD} printable characters, not {name!r}."
             raise InvalidJob(message)
         if _count(f"{key}.{name}", capacity) < 1:
             message = f"{key}.{name} must let at least one run in."
@@ -173,7 +183,8 @@ def _lanes(key: str, value: Any) -> dict[str, Any]:
 
 
 def _labels(key: str, value: Any) -> dict[str, Any]:
-    if isinstance(value, str) or not all(isinstance(item, str) and item for item in value):
+    good = isinstance(value, Sequence) and not isinstance(value, str)
+    if not good or not all(isinstance(item, str) and item and item.isprintable() for item in value):
         message = f"{key} is a list of labels, not {value!r}."
         raise InvalidJob(message)
     return {key: tuple(sorted(set(value)))}

@@ -140,6 +140,11 @@ def from_exception(error: BaseException) -> Result:
     )
 
 
+def reported(error: str) -> Result:
+    """An error that was told to us from outside."""
+    return Result("error", error_type="Reported", error=clean(_bounded(error, MAX_ERROR_CHARS)))
+
+
 def shortened(result: Result, file: str | None) -> Result:
     """A result whose output is too long for its row: the beginning stays, the whole is in `file` where there is one."""
     text = result.output or ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from wakeful.kernel.claim import HANDLER, SUSPECT_AFTER, Node
@@ -31,14 +31,18 @@ class Recovered(NamedTuple):
     queued: int
 
 
-def recover(tx: Transaction, node: Node) -> Recovered:
-    """Record what was cut off, queue it again, and free what it held. Only while no other engine runs."""
+def recover(tx: Transaction, node: Node, alive: Collection[int] = ()) -> Recovered:
+    """Record what was cut off, queue it again, and free what it held. Only while no other engine runs.
+
+    `alive`: runs that outlived a stop in threads of this very process, and still hold their jobs.
+    """
     opened = tx.runs.all_open()
-    cut_off = [run for run in opened if run.status == "active"]
+    cut_off = [run for run in opened if run.status == "active" and run.id not in alive]
     if cut_off:
         crash_all(tx, node, cut_off)
     waiting = [run for run in opened if run.status == "waiting"]
-    tx.lanes.reset(Counter(lane for run in waiting if run.lanes for lane in json.loads(run.lanes)))
+    holding = [run for run in opened if run.id in alive and run.lanes is not None]
+    tx.lanes.reset(Counter(lane for run in holding for lane in json.loads(run.lanes or "[]")))
     for key, count in tx.jobs.parked_counts().items():
         if not key.startswith(HANDLER):
             tx.jobs.unpark(key, tx.now, 1)  # the first of the line finds the lane free and offers it on

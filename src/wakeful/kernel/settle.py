@@ -58,7 +58,7 @@ def settle(
         slot=plan.slot,
         run_id=None,
         queued=state.queued + (again is not None),
-        ready_at=None,
+        ready_at=plan.ready_at,
         last_finished_at=now,
         last_outcome=result.outcome,
         crashes=0,
@@ -172,6 +172,7 @@ class _Plan(NamedTuple):
     next_at: int | None
     missed: int = 0
     skips: tuple[Skip, ...] = ()
+    ready_at: int | None = None
     ended: str | None = None  # why there is no next start, and never will be
 
 
@@ -184,7 +185,8 @@ def _plan(job: JobDef, state: JobState, run: RunRow, now: int, rand: float) -> _
     if not state.enabled or state.paused or not trigger.timed:
         return STOPPED
     if state.slot is not None and state.next_at is not None and state.next_at <= (run.started_at or 0):
-        return _Plan(state.slot, state.next_at)  # it was due before this run began, and only waited
+        # It was due before this run began, and only waited: not late, not missed.
+        return _Plan(state.slot, state.next_at, ready_at=state.next_at)
     missed = 0
     skips: tuple[Skip, ...] = ()
     if trigger.type not in ("once", "interval"):
@@ -197,7 +199,7 @@ def _plan(job: JobDef, state: JobState, run: RunRow, now: int, rand: float) -> _
     if _keeps(trigger, state, now) and state.backoff_until is None:
         return _Plan(state.slot, state.next_at)
     coming = next_start(trigger, state, now, rand, completed=now)
-    return _Plan(coming.slot, coming.at, missed, skips, coming.ended)
+    return _Plan(coming.slot, coming.at, missed, skips, ended=coming.ended)
 
 
 def _keeps(trigger: Trigger, state: JobState, now: int) -> bool:

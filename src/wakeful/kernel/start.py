@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import socket
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,9 +33,11 @@ class Born(NamedTuple):
     recovered: Recovered
 
 
-async def begin_incarnation(store: Store, node: Node, name: str, logs: Path) -> Born:
+async def begin_incarnation(store: Store, node: Node, name: str, logs: Path, alive: Collection[int] = ()) -> Born:
     """Join as a new incarnation and recover what the last one left. The engine's lock must be held."""
-    cut_off = await store.read(lambda tx: [run for run in tx.runs.all_open() if run.status == "active"])
+    cut_off = await store.read(
+        lambda tx: [run for run in tx.runs.all_open() if run.status == "active" and run.id not in alive]
+    )
     commands = [run.id for run in cut_off if run.kind == COMMAND]
     if commands:
         # What still runs of a command whose server was killed must end before its slot is run again.
@@ -50,7 +53,7 @@ async def begin_incarnation(store: Store, node: Node, name: str, logs: Path) -> 
         node_id = node.new_id()
         tx.journal.join(NodeRow(node_id, name, tx.now, tx.now, None, details))
         tx.journal.remember({"incarnation": token, "alive_at": tx.now})
-        recovered = recover(tx, node._replace(id=node_id, token=token))
+        recovered = recover(tx, node._replace(id=node_id, token=token), alive)
         return Born(node_id, token, recovered), back
 
     born, back = await store.write(work)

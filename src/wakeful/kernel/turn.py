@@ -91,13 +91,11 @@ def _write(tx: Transaction, node: Node, answers: Sequence[tuple[JobDef, RunRow, 
         for change in answer.alerts:
             apply_alert(tx, node, job.id, change)
     chain_all(tx, node, answers)
-    tx.journal.emit(
-        "run",
-        *[
-            ["finished", run.id, run.job_id, answer.finish.outcome or answer.finish.status]
-            for _, run, answer in answers
-        ],
-    )
+    tx.journal.emit("run", *[_told(run, answer.finish.outcome) for _, run, answer in answers])
+
+
+def _told(run: RunRow, outcome: str | None) -> list[object]:
+    return ["waiting" if outcome is None else "finished", run.id, run.job_id, outcome]
 
 
 def queue_runs(tx: Transaction, runs: Sequence[RunRow]) -> None:

@@ -98,10 +98,12 @@ class Jobs:
         return self._one("j.id = ?", job_id)
 
     def by_name(self, name: str) -> tuple[JobDef, JobState] | None:
-        return self._one("j.name = ? AND j.removed_at IS NULL", name)
+        return self._one("j.name = ? AND j.removed_at IS NULL", name) if name.isprintable() else None
 
     def removed_by_name(self, name: str) -> tuple[JobDef, JobState] | None:
         """The last job that had this name and was removed."""
+        if not name.isprintable():
+            return None
         return self._one("j.name = ? AND j.removed_at IS NOT NULL ORDER BY j.removed_at DESC, j.id DESC LIMIT 1", name)
 
     def names(self, names: Sequence[str]) -> dict[str, int]:
@@ -160,8 +162,8 @@ class Jobs:
         """Put back the oldest jobs that wait for `parked`; how many there were."""
         return self._session.execute(
             # Due since it first was: so it comes before jobs that became due while it waited.
-            "UPDATE job_state SET due_at = coalesce(ready_at, ?), parked = NULL WHERE job_id IN (SELECT job_id FROM job_state "
-            "WHERE parked = ? ORDER BY ready_at, job_id LIMIT ?)",
+            "UPDATE job_state SET due_at = coalesce(ready_at, ?), parked = NULL "
+            "WHERE job_id IN (SELECT job_id FROM job_state WHERE parked = ? ORDER BY ready_at, job_id LIMIT ?)",
             (now, parked, limit),
         )
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _R = ", ".join(RUN_COLUMNS)
 _FINISH = ("id", "status", "outcome", "started_at", "finished_at", "lanes")
-_ACTIVATE = ("id", "status", "started_at", "node", "token", "lanes")
+_ACTIVATE = ("id", "kind", "status", "started_at", "node", "token", "lanes")
 
 
 class Runs:
@@ -28,7 +28,7 @@ class Runs:
 
     def activate(self, runs: Sequence[RunRow]) -> None:
         """Queued runs become active, with the node and token they carry."""
-        rows = [(run.id, run.status, run.started_at, run.node, run.token, run.lanes) for run in runs]
+        rows = [(run.id, run.kind, run.status, run.started_at, run.node, run.token, run.lanes) for run in runs]
         self._session.update_many("runs", _ACTIVATE, rows)
 
     def finish(self, ends: Sequence[Finish]) -> None:
