@@ -1,0 +1,62 @@
+"""docs/cli.md cannot lie: every command and option is in it, and what it shows is what happens."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from wakeful.cli import _command
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```console\n\$ (wakeful [^\n]+)\n(.*?)```", PAGE, re.DOTALL)
+
+
+def commands():
+    """Every command, those in groups by both words."""
+    for name, command in _command().commands.items():
+        for inner, each in getattr(command, "commands", {}).items():
+            yield f"{name} {inner}", each
+        if not hasattr(command, "commands"):
+            yield name, command
+
+
+def section(name):
+    """What the page says about a command: from its heading to the next."""
+    _, _, after = PAGE.partition(f"\n### {name.split()[0]}\n")
+    return after.partition("\n#")[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "command"), list(commands()), ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_every_command_and_option_is_documented_with_an_example(name, command):
+    text = section(name)
+    assert f"$ wakeful {name}" in text, f"no example of {name}"
+    known = text + (section("add") if name == "edit" else "") + PAGE.partition("## Jobs")[0]
+    options = {flag for parameter in command.params for flag in parameter.opts if flag.startswith("-")}
+    assert {flag for flag in options if not re.search(rf"(?<![\w-]){flag}(?![\w-])", known)} == set()
+
+
+def test_every_documented_option_exists():
+    known = {flag for _, command in commands() for parameter in command.params for flag in parameter.opts}
+    known |= {flag for parameter in _command().params for flag in parameter.opts} | {"--help"}
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", PAGE)) - known == set()
+
+
+def first_words(text):
+    """What begins each line, ids and numbers apart: the shape of an output, whatever the time is."""
+    words = [line.split()[0] for line in text.splitlines() if line.strip()]
+    return [re.sub(r"_[0-9a-z]{13}", "_", word) for word in words]
+
+
+def test_what_the_page_shows_is_what_happens(wakeful, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    assert len(BLOCKS) > 15
+    for line, shown in BLOCKS:
+        answer = wakeful(*shlex.split(line)[1:])
+        said = set(first_words(answer.out) + first_words(answer.err))
+        assert set(first_words(shown)) <= said, line
+        assert (answer.code == 0) == ("Error:" not in shown and "✗" not in shown), line
