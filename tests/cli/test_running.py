@@ -116,7 +116,7 @@ def test_what_is_not_running_cannot_be_cancelled(wakeful, add):
 
 
 def test_a_retry_waits_for_a_server_and_can_be_cancelled(wakeful, add):
-    add("job", "exit 1")
+    add("job", "echo once; exit 1")
     wakeful("run", "job")
     first = wakeful("runs", "--json").json[0]["id"]
     answer = wakeful("retry", "job")
@@ -124,6 +124,7 @@ def test_a_retry_waits_for_a_server_and_can_be_cancelled(wakeful, add):
     again = answer.out.split()[0]
     assert f"tries {first} of job again" in answer.out
     assert "nothing fires until one does" in answer.err
+    assert wakeful("logs", "job").out == "once\n"
     assert wakeful("retry", first).code == 4
     assert wakeful("cancel", "job").out == f"{again} of job ended as cancelled\n"
     assert wakeful("show", again, "--json").json["outcome"] == "cancelled"

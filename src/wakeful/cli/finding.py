@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from wakeful import Job, Run, Scheduler
-from wakeful.errors import JobNotFound, ScheduleTriggerError
+from wakeful.errors import JobNotFound
+
+LOOKED_AT = 20  # of a job's runs, only the latest can still be open
+OPEN = ("active", "waiting", "queued")
 
 Ref = Annotated[str, typer.Argument(metavar="ID", help="A job's name or id, or a run's id.", show_default=False)]
 
@@ -30,17 +34,10 @@ async def job_or_run(scheduler: Scheduler, ref: str) -> Job | Run:
     return await scheduler.get_run(ref) or await job_named(scheduler, ref)
 
 
-async def latest_run(scheduler: Scheduler, ref: str, *, open_only: bool = False) -> Run:
-    """The run that is meant: itself, or of a job the one that is going on, else the latest."""
+async def run_meant(scheduler: Scheduler, ref: str, statuses: Sequence[str]) -> Run | None:
+    """The run itself; of a job the latest in the first of these statuses that one is in, or None."""
     job = await job_or_run(scheduler, ref)
     if isinstance(job, Run):
         return job
-    log = await scheduler.get_run_log(job.id, 20)
-    going = [run for run in log if run.status != "done"]
-    if going:
-        return next((run for run in going if run.id == job.current_run), going[-1])
-    if open_only:
-        raise ScheduleTriggerError(f"{job.name} is not running.", {"job": job.name, "reason": "not_running"})
-    if not log:
-        raise JobNotFound(f"{job.name} has never run.")
-    return log[0]
+    log = await scheduler.get_run_log(job.id, LOOKED_AT)
+    return next((run for status in statuses for run in log if run.status == status), None)

@@ -15,7 +15,7 @@ from wakeful import Job, Run, Scheduler
 from wakeful.cli.adding import COMMAND
 from wakeful.cli.app import RUNS, app
 from wakeful.cli.failures import say_aside, say_error, say_note
-from wakeful.cli.finding import Ref, job_named, latest_run
+from wakeful.cli.finding import OPEN, Ref, job_named, run_meant
 from wakeful.cli.opening import change, is_lone_run, now_ms, server_of
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.runs import POLL_S, output_text, took
@@ -156,7 +156,9 @@ def logs(
     """What a run printed, or prints; of a job, its latest run."""
 
     async def work(scheduler: Scheduler) -> None:
-        run = await latest_run(scheduler, ref)
+        run = await run_meant(scheduler, ref, (*OPEN, "done") if follow else ("active", "waiting", "done", "queued"))
+        if run is None:
+            raise JobNotFound(f"{ref} has never run.")
         if run.status == "done":
             _print_output(run, scheduler.log_path(run.id))
             if run.error:

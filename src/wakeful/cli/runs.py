@@ -11,12 +11,13 @@ import typer
 from wakeful import Run, Scheduler
 from wakeful.cli.app import RUNS, app
 from wakeful.cli.failures import say_note
-from wakeful.cli.finding import Ref, latest_run
+from wakeful.cli.finding import OPEN, Ref, run_meant
 from wakeful.cli.opening import change, now_ms, read, server_of
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.tables import Cell, Column, Json, coloured, print_facts, print_json, print_table
 from wakeful.cli.words import ago, brief, plain, relative, span, stamp, zone_named
 from wakeful.clock import sleep
+from wakeful.errors import JobNotFound, ScheduleTriggerError
 from wakeful.triggers import to_ms
 
 POLL_S = 0.2
@@ -126,7 +127,9 @@ def cancel(ctx: typer.Context, *, ref: Ref, db: Db = None) -> None:
     """End a run, or the run a job is in: one that waits for its turn, or one that is going on."""
 
     async def work(scheduler: Scheduler) -> tuple[Run, bool]:
-        run = await latest_run(scheduler, ref, open_only=True)
+        run = await run_meant(scheduler, ref, OPEN)
+        if run is None:
+            raise ScheduleTriggerError(f"{ref} is not running.", {"job": ref, "reason": "not_running"})
         await scheduler.cancel_run(run.id)
         served = server_of(scheduler) is not None
         return await _until_done(scheduler, run, CANCEL_WAIT_S if served else 0), served
@@ -157,7 +160,9 @@ def retry(ctx: typer.Context, *, ref: Ref, db: Db = None) -> None:
     place = chosen(ctx, db)
 
     async def work(scheduler: Scheduler) -> tuple[str, Run, bool]:
-        run = await latest_run(scheduler, ref)
+        run = await run_meant(scheduler, ref, ("done",))
+        if run is None:
+            raise JobNotFound(f"{ref} has no run that has ended.")
         return await scheduler.retry_run(run.id), run, server_of(scheduler) is not None
 
     again, run, served = change(place, work)
