@@ -173,10 +173,10 @@ class Scheduler:
     async def _wind_down(self, seconds: float) -> int:
         """Return what never started, wait for the rest, cancel what is left; how many had to be cancelled."""
         engine = self._engine
-        never = engine.never_started()
-        if never:
-            await self._store.write(lambda tx: control.release_runs(tx, [active.claimed.run for active in never]))
-            engine.forget([active.claimed.run.id for active in never])
+        await engine.finish_turn()
+        back = engine.give_back()
+        if back:
+            await self._store.write(lambda tx: control.release_runs(tx, back))
         left = 0
         if not await engine.wait_idle(seconds):
             left = len(engine.active)

@@ -27,6 +27,7 @@ from wakeful.kernel.turn import Ended, TurnResult, apply_alert
 if TYPE_CHECKING:
     from wakeful.clock import Clock
     from wakeful.store.interface import Store, Transaction
+    from wakeful.store.records import RunRow
 
 log = logging.getLogger("wakeful.engine")
 
@@ -95,6 +96,7 @@ class Engine:
         self._prune_cursor = 0
         self._crowded: set[int] = set()
         self._stuck: list[Active] = []
+        self._turning = False
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -128,12 +130,18 @@ class Engine:
         self._admitting = False
         self._wake()
 
+    async def finish_turn(self) -> None:
+        """Wait until no turn is under way: what it claimed is then known."""
+        while self._turning:
+            self._idle.clear()
+            await self._idle.wait()
+
     async def wait_idle(self, seconds: float) -> bool:
         """Wait until nothing runs and everything is settled; False when that took too long."""
         self._wake()
         try:
             async with asyncio.timeout(seconds):
-                while self.active or self._ended:
+                while self.active or self._ended or self._turning:
                     self._idle.clear()
                     await self._idle.wait()
         except TimeoutError:
@@ -145,16 +153,14 @@ class Engine:
         for active in list(self.active.values()):
             self._cancel(active, Result("cancelled", error="cut off by shutdown", interrupted=True))
 
-    def never_started(self) -> list[Active]:
-        """Runs that were claimed and whose handler has not begun."""
-        return [active for active in self.active.values() if not active.started]
-
-    def forget(self, run_ids: list[int]) -> None:
-        """Let go of runs somebody else has settled or returned."""
-        for run_id in run_ids:
-            active = self.active.pop(run_id, None)
-            if active is not None and active.task is not None:
+    def give_back(self) -> list[RunRow]:
+        """Let go of runs that were claimed and whose handler has not been called; it never will be."""
+        back = [active for active in self.active.values() if active.release()]
+        for active in back:
+            del self.active[active.claimed.run.id]
+            if active.task is not None:
                 active.task.cancel()
+        return [active.claimed.run for active in back]
 
     async def end(self) -> None:
         """Stop the loop at once."""
@@ -246,6 +252,7 @@ class Engine:
         ended, self._ended = self._ended, []
         limit = min(BATCH, MAX_ACTIVE - len(self.active)) if self._admitting else 0
         cancels, self._look_for_cancels = self._look_for_cancels, False
+        self._turning = True  # what it claims must be started or given back, also when we are asked to stop meanwhile
         try:
             result = await take_turn(
                 self._store, self.node, ended, limit, look_for_cancels=cancels, not_before=self._alarm
@@ -255,6 +262,9 @@ class Engine:
             self._poked = True
             self._look_for_cancels = self._look_for_cancels or cancels
             raise
+        finally:
+            self._turning = False
+            self._idle.set()
         self._apply(result)
 
     def _apply(self, result: TurnResult) -> None:
@@ -268,8 +278,6 @@ class Engine:
             active = self.active.get(run_id)
             if active is not None:
                 self._cancel(active, Result("cancelled", error="cancelled"))
-        if not self.active and not self._ended:
-            self._idle.set()
 
     def _start(self, claimed: Claimed) -> None:
         run, job = claimed.run, claimed.job

@@ -17,12 +17,24 @@ from wakeful.triggers.durations import format_interval
 
 Handler = Callable[[Run], Any]
 MAX_THREADS = 64
+_STARTING = threading.Lock()
 
 
 class Active:
     """A run in this process, from claim to settle."""
 
-    __slots__ = ("claimed", "deadline", "overdue", "run", "started", "started_at", "task", "threaded", "verdict")
+    __slots__ = (
+        "claimed",
+        "deadline",
+        "overdue",
+        "released",
+        "run",
+        "started",
+        "started_at",
+        "task",
+        "threaded",
+        "verdict",
+    )
 
     def __init__(self, claimed: Claimed, node: str, deadline: int) -> None:
         self.claimed = claimed
@@ -31,9 +43,22 @@ class Active:
         self.task: asyncio.Task[None] | None = None
         self.verdict: Result | None = None  # why it is being cancelled
         self.started = False
+        self.released = False
         self.started_at: int | None = claimed.run.started_at
         self.threaded = False
         self.overdue = False
+
+    def begin(self) -> bool:
+        """The handler is about to be called; False when the run was given back before that."""
+        with _STARTING:
+            self.started = not self.released
+        return self.started
+
+    def release(self) -> bool:
+        """Give the run back; False when its handler has already been called."""
+        with _STARTING:
+            self.released = not self.started
+        return self.released
 
 
 class Handlers:
@@ -67,7 +92,7 @@ async def drive(active: Active, handler: Handler, threads: Threads, *, awaits: b
     """Run one handler to its end, whatever it does; the result says what that was."""
     try:
         if awaits:
-            active.started = True
+            active.begin()
             value = await handler(active.run)
         else:
             active.threaded = True
@@ -106,12 +131,13 @@ class Threads:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
         if self._inline:
-            active.started = True
+            active.begin()
             future.set_result(_attempt(handler, active.run))
             return future
 
         def work() -> None:
-            active.started = True
+            if not active.begin():
+                return
             ending = _attempt(handler, active.run)
             if not loop.is_closed():
                 loop.call_soon_threadsafe(_finish, future, ending)
