@@ -149,9 +149,10 @@ def _retime(node: Node, job: JobDef, state: JobState, now: int) -> JobState:
         state = state._replace(last_slot=None)
     coming = next_start(trigger, state, now, node.rng.random())
     _refuse_never(coming, job.name)
-    if state.run_id is not None or state.paused or not state.enabled:
+    if state.run_id is not None:
         return state
-    state = state._replace(slot=coming.slot, next_at=coming.at)
+    if state.enabled and not state.paused:
+        state = state._replace(slot=coming.slot, next_at=coming.at)
     return state._replace(due_at=alarm(state, now if state.queued else None))
 
 
