@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 
+from tests.cli.terminal import PATIENCE
 from wakeful.cli.demo import fleet
 
 
@@ -46,12 +47,16 @@ def test_in_a_terminal_the_demo_draws_jobs_and_runs(terminal):
     )  # fmt: skip
     os.close(inside)
     drawn = b""
-    while b"The demo is over" not in drawn:
-        ready, _, _ = select.select([screen], [], [], 30)
-        assert ready
-        drawn += os.read(screen, 65536)
-    assert process.wait(30) == 0
-    os.close(screen)
+    try:
+        while b"The demo is over" not in drawn:
+            ready, _, _ = select.select([screen], [], [], PATIENCE)
+            assert ready
+            drawn += os.read(screen, 65536)
+        assert process.wait(PATIENCE) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(screen)
     text = drawn.decode()
     for part in ("Wakeful demo", "SCHEDULE", "flaky-feed", "spring-cleaning", "paused", "OUTCOME", "inbox"):
         assert part in text
