@@ -105,6 +105,8 @@ def _future(tx: Transaction, job: JobDef, state: JobState) -> list[str]:
         return [f"It {doing} ({ids.run_text(state.run_id)}, since {_when(state.last_run_at or 0)})."]
     if state.paused:
         return ["It will not run by time: it is paused. Resume it to go on."]
+    if not state.enabled and trigger_of(job.trigger).type == "once" and state.last_outcome in ("success", "noop"):
+        return ["It is done: its one time has come and gone."]
     if not state.enabled:
         return ["It will not run: it is disabled. Resume it to go on."]
     if state.parked is not None:
