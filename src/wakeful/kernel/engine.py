@@ -136,17 +136,23 @@ class Engine:
             self._idle.clear()
             await self._idle.wait()
 
-    async def wait_idle(self, seconds: float) -> bool:
-        """Wait until nothing runs and everything is settled; False when that took too long."""
+    async def wait_idle(self, seconds: float, *, but_for_threads: bool = False) -> bool:
+        """Wait until nothing runs and everything is settled; False when that took too long.
+
+        `but_for_threads`: what cannot be stopped is not waited for.
+        """
         self._wake()
         try:
             async with asyncio.timeout(seconds):
-                while self.active or self._ended or self._turning:
+                while self._busy(but_for_threads=but_for_threads) or self._ended or self._turning:
                     self._idle.clear()
                     await self._idle.wait()
         except TimeoutError:
             return False
         return True
+
+    def _busy(self, *, but_for_threads: bool) -> bool:
+        return any(not (but_for_threads and active.threaded) for active in self.active.values())
 
     def interrupt_all(self) -> None:
         """Cancel what still runs because we are going down; its slots are run again at the next start."""

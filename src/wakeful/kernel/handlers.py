@@ -109,7 +109,10 @@ async def drive(active: Active, handler: Handler, threads: Threads, *, awaits: b
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its result
-        return active.verdict or from_exception(error)
+        said = from_exception(error)
+        if active.verdict is None:
+            return said
+        return active.verdict._replace(output=said.output, log_file=said.log_file)
     if active.verdict is not None and not active.verdict.interrupted:
         return active.verdict
     return from_return(value)

@@ -105,8 +105,7 @@ def crash(job: JobDef, state: JobState, run: RunRow, node: Node, *, now: int, bl
         state, ended = state._replace(slot=coming.slot, next_at=coming.at, missed=state.missed + missed), coming.ended
     alerts: tuple[AlertChange, ...] = ()
     if blamed and state.crashes >= SUSPECT_AFTER:
-        state, alert = count_failure(job, state, now)
-        alerts = (alert,) if alert is not None else ()
+        state, alerts = count_failure(job, state, now)
     again = _again(job, state, run, node, now) if state.enabled and options.on_crash != "skip" else None
     if ended is not None and again is None and state.enabled and not state.queued:
         state = end(state, ended, now)

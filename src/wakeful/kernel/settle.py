@@ -142,12 +142,12 @@ def _count_error(
         alerts.append(AlertChange(f"stuck:{job.id}", "stuck", f"{job.name} ran past its limit: {result.error}"))
     if again is not None or job.removed_at is not None:
         return state, tuple(alerts)
-    state, alert = count_failure(job, state._replace(errors=state.errors + 1), now)
+    state, more = count_failure(job, state._replace(errors=state.errors + 1), now)
     state = state._replace(due_at=_earliest(state.next_at, now if state.queued else None))
-    return state, (*alerts, alert) if alert is not None else tuple(alerts)
+    return state, (*alerts, *more)
 
 
-def count_failure(job: JobDef, state: JobState, now: int) -> tuple[JobState, AlertChange | None]:
+def count_failure(job: JobDef, state: JobState, now: int) -> tuple[JobState, tuple[AlertChange, ...]]:
     """Disable after too many failures in a row, else push the next start back; never forward."""
     errors, options = state.errors, from_text(job.options)
     if options.max_errors and errors >= options.max_errors:
@@ -155,14 +155,15 @@ def count_failure(job: JobDef, state: JobState, now: int) -> tuple[JobState, Ale
         note = f"disabled {iso(now)} after {times}"
         state = state._replace(enabled=0, slot=None, next_at=None, notes=add_note(state.notes, note))
         message = f"{job.name} was disabled after {times}; the last: {state.last_error}"
-        return state, AlertChange(f"disabled:{job.id}", "disabled", message)
+        over = AlertChange(f"failing:{job.id}", "failing", None)
+        return state, (over, AlertChange(f"disabled:{job.id}", "disabled", message))
     until = now + backoff_delay(options, errors)
     if state.next_at is not None and until > state.next_at:
         state = state._replace(next_at=until, backoff_until=until)
     if errors == 1:
-        return state, None
+        return state, ()
     message = f"{job.name} has failed {errors} times in a row; the last: {state.last_error}"
-    return state, AlertChange(f"failing:{job.id}", "failing", message)
+    return state, (AlertChange(f"failing:{job.id}", "failing", message),)
 
 
 class _Plan(NamedTuple):

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful.kernel import edits
-from wakeful.kernel.claim import Node
+from wakeful.kernel.claim import Claimed, Node
 from wakeful.kernel.clockwatch import STEP_MS, ClockWatch
 from wakeful.kernel.drafts import COMMAND
 from wakeful.kernel.handlers import Active, Handlers, Threads, drive, past_limit
 from wakeful.kernel.options import from_text
+from wakeful.kernel.outcome import Result
 from wakeful.kernel.quarantine import take_turn
 from wakeful.kernel.recovery import Recovered, recover
 from wakeful.kernel.turn import Ended
@@ -71,16 +72,27 @@ async def run_alone(store: Store, node: Node, handlers: Handlers, ref: str, *, v
 
     run_id, job_id = await store.write(ask)
     here = node._replace(only=job_id)
-    taken = await take_turn(store, here, (), 1)
-    for claimed in taken.claimed:
-        handler, awaits = handlers.of(claimed.run.kind)
-        active = Active(claimed, "", 0)
-        task = asyncio.ensure_future(drive(active, handler, Threads(inline=virtual), awaits=awaits))
-        limit = from_text(claimed.job.options).timeout
+    while True:  # a recovery of the same job may come first
+        taken = await take_turn(store, here, (), 1)
+        for claimed in taken.claimed:
+            result = await _run_within_limit(claimed, handlers, virtual=virtual)
+            await take_turn(store, here, [Ended(claimed.job, claimed.state.revision, claimed.run, result)], 0)
+        if not taken.claimed or any(claimed.run.id == run_id for claimed in taken.claimed):
+            return run_id
+
+
+async def _run_within_limit(claimed: Claimed, handlers: Handlers, *, virtual: bool) -> Result:
+    """Call the handler; past its limit, or when we are cancelled ourselves, it is cancelled, and its end is known."""
+    handler, awaits = handlers.of(claimed.run.kind)
+    active = Active(claimed, "", 0)
+    limit = from_text(claimed.job.options).timeout
+    task = asyncio.ensure_future(drive(active, handler, Threads(inline=virtual), awaits=awaits))
+    try:
         done, _ = await asyncio.wait({task}, timeout=limit / 1000)
         if not done:
             active.verdict = past_limit(limit)
-            task.cancel()
-        ended = Ended(claimed.job, claimed.state.revision, claimed.run, await task)
-        await take_turn(store, here, [ended], 0)
-    return run_id
+    except asyncio.CancelledError:
+        active.verdict = Result("cancelled", error="interrupted")
+    if not task.done():
+        task.cancel()
+    return await task

@@ -15,11 +15,13 @@ import tempfile
 from pathlib import Path
 from typing import IO, NoReturn
 
+from wakeful import clock as clocks
 from wakeful.errors import StoreError, StoreFull, StoreLocked, StoreUnusable
 
 APPLICATION_ID = 0x57414B45  # "WAKE"
 OLDEST_SQLITE = (3, 35, 0)  # RETURNING
 MEMORY = ":memory:"
+LOOKERS = 10
 
 
 def path_of(url: str) -> str:
@@ -138,7 +140,7 @@ class EngineLock:
             message = f"{self._path} cannot be written ({error.strerror}): the engine needs it to be the only one."
             raise StoreUnusable(message) from error
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(file)
         except OSError as error:
             holder = holder_text(file.read())
             file.close()
@@ -154,6 +156,19 @@ class EngineLock:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def _lock(file: IO[str]) -> None:
+    """Take the lock, past those who only look who has it: they hold it for a moment too."""
+    for attempt in range(LOOKERS):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            if attempt == LOOKERS - 1:
+                raise
+            clocks.block(0.01)
+        else:
+            return
 
 
 def engine_holder(path: str) -> dict[str, object] | None:
