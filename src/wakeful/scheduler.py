@@ -481,7 +481,7 @@ class Scheduler:
 
     def _add_command_kind(self) -> None:
         if COMMAND not in self._handlers.kinds():
-            from wakeful.kernel.command_kind import command_handler  # loaded when an engine is started
+            from wakeful.kernel.command.kind import command_handler  # loaded when an engine is started
 
             self._handlers.register(COMMAND, command_handler(self._log_folder))
 

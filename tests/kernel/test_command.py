@@ -19,16 +19,11 @@ from pathlib import Path
 import pytest
 
 from wakeful.errors import InvalidJob, SchedulerError
-from wakeful.kernel.command import (
-    CommandFailed,
-    CommandResult,
-    CommandSpec,
-    CommandTimedOut,
-    Limits,
-    _exit_by_thread,
-    kill_leftover,
-    run_command,
-)
+from wakeful.kernel.command.leftovers import kill_leftover
+from wakeful.kernel.command.process_group import exit_by_thread
+from wakeful.kernel.command.result import CommandFailed, CommandResult, CommandTimedOut
+from wakeful.kernel.command.run import Limits, run_command
+from wakeful.kernel.command.spec import CommandSpec
 
 QUICK = Limits(grace=0.2, drain=0.1)
 PATIENT = Limits(grace=30.0, drain=30.0)
@@ -640,7 +635,7 @@ def test_the_loop_goes_on_while_a_command_prints(log_path):
 
 def test_an_end_is_noticed_where_the_kernel_has_no_handle_for_processes():
     child = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
-    ended = _exit_by_thread(child.pid)
+    ended = exit_by_thread(child.pid)
     poll = select.poll()
     poll.register(ended, select.POLLIN | select.POLLHUP)
     assert poll.poll(0) == []
@@ -655,7 +650,8 @@ def test_an_end_is_noticed_where_the_kernel_has_no_handle_for_processes():
 SCHEDULER = """
 import asyncio, sys
 from pathlib import Path
-from wakeful.kernel.command import CommandSpec, run_command
+from wakeful.kernel.command.run import run_command
+from wakeful.kernel.command.spec import CommandSpec
 script, cwd, log_path, run_id = sys.argv[1:]
 spec = CommandSpec(("sh", "-c", script), cwd=cwd)
 asyncio.run(run_command(spec, run_env={"WAKEFUL_RUN_ID": run_id}, log_path=Path(log_path)))
@@ -736,9 +732,9 @@ def test_a_scheduler_started_by_the_command_it_recovers_does_not_kill_itself(tmp
     script = f"""
 import os
 from pathlib import Path
-from wakeful.kernel.command import _started, kill_leftover
+from wakeful.kernel.command.leftovers import kill_leftover, start_of
 import json
-Path({str(note)!r}).write_text(json.dumps({{"pid": os.getpid(), "started": _started(os.getpid())}}))
+Path({str(note)!r}).write_text(json.dumps({{"pid": os.getpid(), "started": start_of(os.getpid())}}))
 assert kill_leftover(Path({str(log_path)!r})) is False
 """
     assert subprocess.run([sys.executable, "-c", script], check=False, start_new_session=True).returncode == 0

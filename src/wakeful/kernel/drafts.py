@@ -98,7 +98,7 @@ def check_payload(value: object, kind: str) -> str:
         )
         raise InvalidJob(message)
     if kind == COMMAND:
-        from wakeful.kernel.command import CommandSpec  # loaded when a command is used
+        from wakeful.kernel.command.spec import CommandSpec  # loaded when a command is used
 
         CommandSpec.from_payload(value)
     return text

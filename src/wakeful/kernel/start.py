@@ -42,7 +42,7 @@ async def begin_incarnation(store: Store, node: Node, name: str, logs: Path, ali
     commands = [run.id for run in cut_off if run.kind == COMMAND]
     if commands:
         # What still runs of a command whose server was killed must end before its slot is run again.
-        from wakeful.kernel.command_kind import end_leftovers
+        from wakeful.kernel.command.kind import end_leftovers
 
         await end_leftovers(logs, commands)
     details = json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "kinds": sorted(node.kinds)})

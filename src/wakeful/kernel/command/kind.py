@@ -1,4 +1,4 @@
-"""The built-in kind `command`: a job whose payload says what to execute."""
+"""The handler of command jobs, and the end of what an earlier process left of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from wakeful import ids
-from wakeful.kernel.command import CommandResult, CommandSpec, CommandTimedOut, kill_leftover, run_command
+from wakeful.kernel.command.leftovers import RUN_ID, kill_leftover
+from wakeful.kernel.command.result import CommandResult, CommandTimedOut
+from wakeful.kernel.command.run import run_command
+from wakeful.kernel.command.spec import CommandSpec
 from wakeful.kernel.long_output import log_path
 from wakeful.kernel.models import Run
 from wakeful.kernel.outcome import Failed, Output
@@ -21,7 +24,7 @@ def command_handler(folder: Callable[[], Path]) -> Callable[[Run], Awaitable[Out
         spec = CommandSpec.from_payload(run.payload)
         slot = run.slot
         env = {
-            "WAKEFUL_RUN_ID": run.id,
+            RUN_ID: run.id,
             "WAKEFUL_JOB": run.job,
             "WAKEFUL_SLOT": slot.isoformat() if slot is not None else "",
             "WAKEFUL_ATTEMPT": str(run.attempt),

@@ -1,0 +1,121 @@
+"""What a command is: the payload of its job, checked before anything is stored or started."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from wakeful.errors import InvalidJob
+
+ARGUMENTS_MOST = 512 * 1024
+ARGUMENT_MOST = 128 * 1024 - 1  # what Linux takes as one argument
+STDIN_MOST = 4 * 1024 * 1024
+OUTPUT_MOST = 16 * 1024 * 1024
+TIMEOUT_MOST_MS = 366 * 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSpec:
+    """What to run. Secrets belong in `pass_env` (names), never in `env` (values, stored with the job)."""
+
+    argv: tuple[str, ...]
+    cwd: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    pass_env: tuple[str, ...] = ()
+    timeout_ms: int | None = None
+    output_limit: int = 64 * 1024
+    success_codes: tuple[int, ...] = (0,)
+    stdin: str | None = None
+
+    @classmethod
+    def from_payload(cls, payload: object) -> CommandSpec:
+        """Read a job's payload; InvalidJob says in one sentence what is wrong with it."""
+        if not isinstance(payload, Mapping):
+            raise InvalidJob('A command needs a payload such as {"argv": ["./backup.sh"]}.')
+        given = {key: value for key, value in payload.items() if value is not None}
+        for key in given:
+            _refuse_unknown(key)
+        if "argv" not in given:
+            raise InvalidJob('A command needs argv, the program and its arguments: ["./backup.sh", "--full"].')
+        spec = cls(**{key: _CHECKS[key](value) for key, value in given.items()})
+        if sum(len(text.encode()) + 1 for text in (*spec.argv, *spec.env, *spec.env.values())) > ARGUMENTS_MOST:
+            raise InvalidJob(f"A command's argv and env may take {ARGUMENTS_MOST} bytes together; use stdin for more.")
+        return spec
+
+
+def _refuse_unknown(key: object) -> None:
+    if key in _CHECKS:
+        return
+    near = difflib.get_close_matches(str(key), _CHECKS, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(_CHECKS)}."
+    raise InvalidJob(f"A command has no {key!r}: {hint}")
+
+
+def _argv(value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        raise InvalidJob("A command's argv must be a list of strings, not one string: there is no shell to split it.")
+    if not isinstance(value, list | tuple) or not value:
+        raise InvalidJob("A command's argv must be a non-empty list of strings.")
+    argv = tuple(_text(item, f"argv[{index}]", most=ARGUMENT_MOST) for index, item in enumerate(value))
+    if not argv[0]:
+        raise InvalidJob("A command's argv must begin with the name of a program.")
+    return argv
+
+
+def _env(value: object) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise InvalidJob("A command's env must map names to values.")
+    return {_name(name, "env"): _text(text, f"env[{name!r}]", most=ARGUMENT_MOST) for name, text in value.items()}
+
+
+def _pass_env(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple):
+        raise InvalidJob("A command's pass_env must be a list of names of variables.")
+    return tuple(_name(name, "pass_env") for name in value)
+
+
+def _success_codes(value: object) -> tuple[int, ...]:
+    if not isinstance(value, list | tuple) or not value:
+        raise InvalidJob("A command's success_codes must be a non-empty list of exit codes.")
+    return tuple(_number(code, "success_codes", 0, 255) for code in value)
+
+
+def _name(value: object, where: str) -> str:
+    name = _text(value, f"{where} name", least=1)
+    if "=" in name:
+        raise InvalidJob(f"A command's {where} has the name {name!r}, and a variable's name cannot contain '='.")
+    return name
+
+
+def _text(value: object, where: str, *, least: int = 0, most: int = 4096, nul: bool = False) -> str:
+    if not isinstance(value, str):
+        raise InvalidJob(f"A command's {where} must be a string, not {type(value).__name__}.")
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        raise InvalidJob(f"A command's {where} contains half a surrogate pair, which is not text.") from None
+    if "\0" in value and not nul:
+        raise InvalidJob(f"A command's {where} contains a NUL byte, which no program can be given.")
+    if not least <= size <= most:
+        raise InvalidJob(f"A command's {where} must have {least} to {most} bytes, not {size}.")
+    return value
+
+
+def _number(value: object, where: str, least: int, most: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise InvalidJob(f"A command's {where} must be a whole number from {least} to {most}.")
+    return value
+
+
+_CHECKS: dict[str, Callable[[object], Any]] = {
+    "argv": _argv,
+    "cwd": lambda value: _text(value, "cwd", least=1),
+    "env": _env,
+    "pass_env": _pass_env,
+    "timeout_ms": lambda value: _number(value, "timeout_ms", 1, TIMEOUT_MOST_MS),
+    "output_limit": lambda value: _number(value, "output_limit", 0, OUTPUT_MOST),
+    "success_codes": _success_codes,
+    "stdin": lambda value: _text(value, "stdin", most=STDIN_MOST, nul=True),
+}
