@@ -1,0 +1,133 @@
+"""Results for people and for programs: tables with ratios, and the same as JSON."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+from bench.contenders import CACHE, ROOT, WAKEFUL, Contender
+from bench.figures import Run, ratio, shown
+from bench.machine import describe
+from bench.measures import Column, Table
+from bench.peers import cron_versions, versions
+
+PAGE = ROOT / "docs" / "benchmarks.md"
+BEGIN, END = "<!-- figures: written by python -m bench --publish -->", "<!-- end of figures -->"
+
+
+def comparison(table: Table, column: Column) -> float | None:
+    """Our median over the best peer's, so that more than 1 is better whichever way the figure points."""
+    found = table.medians()
+    if column.better is None or table.ours not in found:
+        return None
+    names = [name for name in found if name != table.ours and not name.startswith(WAKEFUL.name)]
+    if table.peers_in is not None:
+        names = [name for name in names if name in table.peers_in]
+    theirs = [found[name][column.field] for name in names if column.field in found[name]]
+    ours = found[table.ours].get(column.field)
+    return None if ours is None else ratio(ours, theirs, lower_is_better=column.better == "less")
+
+
+def markdown(table: Table) -> str:
+    """One table, the ratio to the best peer as its last row."""
+    lines = [f"### {table.title}", ""]
+    lines.append("| | " + " | ".join(column.heading for column in table.columns) + " | runs |")
+    lines.append("|---|" + "---:|" * (len(table.columns) + 1))
+    for name, run in table.medians().items():
+        cells = [shown(run.get(column.field)) for column in table.columns]
+        lines.append(f"| {name} | " + " | ".join(cells) + f" | {len(table.runs[name])} |")
+    ratios = [comparison(table, column) for column in table.columns]
+    if any(value is not None for value in ratios):
+        cells = [f"**{value:.1f} times**" if value is not None else "" for value in ratios]
+        lines.append("| **against the best peer** | " + " | ".join(cells) + " | |")
+    return "\n".join([*lines, "", " ".join(table.notes), ""])
+
+
+def disturbance(tables: list[Table]) -> Run:
+    """How much the machine was disturbed: a fixed loop's time, and the processor time taken by others."""
+    runs = [run for table in tables for found in table.runs.values() for run in found]
+    spins = [run["spin_ms"] for run in runs]
+    steals = [run["steal_percent"] for run in runs]
+    return {
+        "spin_min_ms": min(spins),
+        "spin_median_ms": statistics.median(spins),
+        "spin_max_ms": max(spins),
+        "steal_median_percent": statistics.median(steals),
+        "steal_max_percent": max(steals),
+        "runs": len(runs),
+    }
+
+
+def collect(tables: list[Table], peers: tuple[Contender, ...]) -> dict[str, Any]:
+    """Everything as plain data: each run, the medians, the ratios, and where it was measured."""
+    about: dict[str, str] = {contender.name: versions(contender) for contender in (WAKEFUL, *peers)}
+    if peers:
+        about["cron"] = cron_versions()
+    return {
+        "machine": describe(),
+        "versions": about,
+        "settings": {contender.name: contender.setting for contender in (WAKEFUL, *peers)},
+        "noise": disturbance(tables),
+        "measures": {
+            table.key: {
+                "title": table.title,
+                "medians": table.medians(),
+                "ratios": {column.field: comparison(table, column) for column in table.columns if column.better},
+                "runs": table.runs,
+                "notes": table.notes,
+            }
+            for table in tables
+        },
+        "markdown": {table.key: markdown(table) for table in tables},
+    }
+
+
+def save(results: dict[str, Any], path: Path = CACHE / "results.json") -> Path:
+    """Keep the results, beside what earlier runs measured of other questions."""
+    if path.exists():
+        earlier = json.loads(path.read_text(encoding="utf-8"))
+        for part in ("measures", "markdown"):
+            results[part] = {**earlier.get(part, {}), **results[part]}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    return path
+
+
+ORDER = ("burst", "lateness", "pickup", "recurring", "parked", "pressure", "cron", "raw")
+
+
+def page(results: dict[str, Any]) -> str:
+    """The figures as they stand in the documentation."""
+    machine, disturbed = results["machine"], results["noise"]
+    where = (
+        f"Machine: {machine['processor']}, {machine['memory']}, {machine['system']}, Python {machine['python']}, "
+        f"SQLite {machine['sqlite']}."
+    )
+    noise = (
+        f"Noise over {disturbed['runs']:.0f} runs: a fixed Python loop took {disturbed['spin_min_ms']:.0f} to "
+        f"{disturbed['spin_max_ms']:.0f} ms (median {disturbed['spin_median_ms']:.0f}); "
+        f"{disturbed['steal_median_percent']:.1f} % of the processor was taken by other virtual machines "
+        f"(at most {disturbed['steal_max_percent']:.1f} %)."
+    )
+    lines = [where, "", noise, ""]
+    keys = sorted(results["markdown"], key=_place)
+    lines += [results["markdown"][key] for key in keys]
+    lines += ["### Who was measured, and how", "", "| | version | set up as |", "|---|---|---|"]
+    for name, version in results["versions"].items():
+        lines.append(f"| {name} | {version} | {results['settings'].get(name, '')} |")
+    return "\n".join(lines) + "\n"
+
+
+def _place(key: str) -> tuple[int, int]:
+    name, _, size = key.partition("-")
+    return (ORDER.index(name), int(size or 0))
+
+
+def publish(results: dict[str, Any]) -> None:
+    """Put the figures into the documentation, between its two marks."""
+    text = PAGE.read_text(encoding="utf-8")
+    head, _, rest = text.partition(BEGIN)
+    _, _, tail = rest.partition(END)
+    PAGE.write_text(f"{head}{BEGIN}\n\n{page(results)}\n{END}{tail}", encoding="utf-8")

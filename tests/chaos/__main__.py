@@ -1,0 +1,115 @@
+"""`python -m tests.chaos`: kill -9 in a loop, a poisoned job, full disks, system calls, thousands of simulated worlds.
+
+Prints counts; ends with 1 if anything was lost, doubled or otherwise not as promised. `--seed N` repeats a run's
+choices; the moments at which real processes are hit are never quite the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.chaos import full_disk, poison, system_calls
+from tests.chaos.killing import ROOT, Drill, Scenario
+
+SIMULATION_S = 900.0
+
+
+def main() -> int:
+    asked = _arguments()
+    parts: dict[str, Callable[[], list[str]]] = {
+        "kill": lambda: _kill(asked.seed, asked.kills, asked.keep),
+        "poison": lambda: _in_folder(poison.drill),
+        "disk": _disk,
+        "calls": lambda: _in_folder(system_calls.check),
+        "simulation": lambda: _simulation(asked.seeds),
+    }
+    broken = False
+    for name in asked.only.split(",") if asked.only else parts:
+        began = time.monotonic()
+        print(f"{name} ...", flush=True)
+        wrong = parts[name]()
+        broken = broken or bool(wrong)
+        for line in wrong:
+            print(f"  WRONG: {line}")
+        print(f"{name}: {'as promised' if not wrong else 'BROKEN'} after {time.monotonic() - began:.0f} s", flush=True)
+    print("chaos: BROKEN" if broken else "chaos: nothing lost, nothing doubled")
+    return 1 if broken else 0
+
+
+def _kill(seed: int, kills: int, keep: bool) -> list[str]:  # noqa: FBT001 - a flag of the command line
+    folder = Path(tempfile.mkdtemp(prefix="chaos-"))
+    scenario = Scenario(seed, kills)
+    print(f"  seed {seed}, {kills} kills over about {scenario.span_s:.0f} s")
+    verdict = Drill(folder, scenario).run()
+    print("\n".join(f"  {line}" for line in verdict.lines()))
+    if verdict.clean and not keep:
+        subprocess.run(["rm", "-r", str(folder)], check=True)
+        return []
+    print(f"  store and ledger: {folder}")
+    return [f"{len(found)} {name.replace('_', ' ')}" for name, found in verdict.faults.items() if found]
+
+
+def _in_folder(drill: Callable[[Path], list[str]]) -> list[str]:
+    with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
+        return drill(Path(folder))
+
+
+def _disk() -> list[str]:
+    wrong = _in_folder(full_disk.drill_by_limit)
+    by_mount = _in_folder(full_disk.drill_by_mount)
+    if any(line.startswith("no small disk here") for line in by_mount):
+        print(f"  {by_mount[0]}")  # the drill by limit stands in for it
+        by_mount = []
+    return wrong + by_mount
+
+
+def _simulation(seeds: int) -> list[str]:
+    """The seeded worlds of tests/simulation, spread over the processors."""
+    if importlib.util.find_spec("tests.simulation.__main__") is None:
+        print("  no simulation here")
+        return []
+    workers = os.cpu_count() or 1
+    share = -(-seeds // workers)
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.simulation", "--seeds", str(share), "--start", str(share * number)],
+            cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )
+        for number in range(workers)
+    ]  # fmt: skip
+    wrong, end = [], time.monotonic() + SIMULATION_S
+    for process in running:
+        try:
+            said, _ = process.communicate(timeout=max(1.0, end - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            said, _ = process.communicate()
+            wrong.append(f"the simulation did not end in {SIMULATION_S:.0f} s")
+        print("".join(f"  {line}\n" for line in said.splitlines()[-3:]), end="")
+        if process.returncode:
+            wrong.append(f"simulated worlds broke: {said.splitlines()[-1] if said else process.returncode}")
+    return wrong
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser.add_argument(
+        "--seed", type=int, default=int(time.time()) % 100_000, help="of the kill loop (by default another each time)"
+    )
+    parser.add_argument("--kills", type=int, default=30)
+    parser.add_argument("--seeds", type=int, default=2000, help="simulated worlds")
+    parser.add_argument("--only", metavar="PARTS", help="some of: kill,poison,disk,calls,simulation")
+    parser.add_argument("--keep", action="store_true", help="leave the kill loop's store behind")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,38 @@
+"""The drills of `make chaos` one by one, for `pytest -m chaos`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.chaos import full_disk, poison, system_calls
+from tests.chaos.killing import Drill, Scenario
+
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(400)]
+
+
+@pytest.mark.promise("H4", "H9", "H11", "H12", "X14")
+@pytest.mark.parametrize("seed", [1, 14, 16])
+def test_a_dozen_kills_lose_nothing_and_double_nothing(tmp_path, seed):
+    verdict = Drill(tmp_path, Scenario(seed, kills=12)).run()
+    assert verdict.clean, "\n".join(verdict.lines())
+
+
+@pytest.mark.promise("X14")
+def test_a_job_that_takes_its_process_down_is_found_and_the_others_are_done(tmp_path):
+    assert poison.drill(tmp_path) == []
+
+
+@pytest.mark.promise("H12")
+def test_nothing_is_told_before_the_kernel_has_synced_it(tmp_path):
+    assert system_calls.check(tmp_path) == []
+
+
+@pytest.mark.promise("D14")
+def test_files_that_cannot_grow_delay_work_and_lose_none(tmp_path):
+    assert full_disk.drill_by_limit(tmp_path) == []
+
+
+@pytest.mark.promise("D14")
+def test_a_full_disk_delays_work_and_loses_none(tmp_path):
+    wrong = full_disk.drill_by_mount(tmp_path)
+    assert wrong == [] or wrong[0].startswith("no small disk here")
