@@ -6,7 +6,6 @@ This file only wires: rules live in the kernel, SQL in the store.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import random
 import socket
@@ -18,11 +17,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from wakeful import ids
 from wakeful.clock import SystemClock, VirtualClock
 from wakeful.errors import InvalidJob, JobNotFound, SchedulerShutdownError
-from wakeful.kernel import control, edits
-from wakeful.kernel import options as job_options
+from wakeful.kernel import control, edits, refs
 from wakeful.kernel.bus import Bus, Listener
 from wakeful.kernel.clockwatch import refuse_unset
-from wakeful.kernel.drafts import COMMAND, NewJob, check_limit, check_name, check_payload, check_trigger, draft
+from wakeful.kernel.drafts import COMMAND, NewJob, check_limit, check_name, check_payload, draft
 from wakeful.kernel.engine import Engine, EngineConfig
 from wakeful.kernel.explain import Explanation, explain_job, explain_run
 from wakeful.kernel.handlers import Handler, Handlers
@@ -30,7 +28,7 @@ from wakeful.kernel.history import RunStats, stats, view
 from wakeful.kernel.long_output import keep_long_output, log_path, remove_files
 from wakeful.kernel.models import Job, Run
 from wakeful.kernel.outcome import clean, from_return, reported
-from wakeful.kernel.start import begin_incarnation, run_alone
+from wakeful.kernel.start import begin_incarnation, leave, run_alone
 from wakeful.kernel.sweep import Retention
 from wakeful.store import make_store
 from wakeful.store.jobs import STATUS_SQL, JobFilter
@@ -183,7 +181,7 @@ class Scheduler:
             engine.interrupt_all()
             await engine.wait_idle(CANCEL_GRACE_S)
         await engine.end()
-        await self._store.write(lambda tx: _leave(tx, engine.node.id))
+        await self._store.write(lambda tx: leave(tx, engine.node.id))
         return left
 
     async def run_forever(self) -> None:
@@ -295,22 +293,7 @@ class Scheduler:
     async def update_job(self, id: str, /, *, revision: int | None = None, **changes: Any) -> Job:  # noqa: A002
         """Change a job: name, trigger, kind, payload, owner, enabled or any option. A run in progress goes on."""
         node, zone = self._engine.identify(), self._default_zone()
-
-        def work(tx: Transaction) -> Job:
-            job, state = edits.find(tx, id)
-            edits.refuse_stale(job, state, revision)
-            enabled = _flag("enabled", changes["enabled"]) if "enabled" in changes else None
-            if enabled is False and state.enabled:
-                edits.disable_job(tx, id)
-            elif enabled is True:
-                edits.resume_job(tx, node, id)
-            fields = _changed_fields(job, {key: value for key, value in changes.items() if key != "enabled"})
-            if fields:
-                changed = edits.update_job(tx, node, id, fields, zone=zone)
-                return Job(changed, tx.jobs.states([changed.id])[changed.id], tx.now)
-            return Job(*edits.find(tx, id), tx.now)
-
-        return await self._write(work)
+        return await self._write(lambda tx: edits.update_job(tx, node, id, changes, revision=revision, zone=zone))
 
     async def remove_job(self, id: str) -> None:  # noqa: A002
         """Remove a job; a run in progress finishes, and history stays under its name."""
@@ -331,7 +314,7 @@ class Scheduler:
 
         def work(tx: Transaction) -> Job | None:
             try:
-                return Job(*edits.find(tx, id), tx.now)
+                return Job(*refs.find_job(tx, id), tx.now)
             except JobNotFound:
                 return None
 
@@ -363,7 +346,7 @@ class Scheduler:
         """Start a job now, through the same admission as everything else; the run's id. Refused while it runs."""
         node = self._engine.identify()
         text = None if payload is None else check_payload(payload, "")
-        run_id = await self._write(lambda tx: edits.run_now(tx, node, id, text))
+        run_id = await self._write(lambda tx: control.run_now(tx, node, id, text))
         return ids.run_text(run_id)
 
     async def run_here(self, id: str) -> Run:  # noqa: A002
@@ -375,7 +358,7 @@ class Scheduler:
             born = await begin_incarnation(self._store, self._engine.identify(), self._node_name, self._log_folder())
             node = self._engine.identify()._replace(id=born.node_id, token=born.token)
             run_id = await run_alone(self._store, node, self._handlers, id, virtual=self._virtual)
-            await self._store.write(lambda tx: _leave(tx, born.node_id))
+            await self._store.write(lambda tx: leave(tx, born.node_id))
         finally:
             await self._store.resign()
         found = await self.get_run(ids.run_text(run_id))
@@ -384,7 +367,7 @@ class Scheduler:
 
     async def get_run(self, id: str) -> Run | None:  # noqa: A002
         """The run of that id, or None."""
-        run_id = _run_number(id)
+        run_id = refs.run_number(id)
 
         def work(tx: Transaction) -> Run | None:
             row = tx.runs.get(run_id) if run_id is not None else None
@@ -394,50 +377,50 @@ class Scheduler:
 
     async def get_run_log(self, id: str | None = None, limit: int = 50, before: str | None = None) -> list[Run]:  # noqa: A002
         """The newest runs first, of one job (also a removed one) or of all."""
-        below = _require_run(before) if before is not None else None
+        below = refs.require_run(before) if before is not None else None
         check_limit(limit)
 
         def work(tx: Transaction) -> list[Run]:
-            job_id = None if id is None else _history_of(tx, id)
+            job_id = None if id is None else refs.history_of(tx, id)
             return view(tx, tx.runs.log(job_id, limit, below))
 
         return await self._store.read(work)
 
     def log_path(self, id: str) -> Path:  # noqa: A002
         """Where a command's run writes its output; kept after its end only if the record cannot hold it all."""
-        _require_run(id)
+        refs.require_run(id)
         return log_path(self._log_folder(), id)
 
     async def get_run_stats(self, id: str, since: datetime | None = None) -> RunStats:  # noqa: A002
         """Counts per outcome, average and p95 duration."""
         start = to_ms(since, "since") if since is not None else 0
-        return await self._store.read(lambda tx: stats(tx, _history_of(tx, id), start))
+        return await self._store.read(lambda tx: stats(tx, refs.history_of(tx, id), start))
 
     async def cancel_run(self, id: str) -> None:  # noqa: A002
         """End a run: one that waits for its turn, one that runs (also in another process), one that waits."""
-        number, node = _require_run(id), self._engine.identify()
+        number, node = refs.require_run(id), self._engine.identify()
         await self._write(lambda tx: control.cancel_run(tx, node, number), cancels=True)
 
     async def retry_run(self, id: str) -> str:  # noqa: A002
         """Try again what a finished run did not do; the new run's id."""
-        number, node = _require_run(id), self._engine.identify()
-        return ids.run_text(await self._write(lambda tx: edits.retry_run(tx, node, number)))
+        number, node = refs.require_run(id), self._engine.identify()
+        return ids.run_text(await self._write(lambda tx: control.retry_run(tx, node, number)))
 
     async def complete_run(self, id: str, output: Any = None, *, error: str | None = None) -> None:  # noqa: A002
         """Report how a waiting run ended."""
-        number, node = _require_run(id), self._engine.identify()
+        number, node = refs.require_run(id), self._engine.identify()
         result = reported(error) if error is not None else from_return(output)
         await self._write(lambda tx: control.complete_run(tx, node, number, result))
 
     async def explain(self, id: str) -> Explanation:  # noqa: A002
         """Why a job ran, did not, and when it will; or why a run was and how it ended."""
-        number = _run_number(id)
+        number = refs.run_number(id)
 
         def work(tx: Transaction) -> Explanation:
             if number is not None:
-                job, _, run = control.find_run(tx, number)
+                job, _, run = refs.find_run(tx, number)
                 return explain_run(tx, job, run)
-            return explain_job(tx, *edits.find(tx, id))
+            return explain_job(tx, *refs.find_job(tx, id))
 
         return await self._store.read(work)
 
@@ -491,58 +474,3 @@ class Scheduler:
         engine.on_deleted = lambda run_ids: remove_files(self._log_folder(), run_ids)
         engine.shorten = lambda run_id, result: keep_long_output(self._log_folder(), run_id, result)
         return engine
-
-
-def _changed_fields(job: Any, changes: dict[str, Any]) -> dict[str, Any]:
-    """What `update_job` was given, checked, as columns of the definition."""
-    fields: dict[str, Any] = {}
-    options: dict[str, Any] = {}
-    for key, value in changes.items():
-        if key in ("name", "kind"):
-            fields[key] = check_name(key, value)
-        elif key == "owner":
-            fields[key] = None if value is None else check_name(key, value)
-        elif key == "trigger":
-            fields[key] = check_trigger(value)
-        elif key == "payload":
-            fields[key] = check_payload(value, "")
-        else:
-            options[key] = value
-    if "kind" in fields or "payload" in fields:
-        check_payload(changes.get("payload", json.loads(job.payload)), fields.get("kind", job.kind))
-    if options:
-        fields["options"] = job_options.to_text(job_options.changed(job_options.from_text(job.options), options))
-    return fields
-
-
-def _flag(name: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        message = f"{name} is True or False, not {value!r}."
-        raise InvalidJob(message)
-    return value
-
-
-def _run_number(ref: str) -> int | None:
-    parsed = ids.decode(ref)
-    return parsed[1] if parsed is not None and parsed[0] == "run" else None
-
-
-def _require_run(ref: str) -> int:
-    number = _run_number(ref)
-    if number is None:
-        message = f"There is no run {ref!r}: a run's id looks like run_0000000000000."
-        raise JobNotFound(message)
-    return number
-
-
-def _history_of(tx: Transaction, ref: str) -> int:
-    """The job whose history is asked for; a removed one is found by its id or last name."""
-    parsed = ids.decode(ref)
-    found = tx.jobs.by_id(parsed[1]) if parsed is not None and parsed[0] == "job" else tx.jobs.by_name(ref)
-    found = found or tx.jobs.removed_by_name(ref)
-    return found[0].id if found is not None else edits.find(tx, ref)[0].id
-
-
-def _leave(tx: Transaction, node_id: int) -> None:
-    tx.journal.leave(node_id, tx.now)
-    tx.journal.remember({"alive_at": tx.now})

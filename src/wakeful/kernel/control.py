@@ -1,4 +1,4 @@
-"""Ending runs from outside: cancel one, complete one that waits, return one that never started."""
+"""What people and programs do to runs: start one, try one again, cancel it, complete it, give it back."""
 
 from __future__ import annotations
 
@@ -8,19 +8,75 @@ from wakeful import ids
 from wakeful.errors import JobNotFound, ScheduleTriggerError
 from wakeful.kernel.claim import Node
 from wakeful.kernel.outcome import Result
+from wakeful.kernel.refs import find_job, find_run
 from wakeful.kernel.states import after
-from wakeful.kernel.turn import Ended, free_lanes, settle_all
+from wakeful.kernel.turn import Ended, free_lanes, queue_runs, queued_run, settle_all
 from wakeful.store.interface import Transaction
 from wakeful.store.records import Finish, JobDef, JobState, RunDetails, RunRow
 
+# -- starting and trying again by hand ---------------------------------------------------------------------------------
 
-def find_run(tx: Transaction, run_id: int) -> tuple[JobDef, JobState, RunRow]:
+
+def run_now(tx: Transaction, node: Node, ref: str, payload: str | None = None) -> int:
+    """Ask for a start now, through the same admission; the id of the run that will be. Refused while one runs."""
+    job, state = find_job(tx, ref)
+    _refuse_busy(tx, job, state)
+    if not state.enabled:
+        message = f"{job.name} is disabled: resume it first."
+        raise ScheduleTriggerError(message, {"job": job.name, "reason": "disabled"})
+    run = queued_run(node, job, "manual", tx.now)
+    tx.runs.add([run])
+    if payload is not None:
+        tx.runs.detail([RunDetails(run.id, payload=payload)])
+    _wake(tx, state)
+    return run.id
+
+
+def retry_run(tx: Transaction, node: Node, run_id: int) -> int:
+    """Try again what a finished run did not do; the id of the new run."""
     run = tx.runs.get(run_id)
     pair = tx.jobs.by_id(run.job_id) if run is not None else None
     if run is None or pair is None:
-        message = f"There is no run {ids.run_text(run_id)}: it may have been pruned."
+        message = f"There is no run {ids.run_text(run_id)}."
         raise JobNotFound(message)
-    return pair[0], pair[1], run
+    job, state = pair
+    context = {"job": job.name, "run": ids.run_text(run_id)}
+    if job.removed_at is not None:
+        message = f"{job.name} was removed: its runs cannot be tried again."
+        raise ScheduleTriggerError(message, {**context, "reason": "removed"})
+    if run.status != "done":
+        message = f"{ids.run_text(run_id)} is {run.status}: only a finished run can be tried again."
+        raise ScheduleTriggerError(message, {**context, "reason": "already_running"})
+    successor = tx.runs.successor(run_id)
+    if successor is not None:
+        message = f"{ids.run_text(run_id)} was already tried again as {ids.run_text(successor)}."
+        raise ScheduleTriggerError(message, {**context, "reason": "already_retried"})
+    _refuse_busy(tx, job, state)
+    again = queued_run(node, job, "manual", tx.now, slot=run.slot, attempt=run.attempt + 1, retry_of=run.id)
+    queue_runs(tx, [again])
+    _wake(tx, state)
+    return again.id
+
+
+def _refuse_busy(tx: Transaction, job: JobDef, state: JobState) -> None:
+    if state.run_id is not None:
+        current = ids.run_text(state.run_id)
+        message = f"{job.name} is already running ({current}): wait for it, or cancel it first."
+        raise ScheduleTriggerError(message, {"job": job.name, "reason": "already_running", "run": current})
+    asked = [run for run in tx.runs.open(job.id) if run.reason == "manual"] if state.queued else []
+    if asked:
+        current = ids.run_text(asked[0].id)
+        message = f"{job.name} is already about to start ({current})."
+        raise ScheduleTriggerError(message, {"job": job.name, "reason": "already_running", "run": current})
+
+
+def _wake(tx: Transaction, state: JobState) -> None:
+    """One more run waits as a row; a job parked on a lane keeps its place in the line."""
+    due_at = None if state.parked is not None else tx.now
+    tx.jobs.save([state._replace(queued=state.queued + 1, due_at=due_at)])
+
+
+# -- ending from outside -----------------------------------------------------------------------------------------------
 
 
 def cancel_run(tx: Transaction, node: Node, run_id: int) -> str:

@@ -1,14 +1,14 @@
-"""Checking what a user wants to add, before anything touches the store."""
+"""Checking what a user wants to add or change, before anything touches the store."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 from wakeful import ids
 from wakeful.errors import InvalidJob, InvalidTrigger
-from wakeful.kernel.edits import Draft
-from wakeful.kernel.options import read_options, to_text
+from wakeful.kernel.options import changed, from_text, read_options, to_text
+from wakeful.store.records import JobDef
 from wakeful.triggers import Trigger
 
 MAX_PAYLOAD = 1024 * 1024
@@ -40,6 +40,18 @@ class NewJob:
         self.options = options
 
 
+class Draft(NamedTuple):
+    """A job as it was asked for: validated, not yet placed in time."""
+
+    name: str
+    trigger: Trigger
+    kind: str
+    payload: str
+    options: str
+    owner: str | None
+    source: str
+
+
 def draft(new: NewJob, source: str) -> Draft:
     """The job as it can be stored, or an error that says what is wrong with it."""
     if source not in SOURCES:
@@ -67,6 +79,13 @@ def check_name(field: str, value: object) -> str:
         raise InvalidJob(message)
     if field == "name" and ids.decode(value) is not None:
         message = f"{value!r} looks like an id: choose another name."
+        raise InvalidJob(message)
+    return value
+
+
+def check_flag(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        message = f"{name} is True or False, not {value!r}."
         raise InvalidJob(message)
     return value
 
@@ -102,3 +121,25 @@ def check_payload(value: object, kind: str) -> str:
 
         CommandSpec.from_payload(value)
     return text
+
+
+def changed_fields(job: JobDef, changes: dict[str, Any]) -> dict[str, Any]:
+    """What `update_job` was given, checked, as columns of the definition."""
+    fields: dict[str, Any] = {}
+    options: dict[str, Any] = {}
+    for key, value in changes.items():
+        if key in ("name", "kind"):
+            fields[key] = check_name(key, value)
+        elif key == "owner":
+            fields[key] = None if value is None else check_name(key, value)
+        elif key == "trigger":
+            fields[key] = check_trigger(value)
+        elif key == "payload":
+            fields[key] = check_payload(value, "")
+        else:
+            options[key] = value
+    if "kind" in fields or "payload" in fields:
+        check_payload(changes.get("payload", json.loads(job.payload)), fields.get("kind", job.kind))
+    if options:
+        fields["options"] = to_text(changed(from_text(job.options), options))
+    return fields

@@ -1,4 +1,4 @@
-"""What people and programs do to jobs: add, change, pause, resume, remove, start.
+"""What people and programs do to jobs: add, change, pause, resume, remove.
 
 Each function is one transaction: read the job, decide, write. An edit commits at once and gives the job a new
 revision; a run in progress keeps what it was started with and settles against what it then finds.
@@ -6,52 +6,20 @@ revision; a run in progress keeps what it was started with and settles against w
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from wakeful import ids
-from wakeful.errors import ChangedSinceRead, InvalidJob, InvalidTrigger, JobExists, JobNotFound, ScheduleTriggerError
+from wakeful.errors import ChangedSinceRead, InvalidJob, InvalidTrigger, JobExists
 from wakeful.kernel.claim import Node
+from wakeful.kernel.drafts import Draft, changed_fields, check_flag
+from wakeful.kernel.models import Job
 from wakeful.kernel.policy import Next, add_note, alarm, next_start, thinned_note, trigger_of, trigger_text
-from wakeful.kernel.turn import queue_runs, queued_run
+from wakeful.kernel.refs import find_job
+from wakeful.kernel.turn import queued_run
 from wakeful.store.interface import Transaction
-from wakeful.store.jobs import JobFilter
 from wakeful.store.records import Finish, JobDef, JobState, RunDetails
-from wakeful.triggers import After, Once, Trigger
-
-
-class Draft(NamedTuple):
-    """A job as it was asked for: validated, not yet placed in time."""
-
-    name: str
-    trigger: Trigger
-    kind: str
-    payload: str
-    options: str
-    owner: str | None
-    source: str
-
-
-def find(tx: Transaction, ref: str) -> tuple[JobDef, JobState]:
-    """The job of that id or name; JobNotFound offers the nearest name."""
-    if not str(ref).isprintable():
-        message = f"There is no job {ref!r}."
-        raise JobNotFound(message)
-    parsed = ids.decode(ref)
-    if parsed is not None and parsed[0] == "job":
-        found = tx.jobs.by_id(parsed[1])
-        if found is not None and found[0].removed_at is None:
-            return found
-    found = tx.jobs.by_name(ref)
-    if found is not None:
-        return found
-    names = [job.name for job, _ in tx.jobs.matching(JobFilter(limit=1000))]
-    near = difflib.get_close_matches(ref, names, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    message = f"There is no job {ref!r}.{hint}"
-    raise JobNotFound(message)
-
+from wakeful.triggers import After, Once
 
 # -- adding and changing ----------------------------------------------------------------------------------------------
 
@@ -96,16 +64,33 @@ def _update_known(
     _change(tx, node, pair, changes, zone)
 
 
-def refuse_stale(job: JobDef, state: JobState, revision: int | None) -> None:
+def update_job(
+    tx: Transaction, node: Node, ref: str, changes: dict[str, Any], *, revision: int | None, zone: str
+) -> Job:
+    """Change some of a job, as it was given by a user: its definition, its options, whether it is enabled."""
+    job, state = find_job(tx, ref)
+    _refuse_stale(job, state, revision)
+    enabled = check_flag("enabled", changes["enabled"]) if "enabled" in changes else None
+    if enabled is False and state.enabled:
+        disable_job(tx, ref)
+    elif enabled is True:
+        resume_job(tx, node, ref)
+    fields = changed_fields(job, {key: value for key, value in changes.items() if key != "enabled"})
+    if fields:
+        changed = _redefine(tx, node, ref, fields, zone)
+        return Job(changed, tx.jobs.states([changed.id])[changed.id], tx.now)
+    return Job(*find_job(tx, ref), tx.now)
+
+
+def _refuse_stale(job: JobDef, state: JobState, revision: int | None) -> None:
     """An edit made against a revision that is no longer the current one must be made again."""
     if revision is not None and state.revision != revision:
         message = f"{job.name} is at revision {state.revision}, not {revision}: read it again, then repeat your change."
         raise ChangedSinceRead(message)
 
 
-def update_job(tx: Transaction, node: Node, ref: str, changes: dict[str, Any], *, zone: str) -> JobDef:
-    """Change some of a job's definition."""
-    pair = find(tx, ref)
+def _redefine(tx: Transaction, node: Node, ref: str, changes: dict[str, Any], zone: str) -> JobDef:
+    pair = find_job(tx, ref)
     name = changes.get("name", pair[0].name)
     if name != pair[0].name and tx.jobs.by_name(name) is not None:
         message = f"A job named {name!r} already exists: choose another name."
@@ -219,7 +204,7 @@ def _rename_in_chains(tx: Transaction, old: str, new: str) -> None:
 
 def remove_job(tx: Transaction, ref: str) -> int:
     """Remove the definition; a run in progress finishes, and history stays under its name."""
-    job, state = find(tx, ref)
+    job, state = find_job(tx, ref)
     for run in tx.runs.open(job.id):
         if run.status == "queued":
             tx.runs.finish([Finish(run.id, "done", "cancelled", None, tx.now, None)])
@@ -250,7 +235,7 @@ def remove_job(tx: Transaction, ref: str) -> int:
 
 def pause_job(tx: Transaction, ref: str, note: str | None = None) -> None:
     """No start by time until resumed. A run in progress finishes; a person may still start it by hand."""
-    job, state = find(tx, ref)
+    job, state = find_job(tx, ref)
     text = f"paused: {note}" if note else None
     if state.paused and text is None:
         return
@@ -265,7 +250,7 @@ def pause_job(tx: Transaction, ref: str, note: str | None = None) -> None:
 
 def disable_job(tx: Transaction, ref: str) -> None:
     """Switch a job off; like paused, but it may not be started by hand either."""
-    job, state = find(tx, ref)
+    job, state = find_job(tx, ref)
     state = state._replace(enabled=0, next_at=None, slot=None, parked=None, ready_at=None)
     tx.jobs.save([state if state.run_id is not None else state._replace(due_at=None)])
     tx.journal.emit("job", ["disabled", job.id, job.name])
@@ -273,7 +258,7 @@ def disable_job(tx: Transaction, ref: str) -> None:
 
 def resume_job(tx: Transaction, node: Node, ref: str) -> None:
     """Errors forgotten, idle again, and a fresh next time; nothing that went by is caught up."""
-    job, state = find(tx, ref)
+    job, state = find_job(tx, ref)
     if state.enabled and not state.paused and not state.errors:
         return
     trigger = trigger_of(job.trigger)
@@ -303,65 +288,3 @@ def _again_once(tx: Transaction, node: Node, job: JobDef, state: JobState, comin
         raise InvalidTrigger(message)
     tx.runs.add([queued_run(node, job, "manual", tx.now, slot=last.slot, attempt=last.attempt + 1, retry_of=last.id)])
     return state._replace(queued=state.queued + 1)
-
-
-# -- starting, stopping and trying again by hand ----------------------------------------------------------------------
-
-
-def run_now(tx: Transaction, node: Node, ref: str, payload: str | None = None) -> int:
-    """Ask for a start now, through the same admission; the id of the run that will be. Refused while one runs."""
-    job, state = find(tx, ref)
-    _refuse_busy(tx, job, state)
-    if not state.enabled:
-        message = f"{job.name} is disabled: resume it first."
-        raise ScheduleTriggerError(message, {"job": job.name, "reason": "disabled"})
-    run = queued_run(node, job, "manual", tx.now)
-    tx.runs.add([run])
-    if payload is not None:
-        tx.runs.detail([RunDetails(run.id, payload=payload)])
-    _wake(tx, state)
-    return run.id
-
-
-def retry_run(tx: Transaction, node: Node, run_id: int) -> int:
-    """Try again what a finished run did not do; the id of the new run."""
-    run = tx.runs.get(run_id)
-    pair = tx.jobs.by_id(run.job_id) if run is not None else None
-    if run is None or pair is None:
-        message = f"There is no run {ids.run_text(run_id)}."
-        raise JobNotFound(message)
-    job, state = pair
-    context = {"job": job.name, "run": ids.run_text(run_id)}
-    if job.removed_at is not None:
-        message = f"{job.name} was removed: its runs cannot be tried again."
-        raise ScheduleTriggerError(message, {**context, "reason": "removed"})
-    if run.status != "done":
-        message = f"{ids.run_text(run_id)} is {run.status}: only a finished run can be tried again."
-        raise ScheduleTriggerError(message, {**context, "reason": "already_running"})
-    successor = tx.runs.successor(run_id)
-    if successor is not None:
-        message = f"{ids.run_text(run_id)} was already tried again as {ids.run_text(successor)}."
-        raise ScheduleTriggerError(message, {**context, "reason": "already_retried"})
-    _refuse_busy(tx, job, state)
-    again = queued_run(node, job, "manual", tx.now, slot=run.slot, attempt=run.attempt + 1, retry_of=run.id)
-    queue_runs(tx, [again])
-    _wake(tx, state)
-    return again.id
-
-
-def _refuse_busy(tx: Transaction, job: JobDef, state: JobState) -> None:
-    if state.run_id is not None:
-        current = ids.run_text(state.run_id)
-        message = f"{job.name} is already running ({current}): wait for it, or cancel it first."
-        raise ScheduleTriggerError(message, {"job": job.name, "reason": "already_running", "run": current})
-    asked = [run for run in tx.runs.open(job.id) if run.reason == "manual"] if state.queued else []
-    if asked:
-        current = ids.run_text(asked[0].id)
-        message = f"{job.name} is already about to start ({current})."
-        raise ScheduleTriggerError(message, {"job": job.name, "reason": "already_running", "run": current})
-
-
-def _wake(tx: Transaction, state: JobState) -> None:
-    """One more run waits as a row; a job parked on a lane keeps its place in the line."""
-    due_at = None if state.parked is not None else tx.now
-    tx.jobs.save([state._replace(queued=state.queued + 1, due_at=due_at)])

@@ -1,4 +1,4 @@
-"""Becoming the engine: a new incarnation, what the last one left behind, and the clock since then."""
+"""Becoming the engine: a new incarnation, what the last one left behind, the clock since then; and leaving."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from wakeful.kernel import edits
+from wakeful.kernel import control, refs
 from wakeful.kernel.claim import Claimed, Node
 from wakeful.kernel.clockwatch import STEP_MS, ClockWatch
 from wakeful.kernel.drafts import COMMAND
@@ -67,8 +67,8 @@ async def run_alone(store: Store, node: Node, handlers: Handlers, ref: str, *, v
     """Start one job by hand, run it to its end or its limit here, and settle it; the run's id."""
 
     def ask(tx: Transaction) -> tuple[int, int]:
-        run_id = edits.run_now(tx, node, ref)
-        return run_id, edits.find(tx, ref)[0].id
+        run_id = control.run_now(tx, node, ref)
+        return run_id, refs.find_job(tx, ref)[0].id
 
     run_id, job_id = await store.write(ask)
     here = node._replace(only=job_id)
@@ -96,3 +96,9 @@ async def _run_within_limit(claimed: Claimed, handlers: Handlers, *, virtual: bo
     if not task.done():
         task.cancel()
     return await task
+
+
+def leave(tx: Transaction, node_id: int) -> None:
+    """Note that this node is gone, in good order."""
+    tx.journal.leave(node_id, tx.now)
+    tx.journal.remember({"alive_at": tx.now})

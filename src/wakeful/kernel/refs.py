@@ -1,0 +1,64 @@
+"""What people call a job or a run, and which one they mean: an id, or a job's name."""
+
+from __future__ import annotations
+
+import difflib
+
+from wakeful import ids
+from wakeful.errors import JobNotFound
+from wakeful.store.interface import Transaction
+from wakeful.store.jobs import JobFilter
+from wakeful.store.records import JobDef, JobState, RunRow
+
+
+def find_job(tx: Transaction, ref: str) -> tuple[JobDef, JobState]:
+    """The job of that id or name; JobNotFound offers the nearest name."""
+    if not str(ref).isprintable():
+        message = f"There is no job {ref!r}."
+        raise JobNotFound(message)
+    parsed = ids.decode(ref)
+    if parsed is not None and parsed[0] == "job":
+        found = tx.jobs.by_id(parsed[1])
+        if found is not None and found[0].removed_at is None:
+            return found
+    found = tx.jobs.by_name(ref)
+    if found is not None:
+        return found
+    names = [job.name for job, _ in tx.jobs.matching(JobFilter(limit=1000))]
+    near = difflib.get_close_matches(ref, names, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    message = f"There is no job {ref!r}.{hint}"
+    raise JobNotFound(message)
+
+
+def history_of(tx: Transaction, ref: str) -> int:
+    """The job whose history is asked for; a removed one is found by its id or last name."""
+    parsed = ids.decode(ref)
+    found = tx.jobs.by_id(parsed[1]) if parsed is not None and parsed[0] == "job" else tx.jobs.by_name(ref)
+    found = found or tx.jobs.removed_by_name(ref)
+    return found[0].id if found is not None else find_job(tx, ref)[0].id
+
+
+def run_number(ref: str) -> int | None:
+    """The number of the run that `ref` names; None if it does not name a run."""
+    parsed = ids.decode(ref)
+    return parsed[1] if parsed is not None and parsed[0] == "run" else None
+
+
+def require_run(ref: str) -> int:
+    """The number of the run that `ref` names, which must name one."""
+    number = run_number(ref)
+    if number is None:
+        message = f"There is no run {ref!r}: a run's id looks like run_0000000000000."
+        raise JobNotFound(message)
+    return number
+
+
+def find_run(tx: Transaction, run_id: int) -> tuple[JobDef, JobState, RunRow]:
+    """A run with its job, which may have been removed since; JobNotFound if it is no longer on record."""
+    run = tx.runs.get(run_id)
+    pair = tx.jobs.by_id(run.job_id) if run is not None else None
+    if run is None or pair is None:
+        message = f"There is no run {ids.run_text(run_id)}: it may have been pruned."
+        raise JobNotFound(message)
+    return pair[0], pair[1], run
