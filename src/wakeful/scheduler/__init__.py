@@ -1,0 +1,20 @@
+"""The scheduler as a library: open a store, add jobs, say who handles what, start.
+
+The public object, put together from its parts. They only wire: rules live in the kernel, SQL in the store.
+"""
+
+from __future__ import annotations
+
+from wakeful.scheduler.life import Life
+from wakeful.scheduler.overview import Overview, SchedulerState, Summary
+from wakeful.scheduler.runs import RunsApi
+
+__all__ = ["Scheduler", "SchedulerState", "Summary"]
+
+
+class Scheduler(Life, RunsApi, Overview):
+    """Wakes jobs at the right time, once, and remembers.
+
+    `async with scheduler:` opens the store; nothing fires until `start()`. All methods belong to the event loop the
+    scheduler was opened on.
+    """

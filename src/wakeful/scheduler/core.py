@@ -1,0 +1,93 @@
+"""What every part of the scheduler works with: the store, the clock, the handlers and the engine, wired once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from wakeful import ids
+from wakeful.clock import SystemClock, VirtualClock
+from wakeful.kernel.bus import Bus
+from wakeful.kernel.clockwatch import refuse_unset
+from wakeful.kernel.drafts import COMMAND, NewJob
+from wakeful.kernel.engine import Engine, EngineConfig
+from wakeful.kernel.handlers import Handlers
+from wakeful.kernel.long_output import keep_long_output, remove_files
+from wakeful.kernel.sweep import Retention
+from wakeful.store import make_store
+from wakeful.triggers import system_zone, zone_name
+
+if TYPE_CHECKING:
+    from wakeful.clock import Clock
+    from wakeful.store.interface import Store, Transaction
+
+T = TypeVar("T")
+
+
+class Core:
+    """The wiring. Every change goes through `_write`, so that a running engine looks at it at once."""
+
+    def __init__(
+        self,
+        url: str | Store,
+        *,
+        clock: Clock | None = None,
+        node: str | None = None,
+        timezone: str | None = None,
+        max_running: int | None = None,
+        retention: Retention | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self._clock = clock if clock is not None else SystemClock()
+        self._virtual = isinstance(self._clock, VirtualClock)
+        self._zone = zone_name(timezone) if timezone is not None else None
+        self._node_name = node if node is not None else f"{socket.gethostname()}-{os.getpid()}"
+        self._rng = random.Random(seed)
+        self._max_running = max_running
+        self._retention = retention if retention is not None else Retention()
+        self._store = make_store(url, self._clock, inline=self._virtual) if isinstance(url, str) else url
+        self._handlers = Handlers()
+        self._declared: list[NewJob] = []
+        self._ids = ids.IdSource(self._clock.now, self._rng)
+        self._bus = Bus()
+        self._store.on_events(self._bus.tell)
+        self._engine = self._new_engine()
+        self._status = "stopped"
+        self._started_at: int | None = None
+        self._stopped = asyncio.Event()
+
+    def _new_engine(self) -> Engine:
+        config = EngineConfig(self._node_name, self._max_running, self._retention, self._virtual)
+        engine = Engine(self._store, self._clock, self._handlers, config, self._ids)
+        engine.on_deleted = lambda run_ids: remove_files(self._log_folder(), run_ids)
+        engine.shorten = lambda run_id, result: keep_long_output(self._log_folder(), run_id, result)
+        return engine
+
+    async def _write(self, work: Callable[[Transaction], T], *, cancels: bool = False) -> T:
+        refuse_unset(self._clock)
+        result = await self._store.write(work)
+        if self._status == "running":
+            self._engine.poke(cancels=cancels)
+        return result
+
+    async def _become_engine(self) -> None:
+        """Take this store's engine lock, or fail with who holds it."""
+        who = {"pid": os.getpid(), "host": socket.gethostname(), "node": self._node_name, "since": self._clock.now()}
+        await self._store.become_engine(who)
+
+    def _default_zone(self) -> str:
+        return self._zone if self._zone is not None else system_zone()
+
+    def _log_folder(self) -> Path:
+        return self._store.folder
+
+    def _add_command_kind(self) -> None:
+        if COMMAND not in self._handlers.kinds():
+            from wakeful.kernel.command.kind import command_handler  # loaded when an engine is started
+
+            self._handlers.register(COMMAND, command_handler(self._log_folder))

@@ -1,0 +1,139 @@
+"""The scheduler's jobs: say who handles them, add, change, pause, resume, remove and read them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from wakeful import ids
+from wakeful.errors import InvalidJob, JobNotFound
+from wakeful.kernel import edits, refs
+from wakeful.kernel.drafts import NewJob, check_limit, check_name, draft
+from wakeful.kernel.handlers import Handler
+from wakeful.kernel.models import Job
+from wakeful.kernel.outcome import clean
+from wakeful.scheduler.core import Core
+from wakeful.store.jobs import STATUS_SQL, JobFilter
+from wakeful.triggers import Trigger
+
+if TYPE_CHECKING:
+    from wakeful.store.interface import Transaction
+
+H = TypeVar("H", bound=Handler)
+IF_EXISTS = ("error", "update", "keep")
+
+
+class JobsApi(Core):
+    """What can be done to jobs, by id or name."""
+
+    def on_job_due(self, kind: str, handler: Handler | None = None) -> Any:
+        """Say who runs jobs of a kind; as a decorator, or with the handler as second argument."""
+        check_name("kind", kind)
+
+        def register(function: H) -> H:
+            self._handlers.register(kind, function)
+            if self._status == "running":
+                self._engine.handlers_changed()
+            return function
+
+        return register if handler is None else register(handler)
+
+    def job(
+        self,
+        trigger: Trigger,
+        *,
+        name: str | None = None,
+        payload: Any = None,
+        owner: str | None = None,
+        **options: Any,
+    ) -> Callable[[H], H]:
+        """Declare a job in code: stored when the scheduler starts, updated when it changed."""
+
+        def register(function: H) -> H:
+            called = name if name is not None else getattr(function, "__name__", "job")
+            new = NewJob(called, trigger, kind=called, payload=payload, owner=owner, **options)
+            draft(new, "code")  # a mistake is told where it was made
+            self._handlers.register(called, function)
+            self._declared.append(new)
+            return function
+
+        return register
+
+    async def add_job(
+        self,
+        name: str,
+        trigger: Trigger,
+        *,
+        kind: str = "job",
+        payload: Any = None,
+        owner: str | None = None,
+        source: str = "code",
+        if_exists: str = "error",
+        **options: Any,
+    ) -> str:
+        """Store a job; its id. `if_exists`: error, update or keep."""
+        new = NewJob(name, trigger, kind=kind, payload=payload, owner=owner, **options)
+        return (await self._add([new], if_exists, source))[0]
+
+    async def add_jobs(self, jobs: Iterable[NewJob], *, if_exists: str = "error", source: str = "code") -> list[str]:
+        """Store many in one transaction: all of them or none."""
+        return await self._add(list(jobs), if_exists, source)
+
+    async def _add(self, jobs: Sequence[NewJob], if_exists: str, source: str) -> list[str]:
+        if if_exists not in IF_EXISTS:
+            message = f"if_exists is one of {', '.join(IF_EXISTS)}, not {if_exists!r}."
+            raise InvalidJob(message)
+        drafts = [draft(new, source) for new in jobs]
+        node, zone = self._engine.identify(), self._default_zone()
+        found = await self._write(lambda tx: edits.add_jobs(tx, node, drafts, if_exists, zone))
+        return [ids.job_text(job_id) for job_id in found]
+
+    async def update_job(self, id: str, /, *, revision: int | None = None, **changes: Any) -> Job:  # noqa: A002
+        """Change a job: name, trigger, kind, payload, owner, enabled or any option. A run in progress goes on."""
+        node, zone = self._engine.identify(), self._default_zone()
+        return await self._write(lambda tx: edits.update_job(tx, node, id, changes, revision=revision, zone=zone))
+
+    async def remove_job(self, id: str) -> None:  # noqa: A002
+        """Remove a job; a run in progress finishes, and history stays under its name."""
+        await self._write(lambda tx: edits.remove_job(tx, id))
+
+    async def pause_job(self, id: str, note: str | None = None) -> None:  # noqa: A002
+        """No start by time until resumed."""
+        text = clean(note) if note is not None else None
+        await self._write(lambda tx: edits.pause_job(tx, id, text))
+
+    async def resume_job(self, id: str) -> None:  # noqa: A002
+        """Errors forgotten, idle again, a fresh next time; nothing is caught up."""
+        node = self._engine.identify()
+        await self._write(lambda tx: edits.resume_job(tx, node, id))
+
+    async def get_job(self, id: str) -> Job | None:  # noqa: A002
+        """The job of that id or name, or None."""
+
+        def work(tx: Transaction) -> Job | None:
+            try:
+                return Job(*refs.find_job(tx, id), tx.now)
+            except JobNotFound:
+                return None
+
+        return await self._store.read(work)
+
+    async def list_jobs(
+        self,
+        *,
+        kind: str | None = None,
+        owner: str | None = None,
+        source: str | None = None,
+        status: str | None = None,
+        enabled: bool | None = None,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> list[Job]:
+        """Jobs by name, filtered; `after` is the name the previous page ended with."""
+        if status is not None and status not in STATUS_SQL:
+            message = f"status is one of {', '.join(sorted(STATUS_SQL))}, not {status!r}."
+            raise InvalidJob(message)
+        if limit is not None:
+            check_limit(limit)
+        wanted = JobFilter(kind, owner, source, status, enabled, after, limit)
+        return await self._store.read(lambda tx: [Job(*pair, tx.now) for pair in tx.jobs.matching(wanted)])
