@@ -13,6 +13,7 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from wakeful import clock as clocks
@@ -26,8 +27,10 @@ from wakeful.store.sqlite_file import (
     engine_holder,
     explain,
     files_beside,
+    keep_log,
     migrate,
     path_of,
+    schema_version,
 )
 from wakeful.store.sqlite_session import SqliteSession
 
@@ -55,6 +58,7 @@ class SqliteStore:
         self.folder = files_beside(self.path)
         self._clock = clock
         self._inline = inline or self.path == MEMORY
+        self._open = False
         self._writer: sqlite3.Connection | None = None
         self._thread: threading.Thread | None = None
         self._inbox: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
@@ -68,7 +72,7 @@ class SqliteStore:
     # -- life ---------------------------------------------------------------------------------------------------------
 
     async def open(self, *, create: bool = True) -> None:
-        if self._writer is not None:
+        if self._open:
             return
         if self.path != MEMORY:
             check_file(self.path, create=create)
@@ -78,10 +82,12 @@ class SqliteStore:
             await asyncio.get_running_loop().run_in_executor(self._readers, self._open_writer)
             self._thread = threading.Thread(target=self._write_loop, name="wakeful-write", daemon=True)
             self._thread.start()
+        self._open = True
 
     async def close(self) -> None:
-        if self._writer is None:
+        if self._writer is None or not self._open:
             return
+        self._open = False  # what is handed in from here on would never be looked at
         if self._thread is not None:
             self._inbox.put(None)
             await asyncio.get_running_loop().run_in_executor(self._readers, self._thread.join)
@@ -95,36 +101,35 @@ class SqliteStore:
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="wakeful-read")
 
     def _open_writer(self) -> None:
-        connection = connect(self.path)
+        connection = None
         try:
-            self._begin(connection, "PRAGMA journal_mode = WAL")
-            self._begin(connection)
-            try:
-                migrate(connection, self.path)
-                connection.execute("COMMIT")
-            except BaseException:
-                connection.execute("ROLLBACK")
-                raise
+            connection = self._patiently(lambda: connect(self.path))
+            # Looked at before anything is changed: somebody else's file must stay as it is, to the byte.
+            self._patiently(partial(schema_version, connection, self.path))
+            self._patiently(partial(keep_log, connection, self.path))
+            self._patiently(partial(connection.execute, "BEGIN IMMEDIATE"))
+            migrate(connection, self.path)
+            connection.execute("COMMIT")
             (self._data_version,) = connection.execute("PRAGMA data_version").fetchone()
-        except sqlite3.Error as error:
-            connection.close()
-            explain(error, self.path)
-        except BaseException:
-            connection.close()
+        except BaseException as error:
+            if connection is not None:
+                connection.close()  # and with it what was begun
+            if isinstance(error, sqlite3.Error):
+                explain(error, self.path)
             raise
         self._writer = connection
 
     # -- transactions -------------------------------------------------------------------------------------------------
 
     async def write(self, work: Callable[[Transaction], T], *, not_before: int | None = None) -> T:
-        if self._writer is None:
+        if self._writer is None or not self._open:
             raise SchedulerNotOpen
         if self._inline:
             item = _Item(work, None)
             self._commit([item])
-            self._tell(item.groups)
             if item.error is not None:
                 raise item.error
+            self._tell(item.groups)
             return item.result  # type: ignore[no-any-return]
         loop = asyncio.get_running_loop()
         item = _Item(work, loop)
@@ -135,7 +140,7 @@ class SqliteStore:
         return await item.future  # type: ignore[no-any-return]
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
-        if self._writer is None:
+        if self._writer is None or not self._open:
             raise SchedulerNotOpen
         if self._inline:
             return work(Transaction(SqliteSession(self._writer), self._clock.now()))
@@ -220,7 +225,7 @@ class SqliteStore:
                 (version,) = connection.execute("PRAGMA data_version").fetchone()
                 item.result, self._data_version = version != self._data_version, version
             if writing:
-                self._begin(connection)
+                self._patiently(partial(connection.execute, "BEGIN IMMEDIATE"))
                 for item in writing:
                     self._run(connection, item, alone=len(writing) == 1)
                 connection.execute("COMMIT" if any(item.error is None for item in writing) else "ROLLBACK")
@@ -248,19 +253,17 @@ class SqliteStore:
         if not alone:
             connection.execute("ROLLBACK TO work" if item.error is not None else "RELEASE work")
 
-    def _begin(self, connection: sqlite3.Connection, statement: str = "BEGIN IMMEDIATE") -> None:
-        """Take the write lock, asking every millisecond: SQLite's own waiting backs off to 100 ms and starves."""
+    def _patiently(self, attempt: Callable[[], T]) -> T:
+        """Do what needs a lock, asking every millisecond: SQLite's own waiting backs off to 100 ms and starves."""
         deadline = self._clock.boot() + LOCK_WAIT_MS
         while True:
             try:
-                connection.execute(statement)
+                return attempt()
             except sqlite3.OperationalError as error:
                 busy = getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
                 if self._inline or not busy or self._clock.boot() >= deadline:
                     raise
                 clocks.block(0.001)
-            else:
-                return
 
 
 class _Item:

@@ -29,10 +29,22 @@ def path_of(url: str) -> str:
     rest = url.removeprefix("sqlite://")
     if rest in ("", "/", MEMORY, "/" + MEMORY):
         return MEMORY
-    if not rest.startswith("/") or "\0" in rest:
+    if not rest.startswith("/") or not _can_be_a_path(rest):
         message = f"{url!r} is not a store's address: write sqlite:///file.db, or sqlite:////absolute/file.db."
         raise StoreUnusable(message)
-    return str(Path(rest[1:]).expanduser())
+    # Absolute, so that a program that changes its directory keeps its store, and SQLite sees no "file:" address.
+    try:
+        return str(Path(rest[1:]).expanduser().absolute())
+    except RuntimeError as error:
+        message = f"{url!r} names the home of somebody this machine does not know: write the whole path."
+        raise StoreUnusable(message) from error
+
+
+def _can_be_a_path(text: str) -> bool:
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
 
 
 def files_beside(path: str) -> Path:
@@ -51,10 +63,18 @@ def check_file(path: str, *, create: bool) -> None:
         )
         raise StoreUnusable(message)
     file = Path(path)
-    if file.is_dir():
+    try:
+        there, regular, directory = file.exists(), file.is_file(), file.is_dir()
+    except OSError as error:
+        message = f"{path} cannot be reached ({error.strerror}): choose another place."
+        raise StoreUnusable(message) from error
+    if directory:
         message = f"{path} is a directory: name a file in it, for example {file / 'wakeful.db'}."
         raise StoreUnusable(message)
-    if not file.exists():
+    if there and not regular:
+        message = f"{path} is not a file: choose another place."
+        raise StoreUnusable(message)
+    if not there:
         if not create:
             message = (
                 f"There is no store at {path}: add a job or start a server to create it, or name another with --db."
@@ -68,13 +88,8 @@ def check_file(path: str, *, create: bool) -> None:
 
 
 def connect(path: str, *, readonly: bool = False) -> sqlite3.Connection:
-    """A connection with our settings; WAL and synchronous=FULL are what "stored" means here."""
-    try:
-        connection = sqlite3.connect(
-            path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=512
-        )
-    except sqlite3.Error as error:
-        explain(error, path)
+    """A connection with our settings; WAL and synchronous=FULL are what "stored" means here. Raises sqlite3.Error."""
+    connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=512)
     try:
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA cache_size = -16000")
@@ -82,27 +97,42 @@ def connect(path: str, *, readonly: bool = False) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_size_limit = 67108864")
         if readonly:
             connection.execute("PRAGMA query_only = 1")
-    except sqlite3.Error as error:
+    except BaseException:
         connection.close()
-        explain(error, path)
+        raise
     return connection
 
 
-def migrate(connection: sqlite3.Connection, path: str) -> None:
-    """Bring the schema to this version, inside the caller's transaction."""
+def schema_version(connection: sqlite3.Connection, path: str) -> int:
+    """Which migrations this file has seen, or StoreUnusable when it is not ours to use; only reads."""
     (found,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if found != APPLICATION_ID and (tables or version):
         message = f"{path} is another program's database: choose another file for Wakeful."
         raise StoreUnusable(message)
-    steps = migrations()
-    if version > len(steps):
+    known = len(migrations())
+    if version > known:
         message = (
-            f"{path} was written by a newer Wakeful (schema {version}, this one knows {len(steps)}): "
+            f"{path} was written by a newer Wakeful (schema {version}, this one knows {known}): "
             "use that version, or another file."
         )
         raise StoreUnusable(message)
+    return int(version)
+
+
+def keep_log(connection: sqlite3.Connection, path: str) -> None:
+    """Write ahead into a log, which is what lets readers and the writer work side by side."""
+    (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+    if path != MEMORY and mode != "wal":
+        message = f"{path} cannot have a write-ahead log where it is: choose a place on a local disk."
+        raise StoreUnusable(message)
+
+
+def migrate(connection: sqlite3.Connection, path: str) -> None:
+    """Bring the schema to this version, inside the caller's transaction."""
+    version = schema_version(connection, path)
+    steps = migrations()
     for number, script in enumerate(steps[version:], start=version + 1):
         for statement in _statements(script):
             connection.execute(statement)
@@ -129,7 +159,7 @@ class EngineLock:
     """The right to start this file's jobs: a lock the system frees when its process ends, however it ends."""
 
     def __init__(self, path: str) -> None:
-        self._path = path + ".lock"
+        self._path = _lock_path(path)
         self._file: IO[str] | None = None
 
     def acquire(self, who: dict[str, object]) -> None:
@@ -171,10 +201,15 @@ def _lock(file: IO[str]) -> None:
             return
 
 
+def _lock_path(path: str) -> str:
+    """Beside the file itself, whatever link led to it: one store, one lock."""
+    return os.path.realpath(path) + ".lock"
+
+
 def engine_holder(path: str) -> dict[str, object] | None:
     """Who runs the engine on this file right now, or None."""
     try:
-        with Path(path + ".lock").open("r+", encoding="utf-8") as file:
+        with Path(_lock_path(path)).open("r+", encoding="utf-8") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except OSError as error:
