@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from tests.kernel.scene import at, failing, virtual
-from wakeful import Cron, Every, Interval, InvalidTrigger, Once, TransientError
+from wakeful import Cron, Every, Interval, Once, ScheduleTriggerError, TransientError
 
 LADDER = [30, 60, 300, 900, 3600]
 
@@ -283,7 +283,7 @@ async def test_resuming_a_failed_once_tries_it_again_and_a_done_one_is_refused(s
         await scene.sleep("1m")
         job = await scheduler.get_job("a")
         assert (len(scene.runs), job.last_outcome, job.enabled) == (2, "success", False)
-        with pytest.raises(InvalidTrigger, match="never run again"):
+        with pytest.raises(ScheduleTriggerError, match="never run again"):
             await scheduler.resume_job("a")
 
 

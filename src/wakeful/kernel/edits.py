@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from wakeful import ids
-from wakeful.errors import ChangedSinceRead, InvalidJob, InvalidTrigger, JobExists
+from wakeful.errors import ChangedSinceRead, InvalidJob, InvalidTrigger, JobExists, ScheduleTriggerError
 from wakeful.kernel.claim import Node
 from wakeful.kernel.drafts import Draft, changed_fields, check_flag
 from wakeful.kernel.models import Job
@@ -285,6 +285,6 @@ def _again_once(tx: Transaction, node: Node, job: JobDef, state: JobState, comin
     if trigger_of(job.trigger).type != "once" or last is None or last.outcome in ("success", "noop"):
         why = coming.ended or "its one time has passed"
         message = f"{job.name} would never run again: {why}. Give it a new time first."
-        raise InvalidTrigger(message)
+        raise ScheduleTriggerError(message, {"job": job.name, "reason": "disabled"})
     tx.runs.add([queued_run(node, job, "manual", tx.now, slot=last.slot, attempt=last.attempt + 1, retry_of=last.id)])
     return state._replace(queued=state.queued + 1)

@@ -24,6 +24,7 @@ from wakeful.triggers import system_zone, zone_name
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
+    from wakeful.kernel.models import Run
     from wakeful.store.interface import Store, Transaction
 
 T = TypeVar("T")
@@ -88,6 +89,9 @@ class Core:
 
     def _add_command_kind(self) -> None:
         if COMMAND not in self._handlers.kinds():
-            from wakeful.kernel.command.kind import command_handler  # loaded when an engine is started
+            self._handlers.register(COMMAND, self._run_command)
 
-            self._handlers.register(COMMAND, command_handler(self._log_folder))
+    async def _run_command(self, run: Run) -> object:
+        from wakeful.kernel.command.kind import execute  # loaded with the first command
+
+        return await execute(run, self._log_folder())

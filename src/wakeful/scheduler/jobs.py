@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from wakeful import ids
 from wakeful.errors import InvalidJob, JobNotFound
@@ -25,6 +25,11 @@ IF_EXISTS = ("error", "update", "keep")
 
 class JobsApi(Core):
     """What can be done to jobs, by id or name."""
+
+    @overload
+    def on_job_due(self, kind: str) -> Callable[[H], H]: ...
+    @overload
+    def on_job_due(self, kind: str, handler: H) -> H: ...
 
     def on_job_due(self, kind: str, handler: Handler | None = None) -> Any:
         """Say who runs jobs of a kind; as a decorator, or with the handler as second argument."""

@@ -11,7 +11,7 @@ from wakeful.kernel.clockwatch import refuse_unset
 from wakeful.kernel.start import begin_incarnation, leave
 from wakeful.scheduler.jobs import JobsApi
 
-CANCEL_GRACE_S = 5.0
+CANCEL_GRACE_S = 8.0  # longer than a command is given between being asked and being killed
 
 
 class Life(JobsApi):
@@ -91,7 +91,7 @@ class Life(JobsApi):
         if not await engine.wait_idle(seconds):
             left = len(engine.active)
             engine.interrupt_all()
-            await engine.wait_idle(CANCEL_GRACE_S)
+            await engine.wait_idle(CANCEL_GRACE_S, but_for_threads=True)
         await engine.end()
         await self._store.write(lambda tx: leave(tx, engine.node.id))
         return left

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import os
 from pathlib import Path
 from typing import Any
 
@@ -14,32 +14,52 @@ from wakeful.kernel.command.run import run_command
 from wakeful.kernel.command.spec import CommandSpec
 from wakeful.kernel.long_output import log_path
 from wakeful.kernel.models import Run
-from wakeful.kernel.outcome import Failed, Output
+from wakeful.kernel.outcome import Failed, Output, clean
+
+KEPT_OF_CANCELLED = 64 * 1024
 
 
-def command_handler(folder: Callable[[], Path]) -> Callable[[Run], Awaitable[Output]]:
-    """The handler, writing logs below `folder()`."""
+async def execute(run: Run, folder: Path) -> Output:
+    """Run the command in the job's payload, logging below `folder`."""
+    spec = CommandSpec.from_payload(run.payload)
+    path = log_path(folder, run.id)
+    try:
+        result = await run_command(spec, run_env=_environment(run), log_path=path)
+    except CommandTimedOut as error:
+        raise Failed(str(error), _output(error.result), "timeout") from None
+    except asyncio.CancelledError:
+        said = _said_so_far(path)
+        if said is None:
+            raise
+        # Whoever cancelled us decides the outcome; what was printed until then is kept with it.
+        raise Failed("it was ended before it was through", said) from None
+    problem = result.error()
+    if problem is not None:
+        raise Failed(problem, _output(result))
+    return _output(result)
 
-    async def execute(run: Run) -> Output:
-        spec = CommandSpec.from_payload(run.payload)
-        slot = run.slot
-        env = {
-            RUN_ID: run.id,
-            "WAKEFUL_JOB": run.job,
-            "WAKEFUL_SLOT": slot.isoformat() if slot is not None else "",
-            "WAKEFUL_ATTEMPT": str(run.attempt),
-            "WAKEFUL_REASON": run.reason,
-        }
-        try:
-            result = await run_command(spec, run_env=env, log_path=log_path(folder(), run.id))
-        except CommandTimedOut as error:
-            raise Failed(str(error), _output(error.result), "timeout") from None
-        problem = result.error()
-        if problem is not None:
-            raise Failed(problem, _output(result))
-        return _output(result)
 
-    return execute
+def _environment(run: Run) -> dict[str, str]:
+    slot = run.slot
+    return {
+        RUN_ID: run.id,
+        "WAKEFUL_JOB": run.job,
+        "WAKEFUL_SLOT": slot.isoformat() if slot is not None else "",
+        "WAKEFUL_ATTEMPT": str(run.attempt),
+        "WAKEFUL_REASON": run.reason,
+    }
+
+
+def _said_so_far(path: Path) -> Output | None:
+    """The end of what a cancelled command has printed; None when that is nothing."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - KEPT_OF_CANCELLED))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return None
+    return Output({"exit_code": None, "output": clean(text)}, str(path))
 
 
 async def end_leftovers(folder: Path, run_ids: list[int]) -> int:
