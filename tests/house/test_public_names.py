@@ -22,7 +22,7 @@ def callables():
         if inspect.isfunction(value):
             yield name, value
         elif inspect.isclass(value):
-            methods = {key: inspect.unwrap(method) for key, method in vars(value).items() if inspect.isfunction(method)}
+            methods = {key: inspect.unwrap(method) for key, method in inspect.getmembers(value, inspect.isfunction)}
             yield from ((f"{name}.{key}", method) for key, method in methods.items() if not key.startswith("_"))
 
 
