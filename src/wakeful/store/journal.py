@@ -18,8 +18,9 @@ _NODE = ", ".join(Node._fields)
 class Journal:
     """Verbs on the journal; each call is part of the transaction it was made in."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, now: int) -> None:
         self._session = session
+        self._now = now
         self._pending: dict[str, list[Any]] = {}
 
     # -- events: collected during the transaction, written as one row per stream at its end ---------------------------
@@ -31,6 +32,9 @@ class Journal:
     def flush(self, at: int) -> list[EventGroup]:
         """Write what was emitted; what subscribers must be told after the commit."""
         groups = []
+        if self._pending:
+            # Whoever reads events goes on from the last id it saw: ids must become visible in their order.
+            self._session.serialize("events")
         for stream, events in self._pending.items():
             seq = self._session.rows(
                 "INSERT INTO streams (stream, seq) VALUES (?, ?) ON CONFLICT (stream) "
@@ -123,6 +127,37 @@ class Journal:
         found = self._session.rows(f"SELECT {_NODE} FROM nodes ORDER BY id DESC LIMIT 1")
         return Node._make(found[0]) if found else None
 
+    def alive(self) -> list[Node]:
+        """The nodes that have not left, oldest first; one of them may have died without a word."""
+        return self._nodes("stopped_at IS NULL")
+
+    def silent(self, since: int) -> list[Node]:
+        """The nodes that have not left, and were last heard of before that time."""
+        return self._nodes("stopped_at IS NULL AND seen_at < ?", since)
+
+    def earlier(self, name: str) -> list[Node]:
+        """Incarnations of that name that never said they left."""
+        return self._nodes("stopped_at IS NULL AND name = ?", name)
+
+    def _nodes(self, where: str, *params: object) -> list[Node]:
+        rows = self._session.rows(f"SELECT {_NODE} FROM nodes WHERE {where} ORDER BY id", params)
+        return [Node._make(row) for row in rows]
+
+    def beat(self, node_id: int, now: int) -> bool:
+        """The node is alive; False when another one has taken over what it held, and it must start nothing more."""
+        sql = "UPDATE nodes SET seen_at = ? WHERE id = ? AND stopped_at IS NULL"
+        return self._session.execute(sql, (now, node_id)) == 1
+
+    def take_over(self, silent: Node, by: int, now: int) -> bool:
+        """Declare a node dead, unless it was heard of or taken over since it was read; True for exactly one caller."""
+        sql = "UPDATE nodes SET stopped_at = ?, taken_by = ? WHERE id = ? AND stopped_at IS NULL AND seen_at = ?"
+        return self._session.execute(sql, (now, by, silent.id, silent.seen_at)) == 1
+
+    def database_now(self) -> int:
+        """The time by the database's clock: the only one all nodes agree on, and so the one leases are decided by."""
+        found = self._session.database_now()
+        return found if found is not None else self._now
+
     def highest_id(self) -> int:
         """The highest id the store has given to anything."""
         found = self._session.rows(
@@ -135,7 +170,7 @@ class Journal:
         return {row[0]: str(row[1]) for row in self._session.select_in(("id", "name"), "nodes", "id", node_ids)}
 
     def facts(self, keys: Sequence[str]) -> dict[str, str]:
-        rows = self._session.select_in(("key", "value"), "meta", "key", keys)
+        rows = self._session.select_in(("key", "value"), "meta", "key", keys, lock=True)
         return {str(key): str(value) for key, value in rows}
 
     def remember(self, facts: Mapping[str, object]) -> None:

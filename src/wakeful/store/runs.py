@@ -79,6 +79,10 @@ class Runs:
         sql = f"SELECT {_R} FROM runs WHERE finished_at IS NULL ORDER BY id"
         return [RunRow._make(row) for row in self._session.rows(sql)]
 
+    def of_nodes(self, node_ids: Sequence[int]) -> list[RunRow]:
+        """The active runs those nodes hold, oldest first."""
+        return [run for run in self.all_open() if run.status == "active" and run.node in node_ids]
+
     def to_cancel(self) -> list[int]:
         """Runs in progress that somebody asked to cancel."""
         sql = "SELECT id FROM runs WHERE finished_at IS NULL AND status = 'active' AND cancel = 1 ORDER BY id"
@@ -86,6 +90,7 @@ class Runs:
 
     def ask_cancel(self, run_id: int) -> None:
         self._session.execute("UPDATE runs SET cancel = 1 WHERE id = ? AND finished_at IS NULL", (run_id,))
+        self._session.announce()
 
     def reschedule(self, run_id: int, due_at: int) -> None:
         self._session.execute("UPDATE runs SET due_at = ? WHERE id = ? AND status = 'queued'", (due_at, run_id))

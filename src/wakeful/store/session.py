@@ -30,9 +30,33 @@ class Session(Protocol):
     def update_many(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> int:
         """Set the columns after the first on the rows whose first column matches; how many rows were found."""
 
-    def select_in(self, columns: Sequence[str], table: str, key: str, keys: Sequence[Any]) -> list[Row]:
-        """The rows whose `key` is one of `keys`, in no particular order."""
+    def select_in(
+        self, columns: Sequence[str], table: str, key: str, keys: Sequence[Any], *, lock: bool = False
+    ) -> list[Row]:
+        """The rows whose `key` is one of `keys`, in no particular order; `lock`: because what they say decides."""
+
+    # -- what it takes not to be alone. Where only one transaction can write at a time, all of this is nothing. ------
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether nobody else can write while this transaction does."""
 
     @property
     def lock_clause(self) -> str:
-        """What a read that decides a write must end with, so that nobody else decides the same."""
+        """What a read that decides a write must end with, so that nobody else decides the same; it waits for them."""
+
+    @property
+    def skip_clause(self) -> str:
+        """The same for a read that can do without the rows somebody else is deciding about."""
+
+    def among(self, select: str) -> str:
+        """The condition `IN (select)`, less the rows somebody else is deciding about."""
+
+    def serialize(self, what: str) -> None:
+        """From here to the end of the transaction, be the only one who does `what`."""
+
+    def announce(self) -> None:
+        """With the commit, tell the other processes that there is something to look at."""
+
+    def database_now(self) -> int | None:
+        """The database's own clock, which all nodes share; None where that is the clock everybody has anyway."""

@@ -25,7 +25,9 @@ _MAX_PARAMS = 32_000
 class SqliteSession:
     """Statements on a connection whose transaction somebody else begins and ends."""
 
+    exclusive = True  # BEGIN IMMEDIATE: one writer at a time, in all processes
     lock_clause = ""
+    skip_clause = ""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -57,9 +59,24 @@ class SqliteSession:
             touched += self._connection.execute(sql, list(chain.from_iterable(part))).rowcount
         return touched
 
-    def select_in(self, columns: Sequence[str], table: str, key: str, keys: Sequence[Any]) -> list[Row]:
+    def select_in(
+        self, columns: Sequence[str], table: str, key: str, keys: Sequence[Any], *, lock: bool = False
+    ) -> list[Row]:
+        del lock
         source = f"{table} WHERE {key} IN (SELECT value FROM json_each(?))"
         return self.bulk(columns, source, (json.dumps(list(keys)),))
+
+    def among(self, select: str) -> str:
+        return f"IN ({select})"
+
+    def serialize(self, what: str) -> None:
+        """Every transaction is alone already."""
+
+    def announce(self) -> None:
+        """Other processes ask `PRAGMA data_version`."""
+
+    def database_now(self) -> int | None:
+        return None
 
 
 def _chunks(rows: Sequence[Row], width: int) -> Iterator[Sequence[Row]]:
