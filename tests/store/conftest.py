@@ -1,0 +1,30 @@
+"""The stores that the contract is held against."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.store.samples import OpenStore
+from wakeful.clock import VirtualClock
+
+
+@pytest.fixture(params=["sqlite"])
+def store_url(request):
+    """A new, empty store of each dialect: its name here, and a fixture `NAME_url` that makes one."""
+    return request.getfixturevalue(f"{request.param}_url")
+
+
+@pytest.fixture
+def sqlite_url(tmp_path):
+    return f"sqlite:///{tmp_path / 'wakeful.db'}"
+
+
+@pytest.fixture
+def clock():
+    return VirtualClock()
+
+
+@pytest.fixture
+def store(store_url, clock):
+    with OpenStore(store_url, clock) as opened:
+        yield opened

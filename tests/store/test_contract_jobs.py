@@ -1,0 +1,243 @@
+"""What every store promises about jobs."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.store.samples import NOW, job
+from wakeful.errors import StoreError
+from wakeful.store.jobs import SETTLED_COLUMNS, STARTED_COLUMNS, JobFilter
+from wakeful.store.records import JobState
+
+
+def ids(pairs):
+    return [definition.id for definition, _ in pairs]
+
+
+def test_a_job_comes_back_as_it_was_given(store):
+    given = job(
+        1,
+        'Zo\u00eb\'s "nightly" \U0001f319 \\n%_',
+        owner="team",
+        payload='{"text":"\u4f60\u597d\\u0000"}',
+        due_at=NOW + 1,
+        next_at=NOW + 2,
+        slot=NOW + 3,
+        last_slot=2**62,
+        last_error="line one\nline two\t\u2028end",
+        missed=3,
+        notes='["thinned"]',
+    )
+    store.add(given)
+    assert store.read(lambda tx: tx.jobs.by_id(1)) == given
+    assert store.read(lambda tx: tx.jobs.by_name(given[0].name)) == given
+    assert store.read(lambda tx: tx.jobs.due(NOW + 1, 10)) == [given]
+    assert store.read(lambda tx: tx.jobs.matching(JobFilter())) == [given]
+    assert store.read(lambda tx: tx.jobs.definitions([1])) == {1: given[0]}
+    assert store.read(lambda tx: tx.jobs.states([1])) == {1: given[1]}
+
+
+def test_what_is_not_there_is_not_found(store):
+    assert store.read(lambda tx: tx.jobs.by_id(1)) is None
+    assert store.read(lambda tx: tx.jobs.by_name("nobody")) is None
+    assert store.read(lambda tx: tx.jobs.by_name("no\nbody\0")) is None
+    assert store.read(lambda tx: tx.jobs.removed_by_name("nobody")) is None
+    assert store.read(lambda tx: tx.jobs.removed_by_name("no\0body")) is None
+    assert store.read(lambda tx: (tx.jobs.states([1]), tx.jobs.definitions([]), tx.jobs.names(["x"]))) == ({}, {}, {})
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 511, 512, 513, 1300])
+def test_a_batch_of_any_size_arrives_whole(store, count):
+    store.add(*(job(number, due_at=NOW) for number in range(1, count + 1)))
+    store.write(
+        lambda tx: tx.jobs.save([state._replace(missed=state.job_id) for _, state in tx.jobs.due(NOW, count + 1)])
+    )
+    found = store.read(lambda tx: tx.jobs.states(range(1, count + 2)))
+    assert {number: state.missed for number, state in found.items()} == {n: n for n in range(1, count + 1)}
+
+
+# -- what is due ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.promise("H11")
+def test_due_jobs_come_oldest_alarm_first_and_in_one_order_only(store):
+    store.add(job(5, due_at=NOW), job(2, due_at=NOW - 9), job(9, due_at=NOW - 9), job(1, due_at=NOW - 3))
+    store.add(job(3, due_at=NOW + 1), job(4), job(6, due_at=NOW - 9, parked=None))
+    assert ids(store.read(lambda tx: tx.jobs.due(NOW, 100))) == [2, 6, 9, 1, 5]
+    assert ids(store.read(lambda tx: tx.jobs.due(NOW, 2))) == [2, 6]
+    assert ids(store.read(lambda tx: tx.jobs.due(NOW - 10, 100))) == []
+
+
+def test_the_next_alarm_is_the_earliest_of_all(store):
+    assert store.read(lambda tx: tx.jobs.next_alarm()) is None
+    store.add(job(1), job(2, due_at=NOW + 9), job(3, due_at=NOW + 5))
+    assert store.read(lambda tx: tx.jobs.next_alarm()) == NOW + 5
+
+
+def test_jobs_armed_for_later_are_walked_through_by_id(store):
+    store.add(*(job(n, due_at=NOW + 100 - n) for n in range(1, 6)), job(6, due_at=NOW), job(7))
+    first = store.read(lambda tx: tx.jobs.armed_after(NOW, 0, 3))
+    assert ids(first) == [1, 2, 3]
+    assert ids(store.read(lambda tx: tx.jobs.armed_after(NOW, 3, 3))) == [4, 5]
+
+
+# -- names and lists --------------------------------------------------------------------------------------------------
+
+
+def test_a_name_belongs_to_one_job_until_that_is_removed(store):
+    store.add(job(1, "report"))
+    with pytest.raises(StoreError):
+        store.add(job(2, "report"))
+    assert store.read(lambda tx: tx.jobs.by_id(2)) is None
+    store.write(lambda tx: tx.jobs.define(tx.jobs.by_id(1)[0]._replace(removed_at=NOW)))
+    store.add(job(2, "report"))
+    assert store.read(lambda tx: tx.jobs.by_name("report"))[0].id == 2
+    assert store.read(lambda tx: tx.jobs.removed_by_name("report"))[0].id == 1
+    assert store.read(lambda tx: tx.jobs.names(["report", "other"])) == {"report": 2}
+
+
+def test_of_several_removed_jobs_the_last_one_answers_to_the_name(store):
+    for number, removed_at in ((1, NOW + 5), (2, NOW + 9), (3, NOW + 9), (4, NOW)):
+        store.add(job(number, "report", removed_at=removed_at))
+    assert store.read(lambda tx: tx.jobs.removed_by_name("report"))[0].id == 3
+
+
+def test_names_are_listed_in_the_order_of_their_letters_on_every_store(store):
+    names = ["b", "B", "a", "é", "Z-1", "z 1", "10", "9", "_", "ab", "a-b", "a b", "日本", "\U0001f319", "\uffee"]
+    store.add(*(job(number, name) for number, name in enumerate(names, 1)))
+    pages, after = [], None
+    while page := store.read(lambda tx: tx.jobs.matching(JobFilter(after=after, limit=4))):  # noqa: B023
+        pages += [definition.name for definition, _ in page]
+        after = pages[-1]
+    assert pages == sorted(names)
+
+
+def test_each_side_of_a_filter_narrows_the_list(store):
+    store.add(
+        job(1, kind="mail", owner="a", source="cli"),
+        job(2, owner="a", source="api", run_id=7, paused=1),
+        job(3, enabled=0, paused=1),
+        job(4, enabled=0),
+        job(5, removed_at=NOW),
+    )
+
+    def found(**wanted):
+        return ids(store.read(lambda tx: tx.jobs.matching(JobFilter(**wanted))))
+
+    assert found() == [1, 2, 3, 4]
+    assert found(kind="mail") == found(source="cli") == [1]
+    assert found(owner="a") == [1, 2]
+    assert [found(status=status) for status in ("running", "paused", "disabled", "idle")] == [[2], [3], [4], [1]]
+    assert found(enabled=True) == [1, 2]
+    assert found(enabled=False, limit=1) == [3]
+    assert found(owner="a", status="idle", after="job-1") == []
+    assert store.read(lambda tx: tx.jobs.counts()) == {"running": 1, "paused": 1, "disabled": 1, "idle": 1}
+
+
+# -- saving -----------------------------------------------------------------------------------------------------------
+
+
+def everything_changed(state):
+    """The state with another value in every column but its job's."""
+    texts = {"parked", "last_outcome", "last_error", "notes"}
+    return JobState(state.job_id, *("x" if name in texts else 7 for name in JobState._fields[1:]))
+
+
+@pytest.mark.parametrize(
+    ("save", "columns"),
+    [
+        (lambda tx, state: tx.jobs.save([state]), JobState._fields),
+        (lambda tx, state: tx.jobs.save_started([state]), STARTED_COLUMNS),
+        (lambda tx, state: tx.jobs.save_settled([state]), SETTLED_COLUMNS),
+    ],
+    ids=["all of it", "a start", "an end"],
+)
+def test_saving_writes_what_it_says_and_leaves_the_rest(store, save, columns):
+    before, neighbour = job(1), job(2)
+    store.add(before, neighbour)
+    wanted = everything_changed(before[1])
+    store.write(lambda tx: save(tx, wanted))
+    changed = before[1]._replace(**{name: getattr(wanted, name) for name in columns})
+    assert store.read(lambda tx: tx.jobs.states([1, 2])) == {1: changed, 2: neighbour[1]}
+
+
+def test_saving_nothing_is_no_mistake(store):
+    store.write(lambda tx: (tx.jobs.save([]), tx.jobs.save_started([]), tx.jobs.save_settled([]), tx.jobs.add([])))
+
+
+def test_a_forgotten_job_leaves_nothing_behind_and_its_neighbour_everything(store):
+    store.add(job(1, "a"), job(2, "b"))
+    store.write(lambda tx: (tx.jobs.chain("b", 1, "any"), tx.jobs.chain("a", 2, "any")))
+    store.write(lambda tx: tx.jobs.forget([1]))
+    assert store.read(lambda tx: (tx.jobs.by_id(1), tx.jobs.states([1]), tx.jobs.chained("b"))) == (None, {}, [])
+    assert store.read(lambda tx: tx.jobs.by_id(2)) == job(2, "b")
+    assert store.read(lambda tx: tx.jobs.chained("a")) == [(2, "any")]
+
+
+def test_a_removed_or_finished_one_shot_job_may_be_forgotten_and_no_other(store):
+    old = {"enabled": 0, "last_finished_at": NOW - 1}
+    store.add(
+        job(1, trigger="once", **old),
+        job(2, removed_at=NOW - 1),
+        job(3, trigger="every", **old),
+        job(4, trigger="once", enabled=1, last_finished_at=NOW - 1),
+        job(5, trigger="once", enabled=0, last_finished_at=NOW),
+        job(6, trigger="once", run_id=1, **old),
+        job(7, trigger="once", queued=1, **old),
+        job(8, removed_at=NOW - 1, run_id=1),
+        job(9, trigger="once", **old),
+    )
+    assert store.read(lambda tx: tx.jobs.finished_once(NOW, 10)) == [1, 2, 9]
+    assert store.read(lambda tx: tx.jobs.finished_once(NOW, 2)) == [1, 2]
+
+
+# -- parked jobs ------------------------------------------------------------------------------------------------------
+
+
+def test_a_freed_place_goes_to_whoever_waits_longest(store):
+    store.add(
+        job(1, parked="lane", ready_at=NOW - 1),
+        job(2, parked="lane", ready_at=NOW - 7),
+        job(3, parked="lane", ready_at=NOW - 7),
+        job(4, parked="other", ready_at=NOW - 99),
+        job(5, due_at=NOW),
+    )
+    assert store.read(lambda tx: tx.jobs.parked_counts()) == {"lane": 3, "other": 1}
+    assert ids(store.read(lambda tx: tx.jobs.parked_on("lane", NOW - 1, 9))) == [2, 3, 1]
+    assert ids(store.read(lambda tx: tx.jobs.parked_on("lane", NOW - 2, 1))) == [2]
+    assert store.write(lambda tx: tx.jobs.unpark("lane", NOW, 2)) == 2
+    found = store.read(lambda tx: tx.jobs.due(NOW, 9))
+    assert [(state.job_id, state.due_at, state.parked) for _, state in found] == [
+        (2, NOW - 7, None),
+        (3, NOW - 7, None),
+        (5, NOW, None),
+    ]
+    assert store.read(lambda tx: tx.jobs.parked_counts()) == {"lane": 1, "other": 1}
+    assert store.write(lambda tx: tx.jobs.unpark("lane", NOW, 9)) == 1
+    assert store.write(lambda tx: tx.jobs.unpark("lane", NOW, 9)) == 0
+
+
+def test_a_parked_job_that_has_no_time_is_due_now(store):
+    store.add(job(1, parked="lane"))
+    store.write(lambda tx: tx.jobs.unpark("lane", NOW, 1))
+    assert store.read(lambda tx: tx.jobs.next_alarm()) == NOW
+
+
+# -- what starts after what -------------------------------------------------------------------------------------------
+
+
+def test_chains_are_found_from_both_ends_and_changed_in_place(store):
+    store.add(job(1, "first"), job(2), job(3))
+    assert not store.read(lambda tx: tx.jobs.any_chains())
+    store.write(lambda tx: (tx.jobs.chain("first", 3, "any"), tx.jobs.chain("first", 2, "success")))
+    store.write(lambda tx: tx.jobs.chain("first", 3, "failure"))
+    assert store.read(lambda tx: tx.jobs.chained("first")) == [(2, "success"), (3, "failure")]
+    assert store.read(lambda tx: (tx.jobs.upstream(3), tx.jobs.upstream(1))) == ("first", None)
+    assert store.read(lambda tx: tx.jobs.any_chains())
+    store.write(lambda tx: tx.jobs.unchain(3))
+    assert store.read(lambda tx: tx.jobs.chained("first")) == [(2, "success")]
+
+
+def test_a_chain_on_an_unheard_of_end_is_refused(store):
+    with pytest.raises(StoreError):
+        store.write(lambda tx: tx.jobs.chain("first", 1, "maybe"))

@@ -1,0 +1,200 @@
+"""What every store promises about events, alerts, refused starts, nodes and facts."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.store.samples import NOW, alert, job, run
+from wakeful.store.records import Node, Skip
+
+
+def bodies(groups):
+    return [(group.stream, group.seq, json.loads(group.body)) for group in groups]
+
+
+# -- events -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_transaction_writes_one_row_per_stream_and_numbers_its_events_without_gaps(store):
+    def first(tx):
+        tx.journal.emit("run", ["started", 1], ["started", 2])
+        tx.journal.emit("job", ["added", 1])
+        tx.journal.emit("run", ["started", 3])
+
+    store.write(first)
+    store.write(lambda tx: tx.journal.emit("run", ["finished", 1]))
+    found = store.read(lambda tx: tx.journal.events(0))
+    assert bodies(found) == [
+        ("run", 3, [["started", 1], ["started", 2], ["started", 3]]),
+        ("job", 1, [["added", 1]]),
+        ("run", 4, [["finished", 1]]),
+    ]
+    assert [group.id for group in found] == sorted({group.id for group in found})
+    assert {group.at for group in found} == {NOW}
+
+
+def test_a_work_that_fails_uses_up_no_number(store):
+    def fails(tx):
+        tx.journal.emit("run", "never")
+        raise KeyError
+
+    store.write(lambda tx: tx.journal.emit("run", "one"))
+    with pytest.raises(KeyError):
+        store.write(fails)
+    store.write(lambda tx: tx.journal.emit("run", "two"))
+    assert bodies(store.read(lambda tx: tx.journal.events(0))) == [("run", 1, ["one"]), ("run", 2, ["two"])]
+
+
+def test_what_is_no_json_is_the_callers_mistake_and_undoes_its_work(store):
+    def emits(tx):
+        tx.lanes.add({"a": 1})
+        tx.journal.emit("run", object())
+
+    with pytest.raises(TypeError):
+        store.write(emits)
+    assert store.read(lambda tx: (tx.lanes.all(), tx.journal.events(0))) == ({}, [])
+
+
+def test_events_are_read_from_any_point_of_one_stream_or_all(store):
+    for number in range(6):
+        store.write(lambda tx: tx.journal.emit("even" if number % 2 == 0 else "odd", number))  # noqa: B023
+    first, *rest = store.read(lambda tx: tx.journal.events(0))
+    assert store.read(lambda tx: tx.journal.events(first.id)) == rest
+    assert store.read(lambda tx: tx.journal.events(first.id, limit=2)) == rest[:2]
+    assert bodies(store.read(lambda tx: tx.journal.events(first.id, "even"))) == [("even", 2, [2]), ("even", 3, [4])]
+    assert store.read(lambda tx: tx.journal.events(rest[-1].id)) == []
+
+
+def test_flushing_writes_once_what_was_emitted(store):
+    def work(tx):
+        tx.journal.emit("run", 1)
+        return tx.journal.flush(NOW), tx.journal.flush(NOW)
+
+    first, second = store.write(work)
+    assert (bodies(first), second) == ([("run", 1, [1])], [])
+    assert store.read(lambda tx: tx.journal.events(0)) == first
+
+
+def test_old_events_are_deleted_in_bites_and_numbers_go_on(store, clock):
+    for number in range(5):
+        store.write(lambda tx: tx.journal.emit("run", number))  # noqa: B023
+        clock.elapse(1)
+    assert store.write(lambda tx: tx.journal.prune_events(NOW + 3000, 2)) == 2
+    assert store.write(lambda tx: tx.journal.prune_events(NOW + 3000, 2)) == 1
+    assert store.write(lambda tx: tx.journal.prune_events(NOW + 3000, 2)) == 0
+    store.write(lambda tx: tx.journal.emit("run", 5))
+    assert [group.seq for group in store.read(lambda tx: tx.journal.events(0))] == [4, 5, 6]
+
+
+# -- refused starts ---------------------------------------------------------------------------------------------------
+
+
+def test_refused_starts_are_counted_per_reason_with_the_last_time(store):
+    store.write(
+        lambda tx: tx.journal.skip(
+            [
+                Skip(1, "paused", 1, NOW, None),
+                Skip(1, "at_capacity", 1, NOW, "lane a"),
+                Skip(1, "paused", 2, NOW + 1, "p"),
+            ]
+        )
+    )
+    store.write(
+        lambda tx: tx.journal.skip([Skip(1, "at_capacity", 1, NOW + 5, "lane b"), Skip(2, "paused", 1, NOW, "")])
+    )
+    store.write(lambda tx: tx.journal.skip([]))
+    assert store.read(lambda tx: tx.journal.skips(1)) == [
+        Skip(1, "at_capacity", 2, NOW + 5, "lane b"),
+        Skip(1, "paused", 3, NOW + 1, "p"),
+    ]
+    assert store.read(lambda tx: tx.journal.skips(3)) == []
+
+
+# -- alerts -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_incident_is_opened_once_counted_while_it_lasts_and_closed_once(store):
+    assert store.write(lambda tx: tx.journal.raise_alert(alert(1)))
+    assert not store.write(lambda tx: tx.journal.raise_alert(alert(2, message="still", last_at=NOW + 5)))
+    assert store.read(lambda tx: tx.journal.open_alerts()) == [alert(1, message="still", last_at=NOW + 5, times=2)]
+    assert store.write(lambda tx: tx.journal.close_alert("failing:1", NOW + 9))
+    assert not store.write(lambda tx: tx.journal.close_alert("failing:1", NOW + 9))
+    assert store.read(lambda tx: tx.journal.open_alerts()) == []
+    assert store.write(lambda tx: tx.journal.raise_alert(alert(3)))
+    assert [event[2][0][0] for event in bodies(store.read(lambda tx: tx.journal.events(0, "alert")))] == [
+        "opened",
+        "closed",
+        "opened",
+    ]
+
+
+def test_alerts_are_listed_newest_first_for_one_job_or_all(store):
+    store.write(lambda tx: [tx.journal.raise_alert(alert(n, f"key:{n}", job_id=n % 2 or None)) for n in range(1, 6)])
+    store.write(lambda tx: tx.journal.close_alert("key:5", NOW))
+    assert [found.id for found in store.read(lambda tx: tx.journal.alerts())] == [5, 4, 3, 2, 1]
+    assert [found.id for found in store.read(lambda tx: tx.journal.alerts(1, limit=2))] == [5, 3]
+
+
+# -- nodes and facts --------------------------------------------------------------------------------------------------
+
+
+def test_nodes_join_and_leave_and_keep_their_names(store):
+    assert store.read(lambda tx: tx.journal.last_node()) is None
+    nodes = [Node(1, "one", NOW, NOW, None, "{}"), Node(2, "two", NOW, NOW, None, '{"pid":1}')]
+    store.write(lambda tx: [tx.journal.join(node) for node in nodes])
+    store.write(lambda tx: tx.journal.leave(2, NOW + 5))
+    assert store.read(lambda tx: tx.journal.last_node()) == nodes[1]._replace(seen_at=NOW + 5, stopped_at=NOW + 5)
+    assert store.read(lambda tx: tx.journal.node_names([1, 2, 3])) == {1: "one", 2: "two"}
+
+
+def test_a_node_that_fell_silent_is_taken_over_by_exactly_one_other(store):
+    nodes = [Node(n, f"node-{n % 2}", NOW, NOW, None, "{}") for n in (1, 2, 3)]
+    store.write(lambda tx: [tx.journal.join(node) for node in nodes])
+    assert store.write(lambda tx: tx.journal.beat(1, NOW + 9))
+    heard = nodes[0]._replace(seen_at=NOW + 9)
+    assert store.read(lambda tx: tx.journal.alive()) == [heard, *nodes[1:]]
+    assert store.read(lambda tx: tx.journal.silent(NOW + 9)) == nodes[1:]
+    assert store.read(lambda tx: tx.journal.earlier("node-1")) == [heard, nodes[2]]
+    assert not store.write(lambda tx: tx.journal.take_over(nodes[0], by=3, now=NOW + 20))  # heard of since it was read
+    assert store.write(lambda tx: tx.journal.take_over(nodes[1], by=3, now=NOW + 20))
+    assert not store.write(lambda tx: tx.journal.take_over(nodes[1], by=1, now=NOW + 20))
+    assert not store.write(lambda tx: tx.journal.beat(2, NOW + 21))
+    assert store.read(lambda tx: tx.journal.alive()) == [heard, nodes[2]]
+
+
+def test_a_node_that_left_is_neither_alive_nor_to_be_taken_over(store):
+    node = Node(1, "one", NOW, NOW, None, "{}")
+    store.write(lambda tx: (tx.journal.join(node), tx.journal.leave(1, NOW)))
+    assert store.read(lambda tx: (tx.journal.alive(), tx.journal.silent(NOW + 9), tx.journal.earlier("one"))) == (
+        [],
+        [],
+        [],
+    )
+    assert not store.write(lambda tx: tx.journal.beat(1, NOW + 1) or tx.journal.take_over(node, by=2, now=NOW + 1))
+
+
+def test_the_clock_all_nodes_share_does_not_go_back(store):
+    first = store.read(lambda tx: tx.journal.database_now())
+    assert store.read(lambda tx: tx.journal.database_now()) >= first >= NOW
+
+
+def test_the_highest_id_is_that_of_anything(store):
+    assert store.read(lambda tx: tx.journal.highest_id()) == 0
+    store.add(job(3))
+    steps = [
+        (4, lambda tx: tx.runs.add([run(4)])),
+        (5, lambda tx: tx.journal.join(Node(5, "n", NOW, NOW, None, "{}"))),
+        (2**62, lambda tx: tx.journal.raise_alert(alert(2**62))),
+    ]
+    for highest, step in steps:
+        store.write(step)
+        assert store.read(lambda tx: tx.journal.highest_id()) == highest
+
+
+def test_facts_are_remembered_as_texts_and_replaced(store):
+    store.write(lambda tx: tx.journal.remember({"a": 1, "b": "zwei"}))
+    store.write(lambda tx: tx.journal.remember({"a": 2}))
+    store.write(lambda tx: tx.journal.remember({}))
+    assert store.read(lambda tx: tx.journal.facts(["a", "b", "c"])) == {"a": "2", "b": "zwei"}

@@ -1,0 +1,38 @@
+"""What every store promises about lanes."""
+
+from __future__ import annotations
+
+
+def test_a_lane_nobody_used_is_free(store):
+    assert store.read(lambda tx: tx.lanes.used(["agent:a", "agent:b"])) == {"agent:a": 0, "agent:b": 0}
+    assert store.read(lambda tx: tx.lanes.used([])) == {}
+
+
+def test_places_are_taken_and_freed_in_any_number_of_lanes_at_once(store):
+    store.write(lambda tx: tx.lanes.add({"b": 2, "a": 1, "ü \U0001f319": 1, "untouched": 0}))
+    store.write(lambda tx: tx.lanes.add({"a": 3, "b": -1}))
+    store.write(lambda tx: tx.lanes.add({}))
+    assert store.read(lambda tx: tx.lanes.used(["a", "b", "c"])) == {"a": 4, "b": 1, "c": 0}
+    assert store.read(lambda tx: tx.lanes.all()) == {"a": 4, "b": 1, "ü \U0001f319": 1}
+
+
+def test_lanes_can_be_counted_afresh(store):
+    store.write(lambda tx: tx.lanes.add({"a": 1, "lost": 5}))
+    store.write(lambda tx: tx.lanes.reset({"a": 2, "b": 1}))
+    assert store.read(lambda tx: tx.lanes.all()) == {"a": 2, "b": 1}
+    store.write(lambda tx: tx.lanes.reset({}))
+    assert store.read(lambda tx: tx.lanes.all()) == {}
+
+
+def test_places_taken_in_a_work_that_fails_are_free_again(store):
+    store.write(lambda tx: tx.lanes.add({"a": 1}))
+
+    def fails(tx):
+        tx.lanes.add({"a": 1, "b": 1})
+        assert tx.lanes.used(["a", "b"]) == {"a": 2, "b": 1}
+        raise KeyError
+
+    try:
+        store.write(fails)
+    except KeyError:
+        assert store.read(lambda tx: tx.lanes.all()) == {"a": 1}

@@ -1,0 +1,234 @@
+"""What every store promises about runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.store.samples import NOW, end, job, run
+from wakeful.errors import StoreError
+from wakeful.store.records import Finish, RunDetails
+
+
+def ids(runs):
+    return [found.id for found in runs]
+
+
+def test_a_run_comes_back_as_it_was_given(store):
+    given = run(
+        2**62 + 1, 2**61, slot=NOW, attempt=3, retry_of=9, caused_by=8, phase="prepared", lanes='["a"]', cancel=1
+    )
+    store.add_runs(given)
+    assert store.read(lambda tx: tx.runs.get(given.id)) == given
+    assert store.read(lambda tx: tx.runs.get(1)) is None
+
+
+# -- what can never be recorded twice ---------------------------------------------------------------------------------
+
+
+@pytest.mark.promise("H2")
+@pytest.mark.parametrize(
+    "second",
+    [
+        run(2, slot=NOW),
+        run(2, slot=NOW, reason="schedule", outcome="success"),
+        run(2, slot=NOW + 1, attempt=2, retry_of=77),
+        run(1, job_id=5),
+    ],
+    ids=["slot", "slot in another state", "retry of the same run", "id"],
+)
+def test_a_slot_an_attempt_and_a_retry_are_made_once(store, second):
+    store.add_runs(run(1, slot=NOW, retry_of=77))
+    with pytest.raises(StoreError):
+        store.add_runs(run(9), second)
+    assert ids(store.read(lambda tx: tx.runs.all_open())) == [1]
+
+
+def test_another_attempt_another_slot_another_job_and_runs_without_a_slot_are_welcome(store):
+    store.add_runs(run(1, slot=NOW), run(2, slot=NOW, attempt=2, retry_of=1), run(3, slot=NOW + 1))
+    store.add_runs(run(4, job_id=2, slot=NOW), run(5), run(6), run(7, attempt=2, retry_of=2))
+    assert ids(store.read(lambda tx: tx.runs.all_open())) == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_whether_a_slot_was_run_is_known(store):
+    store.add_runs(run(1, slot=NOW, outcome="error"), run(2))
+    asked = [(1, NOW), (1, NOW + 1), (2, NOW)]
+    assert store.read(lambda tx: [tx.runs.has_slot(*each) for each in asked]) == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        run(1, status="done"),
+        run(1, status="done", finished_at=NOW),
+        run(1, status="active", finished_at=NOW),
+        run(1, status="waiting", outcome="success"),
+        run(1, status="sleeping"),
+        run(1, outcome="splendid"),
+    ],
+    ids=["no end", "no outcome", "an end too soon", "an outcome too soon", "unknown state", "unknown outcome"],
+)
+def test_a_row_that_contradicts_itself_is_refused_by_the_schema(store, broken):
+    if broken.status == "waiting":
+        broken = broken._replace(finished_at=None)
+    with pytest.raises(StoreError):
+        store.add_runs(broken)
+    assert store.read(lambda tx: tx.runs.get(1)) is None
+
+
+# -- the life of a run ------------------------------------------------------------------------------------------------
+
+
+def test_a_queued_run_becomes_active_with_its_node_and_token(store):
+    store.add_runs(run(1), run(2))
+    active = run(1, status="active", started_at=NOW + 1, node=4, token=5, lanes='["a"]')
+    store.write(lambda tx: tx.runs.activate([active]))
+    assert store.read(lambda tx: (tx.runs.get(1), tx.runs.get(2))) == (active, run(2))
+
+
+def test_a_finished_run_is_done_and_a_waiting_one_is_not(store):
+    store.add_runs(run(1, status="active", started_at=NOW, lanes='["a"]'), run(2, status="active", started_at=NOW))
+    store.write(lambda tx: tx.runs.finish([end(1, "error"), Finish(2, "waiting", None, NOW, None, None)]))
+    done, waiting = store.read(lambda tx: (tx.runs.get(1), tx.runs.get(2)))
+    assert (done.status, done.outcome, done.finished_at, done.lanes) == ("done", "error", NOW + 10, None)
+    assert (waiting.status, waiting.outcome, waiting.finished_at) == ("waiting", None, None)
+    assert ids(store.read(lambda tx: tx.runs.all_open())) == [2]
+
+
+def test_open_runs_are_found_oldest_first(store):
+    store.add_runs(run(3, status="waiting"), run(1, status="active"), run(2, outcome="success"), run(4, job_id=2))
+    assert ids(store.read(lambda tx: tx.runs.open(1))) == [1, 3]
+    assert ids(store.read(lambda tx: tx.runs.all_open())) == [1, 3, 4]
+    assert store.read(lambda tx: tx.runs.open(3)) == []
+
+
+def test_what_a_node_holds_is_found(store):
+    store.add_runs(run(4, status="active", node=1), run(2, status="active", node=2), run(3, status="waiting", node=1))
+    store.add_runs(run(1, status="active", node=3), run(5, node=1), run(6, node=1, outcome="success"))
+    assert ids(store.read(lambda tx: tx.runs.of_nodes([1, 2]))) == [2, 4]
+    assert store.read(lambda tx: tx.runs.of_nodes([])) == []
+
+
+def test_only_a_run_in_progress_can_be_asked_to_end(store):
+    store.add_runs(run(3, status="active"), run(1, status="active"), run(2), run(4, outcome="success"))
+    store.write(lambda tx: [tx.runs.ask_cancel(number) for number in (1, 2, 3, 4, 5)])
+    assert store.read(lambda tx: tx.runs.to_cancel()) == [1, 3]
+    assert store.read(lambda tx: tx.runs.get(4)).cancel == 0
+
+
+def test_only_a_queued_run_can_be_moved(store):
+    store.add_runs(run(1), run(2, status="active"))
+    store.write(lambda tx: [tx.runs.reschedule(number, NOW + 99) for number in (1, 2)])
+    assert store.read(lambda tx: [tx.runs.get(number).due_at for number in (1, 2)]) == [NOW + 99, NOW]
+
+
+def test_the_run_that_tried_again_is_found(store):
+    store.add_runs(run(1, outcome="error"), run(2, attempt=2, retry_of=1))
+    assert store.read(lambda tx: [tx.runs.successor(number) for number in (1, 2)]) == [2, None]
+
+
+# -- details ----------------------------------------------------------------------------------------------------------
+
+
+def test_details_are_added_to_and_never_taken_away(store):
+    store.write(lambda tx: tx.runs.detail([RunDetails(1, payload='{"a":1}', output='"half"'), RunDetails(2)]))
+    store.write(lambda tx: tx.runs.detail([RunDetails(1, output='"whole"', error="late"), RunDetails(3, usage="{}")]))
+    assert store.read(lambda tx: tx.runs.details(1)) == RunDetails(1, '{"a":1}', '"whole"', None, "late")
+    assert store.read(lambda tx: tx.runs.details(9)) is None
+    found = store.read(lambda tx: tx.runs.details_of([1, 3, 9]))
+    assert {number: details.usage for number, details in found.items()} == {1: None, 3: "{}"}
+
+
+def test_a_further_attempt_is_made_with_what_the_first_was_given_and_nothing_else(store):
+    store.write(lambda tx: tx.runs.detail([RunDetails(1, payload='"given"', error="failed"), RunDetails(2, error="x")]))
+    store.write(lambda tx: (tx.runs.inherit(11, 1), tx.runs.inherit(12, 2), tx.runs.inherit(13, 3)))
+    assert store.read(lambda tx: tx.runs.details_of([11, 12, 13])) == {11: RunDetails(11, '"given"')}
+
+
+def test_a_long_text_is_kept_to_the_last_letter(store):
+    long = "ä\u20ac\U0001f319" * 200_000
+    store.write(lambda tx: tx.runs.detail([RunDetails(1, output=long)]))
+    assert store.read(lambda tx: tx.runs.details(1)).output == long
+    assert store.read(lambda tx: tx.runs.details_of([1]))[1].output == long
+
+
+# -- history ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_log_has_the_newest_first_in_pages(store):
+    store.add_runs(*(run(n, job_id=n % 2, outcome="success") for n in range(1, 9)), run(9, job_id=1))
+    assert ids(store.read(lambda tx: tx.runs.log(None, 3))) == [9, 8, 7]
+    assert ids(store.read(lambda tx: tx.runs.log(None, 3, before=7))) == [6, 5, 4]
+    assert ids(store.read(lambda tx: tx.runs.log(1, 10))) == [9, 7, 5, 3, 1]
+    assert ids(store.read(lambda tx: tx.runs.log(1, 10, before=7, status="done"))) == [5, 3, 1]
+    assert ids(store.read(lambda tx: tx.runs.log(None, 10, status="queued"))) == [9]
+
+
+def test_durations_are_of_runs_that_ended_in_time(store):
+    store.add_runs(
+        run(1, outcome="success", started_at=NOW, finished_at=NOW + 7),
+        run(2, outcome="cancelled", started_at=None, finished_at=NOW + 8),
+        run(3, outcome="error", started_at=NOW, finished_at=NOW + 6),
+        run(4, job_id=2, outcome="error"),
+        run(5),
+    )
+    assert store.read(lambda tx: tx.runs.durations(1, NOW + 7)) == [("success", 7), ("cancelled", None)]
+
+
+# -- what may be deleted ----------------------------------------------------------------------------------------------
+
+
+def test_old_runs_go_but_never_an_open_one_a_jobs_last_or_what_an_open_one_continues(store):
+    store.add(job(1, last_run_id=6), job(2, last_run_id=3))
+    store.add_runs(
+        run(1, outcome="success"),
+        run(2, status="waiting"),
+        run(3, job_id=2, outcome="error"),
+        run(4, outcome="error"),
+        run(5, attempt=2, retry_of=4),
+        run(6, outcome="success"),
+        run(7, outcome="success"),
+        run(8, outcome="success"),
+    )
+    store.write(lambda tx: tx.runs.detail([RunDetails(1, error="x"), RunDetails(4, error="x")]))
+    assert store.write(lambda tx: tx.runs.prune_older(8, 0, 100)) == ([1, 7], 0)
+    assert ids(store.read(lambda tx: tx.runs.log(None, 100))) == [8, 6, 5, 4, 3, 2]
+    assert list(store.read(lambda tx: tx.runs.details_of([1, 4]))) == [4]
+
+
+def test_pruning_by_age_goes_on_where_it_stopped(store):
+    store.add_runs(*(run(n, outcome="success") for n in range(1, 8)))
+    cursor, bites = 0, []
+    while True:
+        deleted, cursor = store.write(lambda tx: tx.runs.prune_older(7, cursor, 4))  # noqa: B023
+        bites.append(deleted)
+        if cursor == 0:
+            break
+    assert bites == [[1, 2, 3, 4], [5, 6]]
+
+
+def test_the_newest_runs_of_a_job_are_kept_and_an_open_chain_beside_them(store):
+    store.add_runs(
+        run(1, outcome="error"),
+        run(2, attempt=2, retry_of=1),
+        *(run(n, outcome="success") for n in range(3, 8)),
+        run(8, job_id=2, outcome="success"),
+        run(9, status="active"),
+    )
+    deleted = []
+    while bite := store.write(lambda tx: tx.runs.prune_beyond(1, 2, 2)):
+        deleted += bite
+    assert sorted(deleted) == [3, 4, 5]
+    assert ids(store.read(lambda tx: tx.runs.log(None, 100))) == [9, 8, 7, 6, 2, 1]
+
+
+def test_a_forgotten_jobs_runs_are_deleted_in_bites(store):
+    store.add_runs(*(run(n, outcome="success") for n in range(1, 6)), run(6, job_id=2))
+    store.write(lambda tx: tx.runs.detail([RunDetails(1, error="x"), RunDetails(6, error="y")]))
+    assert [store.write(lambda tx: tx.runs.prune_job(1, 3)) for _ in range(3)] == [3, 2, 0]
+    assert ids(store.read(lambda tx: tx.runs.log(None, 9))) == [6]
+    assert list(store.read(lambda tx: tx.runs.details_of([1, 6]))) == [6]
+
+
+def test_empty_batches_are_no_mistake(store):
+    store.write(lambda tx: (tx.runs.add([]), tx.runs.activate([]), tx.runs.finish([]), tx.runs.detail([])))
+    assert store.read(lambda tx: tx.runs.all_open()) == []
