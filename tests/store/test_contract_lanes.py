@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 
 def test_a_lane_nobody_used_is_free(store):
     assert store.read(lambda tx: tx.lanes.used(["agent:a", "agent:b"])) == {"agent:a": 0, "agent:b": 0}
@@ -32,7 +34,6 @@ def test_places_taken_in_a_work_that_fails_are_free_again(store):
         assert tx.lanes.used(["a", "b"]) == {"a": 2, "b": 1}
         raise KeyError
 
-    try:
+    with pytest.raises(KeyError):
         store.write(fails)
-    except KeyError:
-        assert store.read(lambda tx: tx.lanes.all()) == {"a": 1}
+    assert store.read(lambda tx: tx.lanes.all()) == {"a": 1}

@@ -238,7 +238,7 @@ def explain(error: sqlite3.Error, path: str) -> NoReturn:
     if code == sqlite3.SQLITE_FULL:
         message = f"The disk that holds {path} is full: free some space; nothing was half written."
         raise StoreFull(message) from error
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL):
         message = f"{path} has been locked by another process for too long: end what holds it, then try again."
         raise StoreLocked(message) from error
     if code in _UNUSABLE:
@@ -253,4 +253,6 @@ _UNUSABLE = {
     sqlite3.SQLITE_READONLY: "{path} cannot be written: check the permissions of the file and of its directory.",
     sqlite3.SQLITE_CANTOPEN: "{path} cannot be opened: check that its directory exists and may be written.",
     sqlite3.SQLITE_PERM: "{path} may not be accessed: check its permissions.",
+    sqlite3.SQLITE_IOERR: "The disk that holds {path} failed: check it, its quota and the limits on file sizes; "
+    "nothing was half written.",
 }
