@@ -24,7 +24,8 @@ log = logging.getLogger("wakeful.engine")
 GLOBAL_LANE = "running"
 SUSPECT_LANE = "crash-suspects"
 SUSPECT_AFTER = 2  # crashes in a row
-HANDLER = "kind:"  # what a job is parked on when nobody can run it
+HANDLER = "kind:"  # what a job is parked on when this node has no handler for it ...
+PLACE = "labels:"  # ... or not the labels it asks for
 
 
 class Claimed(NamedTuple):
@@ -46,6 +47,23 @@ class Node(NamedTuple):
     new_id: Callable[[], int]
     rng: random.Random
     only: int | None = None  # claim nothing but this job
+    labels: frozenset[str] = frozenset()
+
+    def serves(self, key: str) -> bool:
+        """Whether this node can run what is parked on `key`."""
+        return serves(self.kinds, self.labels, key)
+
+
+def serves(kinds: frozenset[str], labels: frozenset[str], key: str) -> bool:
+    """Whether a node with these kinds and labels can run what is parked on `key`."""
+    if key.startswith(HANDLER):
+        return key.removeprefix(HANDLER) in kinds
+    return key.startswith(PLACE) and labels.issuperset(key.removeprefix(PLACE).split(","))
+
+
+def is_lane(key: str) -> bool:
+    """Whether what a job is parked on is a lane, which a settle frees."""
+    return not key.startswith((HANDLER, PLACE))
 
 
 class Claim:
@@ -249,6 +267,10 @@ class Claim:
         """The bounded lanes this start takes; None when it was parked instead."""
         if job.kind not in self._node.kinds:
             self._park(state, HANDLER + job.kind, "no_handler", f"nobody here runs jobs of kind {job.kind}")
+            return None
+        if not self._node.labels.issuperset(options.labels):
+            needs = ",".join(options.labels)
+            self._park(state, PLACE + needs, "no_node", f"it asks for a node labelled {needs}")
             return None
         if not options.lanes and self._node.max_running is None and state.crashes < SUSPECT_AFTER:
             return ()

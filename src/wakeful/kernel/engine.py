@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import json
 import logging
+import os
+import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,11 +20,12 @@ from wakeful.errors import StoreError
 from wakeful.kernel.claim import Claimed, Node
 from wakeful.kernel.clockwatch import ClockWatch
 from wakeful.kernel.handlers import Active, Handlers, Threads, drive, past_limit
+from wakeful.kernel.membership import Lease, beat, join
 from wakeful.kernel.options import from_text
 from wakeful.kernel.outcome import MAX_OUTPUT, Result, shortened
 from wakeful.kernel.quarantine import take_turn
 from wakeful.kernel.settle import AlertChange
-from wakeful.kernel.sweep import SWEEP_MS, Retention, guard, prune
+from wakeful.kernel.sweep import Housekeeping, Retention
 from wakeful.kernel.turn import Ended, TurnResult, apply_alert
 
 if TYPE_CHECKING:
@@ -40,7 +44,6 @@ RETRY_S = 1.0
 #: event loop are a millisecond coarse, and the hand-over takes its time too.
 LEAD_MS = 2
 BUSY = 64  # with more than this running, housekeeping waits
-CROWDED_EVERY = 100  # a job's history is counted once per so many of its runs
 
 
 class EngineConfig(NamedTuple):
@@ -48,6 +51,7 @@ class EngineConfig(NamedTuple):
 
     node_name: str
     max_running: int | None = None
+    labels: frozenset[str] = frozenset()
     retention: Retention = Retention()
     virtual: bool = False  # nothing else writes to the store, and no thread may
 
@@ -73,28 +77,26 @@ class Engine:
         self._clock = clock
         self._handlers = handlers
         self._config = config
-        self.node = Node(0, 0, frozenset(), config.max_running, source.next, source.rng)
+        self.node = Node(0, 0, frozenset(), config.max_running, source.next, source.rng, labels=config.labels)
         self.counters = Counters()
         self.active: dict[int, Active] = {}
-        self.on_deleted: Callable[[list[int]], None] = lambda _: None
+        self.housekeeping = Housekeeping(store, clock, config.retention)
         self.shorten: Callable[[str, Result], Result] = lambda _, result: shortened(result, None)
         self._ended: list[Ended] = []
         self._deadlines: list[tuple[int, int]] = []
         self._threads = Threads(inline=config.virtual)
         self._watch = ClockWatch(clock)
+        self._lease = Lease(clock)
         self._alarm: int | None = None
         self._lead_ms = 0 if config.virtual else LEAD_MS
         self._poked = True  # something changed since the last turn began
-        self._look_for_cancels = False
+        self._look_around = False
         self._admitting = False
         self._troubled = False
         self._waiter: asyncio.Future[None] | None = None
         self._idle = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._next_sweep = 0
         self._next_poll = 0
-        self._prune_cursor = 0
-        self._crowded: set[int] = set()
         self._stuck: list[Active] = []
         self._turning = False
 
@@ -106,24 +108,25 @@ class Engine:
         self.node = self.node._replace(id=node_id, token=token, kinds=kinds)
         self.counters = Counters()
         self._watch = ClockWatch(self._clock)
+        self._lease = Lease(self._clock)
         self._poked = self._admitting = True
-        self._next_sweep = self._clock.boot() + SWEEP_MS
+        self.housekeeping.wait()
         self._task = asyncio.get_running_loop().create_task(self._loop(), name="wakeful-engine")
 
     def identify(self) -> Node:
         """A node that makes ids and chances for edits made beside the loop."""
         return self.node._replace(kinds=self._handlers.kinds())
 
-    def poke(self, *, cancels: bool = False) -> None:
-        """Something changed: look again now."""
+    def poke(self, *, look_around: bool = False) -> None:
+        """Something changed: look again now; `look_around` when it may be about a run, or come from elsewhere."""
         self._poked = True
-        self._look_for_cancels = self._look_for_cancels or cancels
+        self._look_around = self._look_around or look_around
         self._wake()
 
     def handlers_changed(self) -> None:
         """A handler was registered while running: a sweep puts back the jobs that wait for it."""
         self.node = self.node._replace(kinds=self._handlers.kinds())
-        self._next_sweep = 0
+        self.housekeeping.wait(0)
         self._wake()
 
     def stop_admitting(self) -> None:
@@ -201,14 +204,17 @@ class Engine:
         self.counters.checks += 1
         self.counters.last_check = now = self._clock.now()
         await self._mind_the_clock()
+        if not self._store.exclusive and self._lease.beat_due():
+            await self._beat()
         self._enforce_deadlines()
         if self._stuck:
             await self._tell_stuck()
         await self._mind_other_processes()
         if self._ended or (self._admitting and (self._poked or self._alarm_within(now))):
             await self._turn()
-        if self._clock.boot() >= self._next_sweep and self._admitting:
-            await self._sweep()
+        if self._admitting and self.housekeeping.due():
+            put_back = await self.housekeeping.sweep(self.node, quiet=len(self.active) < BUSY)
+            self._poked = self._poked or put_back
 
     def _alarm_within(self, now: int) -> bool:
         return self._alarm is not None and self._alarm <= now + self._lead_ms
@@ -220,7 +226,7 @@ class Engine:
             return
         self._next_poll = now + int(POLL_S * 1000)
         if await self._store.changed_elsewhere():
-            self.poke(cancels=True)
+            self.poke(look_around=True)
 
     def _delay(self) -> float:
         """Seconds to sleep: until the next alarm or deadline, never long."""
@@ -229,6 +235,8 @@ class Engine:
         delay = LONGEST_SLEEP_S
         if not self._config.virtual:
             delay = max(0.0, (self._next_poll - self._clock.boot()) / 1000)
+        if not self._store.exclusive:
+            delay = min(delay, max(0.0, (self._lease.next_beat - self._clock.boot()) / 1000))
         if self._alarm is not None and self._admitting:
             full = len(self.active) >= MAX_ACTIVE
             delay = min(delay, LONGEST_SLEEP_S if full else self._clock.until(self._alarm) - self._lead_ms / 1000)
@@ -256,22 +264,24 @@ class Engine:
         # Cleared before the transaction: a change committed after it must not be covered up by its answer.
         self._poked = False
         ended, self._ended = self._ended, []
-        limit = min(BATCH, MAX_ACTIVE - len(self.active)) if self._admitting else 0
-        cancels, self._look_for_cancels = self._look_for_cancels, False
+        limit = min(BATCH, MAX_ACTIVE - len(self.active)) if self._admitting and self._may_admit() else 0
+        look_around, self._look_around = self._look_around, False
         self._turning = True  # what it claims must be started or given back, also when we are asked to stop meanwhile
         try:
             result = await take_turn(
-                self._store, self.node, ended, limit, look_for_cancels=cancels, not_before=self._alarm
+                self._store, self.node, ended, limit, look_around=look_around, not_before=self._alarm
             )
         except BaseException:
             self._ended = ended + self._ended  # results are kept until they are on disk
             self._poked = True
-            self._look_for_cancels = self._look_for_cancels or cancels
+            self._look_around = self._look_around or look_around
             raise
         finally:
             self._turning = False
             self._idle.set()
         self._apply(result)
+        if result.fenced:
+            await self._rejoin()
 
     def _apply(self, result: TurnResult) -> None:
         self._alarm = result.next_alarm
@@ -292,8 +302,7 @@ class Engine:
         self.active[run.id] = active
         heapq.heappush(self._deadlines, (deadline, run.id))
         self.counters.starts += 1
-        if claimed.state.slot_runs % CROWDED_EVERY == 0:
-            self._crowded.add(job.id)
+        self.housekeeping.counted(job.id, claimed.state.slot_runs)
         active.task = asyncio.get_running_loop().create_task(self._drive(active))
 
     async def _drive(self, active: Active) -> None:
@@ -341,6 +350,40 @@ class Engine:
             log.warning("%s of %s is past its limit; a thread cannot be stopped", active.run.id, active.run.job)
         await self._store.write(work)
 
+    # -- other nodes --------------------------------------------------------------------------------------------------
+
+    def _may_admit(self) -> bool:
+        return self._store.exclusive or self._lease.holds()
+
+    async def _beat(self) -> None:
+        asked_at = self._lease.asked()
+        found = await self._store.write(lambda tx: beat(tx, self.node))
+        if not found.alive:
+            await self._rejoin()
+            return
+        self._lease.confirm(asked_at)
+        for name in found.taken:
+            log.warning("node %s was silent for too long; its runs are taken over", name)
+            self._poked = True
+
+    async def _rejoin(self) -> None:
+        """Others took over from us: what runs here is theirs now. Let go of it, and come back as a new incarnation."""
+        log.warning("this node was taken for dead; its %d runs are others' now", len(self.active))
+        for active in list(self.active.values()):
+            self._cancel(active, Result("cancelled", error="the node lost its lease"))
+        asked_at = self._lease.asked()
+        node_id, details = self.node.new_id(), self.details()
+        node = self.node._replace(id=node_id)
+        await self._store.write(lambda tx: join(tx, node, self._config.node_name, details))
+        self.node = node
+        self._lease.confirm(asked_at)
+        self._poked = True
+
+    def details(self) -> str:
+        """What other nodes and people may know about this one."""
+        about = {"pid": os.getpid(), "host": socket.gethostname(), "kinds": sorted(self._handlers.kinds())}
+        return json.dumps({**about, "labels": sorted(self.node.labels)})
+
     # -- the clock and housekeeping -----------------------------------------------------------------------------------
 
     async def _mind_the_clock(self) -> None:
@@ -351,26 +394,3 @@ class Engine:
         log.warning("the clock was set %s by %s s", "back" if step < 0 else "forward", abs(step) / 1000)
         await self._watch.settle_in(self._store, self.node, step)
         self._poked = True
-
-    async def _sweep(self) -> None:
-        self._next_sweep = self._clock.boot() + SWEEP_MS
-        now = self._clock.now()
-
-        def work(tx: Transaction) -> int:
-            tx.journal.remember({"alive_at": now})
-            return guard(tx, self.node)
-
-        if await self._store.write(work):
-            self._poked = True
-        if len(self.active) < BUSY:
-            await self._prune()
-
-    async def _prune(self) -> None:
-        crowded, self._crowded = self._crowded, set()
-        cursor = self._prune_cursor
-        swept = await self._store.write(lambda tx: prune(tx, self._config.retention, cursor, crowded))
-        self._prune_cursor = swept.cursor
-        if swept.deleted:
-            self.on_deleted(swept.deleted)
-            self._crowded |= crowded
-            self._next_sweep = self._clock.boot() + 1000  # more of the same: soon, but not at once

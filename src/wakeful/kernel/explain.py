@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from wakeful import ids
-from wakeful.kernel.claim import GLOBAL_LANE, HANDLER, SUSPECT_LANE
+from wakeful.kernel.claim import GLOBAL_LANE, HANDLER, PLACE, SUSPECT_LANE
 from wakeful.kernel.models import Job
 from wakeful.kernel.policy import trigger_of
 from wakeful.store.interface import Transaction
@@ -18,6 +18,7 @@ REASONS = {
     "backing_off": "it was backing off after errors",
     "outside_active_hours": "its active hours were closed",
     "no_handler": "nobody could run its kind",
+    "no_node": "no node had the labels it asks for",
     "paused": "it was paused",
     "disabled": "it was disabled",
 }
@@ -149,6 +150,8 @@ def _refused(skip: Skip) -> str:
 def _waits_for(parked: str) -> str:
     if parked.startswith(HANDLER):
         return f"no running server has a handler for jobs of kind {parked.removeprefix(HANDLER)}"
+    if parked.startswith(PLACE):
+        return f"no running node is labelled {parked.removeprefix(PLACE)}"
     if parked == GLOBAL_LANE:
         return "as many jobs as max_running allows are running"
     if parked == SUSPECT_LANE:

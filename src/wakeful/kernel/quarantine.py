@@ -13,6 +13,7 @@ from wakeful import ids
 from wakeful.errors import StoreError, StoreFull, StoreLocked, StoreUnusable
 from wakeful.kernel.outcome import Result
 from wakeful.kernel.policy import end
+from wakeful.kernel.recovery import welcome_all
 from wakeful.kernel.settle import AlertChange
 from wakeful.kernel.turn import Ended, TurnResult, apply_alert, turn
 
@@ -33,14 +34,21 @@ async def take_turn(
     ended: Sequence[Ended],
     limit: int,
     *,
-    look_for_cancels: bool = False,
+    look_around: bool = False,
     not_before: int | None = None,
 ) -> TurnResult:
-    """A turn that gets through: as one group, or one by one around whatever is poisoned."""
+    """A turn that gets through: as one group, or one by one around whatever is poisoned.
+
+    `look_around`: other processes wrote; also see what they cancelled, and what they left for a node such as this one.
+    """
 
     def work(tx: Transaction) -> TurnResult:
+        if look_around and limit:
+            # In the transaction that claims: put back alone, they could be taken and parked again by a node that
+            # cannot run them.
+            welcome_all(tx, node)
         result = turn(tx, node, ended, limit)
-        return result._replace(to_cancel=result.to_cancel + tx.runs.to_cancel()) if look_for_cancels else result
+        return result._replace(to_cancel=result.to_cancel + tx.runs.to_cancel()) if look_around else result
 
     try:
         return await store.write(work, not_before=not_before)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from wakeful.kernel.claim import HANDLER, SUSPECT_AFTER, Node
+from wakeful.kernel.claim import SUSPECT_AFTER, Node, is_lane
 from wakeful.kernel.options import from_text
 from wakeful.kernel.policy import alarm, backoff_delay, count_passed, end, next_start, trigger_of
 from wakeful.kernel.settle import AlertChange, Settled, count_failure
@@ -43,19 +43,23 @@ def recover(tx: Transaction, node: Node, alive: Collection[int] = ()) -> Recover
     waiting = [run for run in opened if run.status == "waiting"]
     holding = [run for run in opened if run.id in alive and run.lanes is not None]
     tx.lanes.reset(Counter(lane for run in holding for lane in json.loads(run.lanes or "[]")))
-    for key, count in tx.jobs.parked_counts().items():
-        if not key.startswith(HANDLER):
+    for key in tx.jobs.parked_counts():
+        if is_lane(key):
             tx.jobs.unpark(key, tx.now, 1)  # the first of the line finds the lane free and offers it on
-        elif key.removeprefix(HANDLER) in node.kinds:
-            welcome(tx, key, count)
+    welcome_all(tx, node)
     return Recovered([run.id for run in cut_off], len(waiting), sum(run.status == "queued" for run in opened))
 
 
+def welcome_all(tx: Transaction, node: Node) -> int:
+    """Put back the jobs that waited for a node such as this one; how many there were."""
+    return sum(welcome(tx, key, count) for key, count in tx.jobs.parked_counts().items() if node.serves(key))
+
+
 def welcome(tx: Transaction, key: str, count: int) -> int:
-    """Somebody can run that kind now: put its jobs back, and close their alerts; how many there were."""
+    """Somebody can run them now: put the jobs parked there back, and close their alerts; how many there were."""
     waiting = {state.job_id for _, state in tx.jobs.parked_on(key, tx.now, count)}
     for alert in tx.journal.open_alerts():
-        if alert.kind == "no_handler" and alert.job_id in waiting:
+        if alert.kind in ("no_handler", "no_node") and alert.job_id in waiting:
             tx.journal.close_alert(alert.key, tx.now)
     return tx.jobs.unpark(key, tx.now, count)
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import socket
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,14 +12,15 @@ from wakeful.kernel.claim import Claimed, Node
 from wakeful.kernel.clockwatch import STEP_MS, ClockWatch
 from wakeful.kernel.drafts import COMMAND
 from wakeful.kernel.handlers import Active, Handlers, Threads, drive, past_limit
+from wakeful.kernel.membership import join, recover_name
 from wakeful.kernel.options import from_text
 from wakeful.kernel.outcome import Result
 from wakeful.kernel.quarantine import take_turn
 from wakeful.kernel.recovery import Recovered, recover
 from wakeful.kernel.turn import Ended
-from wakeful.store.records import Node as NodeRow
 
 if TYPE_CHECKING:
+    from wakeful.kernel.engine import Engine
     from wakeful.store.interface import Store, Transaction
 
 
@@ -34,33 +32,47 @@ class Born(NamedTuple):
     recovered: Recovered
 
 
-async def begin_incarnation(store: Store, node: Node, name: str, logs: Path, alive: Collection[int] = ()) -> Born:
-    """Join as a new incarnation and recover what the last one left. The engine's lock must be held."""
-    cut_off = await store.read(
-        lambda tx: [run for run in tx.runs.all_open() if run.status == "active" and run.id not in alive]
-    )
-    commands = [run.id for run in cut_off if run.kind == COMMAND]
-    if commands:
-        # What still runs of a command whose server was killed must end before its slot is run again.
-        from wakeful.kernel.command.kind import end_leftovers
+async def begin_incarnation(store: Store, engine: Engine, name: str, logs: Path) -> Born:
+    """Join as a new incarnation and recover what the last one of this name left behind.
 
-        await end_leftovers(logs, commands)
-    details = json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "kinds": sorted(node.kinds)})
+    On a store that one process runs at a time that is everything; the engine's lock must be held. Runs that outlived a
+    stop in threads of this very process are not cut off: they still hold their jobs.
+    """
+    node, alive = engine.identify(), engine.active.keys()
+    await _end_leftover_commands(store, name, logs, alive)
+    details = engine.details()
 
     def work(tx: Transaction) -> tuple[Born, int]:
         facts = tx.journal.facts(["incarnation", "alive_at"])
         token = int(facts.get("incarnation", "0")) + 1
-        back = int(facts.get("alive_at", "0")) - tx.now
-        node_id = node.new_id()
-        tx.journal.join(NodeRow(node_id, name, tx.now, tx.now, None, details))
+        back = int(facts.get("alive_at", "0")) - tx.now if tx.exclusive else 0
+        born = node._replace(id=node.new_id(), token=token)
         tx.journal.remember({"incarnation": token, "alive_at": tx.now})
-        recovered = recover(tx, node._replace(id=node_id, token=token), alive)
-        return Born(node_id, token, recovered), back
+        recovered = recover(tx, born, alive) if tx.exclusive else recover_name(tx, born, name)
+        join(tx, born, name, details)
+        return Born(born.id, token, recovered), back
 
     born, back = await store.write(work)
     if back > STEP_MS:  # the clock was set back while nothing ran
         await ClockWatch.settle_in(store, node, -back)
     return born
+
+
+async def _end_leftover_commands(store: Store, name: str, logs: Path, alive: Collection[int]) -> None:
+    """What still runs of a command whose server was killed must end before its slot is run again."""
+
+    def left(tx: Transaction) -> list[int]:
+        if tx.exclusive:
+            runs = [run for run in tx.runs.all_open() if run.status == "active" and run.id not in alive]
+        else:
+            runs = tx.runs.of_nodes([earlier.id for earlier in tx.journal.earlier(name)])
+        return [run.id for run in runs if run.kind == COMMAND]
+
+    commands = await store.read(left)
+    if commands:
+        from wakeful.kernel.command.kind import end_leftovers
+
+        await end_leftovers(logs, commands)
 
 
 async def run_alone(store: Store, node: Node, handlers: Handlers, ref: str, *, virtual: bool) -> int:

@@ -7,18 +7,25 @@ or a run that an open one continues.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful import ids
-from wakeful.kernel.claim import HANDLER, Node
+from wakeful.kernel.claim import HANDLER, Node, is_lane
+from wakeful.kernel.membership import served_elsewhere
 from wakeful.kernel.recovery import welcome
 from wakeful.kernel.settle import AlertChange
 from wakeful.kernel.turn import apply_alert
-from wakeful.store.interface import Transaction
+
+if TYPE_CHECKING:
+    from wakeful.clock import Clock
+    from wakeful.store.interface import Store, Transaction
 
 SWEEP_MS = 60_000
 NO_HANDLER_GRACE_MS = 60_000
 CHUNK = 200
+SOON_MS = 1_000
+CROWDED_EVERY = 100  # a job's history is counted once per so many of its runs
 
 
 class Retention(NamedTuple):
@@ -31,29 +38,30 @@ class Retention(NamedTuple):
 class Swept(NamedTuple):
     """What one sweep did; `deleted` are runs, whose log files go too."""
 
-    unparked: int
     deleted: list[int]
     cursor: int  # where pruning by age goes on; 0 when a round is complete
 
 
 def guard(tx: Transaction, node: Node) -> int:
-    """Offer each lane with a line once more, and alert about jobs that wait for a handler; how many were put back."""
+    """Offer each lane with a line once more, and alert about jobs that nobody can run; how many were put back."""
     unparked = 0
     for key, count in tx.jobs.parked_counts().items():
-        if not key.startswith(HANDLER):
+        if is_lane(key):
             unparked += tx.jobs.unpark(key, tx.now, 1)
-        elif key.removeprefix(HANDLER) in node.kinds:
+        elif node.serves(key):
             unparked += welcome(tx, key, count)
-        else:
-            _alert_unhandled(tx, node, key)
+        elif tx.exclusive or not served_elsewhere(tx, key):
+            _alert_unserved(tx, node, key)
     return unparked
 
 
-def _alert_unhandled(tx: Transaction, node: Node, key: str) -> None:
-    kind = key.removeprefix(HANDLER)
+def _alert_unserved(tx: Transaction, node: Node, key: str) -> None:
+    kind = "no_handler" if key.startswith(HANDLER) else "no_node"
+    wanted = key.partition(":")[2]
+    why = f"nobody runs jobs of kind {wanted}" if kind == "no_handler" else f"no running node is labelled {wanted}"
     for job, state in tx.jobs.parked_on(key, tx.now - NO_HANDLER_GRACE_MS, CHUNK):
-        message = f"{job.name} has been due since its time came, but nobody runs jobs of kind {kind}"
-        apply_alert(tx, node, state.job_id, AlertChange(f"no_handler:{state.job_id}", "no_handler", message))
+        message = f"{job.name} has been due since its time came, but {why}"
+        apply_alert(tx, node, state.job_id, AlertChange(f"no_handler:{state.job_id}", kind, message))
 
 
 def prune(tx: Transaction, keep: Retention, cursor: int, crowded: set[int]) -> Swept:
@@ -67,4 +75,52 @@ def prune(tx: Transaction, keep: Retention, cursor: int, crowded: set[int]) -> S
     for job_id in gone:
         tx.runs.prune_job(job_id, CHUNK)
     tx.jobs.forget(gone)
-    return Swept(0, deleted, cursor)
+    return Swept(deleted, cursor)
+
+
+class Housekeeping:
+    """When the engine sweeps, and where it has got to."""
+
+    def __init__(self, store: Store, clock: Clock, retention: Retention) -> None:
+        self._store = store
+        self._clock = clock
+        self._retention = retention
+        self._next = 0
+        self._cursor = 0
+        self._crowded: set[int] = set()
+        self.on_deleted: Callable[[list[int]], None] = lambda _: None
+
+    def wait(self, ms: int = SWEEP_MS) -> None:
+        """Sweep again after that long."""
+        self._next = self._clock.boot() + ms
+
+    def due(self) -> bool:
+        return self._clock.boot() >= self._next
+
+    def counted(self, job_id: int, runs: int) -> None:
+        """A job has run so many times; every hundredth time its history is looked through."""
+        if runs % CROWDED_EVERY == 0:
+            self._crowded.add(job_id)
+
+    async def sweep(self, node: Node, *, quiet: bool) -> bool:
+        """One bite of everything; True when jobs were put back. Deleting waits for a `quiet` moment."""
+        self.wait()
+
+        def work(tx: Transaction) -> int:
+            tx.journal.remember({"alive_at": tx.now})
+            return guard(tx, node)
+
+        unparked = await self._store.write(work)
+        if quiet:
+            await self._prune()
+        return unparked > 0
+
+    async def _prune(self) -> None:
+        crowded, self._crowded = self._crowded, set()
+        cursor = self._cursor
+        swept = await self._store.write(lambda tx: prune(tx, self._retention, cursor, crowded))
+        self._cursor = swept.cursor
+        if swept.deleted:
+            self.on_deleted(swept.deleted)
+            self._crowded |= crowded
+            self.wait(SOON_MS)  # more of the same: soon, but not at once

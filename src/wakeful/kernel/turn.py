@@ -35,11 +35,14 @@ class TurnResult(NamedTuple):
     lost: list[int]  # runs somebody else settled first: their results are discarded
     to_cancel: list[int]
     next_alarm: int | None
+    fenced: bool = False  # others took over from this node: it must claim nothing under its old name
 
 
 def turn(tx: Transaction, node: Node, ended: Sequence[Ended], limit: int) -> TurnResult:
     """Settle `ended`, then claim at most `limit`."""
     settled, lost = settle_all(tx, node, ended) if ended else ([], [])
+    if limit and not tx.exclusive and not tx.journal.lives(node.id):
+        return TurnResult([], settled, lost, [], None, fenced=True)
     claimed: list[Claimed] = []
     to_cancel: list[int] = []
     if limit:

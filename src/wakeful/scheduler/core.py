@@ -6,7 +6,7 @@ import asyncio
 import os
 import random
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -41,6 +41,7 @@ class Core:
         node: str | None = None,
         timezone: str | None = None,
         max_running: int | None = None,
+        labels: Iterable[str] = (),
         retention: Retention | None = None,
         seed: int | None = None,
     ) -> None:
@@ -50,6 +51,7 @@ class Core:
         self._node_name = node if node is not None else f"{socket.gethostname()}-{os.getpid()}"
         self._rng = random.Random(seed)
         self._max_running = max_running
+        self._labels = frozenset(labels)
         self._retention = retention if retention is not None else Retention()
         self._store = make_store(url, self._clock, inline=self._virtual) if isinstance(url, str) else url
         self._handlers = Handlers()
@@ -63,9 +65,9 @@ class Core:
         self._stopped = asyncio.Event()
 
     def _new_engine(self) -> Engine:
-        config = EngineConfig(self._node_name, self._max_running, self._retention, self._virtual)
+        config = EngineConfig(self._node_name, self._max_running, self._labels, self._retention, self._virtual)
         engine = Engine(self._store, self._clock, self._handlers, config, self._ids)
-        engine.on_deleted = lambda run_ids: remove_files(self._log_folder(), run_ids)
+        engine.housekeeping.on_deleted = lambda run_ids: remove_files(self._log_folder(), run_ids)
         engine.shorten = lambda run_id, result: keep_long_output(self._log_folder(), run_id, result)
         return engine
 
@@ -73,7 +75,7 @@ class Core:
         refuse_unset(self._clock)
         result = await self._store.write(work)
         if self._status == "running":
-            self._engine.poke(cancels=cancels)
+            self._engine.poke(look_around=cancels)
         return result
 
     async def _become_engine(self) -> None:

@@ -44,9 +44,7 @@ class Life(JobsApi):
         self._add_command_kind()
         await self._become_engine()
         try:
-            born = await begin_incarnation(
-                self._store, self._engine.identify(), self._node_name, self._log_folder(), self._engine.active.keys()
-            )
+            born = await begin_incarnation(self._store, self._engine, self._node_name, self._log_folder())
             if self._declared:
                 await self._add(self._declared, "update", "code")
         except BaseException:

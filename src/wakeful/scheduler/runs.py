@@ -37,7 +37,7 @@ class RunsApi(Core):
         self._add_command_kind()
         await self._become_engine()
         try:
-            born = await begin_incarnation(self._store, self._engine.identify(), self._node_name, self._log_folder())
+            born = await begin_incarnation(self._store, self._engine, self._node_name, self._log_folder())
             node = self._engine.identify()._replace(id=born.node_id, token=born.token)
             run_id = await run_alone(self._store, node, self._handlers, id, virtual=self._virtual)
             await self._store.write(lambda tx: leave(tx, born.node_id))

@@ -43,6 +43,9 @@ class Store(Protocol):
     folder: Path
     """Where files beside the store go: long output, and what commands print."""
 
+    exclusive: bool
+    """Whether only one process at a time can be this store's engine; else nodes share it, with leases."""
+
     async def open(self, *, create: bool = True) -> None:
         """Connect, check that this is a store of ours, and bring its schema up to date."""
 

@@ -148,6 +148,11 @@ class Journal:
         sql = "UPDATE nodes SET seen_at = ? WHERE id = ? AND stopped_at IS NULL"
         return self._session.execute(sql, (now, node_id)) == 1
 
+    def lives(self, node_id: int) -> bool:
+        """Whether nobody has taken over from the node; it stays so until this transaction ends."""
+        sql = "SELECT 1 FROM nodes WHERE id = ? AND stopped_at IS NULL" + self._session.lock_clause
+        return bool(self._session.rows(sql, (node_id,)))
+
     def take_over(self, silent: Node, by: int, now: int) -> bool:
         """Declare a node dead, unless it was heard of or taken over since it was read; True for exactly one caller."""
         sql = "UPDATE nodes SET stopped_at = ?, taken_by = ? WHERE id = ? AND stopped_at IS NULL AND seen_at = ?"

@@ -52,6 +52,8 @@ LONGEST_MOMENT_S = 0.01
 class SqliteStore:
     """A store in one file (or in memory, for tests)."""
 
+    exclusive = True
+
     def __init__(self, url: str, clock: Clock, *, inline: bool = False) -> None:
         self.url = url
         self.path = path_of(url)
