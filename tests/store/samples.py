@@ -55,14 +55,14 @@ def alert(alert_id, key="failing:1", **changes):
 class OpenStore:
     """An open store on an event loop of its own; each call runs that loop until the answer is there."""
 
-    def __init__(self, url, clock, *, inline=False):
-        self.clock = clock
+    def __init__(self, url, clock, *, inline=False, create=True):
         self.store = make_store(url, clock, inline=inline)
+        self._create = create
         self._runner = asyncio.Runner()
 
     def __enter__(self):
         try:
-            self.do(self.store.open())
+            self.do(self.store.open(create=self._create))
         except BaseException:
             self._runner.close()
             raise

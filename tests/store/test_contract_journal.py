@@ -161,6 +161,7 @@ def test_a_node_that_fell_silent_is_taken_over_by_exactly_one_other(store):
     assert store.write(lambda tx: tx.journal.take_over(nodes[1], by=3, now=NOW + 20))
     assert not store.write(lambda tx: tx.journal.take_over(nodes[1], by=1, now=NOW + 20))
     assert not store.write(lambda tx: tx.journal.beat(2, NOW + 21))
+    assert store.write(lambda tx: [tx.journal.lives(number) for number in (1, 2, 3, 4)]) == [True, False, True, False]
     assert store.read(lambda tx: tx.journal.alive()) == [heard, nodes[2]]
 
 

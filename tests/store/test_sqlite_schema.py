@@ -1,0 +1,143 @@
+"""The schema: reached the same way from every earlier version, shaped like the records, cheap where it must be."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tests.store.samples import NOW, OpenStore, job, run
+from wakeful import store as store_room
+from wakeful.store.records import Alert, EventGroup, JobDef, JobState, Node, RunDetails, RunRow, Skip
+from wakeful.store.sqlite_file import APPLICATION_ID, _statements, migrations
+
+STEPS = migrations()
+SCRIPTS = sorted((Path(store_room.__file__).parent / "schema").glob("*.sql"))
+
+
+def shape(file):
+    """Every table, its columns in order, and every index, as the database itself tells them."""
+    connection = sqlite3.connect(file)
+    tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    columns = {name: connection.execute(f"PRAGMA table_info({name})").fetchall() for name in sorted(tables)}
+    indexes = connection.execute("SELECT name, tbl_name, sql FROM sqlite_master WHERE type = 'index' ORDER BY name")
+    found = columns, indexes.fetchall(), connection.execute("PRAGMA user_version").fetchone()
+    connection.close()
+    return found
+
+
+def a_store_of_version(file, version):
+    connection = sqlite3.connect(file)
+    connection.execute("PRAGMA journal_mode = WAL")
+    for script in STEPS[:version]:
+        for statement in _statements(script):
+            connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {version}")
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute("INSERT INTO meta (key, value) VALUES ('made by', 'an earlier version')")
+    connection.commit()
+    connection.close()
+
+
+@pytest.mark.parametrize("version", range(1, len(STEPS) + 1))
+def test_a_store_of_any_earlier_version_becomes_what_a_new_one_is_and_keeps_what_it_held(tmp_path, clock, version):
+    with OpenStore(f"sqlite:///{tmp_path / 'new.db'}", clock):
+        pass
+    a_store_of_version(tmp_path / "old.db", version)
+    with OpenStore(f"sqlite:///{tmp_path / 'old.db'}", clock) as store:
+        assert store.read(lambda tx: tx.journal.facts(["made by"])) == {"made by": "an earlier version"}
+        store.add(job(1))
+    assert shape(tmp_path / "old.db") == shape(tmp_path / "new.db")
+
+
+def test_migrations_are_numbered_without_gaps():
+    numbers = [re.fullmatch(r"(\d{4})_[a-z_]+\.sql", script.name) for script in SCRIPTS]
+    assert all(numbers)
+    assert [int(number[1]) for number in numbers] == list(range(1, len(SCRIPTS) + 1))
+
+
+def test_the_schema_asks_no_clock_and_speaks_no_dialect():
+    words = re.compile(r"\b(now\(|current_timestamp|autoincrement|serial|datetime\(|pragma|strftime)", re.IGNORECASE)
+    assert [script.name for script in SCRIPTS if words.search(script.read_text(encoding="utf-8"))] == []
+
+
+def test_the_numbers_of_a_table_are_its_own_row_numbers(tmp_path, clock):
+    with OpenStore(f"sqlite:///{tmp_path / 'wakeful.db'}", clock):
+        pass
+    connection = sqlite3.connect(tmp_path / "wakeful.db")
+    for table in ("jobs", "job_state", "runs", "run_details", "events", "alerts", "nodes"):
+        keys = [column for column in connection.execute(f"PRAGMA table_info({table})") if column[5]]
+        assert [column[2] for column in keys] == ["INTEGER"], table
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("table", "record"),
+    [
+        ("jobs", JobDef),
+        ("job_state", JobState),
+        ("runs", RunRow),
+        ("run_details", RunDetails),
+        ("skips", Skip),
+        ("alerts", Alert),
+        ("events", EventGroup),
+    ],
+)
+def test_a_record_has_the_fields_of_its_table_in_their_order(tmp_path, clock, table, record):
+    with OpenStore(f"sqlite:///{tmp_path / 'wakeful.db'}", clock):
+        pass
+    columns = [column[1] for column in shape(tmp_path / "wakeful.db")[0][table]]
+    assert tuple(columns) == record._fields
+
+
+def test_a_node_is_a_part_of_its_row(tmp_path, clock):
+    with OpenStore(f"sqlite:///{tmp_path / 'wakeful.db'}", clock):
+        pass
+    columns = [column[1] for column in shape(tmp_path / "wakeful.db")[0]["nodes"]]
+    assert set(Node._fields) <= set(columns)
+
+
+LOOKING = {
+    "what is due": lambda tx: tx.jobs.due(NOW, 512),
+    "the next alarm": lambda tx: tx.jobs.next_alarm(),
+    "what is parked": lambda tx: tx.jobs.parked_counts(),
+    "unparking": lambda tx: tx.jobs.unpark("lane", NOW, 10),
+    "a job's open runs": lambda tx: tx.runs.open(1),
+    "a job by name": lambda tx: tx.jobs.by_name("job-1"),
+    "a slot": lambda tx: tx.runs.has_slot(1, NOW),
+    "a job's last runs": lambda tx: tx.runs.log(1, 5),
+    "all last runs": lambda tx: tx.runs.log(None, 5),
+    "the highest id": lambda tx: tx.journal.highest_id(),
+}
+
+
+@pytest.mark.promise("H11")
+def test_looking_for_work_costs_the_same_however_many_jobs_sleep_and_runs_are_done(tmp_path, clock):
+    with OpenStore(f"sqlite:///{tmp_path / 'wakeful.db'}", clock, inline=True) as store:
+        fill(store, 1, 50)
+        few = {name: steps(store, work) for name, work in LOOKING.items()}
+        fill(store, 51, 4000)
+        many = {name: steps(store, work) for name, work in LOOKING.items()}
+    # A deeper tree may cost a step more here and there; a walk through the table would cost eighty times as much.
+    assert {name: (few[name], many[name]) for name in LOOKING if many[name] > 2 * few[name] + 20} == {}
+
+
+def fill(store, first, last):
+    store.add(*(job(number, due_at=NOW + number, last_run_id=number) for number in range(first, last + 1)))
+    store.add_runs(*(run(number, number, slot=NOW, outcome="success") for number in range(first, last + 1)))
+
+
+def steps(store, work):
+    """How many steps the database's machine takes for it."""
+    count = [0]
+
+    def step():
+        count[0] += 1
+
+    connection = store.store._writer
+    connection.set_progress_handler(step, 1)
+    store.read(work)
+    connection.set_progress_handler(None, 0)
+    return count[0]
