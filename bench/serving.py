@@ -72,7 +72,7 @@ class Serving:
                 if seen >= count:
                     return
                 if self._process is not None and self._process.poll() is not None:
-                    message = f"the serving process ended early: {self.said()[-800:]}"
+                    message = f"the serving process ended early: {self.said().strip()[-800:]}"
                     raise RuntimeError(message)
                 if time.time() > end:
                     message = f"only {seen} of {count} jobs had started after {seconds:.0f} s"

@@ -66,7 +66,7 @@ def interleave(plan: Plan, table: Table, entries: Sequence[Entry], rounds: int |
                     run = once(Path(folder))
                 except Exception as error:  # noqa: BLE001 - the others are still measured
                     failed.add(name)
-                    table.notes.append(f"{name} failed: {type(error).__name__}: {str(error)[:300]}")
+                    table.notes.append(f"{name} failed: {type(error).__name__}: {str(error).splitlines()[-1][:200]}")
                     plan.say(f"  {table.key} {name}: FAILED {error}")
                     continue
             run["steal_percent"], run["spin_ms"] = steal_percent(before, ticks()), spin_ms()

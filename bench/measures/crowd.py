@@ -36,7 +36,7 @@ def parked(count: int, idle_s: float, folder: Path) -> Run:
     """The engine's own cost while `count` due jobs wait for one place in a lane."""
     WAKEFUL.ask("park", folder=str(folder), count=count, first=time.time())
     with Serving(WAKEFUL, folder) as serving:
-        time.sleep(3.0)
+        time.sleep(min(3.0, idle_s))
         before, began = serving.cpu_s(), time.time()
         time.sleep(idle_s)
         cost = 1000 * (serving.cpu_s() - before) / (time.time() - began)
@@ -47,7 +47,7 @@ def parked(count: int, idle_s: float, folder: Path) -> Run:
 
 
 def _parked(plan: Plan) -> Table:
-    count, idle_s = (5000, 3.0) if plan.quick else (10_000, 10.0)
+    count, idle_s = (5000, 2.0) if plan.quick else (10_000, 10.0)
     table = Table(
         "parked",
         f"{count:,} due jobs parked on a full lane",
@@ -139,7 +139,7 @@ def pickup_inside(contender: Contender, samples: int, folder: Path) -> Run:
 def pickup_across(contender: Contender, samples: int, folder: Path) -> Run:
     """Added by another process on the same file."""
     with Serving(contender, folder) as serving:
-        time.sleep(2.0)
+        time.sleep(1.0)  # until it is there, and idle
         if contender is WAKEFUL:
             with _writing(folder, far=False, samples=samples, every=0.13) as writer:
                 writer.readline()

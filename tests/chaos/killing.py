@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.chaos.ledger import COMMAND, DEAD, READY, STORED, Ledger
 from tests.chaos.meddler import QUICK_LADDER
-from tests.chaos.server import url_of
+from tests.chaos.server import store_of, url_of
 from tests.chaos.verdict import Verdict, judge
 from wakeful import After, Every, NewJob, Once, Scheduler
 
@@ -106,7 +106,7 @@ class Drill:
             assert server.wait(40) == 0, (
                 f"the server did not stop in good order: {self._said('tests.chaos.server')[-2000:]}"
             )
-            return asyncio.run(judge(url_of(self._folder), self._ledger.lines(), LANE_PLACES))
+            return asyncio.run(judge(store_of(self._folder), self._ledger.lines(), LANE_PLACES))
         finally:
             for process in (meddler, server):
                 if process is not None and process.poll() is None:

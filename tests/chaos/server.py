@@ -14,8 +14,12 @@ from tests.chaos.ledger import CUT, END, READY, START, Ledger
 from wakeful import Run, Scheduler
 
 
+def store_of(folder: Path) -> Path:
+    return folder / "wakeful.db"
+
+
 def url_of(folder: Path) -> str:
-    return f"sqlite:///{folder}/wakeful.db"
+    return f"sqlite:///{store_of(folder)}"
 
 
 def handlers(scheduler: Scheduler, ledger: Ledger) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 
 from tests.chaos.ledger import ASKED, CANCELLED, CUT, DEAD, END, PAUSED, READY, REMOVED, RESUMED, START, STORED, Line
 from wakeful import Job, Run, Scheduler
@@ -29,11 +32,12 @@ class Verdict:
     )  # a handler ran and no run says so, or its end was not as recorded
     against_orders: list[str] = field(default_factory=list)  # started while paused or after it was removed
     late: list[str] = field(default_factory=list)  # beyond the bound
+    damaged: list[str] = field(default_factory=list)  # what SQLite itself finds wrong with the file
     facts: dict[str, float] = field(default_factory=dict)
 
     @property
     def faults(self) -> dict[str, list[str]]:
-        names = "lost settled_twice doubled overlapping over_capacity unrecorded against_orders late"
+        names = "lost settled_twice doubled overlapping over_capacity unrecorded against_orders late damaged"
         return {name: getattr(self, name) for name in names.split()}
 
     @property
@@ -46,25 +50,28 @@ class Verdict:
         return [*told, ", ".join(f"{name} {value:g}" for name, value in self.facts.items())]
 
 
-async def judge(url: str, lines: Sequence[Line], places: int) -> Verdict:
+async def judge(store: Path, lines: Sequence[Line], places: int) -> Verdict:
     """Read everything there is to know, and compare."""
-    async with Scheduler(url) as scheduler:
+    async with Scheduler(f"sqlite:///{store}") as scheduler:
         jobs = {job.name: job for job in await scheduler.list_jobs()}
         runs = await _all_runs(scheduler)
     told = _Told(lines)
     verdict = Verdict()
     _judge_slots(verdict, runs)
+    _judge_chains(verdict, runs)
     _judge_stored(verdict, told, jobs, runs)
     _judge_asked(verdict, told, runs)
     _judge_lives(verdict, told, runs, places)
     _judge_orders(verdict, told, runs)
     _judge_lateness(verdict, told, runs)
-    crashed = sum(run.outcome == "crashed" for run in runs)
+    with closing(sqlite3.connect(store)) as connection:
+        (said,) = connection.execute("PRAGMA integrity_check").fetchone()
+    verdict.damaged += [said] if said != "ok" else []
     verdict.facts |= {
         "kills": len(told.deaths),
         "stored": len(told.of(STORED)),
         "runs": len(runs),
-        "crashed": crashed,
+        "crashed": sum(run.outcome == "crashed" for run in runs),
         "cancelled": sum(run.outcome == "cancelled" for run in runs),
         "deepest": max((run.attempt for run in runs), default=0),
         "given up after crashes": sum(_given_up(job) for job in jobs.values()),
@@ -134,6 +141,21 @@ def _judge_slots(verdict: Verdict, runs: Iterable[Run]) -> None:
             before = known.get(run.retry_of) if run.retry_of is not None else None
             if run.retry_of is not None and (before is None or before.outcome != "crashed"):
                 verdict.doubled.append(f"{name}: {run.id} follows {run.retry_of}, which was no crash")
+
+
+def _judge_chains(verdict: Verdict, runs: Sequence[Run]) -> None:
+    """What starts after another job starts once for each of its ends."""
+    known = {run.id: run for run in runs}
+    causes: dict[str, list[str]] = defaultdict(list)
+    for run in runs:
+        if run.reason == "after" and run.caused_by is not None:
+            causes[run.job].append(run.caused_by)
+            cause = known.get(run.caused_by)
+            if cause is None or cause.status != "done":
+                verdict.doubled.append(f"{run.job}: {run.id} came before the end of {run.caused_by}")
+    for name, found in causes.items():
+        if len(found) > 1:  # its parent is a one-shot, and ends once
+            verdict.doubled.append(f"{name} was started {len(found)} times, after {found}")
 
 
 def _judge_stored(verdict: Verdict, told: _Told, jobs: dict[str, Job], runs: Sequence[Run]) -> None:
