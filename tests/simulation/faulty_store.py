@@ -20,11 +20,12 @@ T = TypeVar("T")
 class Faults:
     """What goes wrong, and how often; shared by all incarnations of one world."""
 
+    max_delay = 0.02  # seconds a request or a reply may take
+
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self.crash_rate = 0.0
         self.full_rate = 0.0
-        self.max_delay = 0.02
         self.on_death: Callable[[str], None] = lambda _: None
 
 

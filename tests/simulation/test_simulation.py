@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.simulation.faulty_store import Faults
 from tests.simulation.invariants import Broken
 from tests.simulation.world import live
 from wakeful.kernel import turn
@@ -31,21 +32,6 @@ def test_a_seed_replays_exactly(seed: int) -> None:
     first, second = live(seed, steps=40), live(seed, steps=40)
     assert first.steps == second.steps
     assert first.trace.digest() == second.trace.digest()
-
-
-KEPT = {
-    35: "a job added while a turn was being committed was not noticed",
-    38: "the same, seen through a run asked for by hand",
-    2310: "a paused job whose start by hand waited for a handler was resumed, and was parked and due at once",
-    197: "a one-shot whose queued retry was cancelled stayed enabled with no future",
-}
-
-
-@pytest.mark.promise("H5")
-@pytest.mark.parametrize("seed", sorted(KEPT))
-def test_a_seed_that_once_failed_stays_mended(seed: int) -> None:
-    live(seed, steps=40)
-    live(seed, steps=80)
 
 
 def _breaks(seeds: range = range(40)) -> str:
@@ -83,7 +69,10 @@ def test_it_finds_a_run_that_is_started_twice(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_it_finds_a_change_that_is_covered_up_by_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The engine as it first was: what changed while a turn was being committed was forgotten with its answer."""
+    """The engine as it first was: what changed while a turn was being committed was forgotten with its answer.
+
+    Replies take seconds here, so that turns and changes meet often.
+    """
     apply = Engine._apply
 
     def forgetful(self: Engine, result: turn.TurnResult) -> None:
@@ -91,4 +80,5 @@ def test_it_finds_a_change_that_is_covered_up_by_a_turn(monkeypatch: pytest.Monk
         self._poked = False
 
     monkeypatch.setattr(Engine, "_apply", forgetful)
-    assert "nothing happens" in _breaks()
+    monkeypatch.setattr(Faults, "max_delay", 3.0)
+    assert "nothing happens" in _breaks(range(80, 200))
