@@ -24,12 +24,12 @@ def test_a_transaction_writes_one_row_per_stream_and_numbers_its_events_without_
         tx.journal.emit("run", ["started", 3])
 
     store.write(first)
-    store.write(lambda tx: tx.journal.emit("run", ["finished", 1]))
+    store.write(lambda tx: tx.journal.emit("run", ["finished", 1], ["finished", 2]))
     found = store.read(lambda tx: tx.journal.events(0))
     assert bodies(found) == [
         ("run", 3, [["started", 1], ["started", 2], ["started", 3]]),
         ("job", 1, [["added", 1]]),
-        ("run", 4, [["finished", 1]]),
+        ("run", 5, [["finished", 1], ["finished", 2]]),
     ]
     assert [group.id for group in found] == sorted({group.id for group in found})
     assert {group.at for group in found} == {NOW}
