@@ -1,4 +1,4 @@
-"""Where jobs live. One narrow interface; SQLite behind it. All SQL of the project is in this room."""
+"""Where jobs live. One narrow interface; SQLite or PostgreSQL behind it. All SQL of the project is in this room."""
 
 from __future__ import annotations
 
@@ -18,5 +18,13 @@ def make_store(url: str, clock: Clock, *, inline: bool = False) -> Store:
         from wakeful.store.sqlite import SqliteStore
 
         return SqliteStore(url, clock, inline=inline)
-    message = f"{url!r} is not a store's address: write sqlite:///file.db."
+    if scheme in ("postgresql", "postgres"):
+        try:
+            from wakeful.store.postgres import PostgresStore
+        except ImportError as error:
+            message = "A store on PostgreSQL needs its driver: pip install 'wakeful[postgres]'."
+            raise StoreUnusable(message) from error
+        return PostgresStore(url, clock, inline=inline)
+    shown = url if "@" not in url else f"{scheme}:…"  # there may be a password in it
+    message = f"{shown!r} is not a store's address: write sqlite:///file.db, or postgresql://user@host/database."
     raise StoreUnusable(message)

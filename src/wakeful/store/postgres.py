@@ -1,0 +1,195 @@
+"""The PostgreSQL store: several nodes on one database, each with one writer and readers beside it.
+
+All writes of a process go through one connection on one thread, as on SQLite; what differs is that other nodes write
+at the same time, so transactions may have to be run again, and that the server may go away, so connections are made
+anew and a commit whose answer was lost is looked up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import psycopg
+
+from wakeful.errors import SchedulerNotOpen
+from wakeful.store.interface import Transaction
+from wakeful.store.postgres_database import Address, column_types, connect, explain, lost, migrate
+from wakeful.store.postgres_listener import Listener
+from wakeful.store.postgres_session import PostgresSession, Types
+from wakeful.store.postgres_writer import PostgresWriter
+from wakeful.store.writer import Item, WriterThread
+
+if TYPE_CHECKING:
+    from wakeful.clock import Clock
+    from wakeful.store.records import EventGroup
+
+T = TypeVar("T")
+
+READERS = 2
+#: Notifications may never come (a pooler in transaction mode swallows them), so we look by ourselves this often.
+LOOK_MS = 1_000
+
+_BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+
+class PostgresStore:
+    """A store in a PostgreSQL database."""
+
+    exclusive = False
+
+    def __init__(self, url: str, clock: Clock, *, inline: bool = False) -> None:
+        self._address = Address(url)
+        self.url = str(self._address)
+        self.folder = self._address.folder()
+        self._clock = clock
+        self._inline = inline
+        self._open = False
+        self._types: Types = {}
+        self._writer = PostgresWriter(self._address, clock)
+        self._thread: WriterThread | None = None
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="wakeful-read")
+        self._idle_readers: list[psycopg.Connection[Any]] = []
+        self._listener: Listener | None = None
+        self._looked_at = 0
+        self._listeners: list[Callable[[list[EventGroup]], None]] = []
+        self._on_change: Callable[[], None] = lambda: None
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    async def open(self, *, create: bool = True) -> None:
+        if self._open:
+            return
+        if self._inline:
+            self._prepare(create=create)
+        else:
+            await asyncio.get_running_loop().run_in_executor(self._readers, lambda: self._prepare(create=create))
+            self._thread = WriterThread(self._clock, self._writer.commit, self._tell)
+        self._open = True
+
+    def _prepare(self, *, create: bool) -> None:
+        connection = connect(self._address)
+        try:
+            migrate(connection, self._address, create=create)
+            self._types = column_types(connection)
+        except psycopg.Error as error:
+            raise explain(error, self._address) from error
+        finally:
+            connection.close()
+        self._writer.types = self._types
+
+    async def close(self) -> None:
+        if not self._open:
+            return
+        self._open = False
+        await self.resign()
+        if self._thread is not None:
+            await asyncio.get_running_loop().run_in_executor(self._readers, self._thread.finish)
+            self._thread = None
+        self._readers.shutdown()
+        self._writer.close()
+        for connection in self._idle_readers:
+            connection.close()
+        self._idle_readers.clear()
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="wakeful-read")
+
+    # -- transactions -------------------------------------------------------------------------------------------------
+
+    async def write(self, work: Callable[[Transaction], T], *, not_before: int | None = None) -> T:
+        if not self._open:
+            raise SchedulerNotOpen
+        item = Item(work, not_before)
+        if self._thread is not None:
+            return await self._thread.write(item)  # type: ignore[no-any-return]
+        self._writer.commit([item])
+        result = item.outcome()
+        self._tell(item.groups)
+        return result  # type: ignore[no-any-return]
+
+    async def read(self, work: Callable[[Transaction], T]) -> T:
+        if not self._open:
+            raise SchedulerNotOpen
+        if self._inline:
+            return self._read(work)
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work)
+
+    def _read(self, work: Callable[[Transaction], T]) -> T:
+        while True:
+            kept = bool(self._idle_readers)  # one that was kept may have died meanwhile; a new one tells the truth
+            connection = self._idle_readers.pop() if kept else connect(self._address)
+            try:
+                connection.execute(_BEGIN_READING)
+                result = work(Transaction(PostgresSession(connection, self._types, writing=False), self._clock.now()))
+                # Not ROLLBACK: the driver takes that as a reason to forget all prepared statements.
+                connection.execute("COMMIT")
+            except BaseException as error:
+                connection.close()
+                if kept and lost(error):
+                    continue
+                if isinstance(error, psycopg.Error):
+                    raise explain(error, self._address) from error
+                raise
+            self._idle_readers.append(connection)
+            return result
+
+    # -- other processes ----------------------------------------------------------------------------------------------
+
+    async def changed_elsewhere(self) -> bool:
+        heard = self._listener is not None and self._listener.heard()
+        now = self._clock.boot()
+        if heard or now - self._looked_at >= LOOK_MS:
+            self._looked_at = now
+            return True
+        return False
+
+    def on_events(self, listener: Callable[[list[EventGroup]], None]) -> None:
+        self._listeners.append(listener)
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Call `listener` on the loop as soon as another process announces something to look at."""
+        self._on_change = listener
+
+    def _tell(self, groups: list[EventGroup]) -> None:
+        if groups:
+            for listener in self._listeners:
+                listener(groups)
+
+    async def become_engine(self, who: dict[str, object]) -> None:
+        """Every node may; there is no leader."""
+        del who
+        if not self._inline and self._listener is None:
+            loop = asyncio.get_running_loop()
+            self._listener = Listener(self._address, self._writer.name, lambda: self._heard(loop))
+
+    def _heard(self, loop: asyncio.AbstractEventLoop) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(self._on_change)
+
+    def holder(self) -> dict[str, object] | None:
+        """One of the nodes whose connection is alive right now, the latest to start, or None."""
+        return self._read(_latest_node) if self._open and self._listened_to() else None
+
+    def _listened_to(self) -> bool:
+        connection = connect(self._address)
+        try:
+            return Listener.anybody(connection)
+        except psycopg.Error as error:
+            raise explain(error, self._address) from error
+        finally:
+            connection.close()
+
+    async def resign(self) -> None:
+        if self._listener is not None:
+            self._listener.stop()
+            self._listener = None
+
+
+def _latest_node(tx: Transaction) -> dict[str, object] | None:
+    nodes = tx.journal.alive()
+    if not nodes:
+        return None
+    latest = nodes[-1]
+    return {**json.loads(latest.details), "node": latest.name, "since": latest.started_at}

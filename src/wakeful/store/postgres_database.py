@@ -1,0 +1,283 @@
+"""Reaching a PostgreSQL database as a store: is it there, is it ours, may we write, and what its errors mean.
+
+Every way in which a server can be wrong ends in one sentence that names it and says what to do. No sentence ever
+shows the password.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import errors as pg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.types.numeric import Int8Dumper
+
+from wakeful.errors import InvalidJob, SchedulerError, StoreError, StoreFull, StoreLocked, StoreUnusable
+from wakeful.store.postgres_session import LOCK_SPACE, Types, lock_number
+
+OLDEST_SERVER = 130_000  # pg_current_xact_id
+PREPARED = 200
+
+#: Unless the address says otherwise. A server that vanished without a word is noticed within half a minute.
+_CONNECTION = {
+    "connect_timeout": "5",
+    "application_name": "wakeful",
+    "client_encoding": "UTF8",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "25000",
+}
+
+
+_UNREADABLE = (
+    "The store's address cannot be read: write postgresql://user:password@host:5432/database, "
+    "with %40 for an @ in the password, %2F for a / and %3A for a colon."
+)
+
+
+class Address:
+    """A server and a database, from a URL; `str()` is for people and leaves the password out."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            given = conninfo_to_dict(url)
+        except psycopg.Error:
+            # The driver's own words may quote the password, so neither they nor the address are repeated.
+            raise StoreUnusable(_UNREADABLE) from None
+        parts = "".join(str(given.get(name) or "") for name in ("host", "port", "dbname"))
+        if "@" in parts or not re.fullmatch(r"[\d,]*", str(given.get("port") or "")):
+            raise StoreUnusable(_UNREADABLE)  # what follows a stray @, / or : is a piece of the password
+        self.settings: dict[str, Any] = {**_CONNECTION, **given}
+        self._password = str(given.get("password") or "")
+        host = given.get("host") or given.get("hostaddr") or ""
+        user = given.get("user")
+        self.server = ",".join(_join(str(host), str(given.get("port") or ""))) or "this machine"
+        self.database = str(given.get("dbname") or user or "")
+        place = self.server if host and not str(host).startswith("/") else ""
+        self._shown = f"postgresql://{f'{user}@' if user else ''}{place}/{self.database}"
+
+    def __str__(self) -> str:
+        return self._shown
+
+    def hide(self, text: str) -> str:
+        """The text without the password."""
+        return text.replace(self._password, "***") if self._password else text
+
+    def folder(self) -> Path:
+        """The folder on this machine for what does not fit into a row."""
+        home = Path.home()
+        state = os.environ.get("XDG_STATE_HOME", "")
+        if sys.platform == "darwin":
+            base = home / "Library" / "Application Support"
+        else:
+            base = Path(state) if state.startswith("/") else home / ".local" / "state"
+        mark = hashlib.sha256(f"{self.server}/{self.database}".encode()).hexdigest()[:12]
+        return base / "wakeful" / f"postgresql-{mark}.logs"
+
+
+def _join(hosts: str, ports: str) -> list[str]:
+    names, numbers = hosts.split(","), ports.split(",")
+    numbers += numbers[-1:] * (len(names) - len(numbers))
+    return [f"{name}:{number}" if number and name else name for name, number in zip(names, numbers, strict=False)]
+
+
+def connect(address: Address) -> psycopg.Connection[Any]:
+    """A connection on which we begin and end transactions ourselves."""
+    try:
+        connection = psycopg.connect(**address.settings, autocommit=True)
+    except (psycopg.Error, UnicodeError) as error:
+        raise explain(error, address) from error
+    # One type for every number: else a statement is planned anew for each size of its parameters.
+    connection.adapters.register_dumper(int, Int8Dumper)
+    connection.prepared_max = PREPARED
+    return connection
+
+
+# -- the schema -------------------------------------------------------------------------------------------------------
+
+
+def migrate(connection: psycopg.Connection[Any], address: Address, *, create: bool) -> None:
+    """Bring the schema to this version, in one transaction, one process at a time."""
+    _check_server(connection, address)
+    steps = migrations()
+    if _version(connection, address, len(steps)) == len(steps):
+        return
+    if not create and _version(connection, address, len(steps)) == 0:
+        message = (
+            f"There is no store at {address}: add a job or start a server to create it, or name another with --db."
+        )
+        raise StoreUnusable(message)
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s::int, %s::int)", (LOCK_SPACE, lock_number("schema")))
+        version = _version(connection, address, len(steps))  # again: another process may just have done it
+        for number, script in enumerate(steps[version:], start=version + 1):
+            connection.execute(script)
+            connection.execute("INSERT INTO wakeful_schema (version) VALUES (%s)", (number,))
+
+
+def migrations() -> list[str]:
+    """The numbered steps, in order, as PostgreSQL wants them."""
+    scripts = sorted((Path(__file__).parent / "schema").glob("*.sql"))
+    steps = [_in_our_words(script.read_text(encoding="utf-8")) for script in scripts]
+    steps[0] = (
+        "CREATE TABLE wakeful_schema (version bigint PRIMARY KEY);\n"
+        + steps[0]
+        # SQLite gives an id to every row that comes without one; only events rely on it.
+        + "\nALTER TABLE events ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY;"
+    )
+    return steps
+
+
+def _in_our_words(script: str) -> str:
+    """`integer` has 64 bits on both sides, and text compares by code points, in this order and no other."""
+    lines = [line.partition("--")[0] for line in script.splitlines()]
+    script = re.sub(r"\binteger\b", "bigint", "\n".join(lines))
+    return re.sub(r"^(\s+\w+\s+)text\b", r'\1text COLLATE "C"', script, flags=re.MULTILINE)
+
+
+def column_types(connection: psycopg.Connection[Any]) -> Types:
+    """What the columns of our tables are, by the database's own word."""
+    rows = connection.execute(
+        "SELECT c.relname, a.attname, format_type(a.atttypid, NULL) FROM pg_attribute a "
+        "JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE n.nspname = current_schema() AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped"
+    )
+    return {(table, column): name for table, column, name in rows}
+
+
+def _check_server(connection: psycopg.Connection[Any], address: Address) -> None:
+    if connection.info.server_version < OLDEST_SERVER:
+        found = connection.info.parameter_status("server_version")
+        message = f"The server of {address} is PostgreSQL {found}: Wakeful needs 13 or later."
+        raise StoreUnusable(message)
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        message = f"The database {address} is encoded in {encoding}: create one with ENCODING 'UTF8'."
+        raise StoreUnusable(message)
+
+
+def _version(connection: psycopg.Connection[Any], address: Address, known: int) -> int:
+    ours, theirs = _one(
+        connection,
+        "SELECT to_regclass('wakeful_schema')::text, coalesce(to_regclass('jobs'), to_regclass('job_state'), "
+        "to_regclass('runs'), to_regclass('events'), to_regclass('nodes'))::text",
+    )
+    if ours is None:
+        if theirs is not None:
+            message = (
+                f"{address} has another program's table {theirs!r}: choose another database or schema for Wakeful."
+            )
+            raise StoreUnusable(message)
+        return 0
+    (version,) = _one(connection, "SELECT coalesce(max(version), 0) FROM wakeful_schema")
+    if version > known:
+        message = (
+            f"{address} was written by a newer Wakeful (schema {version}, this one knows {known}): "
+            "use that version, or another database."
+        )
+        raise StoreUnusable(message)
+    return int(version)
+
+
+def _one(connection: psycopg.Connection[Any], sql: str) -> tuple[Any, ...]:
+    row = connection.execute(sql).fetchone()
+    assert row is not None  # noqa: S101 - each of these questions has exactly one answer
+    return tuple(row)
+
+
+# -- what went wrong --------------------------------------------------------------------------------------------------
+
+#: The transaction did nothing, and doing it again is right.
+AGAIN = (pg.SerializationFailure, pg.DeadlockDetected, pg.UniqueViolation)
+#: A pooler gave us another server connection than the one that knows our prepared statements.
+POOLED = (pg.InvalidSqlStatementName, pg.DuplicatePreparedStatement)
+_GONE = (pg.OperatorIntervention, pg.ConnectionException, pg.ReadOnlySqlTransaction, pg.IdleInTransactionSessionTimeout)
+
+_SENTENCES: tuple[tuple[tuple[type[Exception], ...], type[StoreError], str], ...] = (
+    ((pg.DiskFull,), StoreFull, "The disk of {server} is full: free some space; nothing was half written."),
+    (
+        (pg.LockNotAvailable, pg.SerializationFailure, pg.DeadlockDetected, pg.QueryCanceled),
+        StoreLocked,
+        "{address} has been locked by another process for too long: end what holds it, then try again.",
+    ),
+    (
+        (pg.ReadOnlySqlTransaction,),
+        StoreUnusable,
+        "{address} cannot be written, as a standby cannot: name the primary server.",
+    ),
+    (
+        (pg.TooManyConnections,),
+        StoreUnusable,
+        "{server} takes no more connections: end some, or raise its max_connections.",
+    ),
+    (
+        (pg.InvalidPassword, pg.InvalidAuthorizationSpecification),
+        StoreUnusable,
+        "{server} does not let us in ({reason}): check the user and the password of {address}.",
+    ),
+    (
+        (pg.InvalidCatalogName,),
+        StoreUnusable,
+        "There is no database {database} on {server}: create it, or name another.",
+    ),
+    (
+        (pg.InsufficientPrivilege, pg.InvalidSchemaName),
+        StoreUnusable,
+        "We may not do our work in {address} ({reason}): let its owner grant us CREATE on the schema.",
+    ),
+)
+
+
+def lost(error: BaseException) -> bool:
+    """Whether the connection is of no use after this error."""
+    return isinstance(error, _GONE) or (isinstance(error, psycopg.OperationalError) and error.sqlstate is None)
+
+
+def explain(error: Exception, address: Address) -> SchedulerError:
+    """What the database's error means to the person who runs this."""
+    reason = address.hide(_reason(error))
+    for kinds, family, sentence in _SENTENCES:
+        if isinstance(error, kinds) or (not getattr(error, "sqlstate", None) and _says(error, kinds)):
+            return family(
+                sentence.format(address=address, server=address.server, database=address.database, reason=reason)
+            )
+    if isinstance(error, UnicodeError):
+        return InvalidJob("A text with half of a surrogate pair in it cannot be stored.")
+    if isinstance(error, psycopg.DataError) and "NUL" in reason:
+        return InvalidJob("A text with a NUL character in it cannot be stored.")
+    if lost(error):
+        message = (
+            f"{address.server} cannot be reached ({reason}): check that the server runs; work goes on when it does."
+        )
+        return StoreUnusable(message)
+    return StoreError(f"The database {address} failed: {reason}.")
+
+
+#: Errors while connecting come without a code: the server's words are all there is.
+_WORDS: dict[type[Exception], str] = {
+    pg.InvalidPassword: "password authentication failed",
+    pg.InvalidAuthorizationSpecification: "no password supplied|no pg_hba.conf entry|role .* does not exist",
+    pg.InvalidCatalogName: "database .* does not exist",
+    pg.TooManyConnections: "too many clients|remaining connection slots|too many connections",
+}
+
+
+def _says(error: Exception, kinds: tuple[type[Exception], ...]) -> bool:
+    text = str(error)
+    return any(kind in _WORDS and re.search(_WORDS[kind], text) for kind in kinds)
+
+
+def _reason(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    said = lines[0] if lines else type(error).__name__
+    for mark in ("failed: FATAL:", "failed: ", "FATAL:", "ERROR:"):
+        before, found, after = said.partition(mark)
+        said = after.strip() if found and after.strip() else before.strip() or said
+    return said.rstrip(".")

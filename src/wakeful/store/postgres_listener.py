@@ -1,0 +1,95 @@
+"""Hearing other processes: a connection of its own that waits for their notifications.
+
+It only makes things faster. Where notifications never arrive, everything still works by looking once a second.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+
+from wakeful.errors import SchedulerError
+from wakeful.store.postgres_database import Address, connect
+from wakeful.store.postgres_session import LOCK_SPACE, lock_number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CHANNEL = "wakeful"
+_ENGINE = lock_number("engine")
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 10.0
+
+
+class Listener:
+    """Listens from its making until `stop`; connects again, with pauses, when the server went away."""
+
+    def __init__(self, address: Address, own_name: str, on_heard: Callable[[], None]) -> None:
+        self._address = address
+        self._own_name = own_name
+        self._on_heard = on_heard
+        self._heard = threading.Event()
+        self._wake, self._waker = os.pipe()
+        self._stopped = False
+        self._thread = threading.Thread(target=self._loop, name="wakeful-listen", daemon=True)
+        self._thread.start()
+
+    def heard(self) -> bool:
+        """Whether anything was announced since this was asked last."""
+        heard = self._heard.is_set()
+        self._heard.clear()
+        return heard
+
+    def stop(self) -> None:
+        """End it; returns when it has ended, which is at once unless it is just connecting."""
+        self._stopped = True
+        os.write(self._waker, b".")
+        self._thread.join()
+        os.close(self._wake)
+        os.close(self._waker)
+
+    @staticmethod
+    def anybody(connection: psycopg.Connection[Any]) -> bool:
+        """Whether some process listens on this database: a lock that the server frees when its connection ends."""
+        found = connection.execute(
+            "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND classid::bigint = %s AND objid::bigint = %s "
+            "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) LIMIT 1",
+            (LOCK_SPACE, _ENGINE),
+        )
+        return found.fetchone() is not None
+
+    def _loop(self) -> None:
+        pauses = _pauses()
+        while not self._stopped:
+            try:
+                with connect(self._address) as connection:
+                    connection.execute(f"LISTEN {CHANNEL}")
+                    connection.execute("SELECT pg_advisory_lock_shared(%s::int, %s::int)", (LOCK_SPACE, _ENGINE))
+                    pauses = _pauses()
+                    self._tell()  # what was announced while nobody listened
+                    self._listen(connection)
+            except (psycopg.Error, SchedulerError, OSError):
+                select.select([self._wake], [], [], next(pauses))
+
+    def _listen(self, connection: psycopg.Connection[Any]) -> None:
+        while not self._stopped:
+            ready, _, _ = select.select([connection.fileno(), self._wake], [], [])
+            if connection.fileno() in ready and any(
+                notice.payload != self._own_name for notice in connection.notifies(timeout=0)
+            ):
+                self._tell()
+
+    def _tell(self) -> None:
+        self._heard.set()
+        self._on_heard()
+
+
+def _pauses() -> Iterator[float]:
+    pause = _FIRST_PAUSE_S
+    while True:
+        yield pause
+        pause = min(2 * pause, _LONGEST_PAUSE_S)

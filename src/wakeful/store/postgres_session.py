@@ -1,0 +1,133 @@
+"""One PostgreSQL transaction, shaped so that a batch is one statement and its plan never depends on luck.
+
+Rows travel as one array per column through `unnest`, so a batch of any size is the same statement and stays prepared.
+Where the shared verbs lock, this is where the locks are: other nodes write at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from wakeful.store.session import Row
+
+#: Of each column of each table, as the database names it.
+Types = Mapping[tuple[str, str], str]
+
+#: Our own space among the advisory locks of a database that may be shared with others.
+LOCK_SPACE = 0x57414B45  # "WAKE"
+
+
+class PostgresSession:
+    """Statements on a connection whose transaction somebody else begins and ends."""
+
+    exclusive = False
+
+    def __init__(self, connection: psycopg.Connection[Any], types: Types, *, writing: bool) -> None:
+        self._connection = connection
+        self._types = types
+        self._writing = writing
+        # A snapshot that only reads must not lock, and the server would refuse it.
+        self.lock_clause = " FOR UPDATE" if writing else ""
+        self.skip_clause = " FOR UPDATE SKIP LOCKED" if writing else ""
+        self.serialized: set[str] = set()
+        self.announced = False
+
+    def execute(self, sql: str, params: Row = ()) -> int:
+        return self._connection.execute(translated(sql), params).rowcount
+
+    def rows(self, sql: str, params: Row = ()) -> list[Row]:
+        return self._connection.execute(translated(sql), params).fetchall()
+
+    def bulk(self, columns: Sequence[str], source: str, params: Row = ()) -> list[Row]:
+        return self.rows(f"SELECT {', '.join(columns)} FROM {source}", params)
+
+    def insert_many(self, table: str, columns: Sequence[str], rows: Sequence[Row], on_conflict: str = "") -> int:
+        if not rows:
+            return 0
+        sql = _insert_sql(table, tuple(columns), self._casts(table, columns), on_conflict)
+        return self._connection.execute(sql, _arrays(rows)).rowcount
+
+    def update_many(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> int:
+        if not rows:
+            return 0
+        sql = _update_sql(table, tuple(columns), self._casts(table, columns))
+        return self._connection.execute(sql, _arrays(rows)).rowcount
+
+    def select_in(
+        self, columns: Sequence[str], table: str, key: str, keys: Sequence[Any], *, lock: bool = False
+    ) -> list[Row]:
+        (cast,) = self._casts(table, (key,))
+        # In the order of the key: two transactions that want the same rows meet at the first, and none waits in a ring.
+        end = f" ORDER BY {key}{self.lock_clause}" if lock else ""
+        sql = f"SELECT {', '.join(columns)} FROM {table} WHERE {key} = ANY (%s::{cast}){end}"
+        return self._connection.execute(sql, (_array(keys),)).fetchall()
+
+    def among(self, select: str) -> str:
+        # ARRAY makes the server run the select once; as a plain IN it may run, and lock, again for every row.
+        return f"= ANY (ARRAY({select}{self.skip_clause}))"
+
+    def serialize(self, what: str) -> None:
+        if self._writing and what not in self.serialized:
+            self._connection.execute("SELECT pg_advisory_xact_lock(%s::int, %s::int)", (LOCK_SPACE, lock_number(what)))
+            self.serialized.add(what)
+
+    def announce(self) -> None:
+        self.announced = True
+
+    def database_now(self) -> int | None:
+        # The one question about time that must go to the database: nodes whose clocks differ agree on its answer.
+        (row,) = self.rows("SELECT (extract(epoch FROM statement_timestamp()) * 1000)::bigint")
+        return int(row[0])
+
+    def _casts(self, table: str, columns: Sequence[str]) -> tuple[str, ...]:
+        return tuple([self._types[table, column] + "[]" for column in columns])
+
+
+def lock_number(what: str) -> int:
+    """The advisory lock of that name: the same in every process and every version."""
+    return crc32(what.encode()) >> 1
+
+
+@lru_cache(maxsize=512)
+def translated(sql: str) -> str:
+    """Our parameters as the driver wants them; in our queries a question mark is never anything else."""
+    return sql.replace("%", "%%").replace("?", "%s")
+
+
+@lru_cache(maxsize=256)
+def _insert_sql(table: str, columns: tuple[str, ...], casts: tuple[str, ...], on_conflict: str) -> str:
+    arrays = ", ".join(f"%s::{cast}" for cast in casts)
+    return f"INSERT INTO {table} ({', '.join(columns)}) SELECT * FROM unnest({arrays}) {on_conflict}"
+
+
+@lru_cache(maxsize=256)
+def _update_sql(table: str, columns: tuple[str, ...], casts: tuple[str, ...]) -> str:
+    arrays = ", ".join(f"%s::{cast}" for cast in casts)
+    sets = ", ".join(f"{name} = v.{name}" for name in columns[1:])
+    return (
+        f"UPDATE {table} SET {sets} FROM unnest({arrays}) AS v ({', '.join(columns)}) "
+        f"WHERE {table}.{columns[0]} = v.{columns[0]}"
+    )
+
+
+def _arrays(rows: Sequence[Row]) -> list[str]:
+    return [_array(column) for column in zip(*rows, strict=True)]
+
+
+def _array(values: Sequence[Any]) -> str:
+    """An array as the server reads it; written here because the driver's own way costs more than the statement."""
+    return "{" + ",".join([_element(value) for value in values]) + "}"
+
+
+def _element(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return str(int(value))

@@ -1,0 +1,230 @@
+"""Committing works to PostgreSQL: together where possible, again where the server asks for it, and never unsure.
+
+Works of one group share a transaction, each in a savepoint, so a failing one undoes only itself. A group ends early
+with a work that took a lock of the whole store: whoever holds one must not wait for anything else.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import socket
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+
+from wakeful import clock as clocks
+from wakeful.errors import SchedulerError, StoreUnusable
+from wakeful.store.interface import Transaction
+from wakeful.store.postgres_database import AGAIN, POOLED, Address, connect, explain, lost
+from wakeful.store.postgres_listener import CHANNEL
+from wakeful.store.postgres_session import PostgresSession, Types
+
+if TYPE_CHECKING:
+    from wakeful.clock import Clock
+    from wakeful.store.writer import Item
+
+TRIES = 5
+PAUSE_S = 0.01
+FATE_MS = 15_000  # how long we ask what became of a commit whose answer was lost
+FIRST_RECONNECT_MS, LONGEST_RECONNECT_MS = 100, 5_000
+
+#: Set for each transaction and not for the session, because a pooler may give every transaction another session.
+_SETTINGS = {
+    # Batches are found by key, always: without statistics the planner would read whole tables, or compile.
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "jit": "off",
+    # A node that freezes inside a transaction must not hold the others for longer than its lease.
+    "idle_in_transaction_session_timeout": "20s",
+    "lock_timeout": "10s",
+    "statement_timeout": "60s",
+}
+_BEGIN = (
+    "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT "
+    + ", ".join(f"set_config('{name}', '{value}', true)" for name, value in _SETTINGS.items())
+    + ", CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END"
+    + ", pg_current_xact_id()::text"
+)
+
+_numbers = itertools.count(1)
+
+
+class PostgresWriter:
+    """The writing connection of one process; everything here runs on one thread at a time."""
+
+    def __init__(self, address: Address, clock: Clock) -> None:
+        self.types: Types = {}
+        #: How our own notifications are told from others'.
+        self.name = f"{socket.gethostname()}-{os.getpid()}-{next(_numbers)}"
+        self._address = address
+        self._clock = clock
+        self._connection: psycopg.Connection[Any] | None = None
+        self._prepare: int | None = 5
+        self._refusal: SchedulerError | None = None
+        self._reconnect_at = 0
+        self._pause_ms = FIRST_RECONNECT_MS
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def commit(self, items: Sequence[Item]) -> None:
+        """Each item ends with a result that is stored, or with an error and nothing stored."""
+        waiting = list(items)
+        tries = 0
+        while waiting:
+            batch = waiting if tries == 0 else waiting[:1]
+            try:
+                done = self._transaction(batch)
+            except Exception as error:  # noqa: BLE001 - carried to those who wait; this thread must go on
+                if self._connection is None or lost(error):
+                    self._fail(waiting, error)
+                    return
+                tries += 1
+                if len(batch) > 1 or (tries <= TRIES and self._worth_another(error, tries)):
+                    continue
+                self._fail(batch, error)
+                done = 1
+            waiting = waiting[done:]
+            tries = 0
+
+    def _transaction(self, items: Sequence[Item]) -> int:
+        """Run works in one transaction; how many of them it took in."""
+        connection = self._connected()
+        try:
+            number = self._begin(connection)
+            done, announced = self._run_all(connection, items)
+            if all(item.error is not None for item in items[:done]):
+                connection.execute("ROLLBACK")
+            else:
+                self._end(connection, number, announced=announced)
+        except BaseException as error:
+            self._undo(connection, error)
+            raise
+        return done
+
+    def _begin(self, connection: psycopg.Connection[Any]) -> str:
+        cursor = connection.execute(_BEGIN)
+        cursor.nextset()
+        row = cursor.fetchone()
+        assert row is not None  # noqa: S101 - a SELECT without FROM has one row
+        return str(row[-1])
+
+    def _run_all(self, connection: psycopg.Connection[Any], items: Sequence[Item]) -> tuple[int, bool]:
+        good: list[tuple[Item, Transaction]] = []
+        announced, done = False, 0
+        for item in items:
+            session = PostgresSession(connection, self.types, writing=True)
+            transaction = self._run(connection, session, item, alone=len(items) == 1)
+            done += 1
+            if transaction is not None:
+                good.append((item, transaction))
+                announced = announced or session.announced
+            if session.serialized:
+                break
+        for item, transaction in good:  # last, because it makes us the only one who writes events
+            item.groups = transaction.journal.flush(transaction.now)
+        return done, announced
+
+    def _run(
+        self, connection: psycopg.Connection[Any], session: PostgresSession, item: Item, *, alone: bool
+    ) -> Transaction | None:
+        item.error = None
+        if not alone:
+            connection.execute("SAVEPOINT work")
+        transaction = Transaction(session, self._clock.now())
+        try:
+            item.result = item.work(transaction)
+        except psycopg.Error:
+            raise  # whose it is shows when each work is run by itself
+        except UnicodeError as error:
+            item.error = explain(error, self._address)
+        except Exception as error:  # noqa: BLE001 - it belongs to whoever handed in the work
+            item.error = error
+        if not alone:
+            connection.execute("ROLLBACK TO work" if item.error is not None else "RELEASE work")
+        return transaction if item.error is None else None
+
+    def _end(self, connection: psycopg.Connection[Any], number: str, *, announced: bool) -> None:
+        notify = f"NOTIFY {CHANNEL}, '{self.name}'; " if announced else ""
+        try:
+            connection.execute(notify + "COMMIT")
+        except psycopg.OperationalError as error:
+            if not lost(error):
+                raise
+            self._drop()
+            if not self._was_committed(number):
+                raise
+
+    # -- what goes wrong ----------------------------------------------------------------------------------------------
+
+    def _undo(self, connection: psycopg.Connection[Any], error: BaseException) -> None:
+        if connection.closed or lost(error):
+            self._drop()
+            return
+        try:
+            connection.execute("ROLLBACK")
+        except psycopg.Error:
+            self._drop()
+
+    def _worth_another(self, error: Exception, tries: int) -> bool:
+        if isinstance(error, POOLED):
+            self._prepare = None
+            self._drop()
+            return True
+        if isinstance(error, AGAIN):
+            clocks.block(PAUSE_S * tries)
+            return True
+        return False
+
+    def _fail(self, items: Sequence[Item], error: Exception) -> None:
+        told = error
+        if isinstance(error, psycopg.Error | UnicodeError):
+            told = explain(error, self._address)
+            told.__cause__ = error
+        for item in items:
+            item.error = told
+
+    def _was_committed(self, number: str) -> bool:
+        """What became of the transaction whose answer never came; asked until the server tells."""
+        deadline = self._clock.boot() + FATE_MS
+        while self._clock.boot() < deadline:
+            try:
+                with connect(self._address) as connection:
+                    row = connection.execute("SELECT pg_xact_status(%s::xid8)", (number,)).fetchone()
+                if row is not None and row[0] != "in progress":
+                    return bool(row[0] == "committed")
+            except (psycopg.Error, StoreUnusable):
+                clocks.block(PAUSE_S)
+            clocks.block(PAUSE_S)
+        message = f"{self._address.server} went away while storing, and it is not known whether the change was stored."
+        raise StoreUnusable(message)
+
+    # -- the connection -----------------------------------------------------------------------------------------------
+
+    def _connected(self) -> psycopg.Connection[Any]:
+        """The connection, or a new one; while the server is away it is asked ever less often, and refuses at once."""
+        if self._connection is not None:
+            return self._connection
+        now = self._clock.boot()
+        if self._refusal is not None and now < self._reconnect_at:
+            raise self._refusal
+        try:
+            self._connection = connect(self._address)
+        except SchedulerError as error:
+            self._refusal = error
+            self._reconnect_at = now + self._pause_ms
+            self._pause_ms = min(2 * self._pause_ms, LONGEST_RECONNECT_MS)
+            raise
+        self._refusal, self._pause_ms = None, FIRST_RECONNECT_MS
+        self._connection.prepare_threshold = self._prepare
+        return self._connection
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
