@@ -37,6 +37,9 @@ def open_folder():
     folder = Path(tempfile.mkdtemp(prefix="wakeful-"))
     folder.chmod(0o755)
     yield folder
+    folder.chmod(0o755)
+    for inner in folder.glob("*"):
+        inner.chmod(0o755)
     shutil.rmtree(folder)
 
 
@@ -47,9 +50,13 @@ def url(path):
 def everything_in(folder):
     """What lies in a folder: names, kinds, permissions and contents."""
     return {
-        str(path.relative_to(folder)): (path.lstat().st_mode, path.read_bytes() if path.is_file() else None)
+        str(path.relative_to(folder)): (path.lstat().st_mode, path.read_bytes() if readable(path) else None)
         for path in folder.rglob("*")
     }
+
+
+def readable(path):
+    return path.is_file() and os.access(path, os.R_OK)
 
 
 def a_real_store(path, clock, jobs=300):
