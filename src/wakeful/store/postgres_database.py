@@ -23,6 +23,7 @@ from wakeful.store.postgres_session import LOCK_SPACE, Types, lock_number
 
 OLDEST_SERVER = 130_000  # pg_current_xact_id
 PREPARED = 200
+SCHEMA_TABLE = "wakeful_schema"
 
 #: Unless the address says otherwise. A server that vanished without a word is noticed within half a minute.
 _CONNECTION = {
@@ -164,16 +165,16 @@ def _check_server(connection: psycopg.Connection[Any], address: Address) -> None
 
 
 def _version(connection: psycopg.Connection[Any], address: Address, known: int) -> int:
-    ours, theirs = _one(
-        connection,
-        "SELECT to_regclass('wakeful_schema')::text, coalesce(to_regclass('jobs'), to_regclass('job_state'), "
-        "to_regclass('runs'), to_regclass('events'), to_regclass('nodes'))::text",
+    # Not to_regclass: it may answer from before we waited for another process to make the tables.
+    rows = connection.execute(
+        "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE n.nspname = current_schema() AND c.relname = ANY (%s) ORDER BY c.relname",
+        ([SCHEMA_TABLE, "events", "job_state", "jobs", "nodes", "runs"],),
     )
-    if ours is None:
-        if theirs is not None:
-            message = (
-                f"{address} has another program's table {theirs!r}: choose another database or schema for Wakeful."
-            )
+    found = [str(name) for (name,) in rows]
+    if SCHEMA_TABLE not in found:
+        if found:
+            message = f"{address} has another program's table {found[0]!r}: choose another database or schema."
             raise StoreUnusable(message)
         return 0
     (version,) = _one(connection, "SELECT coalesce(max(version), 0) FROM wakeful_schema")
@@ -198,7 +199,9 @@ def _one(connection: psycopg.Connection[Any], sql: str) -> tuple[Any, ...]:
 AGAIN = (pg.SerializationFailure, pg.DeadlockDetected, pg.UniqueViolation)
 #: A pooler gave us another server connection than the one that knows our prepared statements.
 POOLED = (pg.InvalidSqlStatementName, pg.DuplicatePreparedStatement)
-_GONE = (pg.OperatorIntervention, pg.ConnectionException, pg.ReadOnlySqlTransaction, pg.IdleInTransactionSessionTimeout)
+#: The server ends the connection, or is one that must not be kept: shutdown, crash, starting up, idle for too long
+#: (alone or in a transaction), a standby.
+_GONE = {"57P01", "57P02", "57P03", "57P05", "25P03", "25006"}
 
 _SENTENCES: tuple[tuple[tuple[type[Exception], ...], type[StoreError], str], ...] = (
     ((pg.DiskFull,), StoreFull, "The disk of {server} is full: free some space; nothing was half written."),
@@ -237,7 +240,12 @@ _SENTENCES: tuple[tuple[tuple[type[Exception], ...], type[StoreError], str], ...
 
 def lost(error: BaseException) -> bool:
     """Whether the connection is of no use after this error."""
-    return isinstance(error, _GONE) or (isinstance(error, psycopg.OperationalError) and error.sqlstate is None)
+    if not isinstance(error, psycopg.Error):
+        return False
+    code = error.sqlstate
+    if code is None:  # the driver's own: no server said so
+        return isinstance(error, psycopg.OperationalError)
+    return code in _GONE or code.startswith("08")
 
 
 def explain(error: Exception, address: Address) -> SchedulerError:
