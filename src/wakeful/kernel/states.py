@@ -1,15 +1,16 @@
 """The life of a run, in one place: its states, and the only arrows between them.
 
     queued ──claim──▶ active ──settle──▶ done
-      │                 │ ▲                ▲
-      │              wait │ (a waiting run that is completed, rejected or too late)
-      │                 ▼ │                │
-      │               waiting ──settle─────┤
-      └──────────────cancel────────────────┘
+      │ ▲               │                  ▲
+      │ └───release─────┤                  │
+      │               wait                 │
+      │                 ▼                  │
+      │              waiting ───settle─────┤
+      └───────────────cancel───────────────┘
 
-`queued` has been asked for and not started; `active` has a handler on some node; `waiting` has none and holds no lane;
-`done` has an outcome. A run that died with its process is settled as crashed by the next start; what continues it is a
-new run.
+`queued` has been asked for, or was claimed and given back before its handler was called; `active` has a handler on
+some node; `waiting` has none and holds no lane; `done` has an outcome. A run that died with its process is settled as
+crashed by the next start; what continues it is a new run.
 """
 
 from __future__ import annotations

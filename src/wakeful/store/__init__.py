@@ -25,6 +25,6 @@ def make_store(url: str, clock: Clock, *, inline: bool = False) -> Store:
             message = "A store on PostgreSQL needs its driver: pip install 'wakeful[postgres]'."
             raise StoreUnusable(message) from error
         return PostgresStore(url, clock, inline=inline)
-    shown = url if "@" not in url else f"{scheme}:…"  # there may be a password in it
+    shown = url if "@" not in str(url) else f"{scheme}:…"  # there may be a password in it
     message = f"{shown!r} is not a store's address: write sqlite:///file.db, or postgresql://user@host/database."
     raise StoreUnusable(message)

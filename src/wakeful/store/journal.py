@@ -59,7 +59,10 @@ class Journal:
 
     def prune_events(self, before: int, limit: int) -> int:
         return self._session.execute(
-            "DELETE FROM events WHERE id IN (SELECT id FROM events WHERE at < ? ORDER BY id LIMIT ?)", (before, limit)
+            # The newest stays: from it the next one's id is counted, and readers go on from the last id they saw.
+            "DELETE FROM events WHERE id IN (SELECT id FROM events WHERE at < ? "
+            "AND id < (SELECT max(id) FROM events) ORDER BY id LIMIT ?)",
+            (before, limit),
         )
 
     # -- refused starts -------------------------------------------------------------------------------------------

@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from wakeful.store.session import Session
 
 _R = ", ".join(RUN_COLUMNS)
+#: History that may go: done, and not the job's last run.
+_PRUNABLE = (
+    "r.finished_at IS NOT NULL AND NOT EXISTS "
+    "(SELECT 1 FROM job_state s WHERE s.job_id = r.job_id AND s.last_run_id = r.id)"
+)
 _FINISH = ("id", "status", "outcome", "started_at", "finished_at", "lanes")
 _ACTIVATE = ("id", "kind", "status", "started_at", "node", "token", "lanes")
 
@@ -76,7 +81,8 @@ class Runs:
 
     def all_open(self) -> list[RunRow]:
         """Every run that is not done, oldest first; costs what is open, not what is stored."""
-        sql = f"SELECT {_R} FROM runs WHERE finished_at IS NULL ORDER BY id"
+        # Without the + the planner walks the whole table in the order of ids rather than the index of open runs.
+        sql = f"SELECT {_R} FROM runs WHERE finished_at IS NULL ORDER BY id + 0"
         return [RunRow._make(row) for row in self._session.rows(sql)]
 
     def of_nodes(self, node_ids: Sequence[int]) -> list[RunRow]:
@@ -85,7 +91,7 @@ class Runs:
 
     def to_cancel(self) -> list[int]:
         """Runs in progress that somebody asked to cancel."""
-        sql = "SELECT id FROM runs WHERE finished_at IS NULL AND status = 'active' AND cancel = 1 ORDER BY id"
+        sql = "SELECT id FROM runs WHERE finished_at IS NULL AND status = 'active' AND cancel = 1 ORDER BY id + 0"
         return [int(row[0]) for row in self._session.rows(sql)]
 
     def ask_cancel(self, run_id: int) -> None:
@@ -124,30 +130,39 @@ class Runs:
     def prune_older(self, before_id: int, cursor: int, limit: int) -> tuple[list[int], int]:
         """Delete done runs below `before_id`, from `cursor` on; the deleted ids and where to go on (0: finished).
 
-        A job's last run stays, and so does every run that an open one continues.
+        A job's last run stays, and so does every run of a chain that is still open.
         """
         rows = self._session.rows(
-            "SELECT r.id, r.finished_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM job_state s "
-            "WHERE s.job_id = r.job_id AND s.last_run_id = r.id) AND NOT EXISTS (SELECT 1 FROM runs n "
-            "WHERE n.retry_of = r.id AND n.finished_at IS NULL) FROM runs r WHERE r.id > ? AND r.id < ? "
-            "ORDER BY r.id LIMIT ?",
+            f"SELECT r.id, {_PRUNABLE} FROM runs r WHERE r.id > ? AND r.id < ? ORDER BY r.id LIMIT ?",
             (cursor, before_id, limit),
         )
-        doomed = [int(run_id) for run_id, free in rows if free]
+        chained = self._continued()
+        doomed = [int(run_id) for run_id, free in rows if free and run_id not in chained]
         self._delete(doomed)
         return doomed, int(rows[-1][0]) if len(rows) == limit else 0
 
     def prune_beyond(self, job_id: int, keep: int, limit: int) -> list[int]:
-        """Delete the job's oldest done runs beyond the newest `keep`; the deleted ids."""
+        """Delete the job's oldest done runs beyond the newest `keep`, as above; the deleted ids."""
+        chained = self._continued()
         rows = self._session.rows(
-            "SELECT r.id FROM runs r WHERE r.job_id = ? AND r.finished_at IS NOT NULL AND NOT EXISTS "
-            "(SELECT 1 FROM runs n WHERE n.retry_of = r.id AND n.finished_at IS NULL) "
-            "ORDER BY r.id + 0 DESC LIMIT ? OFFSET ?",
-            (job_id, limit, keep),
+            f"SELECT r.id FROM runs r WHERE r.job_id = ? AND {_PRUNABLE} ORDER BY r.id + 0 DESC LIMIT ? OFFSET ?",
+            (job_id, limit + len(chained), keep),
         )
-        doomed = [int(row[0]) for row in rows]
+        doomed = [int(row[0]) for row in rows if row[0] not in chained][:limit]
         self._delete(doomed)
         return doomed
+
+    def _continued(self) -> set[int]:
+        """Every run that an open one continues, directly or through others; open chains are few and short."""
+        sql = "SELECT retry_of FROM runs WHERE finished_at IS NULL AND retry_of IS NOT NULL"
+        ahead = [int(row[0]) for row in self._session.rows(sql)]
+        found: set[int] = set()
+        while ahead:
+            run_id = ahead.pop()
+            found.add(run_id)
+            before = self._session.rows("SELECT retry_of FROM runs WHERE id = ? AND retry_of IS NOT NULL", (run_id,))
+            ahead += [int(row[0]) for row in before]
+        return found
 
     def prune_job(self, job_id: int, limit: int) -> int:
         """Delete a forgotten job's runs; how many."""
