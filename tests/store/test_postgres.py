@@ -230,6 +230,22 @@ async def test_one_name_given_twice_at_the_same_moment_is_one_job(url):
 
 
 @real
+async def test_nodes_that_count_on_from_the_same_fact_never_get_the_same_number(url):
+    async with Opened(url, 4) as stores:
+
+        def count(tx):
+            number = int(tx.journal.facts(["count", "also"]).get("count", "0")) + 1
+            tx.journal.remember({"count": number, "also": number})
+            return number
+
+        numbers = await asyncio.gather(*(store.write(count) for _ in range(5) for store in stores))
+        assert sorted(numbers) == list(range(1, 21))
+        with psycopg.connect(url) as other:
+            sql = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+            assert other.execute(sql).fetchone() == (0,)
+
+
+@real
 async def test_whoever_follows_the_events_of_several_nodes_misses_none(url):
     async with Opened(url, 3) as stores:
         seen, last = [], 0

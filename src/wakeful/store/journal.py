@@ -178,10 +178,13 @@ class Journal:
         return {row[0]: str(row[1]) for row in self._session.select_in(("id", "name"), "nodes", "id", node_ids)}
 
     def facts(self, keys: Sequence[str]) -> dict[str, str]:
-        rows = self._session.select_in(("key", "value"), "meta", "key", keys, lock=True)
+        # Alone with the facts, rather than with these rows: one that is not there yet could not be locked.
+        self._session.serialize("facts")
+        rows = self._session.select_in(("key", "value"), "meta", "key", keys)
         return {str(key): str(value) for key, value in rows}
 
     def remember(self, facts: Mapping[str, object]) -> None:
         rows = [(key, str(value)) for key, value in facts.items()]
+        self._session.serialize("facts")
         conflict = "ON CONFLICT (key) DO UPDATE SET value = excluded.value"
         self._session.insert_many("meta", ("key", "value"), rows, conflict)

@@ -22,6 +22,8 @@ Types = Mapping[tuple[str, str], str]
 #: Our own space among the advisory locks of a database that may be shared with others.
 LOCK_SPACE = 0x57414B45  # "WAKE"
 
+_NUMBERS = {int, type(None)}
+
 
 class PostgresSession:
     """Statements on a connection whose transaction somebody else begins and ends."""
@@ -122,6 +124,10 @@ def _arrays(rows: Sequence[Row]) -> list[str]:
 
 def _array(values: Sequence[Any]) -> str:
     """An array as the server reads it; written here because the driver's own way costs more than the statement."""
+    kinds = set(map(type, values))
+    if kinds <= _NUMBERS:
+        text = ",".join(map(str, values))
+        return "{" + (text if len(kinds) == 1 and int in kinds else text.replace("None", "NULL")) + "}"
     return "{" + ",".join([_element(value) for value in values]) + "}"
 
 
