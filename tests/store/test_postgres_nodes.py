@@ -1,0 +1,167 @@
+"""Several nodes on one PostgreSQL: the dead are taken over from once, the frozen are fenced, labels are obeyed.
+
+Leases last a second here rather than twenty; everything else is as in life.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.service.real_time import Watch, real
+from tests.store.postgres_server import postgres_url
+from wakeful import Manual, Once, Scheduler, StoreLocked
+from wakeful.kernel import membership
+
+PAST = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def url():
+    return postgres_url()
+
+
+@pytest.fixture(autouse=True)
+def _short_leases(monkeypatch):
+    monkeypatch.setattr(membership, "BEAT_MS", 200)
+    monkeypatch.setattr(membership, "LEASE_MS", 1500)
+    monkeypatch.setattr(membership, "MARGIN_MS", 700)
+
+
+def node(url, name, handler, **options):
+    scheduler = Scheduler(url, node=name, timezone="UTC", **options)
+    scheduler.on_job_due("work", handler)
+    return scheduler
+
+
+class Freezer:
+    """Handlers that hang until told to go on, and what was started where."""
+
+    def __init__(self):
+        self.started = []
+        self.begun = asyncio.Event()
+        self.thaw = asyncio.Event()
+
+    def on(self, name, *, hangs):
+        async def work(run):
+            self.started.append((name, run.reason, run.attempt))
+            self.begun.set()
+            if hangs:
+                await self.thaw.wait()
+
+        return work
+
+
+async def frozen(scheduler):
+    """The node's loop stops turning, as under SIGSTOP; its handlers hang on."""
+    await scheduler._engine.end()
+
+
+def thawed(scheduler):
+    engine = scheduler._engine
+    engine._task = asyncio.get_running_loop().create_task(engine._loop())
+
+
+@pytest.mark.promise("X2", "H11", "X14")
+@real
+async def test_a_dead_nodes_run_is_recorded_as_crashed_and_run_once_more_elsewhere(url):
+    ice = Freezer()
+    async with node(url, "one", ice.on("one", hangs=True)) as one, node(url, "two", ice.on("two", hangs=False)) as two:
+        watch = Watch(two)
+        await one.add_job("a", Once(PAST), kind="work")
+        await one.start()
+        await ice.begun.wait()
+        await frozen(one)
+        await two.start()
+        await watch.until(lambda events: any(event.data.get("outcome") == "success" for event in events), 20)
+        again, cut_off = await two.get_run_log("a")
+        assert (cut_off.outcome, cut_off.node) == ("crashed", "one")
+        assert (again.outcome, again.node, again.reason, again.retry_of) == ("success", "two", "recovery", cut_off.id)
+        assert ice.started == [("one", "schedule", 1), ("two", "recovery", 2)]
+        assert [alert.kind for alert in await two.list_alerts()] == ["dead_node"]
+        await two.stop()
+
+
+@pytest.mark.promise("X2")
+@real
+async def test_a_frozen_node_that_thaws_records_nothing_and_comes_back_as_another(url):
+    ice = Freezer()
+    async with node(url, "one", ice.on("one", hangs=True)) as one, node(url, "two", ice.on("two", hangs=False)) as two:
+        watch = Watch(two)
+        await one.add_job("a", Once(PAST), kind="work")
+        await one.start()
+        old = one._engine.node.id
+        await ice.begun.wait()
+        await frozen(one)
+        await two.start()
+        await watch.until(lambda events: any(event.data.get("outcome") == "success" for event in events), 20)
+        ice.thaw.set()  # the frozen handler ends well, too late
+        await two.stop()
+        mine = Watch(one)
+        thawed(one)
+        one.on_job_due("work", ice.on("one", hangs=False))
+        run_id = await two.add_job("b", Once(PAST), kind="work")
+        await mine.until(lambda events: any(event.data.get("outcome") == "success" for event in events), 20)
+        assert run_id
+        assert one._engine.node.id != old
+        assert [run.outcome for run in await two.get_run_log("a")] == ["success", "crashed"]
+        assert [run.node for run in await two.get_run_log("b")] == ["one"]
+        await one.stop()
+
+
+@pytest.mark.promise("X13")
+@real
+async def test_a_job_that_asks_for_labels_runs_only_where_they_are(url):
+    ice = Freezer()
+    plain = node(url, "plain", ice.on("plain", hangs=False))
+    gpu = node(url, "gpu", ice.on("gpu", hangs=False), labels=["gpu", "big"])
+    async with plain, gpu:
+        watch = Watch(gpu)
+        await plain.start()
+        await gpu.start()
+        for number in range(5):
+            await plain.add_job(f"job-{number}", Once(PAST), kind="work", labels=["gpu"])
+        await watch.until(lambda events: sum(event.type == "finished" for event in events) >= 5, 20)
+        assert {name for name, _, _ in ice.started} == {"gpu"}
+        await gpu.stop()
+        await plain.stop()
+
+
+@pytest.mark.promise("X2", "H17")
+@real
+async def test_a_kind_that_only_one_node_runs_finds_its_way_there(url):
+    ice = Freezer()
+    one = node(url, "one", ice.on("one", hangs=False))
+    two = node(url, "two", ice.on("two", hangs=False))
+    two.on_job_due("special", ice.on("two", hangs=False))
+    async with one, two:
+        watch = Watch(two)
+        await one.start()
+        await two.start()
+        for number in range(5):
+            await one.add_job(f"job-{number}", Manual(), kind="special")
+            await one.run_job(f"job-{number}")
+        await watch.until(lambda events: sum(event.type == "finished" for event in events) >= 5, 20)
+        assert {name for name, _, _ in ice.started} == {"two"}
+        await one.stop()
+        await two.stop()
+
+
+@pytest.mark.promise("X2")
+@real
+async def test_a_second_living_node_of_one_name_is_refused_and_the_first_goes_on(url, monkeypatch):
+    ice = Freezer()
+    async with node(url, "one", ice.on("one", hangs=False)) as one, node(url, "one", ice.on("x", hangs=False)) as twin:
+        watch = Watch(one)
+        await one.start()
+        with monkeypatch.context() as another_process:
+            another_process.setattr(os, "getpid", lambda: 1)
+            with pytest.raises(StoreLocked, match="is alive"):
+                await twin.start()
+        await twin.add_job("a", Once(PAST), kind="work")
+        await watch.finished()
+        assert ice.started == [("one", "schedule", 1)]
+        await one.stop()
