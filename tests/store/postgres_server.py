@@ -20,6 +20,7 @@ import socket
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -40,6 +41,7 @@ class PostgresServer:
         if self._owner is not None:
             os.chown(self.folder, self._owner.pw_uid, self._owner.pw_gid)
         self._programs = self._reachable(_newest_install())
+        self._guard = self._watch_over()
         self._call("initdb", "-D", self._data, "-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
 
     @property
@@ -69,9 +71,17 @@ class PostgresServer:
 
     def remove(self) -> None:
         """Stop it if it runs, and leave nothing behind."""
-        if (self.folder / "data" / "postmaster.pid").exists():
-            self.stop("immediate")
+        self._guard.communicate(timeout=START_S)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _watch_over(self) -> subprocess.Popen[bytes]:
+        """A process that stops the server when this one ends, however it ends: its end of a pipe is closed then."""
+        stop = 'read -r _; test -e "$1/postmaster.pid" && "$0" stop -w -m immediate -D "$1"; rm -rf "$2"'
+        program = str(self._programs / "bin" / "pg_ctl")
+        return subprocess.Popen(
+            ["/bin/sh", "-c", stop, program, self._data, str(self.folder)], stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", start_new_session=True, **self._identity(),
+        )  # fmt: skip
 
     def url(self, database: str = "postgres") -> str:
         return f"postgresql://{USER}@127.0.0.1:{self.port}/{database}"
@@ -86,15 +96,13 @@ class PostgresServer:
     # -- who runs it, and from where ----------------------------------------------------------------------------------
 
     def _call(self, program: str, *arguments: str) -> None:
-        identity = {}
-        if self._owner is not None:
-            identity = {"user": self._owner.pw_uid, "group": self._owner.pw_gid, "extra_groups": []}
         path = self._programs / "bin" / program
         # The server inherits what it is given: a pipe of ours would keep a test run from ending.
         with (self.folder / f"{program}.out").open("w") as out:
             done = subprocess.run(
                 [path, *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=out, timeout=START_S + 30,
-                cwd=self.folder, env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}, check=False, **identity,
+                cwd=self.folder, env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}, check=False,
+                **self._identity(),
             )  # fmt: skip
         if done.returncode:
             said = (self.folder / f"{program}.out").read_text()
@@ -102,6 +110,11 @@ class PostgresServer:
             raise subprocess.CalledProcessError(
                 done.returncode, program, said + (log.read_text()[-2000:] if log.exists() else "")
             )
+
+    def _identity(self) -> dict[str, Any]:
+        if self._owner is None:
+            return {}
+        return {"user": self._owner.pw_uid, "group": self._owner.pw_gid, "extra_groups": []}
 
     def _enterable(self, folder: Path) -> Path:
         return folder if self._owner is None or _open_to_all(folder) else Path("/tmp")  # noqa: S108 - mkdtemp follows
