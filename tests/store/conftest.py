@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.store.postgres_server import postgres_url
 from tests.store.samples import OpenStore
 from wakeful.clock import VirtualClock
 
 
-@pytest.fixture(params=["sqlite"])
+@pytest.fixture(params=["sqlite", "postgres"])
 def store_url(request):
     """A new, empty store of each dialect: its name here, and a fixture `NAME_url` that makes one."""
     return request.getfixturevalue(f"{request.param}_url")
@@ -17,6 +18,11 @@ def store_url(request):
 @pytest.fixture
 def sqlite_url(tmp_path):
     return f"sqlite:///{tmp_path / 'wakeful.db'}"
+
+
+@pytest.fixture(name="postgres_url")
+def fresh_database():
+    return postgres_url()
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wakeful import ids
-from wakeful.errors import JobNotFound, ScheduleTriggerError
+from wakeful.errors import ScheduleTriggerError
 from wakeful.kernel.claim import Node
 from wakeful.kernel.outcome import Result
 from wakeful.kernel.refs import find_job, find_run
@@ -34,12 +34,7 @@ def run_now(tx: Transaction, node: Node, ref: str, payload: str | None = None) -
 
 def retry_run(tx: Transaction, node: Node, run_id: int) -> int:
     """Try again what a finished run did not do; the id of the new run."""
-    run = tx.runs.get(run_id)
-    pair = tx.jobs.by_id(run.job_id) if run is not None else None
-    if run is None or pair is None:
-        message = f"There is no run {ids.run_text(run_id)}."
-        raise JobNotFound(message)
-    job, state = pair
+    job, state, run = find_run(tx, run_id)
     context = {"job": job.name, "run": ids.run_text(run_id)}
     if job.removed_at is not None:
         message = f"{job.name} was removed: its runs cannot be tried again."

@@ -56,8 +56,9 @@ def require_run(ref: str) -> int:
 
 def find_run(tx: Transaction, run_id: int) -> tuple[JobDef, JobState, RunRow]:
     """A run with its job, which may have been removed since; JobNotFound if it is no longer on record."""
-    run = tx.runs.get(run_id)
-    pair = tx.jobs.by_id(run.job_id) if run is not None else None
+    seen = tx.runs.get(run_id)
+    pair = tx.jobs.by_id(seen.job_id) if seen is not None else None
+    run = tx.runs.get(run_id) if pair is not None else None  # again: reading the job may have waited for another node
     if run is None or pair is None:
         message = f"There is no run {ids.run_text(run_id)}: it may have been pruned."
         raise JobNotFound(message)

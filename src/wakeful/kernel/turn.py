@@ -89,11 +89,11 @@ def _write(tx: Transaction, node: Node, answers: Sequence[tuple[JobDef, RunRow, 
     tx.runs.detail([answer.details for _, _, answer in answers if answer.details is not None])
     queue_runs(tx, [run for _, _, answer in answers for run in answer.queue])
     tx.journal.skip([skip for _, _, answer in answers for skip in answer.skips])
-    free_lanes(tx, [run for _, run, _ in answers])
     for job, _, answer in answers:
         for change in answer.alerts:
             apply_alert(tx, node, job.id, change)
     chain_all(tx, node, answers)
+    free_lanes(tx, [run for _, run, _ in answers])  # last: nobody waits for a row while holding the lanes
     tx.journal.emit("run", *[_told(run, answer.finish.outcome) for _, run, answer in answers])
 
 

@@ -59,6 +59,7 @@ class Core:
         self._ids = ids.IdSource(self._clock.now, self._rng)
         self._bus = Bus()
         self._store.on_events(self._bus.tell)
+        self._store.on_change(lambda: self._engine.poke(look_around=True))
         self._engine = self._new_engine()
         self._status = "stopped"
         self._started_at: int | None = None

@@ -73,5 +73,8 @@ class Store(Protocol):
     async def resign(self) -> None:
         """Stop being that process."""
 
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Call `listener` on the loop as soon as another process changes something, where the store can tell."""
+
     def on_events(self, listener: Callable[[list[EventGroup]], None]) -> None:
         """Tell `listener` what each transaction of this process emitted, after its commit."""

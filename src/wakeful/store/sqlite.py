@@ -164,6 +164,9 @@ class SqliteStore:
     async def changed_elsewhere(self) -> bool:
         return bool(await self.write(_ASK_VERSION))
 
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """SQLite tells nobody: `changed_elsewhere` is asked instead."""
+
     def on_events(self, listener: Callable[[list[EventGroup]], None]) -> None:
         self._listeners.append(listener)
 
