@@ -1,4 +1,4 @@
-"""What the simulation found and no other test knew, told as small stories."""
+"""What simulation and chaos found and no other test knew, told as small stories."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tests.kernel.crashing import die
 from wakeful import Every, Interval, Once, Scheduler, TransientError
 from wakeful.testing import VirtualClock, run
 
@@ -92,5 +93,39 @@ def test_a_job_added_while_a_turn_is_being_committed_is_noticed_at_once(monkeypa
             await scheduler.add_job("now", Once(START))
             await clock.sleep("5s")
             assert len(started) == 1
+
+    run(main(), clock)
+
+
+@pytest.mark.promise("H15", "X14")
+def test_a_run_that_was_cancelled_is_not_run_again_after_a_crash(tmp_path):
+    clock = VirtualClock(START)
+    started = []
+
+    async def hang(run):
+        started.append(run.id)
+        await clock.sleep("1h")
+
+    async def main():
+        url = f"sqlite:///{tmp_path / 'wakeful.db'}"
+        first = Scheduler(url, clock=clock)
+        first.on_job_due("job", hang)
+        await first.open()
+        await first.add_job("a", Every("1d"), lanes={"one": 1})
+        await first.start()
+        asked = await first.run_job("a")
+        await clock.sleep("1m")
+        other = Scheduler(url, clock=clock)  # another process cancels, and the server dies before it looks
+        await other.open()
+        await other.cancel_run(asked)
+        await other.close()
+        await die(first)
+        async with Scheduler(url, clock=clock) as second:
+            second.on_job_due("job", hang)
+            await second.start()
+            await clock.sleep("1m")
+            assert started == [asked]
+            assert (await second.get_run(asked)).outcome == "cancelled"
+            assert (await second.get_job("a")).status == "idle"
 
     run(main(), clock)

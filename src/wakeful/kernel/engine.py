@@ -318,7 +318,7 @@ class Engine:
 
     def _cancel(self, active: Active, verdict: Result) -> None:
         """Ask a run to end. A thread cannot be stopped: it keeps its job until it ends by itself."""
-        if active.verdict is None or verdict.interrupted:
+        if active.verdict is None:  # who asked first decides: what a person cancelled is not run again by a shutdown
             active.verdict = verdict
         if active.task is not None and not (active.threaded and active.started):
             active.task.cancel()

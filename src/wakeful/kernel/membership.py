@@ -19,7 +19,7 @@ from wakeful.errors import StoreLocked
 from wakeful.kernel.claim import Node, serves
 from wakeful.kernel.recovery import Recovered, crash_all, welcome_all
 from wakeful.kernel.settle import AlertChange
-from wakeful.kernel.turn import apply_alert, free_lanes
+from wakeful.kernel.turn import apply_alert
 from wakeful.store.records import Node as NodeRow
 
 if TYPE_CHECKING:
@@ -83,7 +83,6 @@ def take_runs(tx: Transaction, node: Node, runs: list[RunRow]) -> None:
     """Record a dead node's runs as crashed, queue them again, and free what they held."""
     if runs:
         crash_all(tx, node, runs)
-        free_lanes(tx, runs)
 
 
 def recover_name(tx: Transaction, node: Node, name: str) -> Recovered:

@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 from wakeful.kernel.claim import SUSPECT_AFTER, Node, is_lane
 from wakeful.kernel.options import from_text
+from wakeful.kernel.outcome import Result
 from wakeful.kernel.policy import alarm, backoff_delay, count_passed, end, next_start, trigger_of
 from wakeful.kernel.settle import AlertChange, Settled, count_failure
-from wakeful.kernel.turn import apply_alert, chain_all, queue_runs, queued_run
+from wakeful.kernel.turn import Ended, apply_alert, chain_all, free_lanes, queue_runs, queued_run, settle_all
 from wakeful.store.interface import Transaction
 from wakeful.store.records import Finish, JobDef, JobState, RunDetails, RunRow
 
@@ -65,9 +66,14 @@ def welcome(tx: Transaction, key: str, count: int) -> int:
 
 
 def crash_all(tx: Transaction, node: Node, runs: Sequence[RunRow]) -> None:
-    """Settle runs that died together."""
+    """Settle runs that died together, and free what they held. What somebody had cancelled is not run again."""
     states = tx.jobs.states([run.job_id for run in runs])
     jobs = tx.jobs.definitions([run.job_id for run in runs])
+    called_off = Result("cancelled", error="cancelled, and the process ended before it could be told")
+    settle_all(
+        tx, node, [Ended(jobs[run.job_id], states[run.job_id].revision, run, called_off) for run in runs if run.cancel]
+    )
+    runs = [run for run in runs if not run.cancel]
     blamed = blame(runs, states)
     answers: list[tuple[JobDef, RunRow, Settled]] = []
     for run in runs:
@@ -81,6 +87,7 @@ def crash_all(tx: Transaction, node: Node, runs: Sequence[RunRow]) -> None:
         for change in answer.alerts:
             apply_alert(tx, node, job.id, change)
     chain_all(tx, node, answers)
+    free_lanes(tx, runs)
     tx.journal.emit("run", *[["finished", run.id, run.job_id, "crashed"] for run in runs])
 
 

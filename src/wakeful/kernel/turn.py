@@ -40,7 +40,7 @@ class TurnResult(NamedTuple):
 
 def turn(tx: Transaction, node: Node, ended: Sequence[Ended], limit: int) -> TurnResult:
     """Settle `ended`, then claim at most `limit`."""
-    settled, lost = settle_all(tx, node, ended) if ended else ([], [])
+    settled, lost = settle_all(tx, node, ended)
     if limit and not tx.exclusive and not tx.journal.lives(node.id):
         return TurnResult([], settled, lost, [], None, fenced=True)
     claimed: list[Claimed] = []
@@ -62,6 +62,8 @@ def _too_late(job: JobDef, state: JobState, run: RunRow) -> Ended:
 
 def settle_all(tx: Transaction, node: Node, ended: Sequence[Ended]) -> tuple[list[int], list[int]]:
     """Settle each run that is still its job's run; the others are lost."""
+    if not ended:
+        return [], []
     states = tx.jobs.states([item.run.job_id for item in ended])
     edited = [
         item.job.id
