@@ -12,7 +12,7 @@ from collections.abc import Callable
 from bench import report
 from bench.contenders import CACHE, PEERS, ROOT
 from bench.measures import Plan, Table, burst, cron, crowd, lateness, raw, recurring
-from bench.peers import set_up
+from bench.peers import compile_ours, set_up
 
 MEASURES: dict[str, Callable[[Plan], list[Table]]] = {
     "raw": raw.measure,
@@ -29,6 +29,7 @@ def main() -> int:
     if asked.publish and asked.only is None and asked.again:
         report.publish(json.loads((CACHE / "results.json").read_text(encoding="utf-8")))
         return 0
+    compile_ours()
     peers = () if asked.quick or asked.no_peers else PEERS
     if peers:
         set_up()

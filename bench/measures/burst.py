@@ -23,6 +23,7 @@ def burst(contender: Contender, count: int, folder: Path) -> Run:
         with Serving(contender, folder) as serving:
             serving.wait_for(count, 300)
             settled_at = watcher.settled_at()
+            cpu = serving.cpu_s()
         starts = [mark.started for mark in serving.marks()]
         assert len(starts) == count, f"{len(starts)} starts of {count} jobs"
         first, last = min(starts), max(starts)
@@ -32,6 +33,7 @@ def burst(contender: Contender, count: int, folder: Path) -> Run:
             "drain_per_s": (count - 1) / (last - first),
             "startup_s": first - serving.spawned_at,
             "store_per_s": count / stored["seconds"],
+            "cpu_us_per_job": 1e6 * cpu / count,
             "count": count,
         }
     finally:
@@ -51,12 +53,14 @@ def _table(plan: Plan, count: int) -> Table:
             Column("settled_per_s", "settled /s", "more"),
             Column("drain_per_s", "drain /s", "more"),
             Column("store_per_s", "stored /s", "more"),
+            Column("cpu_us_per_job", "CPU µs a job", "less"),
             Column("startup_s", "start-up s"),
             Column("count", "jobs"),
         ],
         notes=[
             "End to end: from the spawn of the process to the start of the last job, imports included.",
             "Settled: until the contender's own store shows nothing left to do. Drain: from first start to last.",
+            "CPU: all the serving process used from its spawn until settled; the figure a busy machine disturbs least.",
         ],
     )
     fast = [peer for peer in plan.peers if peer is not APSCHEDULER4]
