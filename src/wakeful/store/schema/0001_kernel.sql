@@ -1,3 +1,4 @@
+-- oldest: 1
 -- The kernel's tables. A job's definition lies apart from its state, a run apart from its details: what the engine
 -- writes for every run stays narrow. Times are epoch milliseconds. `integer` is 64 bits in both dialects.
 

@@ -1,3 +1,4 @@
+-- oldest: 2
 -- What several nodes need to know about each other. Times in `nodes` are those of the database's clock.
 
 ALTER TABLE nodes ADD COLUMN taken_by bigint;  -- the node that declared it dead and took over its runs

@@ -1,3 +1,4 @@
+-- oldest: 2
 -- What a node is asked to do, and how far its loop is: both by the database's clock.
 
 ALTER TABLE nodes ADD COLUMN draining smallint NOT NULL DEFAULT 0;  -- a person asked it to start nothing more

@@ -1,0 +1,103 @@
+"""Which schema this code knows, and which code a schema still suits: what lets two versions work side by side.
+
+Schemas change in two steps. First one that only adds (expand): code that does not know the addition works on, because
+it names every column it reads and writes. Later one that takes away (contract), when no code that needs it runs any
+more. Each script says in a line `-- oldest: N` which schema's code still works after it; the store keeps the highest
+of these. Code below that number is refused, code above it may use a store that is newer than itself, and the number is
+not raised over the head of a node that is alive.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from wakeful.errors import StoreLocked, StoreUnusable
+
+FOLDER = Path(__file__).parent / "schema"
+#: Under which name the store's own facts keep the oldest schema whose code it suits.
+OLDEST_KEY = "oldest_schema"
+
+_OLDEST = re.compile(r"^-- oldest: (\d+)$", re.MULTILINE)
+
+
+class Step(NamedTuple):
+    """One numbered script, as it is written; a dialect puts it into its own words."""
+
+    number: int
+    oldest: int
+    script: str
+
+
+def steps() -> list[Step]:
+    """All scripts this code knows, in order."""
+    scripts = [path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.sql"))]
+    return [Step(number, _oldest(script, number), script) for number, script in enumerate(scripts, start=1)]
+
+
+def _oldest(script: str, number: int) -> int:
+    """What the script says; one that says nothing suits nobody but its own code, which is the safe way to be wrong."""
+    found = _OLDEST.search(script)
+    return int(found[1]) if found is not None else number
+
+
+def schema_number() -> int:
+    """The schema this code was written for; a node tells it to the others in its details as `schema`."""
+    return sum(1 for _ in FOLDER.glob("*.sql"))
+
+
+class Stored(NamedTuple):
+    """What a store says about its schema; version 0 is a store that is not made yet."""
+
+    version: int
+    oldest: int
+
+    @classmethod
+    def of(cls, version: int, said: str | None) -> Stored:
+        """A store that does not say whom it suits suits only code of its own version."""
+        return cls(version, int(said) if said is not None else version)
+
+    def after(self, known: Iterable[Step]) -> Stored:
+        """The same store when all steps are done."""
+        coming = [step for step in known if step.number > self.version]
+        if not coming:
+            return self
+        return Stored(coming[-1].number, max([self.oldest if self.version else 0, *(step.oldest for step in coming)]))
+
+
+def refuse_newer(stored: Stored, where: str, otherwise: str) -> None:
+    """Raise StoreUnusable when this code is too old for that store."""
+    known = schema_number()
+    if stored.version > known and stored.oldest > known:
+        message = (
+            f"{where} was written by a newer Wakeful (schema {stored.version}, for versions that know schema "
+            f"{stored.oldest} or later; this one knows {known}): upgrade this one, or use another {otherwise}."
+        )
+        raise StoreUnusable(message)
+
+
+class Living(NamedTuple):
+    """A node that is alive while somebody wants to change the schema."""
+
+    name: str
+    schema: int
+
+    @classmethod
+    def of(cls, name: str, details: str) -> Living:
+        """One that does not say what it knows is older than all that do."""
+        found = json.loads(details)
+        return cls(name, int(found.get("schema", 0)) if isinstance(found, dict) else 0)
+
+
+def refuse_contracting(stored: Stored, living: Iterable[Living], where: str) -> None:
+    """Raise StoreLocked when `stored`, the store as it is to be, would be unusable to a node that is alive."""
+    behind = sorted(node.name for node in living if node.schema < stored.oldest)
+    if behind:
+        message = (
+            f"{where} cannot be brought to schema {stored.version} while nodes run that know only older ones "
+            f"than {stored.oldest}: upgrade or stop {', '.join(behind)} first."
+        )
+        raise StoreLocked(message)
