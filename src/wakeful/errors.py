@@ -3,6 +3,7 @@
 SchedulerError
 ├── IntervalParseError      (also ValueError)  a duration that cannot be read
 ├── InvalidTrigger          (also ValueError)  a trigger that can never work
+│   └── TooOften                               it asks for more than the minimum interval of the server gives
 ├── InvalidJob              (also ValueError)  a definition, payload or option that cannot be stored
 ├── JobNotFound                                no job, run or delivery of that id or name
 ├── JobExists                                  the name is taken
@@ -13,6 +14,7 @@ SchedulerError
 └── StoreError                                 the database: operator's turn
     ├── StoreLocked                            another server holds it
     ├── StoreUnusable                          not a database, foreign, newer, corrupt or read-only
+    ├── StoreUnreachable                       the server does not answer, or not us; we go on when it does
     └── StoreFull                              no space left on the device
 
 A message says what happened, to which thing, and what to do next. `exit_code` is what the command line returns for
@@ -54,6 +56,13 @@ class InvalidTrigger(SchedulerError, ValueError):
     def __init__(self, message: str, field: str | None = None) -> None:
         super().__init__(message)
         self.field = field
+
+
+class TooOften(InvalidTrigger):
+    """A trigger that could fire more often than whoever wrote it may ask for; the message is the limit."""
+
+    exit_code = 4
+    code = "min_interval"
 
 
 class InvalidJob(SchedulerError, ValueError):
@@ -135,6 +144,12 @@ class StoreUnusable(StoreError):
     """The file or server is not a Wakeful store this version can use."""
 
     code = "store_unusable"
+
+
+class StoreUnreachable(StoreError):
+    """The database's server does not answer, or lets nobody in right now; work goes on when it does."""
+
+    code = "store_unreachable"
 
 
 class StoreFull(StoreError):

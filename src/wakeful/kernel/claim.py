@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
+from wakeful.kernel.limits import BELOW, limit_words, too_often
 from wakeful.kernel.options import JobOptions, from_text
 from wakeful.kernel.policy import LATE_MS, alarm, count_passed, due_slot, end, next_start, rest, trigger_of
 from wakeful.store.interface import Transaction
@@ -48,6 +49,7 @@ class Node(NamedTuple):
     rng: random.Random
     only: int | None = None  # claim nothing but this job
     labels: frozenset[str] = frozenset()
+    min_interval: int | None = None  # how close two slots of a bounded job may lie
 
     def serves(self, key: str) -> bool:
         """Whether this node can run what is parked on `key`."""
@@ -200,6 +202,10 @@ class Claim:
         if due.slot is None:
             self._let_go(trigger, state, due.passed)
             return
+        if options.bounded and too_often(trigger, self._node.min_interval):
+            self._skips.append(Skip(job.id, BELOW, 1, now, limit_words(self._node.min_interval or 0)))
+            self._let_go(trigger, state, due.passed)
+            return
         lanes = self._admit(job, options, state)
         if lanes is None:
             return
@@ -254,8 +260,9 @@ class Claim:
         if trigger.type == "once":
             self._states.append(end(state, "its time was missed, and catch_up says to let it go", now))
             return
-        base = state._replace(last_slot=max(state.slot or 0, state.last_slot or 0))
-        coming = next_start(trigger, base, now, self._node.rng.random())
+        # As if it had run now: else an interval that never ran, or is overdue, would be due again at once.
+        base = state._replace(last_slot=max(state.slot or 0, state.last_slot or 0), last_run_at=now)
+        coming = next_start(trigger, base, now, self._node.rng.random(), completed=now)
         if coming.slot is None:
             self._states.append(end(state, coming.ended or "", now))
         else:

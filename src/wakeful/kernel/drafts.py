@@ -138,6 +138,8 @@ def changed_fields(job: JobDef, changes: dict[str, Any]) -> dict[str, Any]:
             fields[key] = check_payload(value, "")
         else:
             options[key] = value
+    if "trigger" in changes and from_text(job.options).bounded:
+        options.setdefault("bounded", False)  # whoever writes a trigger sets the trust in it
     if "kind" in fields or "payload" in fields:
         check_payload(changes.get("payload", json.loads(job.payload)), fields.get("kind", job.kind))
     if options:

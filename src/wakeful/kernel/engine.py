@@ -20,6 +20,7 @@ from wakeful.errors import StoreError
 from wakeful.kernel.claim import Claimed, Node
 from wakeful.kernel.clockwatch import ClockWatch
 from wakeful.kernel.handlers import Active, Handlers, Threads, drive, past_limit
+from wakeful.kernel.limits import MIN_INTERVAL_MS
 from wakeful.kernel.membership import Lease, beat, join
 from wakeful.kernel.options import from_text
 from wakeful.kernel.outcome import MAX_OUTPUT, Result, shortened
@@ -53,6 +54,7 @@ class EngineConfig(NamedTuple):
     max_running: int | None = None
     labels: frozenset[str] = frozenset()
     retention: Retention = Retention()
+    min_interval: int | None = MIN_INTERVAL_MS  # of bounded jobs
     virtual: bool = False  # nothing else writes to the store, and no thread may
 
 
@@ -77,7 +79,9 @@ class Engine:
         self._clock = clock
         self._handlers = handlers
         self._config = config
-        self.node = Node(0, 0, frozenset(), config.max_running, source.next, source.rng, labels=config.labels)
+        self.node = Node(
+            0, 0, frozenset(), config.max_running, source.next, source.rng, None, config.labels, config.min_interval
+        )
         self.counters = Counters()
         self.active: dict[int, Active] = {}
         self.housekeeping = Housekeeping(store, clock, config.retention)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from wakeful import ids
 from wakeful.kernel.claim import GLOBAL_LANE, HANDLER, PLACE, SUSPECT_LANE
+from wakeful.kernel.limits import BELOW
 from wakeful.kernel.models import Job
 from wakeful.kernel.policy import trigger_of
 from wakeful.store.interface import Transaction
@@ -17,6 +18,7 @@ REASONS = {
     "at_capacity": "a lane it needs was full, so it waited",
     "backing_off": "it was backing off after errors",
     "outside_active_hours": "its active hours were closed",
+    BELOW: "its trigger asks for more starts than the server gives",
     "no_handler": "nobody could run its kind",
     "no_node": "no node had the labels it asks for",
     "paused": "it was paused",

@@ -40,6 +40,7 @@ class JobOptions(NamedTuple):
     on_crash: str = "recover"
     lanes: tuple[tuple[str, int], ...] = ()
     labels: tuple[str, ...] = ()
+    bounded: bool = False  # its trigger came from outside, and obeys the server's minimum interval
 
     def retry_delays(self, trigger_type: str) -> tuple[int, ...]:
         """After how long each further attempt at the same slot is made."""
@@ -190,6 +191,13 @@ def _labels(key: str, value: Any) -> dict[str, Any]:
     return {key: tuple(sorted(set(value)))}
 
 
+def _bounded(key: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, bool):
+        message = f"{key} is true or false, not {value!r}."
+        raise InvalidJob(message)
+    return {key: value}
+
+
 _READERS = {
     "timeout": _timeout,
     "catch_up": _catch_up,
@@ -200,6 +208,7 @@ _READERS = {
     "on_crash": _on_crash,
     "lanes": _lanes,
     "labels": _labels,
+    "bounded": _bounded,
 }
 
 

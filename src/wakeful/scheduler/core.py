@@ -7,6 +7,7 @@ import os
 import random
 import socket
 from collections.abc import Callable, Iterable
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -17,10 +18,12 @@ from wakeful.kernel.clockwatch import refuse_unset
 from wakeful.kernel.drafts import COMMAND, NewJob
 from wakeful.kernel.engine import Engine, EngineConfig
 from wakeful.kernel.handlers import Handlers
+from wakeful.kernel.limits import MIN_INTERVAL_MS
 from wakeful.kernel.long_output import keep_long_output, remove_files
 from wakeful.kernel.sweep import Retention
 from wakeful.store import make_store
 from wakeful.triggers import system_zone, zone_name
+from wakeful.triggers.durations import interval_ms
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
@@ -41,6 +44,7 @@ class Core:
         node: str | None = None,
         timezone: str | None = None,
         max_running: int | None = None,
+        min_interval: str | float | timedelta | None = MIN_INTERVAL_MS / 1000,
         labels: Iterable[str] = (),
         retention: Retention | None = None,
         seed: int | None = None,
@@ -51,6 +55,7 @@ class Core:
         self._node_name = node if node is not None else f"{socket.gethostname()}-{os.getpid()}"
         self._rng = random.Random(seed)
         self._max_running = max_running
+        self._min_interval = interval_ms(min_interval) if min_interval else None
         self._labels = frozenset(labels)
         self._retention = retention if retention is not None else Retention()
         self._store = make_store(url, self._clock, inline=self._virtual) if isinstance(url, str) else url
@@ -66,7 +71,9 @@ class Core:
         self._stopped = asyncio.Event()
 
     def _new_engine(self) -> Engine:
-        config = EngineConfig(self._node_name, self._max_running, self._labels, self._retention, self._virtual)
+        config = EngineConfig(
+            self._node_name, self._max_running, self._labels, self._retention, self._min_interval, self._virtual
+        )
         engine = Engine(self._store, self._clock, self._handlers, config, self._ids)
         engine.housekeeping.on_deleted = lambda run_ids: remove_files(self._log_folder(), run_ids)
         engine.shorten = lambda run_id, result: keep_long_output(self._log_folder(), run_id, result)
