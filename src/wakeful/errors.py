@@ -5,6 +5,7 @@ SchedulerError
 ├── InvalidTrigger          (also ValueError)  a trigger that can never work
 │   └── TooOften                               it asks for more than the minimum interval of the server gives
 ├── InvalidJob              (also ValueError)  a definition, payload or option that cannot be stored
+├── InvalidSetting          (also ValueError)  a setting, role or configuration that cannot be used
 ├── JobNotFound                                no job, run or delivery of that id or name
 ├── JobExists                                  the name is taken
 ├── ChangedSinceRead                           somebody else edited it first
@@ -71,6 +72,14 @@ class InvalidJob(SchedulerError, ValueError):
     exit_code = 2
     status = 400
     code = "invalid_job"
+
+
+class InvalidSetting(SchedulerError, ValueError):
+    """A setting, a role or a configuration file that cannot be used; nothing was changed."""
+
+    exit_code = 2
+    status = 400
+    code = "invalid_setting"
 
 
 class JobNotFound(SchedulerError, LookupError):

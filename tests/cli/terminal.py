@@ -67,7 +67,7 @@ class Terminal:
 
     def serve(self, *argv: str) -> Process:
         """A server that is ready."""
-        process = self.start("serve", *argv)
+        process = self.start("serve", "--port", "0", *argv)
         process.until("serving")
         return process
 

@@ -58,7 +58,7 @@ def test_a_server_makes_the_store_it_serves(terminal):
 
 def test_a_second_server_on_the_same_store_is_refused(terminal):
     server = terminal.serve()
-    answer = terminal("serve")
+    answer = terminal("serve", "--port", "0")
     assert answer.code == 4
     assert answer.err.startswith(f"Error: Another server already runs this store (process {server.pid} on ")
 
@@ -261,7 +261,7 @@ def test_an_app_brings_its_own_jobs_handlers_and_store(terminal, name):
 
 def test_a_store_named_beside_an_app_does_not_count_and_is_told(terminal):
     (terminal.folder / "jobs.py").write_text(APP)
-    server = terminal.start("serve", "--app", "jobs:scheduler", "--db", "other.db")
+    server = terminal.start("serve", "--port", "0", "--app", "jobs:scheduler", "--db", "other.db")
     assert "jobs:scheduler brings its own store, sqlite:///app.db" in server.until("--db does not count here")
     server.until("hello run_")
     assert not (terminal.folder / "other.db").exists()
@@ -294,7 +294,7 @@ def test_a_job_nobody_handles_is_told_by_status_explain_run_and_doctor(terminal)
         "asyncio.run(main())\n"
     )
     (terminal.folder / "jobs.py").write_text(app)
-    server = terminal.start("serve", "--app", "jobs:scheduler")
+    server = terminal.start("serve", "--port", "0", "--app", "jobs:scheduler")
     server.until("hello run_")
     told = terminal("doctor", "--db", "app.db")
     assert told.code == 1

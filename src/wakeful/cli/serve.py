@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import logging
 import os
@@ -41,7 +42,17 @@ def serve(
             "--app", metavar="MODULE:NAME", help="Serve a Scheduler of your own, or a function that makes one."
         ),
     ] = None,
+    host: Annotated[
+        str, typer.Option("--host", metavar="ADDRESS", help="Where to listen; 0.0.0.0 is every address.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", metavar="N", min=0, max=65535, help="Where to listen; 0 takes any free one.")
+    ] = 7878,
     node: Annotated[str | None, typer.Option("--node", metavar="NAME", help="What this server is called.")] = None,
+    labels: Annotated[
+        list[str] | None,
+        typer.Option("--labels", metavar="A,B", help="What this node has, for jobs that need it (repeatable)."),
+    ] = None,
     shutdown_wait: Annotated[
         str, typer.Option("--shutdown-wait", metavar="DURATION", help="How long running jobs may take to end.")
     ] = "30s",
@@ -51,7 +62,7 @@ def serve(
     patience = parse_interval(shutdown_wait).total_seconds()
     place = chosen(ctx, db)
     if app_ref is None:
-        scheduler = Scheduler(place.url, node=node)
+        scheduler = Scheduler(place.url, node=node, labels=_labels(labels))
     else:
         scheduler = load_app(app_ref)
         if db is not None or (ctx.obj or {}).get("db") is not None:
@@ -59,7 +70,12 @@ def serve(
         if node is not None:
             say_note(f"--node does not count here: {app_ref} names its own node.")
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)-7s %(message)s")
-    asyncio.run(_serve(scheduler, patience))
+    asyncio.run(_serve(scheduler, patience, host, port))
+
+
+def _labels(given: list[str] | None) -> list[str]:
+    """`--labels a,b --labels c` as a list."""
+    return [label for part in given or [] for word in part.split(",") if (label := word.strip())]
 
 
 def load_app(ref: str) -> Scheduler:
@@ -95,27 +111,44 @@ def _nearest(module: Any) -> str:
     return f" Did you mean {schedulers[0]!r}?" if schedulers else ""
 
 
-async def _serve(scheduler: Scheduler, patience: float) -> None:
+async def _serve(scheduler: Scheduler, patience: float, host: str, port: int) -> None:
+    """Engine and HTTP in one process: the port is ours before the engine is, and answers only while it runs."""
+    from wakeful.api.app import create_app
+    from wakeful.api.server import HttpServer, bind, first_token
+    from wakeful.api.settings import ServerSettings
+
     stop = asyncio.Event()
 
     def impatient() -> None:
         log.info("stopping at once")
         asyncio.get_running_loop().create_task(scheduler.stop(wait_for_jobs=False))
 
-    on_signals(stop.set, impatient)
-    async with scheduler:
-        teller = Teller(scheduler)
-        await scheduler.start()
-        log.info("serving %s, process %s; Ctrl-C stops it", scheduler.url, os.getpid())
-        await stop.wait()
-        running = scheduler.running_count()
-        log.info("stopping%s", f", {count(running, 'run')} may take up to {patience:g} s to end" if running else "")
-        try:
-            await scheduler.stop(timeout=patience)
-        except SchedulerShutdownError as error:
-            log.warning("%s; cut off, and run again at the next start", error)
-        await teller.finish()
-        log.info("stopped")
+    with contextlib.closing(bind(host, port)) as bound:
+        settings = ServerSettings(host=host, port=bound.getsockname()[1], shutdown_wait=patience)
+        on_signals(stop.set, impatient)
+        async with scheduler:
+            teller = Teller(scheduler)
+            token_file = await first_token(scheduler)
+            await scheduler.start()
+            server = HttpServer(create_app(scheduler, settings), bound)
+            await server.begin()
+            log.info("serving %s, process %s; Ctrl-C stops it", scheduler.url, os.getpid())
+            log.info("listening on %s; %s", settings.url, _where(token_file))
+            await stop.wait()
+            running = scheduler.running_count()
+            log.info("stopping%s", f", {count(running, 'run')} may take up to {patience:g} s to end" if running else "")
+            try:
+                await asyncio.gather(server.end(), scheduler.stop(timeout=patience))
+            except SchedulerShutdownError as error:
+                log.warning("%s; cut off, and run again at the next start", error)
+            await teller.finish()
+            log.info("stopped")
+
+
+def _where(token_file: Path | None) -> str:
+    if token_file is None:
+        return "its first token is not on this machine, wakeful token create NAME --role admin makes another"
+    return f"an admin's token is in {token_file}"
 
 
 def on_signals(first: Callable[[], None], second: Callable[[], None]) -> None:

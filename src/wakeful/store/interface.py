@@ -11,12 +11,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from wakeful.store.access import Access
 from wakeful.store.jobs import Jobs
 from wakeful.store.journal import Journal
 from wakeful.store.lanes import Lanes
+from wakeful.store.nodes import Nodes
 from wakeful.store.runs import Runs
 
 if TYPE_CHECKING:
+    from wakeful.clock import Clock
     from wakeful.store.records import EventGroup
     from wakeful.store.session import Session
 
@@ -26,7 +29,7 @@ T = TypeVar("T")
 class Transaction:
     """The verbs, grouped by what they speak about."""
 
-    __slots__ = ("exclusive", "jobs", "journal", "lanes", "now", "runs")
+    __slots__ = ("access", "exclusive", "jobs", "journal", "lanes", "nodes", "now", "runs")
 
     def __init__(self, session: Session, now: int) -> None:
         self.now = now
@@ -34,7 +37,9 @@ class Transaction:
         self.jobs = Jobs(session)
         self.runs = Runs(session)
         self.lanes = Lanes(session)
+        self.nodes = Nodes(session)
         self.journal = Journal(session, now)
+        self.access = Access(session)
 
 
 class Store(Protocol):
@@ -45,6 +50,9 @@ class Store(Protocol):
 
     exclusive: bool
     """Whether only one process at a time can be this store's engine; else nodes share it, with leases."""
+
+    clock: Clock
+    """The time this store goes by: where nodes share it, the database's."""
 
     async def open(self, *, create: bool = True) -> None:
         """Connect, check that this is a store of ours, and bring its schema up to date."""
@@ -60,6 +68,9 @@ class Store(Protocol):
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` on one consistent snapshot, beside the writer; it must not write."""
+
+    def write_apart(self, work: Callable[[Transaction], T]) -> T:
+        """Run a small `work` from any one thread, waiting for no other; only where nodes share the store."""
 
     async def changed_elsewhere(self) -> bool:
         """Whether another process committed since this was asked last. Cheap enough to ask twice a second."""

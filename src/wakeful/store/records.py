@@ -146,6 +146,45 @@ class Node(NamedTuple):
     details: str
 
 
+class NodeRow(NamedTuple):
+    """A node with all that people want to know about it."""
+
+    id: int
+    name: str
+    started_at: int
+    seen_at: int
+    stopped_at: int | None
+    details: str
+    taken_by: int | None
+    draining: int
+    loop_at: int | None
+
+
+class Token(NamedTuple):
+    """Somebody who may ask over the network; the token itself is not kept, only its hash."""
+
+    hash: str
+    name: str
+    role: str
+    created_at: int
+    revoked_at: int | None
+    last_used_at: int | None
+
+
+class KeptAnswer(NamedTuple):
+    """What was answered to a request with an idempotency key; `status` is None while it is being done."""
+
+    caller: str
+    key: str
+    method: str
+    path: str
+    body_hash: str
+    status: int | None
+    headers: str | None
+    body: str | None
+    created_at: int
+
+
 JOB_COLUMNS = JobDef._fields
 STATE_COLUMNS = JobState._fields
 RUN_COLUMNS = RunRow._fields

@@ -1,0 +1,42 @@
+"""The server's app: its routes, put together around one scheduler."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from fastapi import FastAPI
+
+from wakeful import __version__
+from wakeful.api import health
+from wakeful.api.auth import Gate
+from wakeful.api.problems import add_handlers
+from wakeful.api.settings import ServerSettings
+from wakeful.scheduler import Scheduler
+
+ROUTES = ("jobs", "runs", "events", "stats", "schedule")
+
+
+def create_app(scheduler: Scheduler, settings: ServerSettings) -> FastAPI:
+    """Everything that can be asked of this scheduler over HTTP."""
+    app = FastAPI(
+        title="Wakeful",
+        version=__version__,
+        openapi_url="/api/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.state.scheduler = scheduler
+    app.state.settings = settings
+    app.state.gate = Gate(scheduler)
+    app.state.ending = asyncio.Event()
+    add_handlers(app)
+    app.include_router(health.router)
+    for name in ROUTES:
+        if find_spec(f"wakeful.api.{name}") is not None:
+            module: Any = import_module(f"wakeful.api.{name}")
+            app.include_router(module.router)
+    return app

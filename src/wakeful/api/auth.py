@@ -1,0 +1,164 @@
+"""Who asks, and whether they may: a route names what it needs, and gets the caller.
+
+    async def pause(caller: Operator, …)        # operators and admins
+    async def read(caller: Anyone, …)           # every valid token; `caller.is_agent` sees and changes only its own
+
+Roles: `viewer` reads; `operator` also starts, stops and edits what executes no commands; `admin` may everything;
+`agent` stands beside them: it may read and edit what it owns (the owner is its token's name) and nothing else.
+`Viewer`, `Operator` and `Admin` therefore refuse agents; routes that know about owners take `Anyone`.
+
+Guessing is slow: after a few wrong tokens an address waits, in a table that cannot grow without bound.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from typing import Annotated, NamedTuple
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPBearer
+
+from wakeful.api.problems import ApiError
+from wakeful.clock import Clock, SystemClock
+from wakeful.errors import SchedulerError
+from wakeful.scheduler import Scheduler
+from wakeful.store.records import Token
+
+log = logging.getLogger("wakeful.api")
+
+RANK = {"agent": 0, "viewer": 1, "operator": 2, "admin": 3}
+USE_NOTED_MS = 60_000
+FREE_FAILURES = 10  # wrong tokens an address may present …
+WINDOW_MS = 60_000  # … within this time before it waits for the rest of it
+MOST_ADDRESSES = 1_000
+MOST_TOKENS = 10_000
+
+_scheme = HTTPBearer(auto_error=False, description="A token: wakeful token create NAME --role ROLE")
+
+
+class Caller(NamedTuple):
+    """Who asks: a token's name and role."""
+
+    name: str
+    role: str
+
+    @property
+    def is_agent(self) -> bool:
+        """Whether it may only see and change what it owns."""
+        return self.role == "agent"
+
+    def may(self, role: str) -> bool:
+        """Whether this caller may do what `role` may."""
+        return RANK[self.role] >= RANK[role]
+
+
+class Failures:
+    """Wrong tokens per address, the oldest forgotten first."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._seen: OrderedDict[str, tuple[int, int]] = OrderedDict()  # address -> since when, how many
+
+    def wait(self, address: str) -> int:
+        """Seconds until this address may try again; 0 at once."""
+        since, times = self._seen.get(address, (0, 0))
+        left = since + WINDOW_MS - self._clock.boot()
+        return 0 if times < FREE_FAILURES or left <= 0 else -(-left // 1000)
+
+    def count(self, address: str) -> None:
+        now = self._clock.boot()
+        since, times = self._seen.pop(address, (now, 0))
+        self._seen[address] = (since, times + 1) if now - since < WINDOW_MS else (now, 1)
+        while len(self._seen) > MOST_ADDRESSES:
+            self._seen.popitem(last=False)
+
+
+class Gate:
+    """Recognises tokens for one server."""
+
+    def __init__(self, scheduler: Scheduler, clock: Clock | None = None) -> None:
+        self._clock = clock if clock is not None else SystemClock()
+        self._scheduler = scheduler
+        self.failures = Failures(self._clock)
+        self._noted: dict[str, int] = {}
+        self._notes: set[asyncio.Task[None]] = set()
+
+    async def recognise(self, secret: str | None, address: str) -> Caller:
+        """The caller, or the refusal: 401, or 429 for an address that guesses."""
+        if (seconds := self.failures.wait(address)) > 0:
+            sentence = f"Too many wrong tokens from this address: wait {seconds} s."
+            raise ApiError(429, "too_many_failures", sentence, headers={"Retry-After": str(seconds)})
+        if secret is None:
+            raise _unknown("This needs a token: send it as Authorization: Bearer wk_….")
+        token = await self._scheduler.find_token(secret)
+        if token is None:
+            self.failures.count(address)
+            raise _unknown("This token is not valid: it was never made here, or it was revoked.")
+        self._note_use(token)
+        return Caller(token.name, token.role)
+
+    def _note_use(self, token: Token) -> None:
+        """Store that the token was used, at most once a minute, and after the answer is on its way."""
+        now = self._clock.boot()
+        if now - self._noted.get(token.hash, -USE_NOTED_MS) < USE_NOTED_MS:
+            return
+        if len(self._noted) >= MOST_TOKENS:
+            self._noted.clear()
+        self._noted[token.hash] = now
+        task = asyncio.get_running_loop().create_task(self._write_use(token))
+        self._notes.add(task)
+        task.add_done_callback(self._notes.discard)
+
+    async def _write_use(self, token: Token) -> None:
+        try:
+            await self._scheduler.note_token_use(token)
+        except SchedulerError as error:
+            log.warning("the use of token %s could not be noted: %s", token.name, error)
+
+    async def finish(self) -> None:
+        """Wait for what is still being noted."""
+        if self._notes:
+            await asyncio.wait(set(self._notes))
+
+
+def _unknown(sentence: str) -> ApiError:
+    return ApiError(401, "unauthorized", sentence, headers={"WWW-Authenticate": 'Bearer realm="wakeful"'})
+
+
+def presented(request: Request) -> str | None:
+    """The token a request carries, or None."""
+    scheme, _, secret = request.headers.get("authorization", "").partition(" ")
+    return secret.strip() or None if scheme.lower() == "bearer" else None
+
+
+def address_of(request: Request) -> str:
+    return request.client.host if request.client is not None else ""
+
+
+async def anyone(request: Request, _: Annotated[object, Depends(_scheme)] = None) -> Caller:
+    """Whoever presents a valid token."""
+    gate: Gate = request.app.state.gate
+    return await gate.recognise(presented(request), address_of(request))
+
+
+Anyone = Annotated[Caller, Depends(anyone)]
+
+
+def at_least(role: str) -> Callable[[Caller], Awaitable[Caller]]:
+    """A provider that admits this role and those above it, and no agents."""
+
+    async def allowed(caller: Anyone) -> Caller:
+        if caller.is_agent or not caller.may(role):
+            sentence = f"Token {caller.name} is of role {caller.role}; this needs {role}."
+            raise ApiError(403, "forbidden", sentence)
+        return caller
+
+    return allowed
+
+
+Viewer = Annotated[Caller, Depends(at_least("viewer"))]
+Operator = Annotated[Caller, Depends(at_least("operator"))]
+Admin = Annotated[Caller, Depends(at_least("admin"))]

@@ -1,0 +1,140 @@
+"""How the server says no: one shape for every error, whoever found it.
+
+`error` is the sentence for people, `code` the word for programs; `type`, `title`, `status` and `detail` make it a
+problem document (RFC 9457). A fault of ours shows no more than an id, under which the log has the whole story.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+
+from wakeful.errors import SchedulerError
+
+log = logging.getLogger("wakeful.api")
+
+PROBLEM_TYPE = "application/problem+json"
+ALWAYS = (400, 401, 403, 422, 429, 500, 503)
+"""What any route may answer, whatever it is about."""
+
+CODES = {
+    400: "bad_request", 401: "unauthorized", 403: "forbidden", 404: "not_found", 405: "method_not_allowed",
+    406: "not_acceptable", 409: "conflict", 412: "changed", 413: "too_large", 415: "unsupported_media_type",
+    422: "invalid", 428: "precondition_required", 429: "too_many_requests", 500: "fault", 503: "unavailable",
+}  # fmt: skip
+
+
+class FieldProblem(BaseModel):
+    """What is wrong with one part of a request."""
+
+    field: str
+    message: str
+
+
+class Problem(BaseModel):
+    """An error, as every route answers it."""
+
+    model_config = ConfigDict(extra="allow")
+
+    error: str
+    code: str
+    status: int
+    type: str
+    title: str
+    detail: str
+    errors: list[FieldProblem] | None = None
+
+
+class ApiError(SchedulerError):
+    """A refusal that only this surface makes: `raise ApiError(403, "forbidden", "Only an admin may …")`."""
+
+    def __init__(
+        self, status: int, code: str, sentence: str, *, headers: Mapping[str, str] | None = None, **more: Any
+    ) -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.code = code
+        self.headers = dict(headers or {})
+        self.more = more
+
+
+def problem(
+    status: int, code: str, sentence: str, *, headers: Mapping[str, str] | None = None, **more: Any
+) -> JSONResponse:
+    """The answer that says so."""
+    body = {
+        "error": sentence,
+        "code": code,
+        "status": status,
+        "type": "about:blank",
+        "title": HTTPStatus(status).phrase,
+        "detail": sentence,
+        **more,
+    }
+    return JSONResponse(body, status_code=status, headers=dict(headers or {}), media_type=PROBLEM_TYPE)
+
+
+def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """For `responses=` of a route: these errors, and those that any route may answer."""
+    return {
+        status: {"model": Problem, "description": HTTPStatus(status).phrase} for status in sorted({*ALWAYS, *statuses})
+    }
+
+
+def add_handlers(app: FastAPI) -> None:
+    """Every error an app can meet is answered in the one shape."""
+    app.add_exception_handler(SchedulerError, _refused)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _plain)
+
+
+async def _refused(_: Request, error: Exception) -> JSONResponse:
+    status, code = getattr(error, "status", 500), getattr(error, "code", "error")
+    more = dict(getattr(error, "more", {}))
+    if (field := getattr(error, "field", None)) is not None:
+        more.setdefault("field", str(field))
+    if status >= 500 and status != 503:
+        return fault(error)
+    return problem(status, code, str(error), headers=getattr(error, "headers", None), **more)
+
+
+async def _invalid(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for it alone
+    found = error.errors()
+    if any(one["type"] == "json_invalid" for one in found):
+        return problem(400, "invalid_json", "The body is not JSON.")
+    errors = [{"field": _place(one["loc"]), "message": str(one["msg"])} for one in found]
+    first = errors[0] if errors else {"field": "", "message": "it cannot be read"}
+    sentence = f"{first['field'] or 'The request'}: {first['message']}"
+    return problem(422, "invalid", sentence, errors=errors)
+
+
+def _place(path: tuple[Any, ...]) -> str:
+    """Where in the request; what the route calls it without saying whether it was in the body or the query."""
+    return ".".join(str(part) for part in (path[1:] if len(path) > 1 else path))
+
+
+async def _plain(_: Request, error: Exception) -> JSONResponse:
+    """What the framework itself refuses: unknown paths, wrong methods."""
+    assert isinstance(error, HTTPException)  # noqa: S101 - registered for it alone
+    code = CODES.get(error.status_code, "error")
+    sentences = {404: "There is nothing at this address.", 405: "This cannot be done to this address."}
+    default = HTTPStatus(error.status_code).phrase
+    sentence = str(error.detail) if error.detail != default else sentences.get(error.status_code, f"{default}.")
+    return problem(error.status_code, code, sentence, headers=error.headers)
+
+
+def fault(error: BaseException) -> JSONResponse:
+    """Something of ours broke: an id for the person, the whole story for the log."""
+    error_id = secrets.token_hex(6)
+    log.error("fault %s: %s: %s", error_id, type(error).__name__, error, exc_info=error)
+    return problem(500, "fault", f"This is a fault in Wakeful; the server's log has it as {error_id}.", id=error_id)

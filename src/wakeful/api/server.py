@@ -1,0 +1,134 @@
+"""The HTTP server beside the engine, on the same event loop: bound first, answering once the engine runs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import os
+import secrets
+import socket
+from collections.abc import Generator
+from pathlib import Path
+
+import uvicorn
+from fastapi import FastAPI
+
+from wakeful.errors import InvalidSetting, StoreLocked, StoreUnusable
+from wakeful.kernel.tokens import new_secret
+from wakeful.scheduler import Scheduler
+
+TICK_S = 1.0  # how often the Date header is looked at
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """The socket to listen on, ours from here on; nobody can connect to it yet. One sentence when it cannot be had."""
+    try:
+        family, kind, number, _, address = socket.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except (socket.gaierror, UnicodeError) as error:
+        message = f"--host {host!r} is no address of this machine: write 127.0.0.1, or 0.0.0.0 for all of them."
+        raise InvalidSetting(message) from error
+    bound = socket.socket(family, kind, number)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+        # SO_REUSEADDR lets two sockets be bound that do not listen: only the second to listen would fail.
+        bound.listen(0)
+    except OSError as error:
+        bound.close()
+        raise _cannot_bind(error, host, port) from error
+    bound.setblocking(False)  # noqa: FBT003 - the standard library's own shape
+    return bound
+
+
+def _cannot_bind(error: OSError, host: str, port: int) -> Exception:
+    if error.errno == errno.EADDRINUSE:
+        return StoreLocked(f"Port {port} on {host} is in use by another program: choose another with --port.")
+    if error.errno == errno.EACCES:
+        return StoreUnusable(f"Port {port} may not be used by this user: choose one above 1023 with --port.")
+    if error.errno == errno.EADDRNOTAVAIL:
+        return InvalidSetting(f"{host} is no address of this machine: write 127.0.0.1, or 0.0.0.0 for all of them.")
+    return StoreUnusable(f"Port {port} on {host} cannot be used ({error.strerror}): choose another with --port.")
+
+
+class HttpServer(uvicorn.Server):
+    """uvicorn on a loop and a socket of ours; signals are not its business."""
+
+    def __init__(self, app: FastAPI, bound: socket.socket) -> None:
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            proxy_headers=False,
+            ws="none",
+            timeout_graceful_shutdown=5,
+        )
+        super().__init__(config)
+        logging.getLogger("uvicorn").setLevel(logging.WARNING)
+        self._app = app
+        self._bound = bound
+        self._asked = asyncio.Event()
+        self._ready = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def begin(self) -> None:
+        """Answer requests from here on."""
+        self._task = asyncio.get_running_loop().create_task(self.serve([self._bound]), name="http")
+        ready = asyncio.get_running_loop().create_task(self._ready.wait())
+        await asyncio.wait({self._task, ready}, return_when=asyncio.FIRST_COMPLETED)
+        ready.cancel()
+        if self._task.done():
+            self._task.result()
+
+    async def end(self) -> None:
+        """Accept nothing more; streams say so and end; requests in progress have a moment to."""
+        self._app.state.ending.set()
+        self.should_exit = True
+        self._asked.set()
+        if self._task is not None:
+            await self._task
+        await self._app.state.gate.finish()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready.set()
+
+    async def main_loop(self) -> None:
+        counter = 0
+        while not await self.on_tick(counter):
+            counter = (counter + 10) % 864_000
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._asked.wait(), TICK_S)
+
+
+async def first_token(scheduler: Scheduler) -> Path | None:
+    """The file with the first admin's token, made at a store's first start and readable by its owner alone.
+
+    None where there is no such file: it was removed, or is on the machine of the node that made it.
+    """
+    path, secret = scheduler.token_path(), new_secret()
+    if await scheduler.list_tokens(revoked=True):
+        return path if path.exists() else None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+    try:
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(secret + "\n")
+        # The store first: a file must not promise what is not so. Lost between the two, the command line makes another.
+        if await scheduler.create_first_token(secret):
+            draft.replace(path)
+    except OSError as error:
+        message = f"The first token cannot be written to {path} ({error.strerror}): check its directory's permissions."
+        raise StoreUnusable(message) from error
+    finally:
+        draft.unlink(missing_ok=True)
+    return path if path.exists() else None

@@ -1,0 +1,34 @@
+"""What a route can ask for by naming it in its signature: `Sched`, `Settings`, `Ending`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, cast
+
+from fastapi import Depends
+from starlette.requests import HTTPConnection
+
+from wakeful.api.settings import ServerSettings
+from wakeful.scheduler import Scheduler
+
+
+def scheduler_of(connection: HTTPConnection) -> Scheduler:
+    return cast("Scheduler", connection.app.state.scheduler)
+
+
+def settings_of(connection: HTTPConnection) -> ServerSettings:
+    return cast("ServerSettings", connection.app.state.settings)
+
+
+def ending_of(connection: HTTPConnection) -> asyncio.Event:
+    return cast("asyncio.Event", connection.app.state.ending)
+
+
+Sched = Annotated[Scheduler, Depends(scheduler_of)]
+"""The scheduler this server runs."""
+
+Settings = Annotated[ServerSettings, Depends(settings_of)]
+"""The server's settings."""
+
+Ending = Annotated[asyncio.Event, Depends(ending_of)]
+"""Set when the server was told to stop: whoever streams says so, and ends."""

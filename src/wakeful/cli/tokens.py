@@ -1,0 +1,91 @@
+"""`token`: who may ask the server. Works on the store itself, so whoever can write that is an admin anyway."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wakeful.cli.app import SERVER, app
+from wakeful.cli.opening import change, now_ms, read
+from wakeful.cli.place import Db, chosen
+from wakeful.cli.tables import Cell, Column, Json, print_json, print_table
+from wakeful.cli.words import relative
+from wakeful.triggers import iso
+
+if TYPE_CHECKING:
+    from wakeful.store.records import Token
+
+tokens = typer.Typer(help="Who may ask the server.")
+app.add_typer(tokens, name="token", rich_help_panel=SERVER)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="What the token is called.")]
+
+
+@tokens.command("create")
+def create(
+    ctx: typer.Context,
+    name: Name,
+    *,
+    role: Annotated[
+        str, typer.Option("--role", metavar="ROLE", help="viewer, operator, admin, or agent (its own schedules only).")
+    ],
+    db: Db = None,
+) -> None:
+    """Make a token and print it, alone on its line: it is not shown again."""
+    print(change(chosen(ctx, db), lambda scheduler: scheduler.create_token(name, role), create=True))
+
+
+@tokens.command("list")
+def list_tokens(
+    ctx: typer.Context,
+    *,
+    everything: Annotated[bool, typer.Option("--all", help="Also those that were revoked.")] = False,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Valid tokens: names, roles and when they were last used; never the tokens themselves."""
+    place = chosen(ctx, db)
+    nothing: list[Token] = []
+    found = read(place, lambda scheduler: scheduler.list_tokens(revoked=everything), nothing)
+    if as_json:
+        print_json([_as_data(token) for token in found])
+    elif found:
+        now = now_ms()
+        print_table(
+            [
+                Column("NAME", 8),
+                Column("ROLE", 8),
+                Column("MADE", 8, spare=1),
+                Column("LAST USED", 8),
+                Column("STATE", 7),
+            ],
+            [
+                [
+                    token.name,
+                    token.role,
+                    relative(token.created_at, now),
+                    relative(token.last_used_at, now) if token.last_used_at is not None else "never",
+                    Cell("valid", "green") if token.revoked_at is None else Cell("revoked", "yellow"),
+                ]
+                for token in found
+            ],
+        )
+    else:
+        print(f"No tokens in {place}. Make one: wakeful token create NAME --role viewer")
+
+
+@tokens.command("revoke")
+def revoke(ctx: typer.Context, name: Name, *, db: Db = None) -> None:
+    """End a token: from now on it opens nothing."""
+    change(chosen(ctx, db), lambda scheduler: scheduler.revoke_token(name))
+    print(f"Revoked {name}")
+
+
+def _as_data(token: Token) -> dict[str, Any]:
+    times = {"created_at": token.created_at, "last_used_at": token.last_used_at, "revoked_at": token.revoked_at}
+    return {
+        "name": token.name,
+        "role": token.role,
+        **{name: iso(ms) if ms is not None else None for name, ms in times.items()},
+    }

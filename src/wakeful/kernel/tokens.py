@@ -1,0 +1,76 @@
+"""Tokens: who may ask over the network, and as what.
+
+A token is 256 random bits behind `wk_`. It is shown once, when it is made; the store keeps its SHA-256 alone, so
+whoever reads the store learns no token. A name is taken until its token is revoked, and free again after that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from typing import TYPE_CHECKING
+
+from wakeful.errors import InvalidSetting, JobExists, JobNotFound
+from wakeful.store.records import Token
+
+if TYPE_CHECKING:
+    from wakeful.store.interface import Transaction
+
+PREFIX = "wk_"
+ROLES = ("viewer", "operator", "admin", "agent")
+LONGEST_NAME = 100
+LONGEST_SECRET = 200  # no token of ours is longer; what is need not be hashed
+
+
+def new_secret() -> str:
+    """A token nobody can guess."""
+    return PREFIX + secrets.token_urlsafe(32)
+
+
+def hash_of(secret: str) -> str:
+    """What is stored of a token. Its 256 bits are random, so a plain hash is as good as a slow one."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def create(tx: Transaction, name: str, role: str, secret: str) -> Token:
+    """Store a new token under a free name."""
+    check_name(name)
+    if role not in ROLES:
+        raise InvalidSetting(f"A token's role is one of {', '.join(ROLES)}, not {role!r}.")
+    token = Token(hash_of(secret), name, role, tx.now, None, None)
+    if not tx.access.add_token(token):
+        raise JobExists(f"There is a token named {name!r} already: revoke it first, or choose another name.")
+    return token
+
+
+def create_first(tx: Transaction, name: str, secret: str) -> bool:
+    """Store an admin's token if the store never had any; whether it did so."""
+    if tx.access.tokens(revoked=True):
+        return False
+    create(tx, name, "admin", secret)
+    return True
+
+
+def check_name(name: object) -> None:
+    """A name can stand in a table, a log line and a command without quotes getting in the way."""
+    good = isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable() and name == name.strip()
+    if not good:
+        raise InvalidSetting(f"A token's name is a text of 1 to {LONGEST_NAME} printable characters, not {name!r:.80}.")
+
+
+def revoke(tx: Transaction, name: str) -> None:
+    """From the commit on the token opens nothing."""
+    if not tx.access.revoke_token(name, tx.now):
+        raise JobNotFound(f"There is no token named {name!r}: see wakeful token list.")
+
+
+def find(tx: Transaction, secret: str) -> Token | None:
+    """The valid token that this is, or None."""
+    if not secret.startswith(PREFIX) or len(secret) > LONGEST_SECRET:
+        return None
+    wanted = hash_of(secret)
+    found = tx.access.token(wanted)
+    if found is None or found.revoked_at is not None or not hmac.compare_digest(found.hash, wanted):
+        return None
+    return found
