@@ -89,6 +89,7 @@ async def test_a_newer_schema_is_refused(url):
         pass
     with psycopg.connect(url) as connection:
         connection.execute("INSERT INTO wakeful_schema (version) VALUES (99)")
+        connection.execute("UPDATE meta SET value = '99' WHERE key = 'oldest_schema'")
     with pytest.raises(StoreUnusable, match=r"newer Wakeful \(schema 99"):
         await make_store(url, SystemClock()).open()
 

@@ -111,9 +111,12 @@ def test_a_store_from_a_newer_version_is_not_touched(file, clock):
     known = latest_version(file)
     connection = sqlite3.connect(file)
     connection.execute("PRAGMA user_version = 99")
+    connection.execute("UPDATE meta SET value = '98' WHERE key = 'oldest_schema'")
+    connection.commit()
     connection.close()
     assert refusal(file, clock) == (
-        f"{file} was written by a newer Wakeful (schema 99, this one knows {known}): use that version, or another file."
+        f"{file} was written by a newer Wakeful (schema 99, for versions that know schema 98 or later; this one knows "
+        f"{known}): upgrade this one, or use another file."
     )
 
 

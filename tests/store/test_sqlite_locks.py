@@ -12,6 +12,7 @@ from tests.store.samples import OpenStore
 from wakeful.clock import SystemClock
 from wakeful.errors import StoreLocked, StoreUnusable
 from wakeful.store import sqlite
+from wakeful.store.schema_version import schema_number
 
 HOLDS_THE_WRITE_LOCK = """
 connection = sqlite3.connect(url[10:], isolation_level=None)
@@ -142,7 +143,8 @@ def test_a_second_engine_is_refused_and_told_who_the_first_is(file, clock):
             f"Another server already runs this store (process {other.pid} on mill, node night): "
             "stop it first, or use another store."
         )
-        assert store.store.holder() == {"pid": other.pid, "host": "mill", "node": "night"}
+        who = {"pid": other.pid, "host": "mill", "node": "night", "schema": schema_number()}
+        assert store.store.holder() == who
         store.write(lambda tx: tx.lanes.add({"a": 1}))  # one who starts no jobs may still edit them
         other.say()
         assert other.hear() == "resigned"

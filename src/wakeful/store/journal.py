@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wakeful.store.records import Alert, EventGroup, Node, Skip
+from wakeful.store.schema_version import OLDEST_KEY, refuse_outgrown
 
 if TYPE_CHECKING:
     from wakeful.store.session import Session
@@ -121,7 +122,10 @@ class Journal:
     # -- nodes and facts --------------------------------------------------------------------------------------------
 
     def join(self, node: Node) -> None:
+        """Become one of the nodes, unless the schema has left this code behind since the store was opened."""
         self._session.insert_many("nodes", Node._fields, [node])
+        # Asked after the insert: whoever raises the number holds the table from before it looks who lives.
+        refuse_outgrown(self.facts([OLDEST_KEY]).get(OLDEST_KEY))
 
     def leave(self, node_id: int, now: int) -> None:
         self._session.execute("UPDATE nodes SET stopped_at = ?, seen_at = ? WHERE id = ?", (now, now, node_id))

@@ -9,9 +9,8 @@ not raised over the head of a node that is alive.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +19,8 @@ from wakeful.errors import StoreLocked, StoreUnusable
 FOLDER = Path(__file__).parent / "schema"
 #: Under which name the store's own facts keep the oldest schema whose code it suits.
 OLDEST_KEY = "oldest_schema"
+#: And the number of the latest script it has seen, for whoever reads facts and not the database's own records.
+NUMBER_KEY = "schema"
 
 _OLDEST = re.compile(r"^-- oldest: (\d+)$", re.MULTILINE)
 
@@ -60,6 +61,10 @@ class Stored(NamedTuple):
         """A store that does not say whom it suits suits only code of its own version."""
         return cls(version, int(said) if said is not None else version)
 
+    def facts(self) -> list[tuple[str, str]]:
+        """The same, as the store keeps it."""
+        return [(OLDEST_KEY, str(self.oldest)), (NUMBER_KEY, str(self.version))]
+
     def after(self, known: Iterable[Step]) -> Stored:
         """The same store when all steps are done."""
         coming = [step for step in known if step.number > self.version]
@@ -79,6 +84,17 @@ def refuse_newer(stored: Stored, where: str, otherwise: str) -> None:
         raise StoreUnusable(message)
 
 
+def refuse_outgrown(said: str | None) -> None:
+    """Raise StoreUnusable when the store was changed, since this code opened it, into what only newer code can use."""
+    known = schema_number()
+    if said is not None and int(said) > known:
+        message = (
+            f"The store has been changed for versions that know schema {said} or later; this one knows {known}: "
+            "upgrade it."
+        )
+        raise StoreUnusable(message)
+
+
 class Living(NamedTuple):
     """A node that is alive while somebody wants to change the schema."""
 
@@ -86,10 +102,10 @@ class Living(NamedTuple):
     schema: int
 
     @classmethod
-    def of(cls, name: str, details: str) -> Living:
+    def of(cls, name: str, details: Mapping[str, object]) -> Living:
         """One that does not say what it knows is older than all that do."""
-        found = json.loads(details)
-        return cls(name, int(found.get("schema", 0)) if isinstance(found, dict) else 0)
+        said = details.get("schema")
+        return cls(name, said if isinstance(said, int) else 0)
 
 
 def refuse_contracting(stored: Stored, living: Iterable[Living], where: str) -> None:

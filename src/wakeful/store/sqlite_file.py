@@ -17,6 +17,15 @@ from typing import IO, NoReturn
 
 from wakeful import clock as clocks
 from wakeful.errors import StoreError, StoreFull, StoreLocked, StoreUnusable
+from wakeful.store.schema_version import (
+    OLDEST_KEY,
+    Living,
+    Stored,
+    refuse_contracting,
+    refuse_newer,
+    schema_number,
+    steps,
+)
 
 APPLICATION_ID = 0x57414B45  # "WAKE"
 OLDEST_SQLITE = (3, 35, 0)  # RETURNING
@@ -103,7 +112,7 @@ def connect(path: str, *, readonly: bool = False) -> sqlite3.Connection:
     return connection
 
 
-def schema_version(connection: sqlite3.Connection, path: str) -> int:
+def schema_version(connection: sqlite3.Connection, path: str) -> Stored:
     """Which migrations this file has seen, or StoreUnusable when it is not ours to use; only reads."""
     (found,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -111,14 +120,10 @@ def schema_version(connection: sqlite3.Connection, path: str) -> int:
     if found != APPLICATION_ID and (tables or version):
         message = f"{path} is another program's database: choose another file for Wakeful."
         raise StoreUnusable(message)
-    known = len(migrations())
-    if version > known:
-        message = (
-            f"{path} was written by a newer Wakeful (schema {version}, this one knows {known}): "
-            "use that version, or another file."
-        )
-        raise StoreUnusable(message)
-    return int(version)
+    said = connection.execute("SELECT value FROM meta WHERE key = ?", (OLDEST_KEY,)).fetchone() if tables else None
+    stored = Stored.of(int(version), said[0] if said is not None else None)
+    refuse_newer(stored, path, "file")
+    return stored
 
 
 def keep_log(connection: sqlite3.Connection, path: str) -> None:
@@ -130,24 +135,36 @@ def keep_log(connection: sqlite3.Connection, path: str) -> None:
 
 
 def migrate(connection: sqlite3.Connection, path: str) -> None:
-    """Bring the schema to this version, inside the caller's transaction."""
-    version = schema_version(connection, path)
-    steps = migrations()
-    for number, script in enumerate(steps[version:], start=version + 1):
+    """Bring the schema to this version, inside the caller's transaction; one that is newer and suits us stays."""
+    stored = schema_version(connection, path)
+    coming = stored.after(steps())
+    if coming == stored:
+        return
+    if stored.version and coming.oldest > stored.oldest and path != MEMORY:
+        refuse_contracting(coming, _living(path), path)
+    for number, script in enumerate(migrations()[stored.version :], start=stored.version + 1):
         for statement in _statements(script):
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {number}")
-    if version < len(steps):
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.executemany(
+        "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        coming.facts(),
+    )
+
+
+def _living(path: str) -> list[Living]:
+    """The process that runs this file's engine, if there is one: it says in its lock what it knows."""
+    holder = engine_holder(path)
+    if holder is None:
+        return []
+    return [Living.of(f"{holder.get('node', 'the server')} (process {holder.get('pid', 'unknown')})", holder)]
 
 
 def migrations() -> list[str]:
     """The numbered steps, in order, as SQLite wants them."""
-    scripts = sorted((Path(__file__).parent / "schema").glob("*.sql"))
     # Only the exact words INTEGER PRIMARY KEY make a column SQLite's own row number, which is what makes ids fast.
-    return [
-        script.read_text(encoding="utf-8").replace("bigint PRIMARY KEY", "INTEGER PRIMARY KEY") for script in scripts
-    ]
+    return [step.script.replace("bigint PRIMARY KEY", "INTEGER PRIMARY KEY") for step in steps()]
 
 
 def _statements(script: str) -> list[str]:
@@ -178,7 +195,7 @@ class EngineLock:
             raise StoreLocked(message) from error
         file.seek(0)
         file.truncate()
-        file.write(json.dumps(who))
+        file.write(json.dumps({**who, "schema": schema_number()}))
         file.flush()
         self._file = file
 

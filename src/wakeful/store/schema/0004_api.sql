@@ -1,3 +1,4 @@
+-- oldest: 2
 -- Who may ask over the network, and what was answered to requests that must not be done twice.
 
 CREATE TABLE tokens (

@@ -1,0 +1,59 @@
+"""Nodes as a person looks at them: all of them, what they run, and the wish that one starts nothing more.
+
+How nodes live, beat and take over from each other is in `journal`; times here are by the database's clock.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wakeful.store.records import NodeRow
+
+if TYPE_CHECKING:
+    from wakeful.store.session import Session
+
+#: A node that has been silent for so long is dead to the others.
+LEASE_MS = 20_000
+
+_NODE = ", ".join(NodeRow._fields)
+
+
+class Nodes:
+    """Verbs on nodes; each call is part of the transaction it was made in."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def latest(self, limit: int) -> list[NodeRow]:
+        """Every node that has not left, however many there are, and the latest others up to `limit` in all."""
+        here = self._read("stopped_at IS NULL ORDER BY id")
+        gone = self._read("stopped_at IS NOT NULL ORDER BY id DESC LIMIT ?", max(0, limit - len(here)))
+        return sorted([*here, *gone], key=lambda node: node.id)
+
+    def named(self, name: str) -> NodeRow | None:
+        """The node of that name: the one that has not left, else the latest that did."""
+        found = self._read("name = ? ORDER BY stopped_at IS NOT NULL, id DESC LIMIT 1", name)
+        return found[0] if found else None
+
+    def names(self) -> list[str]:
+        """The names nodes have had."""
+        return [str(row[0]) for row in self._session.rows("SELECT DISTINCT name FROM nodes ORDER BY name")]
+
+    def living(self, since: int) -> list[NodeRow]:
+        """Those that have not left and were heard of since."""
+        return self._read("stopped_at IS NULL AND seen_at >= ? ORDER BY id", since)
+
+    def drain(self, node_id: int, *, drain: bool) -> bool:
+        """Ask a node to start nothing more, or to go on; False when it has left."""
+        sql = "UPDATE nodes SET draining = ? WHERE id = ? AND stopped_at IS NULL"
+        changed = self._session.execute(sql, (int(drain), node_id)) == 1
+        self._session.announce()
+        return changed
+
+    def running(self) -> dict[int, int]:
+        """How many runs each node has active; nodes without one are left out."""
+        sql = "SELECT node, count(*) FROM runs WHERE finished_at IS NULL AND status = 'active' GROUP BY node"
+        return {int(row[0]): int(row[1]) for row in self._session.rows(sql) if row[0] is not None}
+
+    def _read(self, where: str, *params: object) -> list[NodeRow]:
+        return [NodeRow._make(row) for row in self._session.rows(f"SELECT {_NODE} FROM nodes WHERE {where}", params)]
