@@ -16,6 +16,7 @@ from wakeful.errors import (
     StoreError,
     StoreFull,
     StoreLocked,
+    StoreUnreachable,
     StoreUnusable,
 )
 from wakeful.kernel.bus import Event
@@ -23,7 +24,7 @@ from wakeful.kernel.drafts import NewJob
 from wakeful.kernel.explain import Explanation
 from wakeful.kernel.history import RunStats
 from wakeful.kernel.models import Job, Run
-from wakeful.kernel.outcome import Defer, Noop, Skip, TransientError, Wait
+from wakeful.kernel.outcome import ApprovalNeeded, Defer, Noop, Skip, TransientError, Wait
 from wakeful.kernel.sweep import Retention
 from wakeful.scheduler import Scheduler, SchedulerState
 from wakeful.triggers import (
@@ -40,12 +41,12 @@ from wakeful.triggers import (
     Webhook,
     parse_interval,
 )
-
-__version__ = "0.1.0"
+from wakeful.version import __version__ as __version__
 
 __all__ = [
     "ActiveHours",
     "After",
+    "ApprovalNeeded",
     "ChangedSinceRead",
     "Chat",
     "Cron",
@@ -78,6 +79,7 @@ __all__ = [
     "StoreError",
     "StoreFull",
     "StoreLocked",
+    "StoreUnreachable",
     "StoreUnusable",
     "TransientError",
     "Trigger",

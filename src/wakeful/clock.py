@@ -29,6 +29,9 @@ class Clock(Protocol):
     def boot(self) -> int:
         """Milliseconds since some fixed moment, never going back, suspend included."""
 
+    def boot_us(self) -> int:
+        """The same, in microseconds."""
+
     def until(self, wall_ms: int) -> float:
         """Seconds from this moment until the wall clock shows `wall_ms`; negative when that is past."""
 
@@ -41,6 +44,9 @@ class SystemClock:
 
     def boot(self) -> int:
         return time.clock_gettime_ns(_BOOT) // 1_000_000
+
+    def boot_us(self) -> int:
+        return time.clock_gettime_ns(_BOOT) // 1000
 
     def until(self, wall_ms: int) -> float:
         return wall_ms / 1000 - time.time()
@@ -63,6 +69,9 @@ class VirtualClock:
     def boot(self) -> int:
         return self._boot_us // 1000
 
+    def boot_us(self) -> int:
+        return self._boot_us
+
     def until(self, wall_ms: int) -> float:
         return (wall_ms * 1000 - self._boot_us - self._offset_us) / 1_000_000
 
@@ -77,6 +86,38 @@ class VirtualClock:
     def monotonic(self) -> float:
         """Seconds, for an event loop whose time is virtual."""
         return self._boot_us / 1_000_000
+
+
+class SharedClock:
+    """The wall time of a database that several nodes share, whatever their own clocks show.
+
+    Boot time goes on by itself; now and then the database says what time it is, and ties the two together. The clock
+    is never ahead of the database's, and behind it by no more than the quickest answer took to come.
+    """
+
+    def __init__(self, own: Clock) -> None:
+        self._own = own
+        self._offset_us: int | None = None  # from boot time to the database's
+
+    def hear(self, asked_us: int, told_us: int, answered_us: int) -> None:
+        """The database said `told_us` at some moment of boot time between `asked_us` and `answered_us`."""
+        lowest, highest = told_us - answered_us, told_us - asked_us
+        if self._offset_us is None or not lowest <= self._offset_us <= highest:
+            self._offset_us = lowest
+
+    def now(self) -> int:
+        return self._own.now() if self._offset_us is None else (self._own.boot_us() + self._offset_us) // 1000
+
+    def boot(self) -> int:
+        return self._own.boot()
+
+    def boot_us(self) -> int:
+        return self._own.boot_us()
+
+    def until(self, wall_ms: int) -> float:
+        if self._offset_us is None:
+            return self._own.until(wall_ms)
+        return (wall_ms * 1000 - self._own.boot_us() - self._offset_us) / 1_000_000
 
 
 async def sleep(seconds: float) -> None:

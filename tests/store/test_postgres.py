@@ -15,7 +15,7 @@ from tests.service.real_time import real
 from tests.store.postgres_server import PostgresServer, postgres_url, shared_server
 from tests.store.samples import NOW, job
 from wakeful.clock import SystemClock
-from wakeful.errors import InvalidJob, StoreError, StoreUnusable
+from wakeful.errors import InvalidJob, StoreError, StoreUnreachable, StoreUnusable
 from wakeful.store import make_store
 from wakeful.store.jobs import LOOK_AGAIN_MS
 from wakeful.store.postgres_session import PostgresSession, _array
@@ -306,6 +306,9 @@ class SteppedClock(SystemClock):
     def boot(self):
         return self.passed
 
+    def boot_us(self):
+        return self.passed * 1000
+
 
 # -- a server that goes away ------------------------------------------------------------------------------------------
 
@@ -316,9 +319,9 @@ async def test_work_goes_on_when_the_server_is_back(own_server):
         await store.write(lambda tx: tx.jobs.add([job(1)]))
         await store.read(lambda tx: tx.jobs.by_id(1))
         await asyncio.to_thread(own_server.stop, "immediate")
-        with pytest.raises(StoreUnusable, match="cannot be reached"):
+        with pytest.raises(StoreUnreachable, match="cannot be reached"):
             await store.write(lambda tx: tx.jobs.add([job(2)]))
-        with pytest.raises(StoreUnusable, match="cannot be reached"):
+        with pytest.raises(StoreUnreachable, match="cannot be reached"):
             await store.read(lambda tx: tx.jobs.by_id(1))
         await asyncio.to_thread(own_server.start)
         async with asyncio.timeout(20):

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-from datetime import UTC, datetime
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from tests.service.real_time import Watch, real
 from tests.store.postgres_server import postgres_url
 from wakeful import Manual, Once, Scheduler, StoreLocked
+from wakeful.clock import SystemClock
 from wakeful.kernel import membership
 
 PAST = datetime(2020, 1, 1, tzinfo=UTC)
@@ -56,12 +59,13 @@ class Freezer:
 
 
 async def frozen(scheduler):
-    """The node's loop stops turning, as under SIGSTOP; its handlers hang on."""
+    """The node's loop and its beats stop, as under SIGSTOP; its handlers hang on."""
     await scheduler._engine.end()
 
 
 def thawed(scheduler):
     engine = scheduler._engine
+    engine.standing._start_pulse()
     engine._task = asyncio.get_running_loop().create_task(engine._loop())
 
 
@@ -165,3 +169,100 @@ async def test_a_second_living_node_of_one_name_is_refused_and_the_first_goes_on
         await watch.finished()
         assert ice.started == [("one", "schedule", 1)]
         await one.stop()
+
+
+@pytest.mark.promise("X2")
+@real
+async def test_a_node_whose_loop_is_blocked_is_reported_and_not_taken_for_dead(url, monkeypatch):
+    monkeypatch.setattr(membership, "STALLED_MS", 3 * membership.LEASE_MS)
+    seen = threading.Event()
+
+    async def block(run):  # as no handler should be: nothing else runs on this loop, for three leases
+        assert await_in_thread(seen)
+
+    async with node(url, "one", block) as one:
+        await one.start()
+        watch = Watch(one)
+        await one.add_job("a", Once(PAST), kind="work")
+        with ThreadPoolExecutor(1) as pool:
+            told = pool.submit(lambda: asyncio.run(stalled_as_seen_by_another(url, seen)))
+            await watch.finished()
+            alerts = await asyncio.wrap_future(told)
+        assert alerts == [("stalled", "The loop of node one has stood still for 4 s: a handler blocks it.")]
+        assert [run.outcome for run in await one.get_run_log("a")] == ["success"]
+        await one.stop()
+
+
+def await_in_thread(event):
+    return event.wait(30)
+
+
+async def stalled_as_seen_by_another(url, seen):
+    async with Scheduler(url, node="two", timezone="UTC") as two:
+        watch = Watch(two)
+        await two.start()
+        await watch.until(lambda events: any(event.stream == "alert" for event in events))
+        alerts = await two.list_alerts()
+        seen.set()
+        await two.stop()
+        return [(alert.kind, alert.message) for alert in alerts]
+
+
+@pytest.mark.promise("X2")
+@real
+async def test_a_draining_node_finishes_what_runs_and_starts_nothing_more(url):
+    ice = Freezer()
+    async with node(url, "one", ice.on("one", hangs=True)) as one, node(url, "two", ice.on("two", hangs=False)) as two:
+        watch = Watch(one)
+        await one.start()
+        await one.add_job("a", Once(PAST), kind="work")
+        await ice.begun.wait()
+        await two.drain_node("one")
+        await one.add_job("b", Once(PAST), kind="work")
+        ice.thaw.set()
+        await watch.finished()
+        assert [run.outcome for run in await two.get_run_log("a")] == ["success"]
+        assert await two.get_run_log("b") == []
+        assert one.get_state().draining
+        others = Watch(two)
+        await two.start()
+        await others.finished()
+        assert [run.node for run in await two.get_run_log("b")] == ["two"]
+        await two.stop()
+        await two.drain_node("one", drain=False)
+        await one.add_job("c", Once(PAST), kind="work")
+        await watch.finished(2)
+        assert [run.node for run in await two.get_run_log("c")] == ["one"]
+        await one.stop()
+
+
+class AnotherClock(SystemClock):
+    """A machine whose clock is five minutes fast."""
+
+    def now(self):
+        return super().now() + 300_000
+
+    def until(self, wall_ms):
+        return super().until(wall_ms) - 300
+
+
+@pytest.mark.promise("X2")
+@real
+async def test_a_node_whose_clock_is_wrong_starts_nothing_early(url):
+    started = []
+
+    async def work(run):
+        started.append(run.job)
+
+    async with Scheduler(url, node="fast", clock=AnotherClock(), timezone="UTC") as fast:
+        fast.on_job_due("work", work)
+        watch = Watch(fast)
+        await fast.start()
+        now = datetime.now(UTC)
+        await fast.add_job("in-a-minute", Once(now + timedelta(minutes=1)), kind="work")
+        await fast.add_job("now", Once(now), kind="work")
+        await watch.finished()
+        assert started == ["now"]
+        job = await fast.get_job("now")
+        assert abs(job.last_run_at - now) < timedelta(minutes=2)
+        await fast.stop()

@@ -10,8 +10,6 @@ import asyncio
 import heapq
 import json
 import logging
-import os
-import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,15 +17,20 @@ from wakeful import ids
 from wakeful.errors import StoreError
 from wakeful.kernel.claim import Claimed, Node
 from wakeful.kernel.clockwatch import ClockWatch
+from wakeful.kernel.control import release_runs
 from wakeful.kernel.handlers import Active, Handlers, Threads, drive, past_limit
 from wakeful.kernel.limits import MIN_INTERVAL_MS
-from wakeful.kernel.membership import Lease, beat, join
+from wakeful.kernel.membership import join
 from wakeful.kernel.options import from_text
 from wakeful.kernel.outcome import MAX_OUTPUT, Result, shortened
 from wakeful.kernel.quarantine import take_turn
 from wakeful.kernel.settle import AlertChange
+from wakeful.kernel.standing import Standing
 from wakeful.kernel.sweep import Housekeeping, Retention
 from wakeful.kernel.turn import Ended, TurnResult, apply_alert
+from wakeful.store.presence import myself
+from wakeful.store.schema_version import schema_number
+from wakeful.version import __version__
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
@@ -90,13 +93,14 @@ class Engine:
         self._deadlines: list[tuple[int, int]] = []
         self._threads = Threads(inline=config.virtual)
         self._watch = ClockWatch(clock)
-        self._lease = Lease(clock)
+        self.standing = Standing(store, clock, virtual=config.virtual)
         self._alarm: int | None = None
         self._lead_ms = 0 if config.virtual else LEAD_MS
         self._poked = True  # something changed since the last turn began
         self._look_around = False
         self._admitting = False
-        self._troubled = False
+        self._admitted = False  # whether we might start anything when we last looked
+        self.trouble: str | None = None  # what is wrong with the store right now
         self._waiter: asyncio.Future[None] | None = None
         self._idle = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -112,8 +116,9 @@ class Engine:
         self.node = self.node._replace(id=node_id, token=token, kinds=kinds)
         self.counters = Counters()
         self._watch = ClockWatch(self._clock)
-        self._lease = Lease(self._clock)
-        self._poked = self._admitting = True
+        self.trouble = None
+        self.standing.begin(node_id, self._wake)
+        self._poked = self._admitting = self._admitted = True
         self.housekeeping.wait()
         self._task = asyncio.get_running_loop().create_task(self._loop(), name="wakeful-engine")
 
@@ -177,6 +182,7 @@ class Engine:
 
     async def end(self) -> None:
         """Stop the loop at once."""
+        self.standing.end()
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -187,12 +193,11 @@ class Engine:
     async def _loop(self) -> None:
         while True:
             try:
+                if self.trouble is not None:
+                    await self._come_back()
                 await self._check()
-                self._troubled = False
             except StoreError as error:
-                if not self._troubled:  # say it once, not every second
-                    log.warning("the store is in trouble, work goes on when it is back: %s", error)
-                self._troubled = True
+                self._say_trouble(error)
                 await self._sleep(RETRY_S)
                 continue
             except Exception:
@@ -203,22 +208,53 @@ class Engine:
             if delay > 0:
                 await self._sleep(delay)
 
+    def _say_trouble(self, error: StoreError) -> None:
+        if self.trouble is None:  # say it once, not every second
+            log.warning("the store is in trouble, work goes on when it is back: %s", error)
+        self.trouble = str(error)
+
+    async def _come_back(self) -> None:
+        """After trouble: a turn whose answer never came may have been stored. What it claimed is given back."""
+        known = self.active.keys() | {ended.run.id for ended in self._ended}
+
+        def work(tx: Transaction) -> int:
+            unknown = [run for run in tx.runs.of_nodes([self.node.id]) if run.id not in known]
+            release_runs(tx, unknown)
+            return len(unknown)
+
+        back = await self._store.write(work)
+        log.warning("the store is back; work goes on%s", f", {back} starts are made again" if back else "")
+        self.trouble = None
+        self._poked = self._look_around = True
+
     async def _check(self) -> None:
-        """One pass: the clock, deadlines, other processes, a turn if one is needed, housekeeping if it is time."""
+        """One pass: the clock, deadlines, other nodes and processes, a turn if one is needed, housekeeping if it is
+        time.
+        """
         self.counters.checks += 1
         self.counters.last_check = now = self._clock.now()
         await self._mind_the_clock()
-        if not self._store.exclusive and self._lease.beat_due():
-            await self._beat()
         self._enforce_deadlines()
+        if await self.standing.mind(self.node):
+            self._poked = True
+        if self.standing.fenced:
+            await self._rejoin()
+        self._mind_admission()
         if self._stuck:
             await self._tell_stuck()
         await self._mind_other_processes()
-        if self._ended or (self._admitting and (self._poked or self._alarm_within(now))):
+        if self._ended or (self._admitted and (self._poked or self._alarm_within(now))):
             await self._turn()
-        if self._admitting and self.housekeeping.due():
+        if self._admitted and self.housekeeping.due():
             put_back = await self.housekeeping.sweep(self.node, quiet=len(self.active) < BUSY)
             self._poked = self._poked or put_back
+
+    def _mind_admission(self) -> None:
+        """While we may start nothing, due jobs are others'; once we may again, look at what there is."""
+        admitted = self._admitting and self.standing.may_admit()
+        if admitted and not self._admitted:
+            self._poked = self._look_around = True
+        self._admitted = admitted
 
     def _alarm_within(self, now: int) -> bool:
         return self._alarm is not None and self._alarm <= now + self._lead_ms
@@ -234,14 +270,15 @@ class Engine:
 
     def _delay(self) -> float:
         """Seconds to sleep: until the next alarm or deadline, never long."""
-        if self._ended or (self._poked and self._admitting):
+        if self._ended or (self._poked and self._admitted):
             return 0.0
         delay = LONGEST_SLEEP_S
         if not self._config.virtual:
             delay = max(0.0, (self._next_poll - self._clock.boot()) / 1000)
-        if not self._store.exclusive:
-            delay = min(delay, max(0.0, (self._lease.next_beat - self._clock.boot()) / 1000))
-        if self._alarm is not None and self._admitting:
+        look = self.standing.next_look()
+        if look is not None:
+            delay = min(delay, max(0.0, (look - self._clock.boot()) / 1000))
+        if self._alarm is not None and self._admitted:
             full = len(self.active) >= MAX_ACTIVE
             delay = min(delay, LONGEST_SLEEP_S if full else self._clock.until(self._alarm) - self._lead_ms / 1000)
         if self._deadlines:
@@ -268,7 +305,7 @@ class Engine:
         # Cleared before the transaction: a change committed after it must not be covered up by its answer.
         self._poked = False
         ended, self._ended = self._ended, []
-        limit = min(BATCH, MAX_ACTIVE - len(self.active)) if self._admitting and self._may_admit() else 0
+        limit = min(BATCH, MAX_ACTIVE - len(self.active)) if self._admitting and self.standing.may_admit() else 0
         look_around, self._look_around = self._look_around, False
         self._turning = True  # what it claims must be started or given back, also when we are asked to stop meanwhile
         try:
@@ -284,6 +321,7 @@ class Engine:
             self._turning = False
             self._idle.set()
         self._apply(result)
+        self.standing.draining = self.standing.draining or result.draining
         if result.fenced:
             await self._rejoin()
 
@@ -356,37 +394,23 @@ class Engine:
 
     # -- other nodes --------------------------------------------------------------------------------------------------
 
-    def _may_admit(self) -> bool:
-        return self._store.exclusive or self._lease.holds()
-
-    async def _beat(self) -> None:
-        asked_at = self._lease.asked()
-        found = await self._store.write(lambda tx: beat(tx, self.node))
-        if not found.alive:
-            await self._rejoin()
-            return
-        self._lease.confirm(asked_at)
-        for name in found.taken:
-            log.warning("node %s was silent for too long; its runs are taken over", name)
-            self._poked = True
-
     async def _rejoin(self) -> None:
         """Others took over from us: what runs here is theirs now. Let go of it, and come back as a new incarnation."""
         log.warning("this node was taken for dead; its %d runs are others' now", len(self.active))
         for active in list(self.active.values()):
             self._cancel(active, Result("cancelled", error="the node lost its lease"))
-        asked_at = self._lease.asked()
+        asked_at = self._clock.boot()
         node_id, details = self.node.new_id(), self.details()
         node = self.node._replace(id=node_id)
         await self._store.write(lambda tx: join(tx, node, self._config.node_name, details))
         self.node = node
-        self._lease.confirm(asked_at)
+        self.standing.came_back(node_id, asked_at)
         self._poked = True
 
     def details(self) -> str:
         """What other nodes and people may know about this one."""
-        about = {"pid": os.getpid(), "host": socket.gethostname(), "kinds": sorted(self._handlers.kinds())}
-        return json.dumps({**about, "labels": sorted(self.node.labels)})
+        about = {**myself(), "version": __version__, "schema": schema_number()}
+        return json.dumps({**about, "kinds": sorted(self._handlers.kinds()), "labels": sorted(self.node.labels)})
 
     # -- the clock and housekeeping -----------------------------------------------------------------------------------
 

@@ -11,8 +11,7 @@ On a store that only one process can run (SQLite) none of this happens: the file
 from __future__ import annotations
 
 import json
-import os
-import socket
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful.errors import StoreLocked
@@ -20,6 +19,7 @@ from wakeful.kernel.claim import Node, serves
 from wakeful.kernel.recovery import Recovered, crash_all, welcome_all
 from wakeful.kernel.settle import AlertChange
 from wakeful.kernel.turn import apply_alert
+from wakeful.store.presence import surely_gone
 from wakeful.store.records import Node as NodeRow
 
 if TYPE_CHECKING:
@@ -31,6 +31,9 @@ BEAT_MS = 5_000
 LEASE_MS = 20_000
 #: A node stops admitting this long before others may call it dead.
 MARGIN_MS = 5_000
+#: A loop that stands still for this long is reported, and for this long is as good as dead, though its node beats.
+STALLED_MS = 30_000
+GIVEN_UP_MS = 600_000
 
 
 class Lease:
@@ -39,17 +42,9 @@ class Lease:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._confirmed = clock.boot()
-        self.next_beat = 0
-
-    def beat_due(self) -> bool:
-        return self._clock.boot() >= self.next_beat
-
-    def asked(self) -> int:
-        """A beat is under way; the moment it counts from."""
-        self.next_beat = self._clock.boot() + BEAT_MS
-        return self._clock.boot()
 
     def confirm(self, asked_at: int) -> None:
+        """A beat was stored that was asked for at `asked_at` of boot time."""
         self._confirmed = asked_at
 
     def holds(self) -> bool:
@@ -61,22 +56,75 @@ class Beat(NamedTuple):
     """What a beat found."""
 
     alive: bool  # False: others took over from us
-    taken: list[str]  # the names of nodes we took over from
+    draining: bool  # a person asked us to start nothing more
 
 
-def beat(tx: Transaction, node: Node) -> Beat:
-    """Say that we live, and take over from those who have not for a lease."""
+def beat(tx: Transaction, node_id: int, stood_ms: int) -> Beat:
+    """Say that we live, and that our loop has stood for so long."""
     now = tx.journal.database_now()
-    if not tx.journal.beat(node.id, now):
-        return Beat(alive=False, taken=[])
+    draining = tx.journal.beat(node_id, now, now - stood_ms)
+    return Beat(alive=draining is not None, draining=bool(draining))
+
+
+class Witness:
+    """What this node saw of the others with its own eyes: when, by boot time, each was last heard of anew.
+
+    The database's clock decides who is silent; but when it jumps forward, everybody seems to be. Whoever we heard
+    ourselves within a lease is not.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._heard: dict[int, tuple[int, int | None]] = {}
+
+    def note(self, nodes: Iterable[NodeRow]) -> None:
+        """The rows as they are now; of a node seen for the first time we cannot say when it was heard."""
+        now = self._clock.boot()
+        heard: dict[int, tuple[int, int | None]] = {}
+        for node in nodes:
+            seen_at, at = self._heard.get(node.id, (node.seen_at, None))
+            heard[node.id] = (node.seen_at, at if seen_at == node.seen_at else now)
+        self._heard = heard
+
+    def heard_lately(self, node_id: int) -> bool:
+        _, at = self._heard.get(node_id, (0, None))
+        return at is not None and self._clock.boot() - at < LEASE_MS - BEAT_MS
+
+
+def look_after(tx: Transaction, node: Node, witness: Witness) -> tuple[list[str], list[NodeRow]]:
+    """Take over from those who have been silent for a lease; their names, and everybody who is left."""
+    now = tx.journal.database_now()
+    tx.journal.correct_seen(now)
     taken = []
     for silent in tx.journal.silent(now - LEASE_MS):
-        if silent.id != node.id and tx.journal.take_over(silent, node.id, now):
-            take_runs(tx, node, tx.runs.of_nodes([silent.id]))
-            message = f"Node {silent.name} was silent for more than {LEASE_MS // 1000} s; its runs were taken over."
-            apply_alert(tx, node, None, AlertChange(f"node:{silent.name}", "dead_node", message))
+        if silent.id != node.id and not witness.heard_lately(silent.id) and tx.journal.take_over(silent, node.id, now):
+            why = f"Node {silent.name} was silent for more than {LEASE_MS // 1000} s; its runs were taken over."
+            _bury(tx, node, silent, why)
             taken.append(silent.name)
-    return Beat(alive=True, taken=taken)
+    for stalled in tx.journal.stalled(now - GIVEN_UP_MS):
+        if stalled.id != node.id and tx.journal.take_over(stalled, node.id, now):
+            why = f"The loop of node {stalled.name} stood still for 10 minutes; its runs were taken over."
+            _bury(tx, node, stalled, why)
+            taken.append(stalled.name)
+    left = tx.journal.alive()
+    _tell_stalled(tx, node, {row.id for row in tx.journal.stalled(now - STALLED_MS)}, left)
+    return taken, left
+
+
+def _bury(tx: Transaction, node: Node, dead: NodeRow, why: str) -> None:
+    take_runs(tx, node, tx.runs.of_nodes([dead.id]))
+    apply_alert(tx, node, None, AlertChange(f"node:{dead.name}", "dead_node", why))
+
+
+def _tell_stalled(tx: Transaction, node: Node, stalled: set[int], nodes: Iterable[NodeRow]) -> None:
+    told = {alert.key for alert in tx.journal.open_alerts() if alert.kind == "stalled"}
+    for row in nodes:
+        key = f"stalled:{row.name}"
+        if row.id in stalled and key not in told:
+            why = f"The loop of node {row.name} has stood still for {STALLED_MS // 1000} s: a handler blocks it."
+            apply_alert(tx, node, None, AlertChange(key, "stalled", why))
+        elif row.id not in stalled and key in told:
+            apply_alert(tx, node, None, AlertChange(key, "stalled", None))
 
 
 def take_runs(tx: Transaction, node: Node, runs: list[RunRow]) -> None:
@@ -90,7 +138,7 @@ def recover_name(tx: Transaction, node: Node, name: str) -> Recovered:
     now = tx.journal.database_now()
     runs: list[RunRow] = []
     for earlier in tx.journal.earlier(name):
-        if now - earlier.seen_at < LEASE_MS and _still_there(earlier):
+        if now - earlier.seen_at < LEASE_MS and not surely_gone(json.loads(earlier.details)):
             message = (
                 f"A node named {name} is alive (seen {(now - earlier.seen_at) / 1000:.0f} s ago): use another name."
             )
@@ -102,20 +150,6 @@ def recover_name(tx: Transaction, node: Node, name: str) -> Recovered:
     return Recovered([run.id for run in runs], 0, 0)
 
 
-def _still_there(node: NodeRow) -> bool:
-    """A node of this machine whose process is gone needs no lease to be known dead."""
-    details = json.loads(node.details)
-    if details.get("host") != socket.gethostname():
-        return True
-    try:
-        os.kill(int(details["pid"]), 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return int(details["pid"]) != os.getpid()
-
-
 def join(tx: Transaction, node: Node, name: str, details: str) -> None:
     """Become a node, by the database's clock."""
     now = tx.journal.database_now()
@@ -125,7 +159,7 @@ def join(tx: Transaction, node: Node, name: str, details: str) -> None:
 
 def served_elsewhere(tx: Transaction, key: str) -> bool:
     """Whether a living node can run what is parked on `key`."""
-    for other in tx.journal.alive():
+    for other in tx.journal.serving():
         details = json.loads(other.details)
         if serves(frozenset(details.get("kinds", ())), frozenset(details.get("labels", ())), key):
             return True

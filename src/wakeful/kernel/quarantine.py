@@ -10,7 +10,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from wakeful import ids
-from wakeful.errors import StoreError, StoreFull, StoreLocked, StoreUnusable
+from wakeful.errors import StoreError, StoreFull, StoreLocked, StoreUnreachable, StoreUnusable
 from wakeful.kernel.outcome import Result
 from wakeful.kernel.policy import end
 from wakeful.kernel.recovery import welcome_all
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("wakeful.engine")
 
-_NOBODYS_FAULT = (StoreFull, StoreLocked, StoreUnusable)
+_NOBODYS_FAULT = (StoreFull, StoreLocked, StoreUnreachable, StoreUnusable)
 
 
 async def take_turn(

@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from wakeful.kernel.approval import asked
 from wakeful.kernel.claim import HANDLER, Claim, Claimed, Node
-from wakeful.kernel.outcome import Result
+from wakeful.kernel.outcome import APPROVAL, Result
 from wakeful.kernel.settle import AlertChange, Settled, settle
 from wakeful.store.interface import Transaction
 from wakeful.store.records import Alert, JobDef, JobState, RunRow, Skip
@@ -36,13 +37,14 @@ class TurnResult(NamedTuple):
     to_cancel: list[int]
     next_alarm: int | None
     fenced: bool = False  # others took over from this node: it must claim nothing under its old name
+    draining: bool = False  # a person asked this node to start nothing more
 
 
 def turn(tx: Transaction, node: Node, ended: Sequence[Ended], limit: int) -> TurnResult:
     """Settle `ended`, then claim at most `limit`."""
     settled, lost = settle_all(tx, node, ended)
-    if limit and not tx.exclusive and not tx.journal.lives(node.id):
-        return TurnResult([], settled, lost, [], None, fenced=True)
+    if limit and not tx.exclusive and (draining := tx.journal.lives(node.id)) is not False:
+        return TurnResult([], settled, lost, [], None, fenced=draining is None, draining=bool(draining))
     claimed: list[Claimed] = []
     to_cancel: list[int] = []
     if limit:
@@ -57,6 +59,8 @@ def turn(tx: Transaction, node: Node, ended: Sequence[Ended], limit: int) -> Tur
 
 def _too_late(job: JobDef, state: JobState, run: RunRow) -> Ended:
     result = Result("unknown", error="nobody reported how it ended before its deadline")
+    if run.phase == APPROVAL:
+        result = Result("cancelled", error="nobody approved it before its deadline")
     return Ended(job, state.revision, run, result)
 
 
@@ -82,7 +86,19 @@ def settle_all(tx: Transaction, node: Node, ended: Sequence[Ended]) -> tuple[lis
         answer = settle(job, state, item.run, item.result, now=tx.now, rand=node.rng.random(), new_id=node.new_id)
         answers.append((job, item.run, answer))
     _write(tx, node, answers)
+    for item in ended:
+        if item.result.phase == APPROVAL and item.run.id not in lost:
+            _ask(tx, item)
     return [run.id for _, run, _ in answers], lost
+
+
+def _ask(tx: Transaction, item: Ended) -> None:
+    """Put the question on record, with the payload it is about: what is approved is what was asked, edits aside."""
+    question = str(json.loads(item.result.output or '""'))
+    details = tx.runs.details(item.run.id)
+    record = asked(details.approval if details is not None else None, question, tx.now)
+    tx.runs.ask(item.run.id, APPROVAL, item.job.payload, record)
+    tx.journal.emit("run", ["approval_needed", item.run.id, item.run.job_id, question])
 
 
 def _write(tx: Transaction, node: Node, answers: Sequence[tuple[JobDef, RunRow, Settled]]) -> None:
@@ -108,7 +124,7 @@ def queue_runs(tx: Transaction, runs: Sequence[RunRow]) -> None:
     tx.runs.add(runs)
     for run in runs:
         if run.retry_of is not None:
-            tx.runs.inherit(run.id, run.retry_of)
+            tx.runs.inherit(run.id, run.retry_of, approvals=run.reason != "manual")
 
 
 def free_lanes(tx: Transaction, runs: Sequence[RunRow]) -> None:

@@ -49,8 +49,8 @@ class Core:
         retention: Retention | None = None,
         seed: int | None = None,
     ) -> None:
-        self._clock = clock if clock is not None else SystemClock()
-        self._virtual = isinstance(self._clock, VirtualClock)
+        own_clock = clock if clock is not None else SystemClock()
+        self._virtual = isinstance(own_clock, VirtualClock)
         self._zone = zone_name(timezone) if timezone is not None else None
         self._node_name = node if node is not None else f"{socket.gethostname()}-{os.getpid()}"
         self._rng = random.Random(seed)
@@ -58,7 +58,8 @@ class Core:
         self._min_interval = interval_ms(min_interval) if min_interval else None
         self._labels = frozenset(labels)
         self._retention = retention if retention is not None else Retention()
-        self._store = make_store(url, self._clock, inline=self._virtual) if isinstance(url, str) else url
+        self._store = make_store(url, own_clock, inline=self._virtual) if isinstance(url, str) else url
+        self._clock = self._store.clock  # where nodes share the store, they share its time
         self._handlers = Handlers()
         self._declared: list[NewJob] = []
         self._ids = ids.IdSource(self._clock.now, self._rng)

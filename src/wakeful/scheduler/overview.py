@@ -23,6 +23,8 @@ class SchedulerState(NamedTuple):
     check_count: int
     trigger_count: int
     last_check_at: datetime | None
+    trouble: str | None = None  # what is wrong with the store right now; nothing starts until it is over
+    draining: bool = False  # a person asked this node to start nothing more
 
 
 class Summary(NamedTuple):
@@ -58,6 +60,8 @@ class Overview(Core):
             counters.checks,
             counters.starts,
             from_ms(counters.last_check) if counters.last_check is not None else None,
+            self._engine.trouble,
+            self._engine.standing.draining,
         )
 
     def running_count(self, owner: str | None = None) -> int:

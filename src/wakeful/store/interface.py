@@ -16,7 +16,9 @@ from wakeful.store.jobs import Jobs
 from wakeful.store.journal import Journal
 from wakeful.store.lanes import Lanes
 from wakeful.store.nodes import Nodes
+from wakeful.store.reports import Reports
 from wakeful.store.runs import Runs
+from wakeful.store.sessions import Sessions
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
@@ -29,7 +31,7 @@ T = TypeVar("T")
 class Transaction:
     """The verbs, grouped by what they speak about."""
 
-    __slots__ = ("access", "exclusive", "jobs", "journal", "lanes", "nodes", "now", "runs")
+    __slots__ = ("access", "exclusive", "jobs", "journal", "lanes", "nodes", "now", "reports", "runs", "sessions")
 
     def __init__(self, session: Session, now: int) -> None:
         self.now = now
@@ -40,6 +42,8 @@ class Transaction:
         self.nodes = Nodes(session)
         self.journal = Journal(session, now)
         self.access = Access(session)
+        self.sessions = Sessions(session)
+        self.reports = Reports(session)
 
 
 class Store(Protocol):

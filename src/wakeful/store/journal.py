@@ -134,6 +134,10 @@ class Journal:
         found = self._session.rows(f"SELECT {_NODE} FROM nodes ORDER BY id DESC LIMIT 1")
         return Node._make(found[0]) if found else None
 
+    def serving(self) -> list[Node]:
+        """The nodes that have not left and may start something."""
+        return self._nodes("stopped_at IS NULL AND draining = 0")
+
     def alive(self) -> list[Node]:
         """The nodes that have not left, oldest first; one of them may have died without a word."""
         return self._nodes("stopped_at IS NULL")
@@ -150,15 +154,28 @@ class Journal:
         rows = self._session.rows(f"SELECT {_NODE} FROM nodes WHERE {where} ORDER BY id", params)
         return [Node._make(row) for row in rows]
 
-    def beat(self, node_id: int, now: int) -> bool:
-        """The node is alive; False when another one has taken over what it held, and it must start nothing more."""
-        sql = "UPDATE nodes SET seen_at = ? WHERE id = ? AND stopped_at IS NULL"
-        return self._session.execute(sql, (now, node_id)) == 1
+    def beat(self, node_id: int, now: int, loop_at: int) -> bool | None:
+        """The node is alive, and its loop last turned at `loop_at`; whether a person asked it to start nothing more.
 
-    def lives(self, node_id: int) -> bool:
-        """Whether nobody has taken over from the node; it stays so until this transaction ends."""
-        sql = "SELECT 1 FROM nodes WHERE id = ? AND stopped_at IS NULL" + self._session.lock_clause
-        return bool(self._session.rows(sql, (node_id,)))
+        None when another one has taken over what it held: it must start nothing more under this id.
+        """
+        sql = "UPDATE nodes SET seen_at = ?, loop_at = ? WHERE id = ? AND stopped_at IS NULL RETURNING draining"
+        found = self._session.rows(sql, (now, loop_at, node_id))
+        return bool(found[0][0]) if found else None
+
+    def correct_seen(self, now: int) -> None:
+        """Nobody was seen in the future: after the database's clock was set back, silence counts from now."""
+        self._session.execute("UPDATE nodes SET seen_at = ? WHERE stopped_at IS NULL AND seen_at > ?", (now, now))
+
+    def stalled(self, since: int) -> list[Node]:
+        """The nodes that say they live, but whose loop has not turned since that time."""
+        return self._nodes("stopped_at IS NULL AND loop_at < ?", since)
+
+    def lives(self, node_id: int) -> bool | None:
+        """As `beat` answers, without a beat; and so it stays until this transaction ends."""
+        sql = "SELECT draining FROM nodes WHERE id = ? AND stopped_at IS NULL" + self._session.lock_clause
+        found = self._session.rows(sql, (node_id,))
+        return bool(found[0][0]) if found else None
 
     def take_over(self, silent: Node, by: int, now: int) -> bool:
         """Declare a node dead, unless it was heard of or taken over since it was read; True for exactly one caller."""

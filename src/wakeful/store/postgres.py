@@ -2,34 +2,39 @@
 
 All writes of a process go through one connection on one thread, as on SQLite; what differs is that other nodes write
 at the same time, so transactions may have to be run again, and that the server may go away, so connections are made
-anew and a commit whose answer was lost is looked up.
+anew and a commit whose answer was lost is looked up. Time is the server's: the nodes' own clocks may differ by minutes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
 
+from wakeful.clock import SharedClock
 from wakeful.errors import SchedulerNotOpen
 from wakeful.store.interface import Transaction
-from wakeful.store.postgres_database import Address, column_types, connect, explain, lost, migrate
+from wakeful.store.postgres_database import Address, column_types, connect, explain, lost, migrate, tell_time
 from wakeful.store.postgres_listener import Listener
 from wakeful.store.postgres_session import PostgresSession, Types
 from wakeful.store.postgres_writer import PostgresWriter
+from wakeful.store.presence import surely_gone
 from wakeful.store.writer import Item, WriterThread
 
 if TYPE_CHECKING:
-    from wakeful.clock import Clock
+    from wakeful.clock import Clock, VirtualClock
     from wakeful.store.records import EventGroup
 
 T = TypeVar("T")
 
 READERS = 2
+SEEN_MS = 20_000  # a node that was silent for longer serves nobody
+FIRST_TELLINGS = 3  # of the time, so that one slow answer does not decide it
 #: Notifications may never come (a pooler in transaction mode swallows them), so we look by ourselves this often.
 LOOK_MS = 1_000
 
@@ -41,15 +46,21 @@ class PostgresStore:
 
     exclusive = False
 
-    def __init__(self, url: str, clock: Clock, *, inline: bool = False) -> None:
+    def __init__(
+        self, url: str, clock: Clock, *, inline: bool = False, database_clock: VirtualClock | None = None
+    ) -> None:
+        """Inline, in virtual time, the server's time is `database_clock`'s, or else simply the given clock's."""
         self._address = Address(url)
         self.url = str(self._address)
         self.folder = self._address.folder()
-        self._clock = clock
         self._inline = inline
+        self._shared = None if inline and database_clock is None else SharedClock(clock)
+        self.clock = self._clock = self._shared if self._shared is not None else clock
+        self._database_clock = database_clock if database_clock is not None or not inline else clock
         self._open = False
         self._types: Types = {}
-        self._writer = PostgresWriter(self._address, clock)
+        self._writer = self._new_writer()
+        self._apart: PostgresWriter | None = None
         self._thread: WriterThread | None = None
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="wakeful-read")
         self._idle_readers: list[psycopg.Connection[Any]] = []
@@ -57,6 +68,11 @@ class PostgresStore:
         self._looked_at = 0
         self._listeners: list[Callable[[list[EventGroup]], None]] = []
         self._on_change: Callable[[], None] = lambda: None
+
+    def _new_writer(self) -> PostgresWriter:
+        writer = PostgresWriter(self._address, self._clock, self._database_clock)
+        writer.types = self._types
+        return writer
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -75,11 +91,22 @@ class PostgresStore:
         try:
             migrate(connection, self._address, create=create)
             self._types = column_types(connection)
+            for _ in range(FIRST_TELLINGS):
+                self._tell_time(connection)
         except psycopg.Error as error:
             raise explain(error, self._address) from error
         finally:
             connection.close()
         self._writer.types = self._types
+
+    def _tell_time(self, connection: psycopg.Connection[Any]) -> None:
+        if self._shared is None:
+            return
+        if self._database_clock is not None:
+            told = self._database_clock.now() * 1000
+            self._shared.hear(self._shared.boot_us(), told, self._shared.boot_us())
+        else:
+            tell_time(connection, self._shared)
 
     async def close(self) -> None:
         if not self._open:
@@ -91,6 +118,8 @@ class PostgresStore:
             self._thread = None
         self._readers.shutdown()
         self._writer.close()
+        if self._apart is not None:
+            self._apart.close()
         for connection in self._idle_readers:
             connection.close()
         self._idle_readers.clear()
@@ -122,7 +151,8 @@ class PostgresStore:
             connection = self._idle_readers.pop() if kept else connect(self._address)
             try:
                 connection.execute(_BEGIN_READING)
-                result = work(Transaction(PostgresSession(connection, self._types, writing=False), self._clock.now()))
+                session = PostgresSession(connection, self._types, writing=False, clock=self._database_clock)
+                result = work(Transaction(session, self._clock.now()))
                 # Not ROLLBACK: the driver takes that as a reason to forget all prepared statements.
                 connection.execute("COMMIT")
             except BaseException as error:
@@ -134,6 +164,16 @@ class PostgresStore:
                 raise
             self._idle_readers.append(connection)
             return result
+
+    def write_apart(self, work: Callable[[Transaction], T]) -> T:
+        """On a connection of its own, which also asks the time: doing this regularly keeps our clock right."""
+        if self._apart is None:
+            self._apart = self._new_writer()
+        item = Item(work)
+        self._apart.commit([item])
+        result = item.outcome()
+        self._apart.visit(self._tell_time)
+        return result  # type: ignore[no-any-return]
 
     # -- other processes ----------------------------------------------------------------------------------------------
 
@@ -169,17 +209,8 @@ class PostgresStore:
             loop.call_soon_threadsafe(self._on_change)
 
     def holder(self) -> dict[str, object] | None:
-        """One of the nodes whose connection is alive right now, the latest to start, or None."""
-        return self._read(_latest_node) if self._open and self._listened_to() else None
-
-    def _listened_to(self) -> bool:
-        connection = connect(self._address)
-        try:
-            return Listener.anybody(connection)
-        except psycopg.Error as error:
-            raise explain(error, self._address) from error
-        finally:
-            connection.close()
+        """One of the nodes that live, the latest to start, or None."""
+        return self._read(_latest_node) if self._open else None
 
     async def resign(self) -> None:
         if self._listener is not None:
@@ -188,8 +219,9 @@ class PostgresStore:
 
 
 def _latest_node(tx: Transaction) -> dict[str, object] | None:
-    nodes = tx.journal.alive()
-    if not nodes:
-        return None
-    latest = nodes[-1]
-    return {**json.loads(latest.details), "node": latest.name, "since": latest.started_at}
+    now = tx.journal.database_now()
+    for node in reversed(tx.journal.alive()):
+        details = json.loads(node.details)
+        if now - node.seen_at < SEEN_MS and not (surely_gone(details) and details.get("pid") != os.getpid()):
+            return {**details, "node": node.name, "since": node.started_at}
+    return None

@@ -19,7 +19,16 @@ from psycopg import errors as pg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.numeric import Int8Dumper
 
-from wakeful.errors import InvalidJob, SchedulerError, StoreError, StoreFull, StoreLocked, StoreUnusable
+from wakeful.clock import SharedClock
+from wakeful.errors import (
+    InvalidJob,
+    SchedulerError,
+    StoreError,
+    StoreFull,
+    StoreLocked,
+    StoreUnreachable,
+    StoreUnusable,
+)
 from wakeful.store.nodes import LEASE_MS, Nodes
 from wakeful.store.postgres_session import LOCK_SPACE, PostgresSession, Types, lock_number
 from wakeful.store.schema_version import OLDEST_KEY, Living, Stored, refuse_contracting, refuse_newer, steps
@@ -27,6 +36,7 @@ from wakeful.store.schema_version import OLDEST_KEY, Living, Stored, refuse_cont
 OLDEST_SERVER = 130_000  # pg_current_xact_id
 PREPARED = 200
 SCHEMA_TABLE = "wakeful_schema"
+MIGRATION_TRIES = 5
 
 #: Unless the address says otherwise. A server that vanished without a word is noticed within half a minute.
 _CONNECTION = {
@@ -38,7 +48,6 @@ _CONNECTION = {
     "keepalives_count": "3",
     "tcp_user_timeout": "25000",
 }
-MIGRATION_TRIES = 5
 
 
 _UNREADABLE = (
@@ -103,6 +112,13 @@ def connect(address: Address) -> psycopg.Connection[Any]:
     connection.adapters.register_dumper(int, Int8Dumper)
     connection.prepared_max = PREPARED
     return connection
+
+
+def tell_time(connection: psycopg.Connection[Any], clock: SharedClock) -> None:
+    """Let the server say what time it is."""
+    asked = clock.boot_us()
+    (told,) = _one(connection, "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+    clock.hear(asked, int(told), clock.boot_us())
 
 
 # -- the schema -------------------------------------------------------------------------------------------------------
@@ -240,12 +256,12 @@ _SENTENCES: tuple[tuple[tuple[type[Exception], ...], type[StoreError], str], ...
     ),
     (
         (pg.ReadOnlySqlTransaction,),
-        StoreUnusable,
+        StoreUnreachable,
         "{address} cannot be written, as a standby cannot: name the primary server.",
     ),
     (
         (pg.TooManyConnections,),
-        StoreUnusable,
+        StoreUnreachable,
         "{server} takes no more connections: end some, or raise its max_connections.",
     ),
     (
@@ -292,7 +308,7 @@ def explain(error: Exception, address: Address) -> SchedulerError:
         message = (
             f"{address.server} cannot be reached ({reason}): check that the server runs; work goes on when it does."
         )
-        return StoreUnusable(message)
+        return StoreUnreachable(message)
     return StoreError(f"The database {address} failed: {reason}.")
 
 

@@ -15,13 +15,11 @@ import psycopg
 
 from wakeful.errors import SchedulerError
 from wakeful.store.postgres_database import Address, connect
-from wakeful.store.postgres_session import LOCK_SPACE, lock_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CHANNEL = "wakeful"
-_ENGINE = lock_number("engine")
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 10.0
 
 
@@ -52,23 +50,12 @@ class Listener:
         os.close(self._wake)
         os.close(self._waker)
 
-    @staticmethod
-    def anybody(connection: psycopg.Connection[Any]) -> bool:
-        """Whether some process listens on this database: a lock that the server frees when its connection ends."""
-        found = connection.execute(
-            "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND classid::bigint = %s AND objid::bigint = %s "
-            "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) LIMIT 1",
-            (LOCK_SPACE, _ENGINE),
-        )
-        return found.fetchone() is not None
-
     def _loop(self) -> None:
         pauses = _pauses()
         while not self._stopped:
             try:
                 with connect(self._address) as connection:
                     connection.execute(f"LISTEN {CHANNEL}")
-                    connection.execute("SELECT pg_advisory_lock_shared(%s::int, %s::int)", (LOCK_SPACE, _ENGINE))
                     pauses = _pauses()
                     self._tell()  # what was announced while nobody listened
                     self._listen(connection)

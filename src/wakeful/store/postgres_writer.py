@@ -9,13 +9,13 @@ from __future__ import annotations
 import itertools
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 
 from wakeful import clock as clocks
-from wakeful.errors import SchedulerError, StoreUnusable
+from wakeful.errors import SchedulerError, StoreError, StoreUnreachable
 from wakeful.store.interface import Transaction
 from wakeful.store.postgres_database import AGAIN, POOLED, Address, connect, explain, lost
 from wakeful.store.postgres_listener import CHANNEL
@@ -55,12 +55,13 @@ _numbers = itertools.count(1)
 class PostgresWriter:
     """The writing connection of one process; everything here runs on one thread at a time."""
 
-    def __init__(self, address: Address, clock: Clock) -> None:
+    def __init__(self, address: Address, clock: Clock, database_clock: Clock | None = None) -> None:
         self.types: Types = {}
         #: How our own notifications are told from others'.
         self.name = f"{socket.gethostname()}-{os.getpid()}-{next(_numbers)}"
         self._address = address
         self._clock = clock
+        self._database_clock = database_clock
         self._connection: psycopg.Connection[Any] | None = None
         self._prepare: int | None = 5
         self._refusal: SchedulerError | None = None
@@ -71,6 +72,15 @@ class PostgresWriter:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    def visit(self, look: Callable[[psycopg.Connection[Any]], None]) -> None:
+        """Let `look` read on our connection, outside of any transaction; one that is lost in it is made anew later."""
+        if self._connection is None:
+            return
+        try:
+            look(self._connection)
+        except psycopg.Error:
+            self._drop()
 
     def commit(self, items: Sequence[Item]) -> None:
         """Each item ends with a result that is stored, or with an error and nothing stored."""
@@ -118,7 +128,7 @@ class PostgresWriter:
         good: list[tuple[Item, Transaction]] = []
         announced, done = False, 0
         for item in items:
-            session = PostgresSession(connection, self.types, writing=True)
+            session = PostgresSession(connection, self.types, writing=True, clock=self._database_clock)
             transaction = self._run(connection, session, item, alone=len(items) == 1)
             done += 1
             if transaction is not None:
@@ -198,11 +208,11 @@ class PostgresWriter:
                     row = connection.execute("SELECT pg_xact_status(%s::xid8)", (number,)).fetchone()
                 if row is not None and row[0] != "in progress":
                     return bool(row[0] == "committed")
-            except (psycopg.Error, StoreUnusable):
+            except (psycopg.Error, StoreError):
                 clocks.block(PAUSE_S)
             clocks.block(PAUSE_S)
         message = f"{self._address.server} went away while storing, and it is not known whether the change was stored."
-        raise StoreUnusable(message)
+        raise StoreUnreachable(message)
 
     # -- the connection -----------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from wakeful import clock as clocks
-from wakeful.errors import InvalidJob, SchedulerNotOpen
+from wakeful.errors import InvalidJob, SchedulerNotOpen, StoreLocked
 from wakeful.store.interface import Transaction
 from wakeful.store.sqlite_file import (
     MEMORY,
@@ -58,7 +58,7 @@ class SqliteStore:
         self.url = url
         self.path = path_of(url)
         self.folder = files_beside(self.path)
-        self._clock = clock
+        self.clock = self._clock = clock
         self._inline = inline or self.path == MEMORY
         self._open = False
         self._writer: sqlite3.Connection | None = None
@@ -160,6 +160,11 @@ class SqliteStore:
                 self._idle_readers.append(connection)
         except sqlite3.Error as error:
             explain(error, self.path)
+
+    def write_apart(self, work: Callable[[Transaction], T]) -> T:
+        del work
+        message = "In a file there is one writer: nothing can be written apart from it."
+        raise StoreLocked(message)
 
     async def changed_elsewhere(self) -> bool:
         return bool(await self.write(_ASK_VERSION))
