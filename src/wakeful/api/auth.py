@@ -24,6 +24,7 @@ from fastapi.security import HTTPBearer
 from wakeful.api.problems import ApiError
 from wakeful.clock import Clock, SystemClock
 from wakeful.errors import SchedulerError
+from wakeful.kernel.tokens import LONGEST_SECRET, hash_of
 from wakeful.scheduler import Scheduler
 from wakeful.store.records import Token
 
@@ -88,11 +89,13 @@ class Gate:
 
     async def recognise(self, secret: str | None, address: str) -> Caller:
         """The caller, or the refusal: 401, or 429 for an address that guesses."""
-        if (seconds := self.failures.wait(address)) > 0:
-            sentence = f"Too many wrong tokens from this address: wait {seconds} s."
-            raise ApiError(429, "too_many_failures", sentence, headers={"Retry-After": str(seconds)})
         if secret is None:
             raise _unknown("This needs a token: send it as Authorization: Bearer wk_….")
+        seconds = self.failures.wait(address)
+        # Who was recognised before is not locked out by somebody who guesses from the same address.
+        if seconds > 0 and hash_of(secret[:LONGEST_SECRET]) not in self._noted:
+            sentence = f"Too many wrong tokens from this address: wait {seconds} s."
+            raise ApiError(429, "too_many_failures", sentence, headers={"Retry-After": str(seconds)})
         token = await self._scheduler.find_token(secret)
         if token is None:
             self.failures.count(address)

@@ -6,6 +6,7 @@ problem document (RFC 9457). A fault of ours shows no more than an id, under whi
 
 from __future__ import annotations
 
+import json
 import logging
 import secrets
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse
+from starlette.responses import Response
 
 from wakeful.errors import SchedulerError
 
@@ -69,7 +70,7 @@ class ApiError(SchedulerError):
 
 def problem(
     status: int, code: str, sentence: str, *, headers: Mapping[str, str] | None = None, **more: Any
-) -> JSONResponse:
+) -> Response:
     """The answer that says so."""
     body = {
         "error": sentence,
@@ -80,7 +81,9 @@ def problem(
         "detail": sentence,
         **more,
     }
-    return JSONResponse(body, status_code=status, headers=dict(headers or {}), media_type=PROBLEM_TYPE)
+    # In ASCII: a message may quote half of a surrogate pair, which no other encoding can carry.
+    text = json.dumps(body)
+    return Response(text, status_code=status, headers=dict(headers or {}), media_type=PROBLEM_TYPE)
 
 
 def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -95,9 +98,10 @@ def add_handlers(app: FastAPI) -> None:
     app.add_exception_handler(SchedulerError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _plain)
+    app.add_exception_handler(Exception, _broken)
 
 
-async def _refused(_: Request, error: Exception) -> JSONResponse:
+async def _refused(_: Request, error: Exception) -> Response:
     status, code = getattr(error, "status", 500), getattr(error, "code", "error")
     more = dict(getattr(error, "more", {}))
     if (field := getattr(error, "field", None)) is not None:
@@ -107,7 +111,7 @@ async def _refused(_: Request, error: Exception) -> JSONResponse:
     return problem(status, code, str(error), headers=getattr(error, "headers", None), **more)
 
 
-async def _invalid(_: Request, error: Exception) -> JSONResponse:
+async def _invalid(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for it alone
     found = error.errors()
     if any(one["type"] == "json_invalid" for one in found):
@@ -123,7 +127,7 @@ def _place(path: tuple[Any, ...]) -> str:
     return ".".join(str(part) for part in (path[1:] if len(path) > 1 else path))
 
 
-async def _plain(_: Request, error: Exception) -> JSONResponse:
+async def _plain(_: Request, error: Exception) -> Response:
     """What the framework itself refuses: unknown paths, wrong methods."""
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for it alone
     code = CODES.get(error.status_code, "error")
@@ -133,7 +137,11 @@ async def _plain(_: Request, error: Exception) -> JSONResponse:
     return problem(error.status_code, code, sentence, headers=error.headers)
 
 
-def fault(error: BaseException) -> JSONResponse:
+async def _broken(_: Request, error: Exception) -> Response:
+    return fault(error)
+
+
+def fault(error: BaseException) -> Response:
     """Something of ours broke: an id for the person, the whole story for the log."""
     error_id = secrets.token_hex(6)
     log.error("fault %s: %s: %s", error_id, type(error).__name__, error, exc_info=error)

@@ -15,6 +15,7 @@ from pathlib import Path
 import uvicorn
 from fastapi import FastAPI
 
+from wakeful.api.guard import Guard
 from wakeful.errors import InvalidSetting, StoreLocked, StoreUnusable
 from wakeful.kernel.tokens import new_secret
 from wakeful.scheduler import Scheduler
@@ -59,7 +60,7 @@ class HttpServer(uvicorn.Server):
 
     def __init__(self, app: FastAPI, bound: socket.socket) -> None:
         config = uvicorn.Config(
-            app,
+            Guard(app, app.state.settings),
             log_config=None,
             access_log=False,
             lifespan="off",

@@ -1,0 +1,260 @@
+"""What every request must get past before a route sees it, and what every answer carries.
+
+A request is refused that calls the server by a foreign name (403, against DNS rebinding), that a foreign page made
+(403, by `Origin` and `Sec-Fetch-Site`), that carries something other than JSON (415, so no form of another site gets
+in), more than the limit (413, before it is read), JSON nested too deeply (400, before it is parsed) or a NUL (400).
+Nothing of a fault of ours is shown but an id. There are no CORS headers: other origins read nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from wakeful.api.problems import ApiError, fault, problem
+from wakeful.api.settings import ServerSettings
+from wakeful.clock import Clock, SystemClock
+
+log = logging.getLogger("wakeful.access")
+
+SAFE = ("GET", "HEAD")
+BODY_TIMEOUT_S = 30
+OWN_PAGE = ("same-origin", "none")
+
+HEADERS = {
+    b"x-content-type-options": b"nosniff",
+    b"referrer-policy": b"no-referrer",
+    b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"cache-control": b"no-store",
+}
+
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
+_NO_BRACKET = bytes(set(range(256)) - set(b"[]{}"))
+_JSON = re.compile(r"application/(?:[\w.+-]+\+)?json\s*(?:;.*)?", re.IGNORECASE)
+
+
+class Name(NamedTuple):
+    """What a server may be called: a host, and a port or any."""
+
+    host: str
+    port: int | None
+
+
+def read_name(text: str, default_port: int | None = None) -> Name | None:
+    """`example.org:8080` or `[::1]:80` as a host and a port; None for anything else."""
+    if not text or re.search(r"[\s/@?#\\,]", text):
+        return None
+    try:
+        parts = urlsplit(f"//{text}")
+        port = parts.port if parts.port is not None else default_port
+    except ValueError:
+        return None
+    return Name(parts.hostname.lower(), port) if parts.hostname else None
+
+
+def too_deep(body: bytes, most: int) -> bool:
+    """Whether brackets are nested deeper than `most`; told without parsing, in time proportional to the length."""
+    if body.count(b"[") + body.count(b"{") <= most:
+        return False
+    brackets = _STRING.sub(b"", body).translate(None, _NO_BRACKET)
+    for _ in range(most):  # each pass takes the innermost pairs away
+        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
+        if not brackets:
+            return False
+    return True
+
+
+class Guard:
+    """ASGI middleware around the whole app."""
+
+    def __init__(self, app: ASGIApp, settings: ServerSettings, clock: Clock | None = None) -> None:
+        self._app = app
+        self._settings = settings
+        self._clock = clock if clock is not None else SystemClock()
+        own = [Name(host, settings.port) for host in ("127.0.0.1", "::1", "localhost", settings.host.lower())]
+        self._names = {*own, Name("localhost", None), *self._given()}
+        self._public = self._origin_of_public()
+
+    def _given(self) -> list[Name]:
+        found = [read_name(text) for text in self._settings.allowed_hosts]
+        if self._settings.public_url is not None:
+            parts = urlsplit(self._settings.public_url)
+            found.append(Name(parts.hostname or "", parts.port))
+        return [name for name in found if name is not None]
+
+    def _origin_of_public(self) -> str | None:
+        if self._settings.public_url is None:
+            return None
+        parts = urlsplit(self._settings.public_url)
+        return f"{parts.scheme}://{parts.netloc}".lower()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        answer = Answer(scope, send)
+        began = self._clock.boot()
+        try:
+            await self._admit(scope, receive, answer)
+        except ApiError as error:
+            refusal = problem(error.status, error.code, str(error), headers=error.headers, **error.more)
+            await answer.give(refusal)
+        except Exception as error:  # noqa: BLE001 - told to the log under an id, and to the caller as that id
+            if answer.status is None:
+                await answer.give(fault(error))
+        finally:
+            self._tell(scope, answer.status, self._clock.boot() - began)
+
+    async def _admit(self, scope: Scope, receive: Receive, answer: Answer) -> None:
+        headers = Headers(scope=scope)
+        self._check_address(scope)
+        host = self._check_host(scope, headers)
+        self._check_origin(scope["method"], headers, host)
+        if scope["method"] == "HEAD":
+            scope = {**scope, "method": "GET"}
+        elif scope["method"] != "GET":
+            body = await self._read(headers, receive)
+            self._check_body(headers, body)
+            receive = Replay(body, receive)
+        await self._app(scope, receive, answer)
+
+    # -- the rules ----------------------------------------------------------------------------------------------------
+
+    def _check_address(self, scope: Scope) -> None:
+        query = scope.get("query_string", b"")
+        if "\0" in scope["path"] or b"%00" in query or b"\0" in query:
+            raise ApiError(400, "bad_address", "The address has a NUL character in it.")
+
+    def _check_host(self, scope: Scope, headers: Headers) -> Name:
+        name = read_name(headers.get("host", ""), 80)
+        server = scope.get("server") or ("", None)
+        # The address the connection came in on is ours, and no name that somebody else's DNS could point here.
+        if name is not None and (name in self._names or Name(name.host, None) in self._names or name == tuple(server)):
+            return name
+        sentence = "This server is not known by that name: add it to server.allowed_hosts, or set server.public_url."
+        raise ApiError(403, "forbidden_host", sentence)
+
+    def _check_origin(self, method: str, headers: Headers, host: Name) -> None:
+        if method in SAFE and "cookie" not in headers:
+            return
+        origin = headers.get("origin")
+        site = headers.get("sec-fetch-site")
+        foreign = site is not None and site not in OWN_PAGE
+        if origin is not None:
+            foreign = not self._is_own(origin.lower(), host)
+        if foreign:
+            raise ApiError(403, "forbidden_origin", "Pages of other origins may not use this server.")
+
+    def _is_own(self, origin: str, host: Name) -> bool:
+        if self._public is not None and origin == self._public:
+            return True
+        scheme, separator, rest = origin.partition("://")
+        if not separator or scheme not in ("http", "https"):
+            return False
+        # The host was found to be ours, so a page it served is, too. A proxy that ends TLS leaves out the port.
+        named = read_name(rest, 443 if scheme == "https" else 80)
+        return named == host or (scheme == "https" and named == Name(host.host, 443) and host.port == 80)
+
+    async def _read(self, headers: Headers, receive: Receive) -> bytes:
+        """The whole body, if it is within the limit; not a byte is kept of one that is not."""
+        most = self._settings.max_body
+        refusal = ApiError(
+            413, "too_large", f"The body is larger than {most:,} bytes.", headers={"Connection": "close"}
+        )
+        if headers.get("content-length", "0").isdigit() and int(headers.get("content-length", "0")) > most:
+            raise refusal
+        body = bytearray()
+        try:
+            async with asyncio.timeout(BODY_TIMEOUT_S):
+                while True:
+                    message = await receive()
+                    if message["type"] != "http.request":
+                        raise ApiError(400, "cut_off", "The request ended before its body did.")
+                    body += message.get("body", b"")
+                    if len(body) > most:
+                        raise refusal
+                    if not message.get("more_body", False):
+                        return bytes(body)
+        except TimeoutError:
+            sentence = f"The body did not arrive within {BODY_TIMEOUT_S} s."
+            raise ApiError(408, "too_slow", sentence, headers={"Connection": "close"}) from None
+
+    def _check_body(self, headers: Headers, body: bytes) -> None:
+        kind = headers.get("content-type")
+        if (body and kind is None) or (kind is not None and _JSON.fullmatch(kind.strip()) is None):
+            raise ApiError(415, "not_json", "A body must be JSON: send it with Content-Type: application/json.")
+        try:
+            body.decode("utf-8")
+        except UnicodeDecodeError:
+            raise ApiError(400, "invalid_json", "The body is not UTF-8.") from None
+        if too_deep(body, self._settings.max_depth):
+            sentence = (
+                f"The JSON is nested more than {self._settings.max_depth} levels deep, or its brackets do not match."
+            )
+            raise ApiError(400, "too_deep", sentence)
+
+    def _tell(self, scope: Scope, status: int | None, took: int) -> None:
+        """One line per request; reading is told only on request. Without the query: there could be a token in it."""
+        quiet = scope["method"] in SAFE and status is not None and status < 500
+        path = scope.get("raw_path", scope["path"].encode()).decode("ascii", "replace").partition("?")[0]
+        log.log(
+            logging.DEBUG if quiet else logging.INFO,
+            "%s %s %s in %s ms",
+            scope["method"],
+            path[:200],
+            status if status is not None else "left unanswered",
+            took,
+        )
+
+
+class Answer:
+    """The way out: adds the headers every answer carries, and ends the answer to HEAD where its body would begin."""
+
+    def __init__(self, scope: Scope, send: Send) -> None:
+        self.status: int | None = None
+        self._head = scope["method"] == "HEAD"
+        self._send = send
+        self._ended = False
+        self._scope = scope
+
+    async def __call__(self, message: Message) -> None:
+        if self._ended:
+            return
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            given = message.get("headers", [])
+            known = {name.lower() for name, _ in given}
+            message["headers"] = [*given, *((name, value) for name, value in HEADERS.items() if name not in known)]
+        elif message["type"] == "http.response.body" and self._head:
+            message, self._ended = {"type": "http.response.body", "body": b"", "more_body": False}, True
+        await self._send(message)
+
+    async def give(self, response: Response) -> None:
+        if self.status is None:
+            await response(self._scope, _nothing, self)
+
+
+async def _nothing() -> Message:
+    return {"type": "http.disconnect"}
+
+
+class Replay:
+    """Hands the app a body that was read already, and what comes after it."""
+
+    def __init__(self, body: bytes, receive: Receive) -> None:
+        self._body: bytes | None = body
+        self._receive = receive
+
+    async def __call__(self) -> Message:
+        if self._body is None:
+            return await self._receive()
+        body, self._body = self._body, None
+        return {"type": "http.request", "body": body, "more_body": False}
