@@ -33,6 +33,9 @@ class Event(NamedTuple):
 Listener = Callable[[Event], None]
 
 
+_ABOUT_APPROVAL = {"approval_needed": ("question",), "approved": ("by", "note"), "rejected": ("by", "note")}
+
+
 class Bus:
     """Tells listeners what was committed."""
 
@@ -81,6 +84,8 @@ def events_of(group: EventGroup) -> list[Event]:
 def _data(stream: str, body: list[Any]) -> dict[str, Any]:
     if stream == "run":
         about = {"run": ids.run_text(body[1]), "job_id": ids.job_text(body[2])}
+        if body[0] in _ABOUT_APPROVAL:
+            return {**about, **dict(zip(_ABOUT_APPROVAL[body[0]], body[3:], strict=False))}
         return about if body[3] is None else {**about, "reason" if body[0] == "started" else "outcome": body[3]}
     if stream == "job":
         return {"job_id": ids.job_text(body[1]), "job": body[2]}

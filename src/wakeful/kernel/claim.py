@@ -25,6 +25,7 @@ log = logging.getLogger("wakeful.engine")
 GLOBAL_LANE = "running"
 SUSPECT_LANE = "crash-suspects"
 SUSPECT_AFTER = 2  # crashes in a row
+BY_HAND = ("manual", "approval")  # why a run was asked for by a person
 HANDLER = "kind:"  # what a job is parked on when this node has no handler for it ...
 PLACE = "labels:"  # ... or not the labels it asks for
 
@@ -36,6 +37,7 @@ class Claimed(NamedTuple):
     state: JobState
     run: RunRow
     payload: str
+    approval: str | None = None  # what was asked and approved before this attempt
 
 
 class Node(NamedTuple):
@@ -138,7 +140,7 @@ class Claim:
             waiting = [run for run in waiting if run not in overtaken]
             state = state._replace(queued=len(waiting))
         if not state.enabled or state.paused:
-            waiting = [run for run in waiting if run.reason == "manual"]  # a person may always start it by hand
+            waiting = [run for run in waiting if run.reason in BY_HAND]  # a person may always start it by hand
         ready = [run for run in waiting if run.due_at <= now]
         if ready:
             chosen = min(ready, key=lambda run: (run.due_at, run.id))
@@ -191,7 +193,7 @@ class Claim:
             last_run_id=run.id,
             last_run_at=run.started_at,
         )
-        self._start(job, state, run, payload)
+        self._start(job, state, run, payload, details.approval if details is not None else None)
 
     def _start_slot(self, job: JobDef, state: JobState) -> None:
         now = self._tx.now
@@ -241,12 +243,12 @@ class Claim:
             job.payload,
         )
 
-    def _start(self, job: JobDef, state: JobState, run: RunRow, payload: str) -> None:
+    def _start(self, job: JobDef, state: JobState, run: RunRow, payload: str, approval: str | None = None) -> None:
         """Take the run as claimed; `state` is the job's with the run in it."""
         if from_text(job.options).overlap == "cancel_other" and trigger_of(job.trigger).type in ("every", "cron"):
             at = next_start(trigger_of(job.trigger), state, self._tx.now, self._node.rng.random()).at
             state = state._replace(due_at=at)
-        self.claimed.append(Claimed(job, state, run, payload))
+        self.claimed.append(Claimed(job, state, run, payload, approval))
 
     def _was_run(self, state: JobState, slot: int) -> bool:
         """Whether the slot is on record; can only be once the clock went back or the trigger was changed."""

@@ -1,11 +1,13 @@
-"""What people and programs do to runs: start one, try one again, cancel it, complete it, give it back."""
+"""What people and programs do to runs: start one, try one again, cancel it, complete it, approve it, give it back."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from wakeful import ids
 from wakeful.errors import ScheduleTriggerError
+from wakeful.kernel.approval import APPROVAL, APPROVED, REJECTED, approvals, decided
 from wakeful.kernel.claim import Node
 from wakeful.kernel.outcome import Result
 from wakeful.kernel.refs import find_job, find_run
@@ -99,10 +101,69 @@ def cancel_run(tx: Transaction, node: Node, run_id: int) -> str:
 def complete_run(tx: Transaction, node: Node, run_id: int, result: Result) -> None:
     """Report how a waiting run ended."""
     job, state, run = find_run(tx, run_id)
+    if run.phase == APPROVAL and run.status == "waiting":
+        message = f"{ids.run_text(run_id)} waits for approval: approve or reject it."
+        raise ScheduleTriggerError(message, {"job": job.name, "reason": APPROVAL})
     if run.status != "waiting":
         message = f"{ids.run_text(run_id)} is {run.status}: only a waiting run can be completed."
         raise ScheduleTriggerError(message, {"job": job.name, "reason": run.status})
     settle_all(tx, node, [Ended(job, state.revision, run, result)])
+
+
+# -- what a person says to a run that asked ----------------------------------------------------------------------------
+
+
+def approve_run(tx: Transaction, node: Node, run_id: int, by: str, note: str | None = None) -> int:
+    """The question is answered with yes: the run ends as deferred and the same slot goes on; the new run's id.
+
+    One transaction: after a crash either the question is still open or the new run is queued, never neither.
+    """
+    job, state, run = _open_question(tx, run_id)
+    context = {"job": job.name, "run": ids.run_text(run_id)}
+    if job.removed_at is not None or not state.enabled:
+        why, what = ("removed", "reject") if job.removed_at is not None else ("disabled", "resume it first, or reject")
+        message = f"{job.name} is {why}: {what} {ids.run_text(run_id)}."
+        raise ScheduleTriggerError(message, {**context, "reason": why})
+    if job.kind != run.kind:
+        message = f"{job.name} is of another kind now ({job.kind}, not {run.kind}) than when it asked: reject it."
+        raise ScheduleTriggerError(message, {**context, "reason": "changed"})
+    _decide(tx, run, APPROVED, by, note)
+    settle_all(tx, node, [Ended(job, state.revision, run, Result("deferred", approved=True))])
+    continued = tx.runs.successor(run_id)
+    assert continued is not None  # noqa: S101 - what is approved always goes on
+    return continued
+
+
+def reject_run(tx: Transaction, node: Node, run_id: int, by: str, note: str | None = None) -> None:
+    """The question is answered with no: the run is cancelled, counts as no error, and the next slot comes as usual."""
+    job, state, run = _open_question(tx, run_id)
+    said = _decide(tx, run, REJECTED, by, note)
+    why = f"rejected by {said['by']}" + (f": {said['note']}" if said["note"] else "")
+    settle_all(tx, node, [Ended(job, state.revision, run, Result("cancelled", error_type="Rejected", error=why))])
+
+
+def _open_question(tx: Transaction, run_id: int) -> tuple[JobDef, JobState, RunRow]:
+    job, state, run = find_run(tx, run_id)
+    if run.status == "waiting" and run.phase == APPROVAL and state.run_id == run_id:
+        return job, state, run
+    entries = approvals(_record(tx, run_id))
+    message = f"{ids.run_text(run_id)} does not wait for approval: it is {run.outcome or run.status}."
+    if run.phase == APPROVAL and entries and entries[-1]["verdict"] is not None:
+        message = f"{ids.run_text(run_id)} was already {entries[-1]['verdict']} by {entries[-1]['by']}."
+    raise ScheduleTriggerError(message, {"job": job.name, "run": ids.run_text(run_id), "reason": "no_question"})
+
+
+def _decide(tx: Transaction, run: RunRow, verdict: str, by: str, note: str | None) -> dict[str, Any]:
+    record = decided(_record(tx, run.id), verdict, by, note, tx.now)
+    said = approvals(record)[-1]
+    tx.runs.detail([RunDetails(run.id, approval=record)])
+    tx.journal.emit("run", [verdict, run.id, run.job_id, said["by"], said["note"]])
+    return said
+
+
+def _record(tx: Transaction, run_id: int) -> str | None:
+    details = tx.runs.details(run_id)
+    return details.approval if details is not None else None
 
 
 def release_runs(tx: Transaction, runs: Sequence[RunRow]) -> None:

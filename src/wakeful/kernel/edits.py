@@ -14,6 +14,7 @@ from wakeful.errors import ChangedSinceRead, InvalidJob, InvalidTrigger, JobExis
 from wakeful.kernel.claim import Node
 from wakeful.kernel.drafts import Draft, changed_fields, check_flag
 from wakeful.kernel.models import Job
+from wakeful.kernel.outcome import APPROVAL
 from wakeful.kernel.policy import Next, add_note, alarm, next_start, thinned_note, trigger_of, trigger_text
 from wakeful.kernel.refs import find_job
 from wakeful.kernel.turn import queued_run
@@ -206,7 +207,10 @@ def remove_job(tx: Transaction, ref: str) -> int:
     """Remove the definition; a run in progress finishes, and history stays under its name."""
     job, state = find_job(tx, ref)
     for run in tx.runs.open(job.id):
-        if run.status == "queued":
+        asks = run.status == "waiting" and run.phase == APPROVAL  # nobody is to be asked about what is gone
+        if asks and state.run_id == run.id:
+            state = state._replace(run_id=None, last_outcome="cancelled", last_finished_at=tx.now)
+        if run.status == "queued" or asks:
             tx.runs.finish([Finish(run.id, "done", "cancelled", None, tx.now, None)])
             tx.runs.detail([RunDetails(run.id, error="the job was removed")])
     tx.jobs.define(job._replace(removed_at=tx.now, updated_at=tx.now))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from wakeful import ids
+from wakeful.kernel.approval import APPROVAL, approvals
 from wakeful.kernel.claim import GLOBAL_LANE, HANDLER, PLACE, SUSPECT_LANE
 from wakeful.kernel.limits import BELOW
 from wakeful.kernel.models import Job
@@ -31,6 +32,7 @@ STARTED_BY = {
     "retry": "an earlier attempt did not succeed",
     "recovery": "an earlier attempt was cut off",
     "after": "the job it follows had ended",
+    "approval": "a person approved it",
 }
 
 
@@ -89,6 +91,7 @@ def explain_run(tx: Transaction, job: JobDef, run: RunRow) -> Explanation:
         late = run.started_at - run.due_at
         sentences.append(f"It was due {_when(run.due_at)} and started {late} ms later.")
     details = tx.runs.details(run.id)
+    sentences += [_asked(entry) for entry in approvals(details.approval if details is not None else None)]
     if run.outcome is not None:
         took = f" after {_took(run)}" if run.started_at is not None else ""
         why = f": {details.error}" if details is not None and details.error else ""
@@ -101,10 +104,17 @@ def explain_run(tx: Transaction, job: JobDef, run: RunRow) -> Explanation:
     return Explanation(name, sentences, {"run": name, "job": job.name, "reason": run.reason, "outcome": run.outcome})
 
 
+def _asked(entry: dict[str, Any]) -> str:
+    asked = f"At {_when(entry['asked_at'])} it asked: {entry['question']!r}"
+    if entry["verdict"] is None:
+        return f"{asked}, and nobody has answered yet."
+    note = f" ({entry['note']})" if entry["note"] else ""
+    return f"{asked}; {entry['by']} {entry['verdict']} it at {_when(entry['decided_at'])}{note}."
+
+
 def _future(tx: Transaction, job: JobDef, state: JobState) -> list[str]:
     if state.run_id is not None:
-        run = tx.runs.get(state.run_id)
-        doing = "waits to be completed" if run is not None and run.status == "waiting" else "is running now"
+        doing = _doing(tx.runs.get(state.run_id))
         return [f"It {doing} ({ids.run_text(state.run_id)}, since {_when(state.last_run_at or 0)})."]
     if state.paused:
         return ["It will not run by time: it is paused. Resume it to go on."]
@@ -129,6 +139,12 @@ def _future(tx: Transaction, job: JobDef, state: JobState) -> list[str]:
     elif not queued:
         sentences.append("It has no time of its own: it runs when something else asks for it.")
     return sentences
+
+
+def _doing(run: RunRow | None) -> str:
+    if run is None or run.status != "waiting":
+        return "is running now"
+    return "waits for approval" if run.phase == APPROVAL else "waits to be completed"
 
 
 def _past(state: JobState, last: RunRow | None) -> list[str]:

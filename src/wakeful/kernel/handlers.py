@@ -10,9 +10,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from wakeful.errors import InvalidJob
+from wakeful.kernel.approval import question_before
 from wakeful.kernel.claim import Claimed
 from wakeful.kernel.models import Run
 from wakeful.kernel.outcome import Result, from_exception, from_return
+from wakeful.store.records import RunDetails
 from wakeful.triggers.durations import format_interval
 
 Handler = Callable[[Run], Any]
@@ -38,7 +40,8 @@ class Active:
 
     def __init__(self, claimed: Claimed, node: str, deadline: int) -> None:
         self.claimed = claimed
-        self.run = Run(claimed.run, claimed.job.name, claimed.payload, node=node)
+        details = RunDetails(claimed.run.id, approval=claimed.approval) if claimed.approval is not None else None
+        self.run = Run(claimed.run, claimed.job.name, claimed.payload, details, node)
         self.deadline = deadline  # boot time
         self.task: asyncio.Task[None] | None = None
         self.verdict: Result | None = None  # why it is being cancelled
@@ -91,6 +94,7 @@ def past_limit(limit_ms: int) -> Result:
 async def drive(active: Active, handler: Handler, threads: Threads, *, awaits: bool) -> Result:
     """Run one handler to its end, whatever it does; the result says what that was."""
     try:
+        _ask_first(active.claimed)
         if awaits:
             active.begin()
             value = await handler(active.run)
@@ -116,6 +120,13 @@ async def drive(active: Active, handler: Handler, threads: Threads, *, awaits: b
     if active.verdict is not None and not active.verdict.interrupted:
         return active.verdict
     return from_return(value)
+
+
+def _ask_first(claimed: Claimed) -> None:
+    """Raise the question that comes before the handler, where there is one."""
+    question = question_before(claimed.job.name, claimed.job.options, claimed.approval)
+    if question is not None:
+        raise question
 
 
 class Threads:

@@ -8,6 +8,7 @@ from typing import Any
 
 from wakeful import ids
 from wakeful.kernel import options as job_options
+from wakeful.kernel.approval import APPROVED, approvals
 from wakeful.kernel.policy import next_start, trigger_of
 from wakeful.store.records import JobDef, JobState, RunDetails, RunRow
 from wakeful.triggers import Trigger
@@ -210,7 +211,7 @@ class Run:
 
     @property
     def reason(self) -> str:
-        """Why it was started: schedule, catch_up, manual, retry, recovery, after."""
+        """Why it was started: schedule, catch_up, manual, retry, recovery, after, approval."""
         return self._row.reason
 
     @property
@@ -258,6 +259,33 @@ class Run:
         return json.loads(text) if text is not None else None
 
     @property
+    def approvals(self) -> list[dict[str, Any]]:
+        """What it asked people, oldest first: question, verdict (approved, rejected or None), by, note and times."""
+        entries = approvals(self._details.approval if self._details is not None else None)
+        times = ("asked_at", "decided_at")
+        return [{**entry, **{name: _wire(entry.get(name)) for name in times}} for entry in entries]
+
+    @property
+    def approved_by(self) -> str | None:
+        """Who approved it last; None while nobody has."""
+        return self._last_approval("by")
+
+    @property
+    def approval_note(self) -> str | None:
+        """What they said with it."""
+        return self._last_approval("note")
+
+    def _last_approval(self, field: str) -> str | None:
+        given = [entry[field] for entry in self.approvals if entry["verdict"] == APPROVED]
+        return given[-1] if given else None
+
+    @property
+    def usage(self) -> Any:
+        """What it cost: tokens and money, where its kind knows."""
+        text = self._details.usage if self._details is not None else None
+        return json.loads(text) if text is not None else None
+
+    @property
     def log_file(self) -> str | None:
         return self._details.log_file if self._details is not None else None
 
@@ -295,6 +323,7 @@ class Run:
             "outcome": self.outcome,
             "error": self.error,
             "output": self.output,
+            "approvals": self.approvals,
             "due_at": iso(row.due_at),
             "started_at": _wire(row.started_at),
             "finished_at": _wire(row.finished_at),

@@ -41,6 +41,7 @@ class JobOptions(NamedTuple):
     lanes: tuple[tuple[str, int], ...] = ()
     labels: tuple[str, ...] = ()
     bounded: bool = False  # its trigger came from outside, and obeys the server's minimum interval
+    approval: bool = False  # every start waits for a person
 
     def retry_delays(self, trigger_type: str) -> tuple[int, ...]:
         """After how long each further attempt at the same slot is made."""
@@ -191,7 +192,7 @@ def _labels(key: str, value: Any) -> dict[str, Any]:
     return {key: tuple(sorted(set(value)))}
 
 
-def _bounded(key: str, value: Any) -> dict[str, Any]:
+def _flag(key: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, bool):
         message = f"{key} is true or false, not {value!r}."
         raise InvalidJob(message)
@@ -208,7 +209,8 @@ _READERS = {
     "on_crash": _on_crash,
     "lanes": _lanes,
     "labels": _labels,
-    "bounded": _bounded,
+    "approval": _flag,
+    "bounded": _flag,
 }
 
 

@@ -1,8 +1,8 @@
 """How a run ends, and how a handler says so.
 
 A handler that returns has succeeded, and what it returned is the run's output. To say more it raises or returns one
-of `Skip`, `Noop`, `Defer` and `Wait`. `TransientError` says that the same thing may well work in a minute. Any
-other exception is an error.
+of `Skip`, `Noop`, `Defer`, `Wait` and `ApprovalNeeded`. `TransientError` says that the same thing may well work in a
+minute. Any other exception is an error.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ FAILURES = frozenset({"error", "timeout"})
 MAX_ERROR_CHARS = 4_000
 MAX_TRACE_CHARS = 16_000
 MAX_OUTPUT = 256 * 1024  # characters of JSON in the row
+MAX_QUESTION = 2_000
+APPROVAL = "approval"  # the phase of a run that waits for a person
 
 
 class Skip(Exception):
@@ -57,8 +59,27 @@ class Wait(Exception):
         self.why = str(why)
 
 
+class ApprovalNeeded(Wait):
+    """A person must say yes first: `ApprovalNeeded("Deploy to production?")`.
+
+    The run waits, for days if need be and across restarts. Approved, the handler is called again for the same slot with
+    `run.approved_by` set; rejected, or not approved before `until`, the run is cancelled.
+    """
+
+    def __init__(self, question: str = "", until: datetime | None = None) -> None:
+        super().__init__(until, clean(_bounded(str(question), MAX_QUESTION)) or "Go on?")
+
+
 class TransientError(Exception):
     """A failure that is likely to pass by itself: a network that is down, a service that is busy."""
+
+
+class TryAgain(TransientError):
+    """An error, after which the same slot is to be tried again at `until`, whatever the job's own retries say."""
+
+    def __init__(self, until: datetime, why: str) -> None:
+        super().__init__(why)
+        self.until_ms = to_ms(until, "until")
 
 
 class Output:
@@ -92,9 +113,11 @@ class Result(NamedTuple):
     error: str | None = None
     trace: str | None = None
     transient: bool = False
-    until: int | None = None  # deferred: when again; waiting: the deadline
+    until: int | None = None  # deferred, or an error that says so: when again; waiting: the deadline
     log_file: str | None = None
     interrupted: bool = False  # cut off by our own shutdown: the slot is run again at the next start
+    phase: str | None = None  # waiting: for what
+    approved: bool = False  # a person said yes: the same slot goes on at once, whatever else the job does
 
 
 SUCCESS = Result("success")
@@ -125,6 +148,8 @@ def from_exception(error: BaseException) -> Result:
         return Result("noop", output=_said(error.why))
     if isinstance(error, Defer):
         return Result("deferred", output=_said(error.why), until=error.until_ms)
+    if isinstance(error, ApprovalNeeded):
+        return Result(WAITING, output=_said(error.why), until=error.until_ms, phase=APPROVAL)
     if isinstance(error, Wait):
         return Result(WAITING, output=_said(error.why), until=error.until_ms)
     if isinstance(error, Failed):
@@ -137,6 +162,7 @@ def from_exception(error: BaseException) -> Result:
         error=clean(_bounded(_message(error), MAX_ERROR_CHARS)),
         trace=clean(_trace(error)[-MAX_TRACE_CHARS:]),
         transient=isinstance(error, TRANSIENT),
+        until=error.until_ms if isinstance(error, TryAgain) else None,
     )
 
 

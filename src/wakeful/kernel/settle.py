@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from wakeful.kernel.options import from_text
-from wakeful.kernel.outcome import FAILURES, WAITING, Result
+from wakeful.kernel.outcome import APPROVAL, FAILURES, WAITING, Result
 from wakeful.kernel.policy import FLOOR_MS, add_note, backoff_delay, count_passed, end, next_start, trigger_of
 from wakeful.store.records import Finish, JobDef, JobState, RunDetails, RunRow, Skip
 from wakeful.triggers import Trigger
@@ -95,7 +95,9 @@ def _again(job: JobDef, run: RunRow, result: Result, now: int, new_id: Callable[
     """The next attempt at the same thing, if there is to be one."""
     options = from_text(job.options)
     reason, at = "retry", now
-    if result.interrupted and options.on_crash != "skip":
+    if result.approved:
+        reason = APPROVAL
+    elif result.interrupted and options.on_crash != "skip":
         reason = "recovery"
     elif result.outcome == "deferred" and result.until is not None:
         at = max(result.until, (run.started_at or now) + FLOOR_MS)  # not a way around the floor
@@ -118,7 +120,7 @@ def _still_wanted(job: JobDef, state: JobState, plan: _Plan, again: RunRow, resu
     """A further attempt is dropped when the job was stopped, or when a new slot comes before it."""
     if job.removed_at is not None:
         return False
-    if result.interrupted:
+    if result.interrupted or result.approved:
         return True
     if not state.enabled or (state.paused and again.slot is not None):
         return False

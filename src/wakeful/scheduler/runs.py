@@ -1,4 +1,4 @@
-"""The scheduler's runs: start, cancel, retry and complete them, and read what they did and why."""
+"""The scheduler's runs: start, cancel, retry, complete and approve them, and read what they did and why."""
 
 from __future__ import annotations
 
@@ -62,6 +62,16 @@ class RunsApi(Core):
         number, node = refs.require_run(id), self._engine.identify()
         result = reported(error) if error is not None else from_return(output)
         await self._write(lambda tx: control.complete_run(tx, node, number, result))
+
+    async def approve_run(self, id: str, *, by: str, note: str | None = None) -> str:  # noqa: A002
+        """Say yes to a run that asked: the same slot goes on as a new run, whose id this is."""
+        number, node = refs.require_run(id), self._engine.identify()
+        return ids.run_text(await self._write(lambda tx: control.approve_run(tx, node, number, by, note)))
+
+    async def reject_run(self, id: str, *, by: str, note: str | None = None) -> None:  # noqa: A002
+        """Say no to a run that asked: it is cancelled, and its job goes on with the next slot."""
+        number, node = refs.require_run(id), self._engine.identify()
+        await self._write(lambda tx: control.reject_run(tx, node, number, by, note))
 
     async def get_run(self, id: str) -> Run | None:  # noqa: A002
         """The run of that id, or None."""

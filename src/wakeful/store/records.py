@@ -88,6 +88,7 @@ class RunDetails(NamedTuple):
     log_file: str | None = None
     usage: str | None = None
 
+    approval: str | None = None
 
 class Finish(NamedTuple):
     """The end of a run: what `finish` writes on its row. A waiting run keeps `finished_at` and `outcome` empty."""

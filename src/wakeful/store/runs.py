@@ -48,12 +48,22 @@ class Runs:
         keep = ", ".join(f"{name} = coalesce(excluded.{name}, run_details.{name})" for name in DETAIL_COLUMNS[1:])
         self._session.insert_many("run_details", DETAIL_COLUMNS, details, f"ON CONFLICT (run_id) DO UPDATE SET {keep}")
 
-    def inherit(self, run_id: int, from_id: int) -> None:
-        """A further attempt is made with what the first was given."""
+    def inherit(self, run_id: int, from_id: int, *, approvals: bool = True) -> None:
+        """A further attempt is made with what the first was given, and with what people said to it."""
+        approval = "approval" if approvals else "NULL"
         self._session.execute(
-            "INSERT INTO run_details (run_id, payload) SELECT ?, payload FROM run_details "
-            "WHERE run_id = ? AND payload IS NOT NULL",
+            f"INSERT INTO run_details (run_id, payload, approval) SELECT ?, payload, {approval} FROM run_details "
+            f"WHERE run_id = ? AND (payload IS NOT NULL OR {approval} IS NOT NULL)",
             (run_id, from_id),
+        )
+
+    def ask(self, run_id: int, phase: str, payload: str, approval: str) -> None:
+        """The run waits for a person's answer about this payload; one it was given by hand stays."""
+        self._session.execute("UPDATE runs SET phase = ? WHERE id = ?", (phase, run_id))
+        self._session.execute(
+            "INSERT INTO run_details (run_id, payload, approval) VALUES (?, ?, ?) ON CONFLICT (run_id) DO UPDATE SET "
+            "payload = coalesce(run_details.payload, excluded.payload), approval = excluded.approval",
+            (run_id, payload, approval),
         )
 
     def has_slot(self, job_id: int, slot: int) -> bool:
