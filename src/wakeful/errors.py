@@ -12,6 +12,7 @@ SchedulerError
 ├── ScheduleTriggerError                       a start was refused; `.context` says why
 ├── SchedulerShutdownError                     stop() ran out of time; `.context` says how many still run
 ├── SchedulerNotOpen                           used before `async with scheduler` or after it
+├── WrongCallbackToken                         a report about a run by somebody who was not asked for it
 └── StoreError                                 the database: operator's turn
     ├── StoreLocked                            another server holds it
     ├── StoreUnusable                          not a database, foreign, newer, corrupt or read-only
@@ -137,6 +138,17 @@ class SchedulerNotOpen(SchedulerError):
 
 class StoreError(SchedulerError):
     """The database could not do what was asked; nothing was half written."""
+class WrongCallbackToken(SchedulerError):
+    """This token does not belong to this run."""
+
+    exit_code = 4
+    status = 403
+    code = "wrong_token"
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or str(type(self).__doc__))
+
+
 
     status = 503
     code = "store"

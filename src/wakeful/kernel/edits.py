@@ -268,8 +268,9 @@ def resume_job(tx: Transaction, node: Node, ref: str) -> None:
     trigger = trigger_of(job.trigger)
     notes = add_note(None, thinned_note(trigger))
     state = state._replace(
-        enabled=1, paused=0, errors=0, crashes=0, parked=None, ready_at=None, backoff_until=None, notes=notes
-    )
+        enabled=1, paused=0, errors=0, crashes=0, failing_since=None, parked=None, ready_at=None, backoff_until=None,
+        notes=notes,
+    )  # fmt: skip
     if state.run_id is None:
         coming = next_start(trigger, state, tx.now, node.rng.random())
         if coming.slot is None and coming.ended is not None and not state.queued:

@@ -37,11 +37,12 @@ class JobOptions(NamedTuple):
     retry_on: str = "transient"
     backoff: tuple[int, ...] = LADDER
     max_errors: int = MAX_ERRORS  # 0: never disabled
+    error_span: int = 0  # ... and not before they have gone on for so long
     on_crash: str = "recover"
     lanes: tuple[tuple[str, int], ...] = ()
     labels: tuple[str, ...] = ()
-    bounded: bool = False  # its trigger came from outside, and obeys the server's minimum interval
     approval: bool = False  # every start waits for a person
+    bounded: bool = False  # its trigger came from outside, and obeys the server's minimum interval
 
     def retry_delays(self, trigger_type: str) -> tuple[int, ...]:
         """After how long each further attempt at the same slot is made."""
@@ -103,7 +104,7 @@ def from_text(text: str) -> JobOptions:
 def as_written(options: JobOptions) -> dict[str, Any]:
     """Options as people write and read them."""
     data: dict[str, Any] = json.loads(to_text(options))
-    for name in ("timeout", "catch_up"):
+    for name in ("timeout", "catch_up", "error_span"):
         if isinstance(data.get(name), int):
             data[name] = _written(data[name])
     if isinstance(options.catch_up, int):
@@ -123,7 +124,7 @@ def _written(ms: int) -> str | float:
     return ms / 1000 if ms % 1000 else format_interval(ms)
 
 
-def _timeout(key: str, value: Any) -> dict[str, Any]:
+def _duration(key: str, value: Any) -> dict[str, Any]:
     return {key: interval_ms(value)}
 
 
@@ -200,12 +201,13 @@ def _flag(key: str, value: Any) -> dict[str, Any]:
 
 
 _READERS = {
-    "timeout": _timeout,
+    "timeout": _duration,
     "catch_up": _catch_up,
     "overlap": _overlap,
     "retry": _retry,
     "backoff": _backoff,
     "max_errors": _max_errors,
+    "error_span": _duration,
     "on_crash": _on_crash,
     "lanes": _lanes,
     "labels": _labels,

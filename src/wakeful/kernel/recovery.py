@@ -17,7 +17,16 @@ from wakeful.kernel.options import from_text
 from wakeful.kernel.outcome import Result
 from wakeful.kernel.policy import alarm, backoff_delay, count_passed, end, next_start, trigger_of
 from wakeful.kernel.settle import AlertChange, Settled, count_failure
-from wakeful.kernel.turn import Ended, apply_alert, chain_all, free_lanes, queue_runs, queued_run, settle_all
+from wakeful.kernel.turn import (
+    Ended,
+    apply_alert,
+    chain_all,
+    free_lanes,
+    from_report,
+    queue_runs,
+    queued_run,
+    settle_all,
+)
 from wakeful.store.interface import Transaction
 from wakeful.store.records import Finish, JobDef, JobState, RunDetails, RunRow
 
@@ -73,7 +82,7 @@ def crash_all(tx: Transaction, node: Node, runs: Sequence[RunRow]) -> None:
     settle_all(
         tx, node, [Ended(jobs[run.job_id], states[run.job_id].revision, run, called_off) for run in runs if run.cancel]
     )
-    runs = [run for run in runs if not run.cancel]
+    runs = _without_reported(tx, node, [run for run in runs if not run.cancel], jobs, states)
     blamed = blame(runs, states)
     answers: list[tuple[JobDef, RunRow, Settled]] = []
     for run in runs:
@@ -89,6 +98,21 @@ def crash_all(tx: Transaction, node: Node, runs: Sequence[RunRow]) -> None:
     chain_all(tx, node, answers)
     free_lanes(tx, runs)
     tx.journal.emit("run", *[["finished", run.id, run.job_id, "crashed"] for run in runs])
+
+
+def _without_reported(
+    tx: Transaction, node: Node, runs: Sequence[RunRow], jobs: dict[int, JobDef], states: dict[int, JobState]
+) -> list[RunRow]:
+    """Those of the runs whose end is not known; what was reported about the others is how they ended."""
+    found = tx.reports.of([run.id for run in runs])
+    told = [run for run in runs if run.id in found]
+    tx.reports.drop([run.id for run in told])
+    settle_all(
+        tx,
+        node,
+        [Ended(jobs[run.job_id], states[run.job_id].revision, run, from_report(found[run.id])) for run in told],
+    )
+    return [run for run in runs if run.id not in found]
 
 
 def blame(runs: Sequence[RunRow], states: dict[int, JobState]) -> set[int]:

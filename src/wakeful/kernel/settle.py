@@ -101,6 +101,8 @@ def _again(job: JobDef, run: RunRow, result: Result, now: int, new_id: Callable[
         reason = "recovery"
     elif result.outcome == "deferred" and result.until is not None:
         at = max(result.until, (run.started_at or now) + FLOOR_MS)  # not a way around the floor
+    elif result.outcome in FAILURES and result.until is not None:
+        at = max(result.until, now + FLOOR_MS)
     elif result.outcome in FAILURES:
         delays = options.retry_delays(trigger_of(job.trigger).type)
         tries = run.attempt - 1
@@ -135,7 +137,7 @@ def _count_error(
         if not state.errors and state.last_error is None:
             return state, ()
         closed = (AlertChange(f"failing:{job.id}", "failing", None), AlertChange(f"stuck:{job.id}", "stuck", None))
-        return state._replace(errors=0, last_error=None), closed
+        return state._replace(errors=0, last_error=None, failing_since=None), closed
     if result.outcome not in FAILURES:
         return state, ()
     state = state._replace(last_error=result.error)
@@ -144,7 +146,8 @@ def _count_error(
         alerts.append(AlertChange(f"stuck:{job.id}", "stuck", f"{job.name} ran past its limit: {result.error}"))
     if again is not None or job.removed_at is not None:
         return state, tuple(alerts)
-    state, more = count_failure(job, state._replace(errors=state.errors + 1), now)
+    since = now if state.failing_since is None else state.failing_since
+    state, more = count_failure(job, state._replace(errors=state.errors + 1, failing_since=since), now)
     state = state._replace(due_at=_earliest(state.next_at, now if state.queued else None))
     return state, (*alerts, *more)
 
@@ -152,7 +155,9 @@ def _count_error(
 def count_failure(job: JobDef, state: JobState, now: int) -> tuple[JobState, tuple[AlertChange, ...]]:
     """Disable after too many failures in a row, else push the next start back; never forward."""
     errors, options = state.errors, from_text(job.options)
-    if options.max_errors and errors >= options.max_errors:
+    since = state.failing_since  # none: it crashed, which nobody should see for long
+    long_enough = since is None or now - since >= options.error_span
+    if options.max_errors and errors >= options.max_errors and long_enough:
         times = f"{errors} errors in a row" if errors > 1 else "an error"
         note = f"disabled {iso(now)} after {times}"
         state = state._replace(enabled=0, slot=None, next_at=None, notes=add_note(state.notes, note))

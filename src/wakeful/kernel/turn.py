@@ -13,10 +13,14 @@ from typing import NamedTuple
 
 from wakeful.kernel.approval import asked
 from wakeful.kernel.claim import HANDLER, Claim, Claimed, Node
-from wakeful.kernel.outcome import APPROVAL, Result
+from wakeful.kernel.outcome import APPROVAL, WAITING, Result
 from wakeful.kernel.settle import AlertChange, Settled, settle
 from wakeful.store.interface import Transaction
 from wakeful.store.records import Alert, JobDef, JobState, RunRow, Skip
+from wakeful.store.reports import Report
+
+#: Ends after which a run's work may still be done elsewhere: what is said about it there counts more.
+_NOT_THE_LAST_WORD = frozenset({WAITING, "deferred", "error", "timeout", "crashed"})
 
 
 class Ended(NamedTuple):
@@ -77,7 +81,7 @@ def settle_all(tx: Transaction, node: Node, ended: Sequence[Ended]) -> tuple[lis
     definitions = tx.jobs.definitions(edited) if edited else {}
     answers: list[tuple[JobDef, RunRow, Settled]] = []
     lost: list[int] = []
-    for item in ended:
+    for item in take_reports(tx, ended):
         state = states.get(item.run.job_id)
         if state is None or state.run_id != item.run.id:
             lost.append(item.run.id)
@@ -99,6 +103,21 @@ def _ask(tx: Transaction, item: Ended) -> None:
     record = asked(details.approval if details is not None else None, question, tx.now)
     tx.runs.ask(item.run.id, APPROVAL, item.job.payload, record)
     tx.journal.emit("run", ["approval_needed", item.run.id, item.run.job_id, question])
+
+
+def take_reports(tx: Transaction, ended: Sequence[Ended]) -> Sequence[Ended]:
+    """How runs ended that had not succeeded by themselves, but were reported to have ended before we got here."""
+    open_ends = [item.run.id for item in ended if item.result.outcome in _NOT_THE_LAST_WORD or item.result.interrupted]
+    found = tx.reports.of(open_ends) if open_ends else {}
+    if not found:
+        return ended
+    tx.reports.drop(list(found))
+    return [item._replace(result=from_report(found[item.run.id])) if item.run.id in found else item for item in ended]
+
+
+def from_report(report: Report) -> Result:
+    """What somebody else said about a run."""
+    return Result(report.outcome, report.output, report.error_type, report.error)
 
 
 def _write(tx: Transaction, node: Node, answers: Sequence[tuple[JobDef, RunRow, Settled]]) -> None:

@@ -28,6 +28,7 @@ from wakeful.triggers.durations import interval_ms
 if TYPE_CHECKING:
     from wakeful.clock import Clock
     from wakeful.kernel.models import Run
+    from wakeful.scheduler.domains import Companion
     from wakeful.store.interface import Store, Transaction
 
 T = TypeVar("T")
@@ -62,6 +63,7 @@ class Core:
         self._clock = self._store.clock  # where nodes share the store, they share its time
         self._handlers = Handlers()
         self._declared: list[NewJob] = []
+        self._companions: list[Companion] = []
         self._ids = ids.IdSource(self._clock.now, self._rng)
         self._bus = Bus()
         self._store.on_events(self._bus.tell)

@@ -54,6 +54,8 @@ class Life(JobsApi):
         self._status = "running"
         self._started_at = self._clock.now()
         self._stopped.clear()
+        for companion in self._companions:
+            companion.begin()
 
     async def stop(self, *, wait_for_jobs: bool = True, timeout: float = 30) -> None:
         """Start nothing more; wait for what runs; cancel and record what is left.
@@ -69,6 +71,8 @@ class Life(JobsApi):
         try:
             left = await self._wind_down(timeout if wait_for_jobs else 0)
         finally:
+            for companion in self._companions:
+                await companion.end()
             # Whatever happened above, nothing of this engine goes on; what it could not record, the next start finds.
             await self._engine.end()
             await self._store.resign()

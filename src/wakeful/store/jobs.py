@@ -24,7 +24,7 @@ STARTED_COLUMNS = (
 )  # fmt: skip
 SETTLED_COLUMNS = (
     "job_id", "enabled", "due_at", "next_at", "slot", "run_id", "queued", "ready_at", "last_finished_at",
-    "last_outcome", "last_error", "errors", "crashes", "missed", "backoff_until", "notes",
+    "last_outcome", "last_error", "errors", "crashes", "missed", "backoff_until", "notes", "failing_since",
 )  # fmt: skip
 _STARTED = itemgetter(*map(STATE_COLUMNS.index, STARTED_COLUMNS))
 _SETTLED = itemgetter(*map(STATE_COLUMNS.index, SETTLED_COLUMNS))
@@ -185,7 +185,13 @@ class Jobs:
     def forget(self, job_ids: Sequence[int]) -> None:
         """Delete jobs whose whole history is gone."""
         for job_id in job_ids:
-            for table, key in (("jobs", "id"), ("job_state", "job_id"), ("skips", "job_id"), ("chains", "job_id")):
+            for table, key in (
+                ("jobs", "id"),
+                ("job_state", "job_id"),
+                ("skips", "job_id"),
+                ("chains", "job_id"),
+                ("sessions", "job_id"),
+            ):
                 self._session.execute(f"DELETE FROM {table} WHERE {key} = ?", (job_id,))
 
     def unpark(self, parked: str, now: int, limit: int) -> int:

@@ -51,6 +51,7 @@ class JobState(NamedTuple):
     slot_runs: int
     backoff_until: int | None
     notes: str | None
+    failing_since: int | None = None  # when the first of the errors in a row was
 
 
 class RunRow(NamedTuple):
@@ -87,8 +88,8 @@ class RunDetails(NamedTuple):
     trace: str | None = None
     log_file: str | None = None
     usage: str | None = None
-
     approval: str | None = None
+
 
 class Finish(NamedTuple):
     """The end of a run: what `finish` writes on its row. A waiting run keeps `finished_at` and `outcome` empty."""

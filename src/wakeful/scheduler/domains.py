@@ -1,0 +1,93 @@
+"""What domains built on the scheduler need beside what users do: transactions of their own, and a life beside its own.
+
+A domain keeps its rules in functions of a transaction, as the kernel does, and registers handlers for its kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from wakeful import ids
+from wakeful.errors import WrongCallbackToken
+from wakeful.kernel import callback, refs
+from wakeful.kernel.outcome import MAX_OUTPUT, Result, from_return, reported
+from wakeful.scheduler.core import Core
+
+if TYPE_CHECKING:
+    from wakeful.clock import Clock
+    from wakeful.kernel.claim import Node
+    from wakeful.store.interface import Transaction
+
+T = TypeVar("T")
+
+
+class Companion(Protocol):
+    """Something that lives beside the engine."""
+
+    def begin(self) -> None:
+        """The engine runs."""
+
+    async def end(self) -> None:
+        """The engine is about to stop; nothing more of this may go on when it returns."""
+
+
+class Domains(Core):
+    """The seam for what is built on jobs and runs."""
+
+    @property
+    def clock(self) -> Clock:
+        return self._clock
+
+    @property
+    def default_zone(self) -> str:
+        """The zone of whatever names none."""
+        return self._default_zone()
+
+    async def transact(self, work: Callable[[Transaction, Node], T]) -> T:
+        """Run `work` in one durable transaction; the engine looks at what it changed at once."""
+        node = self._engine.identify()
+        return await self._write(lambda tx: work(tx, node))
+
+    async def look(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` on one consistent snapshot; it must not write."""
+        return await self._store.read(work)
+
+    def accompany(self, companion: Companion) -> None:
+        """Let something begin and end with the engine."""
+        self._companions.append(companion)
+        if self._status == "running":
+            companion.begin()
+
+    async def callback_token(self, id: str) -> str:  # noqa: A002
+        """The token with which the end of this run, and of no other, may be reported."""
+        number = refs.require_run(id)
+        return await self._write(lambda tx: callback.callback_token(tx, number))
+
+    async def report_run(
+        self,
+        id: str,  # noqa: A002
+        output: Any = None,
+        *,
+        error: str | None = None,
+        token: str | None = None,
+    ) -> bool:
+        """Report how the work of a run ended that goes on elsewhere; as `complete_run`, but it may also come early.
+
+        With a `token` it must be that run's own (WrongCallbackToken else). True when the run is settled now, False when
+        it is not waiting yet and the report is kept for it.
+        """
+        number, node = refs.run_number(id), self._engine.identify()
+        result = self._shortened(id, reported(error) if error is not None else from_return(output))
+
+        def work(tx: Transaction) -> bool:
+            if token is not None and (number is None or not callback.verify(tx, number, token)):
+                raise WrongCallbackToken
+            return callback.report_end(tx, node, refs.require_run(id), result)
+
+        return await self._write(work)
+
+    def _shortened(self, run_id: str, result: Result) -> Result:
+        if result.output is None or len(result.output) <= MAX_OUTPUT or ids.decode(run_id) is None:
+            return result
+        return self._engine.shorten(run_id, result)

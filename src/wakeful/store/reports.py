@@ -1,0 +1,51 @@
+"""Reports that came before their run was ready for them: kept until it is.
+
+Whoever does a run's work elsewhere may be done before we have written down that the run waits, or while the run that
+asked for it is being recovered from a crash. What it says is kept here and taken up when the run ends its own part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from wakeful.store.session import Session
+
+
+class Report(NamedTuple):
+    """How a run's work ended elsewhere."""
+
+    run_id: int
+    at: int
+    outcome: str
+    output: str | None
+    error_type: str | None
+    error: str | None
+
+
+class Reports:
+    """Verbs on reports; each call is part of the transaction it was made in."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def add(self, report: Report) -> bool:
+        """Keep the report; the first one counts, and False says that there is one."""
+        self._session.execute(
+            # Left over from runs that ended some other way; there are few, and this is rare.
+            "DELETE FROM run_reports WHERE run_id IN (SELECT id FROM runs WHERE finished_at IS NOT NULL)"
+        )
+        if self.of([report.run_id]):
+            return False
+        return self._session.insert_many("run_reports", Report._fields, [report], "ON CONFLICT DO NOTHING") == 1
+
+    def of(self, run_ids: Sequence[int]) -> dict[int, Report]:
+        """The reports that wait for these runs."""
+        rows = self._session.select_in(Report._fields, "run_reports", "run_id", run_ids)
+        return {row[0]: Report._make(row) for row in rows}
+
+    def drop(self, run_ids: Sequence[int]) -> None:
+        """These were taken up."""
+        for run_id in run_ids:
+            self._session.execute("DELETE FROM run_reports WHERE run_id = ?", (run_id,))

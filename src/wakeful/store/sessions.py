@@ -1,0 +1,104 @@
+"""Sessions that jobs keep from run to run, and where to ask about work that goes on elsewhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from wakeful.store.session import Session
+
+
+class KeptSession(NamedTuple):
+    """The session a job's runs continue."""
+
+    job_id: int
+    session: str
+    model: str
+    created_at: int
+    used_at: int
+
+
+class Watch(NamedTuple):
+    """A run whose end can be asked for."""
+
+    run_id: int
+    url: str
+    since: int
+
+
+class Watched(NamedTuple):
+    """A watch beside what became of its run: `status` is None when the run is gone."""
+
+    watch: Watch
+    status: str | None
+    node: int | None
+
+
+_KEPT = ", ".join(KeptSession._fields)
+
+
+class Sessions:
+    """Verbs on sessions and watches; each call is part of the transaction it was made in."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    # -- sessions -----------------------------------------------------------------------------------------------------
+
+    def of(self, job_id: int) -> KeptSession | None:
+        """The session the job keeps, if it does."""
+        found = self._session.rows(f"SELECT {_KEPT} FROM sessions WHERE job_id = ?", (job_id,))
+        return KeptSession._make(found[0]) if found else None
+
+    def of_all(self, job_ids: list[int]) -> dict[int, str]:
+        """What the sessions of these jobs are called."""
+        rows = self._session.select_in(("job_id", "session"), "sessions", "job_id", job_ids)
+        return {int(job_id): str(session) for job_id, session in rows}
+
+    def keep(self, kept: KeptSession) -> None:
+        """Remember a job's session in place of the one it had."""
+        conflict = (
+            "ON CONFLICT (job_id) DO UPDATE SET session = excluded.session, model = excluded.model, "
+            "created_at = excluded.created_at, used_at = excluded.used_at"
+        )
+        self._session.insert_many("sessions", KeptSession._fields, [kept], conflict)
+
+    def touch(self, job_id: int, now: int) -> None:
+        """The job's session is in use."""
+        self._session.execute("UPDATE sessions SET used_at = ? WHERE job_id = ?", (now, job_id))
+
+    def forget(self, job_id: int, session: str) -> bool:
+        """Forget the job's session, unless it has another one by now; True when it was there."""
+        return self._session.execute("DELETE FROM sessions WHERE job_id = ? AND session = ?", (job_id, session)) == 1
+
+    def crowd_out(self, most: int) -> list[str]:
+        """Forget the sessions of removed jobs, then those used longest ago beyond `most`; what they were called."""
+        gone = self._session.rows(
+            "DELETE FROM sessions WHERE job_id IN (SELECT id FROM jobs WHERE removed_at IS NOT NULL) RETURNING session"
+        )
+        old = self._session.rows(
+            "DELETE FROM sessions WHERE job_id IN (SELECT job_id FROM sessions ORDER BY used_at DESC, job_id DESC "
+            "LIMIT 1000000 OFFSET ?) RETURNING session",
+            (most,),
+        )
+        return [str(row[0]) for row in [*gone, *old]]
+
+    # -- watches ------------------------------------------------------------------------------------------------------
+
+    def watch(self, watch: Watch) -> None:
+        """Remember where the run's end can be asked for."""
+        conflict = "ON CONFLICT (run_id) DO UPDATE SET url = excluded.url, since = excluded.since"
+        self._session.insert_many("run_watches", Watch._fields, [watch], conflict)
+
+    def watched(self) -> list[Watched]:
+        """Every watch with what became of its run, oldest first."""
+        rows = self._session.rows(
+            "SELECT w.run_id, w.url, w.since, r.status, r.node FROM run_watches w "
+            "LEFT JOIN runs r ON r.id = w.run_id ORDER BY w.run_id"
+        )
+        return [Watched(Watch(run_id, url, since), status, node) for run_id, url, since, status, node in rows]
+
+    def unwatch(self, run_ids: list[int]) -> None:
+        """Nobody needs to ask about these any more."""
+        for run_id in run_ids:
+            self._session.execute("DELETE FROM run_watches WHERE run_id = ?", (run_id,))
