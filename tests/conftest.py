@@ -20,14 +20,29 @@ settings.register_profile("repeat-ci", settings.get_profile("repeat"), max_examp
 settings.register_profile("search", deadline=None, max_examples=2000, print_blob=True)
 settings.load_profile("repeat-ci" if os.environ.get("CI") else "repeat")
 
+WORKERS_PER_CORE, MOST_WORKERS = 2, 8
+
 
 def pytest_addoption(parser):
     parser.addoption("--promises-json", metavar="PATH", help="write what became of the tests of each promise to PATH")
 
 
 def pytest_configure(config):
-    config.pluginmanager.register(PromiseRecorder(config.getoption("--promises-json")), "promise-recorder")
+    in_a_worker = hasattr(config, "workerinput")  # it reports to the process that started it, and only that one writes
+    path = None if in_a_worker else config.getoption("--promises-json")
+    config.pluginmanager.register(PromiseRecorder(path), "promise-recorder")
     sys.addaudithook(_refuse_the_outside)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_xdist_auto_num_workers(config):
+    """Several processes for the whole suite, most of which waits; none for a part of it, which they would delay."""
+    whole = [Path(__file__).parent, Path(__file__).parents[1]]
+    asked_for = [Path(config.invocation_params.dir, argument).resolve() for argument in config.args]
+    a_part = config.option.keyword or config.getoption("lf", default=False) or not all(x in whole for x in asked_for)
+    if a_part or config.option.collectonly:
+        return 0
+    return min(MOST_WORKERS, WORKERS_PER_CORE * (os.cpu_count() or 1))
 
 
 class PromiseRecorder:
@@ -35,7 +50,7 @@ class PromiseRecorder:
 
     def __init__(self, path):
         self._path = path
-        self._ids = {}
+        self._ids = {}  # by test, as its report says them: it may have run in another process
         self._outcomes = {}
 
     @pytest.hookimpl(tryfirst=True)
@@ -45,9 +60,10 @@ class PromiseRecorder:
             ids = [name for mark in item.iter_markers("promise") for name in mark.args]
             if unknown := [name for name in ids if name not in known]:
                 raise pytest.UsageError(f"{item.nodeid} carries {unknown[0]!r}, which docs/promises.md does not list.")
-            self._ids[item.nodeid] = ids
+            item.user_properties.append(("promises", ids))
 
     def pytest_runtest_logreport(self, report):
+        self._ids[report.nodeid] = dict(report.user_properties).get("promises", [])
         if report.when == "call" or report.outcome != "passed":
             self._outcomes[report.nodeid] = report.outcome
 

@@ -8,6 +8,8 @@ import threading
 
 from wakeful import Scheduler
 
+PATIENCE = 30  # seconds after which a wait is a failure; nothing takes so long on purpose
+
 
 def real(test):
     """Run an async test on a real event loop."""
@@ -31,7 +33,7 @@ class Watch:
         self.events.append(event)
         self._changed.set()
 
-    async def until(self, condition, seconds=4):
+    async def until(self, condition, seconds=PATIENCE):
         """Wait until the condition holds for what was heard."""
         async with asyncio.timeout(seconds):
             while not condition(self.events):
@@ -67,7 +69,7 @@ class Gate:
 
     async def entered(self):
         """Wait, beside the event loop, until one more is in."""
-        assert await asyncio.to_thread(self.inside.acquire, timeout=10)
+        assert await asyncio.to_thread(self.inside.acquire, timeout=PATIENCE)
 
 
 def make(tmp_path, **options):
