@@ -10,9 +10,10 @@ SchedulerError
 ├── JobExists                                  the name is taken
 ├── ChangedSinceRead                           somebody else edited it first
 ├── ScheduleTriggerError                       a start was refused; `.context` says why
+├── NodeNotAlive                               a node that is not there, or not one of several, cannot be asked
 ├── SchedulerShutdownError                     stop() ran out of time; `.context` says how many still run
-├── SchedulerNotOpen                           used before `async with scheduler` or after it
 ├── WrongCallbackToken                         a report about a run by somebody who was not asked for it
+├── SchedulerNotOpen                           used before `async with scheduler` or after it
 └── StoreError                                 the database: operator's turn
     ├── StoreLocked                            another server holds it
     ├── StoreUnusable                          not a database, foreign, newer, corrupt or read-only
@@ -119,6 +120,14 @@ class ScheduleTriggerError(SchedulerError):
         self.context: dict[str, Any] = context or {}
 
 
+class NodeNotAlive(SchedulerError):
+    """A node was asked for something that only a living one among several can do; nothing was changed."""
+
+    exit_code = 4
+    status = 409
+    code = "not_alive"
+
+
 class SchedulerShutdownError(SchedulerError):
     """stop() reached its timeout; `.context` has `timed_out` and `running_count`."""
 
@@ -129,15 +138,14 @@ class SchedulerShutdownError(SchedulerError):
         self.context: dict[str, Any] = context or {}
 
 
-class SchedulerNotOpen(SchedulerError):
-    """The scheduler has no open store: use `async with scheduler:` (or `await scheduler.open()`) around this call."""
+class NotAllowed(SchedulerError):
+    """Whoever asked has no right to this; nothing was changed."""
 
-    def __init__(self, message: str | None = None) -> None:
-        super().__init__(message or str(type(self).__doc__))
+    exit_code = 4
+    status = 403
+    code = "forbidden"
 
 
-class StoreError(SchedulerError):
-    """The database could not do what was asked; nothing was half written."""
 class WrongCallbackToken(SchedulerError):
     """This token does not belong to this run."""
 
@@ -149,6 +157,15 @@ class WrongCallbackToken(SchedulerError):
         super().__init__(message or str(type(self).__doc__))
 
 
+class SchedulerNotOpen(SchedulerError):
+    """The scheduler has no open store: use `async with scheduler:` (or `await scheduler.open()`) around this call."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or str(type(self).__doc__))
+
+
+class StoreError(SchedulerError):
+    """The database could not do what was asked; nothing was half written."""
 
     status = 503
     code = "store"

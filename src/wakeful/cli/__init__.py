@@ -38,7 +38,21 @@ def _command() -> Any:
 
     from typer.main import get_command
 
-    for name in ("adding", "jobs", "running", "runs", "times", "health", "doctor", "serve", "tokens", "demo"):
+    for name in (
+        "adding",
+        "jobs",
+        "running",
+        "runs",
+        "times",
+        "health",
+        "doctor",
+        "serve",
+        "nodes",
+        "copying",
+        "tokens",
+        "checking",
+        "demo",
+    ):
         import_module(f"wakeful.cli.{name}")
     front = import_module("wakeful.cli.app")
     command: Any = get_command(front.app)

@@ -15,7 +15,7 @@ ORDER = (
     *("add", "edit", "list", "show", "pause", "resume", "remove"),
     *("run", "runs", "logs", "cancel", "retry"),
     *("next", "explain"),
-    *("serve", "status", "doctor", "alert", "token", "demo"),
+    *("serve", "status", "doctor", "alert", "node", "copy", "token", "check", "schema", "demo"),
 )
 
 app = typer.Typer(

@@ -19,6 +19,7 @@ from wakeful.store.nodes import Nodes
 from wakeful.store.reports import Reports
 from wakeful.store.runs import Runs
 from wakeful.store.sessions import Sessions
+from wakeful.store.tables import Tables
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
@@ -31,7 +32,19 @@ T = TypeVar("T")
 class Transaction:
     """The verbs, grouped by what they speak about."""
 
-    __slots__ = ("access", "exclusive", "jobs", "journal", "lanes", "nodes", "now", "reports", "runs", "sessions")
+    __slots__ = (
+        "access",
+        "exclusive",
+        "jobs",
+        "journal",
+        "lanes",
+        "nodes",
+        "now",
+        "reports",
+        "runs",
+        "sessions",
+        "tables",
+    )
 
     def __init__(self, session: Session, now: int) -> None:
         self.now = now
@@ -40,6 +53,7 @@ class Transaction:
         self.runs = Runs(session)
         self.lanes = Lanes(session)
         self.nodes = Nodes(session)
+        self.tables = Tables(session)
         self.journal = Journal(session, now)
         self.access = Access(session)
         self.sessions = Sessions(session)

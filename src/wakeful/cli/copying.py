@@ -1,0 +1,100 @@
+"""`copy`: everything in one store into another, whichever kind either is."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wakeful.cli.app import SERVER, app
+from wakeful.cli.failures import WrongUse, say_note
+from wakeful.cli.place import Place, find_place
+from wakeful.cli.tables import Json, console, print_json
+from wakeful.cli.words import count
+from wakeful.clock import SystemClock
+from wakeful.errors import JobNotFound
+
+if TYPE_CHECKING:
+    from wakeful.store.copying import Copied
+
+#: What a person counts; the rest is told in JSON.
+COUNTED = {"jobs": "job", "runs": "run", "events": "event", "alerts": "alert", "tokens": "token"}
+
+
+@app.command("copy", rich_help_panel=SERVER)
+def copy(
+    *,
+    source: Annotated[str, typer.Argument(metavar="FROM", help="A store: a file, or an address.", show_default=False)],
+    target: Annotated[str, typer.Argument(metavar="TO", help="An empty store, or none yet.", show_default=False)],
+    as_json: Json = False,
+) -> None:
+    """Everything in one store into another: from SQLite to PostgreSQL, back, or from file to file."""
+    here = Path.cwd()
+    origin, goal = find_place(source, os.environ, here), find_place(target, os.environ, here)
+    if not origin.exists:
+        raise JobNotFound(f"There is no store at {origin}: nothing was copied.")
+    if _same(origin, goal):
+        raise WrongUse(f"{origin} is FROM and TO: name two stores.")
+    with _progress(quiet=as_json) as tell:
+        copied = asyncio.run(_copy(origin, goal, tell))
+    if as_json:
+        print_json({"from": str(origin), "to": str(goal), **copied._asdict()})
+    else:
+        print(_told(copied, origin, goal))
+    if copied.elsewhere:
+        say_note(f"The whole output of {count(copied.elsewhere, 'run')} lies on other machines, and stays there.")
+    say_note(f"{origin} is as it was: start no server on it any more, or its jobs run on both.")
+
+
+def _same(origin: Place, goal: Place) -> bool:
+    if origin.path is not None and goal.path is not None:
+        return os.path.realpath(origin.path) == os.path.realpath(goal.path)
+    return origin.url == goal.url
+
+
+async def _copy(origin: Place, goal: Place, tell: Callable[[str, int, int], None]) -> Copied:
+    from wakeful.store import make_store
+    from wakeful.store.copying import copy_store
+
+    source, target = make_store(origin.url, SystemClock()), make_store(goal.url, SystemClock())
+    await source.open(create=False)
+    try:
+        await target.open()
+        try:
+            return await copy_store(source, target, tell)
+        finally:
+            await target.close()
+    finally:
+        await source.close()
+
+
+def _told(copied: Copied, origin: Place, goal: Place) -> str:
+    parts = [count(copied.rows[table], noun) for table, noun in COUNTED.items() if copied.rows[table]]
+    parts += [count(copied.files, "file")] if copied.files else []
+    return f"Copied {', '.join(parts) or 'nothing: it was empty'}\n  from  {origin}\n  to    {goal}"
+
+
+@contextmanager
+def _progress(*, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar for each table, in a terminal; elsewhere silence, for the result says it all."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda _table, _done, _total: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as bars:
+        tasks = {}
+
+        def tell(table: str, done: int, total: int) -> None:
+            if table not in tasks:
+                tasks[table] = bars.add_task(table, total=total)
+            bars.update(tasks[table], completed=done)
+
+        yield tell

@@ -1,0 +1,143 @@
+"""`node`: who shares a store, and taking one of them out of service without cutting anything off."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from wakeful import Scheduler
+from wakeful.cli.app import SERVER, app
+from wakeful.cli.failures import WrongUse, say_aside, say_error
+from wakeful.cli.opening import change, now_ms, read
+from wakeful.cli.place import Db, chosen
+from wakeful.cli.tables import Cell, Column, Json, print_json, print_table
+from wakeful.cli.words import ago, count
+from wakeful.clock import sleep
+from wakeful.kernel.nodes import NodeInfo
+from wakeful.triggers import parse_interval
+
+nodes = typer.Typer(help="The servers that share a store.")
+app.add_typer(nodes, name="node", rich_help_panel=SERVER)
+
+POLL_S = 0.5
+STYLES = {"alive": "green", "draining": "yellow", "drained": "blue", "silent": "red", "dead": "red"}
+
+
+@nodes.command("list")
+def list_nodes(
+    ctx: typer.Context,
+    *,
+    everything: Annotated[bool, typer.Option("--all", help="Also earlier lives of the same names.")] = False,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Who runs this store's jobs, how they are, and what they run."""
+    place = chosen(ctx, db)
+    nothing: list[NodeInfo] = []
+    found = read(place, lambda scheduler: scheduler.list_nodes(), nothing)
+    shown = found if everything else latest(found)
+    if as_json:
+        print_json([node.to_dict() for node in shown])
+    elif shown:
+        print_table(*node_rows(shown, now_ms()))
+    else:
+        print(f"No node has run {place} yet: wakeful serve")
+
+
+def latest(found: Sequence[NodeInfo]) -> list[NodeInfo]:
+    """Of each name the last, and all that are still here."""
+    last = {node.name: node.id for node in found}
+    return [node for node in found if node.id == last[node.name] or (node.stopped_at is None and node.state != "dead")]
+
+
+def node_rows(found: Sequence[NodeInfo], now: int) -> tuple[list[Column], list[list[str | Cell]]]:
+    """Columns and rows of a listing of nodes."""
+    columns = [
+        Column("NAME", 8),
+        Column("STATE", 8),
+        Column("RUNS", 4),
+        Column("SEEN", 8, spare=1),
+        Column("LOOP", 7, spare=2),
+        Column("HOST", 8, spare=3),
+        Column("PID", 5, spare=5),
+        Column("LABELS", 6, spare=4),
+        Column("KINDS", 6, spare=7),
+        Column("SINCE", 8, spare=6),
+        Column("VERSION", 5, spare=8),
+    ]
+    return columns, [_row(node, now) for node in found]
+
+
+def _row(node: NodeInfo, now: int) -> list[str | Cell]:
+    state = f"dead, taken over by {node.taken_by}" if node.taken_by is not None else node.state
+    loop = "" if not node.lives or node.loop_at is None else "stalled" if node.stalled else "turning"
+    return [
+        node.name,
+        Cell(state, STYLES.get(node.state, "")),
+        str(node.running),
+        ago(node.stopped_at if node.stopped_at is not None and node.taken_by is None else node.seen_at, now),
+        Cell(loop, "red" if node.stalled else ""),
+        node.host or "",
+        str(node.pid or ""),
+        ", ".join(node.labels),
+        ", ".join(node.kinds),
+        ago(node.started_at, now),
+        node.version or "",
+    ]
+
+
+@nodes.command("drain")
+def drain(
+    ctx: typer.Context,
+    *,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A node's name.", show_default=False)],
+    undo: Annotated[bool, typer.Option("--undo", help="Let it start runs again.")] = False,
+    wait: Annotated[
+        str | None,
+        typer.Option("--wait", metavar="DURATION", help="Wait until it runs nothing more; exit 1 when time is up."),
+    ] = None,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """A node that is drained starts nothing more and finishes what it runs; others take what becomes due."""
+    patience = parse_interval(wait).total_seconds() if wait is not None else 0.0
+    if undo and wait is not None:
+        raise WrongUse("--undo has nothing to wait for: leave out --wait.")
+
+    async def work(scheduler: Scheduler) -> NodeInfo:
+        node = await scheduler.drain_node(name, drain=not undo)
+        return node if undo or wait is None else await _until_drained(scheduler, node, patience)
+
+    node = change(chosen(ctx, db), work)
+    if as_json:
+        print_json(node.to_dict())
+    elif undo:
+        print(f"{name} starts runs again")
+    else:
+        print(_told(node))
+    if wait is not None and node.running:
+        say_error(f"Time is up, and {name} still runs {count(node.running, 'run')}: it goes on draining.")
+        raise typer.Exit(1)
+
+
+def _told(node: NodeInfo) -> str:
+    if node.running:
+        return f"{node.name} starts nothing more; {count(node.running, 'run')} of it still to end"
+    gone = "" if node.lives else f" ({node.state})"
+    return f"{node.name} starts nothing more and runs nothing{gone}: it can be stopped"
+
+
+async def _until_drained(scheduler: Scheduler, node: NodeInfo, patience: float) -> NodeInfo:
+    """The node when it runs nothing more, or when time is up; how many runs are left is said as it changes."""
+    waited, told = 0.0, -1
+    while node.running and waited < patience:
+        if node.running != told:
+            say_aside(f"{count(node.running, 'run')} still to end")
+            told = node.running
+        await sleep(POLL_S)
+        waited += POLL_S
+        found = [each for each in await scheduler.list_nodes() if each.id == node.id]
+        node = found[0] if found else node._replace(running=0)
+    return node

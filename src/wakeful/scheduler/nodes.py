@@ -1,0 +1,22 @@
+"""The nodes that share a store: who they are, and asking one to start nothing more."""
+
+from __future__ import annotations
+
+from wakeful.kernel.nodes import NodeInfo, drain_node, list_nodes
+from wakeful.scheduler.core import Core
+
+
+class NodesApi(Core):
+    """What can be asked about nodes, whichever process asks."""
+
+    async def list_nodes(self, *, limit: int = 200) -> list[NodeInfo]:
+        """Every node that has not left, and the latest that have, the youngest last."""
+        holder = self._store.holder() if self._store.exclusive else None
+        return await self._store.read(lambda tx: list_nodes(tx, holder, limit))
+
+    async def drain_node(self, name: str, *, drain: bool = True) -> NodeInfo:
+        """Ask a living node to start nothing more (or, without `drain`, to go on); what it runs, it finishes.
+
+        Raises JobNotFound for a name no node ever had, NodeNotAlive for one that is not alive.
+        """
+        return await self._write(lambda tx: drain_node(tx, name, drain=drain))

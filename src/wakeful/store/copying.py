@@ -1,0 +1,202 @@
+"""Carrying a whole store into another one, of whichever dialect: all of it or nothing.
+
+Both stores are held while it lasts: no server runs on either, none can start, and nothing is changed in the one that
+is read. The other is filled in one transaction. What a dead server left running is carried as it is found, so that the
+next start recovers it there as it would have here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from wakeful.errors import JobExists, StoreLocked, StoreUnusable
+from wakeful.store.nodes import LEASE_MS
+from wakeful.store.records import NodeRow, RunDetails
+from wakeful.store.tables import OWN_FACTS, Table, known_tables
+
+if TYPE_CHECKING:
+    from wakeful.store.interface import Store, Transaction
+    from wakeful.store.session import Row
+
+PAGE = 1_000
+
+Tell = Callable[[str, int, int], None]
+
+
+class Copied(NamedTuple):
+    """What was carried: rows of each table, files beside the store, and files that were not where the store is."""
+
+    rows: dict[str, int]
+    files: int
+    elsewhere: int
+
+
+async def copy_store(source: Store, target: Store, tell: Tell) -> Copied:
+    """Carry everything from one open store into another, empty one.
+
+    `tell(table, done, all)` is called from a thread as it goes on. Cancelled, or failed in any way, it leaves the
+    target empty.
+    """
+    who = {"pid": os.getpid(), "host": os.uname().nodename, "node": "wakeful copy"}
+    loop, stop = asyncio.get_running_loop(), threading.Event()
+    await source.become_engine(who)
+    try:
+        await target.become_engine(who)
+        try:
+            carrier = _Carrier(source, target, tell, stop)
+            return await source.write(lambda tx: carrier.carry(tx, loop))
+        finally:
+            stop.set()
+            await target.resign()
+    finally:
+        await source.resign()
+
+
+class _Carrier:
+    """One move; everything here runs on the writing threads of the two stores, one waiting for the other."""
+
+    def __init__(self, source: Store, target: Store, tell: Tell, stop: threading.Event) -> None:
+        self._source = source
+        self._target = target
+        self._tell = tell
+        self._stop = stop
+        self._tables = known_tables()
+
+    def carry(self, origin: Transaction, loop: asyncio.AbstractEventLoop) -> Copied:
+        """Inside the transaction that holds the source, fill the target in one of its own."""
+        origin.tables.hold(self._tables)
+        _refuse_living(origin, self._source)
+        if origin.tables.too_new():
+            message = f"{_name(self._source)} was written by a newer Wakeful: copy it with that version."
+            raise StoreUnusable(message)
+        files = _Files(self._source.folder, self._target.folder)
+        try:
+            files.carry()
+            filling = asyncio.run_coroutine_threadsafe(
+                self._target.write(lambda tx: self._fill(origin, tx, files)), loop
+            )
+            rows = filling.result()
+        except BaseException:
+            files.undo()
+            raise
+        return Copied(rows, len(files.carried), files.elsewhere)
+
+    def _fill(self, origin: Transaction, tx: Transaction, files: _Files) -> dict[str, int]:
+        """May be run again from the start, if the database asks for it."""
+        tx.tables.hold(self._tables)
+        _refuse_living(tx, self._target)
+        _refuse_full(tx, self._target)
+        tx.tables.clear(self._tables)
+        files.elsewhere = 0
+        totals = {table.name: origin.tables.count(table.name) for table in self._tables}
+        change = _changes(origin, files, tx.journal.database_now())
+        for table in self._tables:
+            self._fill_table(origin, tx, table, totals[table.name], change.get(table.name, _same))
+        tx.tables.go_on_counting()
+        return totals
+
+    def _fill_table(self, origin: Transaction, tx: Transaction, table: Table, total: int, change: Change) -> None:
+        page, done = origin.tables.page(table, None, PAGE), 0
+        while page:
+            if self._stop.is_set():
+                message = "The copy was interrupted; nothing was stored."
+                raise StoreLocked(message)
+            tx.tables.fill(table, change(page))
+            done += len(page)
+            self._tell(table.name, done, total)
+            page = origin.tables.page(table, page[-1], PAGE) if len(page) == PAGE else []
+
+
+Change = Callable[[Sequence["Row"]], Sequence["Row"]]
+
+
+def _same(rows: Sequence[Row]) -> Sequence[Row]:
+    return rows
+
+
+def _changes(origin: Transaction, files: _Files, now: int) -> dict[str, Change]:
+    """What does not go as it is."""
+    holders = origin.tables.holders()
+
+    def node(row: Row) -> Row:
+        old = NodeRow._make(row)
+        if old.id in holders:
+            # It is gone, and its runs are not settled: whoever starts next must find it dead, and take over from it.
+            return old._replace(stopped_at=None, taken_by=None, draining=0, seen_at=min(old.seen_at, now - LEASE_MS))
+        return old._replace(stopped_at=old.stopped_at if old.stopped_at is not None else old.seen_at, draining=0)
+
+    return {
+        "meta": lambda rows: [row for row in rows if row[0] not in OWN_FACTS],
+        "nodes": lambda rows: [node(row) for row in rows],
+        "run_details": lambda rows: [files.moved(RunDetails._make(row)) for row in rows],
+    }
+
+
+class _Files:
+    """What lies beside a store: carried first, so that no row points to nothing."""
+
+    def __init__(self, source: Path, target: Path) -> None:
+        self._source = source
+        self._target = target
+        self.carried: dict[str, Path] = {}
+        self.elsewhere = 0
+
+    def carry(self) -> None:
+        """Copy logs, long outputs, and the notes that say which process a run was."""
+        if not self._source.is_dir():
+            return
+        self._target.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for path in sorted(self._source.glob("run_*")):
+            if path.is_file() and not path.is_symlink():
+                self.carried[path.name] = Path(shutil.copy2(path, self._target / path.name))
+
+    def moved(self, details: RunDetails) -> RunDetails:
+        """The details with their file where it is now; one that lies on another machine stays there."""
+        if details.log_file is None:
+            return details
+        here = self.carried.get(Path(details.log_file).name)
+        if here is None:
+            self.elsewhere += 1
+            return details
+        return details._replace(log_file=str(here))
+
+    def undo(self) -> None:
+        for path in self.carried.values():
+            path.unlink(missing_ok=True)
+
+
+def _refuse_living(tx: Transaction, store: Store) -> None:
+    """A file's lock is ours already; where nodes share a store, none of them may be alive."""
+    if tx.exclusive:
+        return
+    living = tx.nodes.living(tx.journal.database_now() - LEASE_MS)
+    if living:
+        told = ", ".join(f"{node.name} ({_where(node)})" for node in living)
+        message = f"{_name(store)} is in use by {told}: stop {'it' if len(living) == 1 else 'them'} first."
+        raise StoreLocked(message)
+
+
+def _where(node: NodeRow) -> str:
+    about = json.loads(node.details)
+    return f"process {about.get('pid')} on {about.get('host')}"
+
+
+def _refuse_full(tx: Transaction, store: Store) -> None:
+    found = tx.tables.treasures()
+    if found:
+        told = " and ".join(
+            f"{number} {name if number != 1 else name.removesuffix('s')}" for name, number in found.items()
+        )
+        message = f"{_name(store)} is not empty ({told}): choose an empty store to copy into."
+        raise JobExists(message)
+
+
+def _name(store: Store) -> str:
+    return str(getattr(store, "path", None) or getattr(store, "url", "the store"))
