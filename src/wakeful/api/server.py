@@ -13,9 +13,10 @@ from collections.abc import Generator
 from pathlib import Path
 
 import uvicorn
-from fastapi import FastAPI
 
+from wakeful.api.app import create_app
 from wakeful.api.guard import Guard
+from wakeful.api.settings import ServerSettings
 from wakeful.errors import InvalidSetting, StoreLocked, StoreUnusable
 from wakeful.kernel.tokens import new_secret
 from wakeful.scheduler import Scheduler
@@ -58,9 +59,10 @@ def _cannot_bind(error: OSError, host: str, port: int) -> Exception:
 class HttpServer(uvicorn.Server):
     """uvicorn on a loop and a socket of ours; signals are not its business."""
 
-    def __init__(self, app: FastAPI, bound: socket.socket) -> None:
+    def __init__(self, scheduler: Scheduler, settings: ServerSettings, bound: socket.socket) -> None:
+        app = create_app(scheduler, settings)
         config = uvicorn.Config(
-            Guard(app, app.state.settings),
+            Guard(app, settings),
             log_config=None,
             access_log=False,
             lifespan="off",
@@ -94,6 +96,10 @@ class HttpServer(uvicorn.Server):
         if self._task is not None:
             await self._task
         await self._app.state.gate.finish()
+
+    def hurry(self) -> None:
+        """End without waiting for requests in progress."""
+        self.force_exit = True
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:

@@ -19,8 +19,8 @@ from wakeful.cli.app import SERVER, app
 from wakeful.cli.jobs import job_rows
 from wakeful.cli.opening import now, now_ms
 from wakeful.cli.runs import run_rows
-from wakeful.cli.serve import Teller, on_signals
 from wakeful.cli.tables import console, table_lines
+from wakeful.cli.telling import Teller, on_signals
 from wakeful.clock import sleep
 
 if TYPE_CHECKING:

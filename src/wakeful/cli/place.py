@@ -1,7 +1,7 @@
 """Which store a command works on.
 
-`--db`, else WAKEFUL_DB, else the nearest `.wakeful/` directory upward from here, else one per user. Nothing here
-creates anything: a place may well have no store yet.
+`--db`, else WAKEFUL_DB, else the `store` of the nearest `wakeful.yaml` upward from here, else the nearest `.wakeful/`
+directory, else one per user. Nothing here creates anything: a place may well have no store yet.
 """
 
 from __future__ import annotations
@@ -18,13 +18,25 @@ from wakeful.cli.failures import WrongUse
 
 FOLDER = ".wakeful"
 FILE = "wakeful.db"
+CONFIG = "wakeful.yaml"
 
 Db = Annotated[
     str | None,
     typer.Option(
         "--db",
         metavar="URL",
-        help="The store: a file, or sqlite:///file.db. Else $WAKEFUL_DB, the nearest .wakeful/, or yours.",
+        help="The store: a file, sqlite:///file.db or postgresql://user@host/database. "
+        "Else $WAKEFUL_DB, the store of wakeful.yaml, the nearest .wakeful/, or yours.",
+        show_default=False,
+    ),
+]
+
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="The configuration file; the nearest wakeful.yaml from here upward unless given.",
         show_default=False,
     ),
 ]
@@ -45,26 +57,40 @@ class Place(NamedTuple):
         return self.path is None or (self.path.exists() and (self.path.is_dir() or self.path.stat().st_size > 0))
 
 
-def chosen(ctx: typer.Context, db: str | None) -> Place:
+def chosen(ctx: typer.Context, db: str | None, config: Path | None = None) -> Place:
     """The place a command was told to use, before or after its name, or finds by itself."""
     given = db if db is not None else (ctx.obj or {}).get("db")
-    return find_place(given, os.environ, Path.cwd())
+    return find_place(given, os.environ, Path.cwd(), config)
 
 
-def find_place(given: str | None, environ: Mapping[str, str], here: Path) -> Place:
-    """The rule above, as a function of what was said and where."""
+def find_place(given: str | None, environ: Mapping[str, str], here: Path, config: Path | None = None) -> Place:
+    """The rule above, as a function of what was said and where; `config` is a file named instead of found."""
     said = given if given is not None else environ.get("WAKEFUL_DB") or None
     if said is not None:
         return _read(said, here)
+    file = config if config is not None else nearest_config(here)
+    if file is not None and (configured := _store_in(file, environ)) is not None:
+        return _read(configured, here / file.parent)
     for folder in (here, *here.parents):
         if (folder / FOLDER).is_dir():
             return _file(folder / FOLDER / FILE)
     return _file(_per_user(environ) / FILE)
 
 
+def nearest_config(here: Path) -> Path | None:
+    """The nearest configuration file from here upward, or None."""
+    return next((folder / CONFIG for folder in (here, *here.parents) if (folder / CONFIG).is_file()), None)
+
+
+def _store_in(file: Path, environ: Mapping[str, str]) -> str | None:
+    from wakeful.config.reading import store_in  # only where there is a file: it brings a parser with it
+
+    return store_in(file, environ)
+
+
 def _read(said: str, here: Path) -> Place:
     if not said.strip() or "\0" in said:
-        raise WrongUse("--db needs the address of a store: a file, or sqlite:///file.db.")
+        raise WrongUse("--db needs the address of a store: a file, sqlite:///file.db or postgresql://user@host/db.")
     if not said.startswith("sqlite:"):
         return Place(said, None) if "://" in said else _file(here / Path(said).expanduser())
     rest = said.removeprefix("sqlite:").removeprefix("//")

@@ -1,41 +1,44 @@
-"""`serve`: the engine on a store, until it is told to stop."""
+"""`serve`: the engine and its HTTP surface on a store, until it is told to stop.
+
+What is said on the command line counts before what is in the configuration file, and that before what is built in.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import importlib
 import logging
 import os
-import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wakeful import Event, Scheduler
+from wakeful import Scheduler
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.failures import WrongUse, say_note
-from wakeful.cli.place import Db, chosen
-from wakeful.cli.words import count, plain, span
+from wakeful.cli.place import ConfigFile, Db, chosen, nearest_config
+from wakeful.cli.telling import Teller, on_signals
+from wakeful.cli.words import count
 from wakeful.errors import SchedulerShutdownError
 from wakeful.triggers import parse_interval
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from wakeful.api.server import HttpServer
+    from wakeful.api.settings import ServerSettings
+    from wakeful.config.models import Config
 
 log = logging.getLogger("wakeful.serve")
-
-MOST_NAMES = 10_000  # remembered, so that a busy job is looked up once
-UNWELL = ("error", "timeout", "crashed", "unknown")
 
 
 @app.command("serve", rich_help_panel=SERVER)
 def serve(
     ctx: typer.Context,
     *,
+    config: ConfigFile = None,
     app_ref: Annotated[
         str | None,
         typer.Option(
@@ -43,11 +46,15 @@ def serve(
         ),
     ] = None,
     host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="Where to listen; 0.0.0.0 is every address.")
-    ] = "127.0.0.1",
+        str | None,
+        typer.Option(
+            "--host", metavar="ADDRESS", help="Where to listen: 127.0.0.1 unless given; 0.0.0.0 is every address."
+        ),
+    ] = None,
     port: Annotated[
-        int, typer.Option("--port", metavar="N", min=0, max=65535, help="Where to listen; 0 takes any free one.")
-    ] = 7878,
+        int | None,
+        typer.Option("--port", metavar="N", min=0, max=65535, help="Where to listen: 7878 unless given; 0 is any."),
+    ] = None,
     node: Annotated[str | None, typer.Option("--node", metavar="NAME", help="What this server is called.")] = None,
     labels: Annotated[
         list[str] | None,
@@ -58,19 +65,62 @@ def serve(
     ] = "30s",
     db: Db = None,
 ) -> None:
-    """Run jobs when they are due, until Ctrl-C or SIGTERM; a second signal does not wait for running jobs."""
+    """Run jobs when they are due and answer HTTP, until Ctrl-C or SIGTERM; a second signal does not wait for jobs."""
     patience = parse_interval(shutdown_wait).total_seconds()
-    place = chosen(ctx, db)
+    file = config if config is not None else nearest_config(Path.cwd())
+    settings, known = _read_config(file)
+    settings = dataclasses.replace(
+        settings,
+        host=host if host is not None else settings.host,
+        port=port if port is not None else settings.port,
+        shutdown_wait=patience,
+    )
     if app_ref is None:
-        scheduler = Scheduler(place.url, node=node, labels=_labels(labels))
+        scheduler = _scheduler(chosen(ctx, db, file).url, known, node, _labels(labels))
     else:
         scheduler = load_app(app_ref)
-        if db is not None or (ctx.obj or {}).get("db") is not None:
-            say_note(f"--db does not count here: {app_ref} brings its own store, {scheduler.url}.")
-        if node is not None:
-            say_note(f"--node does not count here: {app_ref} names its own node.")
+        _say_ignored(ctx, app_ref, scheduler, {"--db": db, "--node": node, "--labels": labels})
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)-7s %(message)s")
-    asyncio.run(_serve(scheduler, patience, host, port))
+    asyncio.run(_serve(scheduler, settings, file))
+
+
+def _read_config(file: Path | None) -> tuple[ServerSettings, Config]:
+    from wakeful.api.settings import ServerSettings
+    from wakeful.config.loading import load_config
+    from wakeful.config.models import Config
+
+    known = load_config(file) if file is not None else Config()
+    server = known.server
+    settings = ServerSettings(
+        host=server.host,
+        port=server.port,
+        public_url=server.public_url,
+        allowed_hosts=tuple(server.allowed_hosts),
+        min_interval_ms=known.limits.min_interval,
+        sessions_url=server.sessions.url,
+    )
+    return settings, known
+
+
+def _scheduler(url: str, known: Config, node: str | None, labels: list[str]) -> Scheduler:
+    return Scheduler(
+        url,
+        node=node,
+        labels=labels,
+        timezone=known.defaults.timezone,
+        max_running=known.limits.max_running,
+        min_interval=known.limits.min_interval / 1000,
+        job_defaults=known.defaults.job_options(),
+    )
+
+
+def _say_ignored(ctx: typer.Context, app_ref: str, scheduler: Scheduler, given: dict[str, Any]) -> None:
+    """An app settles these for itself; whoever named them should know."""
+    if given["--db"] is not None or (ctx.obj or {}).get("db") is not None:
+        say_note(f"--db does not count here: {app_ref} brings its own store, {scheduler.url}.")
+    for option, what in (("--node", "names its own node"), ("--labels", "has its own labels")):
+        if given[option] is not None:
+            say_note(f"{option} does not count here: {app_ref} {what}.")
 
 
 def _labels(given: list[str] | None) -> list[str]:
@@ -111,115 +161,52 @@ def _nearest(module: Any) -> str:
     return f" Did you mean {schedulers[0]!r}?" if schedulers else ""
 
 
-async def _serve(scheduler: Scheduler, patience: float, host: str, port: int) -> None:
+async def _serve(scheduler: Scheduler, settings: ServerSettings, file: Path | None) -> None:
     """Engine and HTTP in one process: the port is ours before the engine is, and answers only while it runs."""
-    from wakeful.api.app import create_app
     from wakeful.api.server import HttpServer, bind, first_token
-    from wakeful.api.settings import ServerSettings
 
     stop = asyncio.Event()
+    with contextlib.closing(bind(settings.host, settings.port)) as bound:
+        settings = dataclasses.replace(settings, port=bound.getsockname()[1])
+        server = HttpServer(scheduler, settings, bound)
 
-    def impatient() -> None:
-        log.info("stopping at once")
-        asyncio.get_running_loop().create_task(scheduler.stop(wait_for_jobs=False))
+        def impatient() -> None:
+            log.info("stopping at once")
+            server.hurry()
+            asyncio.get_running_loop().create_task(scheduler.stop(wait_for_jobs=False))
 
-    with contextlib.closing(bind(host, port)) as bound:
-        settings = ServerSettings(host=host, port=bound.getsockname()[1], shutdown_wait=patience)
         on_signals(stop.set, impatient)
         async with scheduler:
             teller = Teller(scheduler)
             token_file = await first_token(scheduler)
             await scheduler.start()
-            server = HttpServer(create_app(scheduler, settings), bound)
             await server.begin()
-            log.info("serving %s, process %s; Ctrl-C stops it", scheduler.url, os.getpid())
-            log.info("listening on %s; %s", settings.url, _where(token_file))
+            _say_served(scheduler, settings, file, token_file)
             await stop.wait()
-            running = scheduler.running_count()
-            log.info("stopping%s", f", {count(running, 'run')} may take up to {patience:g} s to end" if running else "")
-            try:
-                await asyncio.gather(server.end(), scheduler.stop(timeout=patience))
-            except SchedulerShutdownError as error:
-                log.warning("%s; cut off, and run again at the next start", error)
+            await _stop(scheduler, server, settings.shutdown_wait)
             await teller.finish()
             log.info("stopped")
 
 
-def _where(token_file: Path | None) -> str:
-    if token_file is None:
-        return "its first token is not on this machine, wakeful token create NAME --role admin makes another"
-    return f"an admin's token is in {token_file}"
+def _say_served(scheduler: Scheduler, settings: ServerSettings, file: Path | None, token_file: Path | None) -> None:
+    log.info("serving %s, process %s; Ctrl-C stops it", scheduler.url, os.getpid())
+    if file is not None:
+        log.info("configured by %s", file)
+    lost = "its first token is not on this machine, wakeful token create NAME --role admin makes another"
+    where = f"an admin's token is in {token_file}" if token_file is not None else lost
+    log.info("listening on %s; %s", settings.url, where)
+    if not settings.is_local:
+        log.warning("%s can be reached from other machines: the token is all that protects it", settings.host)
 
 
-def on_signals(first: Callable[[], None], second: Callable[[], None]) -> None:
-    """What Ctrl-C and SIGTERM do; whoever asks a third time means it, and the next start recovers what ran."""
-    received = 0
-
-    def on_signal() -> None:
-        nonlocal received
-        received += 1
-        if received > 2:
-            os._exit(1)
-        (first if received == 1 else second)()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, on_signal)
-
-
-class Teller:
-    """Says in the log what happened, from events alone and one after the other: it cannot hold up the engine."""
-
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
-        self._started: dict[str, datetime] = {}
-        self._names: dict[str, str] = {}
-        self._ended: asyncio.Queue[Event] = asyncio.Queue()
-        self._worker = asyncio.get_running_loop().create_task(self._work())
-        scheduler.subscribe(self._told)
-
-    async def finish(self) -> None:
-        """Tell what is left to tell; nothing after that."""
-        await self._ended.join()
-        self._worker.cancel()
-        await asyncio.wait({self._worker})
-
-    def _told(self, event: Event) -> None:
-        data = event.data
-        if event.stream == "alert":
-            log.warning("alert %s: %s", event.type, plain(str(data.get("message", ""))))
-        elif event.stream == "job":
-            self._names[data["job_id"]] = data["job"]
-            log.info("job %s was %s", data["job"], event.type)
-        elif event.stream == "run" and event.type == "started":
-            self._started[data["run"]] = event.at
-        elif event.stream == "run":
-            self._ended.put_nowait(event)
-
-    async def _work(self) -> None:
-        while True:
-            event = await self._ended.get()
-            try:
-                await self._tell_end(event)
-            except Exception:
-                log.exception("%s has ended, and could not be told in full", event.data["run"])
-            finally:
-                self._ended.task_done()
-
-    async def _tell_end(self, event: Event) -> None:
-        run_id, outcome = event.data["run"], event.data.get("outcome")
-        started = self._started.pop(run_id, None)
-        took = f" after {span(max(0, int((event.at - started).total_seconds() * 1000)))}" if started is not None else ""
-        name, error = await self._name(event.data["job_id"]), ""
-        if outcome in UNWELL:
-            run = await self._scheduler.get_run(run_id)
-            error = f": {plain(run.error)}" if run is not None and run.error else ""
-        level = logging.WARNING if outcome in UNWELL else logging.INFO
-        log.log(level, "%s %s %s%s%s", name, run_id, outcome or event.type, took, error)
-
-    async def _name(self, job_id: str) -> str:
-        if job_id not in self._names:
-            if len(self._names) >= MOST_NAMES:
-                self._names.clear()
-            job = await self._scheduler.get_job(job_id)
-            self._names[job_id] = job.name if job is not None else job_id
-        return self._names[job_id]
+async def _stop(scheduler: Scheduler, server: HttpServer, patience: float) -> None:
+    """Admit nothing, accept nothing, end the streams, and give what runs its time."""
+    running = scheduler.running_count()
+    log.info("stopping%s", f", {count(running, 'run')} may take up to {patience:g} s to end" if running else "")
+    ended, stopped = await asyncio.gather(server.end(), scheduler.stop(timeout=patience), return_exceptions=True)
+    if isinstance(stopped, SchedulerShutdownError):
+        log.warning("%s; cut off, and run again at the next start", stopped)
+    elif isinstance(stopped, BaseException):
+        raise stopped
+    if isinstance(ended, BaseException):
+        raise ended

@@ -6,10 +6,10 @@ import asyncio
 import os
 import random
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from wakeful import ids
 from wakeful.clock import SystemClock, VirtualClock
@@ -20,6 +20,7 @@ from wakeful.kernel.engine import Engine, EngineConfig
 from wakeful.kernel.handlers import Handlers
 from wakeful.kernel.limits import MIN_INTERVAL_MS
 from wakeful.kernel.long_output import keep_long_output, remove_files
+from wakeful.kernel.options import read_options
 from wakeful.kernel.sweep import Retention
 from wakeful.store import make_store
 from wakeful.triggers import system_zone, zone_name
@@ -48,6 +49,7 @@ class Core:
         min_interval: str | float | timedelta | None = MIN_INTERVAL_MS / 1000,
         labels: Iterable[str] = (),
         retention: Retention | None = None,
+        job_defaults: Mapping[str, Any] | None = None,
         seed: int | None = None,
     ) -> None:
         own_clock = clock if clock is not None else SystemClock()
@@ -61,6 +63,8 @@ class Core:
         self._retention = retention if retention is not None else Retention()
         self._store = make_store(url, own_clock, inline=self._virtual) if isinstance(url, str) else url
         self._clock = self._store.clock  # where nodes share the store, they share its time
+        self._job_defaults = dict(job_defaults or {})
+        read_options(self._job_defaults)  # a mistake is told where it was made
         self._handlers = Handlers()
         self._declared: list[NewJob] = []
         self._companions: list[Companion] = []

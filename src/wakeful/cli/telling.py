@@ -1,0 +1,95 @@
+"""What a running engine says on the terminal, and what Ctrl-C does to it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from wakeful import Event, Scheduler
+from wakeful.cli.words import plain, span
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+log = logging.getLogger("wakeful.serve")
+
+MOST_NAMES = 10_000  # remembered, so that a busy job is looked up once
+UNWELL = ("error", "timeout", "crashed", "unknown")
+
+
+def on_signals(first: Callable[[], None], second: Callable[[], None]) -> None:
+    """What Ctrl-C and SIGTERM do; whoever asks a third time means it, and the next start recovers what ran."""
+    received = 0
+
+    def on_signal() -> None:
+        nonlocal received
+        received += 1
+        if received > 2:
+            os._exit(1)
+        (first if received == 1 else second)()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, on_signal)
+
+
+class Teller:
+    """Says in the log what happened, from events alone and one after the other: it cannot hold up the engine."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._started: dict[str, datetime] = {}
+        self._names: dict[str, str] = {}
+        self._ended: asyncio.Queue[Event] = asyncio.Queue()
+        self._worker = asyncio.get_running_loop().create_task(self._work())
+        scheduler.subscribe(self._told)
+
+    async def finish(self) -> None:
+        """Tell what is left to tell; nothing after that."""
+        await self._ended.join()
+        self._worker.cancel()
+        await asyncio.wait({self._worker})
+
+    def _told(self, event: Event) -> None:
+        data = event.data
+        if event.stream == "alert":
+            log.warning("alert %s: %s", event.type, plain(str(data.get("message", ""))))
+        elif event.stream == "job":
+            self._names[data["job_id"]] = data["job"]
+            log.info("job %s was %s", data["job"], event.type)
+        elif event.stream == "run" and event.type == "started":
+            self._started[data["run"]] = event.at
+        elif event.stream == "run":
+            self._ended.put_nowait(event)
+
+    async def _work(self) -> None:
+        while True:
+            event = await self._ended.get()
+            try:
+                await self._tell_end(event)
+            except Exception:
+                log.exception("%s has ended, and could not be told in full", event.data["run"])
+            finally:
+                self._ended.task_done()
+
+    async def _tell_end(self, event: Event) -> None:
+        run_id, outcome = event.data["run"], event.data.get("outcome")
+        started = self._started.pop(run_id, None)
+        took = f" after {span(max(0, int((event.at - started).total_seconds() * 1000)))}" if started is not None else ""
+        name, error = await self._name(event.data["job_id"]), ""
+        if outcome in UNWELL:
+            run = await self._scheduler.get_run(run_id)
+            error = f": {plain(run.error)}" if run is not None and run.error else ""
+        level = logging.WARNING if outcome in UNWELL else logging.INFO
+        log.log(level, "%s %s %s%s%s", name, run_id, outcome or event.type, took, error)
+
+    async def _name(self, job_id: str) -> str:
+        if job_id not in self._names:
+            if len(self._names) >= MOST_NAMES:
+                self._names.clear()
+            job = await self._scheduler.get_job(job_id)
+            self._names[job_id] = job.name if job is not None else job_id
+        return self._names[job_id]

@@ -1,0 +1,115 @@
+"""From a file to a checked configuration, or to everything that is wrong with it, with file and line."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from wakeful.config.models import LATER, Config
+from wakeful.config.reading import ConfigError, Fault, Raw, Where, read_config
+
+_WANTED = {
+    "int_type": "a whole number", "int_parsing": "a whole number", "int_from_float": "a whole number",
+    "string_type": "a text", "list_type": "a list", "model_type": "a section with keys of its own",
+    "model_attributes_type": "a section with keys of its own", "bool_type": "true or false",
+    "bool_parsing": "true or false", "string_too_short": "a text that is not empty",
+}  # fmt: skip
+
+
+def load_config(path: Path, environ: Mapping[str, str] = os.environ) -> Config:
+    """The configuration in a file; ConfigError has every fault in it."""
+    raw = read_config(path, environ)
+    try:
+        return Config.model_validate(raw.data)
+    except ValidationError as error:
+        found = [one for one in error.errors(include_url=False) if not _is_other_branch(dict(one))]
+        faults = [_fault(raw, dict(one)) for one in found]
+        unique = {fault.key: fault for fault in reversed(faults)}
+        raise ConfigError(sorted(unique.values(), key=lambda fault: fault.line or 0)) from None
+
+
+def json_schema() -> dict[str, Any]:
+    """For editors: what may be in the file."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Config.model_json_schema(mode="validation")}
+
+
+def _is_other_branch(error: dict[str, Any]) -> bool:
+    """A section where a word could stand, too: what is wrong is in the section."""
+    return error["type"] == "literal_error" and isinstance(error["input"], dict)
+
+
+def _fault(raw: Raw, error: dict[str, Any]) -> Fault:
+    where = _in_file(raw, error["loc"])
+    if error["type"] == "extra_forbidden":
+        return raw.fault(where, _unknown(where))
+    return raw.fault(where, f"{'.'.join(map(str, where))} {_complaint(raw, where, error)}")
+
+
+def _in_file(raw: Raw, loc: tuple[str | int, ...]) -> Where:
+    """Where in the file an error is: pydantic also names the branch of a union it tried."""
+    where: Where = ()
+    for part in loc:
+        if (*where, part) in raw.lines:
+            where = (*where, part)
+    missing = loc[-1] if loc and (*where, loc[-1]) not in raw.lines and where != loc else None
+    return (*where, missing) if missing is not None and _is_key(missing) else where
+
+
+def _is_key(part: str | int) -> bool:
+    return isinstance(part, str) and part.isidentifier() and part in _all_keys(Config)
+
+
+def _all_keys(model: type[BaseModel]) -> set[str]:
+    keys = set(model.model_fields)
+    for name in keys.copy():
+        keys |= set().union(*(_all_keys(section) for section in _sections(model, name)))
+    return keys
+
+
+def _sections(model: type[BaseModel], name: str) -> list[type[BaseModel]]:
+    kind = model.model_fields[name].annotation
+    parts = [kind, *getattr(kind, "__args__", ())]
+    return [part for part in parts if isinstance(part, type) and issubclass(part, BaseModel)]
+
+
+def _unknown(where: Where) -> str:
+    above, key = where[:-1], str(where[-1])
+    if key in LATER.get(tuple(map(str, above)), ()):
+        return f"{'.'.join(map(str, where))} is not supported by this version yet: remove it, or use a later one."
+    known = sorted(_keys_at(above))
+    near = difflib.get_close_matches(key, known, n=1)
+    hint = f"Did you mean {near[0]!r}?" if near else f"Known here: {', '.join(known)}."
+    place = f" in {'.'.join(map(str, above))}" if above else ""
+    return f"There is no key {key!r}{place}. {hint}"
+
+
+def _keys_at(above: Where) -> set[str]:
+    models: list[type[BaseModel]] = [Config]
+    for part in above:
+        models = [section for model in models if part in model.model_fields for section in _sections(model, str(part))]
+    return set().union(*(model.model_fields for model in models))
+
+
+def _complaint(raw: Raw, where: Where, error: dict[str, Any]) -> str:
+    """What is wrong with a value, in words of our own; the value itself only where it cannot be a secret."""
+    kind, context = error["type"], error.get("ctx", {})
+    shown = (
+        "" if where in raw.secrets or isinstance(error.get("input"), dict | list) else f", not {error['input']!r:.60}"
+    )
+    if kind == "value_error":
+        said = str(context["error"])
+        return said.partition(" (")[0] + "." if where in raw.secrets else f"{said}{shown}."
+    if kind == "missing":
+        return "is missing."
+    if kind == "literal_error":
+        return f"must be {context['expected']}{shown}."
+    bounds = {"greater_than_equal": ("ge", "at least"), "less_than_equal": ("le", "at most")}
+    if kind in bounds:
+        name, words = bounds[kind]
+        return f"must be {words} {context[name]}{shown}."
+    return f"must be {_WANTED.get(kind, 'something else: ' + str(error['msg']))}{shown}."

@@ -1,0 +1,125 @@
+"""What may be in `wakeful.yaml`. Every section refuses keys it does not know."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from wakeful.errors import SchedulerError
+from wakeful.triggers import zone_name
+from wakeful.triggers.durations import interval_ms
+
+LATER = {
+    (): ("agents", "alerts", "connectors", "jobs", "workflows"),
+    ("limits",): ("cost_per_day",),
+}
+"""Keys of later versions, by section."""
+
+
+def _web_address(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        good = False
+    if not good or "@" in parts.netloc:
+        raise ValueError("must be an address such as https://jobs.example.org, without a user or password")
+    return value.rstrip("/")
+
+
+def _origin(value: str) -> str:
+    if urlsplit(value).path or urlsplit(value).query or urlsplit(value).fragment:
+        raise ValueError("must be an address without a path, such as https://jobs.example.org")
+    return value
+
+
+def _host(value: str) -> str:
+    try:
+        parts = urlsplit(f"//{value}")
+        good = bool(parts.hostname) and parts.port != 0 and not parts.path and "@" not in value and "*" not in value
+    except ValueError:
+        good = False
+    if not good:
+        raise ValueError("must be a host name such as jobs.example.org, with or without a port")
+    return value
+
+
+def _duration(value: Any) -> Any:
+    try:
+        return 0 if value in (0, "0") and not isinstance(value, bool) else interval_ms(value)
+    except (SchedulerError, TypeError) as error:
+        raise ValueError(f"must be a duration such as 30m or 1h ({str(error).rstrip('.')})") from error
+
+
+def _zone(value: str) -> str:
+    try:
+        zone_name(value)
+    except SchedulerError as error:
+        raise ValueError("must be a time zone such as Europe/Berlin, or local") from error
+    return value
+
+
+WebAddress = Annotated[str, AfterValidator(_web_address)]
+Duration = Annotated[int, BeforeValidator(_duration, json_schema_input_type=str | float)]
+"""A duration such as 1h, or seconds; milliseconds once it is read."""
+
+
+class Section(BaseModel):
+    """A part of the file: nothing in it goes unread."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Sessions(Section):
+    """Where sessions live that schedules send messages to."""
+
+    url: WebAddress | None = None
+
+
+class Server(Section):
+    """Where the server listens, and by which names it may be called."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535)] = 7878
+    public_url: Annotated[WebAddress, AfterValidator(_origin)] | None = None
+    allowed_hosts: list[Annotated[str, AfterValidator(_host)]] = []
+    sessions: Sessions = Sessions()
+
+
+class Limits(Section):
+    """How much at once, and how often."""
+
+    max_running: Annotated[int, Field(ge=1)] | None = None
+    min_interval: Duration = Field(default="1h", validate_default=True)
+
+
+class CatchUp(Section):
+    """A missed slot is run if it is no later than this."""
+
+    within: Duration
+
+
+class Defaults(Section):
+    """What holds for jobs that do not say otherwise."""
+
+    timezone: Annotated[str, AfterValidator(_zone)] | None = None
+    catch_up: Literal["once", "skip"] | CatchUp | None = None
+
+    def job_options(self) -> dict[str, Any]:
+        """Options for a job that has none of its own."""
+        if self.catch_up is None:
+            return {}
+        within = self.catch_up
+        return {"catch_up": {"within": within.within / 1000} if isinstance(within, CatchUp) else within}
+
+
+class Config(Section):
+    """The whole file."""
+
+    store: Annotated[str, Field(min_length=1)] | None = None
+    env_file: str | None = None
+    server: Server = Server()
+    limits: Limits = Limits()
+    defaults: Defaults = Defaults()

@@ -1,0 +1,262 @@
+"""A configuration file as plain data that remembers its lines, with `${NAME}` and `${file:…}` filled in.
+
+YAML is read by the rules of its version 1.2: `no` and `on` are texts, and so is 22:00. What came from the environment
+or a file may be a secret: its place is remembered, and no message shows it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+import yaml
+
+from wakeful.errors import InvalidSetting
+
+LARGEST = 1024 * 1024
+MOST_VALUES = 50_000
+DEEPEST = 50
+
+Where = tuple[str | int, ...]
+_REFERENCE = re.compile(r"\$(\$)?\{([^{}]*)\}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ENV_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
+
+
+class Fault(NamedTuple):
+    """One thing that is wrong with a file, and where."""
+
+    file: str
+    line: int | None
+    key: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.file}{f', line {self.line}' if self.line is not None else ''}: {self.message}"
+
+
+class ConfigError(InvalidSetting):
+    """A configuration file that cannot be used; `.faults` has everything that is wrong with it."""
+
+    code = "invalid_config"
+
+    def __init__(self, faults: list[Fault]) -> None:
+        more = f" (and {len(faults) - 1} more: wakeful check)" if len(faults) > 1 else ""
+        super().__init__(f"{faults[0]}{more}")
+        self.faults = faults
+
+
+class Raw(NamedTuple):
+    """A file's data; `lines` says where each value is, `secrets` which ones must not be shown."""
+
+    path: Path
+    data: Any
+    lines: dict[Where, int]
+    secrets: set[Where]
+
+    def fault(self, where: Where, message: str) -> Fault:
+        line = next((self.lines[where[:end]] for end in range(len(where), -1, -1) if where[:end] in self.lines), None)
+        return Fault(str(self.path), line, ".".join(map(str, where)), message)
+
+
+class _Loader(yaml.SafeLoader):
+    """Scalars mean what YAML 1.2 says they mean."""
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 - the parent's own shape
+
+
+for _tag, _pattern, _first in (
+    ("null", r"~|null|Null|NULL|", "~nN\0"),
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("int", r"[-+]?[0-9]+", "-+0123456789"),
+    ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", "-+.0123456789"),
+):
+    _Loader.add_implicit_resolver(
+        f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), [*_first.replace("\0", ""), ""]
+    )
+
+
+def read_config(path: Path, environ: Mapping[str, str] = os.environ) -> Raw:
+    """The file's data with everything filled in; ConfigError with a sentence for what cannot be read."""
+    raw = _parse(path, _text_of(path))
+    if raw.data is None:
+        raw = raw._replace(data={})
+    if not isinstance(raw.data, dict):
+        raise ConfigError([raw.fault((), "The file must hold keys and values, such as store: sqlite:///wakeful.db.")])
+    faults: list[Fault] = []
+    known = {**_env_file(raw, environ), **environ}
+    data = _filled(raw, raw.data, (), known, faults)
+    if faults:
+        raise ConfigError(faults)
+    return raw._replace(data=data)
+
+
+def store_in(path: Path, environ: Mapping[str, str] = os.environ) -> str | None:
+    """Which store the file names, without looking at the rest of it; None where it names none."""
+    raw = _parse(path, _text_of(path))
+    store = raw.data.get("store") if isinstance(raw.data, dict) else None
+    if store is None:
+        return None
+    if not isinstance(store, str) or not store.strip():
+        raise ConfigError([raw.fault(("store",), "store is the address of a store, such as sqlite:///wakeful.db.")])
+    faults: list[Fault] = []
+    known = {**_env_file(raw, environ), **environ} if "${" in store else environ
+    filled = _filled(raw, store, ("store",), known, faults)
+    if faults:
+        raise ConfigError(faults)
+    return str(filled)
+
+
+# -- YAML -------------------------------------------------------------------------------------------------------------
+
+
+def _text_of(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST + 1)
+        if len(content) > LARGEST:
+            raise ConfigError([Fault(str(path), None, "", "The file is larger than 1 MiB: this is no configuration.")])
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ConfigError([Fault(str(path), None, "", "The file is not UTF-8 text.")]) from None
+    except OSError as error:
+        message = f"The file cannot be read ({error.strerror})."
+        raise ConfigError([Fault(str(path), None, "", message)]) from error
+
+
+def _parse(path: Path, text: str) -> Raw:
+    raw = Raw(path, None, {}, set())
+    try:
+        loader = _Loader(text)
+        node = loader.get_single_node()
+        return raw if node is None else raw._replace(data=_Walk(loader, raw).value(node, (), ()))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        said = " ".join(str(getattr(error, "problem", None) or "it cannot be read").split())
+        message = f"This is not YAML: {said}."
+        raise ConfigError([Fault(str(path), mark.line + 1 if mark else None, "", message)]) from None
+    except RecursionError:
+        raise ConfigError([Fault(str(path), None, "", f"The file is nested deeper than {DEEPEST} levels.")]) from None
+
+
+class _Walk:
+    """Turns nodes into data; what aliases repeat is counted, so that a small file cannot become a huge one."""
+
+    def __init__(self, loader: _Loader, raw: Raw) -> None:
+        self._loader = loader
+        self._raw = raw
+        self._left = MOST_VALUES
+
+    def value(self, node: yaml.Node, where: Where, above: tuple[int, ...]) -> Any:
+        self._raw.lines.setdefault(where, node.start_mark.line + 1)
+        self._left -= 1
+        if self._left < 0 or len(where) > DEEPEST or id(node) in above:
+            self._refuse(where, "The file is nested too deeply or repeats itself without end.")
+        above = (*above, id(node))
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, where, above)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(item, (*where, index), above) for index, item in enumerate(node.value)]
+        if not node.tag.startswith("tag:yaml.org,2002:"):
+            self._refuse(where, f"The tag {node.tag} means nothing here.")
+        try:
+            return self._loader.construct_object(node)
+        except ValueError:
+            self._refuse(where, f"{node.value!r:.40} cannot be read.")
+
+    def _mapping(self, node: yaml.MappingNode, where: Where, above: tuple[int, ...]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in node.value:
+            line = key.start_mark.line + 1
+            if not isinstance(key, yaml.ScalarNode):
+                self._refuse(where, "A key must be a plain text.", line)
+            name = str(key.value)
+            if name in found:
+                self._refuse(where, f"{name!r} is given twice.", line)
+            self._raw.lines[(*where, name)] = line
+            found[name] = self.value(value, (*where, name), above)
+        return found
+
+    def _refuse(self, where: Where, message: str, line: int | None = None) -> NoReturn:
+        fault = self._raw.fault(where, message)
+        raise ConfigError([fault._replace(line=line) if line is not None else fault])
+
+
+# -- ${NAME} ----------------------------------------------------------------------------------------------------------
+
+
+def _filled(raw: Raw, value: Any, where: Where, known: Mapping[str, str], faults: list[Fault]) -> Any:
+    """The value with every reference replaced; what cannot be is told in `faults`."""
+    if isinstance(value, dict):
+        return {key: _filled(raw, item, (*where, key), known, faults) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_filled(raw, item, (*where, index), known, faults) for index, item in enumerate(value)]
+    if not isinstance(value, str) or "${" not in value:
+        return value
+
+    def replace(match: re.Match[str]) -> str:
+        if match[1]:
+            return match[0][1:]  # $${NAME} is ${NAME}, word for word
+        raw.secrets.add(where)
+        try:
+            return _looked_up(match[2], raw.path.parent, known)
+        except InvalidSetting as error:
+            faults.append(raw.fault(where, f"{_shown(where)} {error}"))
+            return ""
+
+    return _REFERENCE.sub(replace, value)
+
+
+def _looked_up(reference: str, folder: Path, known: Mapping[str, str]) -> str:
+    if reference.startswith("file:"):
+        path = folder / Path(reference.removeprefix("file:")).expanduser()
+        try:
+            return path.read_text(encoding="utf-8").rstrip("\r\n")
+        except (OSError, UnicodeDecodeError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "not a text file"
+            raise InvalidSetting(f"needs the file {path}, which cannot be read ({reason}).") from None
+    if not _VARIABLE.fullmatch(reference):
+        raise InvalidSetting(
+            f"has ${{{reference}}}: write ${{NAME}}, ${{file:/path}}, or $${{ for the signs themselves."
+        )
+    if reference not in known:
+        raise InvalidSetting(f"needs ${{{reference}}}, which is not set: set it in the environment or in env_file.")
+    return known[reference]
+
+
+def _shown(where: Where) -> str:
+    return ".".join(map(str, where))
+
+
+def _env_file(raw: Raw, environ: Mapping[str, str]) -> dict[str, str]:
+    """What the file named by `env_file` sets; the environment itself comes first."""
+    named = raw.data.get("env_file")
+    if not isinstance(named, str):
+        return {}
+    faults: list[Fault] = []
+    path = raw.path.parent / Path(str(_filled(raw, named, ("env_file",), environ, faults))).expanduser()
+    found: dict[str, str] = {}
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "not a text file"
+        message = f"env_file {path} cannot be read ({reason})."
+        raise ConfigError([*faults, raw.fault(("env_file",), message)]) from None
+    for number, line in enumerate(lines, start=1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        match = _ENV_LINE.fullmatch(line.strip())
+        if match is None:
+            # The line itself is not repeated: there may be a secret in it.
+            raise ConfigError([Fault(str(path), number, "env_file", "This line is not NAME=value.")])
+        found[match[1]] = _unquoted(match[2])
+    return found
+
+
+def _unquoted(text: str) -> str:
+    if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"":
+        return text[1:-1]
+    return re.split(r"\s+#", text, maxsplit=1)[0].rstrip()
