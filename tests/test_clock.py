@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeful.clock import EARLIEST_MS, SystemClock, VirtualClock, block, sleep
+from wakeful.clock import EARLIEST_MS, SharedClock, SystemClock, VirtualClock, block, sleep
 from wakeful.errors import SchedulerError
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -139,3 +139,40 @@ def test_microseconds_add_up(parts):
     for part in parts:
         clock.elapse(part / 1_000_000)
     assert clock.now() == START_MS + sum(parts) // 1000
+
+
+# -- the time of a database ---------------------------------------------------------------------------------------
+
+
+def test_a_shared_clock_shows_its_own_time_until_it_is_told():
+    own = VirtualClock()
+    assert SharedClock(own).now() == own.now()
+    assert SharedClock(own).until(own.now() + 1500) == 1.5
+
+
+@given(
+    wrong=st.integers(-(10**12), 10**12),
+    tellings=st.lists(st.tuples(st.integers(0, 10**7), st.integers(0, 10**6), st.integers(0, 10**6)), min_size=1),
+)
+def test_a_shared_clock_is_never_ahead_of_the_database_and_behind_by_the_quickest_answer_at_most(wrong, tellings):
+    own = VirtualClock()
+    shared, quickest = SharedClock(own), None
+    for pause, there, back in tellings:
+        own.elapse(pause / 1_000_000)
+        asked = own.boot_us()
+        told = asked + there + wrong
+        own.elapse((there + back) / 1_000_000)
+        shared.hear(asked, told, own.boot_us())
+        quickest = there + back if quickest is None else min(quickest, there + back)
+        behind = own.boot_us() + wrong - (own.boot_us() + shared._offset_us)
+        assert 0 <= behind <= quickest
+        assert shared.boot() == own.boot()
+
+
+def test_a_shared_clock_follows_a_database_whose_clock_was_set():
+    own = VirtualClock()
+    shared = SharedClock(own)
+    for moved in (0, 86_400_000_000, -86_400_000_000):
+        shared.hear(own.boot_us(), own.boot_us() + 10**15 + moved, own.boot_us())
+        assert shared.now() == (own.boot_us() + 10**15 + moved) // 1000
+        assert shared.until(shared.now() + 2000) == pytest.approx(2, abs=0.001)

@@ -152,7 +152,7 @@ def test_nodes_join_and_leave_and_keep_their_names(store):
 def test_a_node_that_fell_silent_is_taken_over_by_exactly_one_other(store):
     nodes = [Node(n, f"node-{n % 2}", NOW, NOW, None, "{}") for n in (1, 2, 3)]
     store.write(lambda tx: [tx.journal.join(node) for node in nodes])
-    assert store.write(lambda tx: tx.journal.beat(1, NOW + 9))
+    assert store.write(lambda tx: tx.journal.beat(1, NOW + 9, NOW + 3)) is False
     heard = nodes[0]._replace(seen_at=NOW + 9)
     assert store.read(lambda tx: tx.journal.alive()) == [heard, *nodes[1:]]
     assert store.read(lambda tx: tx.journal.silent(NOW + 9)) == nodes[1:]
@@ -160,8 +160,8 @@ def test_a_node_that_fell_silent_is_taken_over_by_exactly_one_other(store):
     assert not store.write(lambda tx: tx.journal.take_over(nodes[0], by=3, now=NOW + 20))  # heard of since it was read
     assert store.write(lambda tx: tx.journal.take_over(nodes[1], by=3, now=NOW + 20))
     assert not store.write(lambda tx: tx.journal.take_over(nodes[1], by=1, now=NOW + 20))
-    assert not store.write(lambda tx: tx.journal.beat(2, NOW + 21))
-    assert store.write(lambda tx: [tx.journal.lives(number) for number in (1, 2, 3, 4)]) == [True, False, True, False]
+    assert store.write(lambda tx: tx.journal.beat(2, NOW + 21, NOW + 21)) is None
+    assert store.write(lambda tx: [tx.journal.lives(number) for number in (1, 2, 3, 4)]) == [False, None, False, None]
     assert store.read(lambda tx: tx.journal.alive()) == [heard, nodes[2]]
 
 
@@ -173,7 +173,29 @@ def test_a_node_that_left_is_neither_alive_nor_to_be_taken_over(store):
         [],
         [],
     )
-    assert not store.write(lambda tx: tx.journal.beat(1, NOW + 1) or tx.journal.take_over(node, by=2, now=NOW + 1))
+    assert store.write(lambda tx: tx.journal.beat(1, NOW + 1, NOW + 1)) is None
+    assert not store.write(lambda tx: tx.journal.take_over(node, by=2, now=NOW + 1))
+
+
+def test_a_node_that_is_drained_is_alive_and_serves_nobody(store):
+    nodes = [Node(1, "one", NOW, NOW, None, "{}"), Node(2, "two", NOW, NOW, None, "{}")]
+    store.write(lambda tx: [tx.journal.join(node) for node in nodes])
+    store.write(lambda tx: tx.nodes.drain(1, drain=True))
+    assert store.write(lambda tx: (tx.journal.lives(1), tx.journal.lives(2))) == (True, False)
+    assert store.write(lambda tx: tx.journal.beat(1, NOW, NOW)) is True
+    assert store.read(lambda tx: ([node.id for node in tx.journal.serving()], len(tx.journal.alive()))) == ([2], 2)
+
+
+def test_a_node_whose_loop_stands_is_found(store):
+    store.write(lambda tx: [tx.journal.join(Node(n, f"{n}", NOW, NOW, None, "{}")) for n in (1, 2, 3)])
+    store.write(lambda tx: (tx.journal.beat(1, NOW + 50, NOW + 50), tx.journal.beat(2, NOW + 50, NOW + 10)))
+    assert [node.id for node in store.read(lambda tx: tx.journal.stalled(NOW + 20))] == [2]
+
+
+def test_nobody_was_seen_in_the_future(store):
+    store.write(lambda tx: [tx.journal.join(Node(n, f"{n}", NOW, NOW + n, None, "{}")) for n in (1, 20)])
+    store.write(lambda tx: tx.journal.correct_seen(NOW + 10))
+    assert [node.seen_at for node in store.read(lambda tx: tx.journal.alive())] == [NOW + 1, NOW + 10]
 
 
 def test_the_clock_all_nodes_share_does_not_go_back(store):

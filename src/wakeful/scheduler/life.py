@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Self
 
-from wakeful.errors import SchedulerShutdownError
+from wakeful.errors import SchedulerShutdownError, StoreError
 from wakeful.kernel import control
 from wakeful.kernel.clockwatch import refuse_unset
 from wakeful.kernel.start import begin_incarnation, leave
 from wakeful.scheduler.jobs import JobsApi
+
+log = logging.getLogger("wakeful")
 
 CANCEL_GRACE_S = 8.0  # longer than a command is given between being asked and being killed
 
@@ -95,7 +98,10 @@ class Life(JobsApi):
             engine.interrupt_all()
             await engine.wait_idle(CANCEL_GRACE_S, but_for_threads=True)
         await engine.end()
-        await self._store.write(lambda tx: leave(tx, engine.node.id))
+        try:
+            await self._store.write(lambda tx: leave(tx, engine.node.id))
+        except StoreError as error:
+            log.warning("stopped without a word to the store: %s", error)
         return left
 
     async def run_forever(self) -> None:

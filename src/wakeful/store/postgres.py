@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
 
-from wakeful.clock import SharedClock
+from wakeful.clock import SharedClock, VirtualClock
 from wakeful.errors import SchedulerNotOpen
 from wakeful.store.interface import Transaction
 from wakeful.store.postgres_database import Address, column_types, connect, explain, lost, migrate, tell_time
@@ -27,7 +27,7 @@ from wakeful.store.presence import surely_gone
 from wakeful.store.writer import Item, WriterThread
 
 if TYPE_CHECKING:
-    from wakeful.clock import Clock, VirtualClock
+    from wakeful.clock import Clock
     from wakeful.store.records import EventGroup
 
 T = TypeVar("T")
@@ -49,14 +49,14 @@ class PostgresStore:
     def __init__(
         self, url: str, clock: Clock, *, inline: bool = False, database_clock: VirtualClock | None = None
     ) -> None:
-        """Inline, in virtual time, the server's time is `database_clock`'s, or else simply the given clock's."""
+        """In virtual time the server's time is `database_clock`'s, or else simply the given clock's."""
         self._address = Address(url)
         self.url = str(self._address)
         self.folder = self._address.folder()
         self._inline = inline
-        self._shared = None if inline and database_clock is None else SharedClock(clock)
+        self._database_clock = clock if database_clock is None and isinstance(clock, VirtualClock) else database_clock
+        self._shared = SharedClock(clock) if self._database_clock is not clock else None
         self.clock = self._clock = self._shared if self._shared is not None else clock
-        self._database_clock = database_clock if database_clock is not None or not inline else clock
         self._open = False
         self._types: Types = {}
         self._writer = self._new_writer()

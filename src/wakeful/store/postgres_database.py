@@ -117,7 +117,7 @@ def connect(address: Address) -> psycopg.Connection[Any]:
 def tell_time(connection: psycopg.Connection[Any], clock: SharedClock) -> None:
     """Let the server say what time it is."""
     asked = clock.boot_us()
-    (told,) = _one(connection, "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+    (told,) = _one(connection, "SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint")
     clock.hear(asked, int(told), clock.boot_us())
 
 

@@ -1,0 +1,63 @@
+"""A turn that was stored and whose answer never came: what it claimed is neither lost nor left standing."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kernel.scene import virtual
+from wakeful import Every, Scheduler, StoreUnreachable
+from wakeful.store.sqlite import SqliteStore
+
+
+class Forgetful(SqliteStore):
+    """A store that stores, and then, as often as it is told, says that it cannot be reached."""
+
+    silent = 0
+
+    async def write(self, work, *, not_before=None):
+        result = await super().write(work, not_before=not_before)
+        if self.silent:
+            self.silent -= 1
+            raise StoreUnreachable("The server went away while storing.")
+        return result
+
+
+@pytest.mark.promise("H11", "X2")
+@pytest.mark.parametrize("answers_lost", [1, 2, 5])
+@virtual
+async def test_what_a_turn_claimed_is_started_after_its_answer_was_lost(scene, answers_lost):
+    store = Forgetful(f"sqlite:///{scene.file}", scene.clock, inline=True)
+    scheduler = Scheduler(store, clock=scene.clock, node="here", seed=1, timezone="UTC")
+    scheduler.on_job_due("job", scene.handle)
+    async with scheduler:
+        await scheduler.start()
+        await scheduler.add_job("a", Every("1m"))
+        await scene.sleep("59s")
+        assert scheduler.get_state().trouble is None
+        store.silent = answers_lost
+        await scene.sleep(1.5)
+        assert scheduler.get_state().trouble == "The server went away while storing."
+        await scene.sleep("30s")
+        assert scheduler.get_state().trouble is None
+        assert [(run.slot, run.attempt) for run in scene.runs] == [(scene.runs[0].slot, 1)]
+        await scene.sleep("1m")
+        assert [run.outcome for run in await scheduler.get_run_log("a")] == ["success", "success"]
+        assert [run.attempt for run in scene.runs] == [1, 1]
+
+
+@pytest.mark.promise("H11")
+@virtual
+async def test_trouble_with_the_store_is_said_once_and_so_is_its_end(scene, caplog):
+    store = Forgetful(f"sqlite:///{scene.file}", scene.clock, inline=True)
+    scheduler = Scheduler(store, clock=scene.clock, node="here", seed=1, timezone="UTC")
+    scheduler.on_job_due("job", scene.handle)
+    async with scheduler:
+        await scheduler.start()
+        await scheduler.add_job("a", Every("1m"))
+        store.silent = 20
+        await scene.sleep("5m")
+        told = [record.message for record in caplog.records if "store" in record.message]
+        assert [message.partition(",")[0].partition(";")[0] for message in told] == [
+            "the store is in trouble",
+            "the store is back",
+        ]
