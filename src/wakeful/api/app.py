@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -10,19 +11,20 @@ from typing import Any
 from fastapi import FastAPI
 
 from wakeful import __version__
-from wakeful.api import health
+from wakeful.api import description, health
 from wakeful.api.auth import Gate
 from wakeful.api.problems import add_handlers
 from wakeful.api.settings import ServerSettings
 from wakeful.scheduler import Scheduler
 
-ROUTES = ("jobs", "runs", "events", "stats", "schedule")
+ROUTES = ("me", "jobs", "runs", "events", "stats", "schedule")
 
 
 def create_app(scheduler: Scheduler, settings: ServerSettings) -> FastAPI:
     """Everything that can be asked of this scheduler over HTTP."""
     app = FastAPI(
         title="Wakeful",
+        summary="A durable scheduler: jobs at the right time, once, and why.",
         version=__version__,
         openapi_url="/api/openapi.json",
         docs_url=None,
@@ -35,8 +37,10 @@ def create_app(scheduler: Scheduler, settings: ServerSettings) -> FastAPI:
     app.state.ending = asyncio.Event()
     add_handlers(app)
     app.include_router(health.router)
+    app.include_router(description.router)
     for name in ROUTES:
         if find_spec(f"wakeful.api.{name}") is not None:
             module: Any = import_module(f"wakeful.api.{name}")
             app.include_router(module.router)
+    app.openapi = partial(description.describe, app)  # type: ignore[method-assign]
     return app

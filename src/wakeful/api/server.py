@@ -17,11 +17,18 @@ import uvicorn
 from wakeful.api.app import create_app
 from wakeful.api.guard import Guard
 from wakeful.api.settings import ServerSettings
-from wakeful.errors import InvalidSetting, StoreLocked, StoreUnusable
+from wakeful.errors import InvalidSetting, SchedulerError, StoreUnusable
 from wakeful.kernel.tokens import new_secret
 from wakeful.scheduler import Scheduler
 
 TICK_S = 1.0  # how often the Date header is looked at
+
+
+class CannotListen(SchedulerError):
+    """The port is not to be had; nothing was started."""
+
+    exit_code = 4
+    code = "cannot_listen"
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -48,12 +55,12 @@ def bind(host: str, port: int) -> socket.socket:
 
 def _cannot_bind(error: OSError, host: str, port: int) -> Exception:
     if error.errno == errno.EADDRINUSE:
-        return StoreLocked(f"Port {port} on {host} is in use by another program: choose another with --port.")
+        return CannotListen(f"Port {port} on {host} is in use by another program: choose another with --port.")
     if error.errno == errno.EACCES:
-        return StoreUnusable(f"Port {port} may not be used by this user: choose one above 1023 with --port.")
+        return CannotListen(f"Port {port} may not be used by this user: choose one above 1023 with --port.")
     if error.errno == errno.EADDRNOTAVAIL:
         return InvalidSetting(f"{host} is no address of this machine: write 127.0.0.1, or 0.0.0.0 for all of them.")
-    return StoreUnusable(f"Port {port} on {host} cannot be used ({error.strerror}): choose another with --port.")
+    return CannotListen(f"Port {port} on {host} cannot be used ({error.strerror}): choose another with --port.")
 
 
 class HttpServer(uvicorn.Server):
@@ -120,11 +127,11 @@ class HttpServer(uvicorn.Server):
 async def first_token(scheduler: Scheduler) -> Path | None:
     """The file with the first admin's token, made at a store's first start and readable by its owner alone.
 
-    None where there is no such file: it was removed, or is on the machine of the node that made it.
+    None where there is no such file or what it holds is not valid any more: the command line makes another.
     """
     path, secret = scheduler.token_path(), new_secret()
     if await scheduler.list_tokens(revoked=True):
-        return path if path.exists() else None
+        return path if await _holds_token(path, scheduler) else None
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
     try:
@@ -138,4 +145,16 @@ async def first_token(scheduler: Scheduler) -> Path | None:
         raise StoreUnusable(message) from error
     finally:
         draft.unlink(missing_ok=True)
-    return path if path.exists() else None
+    return path if await _holds_token(path, scheduler) else None
+
+
+async def _holds_token(path: Path, scheduler: Scheduler) -> bool:
+    content = _content(path)
+    return content is not None and await scheduler.find_token(content.strip()) is not None
+
+
+def _content(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None

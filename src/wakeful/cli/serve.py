@@ -192,7 +192,7 @@ def _say_served(scheduler: Scheduler, settings: ServerSettings, file: Path | Non
     log.info("serving %s, process %s; Ctrl-C stops it", scheduler.url, os.getpid())
     if file is not None:
         log.info("configured by %s", file)
-    lost = "its first token is not on this machine, wakeful token create NAME --role admin makes another"
+    lost = "no valid token is kept here, wakeful token create NAME --role admin makes one"
     where = f"an admin's token is in {token_file}" if token_file is not None else lost
     log.info("listening on %s; %s", settings.url, where)
     if not settings.is_local:

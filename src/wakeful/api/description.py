@@ -1,0 +1,96 @@
+"""The API's description of itself: OpenAPI for programs, one page for people. It says nothing about what is stored."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from html import escape
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.openapi.utils import get_openapi
+from starlette.responses import HTMLResponse
+
+from wakeful.api.problems import PROBLEM_TYPE
+
+PROBLEM = "#/components/schemas/Problem"
+REFUSED_BODIES = ("413", "415")
+METHODS = ("get", "post", "put", "patch", "delete")
+
+router = APIRouter(tags=["description"])
+
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1c1c1e; background: #fff }
+h2 { margin-top: 2.5rem; border-bottom: 1px solid #ddd } code { font-size: 0.95em } .verb { font-weight: 700; display: inline-block; min-width: 4.5rem }
+section { margin: 1.25rem 0 } p { margin: 0.25rem 0 } .quiet { color: #5c5c66 }
+@media (prefers-color-scheme: dark) { body { color: #eee; background: #16161a } .quiet { color: #a5a5b0 } h2 { border-color: #444 } a { color: #9cf } }
+"""  # noqa: E501 - a style sheet
+_STYLE_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+
+
+def describe(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document: what the routes say of themselves, and what the guard in front of them answers."""
+    if app.openapi_schema is None:
+        schema = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
+        for path in schema.get("paths", {}).values():
+            for method, operation in path.items():
+                if method in METHODS:
+                    _complete(operation)
+        schemas = schema.get("components", {}).get("schemas", {})
+        for name in ("HTTPValidationError", "ValidationError"):
+            schemas.pop(name, None)
+        app.openapi_schema = schema
+    return app.openapi_schema
+
+
+def _complete(operation: dict[str, Any]) -> None:
+    """Errors are problem documents, whoever answers them."""
+    responses: dict[str, Any] = operation.setdefault("responses", {})
+    if "requestBody" in operation:
+        for status in REFUSED_BODIES:
+            responses.setdefault(status, {"description": "The body was refused."})
+    for status, response in responses.items():
+        content = response.get("content", {}).get("application/json", {})
+        reference = str(content.get("schema", {}).get("$ref", ""))
+        is_problem = reference == PROBLEM or reference.endswith("/HTTPValidationError")
+        if is_problem or (status in REFUSED_BODIES and not content):
+            response["content"] = {PROBLEM_TYPE: {"schema": {"$ref": PROBLEM}}}
+
+
+@router.get("/api/docs", include_in_schema=False)
+async def docs(request: Request) -> HTMLResponse:
+    """All routes on one page: no script, nothing from elsewhere."""
+    page = _page(describe(request.app))
+    policy = f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; frame-ancestors 'none'; base-uri 'none'"
+    return HTMLResponse(page, headers={"Content-Security-Policy": policy})
+
+
+def _page(schema: dict[str, Any]) -> str:
+    groups: dict[str, list[str]] = {}
+    for path, operations in schema.get("paths", {}).items():
+        for method, operation in operations.items():
+            if method in METHODS:
+                group = (operation.get("tags") or ["other"])[0]
+                groups.setdefault(str(group), []).append(_operation(method, path, operation))
+    parts = [f"<h2>{escape(name)}</h2>{''.join(found)}" for name, found in groups.items()]
+    title = escape(f"{schema['info']['title']} {schema['info']['version']}")
+    intro = (
+        "<p>Send a token with every request: <code>Authorization: Bearer wk_…</code> "
+        "(<code>wakeful token create NAME --role ROLE</code>). The same for programs: "
+        '<a href="/api/openapi.json">openapi.json</a>.</p>'
+    )
+    head = f'<meta charset="utf-8"><title>{title}: API</title><style>{STYLE}</style>'
+    return (
+        f'<!doctype html><html lang="en"><head>{head}</head><body><h1>{title}</h1>{intro}{"".join(parts)}</body></html>'
+    )
+
+
+def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
+    about = escape(str(operation.get("description") or operation.get("summary") or ""))
+    named = [escape(str(one["name"])) for one in operation.get("parameters", []) if one.get("in") != "path"]
+    given = f'<p class="quiet">takes {", ".join(named)}</p>' if named else ""
+    statuses = ", ".join(sorted(operation.get("responses", {})))
+    return (
+        f'<section><p><span class="verb">{method.upper()}</span> <code>{escape(path)}</code></p>'
+        f'<p>{about}</p>{given}<p class="quiet">answers {escape(statuses)}</p></section>'
+    )
