@@ -38,6 +38,7 @@ HEADERS = {
 
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 _NO_BRACKET = bytes(set(range(256)) - set(b"[]{}"))
+_ONE_KIND = bytes.maketrans(b"{}", b"[]")
 _JSON = re.compile(r"application/(?:[\w.+-]+\+)?json\s*(?:;.*)?", re.IGNORECASE)
 
 
@@ -61,15 +62,15 @@ def read_name(text: str, default_port: int | None = None) -> Name | None:
 
 
 def too_deep(body: bytes, most: int) -> bool:
-    """Whether brackets are nested deeper than `most`; told without parsing, in time proportional to the length."""
+    """Whether brackets are nested deeper than `most`, or left open; told without parsing, in linear time."""
     if body.count(b"[") + body.count(b"{") <= most:
         return False
-    brackets = _STRING.sub(b"", body).translate(None, _NO_BRACKET)
-    for _ in range(most):  # each pass takes the innermost pairs away
-        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
+    brackets = _STRING.sub(b"", body).translate(_ONE_KIND, _NO_BRACKET)
+    for _ in range(most):
         if not brackets:
-            return False
-    return True
+            break
+        brackets = brackets.replace(b"[]", b"")  # the innermost pairs: one level less
+    return bool(brackets)
 
 
 class Guard:
