@@ -36,7 +36,7 @@ from wakeful.store.schema_version import OLDEST_KEY, Living, Stored, refuse_cont
 OLDEST_SERVER = 130_000  # pg_current_xact_id
 PREPARED = 200
 SCHEMA_TABLE = "wakeful_schema"
-MIGRATION_TRIES = 5
+MIGRATION_TRIES, MIGRATION_WAIT = 5, "5s"
 
 #: Unless the address says otherwise. A server that vanished without a word is noticed within half a minute.
 _CONNECTION = {
@@ -149,7 +149,7 @@ def migrate(connection: psycopg.Connection[Any], address: Address, *, create: bo
 def _migrate(connection: psycopg.Connection[Any], address: Address) -> None:
     connection.execute("SELECT pg_advisory_xact_lock(%s::int, %s::int)", (LOCK_SPACE, lock_number("schema")))
     # Whoever waits for a table makes all others wait behind it: better to let go soon and ask again.
-    connection.execute("SET LOCAL lock_timeout = '5s'")
+    connection.execute(f"SET LOCAL lock_timeout = '{MIGRATION_WAIT}'")
     stored = _stored(connection, address)  # again: another process may just have done it
     coming = stored.after(steps())
     if stored.version and coming.oldest > stored.oldest:
