@@ -40,6 +40,11 @@ class Domains(Core):
         return self._clock
 
     @property
+    def node_id(self) -> int:
+        """Which node this is while the engine runs."""
+        return self._engine.node.id
+
+    @property
     def default_zone(self) -> str:
         """The zone of whatever names none."""
         return self._default_zone()

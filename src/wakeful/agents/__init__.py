@@ -1,0 +1,30 @@
+"""Agents: sessions on a session server that schedules talk to.
+
+`install(scheduler, SessionSettings(url=…))` lets a scheduler run jobs of kind `session`, and asks about work that goes
+on there for as long as the engine runs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wakeful.agents.settings import SessionSettings
+
+if TYPE_CHECKING:
+    from wakeful.scheduler import Scheduler
+
+__all__ = ["SessionSettings", "install"]
+
+
+def install(scheduler: Scheduler, settings: SessionSettings) -> None:
+    """Let the scheduler run jobs of kind `session`; before or after `start()`."""
+    from wakeful.agents.client import SessionClient  # loads httpx
+    from wakeful.agents.polling import Polling
+    from wakeful.agents.session_kind import SESSION, SessionKind
+
+    client = SessionClient(settings)
+    kind = SessionKind(scheduler, settings, client)
+    polling = Polling(scheduler, settings, client)
+    kind.on_watch = polling.watch
+    scheduler.on_job_due(SESSION, kind)
+    scheduler.accompany(polling)

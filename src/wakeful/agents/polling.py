@@ -1,0 +1,147 @@
+"""Asking how work goes on that a session server accepted: for servers that do not call back, or whose call was lost.
+
+Everything needed is in the store, so a restart goes on asking. On a store that several nodes share, a run is asked for
+by the node that started it, and by anybody once that node is gone. Two answers to one question are harmless: the first
+settles the run, the second finds it settled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from wakeful import ids
+from wakeful.agents.answers import Done, read_status
+from wakeful.errors import JobNotFound, SchedulerError, ScheduleTriggerError
+
+if TYPE_CHECKING:
+    from wakeful.agents.client import SessionClient
+    from wakeful.agents.settings import SessionSettings
+    from wakeful.scheduler import Scheduler
+    from wakeful.store.interface import Transaction
+    from wakeful.store.sessions import Watch
+
+log = logging.getLogger("wakeful.sessions")
+
+AT_ONCE = 8  # questions under way
+LOOK_MS = 60_000  # how often the store is asked what there is to ask about
+
+
+class Question:
+    """One watched run: where to ask, and when next (boot time)."""
+
+    __slots__ = ("asked", "at", "watch")
+
+    def __init__(self, watch: Watch, at: int) -> None:
+        self.watch = watch
+        self.at = at
+        self.asked = 0
+
+
+class Polling:
+    """Lives beside the engine: begins with it, ends with it."""
+
+    def __init__(self, scheduler: Scheduler, settings: SessionSettings, client: SessionClient) -> None:
+        self._scheduler = scheduler
+        self._settings = settings
+        self._client = client
+        self._clock = scheduler.clock
+        self._questions: dict[int, Question] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._poked = asyncio.Event()
+        self._next_look = 0
+
+    def begin(self) -> None:
+        self._next_look = 0
+        self._task = asyncio.get_running_loop().create_task(self._loop(), name="wakeful-polling")
+
+    async def end(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+        await self._client.close()
+
+    def watch(self, watch: Watch) -> None:
+        """A run has begun to be worth asking about."""
+        self._questions[watch.run_id] = Question(watch, self._clock.boot() + self._pause(0))
+        self._poked.set()
+
+    def _pause(self, asked: int) -> int:
+        first, longest = self._settings.poll_s
+        return int(min(longest, first * 1.5 ** min(asked, 40)) * 1000)
+
+    async def _loop(self) -> None:
+        while True:
+            try:
+                await self._round()
+            except SchedulerError as error:
+                log.warning("asking about waiting runs goes on when the store is back: %s", error)
+                self._next_look = self._clock.boot() + 1000
+            except Exception:
+                log.exception("asking about waiting runs failed; it goes on")
+                self._next_look = self._clock.boot() + LOOK_MS
+            await self._sleep()
+
+    async def _sleep(self) -> None:
+        """Until the next question or look, or until there is a new one."""
+        at = min([self._next_look, *(question.at for question in self._questions.values())])
+        self._poked.clear()
+        try:
+            async with asyncio.timeout(max(0.01, (at - self._clock.boot()) / 1000)):
+                await self._poked.wait()
+        except TimeoutError:
+            return
+
+    async def _round(self) -> None:
+        if self._clock.boot() >= self._next_look:
+            await self._look()
+        now = self._clock.boot()
+        due = sorted((question for question in self._questions.values() if question.at <= now), key=lambda one: one.at)
+        if due:
+            await asyncio.gather(*[self._ask(question) for question in due[:AT_ONCE]])
+
+    async def _look(self) -> None:
+        """Compare what we ask about with what the store says there is to ask about."""
+        self._next_look = self._clock.boot() + LOOK_MS
+        node_id = self._scheduler.node_id
+        mine, over = await self._scheduler.look(lambda tx: _sorted(tx, node_id))
+        if over:
+            await self._scheduler.transact(lambda tx, _: tx.sessions.unwatch(over))
+        for watch in mine:
+            if watch.run_id not in self._questions:
+                self.watch(watch)
+        for run_id in over:
+            self._questions.pop(run_id, None)
+
+    async def _ask(self, question: Question) -> None:
+        watch = question.watch
+        question.asked += 1
+        answer = await self._client.status(watch.url)
+        found = read_status(answer)
+        question.at = self._clock.boot() + self._pause(question.asked)
+        if found is None:
+            if answer.problem is not None or answer.status >= 300:
+                log.debug("%s: %s", ids.run_text(watch.run_id), answer.problem or answer.status)
+            return
+        output, error = (found.output, None) if isinstance(found, Done) else (None, found.why)
+        try:
+            await self._scheduler.report_run(ids.run_text(watch.run_id), output, error=error)
+        except (ScheduleTriggerError, JobNotFound) as late:
+            log.debug("%s", late)
+        await self._scheduler.transact(lambda tx, _: tx.sessions.unwatch([watch.run_id]))
+        self._questions.pop(watch.run_id, None)
+
+
+def _sorted(tx: Transaction, node_id: int) -> tuple[list[Watch], list[int]]:
+    """What this node is to ask about, and what nobody needs to any more."""
+    watched = tx.sessions.watched()
+    alive = {row.id for row in tx.journal.alive()} if watched and not tx.exclusive else set()
+    mine = [
+        found.watch
+        for found in watched
+        if found.status in ("active", "waiting") and (found.node == node_id or found.node not in alive)
+    ]
+    over = [found.watch.run_id for found in watched if found.status in (None, "done")]
+    return mine, over

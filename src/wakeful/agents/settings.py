@@ -1,0 +1,35 @@
+"""What the server is told about sessions: where they live, how many are kept, how long an answer may take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True)
+class SessionSettings:
+    """Settings of one server's sessions, fixed when it starts."""
+
+    url: str | None = None
+    """Where sessions live (`server.sessions.url`): POST /sessions and /sessions/ID/messages are sent there."""
+    callback_url: str | None = None
+    """Where this server can be reached by the session server, such as http://127.0.0.1:7878; None asks for no calls."""
+    token: str | None = None
+    """Sent to the session server as a bearer token."""
+    max_kept: int = 100
+    """How many sessions are kept; beyond that the one used longest ago is forgotten."""
+    deadline_ms: int = 2 * HOUR_MS
+    """How long a run waits to be told how it ended, where its schedule does not say."""
+    busy_ms: int = HOUR_MS
+    """When a slot is tried again whose session was busy."""
+    retry_ms: int = HOUR_MS // 2
+    """When a slot is tried again after the session server failed."""
+    connect_s: float = 10.0
+    answer_s: float = 600.0
+    """How long the session server may take to connect, and to answer."""
+    poll_s: tuple[float, float] = (5.0, 60.0)
+    """How soon a waiting run's end is asked for, and how far apart the questions grow."""
+    transport: Any = None
+    """An httpx transport in place of the network: for your own tests."""

@@ -1,0 +1,143 @@
+"""What a session server's answer means, as a table."""
+
+from __future__ import annotations
+
+import pytest
+
+from wakeful.agents.answers import (
+    Answer,
+    Busy,
+    Done,
+    Failed,
+    GoesOn,
+    NoSession,
+    Unwell,
+    read_answer,
+    read_status,
+    same_origin,
+    session_id,
+)
+
+BASE = "http://sessions.example:8080/v1"
+
+
+@pytest.mark.promise("C6", "C10")
+@pytest.mark.parametrize(
+    ("answer", "decision"),
+    [
+        (Answer(200, {"reply": "hi"}), Done({"reply": "hi"})),
+        (Answer(200, "plain text"), Done("plain text")),
+        (Answer(200, None), Done(None)),
+        (Answer(204, None), Done(None)),
+        (Answer(200, {"status": "completed", "output": 1}), Done({"status": "completed", "output": 1})),
+        (Answer(200, {"status": "ok"}), Done({"status": "ok"})),
+        (Answer(200, ["a", "list"]), Done(["a", "list"])),
+        (Answer(200, {"status": "completed", "statusUrl": "/s/1"}), Done({"status": "completed", "statusUrl": "/s/1"})),
+        (Answer(202, None), GoesOn(None, "the session server says accepted")),
+        (Answer(202, None, "/s/1"), GoesOn("/s/1", "the session server says accepted")),
+        (Answer(202, {"status": "queued"}), GoesOn(None, "the session server says queued")),
+        (Answer(200, {"status": "Accepted"}), GoesOn(None, "the session server says accepted")),
+        (Answer(200, {"status": "running", "statusUrl": "/s/2"}), GoesOn("/s/2", "the session server says running")),
+        (Answer(200, {"status": "pending"}, "/s/3"), GoesOn("/s/3", "the session server says pending")),
+        (Answer(200, {"statusUrl": "/s/4"}), GoesOn("/s/4", "the session server says accepted")),
+        (Answer(200, {"status": "failed", "error": "too long"}), Failed("too long")),
+        (Answer(200, {"status": "error", "error": {"message": "no model"}}), Failed("no model")),
+        (Answer(202, {"status": "cancelled"}), Failed("the session says cancelled")),
+        (Answer(404, {"error": "gone"}), NoSession("the session server answered 404: gone")),
+        (Answer(409, {"error": "busy"}), Busy("the session server answered 409: busy")),
+        (Answer(500, {"detail": "resume failed"}), Unwell("the session server answered 500: resume failed")),
+        (Answer(502, "<html>"), Unwell("the session server answered 502: <html>")),
+        (Answer(503, None), Unwell("the session server answered 503")),
+        (Answer(429, None), Unwell("the session server answered 429")),
+        (Answer(408, None), Unwell("the session server answered 408")),
+        (Answer(problem="connection refused"), Unwell("connection refused")),
+        (Answer(problem="too long", lasting=True), Failed("too long")),
+        (Answer(400, {"message": "bad"}), Failed("the session server answered 400: bad")),
+        (Answer(401, None), Failed("the session server answered 401")),
+        (Answer(403, None), Failed("the session server answered 403")),
+        (Answer(410, None), Failed("the session server answered 410")),
+        (Answer(422, {"error": ""}), Failed("the session server answered 422")),
+        (
+            Answer(302, None, "http://evil.example/"),
+            Failed(
+                "the session server sends us elsewhere to http://evil.example/, which is refused: "
+                "set server.sessions.url to it"
+            ),
+        ),
+        (
+            Answer(304, None),
+            Failed("the session server sends us elsewhere, which is refused: set server.sessions.url to it"),
+        ),
+    ],
+)
+def test_what_the_answer_to_a_message_means(answer, decision):
+    assert read_answer(answer) == decision
+
+
+@pytest.mark.promise("C10")
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        (Answer(200, {"status": "completed", "output": {"n": 1}}), Done({"n": 1})),
+        (Answer(200, {"status": "DONE", "result": "text"}), Done("text")),
+        (Answer(200, {"status": "success"}), Done({"status": "success"})),
+        (Answer(200, {"status": "failed", "error": "tool failed"}), Failed("tool failed")),
+        (Answer(200, {"status": "cancelled"}), Failed("the session says cancelled")),
+        (Answer(200, {"status": "running"}), None),
+        (Answer(200, {"status": "a word we do not know"}), None),
+        (Answer(200, {}), None),
+        (Answer(200, "done"), None),
+        (Answer(202, {"status": "completed"}), None),
+        (Answer(404, None), None),
+        (Answer(500, {"status": "failed"}), None),
+        (Answer(302, None, "/elsewhere"), None),
+        (Answer(problem="no answer"), None),
+    ],
+)
+def test_only_what_says_that_it_is_over_is_over(answer, found):
+    assert read_status(answer) == found
+
+
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        ({"id": "abc"}, "abc"),
+        ({"sessionId": "abc"}, "abc"),
+        ({"session_id": "abc"}, "abc"),
+        ({"id": 17}, "17"),
+        ({"id": "a/../b"}, "a/../b"),
+        ({"id": ".."}, None),
+        ({"id": ""}, None),
+        ({"id": "x" * 201}, None),
+        ({"id": "a\nb"}, None),
+        ({"id": True}, None),
+        ({"id": {}}, None),
+        ({}, None),
+        ("abc", None),
+        (None, None),
+    ],
+)
+def test_what_a_new_session_is_called(body, name):
+    assert session_id(Answer(201, body)) == name
+
+
+@pytest.mark.promise("C10")
+@pytest.mark.parametrize(
+    ("url", "full"),
+    [
+        ("/v1/status/1", "http://sessions.example:8080/v1/status/1"),
+        ("status", "http://sessions.example:8080/v1/sessions/s/status"),
+        ("http://sessions.example:8080/other", "http://sessions.example:8080/other"),
+        ("HTTP://SESSIONS.example:8080/other", "http://SESSIONS.example:8080/other"),
+        ("http://sessions.example/other", None),
+        ("https://sessions.example:8080/other", None),
+        ("http://169.254.169.254/latest/meta-data", None),
+        ("//evil.example/x", None),
+        ("http://sessions.example:8080@evil.example/x", None),
+        ("file:///etc/passwd", None),
+        ("http://sessions.example:notaport/", None),
+        ("http://[half", None),
+    ],
+)
+def test_a_status_address_lies_where_sessions_live(url, full):
+    assert same_origin(url, BASE, f"{BASE}/sessions/s/messages") == full
