@@ -1,4 +1,5 @@
-"""`python -m tests.chaos`: kill -9 in a loop, a poisoned job, full disks, system calls, thousands of simulated worlds.
+"""`python -m tests.chaos`: kill -9 in a loop, a cluster under fire, nodes cut off, a poisoned job, full disks, system
+calls, thousands of simulated worlds.
 
 Prints counts; ends with 1 if anything was lost, doubled or otherwise not as promised. `--seed N` repeats a run's
 choices; the moments at which real processes are hit are never quite the same.
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,8 +18,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.chaos import full_disk, poison, system_calls
+from tests.chaos import full_disk, partition, poison, system_calls
+from tests.chaos.cluster import ClusterDrill
+from tests.chaos.cluster import Scenario as ClusterScenario
+from tests.chaos.cluster_verdict import ClusterVerdict
 from tests.chaos.killing import ROOT, Drill, Scenario
+from tests.chaos.verdict import Verdict
 
 SIMULATION_S = 900.0
 
@@ -26,11 +32,14 @@ def main() -> int:
     asked = _arguments()
     parts: dict[str, Callable[[], list[str]]] = {
         "kill": lambda: _kill(asked.seed, asked.kills, asked.keep),
+        "cluster": lambda: _cluster(asked.seed, asked.keep),
+        "partition": partition.drill,
         "poison": lambda: _in_folder(poison.drill),
         "disk": _disk,
         "calls": lambda: _in_folder(system_calls.check),
         "simulation": lambda: _simulation(asked.seeds),
     }
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that whoever is ended in the middle cleans up
     broken = False
     for name in asked.only.split(",") if asked.only else parts:
         began = time.monotonic()
@@ -48,12 +57,22 @@ def _kill(seed: int, kills: int, keep: bool) -> list[str]:  # noqa: FBT001 - a f
     folder = Path(tempfile.mkdtemp(prefix="chaos-"))
     scenario = Scenario(seed, kills)
     print(f"  seed {seed}, {kills} kills over about {scenario.span_s:.0f} s")
-    verdict = Drill(folder, scenario).run()
+    return _told(Drill(folder, scenario).run(), folder, keep)
+
+
+def _cluster(seed: int, keep: bool) -> list[str]:  # noqa: FBT001 - a flag of the command line
+    folder = Path(tempfile.mkdtemp(prefix="chaos-"))
+    scenario = ClusterScenario(seed)
+    print(f"  seed {seed}: {scenario.nodes} nodes, {scenario.jobs} jobs over {scenario.span_s:.0f} s", flush=True)
+    return _told(ClusterDrill(folder, scenario).run(), folder, keep)
+
+
+def _told(verdict: Verdict | ClusterVerdict, folder: Path, keep: bool) -> list[str]:  # noqa: FBT001 - as above
     print("\n".join(f"  {line}" for line in verdict.lines()))
     if verdict.clean and not keep:
         subprocess.run(["rm", "-r", str(folder)], check=True)
         return []
-    print(f"  store and ledger: {folder}")
+    print(f"  ledgers, logs and what else is left: {folder}")
     return [f"{len(found)} {name.replace('_', ' ')}" for name, found in verdict.faults.items() if found]
 
 
@@ -102,12 +121,15 @@ def _simulation(seeds: int) -> list[str]:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument(
-        "--seed", type=int, default=int(time.time()) % 100_000, help="of the kill loop (by default another each time)"
+        "--seed",
+        type=int,
+        default=int(time.time()) % 100_000,
+        help="of the kill loop and the cluster (by default another each time)",
     )
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--seeds", type=int, default=2000, help="simulated worlds")
-    parser.add_argument("--only", metavar="PARTS", help="some of: kill,poison,disk,calls,simulation")
-    parser.add_argument("--keep", action="store_true", help="leave the kill loop's store behind")
+    parser.add_argument("--only", metavar="PARTS", help="some of: kill,cluster,partition,poison,disk,calls,simulation")
+    parser.add_argument("--keep", action="store_true", help="leave the ledgers behind, and the kill loop's store")
     return parser.parse_args()
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.chaos import full_disk, poison, system_calls
+from tests.chaos import full_disk, partition, poison, system_calls
+from tests.chaos.cluster import ClusterDrill
+from tests.chaos.cluster import Scenario as ClusterScenario
 from tests.chaos.killing import Drill, Scenario
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(400)]
@@ -15,6 +17,18 @@ pytestmark = [pytest.mark.chaos, pytest.mark.timeout(400)]
 def test_a_dozen_kills_lose_nothing_and_double_nothing(tmp_path, seed):
     verdict = Drill(tmp_path, Scenario(seed, kills=12)).run()
     assert verdict.clean, "\n".join(verdict.lines())
+
+
+@pytest.mark.promise("X2", "X13", "H9")
+def test_a_cluster_with_a_killed_and_a_frozen_node_loses_nothing_and_settles_nothing_twice(tmp_path):
+    scenario = ClusterScenario(seed=3, nodes=2, jobs=100, span_s=10, max_running=16, short=True)
+    verdict = ClusterDrill(tmp_path, scenario).run()
+    assert verdict.clean, "\n".join(verdict.lines())
+
+
+@pytest.mark.promise("X2")
+def test_a_node_that_is_cut_off_records_nothing_and_comes_back_by_itself():
+    assert partition.drill() == []
 
 
 @pytest.mark.promise("X14")
