@@ -56,8 +56,9 @@ def _in_file(raw: Raw, loc: tuple[str | int, ...]) -> Where:
     for part in loc:
         if (*where, part) in raw.lines:
             where = (*where, part)
-    missing = loc[-1] if loc and (*where, loc[-1]) not in raw.lines and where != loc else None
-    return (*where, missing) if missing is not None and _is_key(missing) else where
+    last = loc[-1] if loc else None
+    is_missing = last is not None and where[-1:] != (last,) and _is_key(last)
+    return (*where, last) if last is not None and is_missing else where
 
 
 def _is_key(part: str | int) -> bool:
@@ -98,12 +99,11 @@ def _keys_at(above: Where) -> set[str]:
 def _complaint(raw: Raw, where: Where, error: dict[str, Any]) -> str:
     """What is wrong with a value, in words of our own; the value itself only where it cannot be a secret."""
     kind, context = error["type"], error.get("ctx", {})
-    shown = (
-        "" if where in raw.secrets or isinstance(error.get("input"), dict | list) else f", not {error['input']!r:.60}"
-    )
+    secret = any(where[:end] in raw.secrets for end in range(len(where) + 1))
+    shown = "" if secret or isinstance(error.get("input"), dict | list) else f", not {error['input']!r:.60}"
     if kind == "value_error":
         said = str(context["error"])
-        return said.partition(" (")[0] + "." if where in raw.secrets else f"{said}{shown}."
+        return f"{said.partition(' (')[0]}." if secret else f"{said}{shown}."
     if kind == "missing":
         return "is missing."
     if kind == "literal_error":

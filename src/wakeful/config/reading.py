@@ -19,6 +19,7 @@ from wakeful.errors import InvalidSetting
 LARGEST = 1024 * 1024
 MOST_VALUES = 50_000
 DEEPEST = 50
+TAGS = ("null", "bool", "int", "float", "str", "seq", "map")
 
 Where = tuple[str | int, ...]
 _REFERENCE = re.compile(r"\$(\$)?\{([^{}]*)\}")
@@ -155,13 +156,13 @@ class _Walk:
         self._left -= 1
         if self._left < 0 or len(where) > DEEPEST or id(node) in above:
             self._refuse(where, "The file is nested too deeply or repeats itself without end.")
+        if node.tag.removeprefix("tag:yaml.org,2002:") not in TAGS:
+            self._refuse(where, f"The tag {node.tag} means nothing here.")
         above = (*above, id(node))
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, where, above)
         if isinstance(node, yaml.SequenceNode):
             return [self.value(item, (*where, index), above) for index, item in enumerate(node.value)]
-        if not node.tag.startswith("tag:yaml.org,2002:"):
-            self._refuse(where, f"The tag {node.tag} means nothing here.")
         try:
             return self._loader.construct_object(node)
         except ValueError:
