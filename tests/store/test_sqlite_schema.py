@@ -10,7 +10,7 @@ import pytest
 
 from tests.store.samples import NOW, OpenStore, job, run
 from wakeful import store as store_room
-from wakeful.store.records import Alert, EventGroup, JobDef, JobState, Node, RunDetails, RunRow, Skip
+from wakeful.store.records import Alert, EventGroup, JobDef, JobState, Node, RunDetails, RunRow, Skip, Token
 from wakeful.store.sqlite_file import APPLICATION_ID, _statements, migrations
 
 STEPS = migrations()
@@ -83,6 +83,7 @@ def test_the_numbers_of_a_table_are_its_own_row_numbers(tmp_path, clock):
         ("skips", Skip),
         ("alerts", Alert),
         ("events", EventGroup),
+        ("tokens", Token),
     ],
 )
 def test_a_record_has_the_fields_of_its_table_in_their_order(tmp_path, clock, table, record):
