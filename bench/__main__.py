@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable
 
 from bench import report
-from bench.contenders import CACHE, PEERS, ROOT
-from bench.measures import Plan, Table, burst, cron, crowd, lateness, raw, recurring
+from bench.contenders import PEERS, PEERS_POSTGRES, ROOT
+from bench.measures import Plan, Table, burst, cron, crowd, lateness, postgres, raw, recurring
 from bench.peers import compile_ours, set_up
 
 MEASURES: dict[str, Callable[[Plan], list[Table]]] = {
@@ -21,38 +21,54 @@ MEASURES: dict[str, Callable[[Plan], list[Table]]] = {
     "crowd": crowd.measure,
     "cron": cron.measure,
     "recurring": recurring.measure,
+    "postgres": postgres.measure,
 }
 
 
 def main() -> int:
     asked = _arguments()
     if asked.publish and asked.only is None and asked.again:
-        report.publish(json.loads((CACHE / "results.json").read_text(encoding="utf-8")))
+        for section in report.MARKS:
+            if report.kept(section).exists():
+                report.publish(json.loads(report.kept(section).read_text(encoding="utf-8")), section)
         return 0
     compile_ours()
-    peers = () if asked.quick or asked.no_peers else PEERS
+    peers = not asked.quick and not asked.no_peers
     if peers:
         set_up()
-    plan = Plan(asked.quick, 1 if asked.quick else asked.rounds, peers, lambda text: print(text, flush=True))
+    plan = Plan(
+        asked.quick,
+        1 if asked.quick else asked.rounds,
+        PEERS if peers else (),
+        lambda text: print(text, flush=True),
+        PEERS_POSTGRES if peers else (),
+    )
     if os.getloadavg()[0] > 0.5 and not asked.quick:
         print(f"Note: something else is running here (load {os.getloadavg()[0]:.1f}); expect noise.", flush=True)
-    began, tables, failed = time.time(), [], False
+    began, tables = time.time(), list[Table]()
     for name in asked.only.split(",") if asked.only else MEASURES:
         print(f"{name} ...", flush=True)
         for table in MEASURES[name](plan):
             tables.append(table)
-            failed = failed or not table.runs
             print("\n" + report.markdown(table), flush=True)
-    results = report.collect(tables, peers)
-    kept = report.save(results, CACHE / ("quick.json" if asked.quick else "results.json"))
+    print(f"{time.time() - began:.0f} s")
+    for section in report.MARKS:
+        found = [table for table in tables if table.section == section and table.runs]
+        if found:
+            _keep(found, section, asked, peers=peers)
+    return 0 if all(table.runs for table in tables) else 1
+
+
+def _keep(tables: list[Table], section: str, asked: argparse.Namespace, *, peers: bool) -> None:
+    results = report.collect(tables, peers=peers)
+    path = report.save(results, report.kept(section, quick=asked.quick))
     disturbed = results["noise"]
     print(
-        f"{time.time() - began:.0f} s; fixed loop {disturbed['spin_min_ms']:.0f} to {disturbed['spin_max_ms']:.0f} ms, "
-        f"steal at most {disturbed['steal_max_percent']:.1f} %. All runs: {kept.relative_to(ROOT)}"
+        f"{section}: fixed loop {disturbed['spin_min_ms']:.0f} to {disturbed['spin_max_ms']:.0f} ms, "
+        f"steal at most {disturbed['steal_max_percent']:.1f} %. All runs: {path.relative_to(ROOT)}"
     )
     if asked.publish:
-        report.publish(results)
-    return 1 if failed else 0
+        report.publish(results, section)
 
 
 def _arguments() -> argparse.Namespace:

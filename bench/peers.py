@@ -16,6 +16,7 @@ from bench.contenders import CACHE, PEERS, ROOT, Contender
 PINS = {
     "peers": ROOT / "bench" / "peers-requirements.txt",
     "peers-apscheduler4": ROOT / "bench" / "peers-requirements-apscheduler4.txt",
+    "peers-postgres": ROOT / "bench" / "peers-requirements-postgres.txt",
 }
 
 

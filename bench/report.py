@@ -7,14 +7,29 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from bench.contenders import CACHE, ROOT, WAKEFUL, Contender
+from bench.contenders import (
+    CACHE,
+    PEERS,
+    PEERS_POSTGRES,
+    ROOT,
+    WAKEFUL,
+    WAKEFUL_POSTGRES,
+    Contender,
+)
 from bench.figures import Run, ratio, shown
 from bench.machine import describe
 from bench.measures import Column, Table
 from bench.peers import cron_versions, versions
 
 PAGE = ROOT / "docs" / "benchmarks.md"
-BEGIN, END = "<!-- figures: written by python -m bench --publish -->", "<!-- end of figures -->"
+#: Between which two lines of the page the figures of each section stand.
+MARKS = {
+    "sqlite": ("<!-- figures: written by python -m bench --publish -->", "<!-- end of figures -->"),
+    "postgres": (
+        "<!-- figures on PostgreSQL: written by python -m bench --publish -->",
+        "<!-- end of figures on PostgreSQL -->",
+    ),
+}
 
 
 def comparison(table: Table, column: Column) -> float | None:
@@ -60,15 +75,19 @@ def disturbance(tables: list[Table]) -> Run:
     }
 
 
-def collect(tables: list[Table], peers: tuple[Contender, ...]) -> dict[str, Any]:
-    """Everything as plain data: each run, the medians, the ratios, and where it was measured."""
-    about: dict[str, str] = {contender.name: versions(contender) for contender in (WAKEFUL, *peers)}
-    if peers:
+def collect(tables: list[Table], *, peers: bool) -> dict[str, Any]:
+    """One section as plain data: each run, the medians, the ratios, and where it was measured."""
+    on_server = tables[0].section == "postgres"
+    ours, others = (WAKEFUL_POSTGRES, PEERS_POSTGRES) if on_server else (WAKEFUL, PEERS)
+    everybody: tuple[Contender, ...] = (ours, *others) if peers else (ours,)
+    about: dict[str, str] = {contender.name: versions(contender) for contender in everybody}
+    if peers and not on_server:
         about["cron"] = cron_versions()
+    machine = describe()
     return {
-        "machine": describe(),
+        "machine": {**machine, "store": tables[0].about or f"SQLite {machine['sqlite']}"},
         "versions": about,
-        "settings": {contender.name: contender.setting for contender in (WAKEFUL, *peers)},
+        "settings": {contender.name: contender.setting for contender in everybody},
         "noise": disturbance(tables),
         "measures": {
             table.key: {
@@ -84,7 +103,13 @@ def collect(tables: list[Table], peers: tuple[Contender, ...]) -> dict[str, Any]
     }
 
 
-def save(results: dict[str, Any], path: Path = CACHE / "results.json") -> Path:
+def kept(section: str, *, quick: bool = False) -> Path:
+    """Where a section's results are kept."""
+    name = {"sqlite": "results", "postgres": "results-postgres"}[section]
+    return CACHE / f"{name}{'-quick' if quick else ''}.json"
+
+
+def save(results: dict[str, Any], path: Path) -> Path:
     """Keep the results, beside what earlier runs measured of other questions."""
     if path.exists():
         earlier = json.loads(path.read_text(encoding="utf-8"))
@@ -95,7 +120,7 @@ def save(results: dict[str, Any], path: Path = CACHE / "results.json") -> Path:
     return path
 
 
-ORDER = ("burst", "lateness", "pickup", "recurring", "parked", "pressure", "cron", "raw")
+ORDER = ("burst", "nodes", "lateness", "pickup", "recurring", "idle", "parked", "pressure", "cron", "raw")
 
 
 def page(results: dict[str, Any]) -> str:
@@ -103,7 +128,7 @@ def page(results: dict[str, Any]) -> str:
     machine, disturbed = results["machine"], results["noise"]
     where = (
         f"Machine: {machine['processor']}, {machine['memory']}, {machine['system']}, Python {machine['python']}, "
-        f"SQLite {machine['sqlite']}."
+        f"{machine['store'] if 'store' in machine else 'SQLite ' + machine['sqlite']}."
     )
     noise = (
         f"Noise over {disturbed['runs']:.0f} runs: a fixed Python loop took {disturbed['spin_min_ms']:.0f} to "
@@ -125,9 +150,10 @@ def _place(key: str) -> tuple[int, int]:
     return (ORDER.index(name), int(size or 0))
 
 
-def publish(results: dict[str, Any]) -> None:
-    """Put the figures into the documentation, between its two marks."""
+def publish(results: dict[str, Any], section: str) -> None:
+    """Put a section's figures into the documentation, between its two marks."""
+    begin, end = MARKS[section]
     text = PAGE.read_text(encoding="utf-8")
-    head, _, rest = text.partition(BEGIN)
-    _, _, tail = rest.partition(END)
-    PAGE.write_text(f"{head}{BEGIN}\n\n{page(results)}\n{END}{tail}", encoding="utf-8")
+    head, _, rest = text.partition(begin)
+    _, _, tail = rest.partition(end)
+    PAGE.write_text(f"{head}{begin}\n\n{page(results)}\n{end}{tail}", encoding="utf-8")

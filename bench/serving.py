@@ -1,4 +1,4 @@
-"""A contender at work: its process, the marks its jobs leave, what it costs."""
+"""A contender at work: its processes, the marks its jobs leave, what it costs."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ class Mark(NamedTuple):
 
 
 class Serving:
-    """One contender's scheduler, serving in a fresh process from `with` to its end."""
+    """One contender's scheduler, serving in fresh processes (`nodes` of them) from `with` to its end."""
 
-    def __init__(self, contender: Contender, folder: Path, **options: Any) -> None:
+    def __init__(self, contender: Contender, folder: Path, *, nodes: int = 1, **options: Any) -> None:
         self._command = contender.command("serve", folder=str(folder), **options)
         self._marks = folder / "marks.log"
         self._said = folder / "serve.log"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._nodes = nodes
+        self._processes: list[subprocess.Popen[bytes]] = []
         self.spawned_at = 0.0
 
     def __enter__(self) -> Self:
@@ -38,30 +39,27 @@ class Serving:
         environ = {**environment(), "BENCH_MARKS": str(self._marks)}
         with self._said.open("ab") as out:
             self.spawned_at = time.time()
-            self._process = subprocess.Popen(
-                self._command, cwd=ROOT, env=environ, stdout=out, stderr=out, start_new_session=True
-            )
+            for _ in range(self._nodes):
+                self._processes.append(
+                    subprocess.Popen(
+                        self._command, cwd=ROOT, env=environ, stdout=out, stderr=out, start_new_session=True
+                    )
+                )
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.stop()
 
-    @property
-    def pid(self) -> int:
-        assert self._process is not None
-        return self._process.pid
-
     def stop(self) -> None:
-        """End the process group we started, kindly and then not."""
-        process = self._process
-        if process is None or process.poll() is not None:
-            return
+        """End the process groups we started, kindly and then not."""
         for word in (signal.SIGTERM, signal.SIGKILL):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, word)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(8)
-                return
+            alive = [process for process in self._processes if process.poll() is None]
+            for process in alive:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, word)
+            for process in alive:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(8)
 
     def wait_for(self, count: int, seconds: float) -> None:
         """Until so many jobs have started; an error when they have not in time."""
@@ -71,7 +69,7 @@ class Serving:
                 seen += file.read().count(b"\n")
                 if seen >= count:
                     return
-                if self._process is not None and self._process.poll() is not None:
+                if any(process.poll() is not None for process in self._processes):
                     message = f"the serving process ended early: {self.said().strip()[-800:]}"
                     raise RuntimeError(message)
                 if time.time() > end:
@@ -92,15 +90,23 @@ class Serving:
         return found
 
     def cpu_s(self) -> float:
-        """Processor time the process has used, all threads that still live, to the nanosecond."""
-        tasks = Path(f"/proc/{self.pid}/task").glob("*/schedstat")
-        return sum(int(task.read_text(encoding="ascii").split()[0]) for task in tasks) / 1e9
+        """Processor time the processes have used, all threads that still live, to the nanosecond."""
+        return sum(_threads_s(process.pid) for process in self._processes)
 
     def rss_mib(self) -> float:
-        for line in Path(f"/proc/{self.pid}/status").read_text(encoding="utf-8").splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) / 1024
-        return 0.0
+        return sum(_rss_mib(process.pid) for process in self._processes)
+
+
+def _threads_s(pid: int) -> float:
+    tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(task.read_text(encoding="ascii").split()[0]) for task in tasks) / 1e9
+
+
+def _rss_mib(pid: int) -> float:
+    for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    return 0.0
 
 
 class Watcher:

@@ -80,3 +80,35 @@ APSCHEDULER4 = Contender(
     "SQLAlchemyDataStore on aiosqlite, WAL, synchronous=FULL, AsyncScheduler, async job, alpha release",
 )
 PEERS = (HUEY, APSCHEDULER3, APSCHEDULER4)
+
+#: The same question on a PostgreSQL server. Whose folder has an address in it (`contender.ADDRESS`) works there.
+WAKEFUL_POSTGRES = Contender(
+    "Wakeful",
+    "wakeful_jobs",
+    None,
+    ("wakeful", "psycopg"),
+    "Scheduler(url) with its defaults, async handler; with several nodes, as many processes",
+    ours=True,
+)
+PROCRASTINATE = Contender(
+    "Procrastinate",
+    "procrastinate_jobs",
+    "peers-postgres",
+    ("procrastinate", "psycopg"),
+    "PsycopgConnector, async worker, concurrency 10, LISTEN/NOTIFY and polling at 50 ms, batch_defer of 1,000",
+)
+DBOS = Contender(
+    "DBOS",
+    "dbos_jobs",
+    "peers-postgres",
+    ("dbos", "SQLAlchemy", "psycopg"),
+    "queue polled at 50 ms without a limit, enqueued 500 in a transaction, delay_seconds for later ones",
+)
+APSCHEDULER4_POSTGRES = Contender(
+    "APScheduler 4",
+    "apscheduler4_jobs",
+    "peers-postgres",
+    ("APScheduler", "SQLAlchemy", "asyncpg"),
+    "SQLAlchemyDataStore on asyncpg, PsycopgEventBroker, AsyncScheduler, async job, alpha release",
+)
+PEERS_POSTGRES = (PROCRASTINATE, DBOS, APSCHEDULER4_POSTGRES)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 Jobs = list[tuple[int, float]]  # (number, due in epoch seconds)
+ADDRESS = "address"  # the file in a contender's folder that names a database on a server, where it is to use one
 
 _marks: int | None = None
 
@@ -34,6 +35,11 @@ class Scheduler:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        named = folder / ADDRESS
+        self.address = named.read_text(encoding="utf-8") if named.exists() else ""
+
+    def prepare(self, options: dict[str, Any]) -> None:
+        """Make the tables, before anybody is timed."""
 
     def store(self, jobs: Jobs) -> None:
         """Durably store one-shot jobs while nothing runs."""
@@ -63,6 +69,9 @@ def act(kind: type[Scheduler]) -> None:
     elif verb == "recur":
         scheduler.recur(options["count"])
         print(json.dumps({"seconds": time.perf_counter() - began}))
+    elif verb == "prepare":
+        scheduler.prepare(options)
+        print(json.dumps({}))
     elif verb == "watch":
         _watch(scheduler, options["seconds"])
     elif verb == "serve":

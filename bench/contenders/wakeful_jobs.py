@@ -1,4 +1,4 @@
-"""Wakeful on SQLite, through its public Python API."""
+"""Wakeful on SQLite or PostgreSQL, through its public Python API."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Wakeful(Contender):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self._url = f"sqlite:///{folder}/wakeful.db"
+        self._url = self.address or f"sqlite:///{folder}/wakeful.db"
         self._asked: tuple[asyncio.Runner, Scheduler] | None = None
 
     def _with(self, use: Callable[[Scheduler], Awaitable[None]]) -> None:
@@ -38,6 +38,12 @@ class Wakeful(Contender):
                 await use(scheduler)
 
         asyncio.run(go())
+
+    def prepare(self, options: dict[str, Any]) -> None:  # noqa: ARG002 - the shape of every contender
+        async def use(_: Scheduler) -> None:
+            """Opening it is enough."""
+
+        self._with(use)
 
     def store(self, jobs: Jobs) -> None:
         self._add([NewJob(f"j{number}", Once(moment(due)), kind="mark", payload=[number, due]) for number, due in jobs])

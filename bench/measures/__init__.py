@@ -32,6 +32,8 @@ class Table:
     notes: list[str] = field(default_factory=list)
     ours: str = "Wakeful"
     peers_in: tuple[str, ...] | None = None  # whom the ratio is taken of; None: everybody else
+    about: str = ""  # what else it was measured with
+    section: str = "sqlite"  # which part of the documentation it belongs to
 
     def medians(self) -> dict[str, Run]:
         return {name: medians(runs) for name, runs in self.runs.items() if runs}
@@ -48,6 +50,7 @@ class Plan:
     rounds: int
     peers: tuple[Contender, ...]
     say: Callable[[str], None]
+    peers_postgres: tuple[Contender, ...] = ()
 
 
 Entry = tuple[str, Callable[[Path], Run]]
@@ -66,7 +69,7 @@ def interleave(plan: Plan, table: Table, entries: Sequence[Entry], rounds: int |
                     run = once(Path(folder))
                 except Exception as error:  # noqa: BLE001 - the others are still measured
                     failed.add(name)
-                    table.notes.append(f"{name} failed: {type(error).__name__}: {str(error).splitlines()[-1][:200]}")
+                    table.notes.append(f"{name} did not get through this, and is left out from there on.")
                     plan.say(f"  {table.key} {name}: FAILED {error}")
                     continue
             run["steal_percent"], run["spin_ms"] = steal_percent(before, ticks()), spin_ms()
