@@ -17,11 +17,13 @@ __all__ = ["SessionSettings", "install"]
 
 
 def install(scheduler: Scheduler, settings: SessionSettings) -> None:
-    """Let the scheduler run jobs of kind `session`; before or after `start()`."""
+    """Let the scheduler run jobs of kind `session`, unless it has a handler of its own for them."""
     from wakeful.agents.client import SessionClient  # loads httpx
     from wakeful.agents.polling import Polling
     from wakeful.agents.session_kind import SESSION, SessionKind
 
+    if SESSION in scheduler.handled_kinds:
+        return
     client = SessionClient(settings)
     kind = SessionKind(scheduler, settings, client)
     polling = Polling(scheduler, settings, client)

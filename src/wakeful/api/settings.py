@@ -22,6 +22,12 @@ class ServerSettings:
     """Jobs made over the network may not run more often than this; 0 lets them."""
     sessions_url: str | None = None
     """Where sessions live that schedules send messages to."""
+    sessions_token: str | None = None
+    """Sent there as a bearer token."""
+    sessions_max: int = 100
+    """How many sessions are kept."""
+    sessions_deadline_ms: int = 2 * HOUR_MS
+    """How long a run waits to be told how its session's work ended."""
     max_body: int = 1024 * 1024
     max_depth: int = 64
     """How deeply JSON in a request may be nested."""

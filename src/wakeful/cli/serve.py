@@ -98,6 +98,9 @@ def _read_config(file: Path | None) -> tuple[ServerSettings, Config]:
         allowed_hosts=tuple(server.allowed_hosts),
         min_interval_ms=known.limits.min_interval,
         sessions_url=server.sessions.url,
+        sessions_token=server.sessions.token,
+        sessions_max=server.sessions.max,
+        sessions_deadline_ms=server.sessions.deadline,
     )
     return settings, known
 
@@ -169,6 +172,7 @@ async def _serve(scheduler: Scheduler, settings: ServerSettings, file: Path | No
     with contextlib.closing(bind(settings.host, settings.port)) as bound:
         settings = dataclasses.replace(settings, port=bound.getsockname()[1])
         server = HttpServer(scheduler, settings, bound)
+        _install_sessions(scheduler, settings)
 
         def impatient() -> None:
             log.info("stopping at once")
@@ -186,6 +190,22 @@ async def _serve(scheduler: Scheduler, settings: ServerSettings, file: Path | No
             await _stop(scheduler, server, settings.shutdown_wait)
             await teller.finish()
             log.info("stopped")
+
+
+def _install_sessions(scheduler: Scheduler, settings: ServerSettings) -> None:
+    """Schedules can be run, and whoever works on them can call back."""
+    from wakeful.agents import SessionSettings, install
+
+    install(
+        scheduler,
+        SessionSettings(
+            url=settings.sessions_url,
+            callback_url=settings.public_url or settings.url,
+            token=settings.sessions_token,
+            max_kept=settings.sessions_max,
+            deadline_ms=settings.sessions_deadline_ms,
+        ),
+    )
 
 
 def _say_served(scheduler: Scheduler, settings: ServerSettings, file: Path | None, token_file: Path | None) -> None:

@@ -73,9 +73,12 @@ class Section(BaseModel):
 
 
 class Sessions(Section):
-    """Where sessions live that schedules send messages to."""
+    """Where sessions live that schedules send messages to, how many are kept, and how long their work may take."""
 
     url: WebAddress | None = None
+    token: str | None = None
+    max: Annotated[int, Field(ge=1, le=100_000)] = 100
+    deadline: Annotated[Duration, Field(gt=0)] = 7_200_000
 
 
 class Server(Section):

@@ -40,6 +40,11 @@ class Domains(Core):
         return self._clock
 
     @property
+    def handled_kinds(self) -> frozenset[str]:
+        """The kinds of job this scheduler has a handler for."""
+        return self._handlers.kinds()
+
+    @property
     def node_id(self) -> int:
         """Which node this is while the engine runs."""
         return self._engine.node.id
