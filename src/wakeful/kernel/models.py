@@ -11,7 +11,7 @@ from wakeful.kernel import options as job_options
 from wakeful.kernel.approval import APPROVED, approvals
 from wakeful.kernel.policy import next_start, trigger_of
 from wakeful.store.records import JobDef, JobState, RunDetails, RunRow
-from wakeful.triggers import Trigger
+from wakeful.triggers import TimedTrigger, Trigger
 from wakeful.triggers.moments import from_ms, iso
 
 
@@ -133,6 +133,16 @@ class Job:
     @property
     def updated_at(self) -> datetime:
         return from_ms(self._definition.updated_at)
+
+    def upcoming(self, n: int) -> list[datetime]:
+        """When it would start next, as if each run ended in the moment it began; nothing while it is stopped."""
+        first = self._next_ms()
+        if first is None or n < 1:
+            return []
+        most = self.trigger.max_runs if isinstance(self.trigger, TimedTrigger) else None
+        left = n if most is None else min(n, most - self._state.slot_runs)
+        later = self.trigger.upcoming_slots(max(first, self._state.slot or 0), max(0, left - 1))
+        return [from_ms(at) for at in [first, *later]]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, times as ISO 8601 in UTC."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wakeful import ids
 from wakeful.kernel.claim import HANDLER, Node, is_lane
 from wakeful.kernel.membership import served_elsewhere
+from wakeful.kernel.once import KEPT_MS
 from wakeful.kernel.recovery import welcome
 from wakeful.kernel.settle import AlertChange
 from wakeful.kernel.turn import apply_alert
@@ -71,6 +72,7 @@ def prune(tx: Transaction, keep: Retention, cursor: int, crowded: set[int]) -> S
     for job_id in sorted(crowded):
         deleted += tx.runs.prune_beyond(job_id, keep.runs_per_job, CHUNK)
     tx.journal.prune_events(before, CHUNK)
+    tx.access.prune_answers(tx.now - KEPT_MS)
     gone = tx.jobs.finished_once(before, CHUNK)
     for job_id in gone:
         tx.runs.prune_job(job_id, CHUNK)

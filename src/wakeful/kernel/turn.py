@@ -81,7 +81,8 @@ def settle_all(tx: Transaction, node: Node, ended: Sequence[Ended]) -> tuple[lis
     definitions = tx.jobs.definitions(edited) if edited else {}
     answers: list[tuple[JobDef, RunRow, Settled]] = []
     lost: list[int] = []
-    for item in take_reports(tx, ended):
+    ended = take_reports(tx, ended)
+    for item in ended:
         state = states.get(item.run.job_id)
         if state is None or state.run_id != item.run.id:
             lost.append(item.run.id)

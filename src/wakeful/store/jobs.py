@@ -44,6 +44,7 @@ class JobFilter(NamedTuple):
     enabled: bool | None = None
     after: str | None = None
     limit: int | None = None
+    contains: str | None = None  # in the name; letters of ASCII in either case
 
 
 #: A job's status is derived, never stored: these conditions are the one definition both sides use.
@@ -77,6 +78,11 @@ class Jobs:
         found = [_pair(row) for row in self._session.bulk(_BOTH, source, (now, limit))]
         found.sort(key=_by_alarm)
         return found
+
+    def overdue(self, now: int) -> int:
+        """How many jobs are due and have not been looked at yet."""
+        sql = "SELECT count(*) FROM job_state WHERE due_at IS NOT NULL AND due_at <= ?"
+        return int(self._session.rows(sql, (now,))[0][0])
 
     def next_alarm(self) -> int | None:
         """When the engine must look again; None when nothing is armed."""
@@ -151,6 +157,9 @@ class Jobs:
             where.append(STATUS_SQL[wanted.status])
         if wanted.enabled is not None:
             where.append(f"s.enabled = {int(wanted.enabled)}")
+        if wanted.contains is not None:
+            where.append("lower(j.name) LIKE ? ESCAPE '!'")
+            params.append(f"%{_pattern(wanted.contains)}%")
         if wanted.after is not None:
             where.append("j.name > ?")
             params.append(wanted.after)
@@ -271,6 +280,12 @@ class Jobs:
 def _pair(row: Iterable[object]) -> tuple[JobDef, JobState]:
     values = list(row)
     return JobDef._make(values[:_WIDTH]), JobState._make(values[_WIDTH:])
+
+
+def _pattern(text: str) -> str:
+    """For LIKE: word for word, and small letters only where both databases know them."""
+    small = "".join(letter.lower() if letter.isascii() else letter for letter in text)
+    return small.replace("!", "!!").replace("%", "!%").replace("_", "!_")
 
 
 def _by_alarm(pair: tuple[JobDef, JobState]) -> tuple[int, int]:

@@ -58,6 +58,18 @@ class Journal:
         sql = f"SELECT id, stream, seq, at, body FROM events WHERE {where} ORDER BY id LIMIT ?"
         return [EventGroup._make(row) for row in self._session.rows(sql, (*params, limit))]
 
+    def events_of(self, after: int, streams: Sequence[str] | None, limit: int) -> list[EventGroup]:
+        """Groups of these streams (None: of all) with an id above `after`, in order."""
+        where = "" if streams is None else f" AND stream IN ({', '.join('?' * len(streams))})"
+        sql = f"SELECT id, stream, seq, at, body FROM events WHERE id > ?{where} ORDER BY id LIMIT ?"
+        return [EventGroup._make(row) for row in self._session.rows(sql, (after, *(streams or ()), limit))]
+
+    def event_ids(self) -> tuple[int, int]:
+        """The oldest and the newest group on record; zeros when there is none."""
+        found = self._session.rows("SELECT min(id), max(id) FROM events")
+        oldest, newest = found[0]
+        return (int(oldest), int(newest)) if oldest is not None else (0, 0)
+
     def prune_events(self, before: int, limit: int) -> int:
         return self._session.execute(
             # The newest stays: from it the next one's id is counted, and readers go on from the last id they saw.
@@ -109,6 +121,31 @@ class Journal:
         for alert_id, kind, message in closed:
             self.emit("alert", ["closed", alert_id, kind, message])
         return bool(closed)
+
+    def alert(self, alert_id: int) -> Alert | None:
+        found = self._session.rows(f"SELECT {_ALERT} FROM alerts WHERE id = ?", (alert_id,))
+        return Alert._make(found[0]) if found else None
+
+    def ack_alert(self, alert_id: int, now: int) -> bool:
+        """A person has seen it; False when somebody had before."""
+        acked = self._session.rows(
+            "UPDATE alerts SET acked_at = ? WHERE id = ? AND acked_at IS NULL RETURNING id, kind, message",
+            (now, alert_id),
+        )
+        for found_id, kind, message in acked:
+            self.emit("alert", ["acked", found_id, kind, message])
+        return bool(acked)
+
+    def alerts_before(self, before: int | None, limit: int, *, open_only: bool) -> list[Alert]:
+        """The newest first, from that id on."""
+        where, params = ["1 = 1"], []
+        if before is not None:
+            where.append("id < ?")
+            params.append(before)
+        if open_only:
+            where.append("closed_at IS NULL")
+        sql = f"SELECT {_ALERT} FROM alerts WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT ?"
+        return [Alert._make(row) for row in self._session.rows(sql, (*params, limit))]
 
     def open_alerts(self) -> list[Alert]:
         sql = f"SELECT {_ALERT} FROM alerts WHERE closed_at IS NULL ORDER BY id"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful.store.records import DETAIL_COLUMNS, RUN_COLUMNS, Finish, RunDetails, RunRow
 
@@ -18,6 +18,22 @@ _PRUNABLE = (
 )
 _FINISH = ("id", "status", "outcome", "started_at", "finished_at", "lanes")
 _ACTIVATE = ("id", "kind", "status", "started_at", "node", "token", "lanes")
+
+
+class RunFilter(NamedTuple):
+    """Which runs to list, the newest first; None leaves that side open. Ids are in the order the runs were made."""
+
+    job_id: int | None = None
+    owner: str | None = None  # of the job
+    kind: str | None = None
+    status: str | None = None
+    outcome: str | None = None
+    reason: str | None = None
+    phase: str | None = None
+    node: str | None = None  # by name
+    from_id: int | None = None
+    before_id: int | None = None
+    limit: int = 50
 
 
 class Runs:
@@ -127,6 +143,55 @@ class Runs:
         order = "id" if job_id is None else "id + 0"
         sql = f"SELECT {_R} FROM runs WHERE {' AND '.join(where)} ORDER BY {order} DESC LIMIT ?"
         return [RunRow._make(row) for row in self._session.rows(sql, (*params, limit))]
+
+    def matching(self, wanted: RunFilter) -> list[RunRow]:
+        """The newest that match, newest first."""
+        where, params = ["1 = 1"], []
+        for condition, value in (
+            ("r.job_id = ?", wanted.job_id),
+            ("r.kind = ?", wanted.kind),
+            ("r.status = ?", wanted.status),
+            ("r.outcome = ?", wanted.outcome),
+            ("r.reason = ?", wanted.reason),
+            ("r.phase = ?", wanted.phase),
+            ("r.node IN (SELECT n.id FROM nodes n WHERE n.name = ?)", wanted.node),
+            ("EXISTS (SELECT 1 FROM jobs j WHERE j.id = r.job_id AND j.owner = ?)", wanted.owner),
+            ("r.id >= ?", wanted.from_id),
+            ("r.id < ?", wanted.before_id),
+        ):
+            if value is not None:
+                where.append(condition)
+                params.append(value)
+        by_index = wanted.job_id is not None
+        if wanted.status is not None and wanted.status != "done":
+            where.append("r.finished_at IS NULL")
+            by_index = True
+        # As in `log`: where another index finds the few, the planner must not walk all runs in their order.
+        order = "r.id + 0" if by_index else "r.id"
+        columns = ", ".join(f"r.{name}" for name in RUN_COLUMNS)
+        sql = f"SELECT {columns} FROM runs r WHERE {' AND '.join(where)} ORDER BY {order} DESC LIMIT ?"
+        return [RunRow._make(row) for row in self._session.rows(sql, (*params, wanted.limit))]
+
+    def outcomes(self, from_id: int) -> dict[str, int]:
+        """How the runs that were made from that id on ended, counted."""
+        sql = "SELECT outcome, count(*) FROM runs WHERE id >= ? AND outcome IS NOT NULL GROUP BY outcome"
+        return {str(outcome): int(count) for outcome, count in self._session.rows(sql, (from_id,))}
+
+    def open_counts(self) -> dict[str, int]:
+        """How many runs are not done, by what they are doing; those that wait for a person under their phase."""
+        sql = (
+            "SELECT CASE WHEN status = 'waiting' THEN coalesce(phase, status) ELSE status END, count(*) FROM runs "
+            "WHERE finished_at IS NULL GROUP BY 1"
+        )
+        return {str(status): int(count) for status, count in self._session.rows(sql)}
+
+    def lateness(self, from_id: int, limit: int) -> list[int]:
+        """How late the newest starts by time were, in milliseconds; of those made from that id on."""
+        sql = (
+            "SELECT started_at - due_at FROM runs WHERE id >= ? AND started_at IS NOT NULL AND reason = 'schedule' "
+            "ORDER BY id DESC LIMIT ?"
+        )
+        return [int(row[0]) for row in self._session.rows(sql, (from_id, limit))]
 
     def durations(self, job_id: int, since: int) -> list[tuple[str, int | None]]:
         """(outcome, milliseconds) of the job's runs that ended at or after `since`."""

@@ -1,0 +1,281 @@
+"""`GET /api/events`: what happens, as it happens, as server-sent events that can be taken up where they broke off.
+
+Every event has an id: the group it was stored with and its place in it. A reader that comes back with the last one it
+saw gets what follows, from the store, with nothing left out and nothing twice. Each reader is at its own place in the
+stored order, so a slow one costs neither the engine nor memory; one that falls far behind is told so and let go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple
+
+from fastapi import APIRouter, Header, Query, Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from wakeful.api.auth import Caller, Gate, Viewer, address_of, presented
+from wakeful.api.feed import Feed
+from wakeful.api.problems import ApiError, answers
+from wakeful.api.wiring import Ending, Sched
+from wakeful.errors import SchedulerError
+from wakeful.kernel.bus import Event, events_of
+from wakeful.store.records import EventGroup
+from wakeful.triggers import iso, to_ms
+
+router = APIRouter(prefix="/api", tags=["events"])
+
+STREAMS = ("run", "job", "alert", "node", "heartbeat", "delivery", "workflow")
+BEAT_S = 15.0
+MOST_STREAMS = 200
+MOST_OF_ONE = 50
+#: A reader that was up to date and is this many groups behind is let go.
+MOST_BEHIND = 5_000
+#: A reader that takes nothing for so long is gone.
+SEND_S = 60.0
+
+_ID = re.compile(r"(\d{1,18})(?:-(\d{1,9}))?")
+
+
+class Place(NamedTuple):
+    """Where a reader is: everything up to this event of this group has been sent; None: the whole group."""
+
+    group: int
+    last: int | None = None
+
+
+def read_place(text: str | None) -> Place | None:
+    """The place an event's id stands for; 400 for anything else."""
+    if text is None or not text.strip():
+        return None
+    found = _ID.fullmatch(text.strip())
+    if found is None:
+        raise ApiError(400, "invalid_event_id", "Last-Event-ID is not the id of an event of this server.")
+    return Place(int(found[1]), int(found[2]) if found[2] is not None else None)
+
+
+def read_streams(text: str | None) -> frozenset[str] | None:
+    """The streams that are asked for, by name with commas between; None: all."""
+    if text is None:
+        return None
+    names = frozenset(part.strip() for part in text.split(",") if part.strip())
+    for name in sorted(names):
+        if name not in STREAMS:
+            raise ApiError(400, "unknown_stream", f"There is no stream {name!r:.60}: there are {', '.join(STREAMS)}.")
+    return names or None
+
+
+def frame(event: str, data: object, event_id: str | None = None) -> str:
+    """One event as it travels."""
+    head = f"id: {event_id}\n" if event_id is not None else ""
+    return f"{head}event: {event}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n"
+
+
+def frames(group: EventGroup, place: Place) -> list[str]:
+    """The events of a group that a reader at that place has not seen."""
+    skipped = 0 if group.id != place.group else 10**9 if place.last is None else place.last + 1
+    events = events_of(group)
+    return [_frame(event, number) for number, event in enumerate(events) if number >= skipped]
+
+
+def _frame(event: Event, number: int) -> str:
+    data = {
+        "stream": event.stream, "seq": event.seq, "at": iso(to_ms(event.at)), "type": event.type, "data": event.data,
+    }  # fmt: skip
+    return frame(event.stream, data, f"{event.id}-{number}")
+
+
+class Reader:
+    """One reader's way through the stored events."""
+
+    def __init__(self, feed: Feed, streams: frozenset[str] | None, place: Place | None) -> None:
+        self._feed = feed
+        self._streams = streams
+        self._asked = place
+        self._place = place if place is not None else Place(0)
+        self._live = False  # has been up to date once
+        self.at_end = False
+
+    async def begin(self) -> list[str]:
+        """Find the place; what to tell first: that what came before is no longer on record, where that is so."""
+        oldest, newest = await self._feed.range()
+        if self._asked is None:
+            self._place = Place(newest)
+            return []
+        asked = self._asked.group
+        if oldest - 1 <= asked <= newest:
+            return []
+        reason = "pruned" if asked <= newest else "ahead"
+        self._place = Place(oldest - 1 if asked <= newest else newest)
+        return [frame("gap", {"reason": reason, "after": self._text(self._asked)})]
+
+    @staticmethod
+    def _text(place: Place) -> str:
+        return str(place.group) if place.last is None else f"{place.group}-{place.last}"
+
+    async def more(self) -> list[str] | None:
+        """What came since, some of it; an empty list when there is nothing, None when this reader is let go."""
+        groups, newest = await self._feed.after(self._place.group - (self._place.last is not None), self._streams)
+        if self._live and newest - self._place.group > MOST_BEHIND and groups:
+            return None
+        self.at_end = not groups
+        found: list[str] = []
+        for group in groups:
+            found += frames(group, self._place)
+            self._place = Place(group.id)
+        if not groups:
+            self._live = True
+            self._place = max(self._place, Place(newest), key=lambda place: place.group)
+        return found
+
+    def let_go(self) -> str:
+        behind = {"reason": "slow", "resume_after": self._text(self._place)}
+        return frame("dropped", behind)
+
+
+class Streams:
+    """How many read, in all and of each caller."""
+
+    def __init__(self) -> None:
+        self._open: Counter[str] = Counter()
+
+    def check(self, caller: str) -> None:
+        """503 when there are too many, 429 when this caller has too many."""
+        if self._open.total() >= MOST_STREAMS:
+            raise ApiError(503, "too_many_streams", "Too many streams are open.", headers={"Retry-After": "5"})
+        if self._open[caller] >= MOST_OF_ONE:
+            sentence = f"{caller} has {MOST_OF_ONE} streams open already: close one."
+            raise ApiError(429, "too_many_streams", sentence, headers={"Retry-After": "5"})
+
+    @contextlib.contextmanager
+    def open(self, caller: str) -> Iterator[None]:
+        self._open[caller] += 1
+        try:
+            yield
+        finally:
+            self._open -= Counter({caller: 1})
+
+
+class Pass(NamedTuple):
+    """The right to read, which may be taken away while somebody reads."""
+
+    caller: Caller
+    gate: Gate
+    secret: str | None
+    address: str
+
+    async def holds(self) -> bool:
+        try:
+            await self.gate.recognise(self.secret, self.address)
+        except ApiError:
+            return False
+        return True
+
+
+class EventStream(Response):
+    """The answer: events until the reader leaves, falls behind, loses its right, or the server ends."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, reader: Reader, feed: Feed, streams: Streams, right: Pass, ending: asyncio.Event) -> None:
+        super().__init__(headers={"X-Accel-Buffering": "no"})
+        del self.headers["content-length"]
+        self._reader = reader
+        self._feed = feed
+        self._streams = streams
+        self._right = right
+        self._ending = ending
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        del scope
+        loop = asyncio.get_running_loop()
+        with self._streams.open(self._right.caller.name), self._feed.open():
+            pump, gone = loop.create_task(self._pump(send)), loop.create_task(_until_gone(receive))
+            try:
+                await asyncio.wait({pump, gone}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                pump.cancel()
+                gone.cancel()
+                await asyncio.gather(pump, gone, return_exceptions=True)
+
+    async def _pump(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        # A reader that takes nothing, or a store that is gone: it comes back with the last id it saw.
+        with contextlib.suppress(TimeoutError, SchedulerError):
+            await _send(send, ": wakeful\nretry: 2000\n\n" + "".join(await self._reader.begin()))
+            await _send(send, await self._follow(send))
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _follow(self, send: Send) -> str:
+        """Send what comes; the last word."""
+        while not self._ending.is_set():
+            seen = self._feed.turn
+            found = await self._reader.more()
+            if found is None:
+                return self._reader.let_go()
+            if found:
+                await _send(send, "".join(found))
+            elif not self._reader.at_end:
+                continue
+            elif not await self._feed.changed(seen, BEAT_S):
+                if not await self._right.holds():
+                    return frame("closing", {"reason": "unauthorized"})
+                await _send(send, ": beat\n\n")
+        return frame("closing", {"reason": "the server ends"})
+
+
+async def _send(send: Send, text: str) -> None:
+    async with asyncio.timeout(SEND_S):
+        await send({"type": "http.response.body", "body": text.encode("utf-8", "replace"), "more_body": True})
+
+
+async def _until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+@router.get(
+    "/events",
+    operation_id="read_events",
+    response_class=StreamingResponse,
+    responses={
+        **answers(),
+        200: {
+            "description": "Server-sent events. `event` is the stream's name; `gap` says that some are no longer on "
+            "record, `dropped` that this reader fell behind, `closing` that the server ends.",
+            "content": {
+                "text/event-stream": {
+                    "schema": {"type": "string"},
+                    "example": 'id: 17-0\nevent: run\ndata: {"stream":"run","seq":42,"at":"2026-01-01T09:00:00Z",'
+                    '"type":"finished","data":{"run":"run_1frc87n80sngk","job_id":"job_1frc80000nd3p",'
+                    '"outcome":"success"}}\n\n',
+                }
+            },
+        },
+    },
+    summary="What happens, as it happens",
+)
+async def read_events(
+    *,
+    request: Request,
+    scheduler: Sched,
+    ending: Ending,
+    caller: Viewer,
+    stream: Annotated[str | None, Query(max_length=200, description="streams, with commas between")] = None,
+    last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", max_length=100)] = None,
+    last_id: Annotated[
+        str | None, Query(alias="last_event_id", max_length=100, description="as the header, for who cannot set one")
+    ] = None,
+) -> Response:
+    wanted, place = read_streams(stream), read_place(last_event_id if last_event_id is not None else last_id)
+    state = request.app.state
+    if not hasattr(state, "feed"):
+        state.feed, state.streams = Feed(scheduler, ending), Streams()
+    state.streams.check(caller.name)
+    right = Pass(caller, state.gate, presented(request), address_of(request))
+    return EventStream(Reader(state.feed, wanted, place), state.feed, state.streams, right, ending)

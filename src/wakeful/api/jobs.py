@@ -1,0 +1,294 @@
+"""`/api/jobs`: make, read, change, run, pause and resume jobs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query
+from starlette.responses import Response
+
+from wakeful import ids
+from wakeful.api.auth import Anyone, Caller
+from wakeful.api.conditions import IfMatch, IfNoneMatch, condition, etag, unchanged
+from wakeful.api.definitions import changes, new_job
+from wakeful.api.idempotency import Key, answer, respond
+from wakeful.api.models import (
+    Explained,
+    JobCreate,
+    JobOut,
+    JobPatch,
+    JobPut,
+    ManyDone,
+    ManyJobs,
+    Noted,
+    Page,
+    RunNow,
+    RunOut,
+    Status,
+    Upcoming,
+)
+from wakeful.api.paging import LIMIT, Cursor, Limit, cursor_of, page, page_answer, read_cursor
+from wakeful.api.problems import ApiError, answers
+from wakeful.api.rights import Allowed, Editor
+from wakeful.api.shapes import job_shape, local, run_shape, zone_of
+from wakeful.api.wiring import Sched
+from wakeful.kernel.models import Job, Run
+from wakeful.kernel.once import Answer
+from wakeful.kernel.requests import Done, Many
+from wakeful.scheduler import Scheduler
+from wakeful.store.jobs import JobFilter
+from wakeful.triggers import iso, to_ms
+
+router = APIRouter(prefix="/api", tags=["jobs"])
+
+Ref = Annotated[str, Path(max_length=1000, description="a job's id or name")]
+Word = Annotated[str | None, Query(max_length=1000)]
+_ETAG = {"ETag": {"description": "the job's revision, in quotes", "schema": {"type": "string"}}}
+_LOCATION = {"Location": {"description": "where it is", "schema": {"type": "string"}}}
+
+
+def _told(job: Job, caller: Caller, scheduler: Scheduler, status: int = 200) -> Answer:
+    headers = {"ETag": etag(job.revision)}
+    if status == 201:
+        headers["Location"] = f"/api/jobs/{job.id}"
+    return answer(status, job_shape(job, caller, scheduler.default_zone), **headers)
+
+
+@router.get(
+    "/jobs", operation_id="list_jobs", response_model=Page[JobOut], responses=answers(), summary="Jobs, by name"
+)
+async def list_jobs(
+    *,
+    scheduler: Sched,
+    caller: Anyone,
+    rights: Allowed,
+    kind: Word = None,
+    owner: Word = None,
+    source: Word = None,
+    status: Status | None = None,
+    enabled: bool | None = None,
+    q: Annotated[str | None, Query(max_length=1000, description="in the name")] = None,
+    limit: Limit = LIMIT,
+    cursor: Cursor = None,
+) -> Response:
+    wanted, zone = JobFilter(kind, owner, source, status, enabled, contains=q or None), scheduler.default_zone
+    items, last = await page(
+        limit,
+        read_cursor("job", cursor),
+        lambda after, count: scheduler.request_jobs(wanted._replace(after=after, limit=count), rights),
+        lambda job: job.name,
+        lambda job: job_shape(job, caller, zone),
+    )
+    return respond(page_answer(items, cursor_of("job", last) if last is not None else None))
+
+
+@router.post(
+    "/jobs",
+    operation_id="create_job",
+    response_model=JobOut,
+    status_code=201,
+    responses={**answers(409), 201: {"description": "made", "headers": {**_ETAG, **_LOCATION}}},
+    summary="Make a job",
+)
+async def create_job(scheduler: Sched, caller: Editor, rights: Allowed, written: JobCreate, key: Key) -> Response:
+    new, enabled = new_job(written, written.name), written.enabled is not False
+    return await key.do(
+        lambda once: scheduler.request_create(new, rights, enabled=enabled, once=once),
+        lambda job: _told(job, caller, scheduler, 201),
+    )
+
+
+@router.post(
+    "/jobs:pause",
+    operation_id="pause_jobs",
+    response_model=ManyDone,
+    responses=answers(404, 409),
+    summary="Pause many jobs in one transaction",
+)
+async def pause_jobs(scheduler: Sched, _: Editor, rights: Allowed, many: ManyJobs, key: Key) -> Response:
+    meant = _meant(many)
+    return await key.do(lambda once: scheduler.request_pause(meant, many.note, rights, once), _many_told)
+
+
+@router.post(
+    "/jobs:resume",
+    operation_id="resume_jobs",
+    response_model=ManyDone,
+    responses=answers(404, 409),
+    summary="Resume many jobs in one transaction",
+)
+async def resume_jobs(scheduler: Sched, _: Editor, rights: Allowed, many: ManyJobs, key: Key) -> Response:
+    meant = _meant(many)
+    return await key.do(lambda once: scheduler.request_resume(meant, rights, once), _many_told)
+
+
+def _meant(many: ManyJobs) -> Many:
+    if sum(part is not None for part in (many.ids, many.filter, many.all)) != 1:
+        raise ApiError(422, "invalid", 'Say which jobs: one of ids, filter, and "all": true.')
+    if many.ids is not None:
+        return Many(refs=tuple(many.ids))
+    if many.filter is None:
+        return Many()
+    given = many.filter
+    return Many(wanted=JobFilter(given.kind, given.owner, given.source, given.status, given.enabled, contains=given.q))
+
+
+def _many_told(done: Done) -> Answer:
+    body = {
+        "count": len(done.changed), "names": done.changed, "unchanged": done.unchanged, "refused": done.refused,
+    }  # fmt: skip
+    return answer(200, body)
+
+
+@router.get(
+    "/jobs/{ref}",
+    operation_id="get_job",
+    response_model=JobOut,
+    responses={
+        **answers(404),
+        200: {"description": "the job", "headers": _ETAG},
+        304: {"description": "the caller has this revision already", "headers": _ETAG},
+    },
+    summary="One job",
+)
+async def get_job(
+    scheduler: Sched, caller: Anyone, rights: Allowed, ref: Ref, if_none_match: IfNoneMatch = None
+) -> Response:
+    job = await scheduler.request_job(ref, rights)
+    if unchanged(if_none_match, job.revision):
+        return Response(status_code=304, headers={"ETag": etag(job.revision)})
+    return respond(_told(job, caller, scheduler))
+
+
+@router.put(
+    "/jobs/{name}",
+    operation_id="put_job",
+    response_model=JobOut,
+    responses={
+        **answers(404, 409, 412),
+        200: {"description": "replaced, or as it was", "headers": _ETAG},
+        201: {"description": "made", "model": JobOut, "headers": {**_ETAG, **_LOCATION}},
+    },
+    summary="Make a job, or replace the one of this name",
+)
+async def put_job(
+    *,
+    scheduler: Sched,
+    caller: Editor,
+    rights: Allowed,
+    written: JobPut,
+    name: Annotated[str, Path(max_length=1000, description="the job's name, or the id of one there is")],
+    if_match: IfMatch = None,
+    if_none_match: IfNoneMatch = None,
+) -> Response:
+    wanted = condition(if_match, if_none_match)
+    if ids.decode(name) is not None:
+        name = (await scheduler.request_job(name, rights)).name
+    if written.name not in (None, name):
+        raise ApiError(400, "invalid_job", f"The address says {name!r:.300} and the body says another name.")
+    changed = await scheduler.request_put(new_job(written, name), rights, wanted, enabled=written.enabled)
+    return respond(_told(changed.job, caller, scheduler, 201 if changed.created else 200))
+
+
+@router.patch(
+    "/jobs/{ref}",
+    operation_id="patch_job",
+    response_model=JobOut,
+    responses={**answers(404, 409, 412), 200: {"description": "the job as it is now", "headers": _ETAG}},
+    summary="Change some of a job",
+)
+async def patch_job(
+    *, scheduler: Sched, caller: Editor, rights: Allowed, ref: Ref, written: JobPatch, if_match: IfMatch = None
+) -> Response:
+    job = await scheduler.request_patch(ref, changes(written), rights, condition(if_match))
+    return respond(_told(job, caller, scheduler))
+
+
+@router.delete(
+    "/jobs/{ref}",
+    operation_id="delete_job",
+    status_code=204,
+    response_class=Response,
+    responses=answers(404, 412),
+    summary="Remove a job; its history stays",
+)
+async def delete_job(scheduler: Sched, _: Editor, rights: Allowed, ref: Ref, if_match: IfMatch = None) -> Response:
+    await scheduler.request_remove(ref, rights, condition(if_match))
+    return Response(status_code=204)
+
+
+@router.post(
+    "/jobs/{ref}/run",
+    operation_id="run_job",
+    response_model=RunOut,
+    status_code=202,
+    responses={**answers(404, 409), 202: {"description": "it will start", "headers": _LOCATION}},
+    summary="Run a job now",
+)
+async def run_job(
+    scheduler: Sched, _: Editor, rights: Allowed, ref: Ref, key: Key, given: RunNow | None = None
+) -> Response:
+    payload: Any = given.payload if given is not None else None
+
+    def told(run: Run) -> Answer:
+        return answer(202, run_shape(run), Location=f"/api/runs/{run.id}")
+
+    return await key.do(lambda once: scheduler.request_start(ref, payload, rights, once), told)
+
+
+@router.post(
+    "/jobs/{ref}/pause",
+    operation_id="pause_job",
+    response_model=JobOut,
+    responses={**answers(404), 200: {"description": "the job as it is now", "headers": _ETAG}},
+    summary="Start it no more by time",
+)
+async def pause_job(
+    scheduler: Sched, caller: Editor, rights: Allowed, ref: Ref, given: Noted | None = None
+) -> Response:
+    await scheduler.request_pause(Many(refs=(ref,)), given.note if given is not None else None, rights)
+    return respond(_told(await scheduler.request_job(ref, rights), caller, scheduler))
+
+
+@router.post(
+    "/jobs/{ref}/resume",
+    operation_id="resume_job",
+    response_model=JobOut,
+    responses={**answers(404, 409), 200: {"description": "the job as it is now", "headers": _ETAG}},
+    summary="Let it start by time again",
+)
+async def resume_job(scheduler: Sched, caller: Editor, rights: Allowed, ref: Ref) -> Response:
+    done = await scheduler.request_resume(Many(refs=(ref,)), rights)
+    for refusal in done.refused.values():
+        raise ApiError(409, "refused", refusal)
+    return respond(_told(await scheduler.request_job(ref, rights), caller, scheduler))
+
+
+@router.get(
+    "/jobs/{ref}/explain",
+    operation_id="explain_job",
+    response_model=Explained,
+    responses=answers(404),
+    summary="Why it ran, did not, and when it will",
+)
+async def explain_job(scheduler: Sched, caller: Anyone, rights: Allowed, ref: Ref) -> Response:
+    job = await scheduler.request_job(ref, rights)
+    found = (await scheduler.request_explanation(job.id, rights)).to_dict()
+    found["facts"]["job"] = job_shape(job, caller, scheduler.default_zone)
+    return respond(answer(200, found))
+
+
+@router.get(
+    "/jobs/{ref}/upcoming",
+    operation_id="upcoming",
+    response_model=Upcoming,
+    responses=answers(404),
+    summary="When it would start next",
+)
+async def upcoming(
+    scheduler: Sched, _: Anyone, rights: Allowed, ref: Ref, n: Annotated[int, Query(ge=1, le=500)] = 5
+) -> Response:
+    job = await scheduler.request_job(ref, rights)
+    zone = zone_of(job, scheduler.default_zone)
+    times = [{"at": iso(to_ms(at)), "local": local(at, zone)} for at in job.upcoming(n)]
+    return respond(answer(200, {"job": job.name, "zone": zone, "schedule": job.trigger.describe(), "items": times}))

@@ -1,0 +1,391 @@
+"""Jobs, runs and the rest as they travel: the shapes of requests and answers.
+
+Requests are read through these models: an unknown field is refused, and what a field may hold is the kernel's to say,
+in its own sentences. Answers are made by `shapes` and described here; the tests hold both against each other.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+
+T = TypeVar("T")
+
+MOST_IDS = 10_000
+MAX_NOTE = 2_000
+
+_DURATION = {
+    "anyOf": [{"type": "string", "examples": ["30s", "5m", "6h"]}, {"type": "number", "description": "seconds"}]
+}
+Duration = Annotated[Any, WithJsonSchema(_DURATION)]
+CatchUp = Annotated[
+    Any,
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"enum": ["once", "skip"]},
+                {"type": "object", "properties": {"within": _DURATION}, "required": ["within"]},
+            ]
+        }
+    ),
+]
+Retry = Annotated[
+    Any,
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "description": "how often"},
+                {"type": "array", "items": _DURATION},
+                {
+                    "type": "object",
+                    "properties": {
+                        "times": {"type": "integer"},
+                        "delays": {"type": "array", "items": _DURATION},
+                        "on": {"enum": ["transient", "any"]},
+                    },
+                },
+            ]
+        }
+    ),
+]
+Json = Annotated[Any, WithJsonSchema({"description": "any JSON value"})]
+Status = Literal["idle", "running", "paused", "disabled"]
+RunStatus = Literal["queued", "active", "waiting", "done"]
+Outcome = Literal["success", "noop", "skipped", "deferred", "error", "timeout", "crashed", "cancelled", "unknown"]
+
+
+class Given(BaseModel):
+    """What all requests have in common: a field that is not known is refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Written(Given):
+    """A job as it is written. The trigger is given as `trigger`, or by its short form beside the other fields.
+
+    Options may also be nested under `options`, as answers show them.
+    """
+
+    trigger: dict[str, Any] | None = Field(
+        None,
+        description='When: a short form such as {"every": "6h"}, or the long one with a type.',
+        examples=[{"cron": "0 9 * * 1-5", "tz": "Europe/Berlin"}, {"type": "every", "interval": "6h"}],
+    )
+    cron: str | None = Field(None, max_length=1000, examples=["0 9 * * 1-5"])
+    every: Duration = Field(None, examples=["6h"])
+    interval: Duration = Field(None, description="so long after each run ends")
+    at: str | None = Field(None, max_length=100, description="once, at this time (ISO 8601 with an offset)")
+    after: str | None = Field(None, max_length=200, description="when another job ends")
+    on: str | None = Field(None, max_length=20)
+    manual: bool | None = Field(None, description="never by time, only when asked")
+    tz: str | None = Field(None, max_length=100)
+    anchor: str | None = Field(None, max_length=100)
+    jitter: float | None = None
+    stagger: Duration = None
+    active_hours: dict[str, Any] | None = None
+    start: str | None = Field(None, max_length=100)
+    until: str | None = Field(None, max_length=100)
+    max_runs: int | None = None
+    except_: list[str] | None = Field(None, alias="except", max_length=1000)
+
+    kind: str | None = Field(None, max_length=1000, description="who runs it; a command where `command` is given")
+    payload: Json = None
+    command: list[str] | None = Field(None, max_length=10_000, description="the program and its arguments: for admins")
+    owner: str | None = Field(None, max_length=1000)
+    enabled: bool | None = None
+
+    options: dict[str, Any] | None = None
+    timeout: Duration = None
+    catch_up: CatchUp = None
+    overlap: str | None = Field(None, max_length=20, description="skip, queue or cancel_other")
+    retry: Retry = None
+    backoff: list[Duration] | None = Field(None, max_length=100)
+    max_errors: int | None = None
+    on_crash: str | None = Field(None, max_length=20)
+    lanes: dict[str, Any] | None = None
+    labels: list[str] | None = Field(None, max_length=100)
+    approval: bool | None = Field(None, description="every start waits for a person")
+
+
+class JobCreate(Written):
+    """A job to be made under a free name."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"name": "report", "kind": "report", "trigger": {"every": "6h"}, "payload": {"to": "team"}},
+                {"name": "backup", "cron": "0 2 * * *", "tz": "Europe/Berlin", "command": ["./backup.sh"]},
+            ]
+        }
+    )
+
+    name: str = Field(max_length=1000)
+
+
+class JobPut(Written):
+    """A whole job; what is left out is at its default. The name is in the address, and may be repeated here."""
+
+    name: str | None = Field(None, max_length=1000)
+
+
+class JobPatch(Written):
+    """What to change; null puts an option back to its default."""
+
+    name: str | None = Field(None, max_length=1000)
+
+
+class Noted(Given):
+    """Why."""
+
+    note: str | None = Field(None, max_length=MAX_NOTE)
+
+
+class RunNow(Given):
+    """What to run it with, where that is not the job's own payload."""
+
+    payload: Json = None
+
+
+class Completion(Given):
+    """How work that went on elsewhere has ended."""
+
+    outcome: Literal["success", "error"] | None = None
+    output: Json = None
+    error: str | None = Field(None, max_length=100_000)
+
+
+class Matching(Given):
+    """Jobs by what they are."""
+
+    kind: str | None = Field(None, max_length=1000)
+    owner: str | None = Field(None, max_length=1000)
+    source: str | None = Field(None, max_length=1000)
+    status: Status | None = None
+    enabled: bool | None = None
+    q: str | None = Field(None, max_length=1000)
+
+
+class ManyJobs(Given):
+    """Which jobs: exactly one of `ids` (or names), `filter` and `all`."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"filter": {"kind": "report"}, "note": "maintenance"}]})
+
+    ids: list[Annotated[str, Field(max_length=1000)]] | None = Field(None, max_length=MOST_IDS)
+    filter: Matching | None = None
+    all: Literal[True] | None = None
+    note: str | None = Field(None, max_length=MAX_NOTE)
+
+
+# -- answers -----------------------------------------------------------------------------------------------------------
+
+
+class JobOut(BaseModel):
+    """A job: its definition, and where it stands. Times are UTC; `next_run_local` is in the job's zone."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str
+    name: str
+    kind: str
+    owner: str | None
+    source: str
+    trigger: dict[str, Any]
+    schedule: str
+    zone: str
+    payload: Json
+    options: dict[str, Any]
+    enabled: bool
+    status: Status
+    next_run_at: datetime | None
+    next_run_local: str | None
+    last_run_at: datetime | None
+    last_outcome: Outcome | None
+    last_error: str | None
+    consecutive_errors: int
+    missed: int
+    notes: list[str]
+    revision: int
+    current_run: str | None
+    waiting_for: str | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class ApprovalOut(BaseModel):
+    """A question a run asked, and the answer."""
+
+    question: str
+    asked_at: datetime | None
+    verdict: Literal["approved", "rejected"] | None
+    by: str | None
+    note: str | None
+    decided_at: datetime | None
+
+
+class RunOut(BaseModel):
+    """A run, as lists show it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str
+    job: str
+    job_id: str
+    kind: str
+    reason: str
+    slot: datetime | None
+    attempt: int
+    retry_of: str | None
+    caused_by: str | None
+    phase: str | None
+    status: RunStatus
+    outcome: Outcome | None
+    error: str | None
+    output: Json
+    approvals: list[ApprovalOut]
+    due_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    node: str | None
+
+
+class RunDetail(RunOut):
+    """A run with everything there is to know about it; `trace` is for operators."""
+
+    payload: Json
+    trace: str | None
+    usage: Json
+    has_log: bool
+
+
+class Completed(BaseModel):
+    """A report was taken; `settled` when the run has ended with it."""
+
+    run: str
+    settled: bool
+
+
+class Page(BaseModel, Generic[T]):
+    """Some of a list; `next` is the cursor of the next page, null on the last one."""
+
+    items: list[T]
+    next: str | None
+
+
+class Explained(BaseModel):
+    """Sentences for people, and the facts they were made from."""
+
+    subject: str
+    sentences: list[str]
+    facts: dict[str, Any]
+
+
+class Moment(BaseModel):
+    """A time, in UTC and in the job's zone."""
+
+    at: datetime
+    local: str
+
+
+class Upcoming(BaseModel):
+    """When a job would start next."""
+
+    job: str
+    zone: str
+    schedule: str
+    items: list[Moment]
+
+
+class ManyDone(BaseModel):
+    """What became of many jobs."""
+
+    count: int
+    names: list[str]
+    unchanged: list[str]
+    refused: dict[str, str]
+
+
+class LatenessOut(BaseModel):
+    """How late runs were started, of the last day's starts by time."""
+
+    starts: int
+    p50_ms: int | None
+    p95_ms: int | None
+    max_ms: int | None
+
+
+class Waiting(BaseModel):
+    """How many due jobs wait for one thing."""
+
+    waits_for: str
+    reason: str
+    count: int
+
+
+class EngineOut(BaseModel):
+    """What the engine of this server is doing."""
+
+    status: Literal["stopped", "running", "stopping"]
+    started_at: datetime | None
+    check_count: int
+    trigger_count: int
+    last_check_at: datetime | None
+    running: int
+
+
+class Stats(BaseModel):
+    """The scheduler in figures."""
+
+    at: datetime
+    jobs: dict[str, int]
+    runs_24h: dict[str, int]
+    runs_7d: dict[str, int]
+    open_runs: dict[str, int]
+    queue_depth: int
+    parked: list[Waiting]
+    lateness: LatenessOut
+    next_alarm_at: datetime | None
+    open_alerts: int
+    engine: EngineOut
+
+
+class AlertOut(BaseModel):
+    """An incident: open until `closed_at`."""
+
+    id: str
+    key: str
+    kind: str
+    job_id: str | None
+    message: str
+    times: int
+    opened_at: datetime
+    last_at: datetime
+    closed_at: datetime | None
+    acked_at: datetime | None
+
+
+class NodeOut(BaseModel):
+    """A process that runs, or ran, jobs of this store."""
+
+    model_config = ConfigDict(extra="allow")
+
+    id: str
+    name: str
+    state: str
+    host: str | None
+    pid: int | None
+    version: str | None
+    labels: list[str]
+    kinds: list[str]
+    started_at: datetime
+    seen_at: datetime
+    stopped_at: datetime | None
+    running: int
+    taken_by: str | None
+
+
+class Nodes(BaseModel):
+    """All nodes, the youngest last."""
+
+    items: list[NodeOut]

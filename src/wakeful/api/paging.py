@@ -1,0 +1,101 @@
+"""Pages of a list: cursors that stay true while rows come and go.
+
+A cursor says what the page ended with (a name, an id), never how many came before: rows added or removed elsewhere
+neither repeat nor hide others. To callers it is opaque.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Query
+
+from wakeful import ids
+from wakeful.api.problems import ApiError
+from wakeful.kernel.once import Answer
+
+Limit = Annotated[int, Query(ge=1, le=500, description="how many at most")]
+Cursor = Annotated[str | None, Query(max_length=2000, description="`next` of the page before")]
+LIMIT = 50
+
+
+T = TypeVar("T")
+K = TypeVar("K", str, int)
+CHUNK = 100  # read at a time
+MOST_CHARS = 4_000_000  # in one page, but for a single item that is longer by itself
+
+
+async def page(
+    limit: int,
+    last: K | None,
+    read: Callable[[K | None, int], Awaitable[list[T]]],
+    key: Callable[[T], K],
+    shape: Callable[[T], dict[str, Any]],
+) -> tuple[str, K | None]:
+    """The items of a page as JSON, and what it ended with if there are more. Pages with long items are shorter."""
+    texts: list[str] = []
+    size, more = 0, True
+    while more and len(texts) < limit and size < MOST_CHARS:
+        wanted = min(CHUNK, limit - len(texts)) + 1  # one more than is shown says whether there is more
+        found = await read(last, wanted)
+        more = len(found) == wanted
+        for item in found[: wanted - 1]:
+            text = json.dumps(shape(item), separators=(",", ":"))
+            if texts and size + len(text) > MOST_CHARS:
+                return f"[{','.join(texts)}]", last
+            texts.append(text)
+            size += len(text)
+            last = key(item)
+    return f"[{','.join(texts)}]", last if more else None
+
+
+def page_answer(items: str, cursor: str | None) -> Answer:
+    return Answer(200, {}, f'{{"items":{items},"next":{json.dumps(cursor)}}}')
+
+
+def cursor_of(kind: str, last: str) -> str:
+    """The cursor of a page that ended there."""
+    return base64.urlsafe_b64encode(f"{kind}:{last}".encode()).decode().rstrip("=")
+
+
+def read_cursor(kind: str, cursor: str | None) -> str | None:
+    """What the page before ended with; 400 for a cursor that is not one of ours, or of another list."""
+    if cursor is None:
+        return None
+    try:
+        raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        found, _, last = raw.decode().partition(":")
+    except (binascii.Error, ValueError):
+        found, last = "", ""
+    if found != kind or not last or not last.isprintable():
+        raise ApiError(400, "invalid_cursor", "cursor is not one this list has given: begin again without it.")
+    return last
+
+
+def read_id_cursor(prefix: str, cursor: str | None) -> int | None:
+    """The same for lists in the order of ids."""
+    last = read_cursor(prefix, cursor)
+    if last is None:
+        return None
+    number = int(last) if last.isascii() and last.isdecimal() and len(last) < 20 else 2**63
+    if number >= 2**63:
+        raise ApiError(400, "invalid_cursor", "cursor is not one this list has given: begin again without it.")
+    return number
+
+
+def id_number(text: str) -> int:
+    """The number in an id of ours such as run_0000000000000."""
+    found = ids.decode(f"run_{text.partition('_')[2]}")
+    assert found is not None  # noqa: S101 - we wrote it
+    return found[1]
+
+
+def alert_number(text: str) -> int | None:
+    """The number behind an alert's id; None for anything else."""
+    prefix, _, letters = text.partition("_")
+    found = ids.decode(f"run_{letters}") if prefix == "alr" else None
+    return found[1] if found is not None else None

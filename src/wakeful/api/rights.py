@@ -1,0 +1,36 @@
+"""What each caller may do, in the kernel's words; and who may change anything at all."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Depends
+
+from wakeful.api.auth import Anyone, Caller
+from wakeful.api.problems import ApiError
+from wakeful.api.wiring import Settings
+from wakeful.kernel.requests import Rights
+
+
+def rights_of(caller: Anyone, settings: Settings) -> Rights:
+    """Agents see and change only what they own; commands are written by admins; everybody obeys the limit."""
+    return Rights(
+        caller.name,
+        owner=caller.name if caller.is_agent else None,
+        commands=caller.may("admin"),
+        min_interval=settings.min_interval_ms or None,
+    )
+
+
+Allowed = Annotated[Rights, Depends(rights_of)]
+"""The rights of whoever asks."""
+
+
+async def editor(caller: Anyone) -> Caller:
+    """Operators, admins, and agents within what they own; not those who only look."""
+    if caller.role == "viewer":
+        raise ApiError(403, "forbidden", f"Token {caller.name} is of role viewer; this needs operator.")
+    return caller
+
+
+Editor = Annotated[Caller, Depends(editor)]

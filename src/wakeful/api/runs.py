@@ -1,0 +1,299 @@
+"""`/api/runs`: what was started, why, and how it ended; end it, try it again, approve it, report its end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable
+from pathlib import Path as FilePath
+from typing import Annotated, Any, NamedTuple
+
+from fastapi import APIRouter, Depends, Path, Query, Request
+from starlette.responses import PlainTextResponse, Response
+
+from wakeful.api.auth import Anyone, Caller, Gate, Operator, address_of, anyone, presented
+from wakeful.api.idempotency import Key, answer, respond
+from wakeful.api.models import Completed, Completion, Explained, Noted, Outcome, Page, RunDetail, RunOut, RunStatus
+from wakeful.api.paging import LIMIT, Cursor, Limit, cursor_of, id_number, page, page_answer, read_id_cursor
+from wakeful.api.problems import ApiError, answers
+from wakeful.api.rights import Allowed, Editor
+from wakeful.api.shapes import run_detail, run_shape
+from wakeful.api.wiring import Sched
+from wakeful.errors import InvalidTrigger, WrongCallbackToken
+from wakeful.ids import first_id_at
+from wakeful.kernel.models import Run
+from wakeful.kernel.once import Answer
+from wakeful.kernel.requests import Rights
+from wakeful.scheduler import Scheduler
+from wakeful.store.runs import RunFilter
+from wakeful.triggers.moments import read_moment
+
+router = APIRouter(prefix="/api", tags=["runs"])
+
+Ref = Annotated[str, Path(max_length=100, description="a run's id")]
+JobRef = Annotated[str, Path(max_length=1000, description="a job's id or name")]
+Word = Annotated[str | None, Query(max_length=1000)]
+Time = Annotated[str | None, Query(max_length=100, description="ISO 8601 with an offset, or Z")]
+LOG_MOST = 16 * 1024 * 1024
+_LOCATION = {"Location": {"description": "where it is", "schema": {"type": "string"}}}
+
+
+class _Wanted:
+    """The filters of a list of runs."""
+
+    def __init__(
+        self,
+        *,
+        kind: Word = None,
+        status: RunStatus | None = None,
+        outcome: Outcome | None = None,
+        reason: Word = None,
+        phase: Word = None,
+        node: Word = None,
+        since: Time = None,
+        until: Time = None,
+        limit: Limit = LIMIT,
+        cursor: Cursor = None,
+    ) -> None:
+        before = read_id_cursor("run", cursor)
+        ends = [end for end in (before, _id_at("until", until)) if end is not None]
+        self.limit = limit
+        self.filter = RunFilter(
+            kind=kind,
+            status=status,
+            outcome=outcome,
+            reason=reason,
+            phase=phase,
+            node=node,
+            from_id=_id_at("since", since),
+            before_id=min(ends) if ends else None,
+        )
+
+
+def _id_at(field: str, text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        # A plus that was not escaped arrives as a space.
+        return min(first_id_at(read_moment(text.replace(" ", "+"), field)), 2**63 - 1)
+    except (InvalidTrigger, OverflowError) as error:
+        raise ApiError(400, "invalid_time", str(error)) from None
+
+
+Wanted = Annotated[_Wanted, Depends()]
+
+
+async def _page(scheduler: Scheduler, rights: Rights, wanted: _Wanted, job: str | None) -> Response:
+    def read(before: int | None, count: int) -> Awaitable[list[Run]]:
+        return scheduler.request_runs(wanted.filter._replace(before_id=before, limit=count), rights, job=job)
+
+    items, last = await page(wanted.limit, wanted.filter.before_id, read, lambda run: id_number(run.id), run_shape)
+    return respond(page_answer(items, cursor_of("run", str(last)) if last is not None else None))
+
+
+@router.get(
+    "/runs",
+    operation_id="list_runs",
+    response_model=Page[RunOut],
+    responses=answers(404),
+    summary="Runs, the newest first",
+)
+async def list_runs(scheduler: Sched, _: Anyone, rights: Allowed, wanted: Wanted, job: Word = None) -> Response:
+    return await _page(scheduler, rights, wanted, job)
+
+
+@router.get(
+    "/jobs/{ref}/runs",
+    operation_id="list_job_runs",
+    response_model=Page[RunOut],
+    responses=answers(404),
+    summary="A job's runs, the newest first; also a removed job's",
+)
+async def list_job_runs(scheduler: Sched, _: Anyone, rights: Allowed, ref: JobRef, wanted: Wanted) -> Response:
+    return await _page(scheduler, rights, wanted, ref)
+
+
+@router.get(
+    "/runs/{run_id}",
+    operation_id="get_run",
+    response_model=RunDetail,
+    responses=answers(404),
+    summary="One run, with everything it said",
+)
+async def get_run(scheduler: Sched, caller: Anyone, rights: Allowed, run_id: Ref) -> Response:
+    return await _shown(scheduler, await scheduler.request_run(run_id, rights), caller)
+
+
+async def _shown(scheduler: Scheduler, run: Run, caller: Caller) -> Response:
+    has_log = await asyncio.to_thread(scheduler.log_path(run.id).exists)
+    return respond(answer(200, run_detail(run, caller, has_log=has_log)))
+
+
+@router.get(
+    "/runs/{run_id}/log",
+    operation_id="get_run_log",
+    response_class=PlainTextResponse,
+    responses=answers(404),
+    summary="What a run said, as text; a command's also while it runs",
+)
+async def get_run_log(
+    scheduler: Sched,
+    _: Anyone,
+    rights: Allowed,
+    run_id: Ref,
+    most: Annotated[int, Query(alias="bytes", ge=1, le=LOG_MOST, description="the last so many")] = 1024 * 1024,
+) -> Response:
+    run = await scheduler.request_run(run_id, rights)
+    found = await asyncio.to_thread(_tail, scheduler.log_path(run.id), most)
+    if found is None:
+        found = _said(run).encode("utf-8", "replace")[-most:]
+    return Response(found.decode("utf-8", "replace"), media_type="text/plain")
+
+
+def _tail(path: FilePath, most: int) -> bytes | None:
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - most))
+            return file.read(most)
+    except OSError:  # there is none, or not on this machine: what the record holds must do
+        return None
+
+
+def _said(run: Run) -> str:
+    """A command's output as it printed it, else what the handler returned; the error last."""
+    output: Any = run.output
+    if isinstance(output, dict) and run.kind == "command" and isinstance(output.get("output"), str):
+        output = output["output"]
+    text = "" if output is None else output if isinstance(output, str) else json.dumps(output, indent=2)
+    return "\n".join(part for part in (text, run.error) if part)
+
+
+@router.get(
+    "/runs/{run_id}/explain",
+    operation_id="explain_run",
+    response_model=Explained,
+    responses=answers(404),
+    summary="Why it was started, and what became of it",
+)
+async def explain_run(scheduler: Sched, _: Anyone, rights: Allowed, run_id: Ref) -> Response:
+    run = await scheduler.request_run(run_id, rights)
+    return respond(answer(200, (await scheduler.request_explanation(run.id, rights)).to_dict()))
+
+
+# -- doing something to a run ------------------------------------------------------------------------------------------
+
+
+@router.post(
+    "/runs/{run_id}/cancel",
+    operation_id="cancel_run",
+    response_model=RunDetail,
+    responses=answers(404, 409),
+    summary="End a run",
+)
+async def cancel_run(scheduler: Sched, caller: Editor, rights: Allowed, run_id: Ref) -> Response:
+    return await _shown(scheduler, await scheduler.request_cancel(run_id, rights), caller)
+
+
+@router.post(
+    "/runs/{run_id}/retry",
+    operation_id="retry_run",
+    response_model=RunOut,
+    status_code=202,
+    responses={**answers(404, 409), 202: {"description": "it will start", "headers": _LOCATION}},
+    summary="Try again what a run did not do",
+)
+async def retry_run(scheduler: Sched, _: Editor, rights: Allowed, run_id: Ref, key: Key) -> Response:
+    return await key.do(lambda once: scheduler.request_retry(run_id, rights, once), _goes_on)
+
+
+@router.post(
+    "/runs/{run_id}/approve",
+    operation_id="approve_run",
+    response_model=RunOut,
+    status_code=202,
+    responses={**answers(404, 409), 202: {"description": "the run that goes on", "headers": _LOCATION}},
+    summary="Say yes to a run that waits for a person",
+)
+async def approve_run(
+    scheduler: Sched, _: Operator, rights: Allowed, run_id: Ref, key: Key, given: Noted | None = None
+) -> Response:
+    note = given.note if given is not None else None
+    return await key.do(lambda once: scheduler.request_approval(run_id, note, rights, once), _goes_on)
+
+
+@router.post(
+    "/runs/{run_id}/reject",
+    operation_id="reject_run",
+    response_model=RunDetail,
+    responses=answers(404, 409),
+    summary="Say no to a run that waits for a person",
+)
+async def reject_run(
+    scheduler: Sched, caller: Operator, rights: Allowed, run_id: Ref, given: Noted | None = None
+) -> Response:
+    note = given.note if given is not None else None
+    return await _shown(scheduler, await scheduler.request_rejection(run_id, note, rights), caller)
+
+
+def _goes_on(run: Run) -> Answer:
+    return answer(202, run_shape(run), Location=f"/api/runs/{run.id}")
+
+
+class Reporter(NamedTuple):
+    """Who reports the end of a run: an operator, or the run's own callback token."""
+
+    token: str | None
+    gate: Gate
+    address: str
+
+
+async def reporter(
+    request: Request,
+    token: Annotated[str | None, Query(max_length=200, description="the run's own callback token")] = None,
+) -> Reporter:
+    """A callback token in the address or as the bearer; anything else must be an operator's token."""
+    gate, address = request.app.state.gate, address_of(request)
+    given = token if token is not None else _callback_token(presented(request))
+    if given is not None:
+        seconds = gate.failures.wait(address)
+        if seconds > 0:
+            sentence = f"Too many wrong tokens from this address: wait {seconds} s."
+            raise ApiError(429, "too_many_failures", sentence, headers={"Retry-After": str(seconds)})
+        return Reporter(given, gate, address)
+    caller = await anyone(request)
+    if caller.is_agent or not caller.may("operator"):
+        raise ApiError(403, "forbidden", f"Token {caller.name} is of role {caller.role}; this needs operator.")
+    return Reporter(None, gate, address)
+
+
+def _callback_token(secret: str | None) -> str | None:
+    """Callback tokens are 64 hexadecimal digits; those of people begin otherwise."""
+    return secret if secret is not None and len(secret) == 64 and set(secret) <= set("0123456789abcdef") else None
+
+
+@router.post(
+    "/runs/{run_id}/complete",
+    operation_id="complete_run",
+    response_model=Completed,
+    responses={
+        **answers(404, 409),
+        200: {"description": "the run has ended"},
+        202: {"description": "kept until the run waits for it", "model": Completed},
+    },
+    summary="Report how work that goes on elsewhere has ended",
+)
+async def complete_run(
+    scheduler: Sched, said: Annotated[Reporter, Depends(reporter)], run_id: Ref, given: Completion
+) -> Response:
+    error = given.error
+    if given.outcome == "success" and error is not None:
+        raise ApiError(422, "invalid", "A success has no error: leave one of them out.")
+    if given.outcome == "error" and error is None:
+        error = "reported as failed, without a reason"
+    try:
+        settled = await scheduler.report_run(run_id, given.output, error=error, token=said.token)
+    except WrongCallbackToken:
+        said.gate.failures.count(said.address)
+        raise
+    return respond(answer(200 if settled else 202, {"run": run_id, "settled": settled}))

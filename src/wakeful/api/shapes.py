@@ -1,0 +1,69 @@
+"""Answers: jobs, runs and the rest as plain data, as `models` describes them and each caller may see them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from wakeful import ids
+from wakeful.api.auth import Caller
+from wakeful.kernel.drafts import COMMAND
+from wakeful.kernel.models import Job, Run
+from wakeful.store.records import Alert
+from wakeful.triggers import iso
+
+HIDDEN = "***"
+
+
+def job_shape(job: Job, caller: Caller, zone: str) -> dict[str, Any]:
+    """A job; the variables a command is given are shown to those who may write them."""
+    shown = job.to_dict()
+    place = zone_of(job, zone)
+    shown["zone"] = place
+    shown["next_run_local"] = local(job.next_run_at, place)
+    shown["payload"] = _seen(job.kind, shown["payload"], caller)
+    return shown
+
+
+def zone_of(job: Job, default: str) -> str:
+    """The job's own zone, else the server's."""
+    return getattr(job.trigger, "tz", None) or default
+
+
+def local(moment: datetime | None, zone: str) -> str | None:
+    """A time as the clock on the wall shows it there."""
+    return moment.astimezone(ZoneInfo(zone)).isoformat(timespec="seconds") if moment is not None else None
+
+
+def run_shape(run: Run) -> dict[str, Any]:
+    return run.to_dict()
+
+
+def run_detail(run: Run, caller: Caller, *, has_log: bool) -> dict[str, Any]:
+    return {
+        **run.to_dict(),
+        "payload": _seen(run.kind, run.payload, caller),
+        "trace": run.trace if caller.may("operator") else None,
+        "usage": run.usage,
+        "has_log": has_log,
+    }
+
+
+def alert_shape(alert: Alert) -> dict[str, Any]:
+    times = {name: getattr(alert, name) for name in ("opened_at", "last_at", "closed_at", "acked_at")}
+    return {
+        "id": ids.encode("alr", alert.id),
+        "key": alert.key,
+        "kind": alert.kind,
+        "job_id": ids.job_text(alert.job_id) if alert.job_id is not None else None,
+        "message": alert.message,
+        "times": alert.times,
+        **{name: iso(ms) if ms is not None else None for name, ms in times.items()},
+    }
+
+
+def _seen(kind: str, payload: Any, caller: Caller) -> Any:
+    if kind != COMMAND or caller.may("admin") or not isinstance(payload, dict) or not payload.get("env"):
+        return payload
+    return {**payload, "env": dict.fromkeys(payload["env"], HIDDEN)}

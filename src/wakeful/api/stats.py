@@ -1,0 +1,135 @@
+"""`/api/stats`, `/api/alerts` and `/api/nodes`: the scheduler in figures, what needs a person, and who runs jobs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+from starlette.responses import Response
+
+from wakeful.api.auth import Admin, Operator, Viewer
+from wakeful.api.idempotency import answer, respond
+from wakeful.api.models import AlertOut, NodeOut, Nodes, Page, Stats
+from wakeful.api.paging import LIMIT, Cursor, Limit, alert_number, cursor_of, read_id_cursor
+from wakeful.api.problems import ApiError, answers
+from wakeful.api.shapes import alert_shape
+from wakeful.api.wiring import Sched
+from wakeful.kernel.figures import Figures, parked_reason
+from wakeful.scheduler import Scheduler
+from wakeful.triggers import iso, to_ms
+
+router = APIRouter(prefix="/api")
+
+NodeName = Annotated[str, Path(max_length=300, description="a node's name")]
+
+
+@router.get(
+    "/stats",
+    operation_id="get_stats",
+    response_model=Stats,
+    responses=answers(),
+    summary="The scheduler in figures",
+    tags=["stats"],
+)
+async def get_stats(scheduler: Sched, _: Viewer) -> Response:
+    return respond(answer(200, _shape(await scheduler.get_figures(), scheduler)))
+
+
+def _shape(figures: Figures, scheduler: Scheduler) -> dict[str, object]:
+    engine = scheduler.get_state()
+    parked = [{"waits_for": key, "reason": parked_reason(key), "count": count} for key, count in figures.parked.items()]
+    statuses = {status: figures.jobs.get(status, 0) for status in ("idle", "running", "paused", "disabled")}
+    return {
+        "at": iso(figures.at),
+        "jobs": {"total": sum(statuses.values()), **statuses},
+        "runs_24h": figures.runs_day,
+        "runs_7d": figures.runs_week,
+        "open_runs": figures.open_runs,
+        "queue_depth": figures.overdue + figures.open_runs.get("queued", 0),
+        "parked": parked,
+        "lateness": figures.lateness._asdict(),
+        "next_alarm_at": iso(figures.next_alarm) if figures.next_alarm is not None else None,
+        "open_alerts": figures.open_alerts,
+        "engine": {
+            "status": engine.status,
+            "started_at": iso(to_ms(engine.started_at)) if engine.started_at is not None else None,
+            "check_count": engine.check_count,
+            "trigger_count": engine.trigger_count,
+            "last_check_at": iso(to_ms(engine.last_check_at)) if engine.last_check_at is not None else None,
+            "running": scheduler.running_count(),
+        },
+    }
+
+
+@router.get(
+    "/alerts",
+    operation_id="list_alerts",
+    response_model=Page[AlertOut],
+    responses=answers(),
+    summary="What needs a person, the newest first",
+    tags=["alerts"],
+)
+async def list_alerts(
+    scheduler: Sched,
+    _: Viewer,
+    open_only: Annotated[bool, Query(alias="open", description="only what is not over yet")] = True,  # noqa: FBT002
+    limit: Limit = LIMIT,
+    cursor: Cursor = None,
+) -> Response:
+    before = read_id_cursor("alert", cursor)
+    found = await scheduler.page_alerts(open_only=open_only, before=before, limit=limit + 1)
+    more = cursor_of("alert", str(found[limit - 1].id)) if len(found) > limit else None
+    return respond(answer(200, {"items": [alert_shape(alert) for alert in found[:limit]], "next": more}))
+
+
+@router.post(
+    "/alerts/{alert_id}/ack",
+    operation_id="ack_alert",
+    response_model=AlertOut,
+    responses=answers(404),
+    summary="Say that somebody has seen it; twice is as good as once",
+    tags=["alerts"],
+)
+async def ack_alert(
+    scheduler: Sched, _: Operator, alert_id: Annotated[str, Path(max_length=100, description="an alert's id")]
+) -> Response:
+    number = alert_number(alert_id)
+    if number is None:
+        raise ApiError(404, "not_found", f"There is no alert {alert_id!r}: an alert's id looks like alr_0000000000000.")
+    return respond(answer(200, alert_shape(await scheduler.ack_alert(number))))
+
+
+@router.get(
+    "/nodes",
+    operation_id="list_nodes",
+    response_model=Nodes,
+    responses=answers(),
+    summary="Who runs jobs of this store, and who did lately",
+    tags=["nodes"],
+)
+async def list_nodes(scheduler: Sched, _: Viewer) -> Response:
+    return respond(answer(200, {"items": [node.to_dict() for node in await scheduler.list_nodes()]}))
+
+
+@router.post(
+    "/nodes/{name}/drain",
+    operation_id="drain_node",
+    response_model=NodeOut,
+    responses=answers(404, 409),
+    summary="Let a node start nothing more; what it runs, it finishes",
+    tags=["nodes"],
+)
+async def drain_node(scheduler: Sched, _: Admin, name: NodeName) -> Response:
+    return respond(answer(200, (await scheduler.drain_node(name)).to_dict()))
+
+
+@router.post(
+    "/nodes/{name}/undrain",
+    operation_id="undrain_node",
+    response_model=NodeOut,
+    responses=answers(404, 409),
+    summary="Let a node start jobs again",
+    tags=["nodes"],
+)
+async def undrain_node(scheduler: Sched, _: Admin, name: NodeName) -> Response:
+    return respond(answer(200, (await scheduler.drain_node(name, drain=False)).to_dict()))

@@ -1,0 +1,322 @@
+"""What callers from outside do to jobs and runs: within their rights, under conditions, and never half.
+
+Each function is one transaction. Rights are checked against what is stored in that transaction, not against what was
+read before it. Jobs whose trigger a caller wrote are `bounded`: they obey the server's minimum interval.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from wakeful import ids
+from wakeful.errors import ChangedSinceRead, InvalidJob, JobExists, JobNotFound, NotAllowed, ScheduleTriggerError
+from wakeful.kernel import control, edits
+from wakeful.kernel.claim import Node
+from wakeful.kernel.drafts import COMMAND, Draft, changed_fields, check_payload
+from wakeful.kernel.history import view
+from wakeful.kernel.limits import refuse_too_often
+from wakeful.kernel.models import Job, Run
+from wakeful.kernel.options import from_text, to_text
+from wakeful.kernel.policy import trigger_of
+from wakeful.kernel.refs import find_job, find_run
+from wakeful.store.interface import Transaction
+from wakeful.store.jobs import JobFilter
+from wakeful.store.records import JobDef, JobState
+from wakeful.triggers import Trigger
+
+
+class Rights(NamedTuple):
+    """What a caller may do."""
+
+    caller: str
+    owner: str | None = None  # sees and changes only jobs of this owner
+    commands: bool = False  # may write jobs that execute commands
+    min_interval: int | None = None  # how close together the slots of a trigger it writes may lie
+
+
+class Condition(NamedTuple):
+    """What must be so for a change to be made; the default asks for nothing."""
+
+    revisions: frozenset[int] | None = None  # the job is at one of these
+    exists: bool = False
+    absent: bool = False
+
+    def check(self, name: str, state: JobState | None) -> None:
+        """ChangedSinceRead when it is not so."""
+        if state is None:
+            if self.exists or self.revisions is not None:
+                message = f"There is no job {name!r}, and the change was to be made only if there is."
+                raise ChangedSinceRead(message)
+            return
+        if self.absent:
+            message = f"A job named {name!r} exists already, at revision {state.revision}."
+            raise ChangedSinceRead(message)
+        if self.revisions is not None and state.revision not in self.revisions:
+            message = f"{name} is at revision {state.revision}: read it again, then repeat your change."
+            raise ChangedSinceRead(message)
+
+
+ALWAYS = Condition()
+
+
+class Terms(NamedTuple):
+    """On which terms a job is written: by whom, if what is so, and in which zone where it names none."""
+
+    rights: Rights
+    zone: str
+    condition: Condition = ALWAYS
+
+
+class Changed(NamedTuple):
+    """A job as it is after a request, and whether the request made it."""
+
+    job: Job
+    created: bool
+
+
+# -- rights ------------------------------------------------------------------------------------------------------------
+
+
+def own_job(tx: Transaction, ref: str, rights: Rights) -> tuple[JobDef, JobState]:
+    """The job of that id or name, if this caller may know of it."""
+    if rights.owner is None:
+        return find_job(tx, ref)
+    message = f"There is no job {ref!r:.300} of {rights.owner}."
+    try:
+        job, state = find_job(tx, ref)
+    except JobNotFound:
+        raise JobNotFound(message) from None  # without a hint at the names of others' jobs
+    if job.owner != rights.owner:
+        raise JobNotFound(message)
+    return job, state
+
+
+def ensure_own_run(tx: Transaction, run_id: int, rights: Rights) -> None:
+    """JobNotFound unless this caller may know of the run."""
+    job, _, _ = find_run(tx, run_id)
+    if rights.owner is not None and job.owner != rights.owner:
+        message = f"There is no run {ids.run_text(run_id)} of {rights.owner}."
+        raise JobNotFound(message)
+
+
+def _refuse_command(rights: Rights, *kinds: str) -> None:
+    if COMMAND in kinds and not rights.commands:
+        message = "Only an admin may write jobs that execute commands."
+        raise NotAllowed(message)
+
+
+# -- writing jobs ------------------------------------------------------------------------------------------------------
+
+
+def create_job(tx: Transaction, node: Node, draft: Draft, terms: Terms, *, enabled: bool = True) -> Job:
+    """A new job under a free name."""
+    draft = _allowed(draft, terms.rights)
+    refuse_too_often(draft.trigger, terms.rights.min_interval)
+    draft = draft._replace(options=_with(draft.options, bounded=True))
+    if tx.jobs.by_name(draft.name) is not None:
+        message = f"A job named {draft.name!r} already exists: choose another name, or replace it."
+        raise JobExists(message)
+    (job_id,) = edits.add_jobs(tx, node, [draft], "error", terms.zone)
+    if not enabled:
+        edits.disable_job(tx, ids.job_text(job_id))
+    return _view(tx, job_id)
+
+
+def put_job(tx: Transaction, node: Node, draft: Draft, terms: Terms, *, enabled: bool | None) -> Changed:
+    """The job of that name as given, whether there was one or not. What is as it was stays as it is."""
+    rights, zone = terms.rights, terms.zone
+    found = tx.jobs.by_name(draft.name)
+    if found is not None and rights.owner is not None and found[0].owner != rights.owner:
+        message = f"The name {draft.name!r} is taken by a job of somebody else: choose another."
+        raise NotAllowed(message)
+    terms.condition.check(draft.name, found[1] if found is not None else None)
+    if found is None:
+        return Changed(create_job(tx, node, draft, terms, enabled=enabled is not False), created=True)
+    job, state = found
+    draft = _allowed(draft, rights)
+    _refuse_command(rights, job.kind)
+    _refuse_unasked(rights, job, draft.options)
+    bounded = from_text(job.options).bounded
+    if _moves(tx, job, draft.trigger, zone):
+        refuse_too_often(draft.trigger, rights.min_interval)
+        bounded = True
+    draft = draft._replace(options=_with(draft.options, bounded=bounded), source=job.source)
+    edits.add_jobs(tx, node, [draft], "update", zone)
+    _switch(tx, node, job.id, state, enabled=enabled)
+    return Changed(_view(tx, job.id), created=False)
+
+
+def patch_job(tx: Transaction, node: Node, ref: str, changes: dict[str, Any], terms: Terms) -> Job:
+    """Some of a job changed, the rest as it is."""
+    rights, zone = terms.rights, terms.zone
+    job, state = own_job(tx, ref, rights)
+    terms.condition.check(job.name, state)
+    _refuse_command(rights, job.kind, str(changes.get("kind", job.kind)))
+    if rights.owner is not None and changes.get("owner", rights.owner) != rights.owner:
+        message = f"{rights.owner} cannot give its jobs to another owner."
+        raise NotAllowed(message)
+    changes = dict(changes)
+    trigger = changes.get("trigger")
+    if trigger is not None:
+        if _moves(tx, job, trigger, zone):
+            refuse_too_often(trigger, rights.min_interval)
+            changes["bounded"] = True
+        else:
+            del changes["trigger"]
+    enabled = changes.pop("enabled", None)
+    fields = changed_fields(job, changes)
+    _refuse_unasked(rights, job, fields.get("options", job.options))
+    if changes:
+        edits.update_job(tx, node, ids.job_text(job.id), changes, revision=None, zone=zone)
+    _switch(tx, node, job.id, state, enabled=enabled)
+    return _view(tx, job.id)
+
+
+def remove_job(tx: Transaction, ref: str, terms: Terms) -> None:
+    job, state = own_job(tx, ref, terms.rights)
+    terms.condition.check(job.name, state)
+    _refuse_command(terms.rights, job.kind)
+    edits.remove_job(tx, ids.job_text(job.id))
+
+
+def _allowed(draft: Draft, rights: Rights) -> Draft:
+    """The draft as this caller may have it: no commands, and no owner but itself."""
+    _refuse_command(rights, draft.kind)
+    if rights.owner is None:
+        return draft
+    if draft.owner not in (None, rights.owner):
+        message = f"{rights.owner} cannot make jobs for another owner."
+        raise NotAllowed(message)
+    return draft._replace(owner=rights.owner)
+
+
+def _refuse_unasked(rights: Rights, job: JobDef, options: str) -> None:
+    """Who is limited to its own jobs cannot free them from asking a person."""
+    if rights.owner is not None and from_text(job.options).approval and not from_text(options).approval:
+        message = f"{job.name} asks a person before every start; only an operator can change that."
+        raise NotAllowed(message)
+
+
+def _moves(tx: Transaction, job: JobDef, trigger: Trigger, zone: str) -> bool:
+    """Whether the trigger means anything else than the stored one."""
+    stored = trigger_of(job.trigger)
+    return trigger.resolved(tx.now, zone, keep=stored) != stored
+
+
+def _with(options: str, *, bounded: bool) -> str:
+    return to_text(from_text(options)._replace(bounded=bounded))
+
+
+def _switch(tx: Transaction, node: Node, job_id: int, state: JobState, *, enabled: bool | None) -> None:
+    if enabled is True and not (state.enabled and not state.paused):
+        edits.resume_job(tx, node, ids.job_text(job_id))
+    elif enabled is False and state.enabled:
+        edits.disable_job(tx, ids.job_text(job_id))
+
+
+def _view(tx: Transaction, job_id: int) -> Job:
+    found = tx.jobs.by_id(job_id)
+    assert found is not None  # noqa: S101 - written in this transaction
+    return Job(*found, tx.now)
+
+
+# -- many at once ------------------------------------------------------------------------------------------------------
+
+
+class Many(NamedTuple):
+    """Which jobs are meant: those named, or all that match."""
+
+    refs: tuple[str, ...] | None = None
+    wanted: JobFilter | None = None
+
+
+class Done(NamedTuple):
+    """What became of many: the names of those that changed, and why others did not."""
+
+    changed: list[str]
+    unchanged: list[str]
+    refused: dict[str, str]
+
+
+def pause_many(tx: Transaction, many: Many, note: str | None, rights: Rights) -> Done:
+    done = Done([], [], {})
+    for job, state in _meant(tx, many, rights):
+        if state.paused and not note:
+            done.unchanged.append(job.name)
+        else:
+            edits.pause_job(tx, ids.job_text(job.id), note)
+            done.changed.append(job.name)
+    return done
+
+
+def resume_many(tx: Transaction, node: Node, many: Many, rights: Rights) -> Done:
+    done = Done([], [], {})
+    for job, state in _meant(tx, many, rights):
+        if state.enabled and not state.paused and not state.errors:
+            done.unchanged.append(job.name)
+            continue
+        try:
+            edits.resume_job(tx, node, ids.job_text(job.id))
+        except ScheduleTriggerError as error:
+            done.refused[job.name] = str(error)
+        else:
+            done.changed.append(job.name)
+    return done
+
+
+def _meant(tx: Transaction, many: Many, rights: Rights) -> list[tuple[JobDef, JobState]]:
+    if many.refs is not None:
+        found = {pair[0].id: pair for pair in (own_job(tx, ref, rights) for ref in many.refs)}
+        return [found[job_id] for job_id in sorted(found)]
+    wanted = many.wanted if many.wanted is not None else JobFilter()
+    if rights.owner is not None:
+        if wanted.owner not in (None, rights.owner):
+            message = f"{rights.owner} may only name its own jobs."
+            raise InvalidJob(message)
+        wanted = wanted._replace(owner=rights.owner)
+    pairs = tx.jobs.matching(wanted)
+    states = tx.jobs.states(sorted(job.id for job, _ in pairs))  # nobody changes them from here on
+    return sorted(((job, states[job.id]) for job, _ in pairs if job.id in states), key=lambda pair: pair[0].id)
+
+
+# -- runs --------------------------------------------------------------------------------------------------------------
+
+
+def run_job(tx: Transaction, node: Node, ref: str, payload: Any, rights: Rights) -> Run:
+    """Start a job by hand. A command with another payload is another command, and needs the right to write one."""
+    job, _ = own_job(tx, ref, rights)
+    text = None
+    if payload is not None:
+        _refuse_command(rights, job.kind)
+        text = check_payload(payload, job.kind)
+    return _run(tx, control.run_now(tx, node, ids.job_text(job.id), text))
+
+
+def retry_run(tx: Transaction, node: Node, run_id: int, rights: Rights) -> Run:
+    ensure_own_run(tx, run_id, rights)
+    return _run(tx, control.retry_run(tx, node, run_id))
+
+
+def cancel_run(tx: Transaction, node: Node, run_id: int, rights: Rights) -> Run:
+    ensure_own_run(tx, run_id, rights)
+    control.cancel_run(tx, node, run_id)
+    return _run(tx, run_id)
+
+
+def approve_run(tx: Transaction, node: Node, run_id: int, note: str | None, rights: Rights) -> Run:
+    """Say yes; the run that goes on."""
+    ensure_own_run(tx, run_id, rights)
+    return _run(tx, control.approve_run(tx, node, run_id, rights.caller, note))
+
+
+def reject_run(tx: Transaction, node: Node, run_id: int, note: str | None, rights: Rights) -> Run:
+    """Say no; the run that ended."""
+    ensure_own_run(tx, run_id, rights)
+    control.reject_run(tx, node, run_id, rights.caller, note)
+    return _run(tx, run_id)
+
+
+def _run(tx: Transaction, run_id: int) -> Run:
+    row = tx.runs.get(run_id)
+    assert row is not None  # noqa: S101 - written in this transaction
+    return view(tx, [row])[0]

@@ -1,0 +1,48 @@
+"""Triggers as people write them: the long form of `to_data`, or a short one named by its rhythm.
+
+{"type": "every", "interval": "6h"}      {"every": "6h"}
+{"type": "cron", "expression": "0 9 * * 1-5", "tz": "Europe/Berlin"}      {"cron": "0 9 * * 1-5", "tz": …}
+{"interval": "5m"}      {"at": "2026-01-01T09:00:00Z"}      {"after": "backup", "on": "failure"}      {"manual": true}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from wakeful.errors import InvalidTrigger
+from wakeful.triggers.base import Trigger
+from wakeful.triggers.data import trigger_from_data
+
+#: The short word -> the type it stands for, and the field its value goes to.
+SHORT = {
+    "cron": ("cron", "expression"),
+    "every": ("every", "interval"),
+    "interval": ("interval", "interval"),
+    "at": ("once", "at"),
+    "after": ("after", "job"),
+}
+BARE = ("manual", "webhook", "chat", "ping")
+#: What may stand beside them.
+BESIDE = ("tz", "anchor", "jitter", "stagger", "active_hours", "start", "until", "max_runs", "except", "on", "grace")
+
+
+def trigger_as_written(data: object) -> Trigger:
+    """The trigger of either form; InvalidTrigger says what is missing or too much."""
+    if not isinstance(data, Mapping):
+        raise InvalidTrigger(f'A trigger is a map such as {{"every": "6h"}}, not {data!r:.40}.')
+    given: dict[str, Any] = {str(key): value for key, value in data.items() if value is not None}
+    if "type" in given:
+        return trigger_from_data(given)
+    words = [word for word in (*SHORT, *BARE) if word in given]
+    if len(words) != 1:
+        several = f"{words[0]} and {words[1]} are two triggers: give one" if words else "A trigger says when: give one"
+        raise InvalidTrigger(f"{several} of {', '.join((*SHORT, *BARE))}.")
+    word = words[0]
+    value = given.pop(word)
+    if word in SHORT:
+        kind, field = SHORT[word]
+        return trigger_from_data({"type": kind, field: value, **given})
+    if value is not True:
+        raise InvalidTrigger(f'{word} is written {{"{word}": true}}, not {value!r:.40}.', word)
+    return trigger_from_data({"type": word, **given})
