@@ -209,7 +209,7 @@ def _agreement(verdict: ClusterVerdict, cluster: Cluster) -> None:
         end = cluster.ends.get(run.id)
         if run.outcome == "success" and (end is None or end.node != node):
             verdict.unexplained.append(f"{run.id} of {run.job} is a success of {node}; the ledgers say {end}")
-        elif run.outcome not in ("success", "crashed"):
+        elif run.outcome not in ("success", "crashed", None):  # what has not ended is told as lost
             verdict.unexplained.append(f"{run.id} of {run.job} ended as {run.outcome}")
     for fact in cluster.starts.values():
         if fact.run not in runs:
