@@ -13,8 +13,8 @@ import wakeful as package
 from wakeful.cli import _command, main
 
 EXPECTED = {
-    "add", "alert", "cancel", "demo", "doctor", "edit", "explain", "list", "logs", "next", "pause", "remove", "resume",
-    "retry", "run", "runs", "serve", "show", "status",
+    "add", "alert", "approve", "cancel", "copy", "demo", "doctor", "edit", "explain", "list", "logs", "next", "node", "pause",
+    "reject", "remove", "resume", "retry", "run", "runs", "serve", "show", "status", "token",
 }  # fmt: skip
 LISTINGS = [
     ["list"],
@@ -22,6 +22,7 @@ LISTINGS = [
     ["next"],
     ["status"],
     ["alert", "list"],
+    ["node", "list"],
     ["doctor"],
     ["show", "job"],
     ["explain", "job"],
@@ -52,7 +53,7 @@ def test_every_command_explains_itself_and_takes_a_store(wakeful, name):
     commands = getattr(command, "commands", {name: command})
     for each in commands.values():
         options = {flag for parameter in each.params for flag in parameter.opts}
-        assert name == "demo" or "--db" in options
+        assert name in ("copy", "demo") or "--db" in options
         assert all(parameter.help for parameter in each.params if parameter.name != "ctx")
         assert each.help
     assert wakeful(name, "--help").code == 0

@@ -75,3 +75,22 @@ def test_an_empty_setting_counts_as_none(nowhere):
 def test_an_empty_file_is_not_yet_a_store(nowhere):
     (nowhere / "empty.db").touch()
     assert not find_place("empty.db", {}, nowhere).exists
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("postgresql://ada@db/wakeful", "postgresql://ada@db/wakeful"),
+        ("postgresql://ada:secret@db:5432/wakeful", "postgresql://ada@db:5432/wakeful"),
+        ("postgresql://ada:sec:r@et@db/wakeful", "postgresql://ada@db/wakeful"),
+        ("postgresql://:secret@/wakeful", "postgresql://@/wakeful"),
+        (
+            "postgresql://db/wakeful?user=ada&password=secret&sslmode=require",
+            "postgresql://db/wakeful?user=ada&sslmode=require",
+        ),
+        ("postgresql://db/wakeful?password=secret", "postgresql://db/wakeful"),
+    ],
+)
+def test_a_password_is_never_shown(nowhere, said, shown):
+    place = find_place(said, {}, nowhere)
+    assert (str(place), place.url) == (shown, said)

@@ -7,6 +7,7 @@ directory, else one per user. Nothing here creates anything: a place may well ha
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -49,7 +50,7 @@ class Place(NamedTuple):
     path: Path | None
 
     def __str__(self) -> str:
-        return str(self.path) if self.path is not None else self.url
+        return str(self.path) if self.path is not None else _without_password(self.url)
 
     @property
     def exists(self) -> bool:
@@ -99,6 +100,14 @@ def _read(said: str, here: Path) -> Place:
     if not rest.startswith("/") or not said.startswith("sqlite://"):
         raise WrongUse(f"{said!r} is not a store's address: write sqlite:///file.db, or sqlite:////absolute/file.db.")
     return _file(here / Path(rest[1:]).expanduser())
+
+
+def _without_password(url: str) -> str:
+    """The address as it may be shown: all between the user and the last @ is left out, and a password after the ?."""
+    scheme, _, rest = url.partition("://")
+    account, at, server = rest.rpartition("@")
+    server = re.sub(r"([?&])password=[^&]*&?", r"\1", server).rstrip("?&")
+    return f"{scheme}://{account.partition(':')[0]}{at}{server}"
 
 
 def _file(path: Path) -> Place:

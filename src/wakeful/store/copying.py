@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful.errors import JobExists, StoreLocked, StoreUnusable
 from wakeful.store.nodes import LEASE_MS
+from wakeful.store.presence import surely_gone
 from wakeful.store.records import NodeRow, RunDetails
 from wakeful.store.tables import OWN_FACTS, Table, known_tables
 
@@ -176,7 +177,8 @@ def _refuse_living(tx: Transaction, store: Store) -> None:
     """A file's lock is ours already; where nodes share a store, none of them may be alive."""
     if tx.exclusive:
         return
-    living = tx.nodes.living(tx.journal.database_now() - LEASE_MS)
+    seen = tx.nodes.living(tx.journal.database_now() - LEASE_MS)
+    living = [node for node in seen if not surely_gone(json.loads(node.details))]
     if living:
         told = ", ".join(f"{node.name} ({_where(node)})" for node in living)
         message = f"{_name(store)} is in use by {told}: stop {'it' if len(living) == 1 else 'them'} first."

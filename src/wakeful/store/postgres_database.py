@@ -31,6 +31,7 @@ from wakeful.errors import (
 )
 from wakeful.store.nodes import LEASE_MS, Nodes
 from wakeful.store.postgres_session import LOCK_SPACE, PostgresSession, Types, lock_number
+from wakeful.store.presence import surely_gone
 from wakeful.store.schema_version import OLDEST_KEY, Living, Stored, refuse_contracting, refuse_newer, steps
 
 OLDEST_SERVER = 130_000  # pg_current_xact_id
@@ -168,7 +169,8 @@ def _migrate(connection: psycopg.Connection[Any], address: Address) -> None:
 def _living(connection: psycopg.Connection[Any]) -> list[Living]:
     session = PostgresSession(connection, {}, writing=True)
     since = (session.database_now() or 0) - LEASE_MS
-    return [Living.of(node.name, json.loads(node.details)) for node in Nodes(session).living(since)]
+    about = {node.name: json.loads(node.details) for node in Nodes(session).living(since)}
+    return [Living.of(name, details) for name, details in about.items() if not surely_gone(details)]
 
 
 def migrations() -> list[str]:

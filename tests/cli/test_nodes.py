@@ -1,0 +1,192 @@
+"""`node list` and `node drain`: who shares a store, and taking one out of service."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+
+import pytest
+
+from tests.cli.terminal import PATIENCE
+from tests.store.postgres_server import postgres_url
+from tests.store.samples import OpenStore
+from wakeful import JobNotFound, NodeNotAlive, Scheduler
+from wakeful.cli.nodes import latest
+from wakeful.clock import SystemClock
+from wakeful.kernel import membership
+from wakeful.kernel.nodes import list_nodes
+from wakeful.store.records import NodeRow
+from wakeful.store.tables import known_tables
+
+NODES = next(table for table in known_tables() if table.name == "nodes")
+
+
+@pytest.fixture(scope="module")
+def url():
+    return postgres_url()
+
+
+@pytest.fixture
+def fleet():
+    """A database with nodes in every state, as if they had been there for an hour."""
+    url = postgres_url()
+    with OpenStore(url, SystemClock()) as store:
+        now = store.read(lambda tx: tx.journal.database_now())
+        hour, lease = now - 3_600_000, membership.LEASE_MS
+        about = {"host": "mill", "pid": 7, "labels": ["gpu"], "kinds": ["command"], "version": "0.1.0", "schema": 6}
+        told = json.dumps(about)
+        rows = [
+            NodeRow(1, "north", hour, hour, hour + 5, told, None, 0, hour),
+            NodeRow(2, "north", hour, now, None, told, None, 0, now),
+            NodeRow(3, "south", hour, now, None, told, None, 1, now),
+            NodeRow(4, "east", hour, now - 2 * lease, None, "{}", None, 0, None),
+            NodeRow(5, "west", hour, now - 2 * lease, now - lease, told, 2, 0, hour),
+            NodeRow(6, "busy", hour, now, None, told, None, 0, now - membership.STALLED_MS - 1),
+            NodeRow(7, "gone", hour, now, now, told, None, 0, now),
+        ]
+        store.write(lambda tx: tx.tables.fill(NODES, rows))
+    return url
+
+
+def test_every_state_a_node_can_be_in_is_told(fleet):
+    with OpenStore(fleet, SystemClock()) as store:
+        found = store.read(lambda tx: list_nodes(tx, None, 100))
+    assert [(node.name, node.state, node.stalled, node.taken_by) for node in found] == [
+        ("north", "stopped", False, None),
+        ("north", "alive", False, None),
+        ("south", "drained", False, None),
+        ("east", "silent", False, None),
+        ("west", "dead", False, "north"),
+        ("busy", "alive", True, None),
+        ("gone", "stopped", False, None),
+    ]
+    assert [node.state for node in latest(found) if node.name == "north"] == ["alive"]
+
+
+def test_a_listing_of_nodes_says_all_there_is_to_know(wakeful, fleet):
+    found = {node["name"]: node for node in wakeful("node", "list", "--db", fleet, "--json").json}
+    assert set(found) == {"north", "south", "east", "west", "busy", "gone"}
+    assert set(found["north"]) == {
+        "id", "name", "state", "host", "pid", "version", "schema", "labels", "kinds", "started_at", "seen_at",
+        "stopped_at", "loop_at", "stalled", "running", "taken_by",
+    }  # fmt: skip
+    assert (found["north"]["host"], found["north"]["labels"], found["east"]["pid"]) == ("mill", ["gpu"], None)
+    text = wakeful("node", "list", "--db", fleet).out
+    for words in ("dead, taken over by north", "stalled", "drained", "silent", "stopped", "turning"):
+        assert words in text
+    everyone = wakeful("node", "list", "--all", "--db", fleet, "--json").json
+    assert [node["name"] for node in everyone].count("north") == 2
+
+
+def test_a_listing_fits_the_terminal(wakeful, fleet, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "50")
+    lines = wakeful("node", "list", "--db", fleet).out.splitlines()
+    assert max(map(len, lines)) <= 50
+    assert lines[0].split()[:2] == ["NAME", "STATE"]
+
+
+def test_where_nobody_ever_ran_the_listing_says_so(wakeful, store):
+    assert wakeful("node", "list").out == f"No node has run {store} yet: wakeful serve\n"
+    assert wakeful("node", "list", "--json").json == []
+
+
+def test_a_file_has_one_node_and_it_cannot_be_drained(terminal):
+    server = terminal.serve("--node", "kitchen", "--port", "0")
+    (node,) = terminal.ask("node", "list", "--json").json
+    assert (node["name"], node["state"], node["pid"]) == ("kitchen", "alive", server.pid)
+    answer = terminal.ask("node", "drain", "kitchen")
+    assert (answer.code, answer.err) == (
+        4, "Error: A store in a file has one node, and nobody to take its work: stop its server instead.\n"
+    )  # fmt: skip
+    server.kill()
+    (node,) = terminal.ask("node", "list", "--json").json
+    assert node["state"] == "dead"
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "said"),
+    [
+        (["nroth"], 3, "There is no node 'nroth'. Did you mean 'north'?"),
+        (["west"], 4, "Node west is dead: only a node that is alive can be drained."),
+        (["east"], 4, "Node east is silent: only a node that is alive can be drained."),
+        (["gone"], 4, "Node gone is stopped: only a node that is alive can be drained."),
+        (["north", "--wait", "soon"], 2, "Expected format"),
+        (["north", "--undo", "--wait", "1s"], 2, "--undo has nothing to wait for: leave out --wait."),
+    ],
+)
+def test_only_a_living_node_can_be_drained(wakeful, fleet, argv, code, said):
+    answer = wakeful("node", "drain", *argv, "--db", fleet)
+    assert answer.code == code
+    assert said in answer.err
+    assert len(answer.err.splitlines()) == 1
+
+
+def test_draining_is_asked_for_and_taken_back(wakeful, fleet):
+    answer = wakeful("node", "drain", "north", "--db", fleet)
+    assert (answer.code, answer.out) == (0, "north starts nothing more and runs nothing: it can be stopped\n")
+    states = {node["name"]: node["state"] for node in wakeful("node", "list", "--db", fleet, "--json").json}
+    assert states["north"] == "drained"
+    assert wakeful("node", "drain", "north", "--undo", "--db", fleet).out == "north starts runs again\n"
+    assert wakeful("node", "drain", "south", "--undo", "--db", fleet, "--json").json["state"] == "alive"
+
+
+def test_the_library_says_the_same(fleet):
+    async def main():
+        async with Scheduler(fleet) as scheduler:
+            assert (await scheduler.drain_node("north")).state == "drained"
+            assert (await scheduler.drain_node("north", drain=False)).state == "alive"
+            with pytest.raises(JobNotFound):
+                await scheduler.drain_node("nobody")
+            with pytest.raises(NodeNotAlive):
+                await scheduler.drain_node("west")
+            assert len(await scheduler.list_nodes()) == 7
+
+    asyncio.run(main())
+
+
+@pytest.mark.promise("X2")
+def test_a_drained_node_finishes_what_it_runs_and_the_other_takes_the_rest(terminal, url):
+    inside, out = terminal.pipe("inside"), terminal.pipe("out")
+    first = terminal.serve("--db", url, "--node", "first", "--port", "0")
+    terminal.ask(
+        "add", "slow", "--at", "now", "--db", url, "--", "sh", "-c", f"echo in > {inside.path}; read a < {out.path}"
+    )
+    assert inside.line() == "in"
+    terminal.serve("--db", url, "--node", "second", "--port", "0")
+    answer = terminal("node", "drain", "first", "--wait", "1s", "--db", url)
+    assert (answer.code, answer.out) == (1, "first starts nothing more; 1 run of it still to end\n")
+    assert "1 run still to end" in answer.err
+    for number in range(5):
+        terminal.ask("add", f"quick-{number}", "--at", "now", "--db", url, "--", "true")
+        run = until_done(terminal, url, f"quick-{number}")
+        assert (run["outcome"], run["node"]) == ("success", "second")
+    waiting = terminal.start("node", "drain", "first", "--wait", f"{PATIENCE}s", "--db", url)
+    waiting.until("1 run still to end")
+    out.write("go on")
+    answer = waiting.ended()
+    assert (answer.code, answer.out) == (0, "first starts nothing more and runs nothing: it can be stopped\n")
+    first.signal(signal.SIGTERM)
+    assert first.ended().code == 0
+    states = {node["name"]: node["state"] for node in terminal.ask("node", "list", "--db", url, "--json").json}
+    assert states == {"first": "stopped", "second": "alive"}
+    assert until_done(terminal, url, "slow")["node"] == "first"
+
+
+def until_done(terminal, url, name):
+    async def main():
+        async with asyncio.timeout(PATIENCE), Scheduler(url) as scheduler:
+            while not (log := await scheduler.get_run_log(name, 1)) or log[0].outcome is None:
+                pass
+            return log[0].to_dict()
+
+    return asyncio.run(main())
+
+
+def test_a_run_by_hand_is_a_node_too_while_it_lasts(wakeful, here):
+    del here
+    wakeful("add", "job", "--every", "1h", "--", "true")
+    wakeful("run", "job")
+    (node,) = wakeful("node", "list", "--json").json
+    assert node["state"] == "stopped"
+    assert node["name"].startswith("cli:")
