@@ -43,6 +43,7 @@ def _command() -> Any:
         "jobs",
         "running",
         "runs",
+        "approval",
         "times",
         "health",
         "doctor",

@@ -13,7 +13,7 @@ from wakeful.cli.place import Db
 JOBS, RUNS, TIME, SERVER = "Jobs", "Runs", "Time", "Server and store"
 ORDER = (
     *("add", "edit", "list", "show", "pause", "resume", "remove"),
-    *("run", "runs", "logs", "cancel", "retry"),
+    *("run", "runs", "logs", "cancel", "retry", "approve", "reject"),
     *("next", "explain"),
     *("serve", "status", "doctor", "alert", "node", "copy", "token", "check", "schema", "demo"),
 )

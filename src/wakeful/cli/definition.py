@@ -72,6 +72,9 @@ class Definition:
     on_crash: Annotated[
         str | None, _option("--on-crash", "A run cut off: recover (default) or skip.", _HOW, "POLICY")
     ] = None
+    approval: Annotated[
+        str | None, _option("--approval", "Ask a person before every start: yes or no.", _HOW, "YES")
+    ] = None
     lane: Annotated[list[str] | None, _option("--lane", "Share a limit: KEY=CAPACITY (repeatable).", _HOW, "KEY=N")] = (
         None
     )
@@ -198,6 +201,7 @@ def job_options(wanted: Definition) -> dict[str, Any]:
         "retry": lambda text: _whole("--retry", text),
         "max_errors": lambda text: _whole("--max-errors", text),
         "on_crash": lambda text: text,
+        "approval": lambda text: _yes("--approval", text),
     }
     said = {name: getattr(wanted, name) for name in read if getattr(wanted, name) is not None}
     found = {name: None if text == NONE else read[name](text) for name, text in said.items()}
@@ -261,6 +265,12 @@ def _whole(option: str, text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
         raise WrongUse(f"{option} {text!r} is not a whole number.")
     return int(text)
+
+
+def _yes(option: str, text: str) -> bool:
+    if text not in ("yes", "no"):
+        raise WrongUse(f"{option} is yes or no, not {text!r}.")
+    return text == "yes"
 
 
 def _number(option: str, text: str) -> float:

@@ -139,6 +139,9 @@ def _report(scheduler: Scheduler, run: Run, *, as_json: bool) -> None:
         if not as_json:
             say_aside(f"{run.job} ended as {run.outcome} after {took(run, now_ms())} ({run.id})")
         return
+    if run.status == "waiting" and run.phase == "approval":
+        say_note(f"{run.job} waits for a person: wakeful approve {run.id}, or wakeful reject {run.id}")
+        return
     why = f": {run.error}" if run.error else ""
     ended = f"ended as {run.outcome} after {took(run, now_ms())}" if run.outcome else f"is {run.status}"
     say_error(f"{run.job} {ended}{why} ({run.id})")

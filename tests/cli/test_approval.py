@@ -1,0 +1,63 @@
+"""`approve` and `reject` at a terminal, with and without a server."""
+
+from __future__ import annotations
+
+import getpass
+
+import pytest
+
+pytestmark = pytest.mark.promise("X8")
+
+
+@pytest.fixture
+def asked(wakeful):
+    """A job that asks before every start, and has."""
+    assert wakeful("add", "deploy", "--every", "1d", "--approval", "yes", "--", "echo", "deployed").code == 0
+    answer = wakeful("run", "deploy")
+    assert (answer.code, answer.out) == (0, "Run deploy?\n")
+    assert "wakeful approve run_" in answer.err
+    return wakeful("runs", "--json").json[0]["id"]
+
+
+def test_what_is_approved_runs_with_the_next_engine_and_tells_who_approved(wakeful, asked):
+    answer = wakeful("approve", asked, "--note", "fine")
+    assert answer.code == 0
+    assert "No server is running" in answer.err
+    again = wakeful("runs", "--json").json[0]
+    assert (again["status"], again["reason"], again["retry_of"]) == ("queued", "approval", asked)
+    said = again["approvals"][0]
+    assert (said["verdict"], said["by"], said["note"]) == ("approved", f"cli:{getpass.getuser()}", "fine")
+    assert wakeful("show", asked).code == 0
+
+
+def test_what_is_rejected_is_cancelled_and_tells_who_and_why(wakeful, asked):
+    assert wakeful("reject", "deploy", "--note", "not today").code == 0
+    run = wakeful("runs", "--json").json[0]
+    assert (run["outcome"], run["error"]) == ("cancelled", f"rejected by cli:{getpass.getuser()}: not today")
+
+
+@pytest.mark.parametrize("second", ["approve", "reject"])
+def test_a_question_is_answered_once(wakeful, asked, second):
+    assert wakeful("approve", asked).code == 0
+    answer = wakeful(second, asked)
+    assert answer.code == 4
+    assert "already approved" in answer.err
+    assert wakeful(second, "deploy").code == 4
+    assert wakeful(second, "nothing").code == 3
+
+
+def test_a_running_server_goes_on_with_what_is_approved_at_a_terminal(terminal):
+    terminal.ask("add", "deploy", "--every", "1d", "--approval", "yes", "--", "sh", "-c", "echo deployed > out")
+    said = terminal.pipe("out")
+    terminal.serve("--port", "0")
+    terminal.ask("run", "deploy")
+    answer = terminal.ask("approve", "deploy")
+    while "does not wait" in answer.err:  # the server has not asked yet
+        answer = terminal.ask("approve", "deploy")
+    assert (answer.code, said.line()) == (0, "deployed")
+
+
+def test_saying_neither_yes_nor_no_is_wrong_use(wakeful):
+    answer = wakeful("add", "deploy", "--every", "1d", "--approval", "maybe", "--", "true")
+    assert answer.code == 2
+    assert "yes or no" in answer.err
