@@ -108,6 +108,8 @@ class Guard:
         except ApiError as error:
             refusal = problem(error.status, error.code, str(error), headers=error.headers, **error.more)
             await answer.give(refusal)
+        except asyncio.CancelledError:  # the server ends, and has waited long enough for this
+            await answer.cut_off()
         except Exception as error:  # noqa: BLE001 - told to the log under an id, and to the caller as that id
             if answer.status is None:
                 await answer.give(fault(error))
@@ -234,9 +236,18 @@ class Answer:
             given = message.get("headers", [])
             known = {name.lower() for name, _ in given}
             message["headers"] = [*given, *((name, value) for name, value in HEADERS.items() if name not in known)]
-        elif message["type"] == "http.response.body" and self._head:
-            message, self._ended = {"type": "http.response.body", "body": b"", "more_body": False}, True
+        elif message["type"] == "http.response.body":
+            if self._head:
+                message = {"type": "http.response.body", "body": b"", "more_body": False}
+            self._ended = not message.get("more_body", False)
         await self._send(message)
+
+    async def cut_off(self) -> None:
+        """End the answer here, whatever was still to come."""
+        if self.status is None:
+            await self.give(problem(503, "stopping", "The server is stopping.", headers={"Connection": "close"}))
+        else:
+            await self({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def give(self, response: Response) -> None:
         if self.status is None:

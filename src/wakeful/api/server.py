@@ -21,6 +21,8 @@ from wakeful.errors import InvalidSetting, SchedulerError, StoreUnusable
 from wakeful.kernel.tokens import new_secret
 from wakeful.scheduler import Scheduler
 
+PATIENCE_S = 5  # what requests in progress are given when the server ends
+GOODBYE_S = 1  # and to be told that this was not enough
 TICK_S = 1.0  # how often the Date header is looked at
 
 
@@ -76,7 +78,7 @@ class HttpServer(uvicorn.Server):
             server_header=False,
             proxy_headers=False,
             ws="none",
-            timeout_graceful_shutdown=5,
+            timeout_graceful_shutdown=PATIENCE_S,
         )
         super().__init__(config)
         logging.getLogger("uvicorn").setLevel(logging.WARNING)
@@ -102,7 +104,21 @@ class HttpServer(uvicorn.Server):
         self._asked.set()
         if self._task is not None:
             await self._task
+            await self._cut_off()
         await self._app.state.gate.finish()
+
+    async def _cut_off(self) -> None:
+        """What is still being answered is answered no further; who does not even read is hung up on."""
+        left = set(self.server_state.tasks)
+        for task in left:
+            task.cancel()
+        if left:
+            _, left = await asyncio.wait(left, timeout=GOODBYE_S)
+        for connection in list(self.server_state.connections):
+            if connection.transport is not None:
+                connection.transport.abort()
+        if left:
+            await asyncio.wait(left, timeout=GOODBYE_S)
 
     def hurry(self) -> None:
         """End without waiting for requests in progress."""

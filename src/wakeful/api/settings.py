@@ -32,7 +32,7 @@ class ServerSettings:
     max_depth: int = 64
     """How deeply JSON in a request may be nested."""
     shutdown_wait: float = 30.0
-    """Seconds that requests in progress may take once the server is told to stop."""
+    """Seconds that runs in progress may take once the server is told to stop."""
 
     @property
     def is_local(self) -> bool:

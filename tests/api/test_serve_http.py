@@ -1,0 +1,294 @@
+"""`wakeful serve` from the first request to the last: what is ready when, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import sqlite3
+import stat
+
+import httpx
+import pytest
+
+from tests.api.conftest import Server
+from tests.cli.terminal import PATIENCE, Terminal
+
+SHELL = ("--", "sh", "-c")
+
+
+@pytest.fixture
+def terminal(tmp_path):
+    terminal = Terminal(tmp_path)
+    yield terminal
+    terminal.close()
+
+
+def said(server):
+    """Everything the server has said by its end."""
+    server.process.signal(signal.SIGTERM)
+    answer = server.process.ended()
+    assert answer.code == 0
+    return answer.err
+
+
+def gone(port):
+    """Wait until nobody answers at the port any more."""
+    with socket.socket() as link:
+        link.settimeout(PATIENCE)
+        while link.connect_ex(("127.0.0.1", port)) == 0:
+            link.recv(1)  # whoever accepted it hangs up when it ends
+            return gone(port)
+    return True
+
+
+# -- being there ------------------------------------------------------------------------------------------------------
+
+
+def test_health_is_told_without_a_token(server):
+    with server.client() as client:
+        assert client.get("/livez").json() == {"status": "ok"}
+        for path in ("/healthz", "/readyz"):
+            answer = client.get(path)
+            assert (answer.status_code, answer.json()["status"], answer.json()["reasons"]) == (200, "ok", [])
+
+
+def test_the_api_describes_itself_without_a_token_and_without_anything_from_elsewhere(server):
+    with server.client() as client:
+        schema = client.get("/api/openapi.json").json()
+        page = client.get("/api/docs")
+    assert schema["openapi"].startswith("3.1")
+    assert {"/healthz", "/api/me"} <= set(schema["paths"])
+    assert list(schema["paths"]["/api/me"]["get"]["responses"]["401"]["content"]) == ["application/problem+json"]
+    assert "HTTPValidationError" not in json.dumps(schema)
+    assert page.headers["content-type"].startswith("text/html")
+    assert "/api/me" in page.text
+    assert "<script" not in page.text
+    assert "src=" not in page.text
+
+
+def test_every_operation_has_a_name_of_its_own(client):
+    paths = client.get("/api/openapi.json").json()["paths"]
+    names = [operation["operationId"] for path in paths.values() for operation in path.values()]
+    assert len(names) == len(set(names))
+
+
+def test_the_first_start_makes_a_token_that_its_owner_alone_can_read(terminal):
+    server = Server(terminal)
+    assert stat.S_IMODE(server.token_file.stat().st_mode) == 0o600
+    with server.client(server.token) as client:
+        assert client.get("/api/me").json() == {"name": "admin", "role": "admin"}
+    assert f"an admin's token is in {server.token_file}" in said(server)
+    again = Server(terminal)
+    assert again.token == server.token
+    assert [token["name"] for token in terminal.ask("token", "list", "--json").json] == ["admin"]
+
+
+def test_a_lost_token_file_is_told_and_the_command_line_makes_another_token(terminal):
+    first = Server(terminal)
+    said(first)
+    first.token_file.unlink()
+    server = Server(terminal)
+    assert not server.token_file.exists()
+    token = terminal.ask("token", "create", "again", "--role", "admin").out.strip()
+    with server.client(token) as client:
+        assert client.get("/api/me").status_code == 200
+    assert "no valid token is kept here, wakeful token create NAME --role admin makes one" in said(server)
+
+
+def test_a_revoked_token_is_not_pointed_at(terminal):
+    first = Server(terminal)
+    said(first)
+    assert terminal.ask("token", "revoke", "admin").code == 0
+    assert "no valid token is kept here" in said(Server(terminal))
+
+
+def test_an_app_of_ones_own_answers_too(terminal):
+    (terminal.folder / "jobs.py").write_text(
+        "from wakeful import Scheduler\nscheduler = Scheduler('sqlite:///app.db')\n"
+    )
+    server = Server(terminal, "--app", "jobs:scheduler")
+    token = (terminal.folder / "app.db.token").read_text().strip()
+    with server.client(token) as client:
+        assert client.get("/api/me").json()["role"] == "admin"
+
+
+def test_a_server_that_others_can_reach_says_what_protects_it(terminal):
+    server = Server(terminal, "--host", "0.0.0.0")  # noqa: S104 - what is tested
+    assert server.url == f"http://127.0.0.1:{server.port}"
+    assert "can be reached from other machines: the token is all that protects it" in said(server)
+
+
+def test_labels_are_what_jobs_can_ask_for(terminal):
+    Server(terminal, "--labels", "gpu, big", "--labels", "eu")
+    connection = sqlite3.connect(terminal.folder / ".wakeful" / "wakeful.db")
+    (details,) = connection.execute("SELECT details FROM nodes ORDER BY id DESC LIMIT 1").fetchone()
+    connection.close()
+    assert sorted(json.loads(details)["labels"]) == ["big", "eu", "gpu"]
+
+
+# -- not being there --------------------------------------------------------------------------------------------------
+
+
+def refused(answer, code, sentence):
+    assert (answer.code, answer.out) == (code, "")
+    assert answer.err.startswith("Error: ")
+    assert answer.err.count("\n") == 1
+    assert sentence in answer.err
+
+
+def test_a_port_in_use_is_told_before_anything_is_started(terminal):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        answer = terminal("serve", "--port", str(port), "--db", "new/jobs.db")
+    refused(answer, 4, f"Port {port} on 127.0.0.1 is in use by another program: choose another with --port.")
+    assert not (terminal.folder / "new").exists()
+
+
+def test_a_second_server_on_the_same_file_is_told_who_has_it_and_leaves_the_first_alone(terminal):
+    server = Server(terminal)
+    refused(
+        terminal("serve", "--port", "0"), 4, f"Another server already runs this store (process {server.process.pid} on "
+    )
+    with server.client(server.token) as client:
+        assert client.get("/api/me").status_code == 200
+
+
+def test_a_newer_store_is_left_as_it_is(terminal):
+    said(Server(terminal))
+    path = terminal.folder / ".wakeful" / "wakeful.db"
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 99")
+    connection.execute("UPDATE meta SET value = '99' WHERE key = 'oldest_schema'")
+    connection.commit()
+    connection.close()
+    before = path.read_bytes()
+    refused(terminal("serve", "--port", "0"), 1, "newer Wakeful")
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "sentence"),
+    [
+        (["--host", "203.0.113.7"], 2, "203.0.113.7 is no address of this machine"),
+        (["--host", "no such host"], 2, "is no address of this machine"),
+        (["--port", "70000"], 2, "--port"),
+        (["--db", "/proc/none/jobs.db"], 1, "cannot be made"),
+        (["--config", "none.yaml"], 2, "none.yaml: The file cannot be read"),
+        (["--shutdown-wait", "soon"], 2, "Expected format"),
+    ],
+)
+def test_what_cannot_be_served_is_told_in_one_sentence(terminal, argv, code, sentence):
+    port = [] if "--port" in argv else ["--port", "0"]
+    refused(terminal("serve", *port, *argv), code, sentence)
+    assert list((terminal.folder / ".wakeful").iterdir()) == []
+
+
+# -- the configuration file -------------------------------------------------------------------------------------------
+
+
+def test_the_file_says_where_and_the_command_line_says_it_louder(terminal):
+    with socket.create_server(("127.0.0.1", 0)) as link:
+        free = link.getsockname()[1]
+    (terminal.folder / "wakeful.yaml").write_text(
+        f"store: sqlite:///data/jobs.db\nserver: {{port: {free}, allowed_hosts: [jobs.example], "
+        "public_url: 'https://public.example'}\n"
+    )
+    process = terminal.start("serve")
+    assert f"http://127.0.0.1:{free}" in process.until("listening on")
+    with httpx.Client(base_url=f"http://127.0.0.1:{free}", trust_env=False) as client:
+        known = {host: client.get("/healthz", headers={"Host": host}).status_code for host in HOSTS}
+        own = client.post("/nothing", headers={"Host": "public.example", "Origin": "https://public.example"})
+        foreign = client.post("/nothing", headers={"Host": "public.example", "Origin": "https://jobs.example"})
+    assert known == HOSTS
+    assert (own.status_code, foreign.status_code) == (404, 403)
+    assert (terminal.folder / "data" / "jobs.db").exists()
+    process.kill()
+    louder = terminal.start("serve", "--port", "0", "--db", "other.db")
+    assert str(free) not in louder.until("listening on")
+    assert (terminal.folder / "other.db").exists()
+
+
+HOSTS = {"jobs.example": 200, "jobs.example:99": 200, "public.example": 200, "evil.example": 403}
+
+
+def test_a_file_with_a_mistake_starts_nothing(terminal):
+    (terminal.folder / "wakeful.yaml").write_text("server:\n  prot: 1\n")
+    answer = terminal("serve", "--port", "0")
+    refused(answer, 2, "wakeful.yaml, line 2: There is no key 'prot' in server. Did you mean 'port'?")
+    assert list((terminal.folder / ".wakeful").iterdir()) == []
+
+
+@pytest.mark.promise("C3")
+def test_with_a_limit_of_one_due_jobs_run_one_at_a_time(terminal):
+    (terminal.folder / "my.yaml").write_text("limits: {max_running: 1}\n")
+    started, go_on = terminal.pipe("started"), terminal.pipe("go_on")
+    for name in ("a", "b"):
+        terminal.ask("add", name, "--at", "now", *SHELL, f"echo {name} > {started.path}; read x < {go_on.path}")
+    Server(terminal, "--config", "my.yaml")
+    first = started.line()
+    assert [run["job"] for run in terminal.ask("runs", "--json").json if run["status"] == "active"] == [first]
+    go_on.write("go")
+    assert {first, started.line()} == {"a", "b"}
+    runs = terminal.ask("runs", "--json").json
+    assert [(run["job"], run["status"]) for run in runs if run["job"] == first] == [(first, "done")]
+    go_on.write("go")
+
+
+# -- ending -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_server_told_to_stop_answers_nobody_while_it_waits_for_what_runs(terminal):
+    server = Server(terminal)
+    started, go_on = terminal.pipe("started"), terminal.pipe("go_on")
+    terminal.ask("add", "job", "--at", "now", *SHELL, f"echo > {started.path}; read x < {go_on.path}")
+    started.line()
+    server.process.signal(signal.SIGTERM)
+    server.process.until("stopping, 1 run may take")
+    assert gone(server.port)
+    go_on.write("go")
+    assert server.process.ended().code == 0
+    assert terminal.ask("runs", "--json").json[0]["outcome"] == "success"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_request_that_never_ends_does_not_hold_up_the_end(terminal, number):
+    server = Server(terminal)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as link:
+        link.sendall(b"POST /api/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{")
+        server.process.signal(number)
+        server.process.until("stopping")
+        server.process.signal(number)
+        server.process.until("stopping at once")
+        answer = server.process.ended()
+    assert answer.code == 0
+    assert answer.err.splitlines()[-1].endswith("stopped")
+    assert "Traceback" not in answer.err
+
+
+def test_a_connection_that_is_kept_open_does_not_hold_up_the_end(terminal):
+    server = Server(terminal)
+    with server.client(server.token) as client:
+        assert client.get("/api/me").status_code == 200
+        assert said(server).splitlines()[-1].endswith("stopped")
+
+
+def test_the_next_server_can_have_the_port_at_once(terminal):
+    server = Server(terminal)
+    with server.client() as client:
+        assert client.get("/livez").status_code == 200
+        said(server)
+    again = terminal.start("serve", "--port", str(server.port))
+    assert f":{server.port}" in again.until("listening on")
+
+
+def test_a_client_that_does_not_read_does_not_hold_up_the_end(terminal):
+    server = Server(terminal)
+    request = b"GET /api/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with socket.socket() as link:
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        link.settimeout(PATIENCE)
+        link.connect(("127.0.0.1", server.port))
+        link.sendall(request * 1000)
+        assert link.recv(100).startswith(b"HTTP/1.1 200")
+        assert said(server).splitlines()[-1].endswith("stopped")
