@@ -1,0 +1,267 @@
+"""Schedules: what a session is told, and when; a plainer view of jobs of kind `session`.
+
+Each function is one transaction. A schedule is its job: the same rights, limits, history and explanations hold for it
+under either name. What it does not speak of (retries, labels, and so on) is left as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wakeful import ids
+from wakeful.agents.session_kind import SESSION, Task, read_task
+from wakeful.errors import InvalidJob, InvalidTrigger, JobExists, JobNotFound, NotAllowed, TooOften
+from wakeful.kernel import edits, requests
+from wakeful.kernel.control import run_now
+from wakeful.kernel.drafts import NewJob, draft
+from wakeful.kernel.limits import limit_words
+from wakeful.kernel.models import Job
+from wakeful.kernel.options import as_written, from_text
+from wakeful.kernel.policy import trigger_of
+from wakeful.store.jobs import JobFilter
+from wakeful.triggers import Cron, Every, Interval, Once, Trigger, iso, to_ms
+from wakeful.triggers.durations import interval_ms
+
+if TYPE_CHECKING:
+    from wakeful.kernel.claim import Node
+    from wakeful.kernel.requests import Rights, Terms
+    from wakeful.store.interface import Transaction
+    from wakeful.store.records import JobDef, JobState, RunDetails
+
+MINUTE_MS = 60_000
+SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+ERROR_SPAN = "24h"  # a schedule is not disabled before its errors have gone on for a day
+LANE = "session:"
+
+
+class Schedule(NamedTuple):
+    """A schedule as it stands: definition and state."""
+
+    job: Job
+    enabled: bool
+    task: Task
+    session: str | None
+    next_at: int | None
+    last_error: str | None
+
+
+class Wish(NamedTuple):
+    """What a schedule is to be; None leaves that part as it is."""
+
+    task: Task | None = None
+    timing: dict[str, Any] | None = None
+    enabled: bool | None = None
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def find(tx: Transaction, slug: str, rights: Rights) -> Schedule:
+    """The schedule of that name; JobNotFound where there is none for this caller."""
+    return _views(tx, [_own(tx, slug, rights)])[0]
+
+
+def find_all(tx: Transaction, rights: Rights) -> list[Schedule]:
+    """Every schedule this caller may know of, by name."""
+    return _views(tx, tx.jobs.matching(JobFilter(kind=SESSION, owner=rights.owner)))
+
+
+def _own(tx: Transaction, slug: str, rights: Rights) -> tuple[JobDef, JobState]:
+    found = tx.jobs.by_name(slug)
+    if found is None or found[0].kind != SESSION or (rights.owner is not None and found[0].owner != rights.owner):
+        message = f"There is no schedule {slug!r:.300}."
+        raise JobNotFound(message)
+    return found
+
+
+def _views(tx: Transaction, pairs: list[tuple[JobDef, JobState]]) -> list[Schedule]:
+    kept = tx.sessions.of_all([job.id for job, _ in pairs])
+    last = [state.last_run_id for _, state in pairs if state.last_run_id != state.run_id]
+    details = tx.runs.details_of([run_id for run_id in last if run_id is not None])
+    return [_view(tx.now, job, state, kept, details.get(state.last_run_id or 0)) for job, state in pairs]
+
+
+def _view(now: int, job: JobDef, state: JobState, kept: dict[int, str], details: RunDetails | None) -> Schedule:
+    task = _task_of(job)
+    view = Job(job, state, now)
+    next_at = state.due_at if state.queued and state.run_id is None else None
+    if next_at is None and view.next_run_at is not None:
+        next_at = to_ms(view.next_run_at)
+    return Schedule(
+        view,
+        bool(state.enabled and not state.paused),
+        task,
+        task.session or kept.get(job.id),
+        next_at,
+        _last_error(state, details),
+    )
+
+
+def _task_of(job: JobDef) -> Task:
+    """What the job says, as far as it can be read: somebody may have written it elsewhere."""
+    try:
+        return read_task(json.loads(job.payload))
+    except InvalidJob:
+        return Task("")
+
+
+def _last_error(state: JobState, details: RunDetails | None) -> str | None:
+    """Why the last run did not succeed: also a busy session and a report that never came are worth telling."""
+    if state.last_outcome in (None, "success", "noop"):
+        return None
+    if details is None:
+        return state.last_error
+    if details.error is None and details.output is not None:
+        said = json.loads(details.output)
+        return said if isinstance(said, str) else state.last_error
+    return details.error or state.last_error
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def put(tx: Transaction, node: Node, slug: str, wish: Wish, terms: Terms) -> tuple[Schedule, bool]:
+    """The schedule of that name as wished, and whether this made it."""
+    found = tx.jobs.by_name(slug)
+    _check(wish)
+    if found is None:
+        _make(tx, node, slug, wish, terms)
+    else:
+        job, _ = found
+        if terms.rights.owner is not None and job.owner != terms.rights.owner:
+            message = f"The name {slug!r} is taken by somebody else's job: choose another."
+            raise NotAllowed(message)
+        if job.kind != SESSION:
+            message = f"{slug!r} is a job of kind {job.kind}, not a schedule: choose another name."
+            raise JobExists(message)
+        patch(tx, node, slug, wish, terms)
+    return find(tx, slug, terms.rights), found is None
+
+
+def _check(wish: Wish) -> None:
+    if wish.task is not None:
+        read_task(wish.task.to_payload())
+
+
+def _make(tx: Transaction, node: Node, slug: str, wish: Wish, terms: Terms) -> None:
+    if SLUG.fullmatch(slug) is None:
+        message = f"A slug is 1 to 100 letters, digits, dots, dashes and underscores, not {slug!r:.120}."
+        raise InvalidJob(message)
+    assert wish.task is not None and wish.timing is not None  # noqa: S101, PT018 - a whole definition
+    trigger = read_timing(wish.timing, tx.now, terms.rights.min_interval)
+    new = NewJob(
+        slug,
+        trigger,
+        kind=SESSION,
+        payload=wish.task.to_payload(),
+        error_span=ERROR_SPAN,
+        lanes=_lanes({}, wish.task),
+    )
+    job = requests.create_job(tx, node, draft(new, "api"), terms)
+    if wish.enabled is False:
+        edits.pause_job(tx, job.id)
+
+
+def patch(tx: Transaction, node: Node, slug: str, wish: Wish, terms: Terms) -> Schedule:
+    """Some of a schedule changed. A run in progress goes on with what it was given."""
+    job, state = _own(tx, slug, terms.rights)
+    _check(wish)
+    job_id = ids.job_text(job.id)
+    changes: dict[str, Any] = {}
+    if wish.task is not None and wish.task != _task_of(job):
+        known = as_written(from_text(job.options)).get("lanes", {})
+        changes = {"payload": wish.task.to_payload(), "lanes": _lanes(known, wish.task)}
+    stored = trigger_of(job.trigger)
+    if wish.timing is not None and not _same(wish.timing, stored, terms.zone):
+        changes["trigger"] = read_timing(wish.timing, tx.now, terms.rights.min_interval)
+    if changes:
+        requests.patch_job(tx, node, job_id, changes, terms)
+    if wish.enabled is False and not state.paused:
+        edits.pause_job(tx, job_id)
+    elif wish.enabled is True and (state.paused or not state.enabled) and not _is_over(stored, state, changes):
+        edits.resume_job(tx, node, job_id)
+    return find(tx, slug, terms.rights)
+
+
+def _is_over(trigger: Trigger, state: JobState, changes: dict[str, Any]) -> bool:
+    """A one-time schedule that has succeeded: written again as it is, nothing is left to enable."""
+    return trigger.type == "once" and not state.paused and state.last_outcome == "success" and "trigger" not in changes
+
+
+def _lanes(known: dict[str, int], task: Task) -> dict[str, int]:
+    """The lanes of a schedule: one that shares a session by name does not run beside the others that do."""
+    lanes = {lane: capacity for lane, capacity in known.items() if not lane.startswith(LANE)}
+    return {**lanes, LANE + task.session: 1} if task.session is not None else lanes
+
+
+def remove(tx: Transaction, slug: str, terms: Terms) -> None:
+    """Remove the schedule; a run in progress finishes, and its history stays."""
+    job, _ = _own(tx, slug, terms.rights)
+    requests.remove_job(tx, ids.job_text(job.id), terms)
+
+
+def start(tx: Transaction, node: Node, slug: str, rights: Rights) -> tuple[str, str | None]:
+    """Start it now; the run's id, and the session it will continue."""
+    job, _ = _own(tx, slug, rights)
+    run_id = run_now(tx, node, ids.job_text(job.id))
+    return ids.run_text(run_id), find(tx, slug, rights).session
+
+
+# -- when --------------------------------------------------------------------------------------------------------------
+
+_NEEDS = {"cron": "expression", "interval": "intervalMinutes", "every": "intervalMinutes", "once": "at"}
+
+
+def read_timing(timing: dict[str, Any], now: int, limit: int | None) -> Trigger:
+    """The trigger behind `{"type": "cron", "expression": "0 9 * * 1-5"}` and the like.
+
+    An interval runs for the first time when it has passed, and from then on so long after each run ended.
+    """
+    kind = "once" if timing.get("type") == "at" else timing.get("type")
+    needed = _NEEDS.get(str(kind))
+    if needed is None:
+        message = f"schedule.type is one of cron, interval and once, not {timing.get('type')!r:.60}."
+        raise InvalidTrigger(message, "schedule.type")
+    if timing.get(needed) is None:
+        raise InvalidTrigger(f'A schedule of type "{kind}" needs "{needed}".', f"schedule.{needed}")
+    for name in set(_NEEDS.values()) - {needed}:
+        if timing.get(name) is not None:
+            raise InvalidTrigger(f'A schedule of type "{kind}" has no "{name}".', f"schedule.{name}")
+    tz = timing.get("timezone")
+    if kind == "cron":
+        return Cron(timing["expression"], tz=tz)
+    if kind == "once":
+        return Once(timing["at"], tz=tz)
+    minutes = timing["intervalMinutes"]
+    if limit and minutes * MINUTE_MS < limit:
+        raise TooOften(limit_words(limit), "schedule.intervalMinutes")
+    if kind == "every":
+        return Every(minutes * 60, tz=tz)
+    return Interval(minutes * 60, tz=tz, start=iso(now + interval_ms(minutes * 60)))
+
+
+def timing_of(trigger: Trigger, zone: str) -> dict[str, Any]:
+    """The same the other way round; the zone only where it is not the server's own."""
+    data: dict[str, Any] = {"type": trigger.type}
+    if isinstance(trigger, Cron):
+        data["expression"] = trigger.expression
+    elif isinstance(trigger, (Interval, Every)):
+        minutes = trigger.interval_ms / MINUTE_MS
+        data["intervalMinutes"] = int(minutes) if minutes.is_integer() else minutes
+    elif isinstance(trigger, Once):
+        data["at"] = iso(trigger.at_ms)
+    tz = getattr(trigger, "tz", None)
+    return {**data, "timezone": tz} if tz and tz != zone else data
+
+
+def _same(timing: dict[str, Any], stored: Trigger, zone: str) -> bool:
+    """Whether the timing says what is stored already: then nothing moves, least of all the start of an interval."""
+    given = {key: value for key, value in timing.items() if value is not None}
+    if given.get("timezone") == zone:
+        del given["timezone"]
+    known = timing_of(stored, zone)
+    if isinstance(given.get("expression"), str):
+        given["expression"] = " ".join(given["expression"].split())
+    return given == known

@@ -1,0 +1,168 @@
+"""`/api/schedule`: what sessions are told, and when. Jobs of kind `session`, in a plainer shape."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path
+from starlette.responses import Response
+
+from wakeful.agents import schedules
+from wakeful.agents.schedules import Schedule, Wish
+from wakeful.agents.session_kind import Task
+from wakeful.api.auth import Anyone
+from wakeful.api.idempotency import Key, answer, respond
+from wakeful.api.problems import ApiError, answers
+from wakeful.api.rights import Allowed, Editor
+from wakeful.api.schedule_models import MINUTE_MS, ScheduleChange, ScheduleIn, ScheduleOut, Started, Written
+from wakeful.api.shapes import local, zone_of
+from wakeful.api.wiring import Sched
+from wakeful.kernel.once import Answer, exactly_once
+from wakeful.kernel.requests import Terms
+from wakeful.triggers import from_ms, iso, to_ms
+
+router = APIRouter(prefix="/api/schedule", tags=["schedule"])
+
+Slug = Annotated[str, Path(max_length=1000, description="the schedule's name", examples=["daily-standup"])]
+
+
+@router.get(
+    "",
+    operation_id="list_schedules",
+    response_model=list[ScheduleOut],
+    responses=answers(),
+    summary="All schedules with their state",
+)
+async def list_schedules(scheduler: Sched, _: Anyone, rights: Allowed) -> Response:
+    found = await scheduler.look(lambda tx: schedules.find_all(tx, rights))
+    return respond(answer(200, [shape(one, scheduler.default_zone) for one in found]))
+
+
+@router.get(
+    "/{slug}",
+    operation_id="get_schedule",
+    response_model=ScheduleOut,
+    responses=answers(404),
+    summary="One schedule with its state",
+)
+async def get_schedule(scheduler: Sched, _: Anyone, rights: Allowed, slug: Slug) -> Response:
+    found = await scheduler.look(lambda tx: schedules.find(tx, slug, rights))
+    return respond(answer(200, shape(found, scheduler.default_zone)))
+
+
+@router.put(
+    "/{slug}",
+    operation_id="put_schedule",
+    response_model=Written,
+    responses={**answers(409), 200: {"description": "changed"}, 201: {"description": "made", "model": Written}},
+    summary="Make a schedule, or change all of it",
+)
+async def put_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slug, given: ScheduleIn) -> Response:
+    _refuse_another(slug, given.slug)
+    task = Task(given.prompt)
+    if given.session_config is not None:
+        task = given.session_config.onto(task)
+    wish = Wish(task, given.timing.to_data(), given.enabled)
+    terms = Terms(rights, scheduler.default_zone)
+    found, created = await scheduler.transact(lambda tx, node: schedules.put(tx, node, slug, wish, terms))
+    next_run = iso(found.next_at) if found.next_at is not None else None
+    return respond(answer(201 if created else 200, {"slug": slug, "nextRun": next_run, "created": created}))
+
+
+@router.patch(
+    "/{slug}",
+    operation_id="patch_schedule",
+    response_model=ScheduleOut,
+    responses=answers(404, 409),
+    summary="Change some of a schedule; enabled pauses and resumes it",
+)
+async def patch_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slug, given: ScheduleChange) -> Response:
+    _refuse_another(slug, given.slug)
+    for name in ("prompt", "timing", "enabled"):
+        if name in given.model_fields_set and getattr(given, name) is None:
+            sentence = f"{'schedule' if name == 'timing' else name} cannot be null: leave it out to keep it as it is."
+            raise ApiError(422, "invalid", sentence)
+    terms = Terms(rights, scheduler.default_zone)
+
+    def work(tx: Any, node: Any) -> Schedule:
+        task = schedules.find(tx, slug, rights).task
+        if given.prompt is not None:
+            task = task._replace(prompt=given.prompt)
+        if "session_config" in given.model_fields_set:
+            task = given.session_config.onto(task) if given.session_config is not None else Task(task.prompt)
+        timing = given.timing.to_data() if given.timing is not None else None
+        return schedules.patch(tx, node, slug, Wish(task, timing, given.enabled), terms)
+
+    return respond(answer(200, shape(await scheduler.transact(work), scheduler.default_zone)))
+
+
+@router.delete(
+    "/{slug}",
+    operation_id="delete_schedule",
+    status_code=204,
+    response_class=Response,
+    responses=answers(404),
+    summary="Remove a schedule; a run in progress finishes",
+)
+async def delete_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slug) -> Response:
+    terms = Terms(rights, scheduler.default_zone)
+    await scheduler.transact(lambda tx, _: schedules.remove(tx, slug, terms))
+    return Response(status_code=204)
+
+
+@router.post(
+    "/{slug}/run",
+    operation_id="run_schedule",
+    response_model=Started,
+    status_code=202,
+    responses={**answers(404, 409), 202: {"description": "asked for", "model": Started}},
+    summary="Run a schedule now",
+)
+async def run_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slug, key: Key) -> Response:
+    async def work(once: Any) -> tuple[str, str | None]:
+        return await scheduler.transact(
+            lambda tx, node: exactly_once(tx, once, lambda: schedules.start(tx, node, slug, rights))
+        )
+
+    return await key.do(work, _started)
+
+
+def _refuse_another(slug: str, said: str | None) -> None:
+    if said not in (None, slug):
+        raise ApiError(400, "invalid_job", f"The address says {slug!r:.120}, the body {said!r:.120}: which one is it?")
+
+
+def _started(found: tuple[str, str | None]) -> Answer:
+    run_id, session = found
+    body = {"status": "queued", "runId": run_id, "sessionId": session}
+    return answer(202, body, Location=f"/api/runs/{run_id}")
+
+
+def shape(schedule: Schedule, zone: str) -> dict[str, Any]:
+    """A schedule as it travels."""
+    job, task = schedule.job, schedule.task
+    place = zone_of(job, zone)
+    next_run = from_ms(schedule.next_at) if schedule.next_at is not None else None
+    config: dict[str, Any] = {"model": task.model, "persistSession": task.persist}
+    if task.session is not None:
+        config["sessionId"] = task.session
+    if task.deadline_ms is not None:
+        config["timeoutMinutes"] = task.deadline_ms / MINUTE_MS
+    return {
+        "slug": job.name,
+        "prompt": task.prompt,
+        "enabled": schedule.enabled,
+        "schedule": schedules.timing_of(job.trigger, zone),
+        "sessionConfig": config,
+        "lastRun": iso(to_ms(job.last_run_at)) if job.last_run_at is not None else None,
+        "lastResult": job.last_outcome,
+        "lastError": schedule.last_error,
+        "sessionId": schedule.session,
+        "nextRun": iso(schedule.next_at) if schedule.next_at is not None else None,
+        "nextRunLocal": local(next_run, place),
+        "timezone": place,
+        "description": job.trigger.describe(),
+        "status": job.status,
+        "currentRun": job.current_run,
+        "owner": job.owner,
+    }
