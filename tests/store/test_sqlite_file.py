@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import sqlite3
+import stat
 import tempfile
 from pathlib import Path
 
@@ -435,3 +436,11 @@ def test_where_files_may_not_grow_nothing_is_half_written_and_work_goes_on_when_
         assert other.hear() == wanted  # a write that does not fit
         assert other.hear() == "{'before': 1}"
         assert other.hear() == "{'before': 1, 'half': 1}"
+
+
+def test_a_new_store_is_readable_by_its_owner_alone(tmp_path, clock):
+    path = tmp_path / "wakeful.db"
+    with OpenStore(url(path), clock) as store:
+        store.write(lambda tx: tx.journal.remember({"a": 1}))
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
+    assert modes == {"wakeful.db": 0o600, "wakeful.db-wal": 0o600, "wakeful.db-shm": 0o600}

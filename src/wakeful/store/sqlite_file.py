@@ -94,6 +94,9 @@ def check_file(path: str, *, create: bool) -> None:
         except OSError as error:
             message = f"The directory of {path} cannot be made ({error.strerror}): choose another place."
             raise StoreUnusable(message) from error
+        # Its owner's alone, as are the files SQLite makes beside it. What stands in the way, connecting will say.
+        with contextlib.suppress(OSError):
+            file.touch(mode=0o600)
 
 
 def connect(path: str, *, readonly: bool = False) -> sqlite3.Connection:
