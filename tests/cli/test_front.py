@@ -13,8 +13,9 @@ import wakeful as package
 from wakeful.cli import _command, main
 
 EXPECTED = {
-    "add", "alert", "approve", "cancel", "copy", "demo", "doctor", "edit", "explain", "list", "logs", "next", "node", "pause",
-    "reject", "remove", "resume", "retry", "run", "runs", "serve", "show", "status", "token",
+    "add", "alert", "approve", "cancel", "check", "copy", "demo", "doctor", "edit", "explain", "list", "logs", "next",
+    "node", "pause", "reject", "remove", "resume", "retry", "run", "runs", "schema", "serve", "show", "status",
+    "token",
 }  # fmt: skip
 LISTINGS = [
     ["list"],
@@ -23,6 +24,7 @@ LISTINGS = [
     ["status"],
     ["alert", "list"],
     ["node", "list"],
+    ["token", "list"],
     ["doctor"],
     ["show", "job"],
     ["explain", "job"],
@@ -53,7 +55,7 @@ def test_every_command_explains_itself_and_takes_a_store(wakeful, name):
     commands = getattr(command, "commands", {name: command})
     for each in commands.values():
         options = {flag for parameter in each.params for flag in parameter.opts}
-        assert name in ("copy", "demo") or "--db" in options
+        assert name in ("check", "copy", "demo", "schema") or "--db" in options
         assert all(parameter.help for parameter in each.params if parameter.name != "ctx")
         assert each.help
     assert wakeful(name, "--help").code == 0
