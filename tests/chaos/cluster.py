@@ -26,6 +26,7 @@ LANES = {"narrow": 1, "gate": 3}
 QUICK_LADDER = ["1s"]
 LEAD_S = 4.0  # jobs are due from here on: until then the nodes start
 SETTLE_S = 60.0
+BACK_S = 15.0
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,9 @@ class ClusterDrill:
             self._strike(server, url, begun)
             self._fleet.until_ready()
             unsettled = asyncio.run(self._until_settled(url))
+            missing = wait_for_nodes(url, len(self._labels))
             self._fleet.stop()
+            self._fleet.surprises += [f"{missing} nodes never came back by themselves"] if missing else []
             if unsettled:
                 print(f"  still not settled after {SETTLE_S:.0f} s: {', '.join(unsettled[:20])}")
             return judge(
@@ -159,6 +162,17 @@ class ClusterDrill:
             for number in range(8):
                 await scheduler.pause_job(f"tick-{number}")
             return await asyncio.to_thread(wait_for_none_left, url, "true", end)
+
+
+def wait_for_nodes(url: str, wanted: int) -> int:
+    """Wait until so many nodes serve, those that were taken for dead included; how many do not."""
+    end = time.monotonic() + BACK_S
+    with psycopg.connect(url, autocommit=True) as connection:
+        while True:
+            (serving,) = connection.execute("SELECT count(*) FROM nodes WHERE stopped_at IS NULL").fetchone() or (0,)
+            if serving >= wanted or time.monotonic() > end:
+                return wanted - int(serving)
+            time.sleep(0.1)
 
 
 def wait_for_none_left(url: str, which: str, end: float) -> list[str]:

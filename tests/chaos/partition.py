@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from tests.chaos.cluster import wait_for_none_left
+from tests.chaos.cluster import wait_for_nodes, wait_for_none_left
 from tests.chaos.cluster_record import read_record
 from tests.chaos.cluster_verdict import Cluster, ClusterVerdict, judge
 from tests.chaos.fleet import Blow, Fleet
@@ -97,6 +97,7 @@ def _one(server: PostgresServer, partition: Partition, home: Path, over: threadi
         fleet.blows.append(blow)
         assert not over.is_set(), "interrupted"
         left = wait_for_none_left(url, "true", begun + _span_s(partition) + LEAD_S + SETTLE_S)
+        wait_for_nodes(url, len(ways))
         fleet.stop()
         cluster = Cluster(
             read_record(url), fleet.facts(), fleet.blows, [], 10_000, dict.fromkeys(ways, frozenset()), fleet.surprises
