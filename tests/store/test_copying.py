@@ -143,6 +143,26 @@ def test_long_outputs_are_carried_too(tmp_path, file):
     assert {path.parent for path in named} == {tmp_path / "to.db.logs"}
 
 
+def test_a_copy_that_is_refused_leaves_files_as_they_were(tmp_path, file):
+    make_history(Path(file[10:]), 1)
+    goal, logs = f"sqlite:///{tmp_path / 'to.db'}", tmp_path / "to.db.logs"
+    copy(file, goal)
+    kept = {path.name: path.stat().st_mtime_ns for path in logs.iterdir()}
+    with pytest.raises(JobExists):
+        copy(file, goal)
+    assert {path.name: path.stat().st_mtime_ns for path in logs.iterdir()} == kept
+
+
+def test_a_copy_that_fails_leaves_no_files(tmp_path, file):
+    def fail(*_):
+        raise RuntimeError("the power went off")
+
+    make_history(Path(file[10:]), 1)
+    with pytest.raises(RuntimeError, match="the power went off"):
+        copy(file, f"sqlite:///{tmp_path / 'to.db'}", fail)
+    assert list((tmp_path / "to.db.logs").iterdir()) == []
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def goal(request, tmp_path):
     return f"sqlite:///{tmp_path / 'to.db'}" if request.param == "sqlite" else postgres_url()

@@ -52,6 +52,9 @@ async def copy_store(source: Store, target: Store, tell: Tell) -> Copied:
         await target.become_engine(who)
         try:
             carrier = _Carrier(source, target, tell, stop)
+            await target.read(lambda tx: _refuse_full(tx, target))
+            # Before the transactions: no server likes one that stands still while gigabytes of logs are copied.
+            await asyncio.to_thread(carrier.files.carry, stop)
             return await source.write(lambda tx: carrier.carry(tx, loop))
         finally:
             stop.set()
@@ -69,35 +72,31 @@ class _Carrier:
         self._tell = tell
         self._stop = stop
         self._tables = known_tables()
+        self.files = _Files(source.folder, target.folder)
 
     def carry(self, origin: Transaction, loop: asyncio.AbstractEventLoop) -> Copied:
         """Inside the transaction that holds the source, fill the target in one of its own."""
-        origin.tables.hold(self._tables)
-        _refuse_living(origin, self._source)
-        if origin.tables.too_new():
-            message = f"{_name(self._source)} was written by a newer Wakeful: copy it with that version."
-            raise StoreUnusable(message)
-        files = _Files(self._source.folder, self._target.folder)
         try:
-            files.carry()
-            filling = asyncio.run_coroutine_threadsafe(
-                self._target.write(lambda tx: self._fill(origin, tx, files)), loop
-            )
-            rows = filling.result()
+            origin.tables.hold(self._tables)
+            _refuse_living(origin, self._source)
+            _refuse_newer(origin, self._source)
+            rows = asyncio.run_coroutine_threadsafe(
+                self._target.write(lambda tx: self._fill(origin, tx)), loop
+            ).result()
         except BaseException:
-            files.undo()
+            self.files.undo()
             raise
-        return Copied(rows, len(files.carried), files.elsewhere)
+        return Copied(rows, len(self.files.carried), self.files.elsewhere)
 
-    def _fill(self, origin: Transaction, tx: Transaction, files: _Files) -> dict[str, int]:
+    def _fill(self, origin: Transaction, tx: Transaction) -> dict[str, int]:
         """May be run again from the start, if the database asks for it."""
         tx.tables.hold(self._tables)
         _refuse_living(tx, self._target)
         _refuse_full(tx, self._target)
         tx.tables.clear(self._tables)
-        files.elsewhere = 0
+        self.files.elsewhere = 0
         totals = {table.name: origin.tables.count(table.name) for table in self._tables}
-        change = _changes(origin, files, tx.journal.database_now())
+        change = _changes(origin, self.files, tx.journal.database_now())
         for table in self._tables:
             self._fill_table(origin, tx, table, totals[table.name], change.get(table.name, _same))
         tx.tables.go_on_counting()
@@ -106,13 +105,17 @@ class _Carrier:
     def _fill_table(self, origin: Transaction, tx: Transaction, table: Table, total: int, change: Change) -> None:
         page, done = origin.tables.page(table, None, PAGE), 0
         while page:
-            if self._stop.is_set():
-                message = "The copy was interrupted; nothing was stored."
-                raise StoreLocked(message)
+            _refuse_stopped(self._stop)
             tx.tables.fill(table, change(page))
             done += len(page)
             self._tell(table.name, done, total)
             page = origin.tables.page(table, page[-1], PAGE) if len(page) == PAGE else []
+
+
+def _refuse_stopped(stop: threading.Event) -> None:
+    if stop.is_set():
+        message = "The copy was interrupted; nothing was stored."
+        raise StoreLocked(message)
 
 
 Change = Callable[[Sequence["Row"]], Sequence["Row"]]
@@ -147,16 +150,24 @@ class _Files:
         self._source = source
         self._target = target
         self.carried: dict[str, Path] = {}
+        self._made: list[Path] = []
         self.elsewhere = 0
 
-    def carry(self) -> None:
-        """Copy logs, long outputs, and the notes that say which process a run was."""
+    def carry(self, stop: threading.Event) -> None:
+        """Copy logs, long outputs, and the notes that say which process a run was; all of them or none."""
         if not self._source.is_dir():
             return
         self._target.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for path in sorted(self._source.glob("run_*")):
-            if path.is_file() and not path.is_symlink():
-                self.carried[path.name] = Path(shutil.copy2(path, self._target / path.name))
+        try:
+            for path in sorted(self._source.glob("run_*")):
+                _refuse_stopped(stop)
+                if path.is_file() and not path.is_symlink():
+                    there = self.carried[path.name] = self._target / path.name
+                    self._made += [] if there.exists() else [there]
+                    shutil.copy2(path, there)
+        except BaseException:
+            self.undo()
+            raise
 
     def moved(self, details: RunDetails) -> RunDetails:
         """The details with their file where it is now; one that lies on another machine stays there."""
@@ -169,7 +180,8 @@ class _Files:
         return details._replace(log_file=str(here))
 
     def undo(self) -> None:
-        for path in self.carried.values():
+        """Leave nothing behind that was not there before."""
+        for path in self._made:
             path.unlink(missing_ok=True)
 
 
@@ -188,6 +200,12 @@ def _refuse_living(tx: Transaction, store: Store) -> None:
 def _where(node: NodeRow) -> str:
     about = json.loads(node.details)
     return f"process {about.get('pid')} on {about.get('host')}"
+
+
+def _refuse_newer(tx: Transaction, store: Store) -> None:
+    if tx.tables.too_new():
+        message = f"{_name(store)} was written by a newer Wakeful: copy it with that version."
+        raise StoreUnusable(message)
 
 
 def _refuse_full(tx: Transaction, store: Store) -> None:
