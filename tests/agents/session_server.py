@@ -13,6 +13,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 HUGE = 3 * 1024 * 1024
 
 
+class _Quiet(ThreadingHTTPServer):
+    """A server that does not mind when whoever asked is killed."""
+
+    daemon_threads = True
+
+    def handle_error(self, *_):
+        """Say nothing."""
+
+
 class SessionServer:
     """`behave(reply, …)` says how the next messages are answered, the last one for all that follow.
 
@@ -28,11 +37,11 @@ class SessionServer:
         self.polled = 0
         self.states = {}  # message number -> what its status address says
         self.replies = ["done"]
+        self.replies_to = {}  # schedule -> replies of its own
         self.on_create = None  # (status, body) in place of a new session
         self.changed = threading.Condition()
         self.release = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), type("Bound", (Handler,), {"sessions": self}))
-        self._server.daemon_threads = True
+        self._server = _Quiet(("127.0.0.1", port), type("Bound", (Handler,), {"sessions": self}))
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
 
     def __enter__(self):
@@ -95,7 +104,8 @@ class SessionServer:
             known = session in self.sessions
             if known:
                 self.sessions[session].append(body)
-            reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+            replies = self.replies_to.get(body["schedule"], self.replies)
+            reply = replies.pop(0) if len(replies) > 1 else replies[0]
             self.changed.notify_all()
         if not known:
             return 404, {"error": "no such session"}, {}

@@ -65,7 +65,8 @@ class Polling:
 
     def watch(self, watch: Watch) -> None:
         """A run has begun to be worth asking about."""
-        self._questions[watch.run_id] = Question(watch, self._clock.boot() + self._pause(0))
+        wait = max(0, watch.since + self._pause(0) - self._clock.now())  # nothing, after a restart
+        self._questions[watch.run_id] = Question(watch, self._clock.boot() + min(wait, self._pause(0)))
         self._poked.set()
 
     def _pause(self, asked: int) -> int:
