@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from importlib import import_module
-from importlib.util import find_spec
-from typing import Any
 
 from fastapi import FastAPI
 
 from wakeful import __version__
-from wakeful.api import description, health
+from wakeful.api import description, events, health, jobs, me, runs, schedule, stats
 from wakeful.api.auth import Gate
 from wakeful.api.problems import add_handlers
 from wakeful.api.settings import ServerSettings
 from wakeful.scheduler import Scheduler
 
-ROUTES = ("me", "jobs", "runs", "events", "stats", "schedule")
+ROUTES = (health, description, me, jobs, runs, schedule, events, stats)
 
 
 def create_app(scheduler: Scheduler, settings: ServerSettings) -> FastAPI:
@@ -36,11 +33,7 @@ def create_app(scheduler: Scheduler, settings: ServerSettings) -> FastAPI:
     app.state.gate = Gate(scheduler)
     app.state.ending = asyncio.Event()
     add_handlers(app)
-    app.include_router(health.router)
-    app.include_router(description.router)
-    for name in ROUTES:
-        if find_spec(f"wakeful.api.{name}") is not None:
-            module: Any = import_module(f"wakeful.api.{name}")
-            app.include_router(module.router)
+    for module in ROUTES:
+        app.include_router(module.router)
     app.openapi = partial(description.describe, app)  # type: ignore[method-assign]
     return app
