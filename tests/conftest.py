@@ -34,7 +34,7 @@ def pytest_configure(config):
     sys.addaudithook(_refuse_the_outside)
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(tryfirst=True, optionalhook=True)
 def pytest_xdist_auto_num_workers(config):
     """Several processes for the whole suite, most of which waits; none for a part of it, which they would delay."""
     whole = [Path(__file__).parent, Path(__file__).parents[1]]

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.kernel.scene import scene
+from tests.kernel.scene import minutely_sweeps, postgres_scene, scene, sqlite_scene
 
-__all__ = ["scene"]
+__all__ = ["minutely_sweeps", "postgres_scene", "scene", "sqlite_scene"]

@@ -1,4 +1,8 @@
-"""A place for tests in virtual time: a store in a file, a clock, and a handler that notes every start."""
+"""A place for tests in virtual time: a store, a clock, and a handler that notes every start.
+
+Every test with a `scene` runs on SQLite and on PostgreSQL. What only one of them promises asks for `sqlite_scene`, and
+lives in a file that says why (test_on_sqlite.py).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,10 @@ from pathlib import Path
 import pytest
 
 from tests.kernel.crashing import die
+from tests.store.postgres_server import emptied_url
 from wakeful import Scheduler
+from wakeful.kernel import membership
+from wakeful.kernel.sweep import SWEEP_MS, Housekeeping
 from wakeful.testing import VirtualClock, run
 
 START = datetime(2026, 1, 1, tzinfo=UTC)  # a Thursday
@@ -25,10 +32,9 @@ def at(hours=0, minutes=0, seconds=0, days=0):
 class Scene:
     """One store through several lives of a scheduler."""
 
-    def __init__(self, folder, start=START):
-        self.clock = VirtualClock(start)
-        self.file = folder / "wakeful.db"
-        self.url = f"sqlite:///{self.file}"
+    def __init__(self, url):
+        self.clock = VirtualClock(START)
+        self.url = url
         self.runs = []  # every run the handler was given, as it saw it
         self.times = []  # when it was given it
         self.act = None  # what the handler does: an async function of the run
@@ -96,12 +102,35 @@ def virtual(test):
     return wrapper
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def scene(request):
+    """A new, empty store of each dialect: a fixture `DIALECT_scene` makes it."""
+    return request.getfixturevalue(f"{request.param}_scene")
+
+
 @pytest.fixture
-def scene(tmp_path):
+def sqlite_scene(tmp_path):
     # Weeks of virtual time are thousands of commits: memory where the system offers it as a disk, a real one elsewhere.
     memory = Path("/dev/shm")  # noqa: S108 - a folder of our own is made in it
     with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else tmp_path) as folder:
-        yield Scene(Path(folder))
+        yield Scene(f"sqlite:///{folder}/wakeful.db")
+
+
+@pytest.fixture
+def postgres_scene(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))  # what does not fit into a row goes there
+    # There is one node, and it never waits for another: beats of five seconds would be most of what happens in a month,
+    # and sweeps of a minute most of the rest. What is about sweeps asks for `minutely_sweeps`.
+    monkeypatch.setattr(membership, "BEAT_MS", 3_600_000)
+    monkeypatch.setattr(membership, "LEASE_MS", 4 * 3_600_000)
+    monkeypatch.setattr(Housekeeping.wait, "__defaults__", (600_000,))
+    return Scene(emptied_url())
+
+
+@pytest.fixture
+def minutely_sweeps(scene, monkeypatch):
+    """On every store as in life."""
+    monkeypatch.setattr(Housekeeping.wait, "__defaults__", (SWEEP_MS,))
 
 
 async def raising(error):

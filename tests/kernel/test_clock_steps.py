@@ -125,23 +125,6 @@ async def test_a_step_forward_is_caught_up_once_and_counted_as_missed(scene):
         assert (await scheduler.get_job("a")).missed == 23
 
 
-@pytest.mark.promise("H2")
-@virtual
-async def test_a_clock_set_back_while_nothing_runs_is_noticed_at_the_next_start(scene):
-    async with scene.scheduler() as scheduler:
-        await scheduler.add_job("a", Every("1h", anchor=at(days=-30)))
-        await scheduler.add_job("b", Interval("1h"))
-        await scheduler.start()
-        await scene.until(at(5, 10))
-    scene.step(days=-1)
-    async with scene.scheduler() as scheduler:
-        await scheduler.start()
-        await scene.sleep("150m")
-        assert any(alert.kind == "clock" for alert in await scheduler.list_alerts())
-        assert len([run for run in scene.of("a") if run.slot < at(1)]) >= 2, "silent for a day"
-        assert len([run for run in scene.of("b") if run.slot < at(1)]) >= 1, "silent for a day"
-
-
 @pytest.mark.promise("H2", "H6")
 @virtual
 async def test_a_pause_after_an_error_keeps_its_length_when_the_clock_is_set_back(scene):

@@ -228,6 +228,7 @@ async def test_a_finished_run_can_be_tried_again_once(scene):
 
 
 @pytest.mark.promise("H17", "D5")
+@pytest.mark.usefixtures("minutely_sweeps")
 @virtual
 async def test_a_job_nobody_handles_stays_due_is_alerted_after_a_minute_and_runs_when_somebody_does(scene):
     async with scene.scheduler() as scheduler:

@@ -176,30 +176,6 @@ async def test_lanes_are_free_again_after_a_crash(scene):
         assert sorted(run.job for run in scene.runs) == [f"j{n}" for n in range(6)]
 
 
-@pytest.mark.promise("H11")
-@virtual
-async def test_the_start_costs_the_same_with_many_idle_jobs(scene):
-    async def statements(jobs):
-        async with scene.scheduler() as scheduler:
-            await scheduler.add_jobs([NewJob(f"idle{jobs}-{n}", Once(at(days=300))) for n in range(jobs)])
-        scheduler = await opened(scene)
-        seen = []
-        scheduler._store._writer.set_trace_callback(seen.append)
-        steps = [0]
-        scheduler._store._writer.set_progress_handler(lambda: steps.__setitem__(0, steps[0] + 1), 100)
-        await scheduler.start()
-        await scene.sleep("1s")
-        scheduler._store._writer.set_trace_callback(None)
-        scheduler._store._writer.set_progress_handler(None, 0)
-        await scheduler.close()
-        return len(seen), steps[0]
-
-    few, few_steps = await statements(2)
-    many, many_steps = await statements(3000)
-    assert many == few
-    assert many_steps <= few_steps + 20, "hundreds of machine steps more: something walks over idle jobs"
-
-
 @pytest.mark.promise("X14")
 @virtual
 async def test_a_job_that_crashes_its_process_backs_off_by_the_ladder_and_is_disabled(scene):

@@ -1,8 +1,9 @@
 """A real PostgreSQL server for tests, from the wheel that carries its programs: nothing to install by hand.
 
 `postgres_url()` gives a fresh, empty database on a server that is started when it is first asked for and stopped when
-the tests end. That server runs without fsync, for speed alone: whoever tests that something survives a power cut or
-measures a rate starts a `PostgresServer(durable=True)` of their own.
+the tests end; `emptied_url()` gives one with our schema and nothing in it, a hundred times quicker. That server runs
+without fsync, for speed alone: whoever tests that something survives a power cut or measures a rate starts a
+`PostgresServer(durable=True)` of their own.
 
 PostgreSQL refuses to run as root, so root hands it to `nobody`; what `nobody` cannot read is copied to where it can.
 """
@@ -23,6 +24,8 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+
+from wakeful.store.postgres_database import SCHEMA_TABLE, Address, migrate
 
 USER = "wakeful"
 START_S = 60
@@ -160,3 +163,40 @@ def shared_server() -> PostgresServer:
 def postgres_url() -> str:
     """The address of a fresh, empty database on the server of this test run."""
     return shared_server().new_database()
+
+
+def emptied_url() -> str:
+    """The address of a database as a store leaves it that was just opened; there is one in each process, used again."""
+    kept = _kept_database()
+    kept.empty()
+    return kept.url
+
+
+class _KeptDatabase:
+    """A database whose rows are deleted rather than itself: that takes a millisecond."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._connection = psycopg.connect(url, autocommit=True)
+        atexit.register(self._connection.close)
+        migrate(self._connection, Address(url), create=True)
+        names = self._connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+        facts = self._connection.execute("SELECT key, value FROM meta").fetchall()
+        tables = [name for (name,) in names if name != SCHEMA_TABLE]
+        told = ", ".join(f"('{key}', '{value}')" for key, value in facts)
+        # Whoever was left behind by a test that failed must neither hold a lock nor write into the next one.
+        others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        self._script = "; ".join([
+            f"SELECT pg_terminate_backend(pid) {others}",
+            *[f"DELETE FROM {table}" for table in tables],  # noqa: S608 - names of our own tables
+            f"INSERT INTO meta (key, value) VALUES {told}",  # noqa: S608 - as above
+            "ALTER TABLE events ALTER COLUMN id RESTART",
+        ])  # fmt: skip
+
+    def empty(self) -> None:
+        self._connection.execute(self._script)
+
+
+@functools.cache
+def _kept_database() -> _KeptDatabase:
+    return _KeptDatabase(postgres_url())
