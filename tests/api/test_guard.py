@@ -249,7 +249,8 @@ def test_unknown_addresses_and_wrong_methods_are_answered_in_the_one_shape(clien
     refused(client.get("/api/me/"), 404, "not_found")
     answer = client.post("/api/me")
     refused(answer, 405, "method_not_allowed")
-    assert answer.headers["allow"] == "GET"
+    assert answer.headers["allow"] == "GET, HEAD"
+    assert client.post("/api/jobs/some-job").headers["allow"] == "DELETE, GET, HEAD, PATCH, PUT"
     refused(client.options("/api/me"), 405, "method_not_allowed")
 
 

@@ -273,6 +273,15 @@ def test_a_connection_that_is_kept_open_does_not_hold_up_the_end(terminal):
         assert said(server).splitlines()[-1].endswith("stopped")
 
 
+def test_a_stream_is_told_that_the_server_ends(terminal):
+    server = Server(terminal)
+    with server.client(server.token) as client, client.stream("GET", "/api/events") as stream:
+        lines = stream.iter_lines()
+        assert next(lines).startswith(":")
+        assert said(server).splitlines()[-1].endswith("stopped")
+        assert "event: closing" in list(lines)
+
+
 def test_the_next_server_can_have_the_port_at_once(terminal):
     server = Server(terminal)
     with server.client() as client:

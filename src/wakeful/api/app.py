@@ -35,5 +35,6 @@ def create_app(scheduler: Scheduler, settings: ServerSettings) -> FastAPI:
     add_handlers(app)
     for module in ROUTES:
         app.include_router(module.router)
+    app.state.allowed = partial(description.allowed, app)
     app.openapi = partial(description.describe, app)  # type: ignore[method-assign]
     return app

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from html import escape
 from typing import Any
 
@@ -14,7 +15,7 @@ from starlette.responses import HTMLResponse
 from wakeful.api.problems import PROBLEM_TYPE
 
 PROBLEM = "#/components/schemas/Problem"
-REFUSED_BODIES = ("413", "415")
+REFUSED_BODIES = ("408", "413", "415")
 METHODS = ("get", "post", "put", "patch", "delete")
 
 router = APIRouter(tags=["description"])
@@ -35,7 +36,7 @@ def describe(app: FastAPI) -> dict[str, Any]:
         for path in schema.get("paths", {}).values():
             for method, operation in path.items():
                 if method in METHODS:
-                    _complete(operation)
+                    _complete(method, operation)
         schemas = schema.get("components", {}).get("schemas", {})
         for name in ("HTTPValidationError", "ValidationError"):
             schemas.pop(name, None)
@@ -43,10 +44,20 @@ def describe(app: FastAPI) -> dict[str, Any]:
     return app.openapi_schema
 
 
-def _complete(operation: dict[str, Any]) -> None:
+def allowed(app: FastAPI, path: str) -> list[str]:
+    """What can be done to an address, for whoever tried something else; nothing for one that is not described."""
+    found: set[str] = set()
+    for template, operations in describe(app)["paths"].items():
+        pattern = "[^/]+".join(re.escape(part) for part in re.split(r"\{[^}]*\}", template))
+        if re.fullmatch(pattern, path):
+            found |= {method.upper() for method in operations if method in METHODS}
+    return sorted(found | {"HEAD"} if "GET" in found else found)
+
+
+def _complete(method: str, operation: dict[str, Any]) -> None:
     """Errors are problem documents, whoever answers them."""
     responses: dict[str, Any] = operation.setdefault("responses", {})
-    if "requestBody" in operation:
+    if method != "get":
         for status in REFUSED_BODIES:
             responses.setdefault(status, {"description": "The body was refused."})
     for status, response in responses.items():

@@ -127,14 +127,17 @@ def _place(path: tuple[Any, ...]) -> str:
     return ".".join(str(part) for part in (path[1:] if len(path) > 1 else path))
 
 
-async def _plain(_: Request, error: Exception) -> Response:
+async def _plain(request: Request, error: Exception) -> Response:
     """What the framework itself refuses: unknown paths, wrong methods."""
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for it alone
     code = CODES.get(error.status_code, "error")
     sentences = {404: "There is nothing at this address.", 405: "This cannot be done to this address."}
     default = HTTPStatus(error.status_code).phrase
     sentence = str(error.detail) if error.detail != default else sentences.get(error.status_code, f"{default}.")
-    return problem(error.status_code, code, sentence, headers=error.headers)
+    headers = dict(error.headers or {})
+    if error.status_code == 405 and (methods := request.app.state.allowed(request.url.path)):
+        headers["Allow"] = ", ".join(methods)  # the framework names those of one route; an address may have several
+    return problem(error.status_code, code, sentence, headers=headers)
 
 
 async def _broken(_: Request, error: Exception) -> Response:
