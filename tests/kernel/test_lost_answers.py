@@ -5,17 +5,19 @@ from __future__ import annotations
 import pytest
 
 from tests.kernel.scene import virtual
-from wakeful import Every, Scheduler, StoreUnreachable
-from wakeful.store.sqlite import SqliteStore
+from wakeful import Every, StoreUnreachable
 
 
-class Forgetful(SqliteStore):
-    """A store that stores, and then, as often as it is told, says that it cannot be reached."""
+class Forgetful:
+    """Makes a scheduler's store say, as often as it is told, that it cannot be reached, though it has stored."""
 
-    silent = 0
+    def __init__(self, scheduler):
+        self.silent = 0
+        self._write = scheduler._store.write
+        scheduler._store.write = self._forget
 
-    async def write(self, work, *, not_before=None):
-        result = await super().write(work, not_before=not_before)
+    async def _forget(self, work, *, not_before=None):
+        result = await self._write(work, not_before=not_before)
         if self.silent:
             self.silent -= 1
             raise StoreUnreachable("The server went away while storing.")
@@ -26,9 +28,8 @@ class Forgetful(SqliteStore):
 @pytest.mark.parametrize("answers_lost", [1, 2, 5])
 @virtual
 async def test_what_a_turn_claimed_is_started_after_its_answer_was_lost(scene, answers_lost):
-    store = Forgetful(f"sqlite:///{scene.file}", scene.clock, inline=True)
-    scheduler = Scheduler(store, clock=scene.clock, node="here", seed=1, timezone="UTC")
-    scheduler.on_job_due("job", scene.handle)
+    scheduler = scene.scheduler()
+    store = Forgetful(scheduler)
     async with scheduler:
         await scheduler.start()
         await scheduler.add_job("a", Every("1m"))
@@ -48,9 +49,8 @@ async def test_what_a_turn_claimed_is_started_after_its_answer_was_lost(scene, a
 @pytest.mark.promise("H11")
 @virtual
 async def test_trouble_with_the_store_is_said_once_and_so_is_its_end(scene, caplog):
-    store = Forgetful(f"sqlite:///{scene.file}", scene.clock, inline=True)
-    scheduler = Scheduler(store, clock=scene.clock, node="here", seed=1, timezone="UTC")
-    scheduler.on_job_due("job", scene.handle)
+    scheduler = scene.scheduler()
+    store = Forgetful(scheduler)
     async with scheduler:
         await scheduler.start()
         await scheduler.add_job("a", Every("1m"))
