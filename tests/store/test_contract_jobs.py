@@ -187,8 +187,10 @@ def test_a_removed_or_finished_one_shot_job_may_be_forgotten_and_no_other(store)
         job(8, removed_at=NOW - 1, run_id=1),
         job(9, trigger="once", **old),
     )
-    assert store.read(lambda tx: tx.jobs.finished_once(NOW, 10)) == [1, 2, 9]
-    assert store.read(lambda tx: tx.jobs.finished_once(NOW, 2)) == [1, 2]
+    assert store.read(lambda tx: tx.jobs.finished_once(NOW, 0, 100, 10)) == ([1, 2, 9], 0)
+    assert store.read(lambda tx: tx.jobs.finished_once(NOW, 0, 100, 2)) == ([1, 2], 2)
+    assert store.read(lambda tx: tx.jobs.finished_once(NOW, 2, 3, 10)) == ([], 5)
+    assert store.read(lambda tx: tx.jobs.finished_once(NOW, 5, 4, 10)) == ([9], 0)
 
 
 # -- parked jobs ------------------------------------------------------------------------------------------------------

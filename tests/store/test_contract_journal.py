@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import pytest
 
@@ -86,6 +87,16 @@ def test_old_events_are_deleted_in_bites_and_numbers_go_on(store, clock):
     assert store.write(lambda tx: tx.journal.prune_events(NOW + 3000, 2)) == 0
     store.write(lambda tx: tx.journal.emit("run", 5))
     assert [group.seq for group in store.read(lambda tx: tx.journal.events(0))] == [4, 5, 6]
+
+
+def test_events_a_wrong_clock_stamped_far_ahead_do_not_keep_the_others_from_being_deleted(store, clock):
+    for days in (0, 300, 0):
+        clock.step(timedelta(days=days))
+        store.write(lambda tx: tx.journal.emit("run", 1))
+        clock.step(timedelta(days=-days))
+    month = 30 * 86_400_000
+    assert store.write(lambda tx: tx.journal.prune_events(NOW - month, 2)) == 1
+    assert [group.at for group in store.read(lambda tx: tx.journal.events(0))] == [NOW, NOW]
 
 
 # -- refused starts ---------------------------------------------------------------------------------------------------

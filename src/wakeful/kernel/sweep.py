@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 SWEEP_MS = 60_000
 NO_HANDLER_GRACE_MS = 60_000
 CHUNK = 200
+LOOK_AT = 5_000  # jobs in one sweep, to find those that may be forgotten
 SOON_MS = 1_000
 CROWDED_EVERY = 100  # a job's history is counted once per so many of its runs
 
@@ -36,11 +37,18 @@ class Retention(NamedTuple):
     runs_per_job: int = 1000
 
 
+class Cursors(NamedTuple):
+    """Where pruning goes on; 0 when a round is complete."""
+
+    runs: int = 0
+    jobs: int = 0
+
+
 class Swept(NamedTuple):
     """What one sweep did; `deleted` are runs, whose log files go too."""
 
     deleted: list[int]
-    cursor: int  # where pruning by age goes on; 0 when a round is complete
+    cursors: Cursors
 
 
 def guard(tx: Transaction, node: Node) -> int:
@@ -65,19 +73,19 @@ def _alert_unserved(tx: Transaction, node: Node, key: str) -> None:
         apply_alert(tx, node, state.job_id, AlertChange(f"no_handler:{state.job_id}", kind, message))
 
 
-def prune(tx: Transaction, keep: Retention, cursor: int, crowded: set[int]) -> Swept:
+def prune(tx: Transaction, keep: Retention, cursors: Cursors, crowded: set[int]) -> Swept:
     """Delete a chunk of what is older or more than is kept."""
     before = tx.now - keep.days * 86_400_000
-    deleted, cursor = tx.runs.prune_older(ids.first_id_at(before), cursor, CHUNK)
+    deleted, runs_cursor = tx.runs.prune_older(ids.first_id_at(before), cursors.runs, CHUNK)
     for job_id in sorted(crowded):
         deleted += tx.runs.prune_beyond(job_id, keep.runs_per_job, CHUNK)
     tx.journal.prune_events(before, CHUNK)
     tx.access.prune_answers(tx.now - KEPT_MS)
-    gone = tx.jobs.finished_once(before, CHUNK)
+    gone, jobs_cursor = tx.jobs.finished_once(before, cursors.jobs, LOOK_AT, CHUNK)
     for job_id in gone:
         tx.runs.prune_job(job_id, CHUNK)
     tx.jobs.forget(gone)
-    return Swept(deleted, cursor)
+    return Swept(deleted, Cursors(runs_cursor, jobs_cursor))
 
 
 class Housekeeping:
@@ -88,7 +96,7 @@ class Housekeeping:
         self._clock = clock
         self._retention = retention
         self._next = 0
-        self._cursor = 0
+        self._cursors = Cursors()
         self._crowded: set[int] = set()
         self.on_deleted: Callable[[list[int]], None] = lambda _: None
 
@@ -119,9 +127,9 @@ class Housekeeping:
 
     async def _prune(self) -> None:
         crowded, self._crowded = self._crowded, set()
-        cursor = self._cursor
-        swept = await self._store.write(lambda tx: prune(tx, self._retention, cursor, crowded))
-        self._cursor = swept.cursor
+        cursors = self._cursors
+        swept = await self._store.write(lambda tx: prune(tx, self._retention, cursors, crowded))
+        self._cursors = swept.cursors
         if swept.deleted:
             self.on_deleted(swept.deleted)
             self._crowded |= crowded

@@ -30,6 +30,7 @@ _STARTED = itemgetter(*map(STATE_COLUMNS.index, STARTED_COLUMNS))
 _SETTLED = itemgetter(*map(STATE_COLUMNS.index, SETTLED_COLUMNS))
 
 
+HIGHEST_ID = 2**63 - 1
 #: What is due but in another node's hands is looked at again after this long.
 LOOK_AGAIN_MS = 5
 
@@ -93,7 +94,9 @@ class Jobs:
             return None
         due_at = int(found[0][0])
         # What is overdue after everything was taken belongs to another node: asking again at once would only spin.
-        return due_at if self._emptied_at is None else max(due_at, self._emptied_at + LOOK_AGAIN_MS)
+        if self._emptied_at is None or due_at > self._emptied_at:
+            return due_at
+        return self._emptied_at + LOOK_AGAIN_MS
 
     def _locked(self, where: str, params: tuple[int, ...]) -> list[tuple[JobDef, JobState]]:
         """Lock states first and read their definitions after: so both are of one moment.
@@ -142,8 +145,8 @@ class Jobs:
 
     def names(self, names: Sequence[str]) -> dict[str, int]:
         """Which of these names are taken, and by which job."""
-        rows = self._session.select_in(("name", "id", "removed_at"), "jobs", "name", names)
-        return {row[0]: row[1] for row in rows if row[2] is None}
+        rows = self._session.select_in(("name", "id"), "jobs", "name", names, only="removed_at IS NULL")
+        return {row[0]: row[1] for row in rows}
 
     def matching(self, wanted: JobFilter) -> list[tuple[JobDef, JobState]]:
         """Jobs in the order of their names."""
@@ -249,14 +252,23 @@ class Jobs:
         rows = self._session.rows("SELECT job_id, on_end FROM chains WHERE upstream = ? ORDER BY job_id", (upstream,))
         return [(int(job_id), str(on_end)) for job_id, on_end in rows]
 
-    def finished_once(self, before: int, limit: int) -> list[int]:
-        """One-shot jobs that ended before that time and may be forgotten with their runs."""
+    def finished_once(self, before: int, cursor: int, look_at: int, limit: int) -> tuple[list[int], int]:
+        """One-shot jobs that ended before that time, and removed ones: they may be forgotten with their runs.
+
+        Of the next `look_at` jobs from `cursor` on, at most `limit`; and where to go on (0: those were the last).
+        """
+        ahead = self._session.rows("SELECT id FROM jobs WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?", (cursor, look_at))
+        until = int(ahead[0][0]) if ahead else None
         rows = self._session.rows(
-            f"SELECT j.id FROM {_JOINED} WHERE (j.removed_at < ? OR (s.enabled = 0 AND s.last_finished_at < ? AND "
-            'j.trigger LIKE \'{"type":"once"%\')) AND s.run_id IS NULL AND s.queued = 0 ORDER BY j.id LIMIT ?',
-            (before, before, limit),
+            f"SELECT j.id FROM {_JOINED} WHERE j.id > ? AND j.id < ? AND (j.removed_at < ? OR (s.enabled = 0 AND "
+            's.last_finished_at < ? AND j.trigger LIKE \'{"type":"once"%\')) AND s.run_id IS NULL AND s.queued = 0 '
+            "ORDER BY j.id LIMIT ?",
+            (cursor, until if until is not None else HIGHEST_ID, before, before, limit),
         )
-        return [int(row[0]) for row in rows]
+        found = [int(row[0]) for row in rows]
+        if len(found) == limit:
+            return found, found[-1]
+        return found, until - 1 if until is not None else 0
 
     def counts(self) -> dict[str, int]:
         """How many jobs there are by status."""

@@ -71,11 +71,14 @@ class Journal:
         return (int(oldest), int(newest)) if oldest is not None else (0, 0)
 
     def prune_events(self, before: int, limit: int) -> int:
+        """Delete what is older, among the oldest `limit`; how many there were."""
+        # Stamped further ahead than history is kept: by a clock that was wrong. It would bar the way to what follows.
+        ahead = 2 * self._now - before
         return self._session.execute(
             # The newest stays: from it the next one's id is counted, and readers go on from the last id they saw.
-            "DELETE FROM events WHERE id IN (SELECT id FROM events WHERE at < ? "
-            "AND id < (SELECT max(id) FROM events) ORDER BY id LIMIT ?)",
-            (before, limit),
+            "DELETE FROM events WHERE id IN (SELECT id FROM (SELECT id, at FROM events ORDER BY id LIMIT ?) oldest "
+            "WHERE (at < ? OR at > ?) AND id < (SELECT max(id) FROM events))",
+            (limit, before, ahead),
         )
 
     # -- refused starts -------------------------------------------------------------------------------------------

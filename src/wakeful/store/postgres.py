@@ -38,7 +38,11 @@ FIRST_TELLINGS = 3  # of the time, so that one slow answer does not decide it
 #: Notifications may never come (a pooler in transaction mode swallows them), so we look by ourselves this often.
 LOOK_MS = 1_000
 
-_BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+#: Plans are made for the values asked for: one stream of events may be all there is, another a thousandth of it.
+_BEGIN_READING = (
+    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
+    "SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('jit', 'off', true)"
+)
 
 
 class PostgresStore:

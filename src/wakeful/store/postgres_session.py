@@ -67,12 +67,13 @@ class PostgresSession:
         return self._connection.execute(sql, _arrays(rows)).rowcount
 
     def select_in(
-        self, columns: Sequence[str], table: str, key: str, keys: Sequence[Any], *, lock: bool = False
+        self, columns: Sequence[str], table: str, key: str, keys: Sequence[Any], *, lock: bool = False, only: str = ""
     ) -> list[Row]:
         (cast,) = self._casts(table, (key,))
         # In the order of the key: two transactions that want the same rows meet at the first, and none waits in a ring.
         end = f" ORDER BY {key}{self.lock_clause}" if lock else ""
-        sql = f"SELECT {', '.join(columns)} FROM {table} WHERE {key} = ANY (%s::{cast}){end}"
+        also = f" AND {only}" if only else ""
+        sql = f"SELECT {', '.join(columns)} FROM {table} WHERE {key} = ANY (%s::{cast}){also}{end}"
         return self._connection.execute(sql, (_array(keys),)).fetchall()
 
     def among(self, select: str) -> str:

@@ -31,9 +31,12 @@ class Session(Protocol):
         """Set the columns after the first on the rows whose first column matches; how many rows were found."""
 
     def select_in(
-        self, columns: Sequence[str], table: str, key: str, keys: Sequence[Any], *, lock: bool = False
+        self, columns: Sequence[str], table: str, key: str, keys: Sequence[Any], *, lock: bool = False, only: str = ""
     ) -> list[Row]:
-        """The rows whose `key` is one of `keys`, in no particular order; `lock`: because what they say decides."""
+        """The rows whose `key` is one of `keys`, in no particular order; `lock`: because what they say decides.
+
+        `only`: a further condition, such as that of the index to find them by.
+        """
 
     # -- what it takes not to be alone. Where only one transaction can write at a time, all of this is nothing. ------
 

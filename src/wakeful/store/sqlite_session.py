@@ -60,10 +60,10 @@ class SqliteSession:
         return touched
 
     def select_in(
-        self, columns: Sequence[str], table: str, key: str, keys: Sequence[Any], *, lock: bool = False
+        self, columns: Sequence[str], table: str, key: str, keys: Sequence[Any], *, lock: bool = False, only: str = ""
     ) -> list[Row]:
         del lock
-        source = f"{table} WHERE {key} IN (SELECT value FROM json_each(?))"
+        source = f"{table} WHERE {key} IN (SELECT value FROM json_each(?)){f' AND {only}' if only else ''}"
         return self.bulk(columns, source, (json.dumps(list(keys)),))
 
     def among(self, select: str) -> str:
