@@ -1,0 +1,70 @@
+"""docs/http.md cannot lie: every line of its walk is typed into a shell beside a real server."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.agents.session_server import SessionServer
+from tests.api.conftest import Server
+from tests.cli.terminal import PATIENCE, Terminal
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "http.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
+STEPS = [
+    (command, shown.strip())
+    for block in BLOCKS
+    for command, shown in re.findall(r"^\$ ([^\n]+)\n((?:(?!\$ )[^\n]*\n)*)", block, re.MULTILINE)
+]
+[YAML] = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+VARIES = [
+    (r"run_[0-9a-z]{13}", "run_"),
+    (r"\d{4}-\d\d-\d\dT(\d\d:\d\d:)\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", "TIME"),
+]
+
+
+def steady(text):
+    """The text without what is different on each day."""
+    for pattern, word in VARIES:
+        text = re.sub(pattern, word, text)
+    return text.strip()
+
+
+@pytest.mark.promise("C1")
+def test_the_walk_goes_as_it_is_written(tmp_path):
+    with SessionServer() as sessions:
+        terminal = Terminal(tmp_path)
+        assert "http://127.0.0.1:3000" in YAML
+        (tmp_path / "wakeful.yaml").write_text(YAML.replace("http://127.0.0.1:3000", sessions.url))
+        try:
+            server = Server(terminal)
+            typed = [command.replace("http://127.0.0.1:7878", server.url) for command, _ in STEPS]
+            script = "\n".join(f"echo '@@{number}'\n{command}" for number, command in enumerate(typed))
+            done = subprocess.run(
+                ["bash", "-euo", "pipefail", "-c", script],
+                cwd=tmp_path, env=terminal.env, capture_output=True, text=True, timeout=PATIENCE * 2, check=False,
+            )  # fmt: skip
+        finally:
+            terminal.close()
+    assert done.stderr == ""
+    said = re.split(r"@@\d+\n", done.stdout)[1:]
+    assert len(said) == len(STEPS) > 12
+    for (command, shown), answer in zip(STEPS, said, strict=True):
+        assert steady(answer) == steady(shown), command
+
+
+@pytest.mark.promise("C1")
+def test_every_endpoint_of_the_document_is_walked():
+    asked = [re.search(r"(?:-X (\w+) )?\$api(\S+)", command) for command, _ in STEPS]
+    walked = {(m[1] or "GET", re.sub(r"/schedule/[\w-]+", "/schedule/:slug", m[2])) for m in asked if m is not None}
+    assert walked == {
+        ("GET", "/schedule"),
+        ("GET", "/schedule/:slug"),
+        ("PUT", "/schedule/:slug"),
+        ("PATCH", "/schedule/:slug"),
+        ("DELETE", "/schedule/:slug"),
+        ("POST", "/schedule/:slug/run"),
+    }
