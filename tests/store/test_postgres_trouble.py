@@ -26,7 +26,7 @@ pytestmark = pytest.mark.promise("X2")
 
 PAST = datetime(2020, 1, 1, tzinfo=UTC)
 BEGINS, OVER = "the store is in trouble", "the store is back"
-CONNECTIONS = 25
+CONNECTIONS, KEPT = 25, 3  # of the server, and of those the ones kept for administrators
 TERMINATE = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'wakeful'"
 
 
@@ -35,7 +35,7 @@ def server():
     server = PostgresServer()
     server.start(max_connections=CONNECTIONS)
     with psycopg.connect(server.url(), autocommit=True) as admin:
-        admin.execute("CREATE ROLE plain LOGIN")  # the last connections are kept for others than such
+        admin.execute("CREATE ROLE plain LOGIN; CREATE ROLE filler LOGIN")  # neither is an administrator
     yield server
     server.remove()
 
@@ -155,11 +155,16 @@ async def test_a_server_without_a_free_connection_is_waited_for(server, url):
 
 def _take_all(server, taken):
     """Use up every connection that anybody but an administrator may have, those of the node included."""
-    with psycopg.connect(server.url(), autocommit=True) as admin:
-        while admin.execute(TERMINATE).fetchall():
-            with contextlib.suppress(psycopg.OperationalError):
-                while True:
-                    taken.enter_context(psycopg.connect(server.url(), user="plain"))
+    admin = taken.enter_context(psycopg.connect(server.url(), autocommit=True))
+    admin.execute("ALTER ROLE plain CONNECTION LIMIT 0")  # while we take its places, the node must not be faster
+    while admin.execute(TERMINATE).fetchall():
+        pass
+    left = CONNECTIONS - KEPT - 1  # the last one is the administrator's
+    while left:
+        with contextlib.suppress(psycopg.OperationalError):  # the node, just being refused, takes a place for a moment
+            taken.enter_context(psycopg.connect(server.url(), user="filler"))
+            left -= 1
+    admin.execute("ALTER ROLE plain CONNECTION LIMIT -1")
 
 
 @real
