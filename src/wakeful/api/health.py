@@ -36,9 +36,9 @@ def reasons_against(scheduler: Scheduler, *, ending: bool) -> list[str]:
         found.append("The server is stopping.")
     elif state.status != "running":
         found.append("The engine is not running.")
-    if (trouble := getattr(state, "trouble", None)) is not None:
-        found.append(f"The store is in trouble: {trouble}")
-    if getattr(state, "draining", False):
+    if state.trouble is not None:
+        found.append(f"The store is in trouble: {state.trouble}")
+    if state.draining:
         found.append("This node is being drained.")
     return found
 
