@@ -15,6 +15,7 @@ RHYTHMS = (*SHORT, "manual")
 OPTIONS = (
     "timeout", "catch_up", "overlap", "retry", "backoff", "max_errors", "on_crash", "lanes", "labels", "approval",
 )  # fmt: skip
+MOST_RUNS = 1_000_000_000
 NOT_FOR_CALLERS = ("bounded",)
 
 
@@ -53,8 +54,16 @@ def read_trigger(written: Written) -> Trigger | None:
         if data:
             sentence = f"The trigger is given twice: in trigger, and by {next(iter(data))}."
             raise ApiError(400, "invalid_trigger", sentence)
-        return trigger_as_written(written.trigger)
-    return trigger_as_written(data) if data else None
+        return _bounded(trigger_as_written(written.trigger))
+    return _bounded(trigger_as_written(data)) if data else None
+
+
+def _bounded(trigger: Trigger) -> Trigger:
+    """Numbers go out as they came in, and not every reader of JSON has long ones."""
+    most = getattr(trigger, "max_runs", None)
+    if most is not None and most > MOST_RUNS:
+        raise ApiError(400, "invalid_trigger", f"max_runs is {MOST_RUNS} at most.")
+    return trigger
 
 
 def read_options(written: Written) -> dict[str, Any]:
