@@ -6,7 +6,7 @@ import pytest
 
 from tests.store.samples import NOW, end, job, run
 from wakeful.errors import StoreError
-from wakeful.store.records import Finish, RunDetails
+from wakeful.store.records import Finish, Node, RunDetails
 
 
 def ids(runs):
@@ -106,6 +106,17 @@ def test_what_a_node_holds_is_found(store):
     store.add_runs(run(1, status="active", node=3), run(5, node=1), run(6, node=1, outcome="success"))
     assert ids(store.read(lambda tx: tx.runs.of_nodes([1, 2]))) == [2, 4]
     assert store.read(lambda tx: tx.runs.of_nodes([])) == []
+
+
+def test_what_a_node_that_left_still_held_is_an_orphan_until_another_adopts_it(store):
+    store.write(lambda tx: [tx.journal.join(Node(n, f"{n}", NOW, NOW, None, "{}")) for n in (1, 2)])
+    store.write(lambda tx: tx.journal.leave(2, NOW))
+    store.add_runs(run(1, status="active", node=1), run(2, status="active", node=2), run(3, status="active", node=9))
+    store.add_runs(run(4, status="waiting", node=2), run(5, outcome="success", node=2), run(6))
+    assert ids(store.read(lambda tx: tx.runs.orphans())) == [2, 3]
+    store.write(lambda tx: tx.runs.adopt([2, 3], 1))
+    assert store.read(lambda tx: tx.runs.orphans()) == []
+    assert ids(store.read(lambda tx: tx.runs.of_nodes([1]))) == [1, 2, 3]
 
 
 def test_only_a_run_in_progress_can_be_asked_to_end(store):

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.service.real_time import Watch, real
+from tests.service.real_time import Gate, Watch, real
 from tests.store.postgres_server import postgres_url
 from wakeful import Manual, Once, Scheduler, StoreLocked
 from wakeful.clock import SystemClock
@@ -266,3 +266,62 @@ async def test_a_node_whose_clock_is_wrong_starts_nothing_early(url):
         job = await fast.get_job("now")
         assert abs(job.last_run_at - now) < timedelta(minutes=2)
         await fast.stop()
+
+
+@pytest.mark.promise("X2")
+@real
+async def test_a_thread_that_outlives_a_stop_keeps_its_run_when_its_process_comes_back(url):
+    gate = Gate()
+    async with node(url, "one", gate) as one, node(url, "two", gate) as two:
+        await one.start()
+        await one.add_job("a", Once(PAST), kind="work")
+        await asyncio.to_thread(gate.inside.acquire, timeout=20)
+        await one.stop(wait_for_jobs=False)  # the thread goes on, in a process that is no node any more
+        await one.start()
+        assert await two._store.read(lambda tx: tx.runs.orphans()) == []
+        watch = Watch(one)
+        gate.open.set()
+        await watch.finished()
+        await one.stop()
+        assert [run.outcome for run in await two.get_run_log("a")] == ["success"]
+
+
+@pytest.mark.promise("X2")
+@real
+async def test_what_a_node_left_behind_is_taken_over_by_another(url):
+    gate = Gate()
+    async with node(url, "one", gate) as one, node(url, "two", gate) as two:
+        await one.start()
+        await one.add_job("a", Once(PAST), kind="work")
+        await asyncio.to_thread(gate.inside.acquire, timeout=20)
+        await one.stop(wait_for_jobs=False)
+        watch = Watch(two)
+        await two.start()
+        two._engine.housekeeping.wait(0)
+        await asyncio.to_thread(gate.inside.acquire, timeout=20)
+        gate.open.set()
+        await watch.until(lambda events: any(event.data.get("outcome") == "success" for event in events))
+        assert [(run.outcome, run.node) for run in await two.get_run_log("a")] == [
+            ("success", "two"),
+            ("crashed", "one"),
+        ]
+        await two.stop()
+
+
+@pytest.mark.promise("X2")
+@real
+async def test_a_run_that_is_settled_while_it_is_being_taken_over_is_settled_once(url):
+    ice = Freezer()
+    async with node(url, "one", ice.on("one", hangs=True)) as one, node(url, "two", ice.on("two", hangs=False)) as two:
+        await one.start()
+        await one.add_job("a", Once(PAST), kind="work")
+        await ice.begun.wait()
+        here = two._engine.identify()._replace(id=two._engine.node.new_id())
+        (run,) = await two._store.read(lambda tx: tx.runs.of_nodes([one._engine.node.id]))
+        watch = Watch(one)
+        ice.thaw.set()  # between their reading of the run and their taking it
+        await watch.finished()
+        await two._store.write(lambda tx: membership.take_runs(tx, here, [run]))
+        assert [(run.outcome, run.status) for run in await two.get_run_log("a")] == [("success", "done")]
+        assert (await two.get_job("a")).last_outcome == "success"
+        await one.stop()

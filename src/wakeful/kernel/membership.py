@@ -11,7 +11,7 @@ On a store that only one process can run (SQLite) none of this happens: the file
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful.errors import StoreLocked
@@ -19,6 +19,7 @@ from wakeful.kernel.claim import Node, serves
 from wakeful.kernel.recovery import Recovered, crash_all, welcome_all
 from wakeful.kernel.settle import AlertChange
 from wakeful.kernel.turn import apply_alert
+from wakeful.store import nodes
 from wakeful.store.presence import surely_gone
 from wakeful.store.records import Node as NodeRow
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from wakeful.store.records import RunRow
 
 BEAT_MS = 5_000
-LEASE_MS = 20_000
+LEASE_MS = nodes.LEASE_MS
 #: A node stops admitting this long before others may call it dead.
 MARGIN_MS = 5_000
 #: A loop that stands still for this long is reported, and for this long is as good as dead, though its node beats.
@@ -77,11 +78,11 @@ class Witness:
         self._clock = clock
         self._heard: dict[int, tuple[int, int | None]] = {}
 
-    def note(self, nodes: Iterable[NodeRow]) -> None:
+    def note(self, rows: Iterable[NodeRow]) -> None:
         """The rows as they are now; of a node seen for the first time we cannot say when it was heard."""
         now = self._clock.boot()
         heard: dict[int, tuple[int, int | None]] = {}
-        for node in nodes:
+        for node in rows:
             seen_at, at = self._heard.get(node.id, (node.seen_at, None))
             heard[node.id] = (node.seen_at, at if seen_at == node.seen_at else now)
         self._heard = heard
@@ -116,9 +117,9 @@ def _bury(tx: Transaction, node: Node, dead: NodeRow, why: str) -> None:
     apply_alert(tx, node, None, AlertChange(f"node:{dead.name}", "dead_node", why))
 
 
-def _tell_stalled(tx: Transaction, node: Node, stalled: set[int], nodes: Iterable[NodeRow]) -> None:
+def _tell_stalled(tx: Transaction, node: Node, stalled: set[int], rows: Iterable[NodeRow]) -> None:
     told = {alert.key for alert in tx.journal.open_alerts() if alert.kind == "stalled"}
-    for row in nodes:
+    for row in rows:
         key = f"stalled:{row.name}"
         if row.id in stalled and key not in told:
             why = f"The loop of node {row.name} has stood still for {STALLED_MS // 1000} s: a handler blocks it."
@@ -127,14 +128,19 @@ def _tell_stalled(tx: Transaction, node: Node, stalled: set[int], nodes: Iterabl
             apply_alert(tx, node, None, AlertChange(key, "stalled", None))
 
 
-def take_runs(tx: Transaction, node: Node, runs: list[RunRow]) -> None:
-    """Record a dead node's runs as crashed, queue them again, and free what they held."""
+def take_runs(tx: Transaction, node: Node, runs: list[RunRow]) -> int:
+    """Record a dead node's runs as crashed, queue them again, and free what they held; how many there were."""
     if runs:
         crash_all(tx, node, runs)
+    return len(runs)
 
 
-def recover_name(tx: Transaction, node: Node, name: str) -> Recovered:
-    """Take over from earlier incarnations of our own name; a living node of that name is not to be pushed aside."""
+def recover_name(tx: Transaction, node: Node, name: str, alive: Collection[int] = ()) -> Recovered:
+    """Take over from earlier incarnations of our own name; a living node of that name is not to be pushed aside.
+
+    `alive`: runs that outlived a stop in threads of this very process; they are this incarnation's now.
+    """
+    tx.runs.adopt(sorted(alive), node.id)
     now = tx.journal.database_now()
     runs: list[RunRow] = []
     for earlier in tx.journal.earlier(name):

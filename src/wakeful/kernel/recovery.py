@@ -75,8 +75,12 @@ def welcome(tx: Transaction, key: str, count: int) -> int:
 
 
 def crash_all(tx: Transaction, node: Node, runs: Sequence[RunRow]) -> None:
-    """Settle runs that died together, and free what they held. What somebody had cancelled is not run again."""
+    """Settle runs that died together, and free what they held. What somebody had cancelled is not run again.
+
+    A run that was settled while we waited for its job is left alone: its node was quicker, or another one was.
+    """
     states = tx.jobs.states([run.job_id for run in runs])
+    runs = [run for run in runs if run.job_id in states and states[run.job_id].run_id == run.id]
     jobs = tx.jobs.definitions([run.job_id for run in runs])
     called_off = Result("cancelled", error="cancelled, and the process ended before it could be told")
     settle_all(

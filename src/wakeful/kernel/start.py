@@ -48,7 +48,7 @@ async def begin_incarnation(store: Store, engine: Engine, name: str, logs: Path)
         back = int(facts.get("alive_at", "0")) - tx.now if tx.exclusive else 0
         born = node._replace(id=node.new_id(), token=token)
         tx.journal.remember({"incarnation": token, "alive_at": tx.now})
-        recovered = recover(tx, born, alive) if tx.exclusive else recover_name(tx, born, name)
+        recovered = recover(tx, born, alive) if tx.exclusive else recover_name(tx, born, name, alive)
         join(tx, born, name, details)
         return Born(born.id, token, recovered), back
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful import ids
 from wakeful.kernel.claim import HANDLER, Node, is_lane
-from wakeful.kernel.membership import served_elsewhere
+from wakeful.kernel.membership import served_elsewhere, take_runs
 from wakeful.kernel.once import KEPT_MS
 from wakeful.kernel.recovery import welcome
 from wakeful.kernel.settle import AlertChange
@@ -52,8 +52,11 @@ class Swept(NamedTuple):
 
 
 def guard(tx: Transaction, node: Node) -> int:
-    """Offer each lane with a line once more, and alert about jobs that nobody can run; how many were put back."""
-    unparked = 0
+    """Offer each lane with a line once more, and alert about jobs that nobody can run; how many were put back.
+
+    Where nodes share the store, also take over what one that left in good order could not end.
+    """
+    unparked = 0 if tx.exclusive else take_runs(tx, node, tx.runs.orphans())
     for key, count in tx.jobs.parked_counts().items():
         if is_lane(key):
             unparked += tx.jobs.unpark(key, tx.now, 1)

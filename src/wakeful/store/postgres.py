@@ -19,6 +19,7 @@ import psycopg
 from wakeful.clock import SharedClock, VirtualClock
 from wakeful.errors import SchedulerNotOpen
 from wakeful.store.interface import Transaction
+from wakeful.store.nodes import LEASE_MS
 from wakeful.store.postgres_database import Address, column_types, connect, explain, lost, migrate, tell_time
 from wakeful.store.postgres_listener import Listener
 from wakeful.store.postgres_session import PostgresSession, Types
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 READERS = 2
-SEEN_MS = 20_000  # a node that was silent for longer serves nobody
 FIRST_TELLINGS = 3  # of the time, so that one slow answer does not decide it
 #: Notifications may never come (a pooler in transaction mode swallows them), so we look by ourselves this often.
 LOOK_MS = 1_000
@@ -226,6 +226,6 @@ def _latest_node(tx: Transaction) -> dict[str, object] | None:
     now = tx.journal.database_now()
     for node in reversed(tx.journal.alive()):
         details = json.loads(node.details)
-        if now - node.seen_at < SEEN_MS and not (surely_gone(details) and details.get("pid") != os.getpid()):
+        if now - node.seen_at < LEASE_MS and not (surely_gone(details) and details.get("pid") != os.getpid()):
             return {**details, "node": node.name, "since": node.started_at}
     return None

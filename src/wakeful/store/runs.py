@@ -115,6 +115,17 @@ class Runs:
         """The active runs those nodes hold, oldest first."""
         return [run for run in self.all_open() if run.status == "active" and run.node in node_ids]
 
+    def orphans(self) -> list[RunRow]:
+        """The active runs whose node has left, or was declared dead, and that nobody took over."""
+        nodes = {run.node for run in self.all_open() if run.status == "active" and run.node is not None}
+        rows = self._session.select_in(("id", "stopped_at"), "nodes", "id", sorted(nodes))
+        gone = nodes - {row[0] for row in rows if row[1] is None}
+        return self.of_nodes(sorted(gone)) if gone else []
+
+    def adopt(self, run_ids: Sequence[int], node_id: int) -> None:
+        """They are that node's from now on."""
+        self._session.update_many("runs", ("id", "node"), [(run_id, node_id) for run_id in run_ids])
+
     def to_cancel(self) -> list[int]:
         """Runs in progress that somebody asked to cancel."""
         sql = "SELECT id FROM runs WHERE finished_at IS NULL AND status = 'active' AND cancel = 1 ORDER BY id + 0"
