@@ -219,6 +219,23 @@ def test_a_file_with_a_mistake_starts_nothing(terminal):
     assert list((terminal.folder / ".wakeful").iterdir()) == []
 
 
+def test_limits_and_defaults_hold_for_what_is_made_through_the_server(terminal):
+    (terminal.folder / "wakeful.yaml").write_text(
+        "limits: {min_interval: 10m}\ndefaults: {timezone: Asia/Tokyo, catch_up: {within: 2h}}\n"
+    )
+    server = Server(terminal)
+    job = {"name": "job", "kind": "command", "payload": {"argv": ["true"]}}
+    with server.client(server.token) as client:
+        made = client.post("/api/jobs", json={**job, "trigger": {"cron": "0 9 * * *"}})
+        own = client.post("/api/jobs", json={**job, "name": "own", "trigger": {"every": "10m"}, "catch_up": "skip"})
+        often = client.post("/api/jobs", json={**job, "name": "often", "trigger": {"every": "9m"}})
+    assert (made.status_code, made.json()["zone"]) == (201, "Asia/Tokyo")
+    assert made.json()["options"]["catch_up"] == {"within": "2h"}
+    assert (own.status_code, own.json()["options"]["catch_up"]) == (201, "skip")
+    assert (often.status_code, often.json()["code"]) == (400, "min_interval")
+    assert often.json()["error"].startswith("Minimum interval is 10 minutes")
+
+
 @pytest.mark.promise("C3")
 def test_with_a_limit_of_one_due_jobs_run_one_at_a_time(terminal):
     (terminal.folder / "my.yaml").write_text("limits: {max_running: 1}\n")

@@ -15,7 +15,7 @@ from wakeful import ids
 from wakeful.clock import SystemClock, VirtualClock
 from wakeful.kernel.bus import Bus
 from wakeful.kernel.clockwatch import refuse_unset
-from wakeful.kernel.drafts import COMMAND, NewJob
+from wakeful.kernel.drafts import COMMAND, Draft, NewJob, draft
 from wakeful.kernel.engine import Engine, EngineConfig
 from wakeful.kernel.handlers import Handlers
 from wakeful.kernel.limits import MIN_INTERVAL_MS
@@ -97,6 +97,13 @@ class Core:
         """Take this store's engine lock, or fail with who holds it."""
         who = {"pid": os.getpid(), "host": socket.gethostname(), "node": self._node_name, "since": self._clock.now()}
         await self._store.become_engine(who)
+
+    def _draft(self, new: NewJob, source: str) -> Draft:
+        """The job as it can be stored, with this scheduler's defaults where it says nothing itself."""
+        if self._job_defaults:
+            options = {**self._job_defaults, **new.options}
+            new = NewJob(new.name, new.trigger, kind=new.kind, payload=new.payload, owner=new.owner, **options)
+        return draft(new, source)
 
     def _default_zone(self) -> str:
         return self._zone if self._zone is not None else system_zone()

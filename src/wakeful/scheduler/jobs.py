@@ -88,17 +88,10 @@ class JobsApi(Core):
         if if_exists not in IF_EXISTS:
             message = f"if_exists is one of {', '.join(IF_EXISTS)}, not {if_exists!r}."
             raise InvalidJob(message)
-        drafts = [draft(self._completed(new), source) for new in jobs]
+        drafts = [self._draft(new, source) for new in jobs]
         node, zone = self._engine.identify(), self._default_zone()
         found = await self._write(lambda tx: edits.add_jobs(tx, node, drafts, if_exists, zone))
         return [ids.job_text(job_id) for job_id in found]
-
-    def _completed(self, new: NewJob) -> NewJob:
-        """The job with this scheduler's defaults where it says nothing itself."""
-        if not self._job_defaults:
-            return new
-        options = {**self._job_defaults, **new.options}
-        return NewJob(new.name, new.trigger, kind=new.kind, payload=new.payload, owner=new.owner, **options)
 
     async def update_job(self, id: str, /, *, revision: int | None = None, **changes: Any) -> Job:  # noqa: A002
         """Change a job: name, trigger, kind, payload, owner, enabled or any option. A run in progress goes on."""

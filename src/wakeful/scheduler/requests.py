@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from wakeful import ids
 from wakeful.errors import JobNotFound
 from wakeful.kernel import refs, requests
-from wakeful.kernel.drafts import NewJob, draft
+from wakeful.kernel.drafts import NewJob
 from wakeful.kernel.explain import Explanation, explain_job, explain_run
 from wakeful.kernel.figures import Figures, figures
 from wakeful.kernel.history import view
@@ -59,14 +59,14 @@ class Requests(Core):
         self, new: NewJob, rights: Rights, *, enabled: bool = True, once: Once | None = None
     ) -> Job:
         """Store a new job under a free name."""
-        made, terms = draft(new, SOURCE), Terms(rights, self._default_zone())
+        made, terms = self._draft(new, SOURCE), Terms(rights, self._default_zone())
         return await self._ask(lambda tx, node: requests.create_job(tx, node, made, terms, enabled=enabled), once)
 
     async def request_put(
         self, new: NewJob, rights: Rights, condition: Condition = ALWAYS, *, enabled: bool | None = None
     ) -> Changed:
         """Store a job under its name, whether there is one or not."""
-        made, terms = draft(new, SOURCE), Terms(rights, self._default_zone(), condition)
+        made, terms = self._draft(new, SOURCE), Terms(rights, self._default_zone(), condition)
         return await self._ask(lambda tx, node: requests.put_job(tx, node, made, terms, enabled=enabled))
 
     async def request_patch(
