@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.agents.session_server import SessionServer
-from tests.kernel.scene import scene
+from tests.kernel.scene import postgres_scene, scene, sqlite_scene
 
-__all__ = ["scene"]
+__all__ = ["postgres_scene", "scene", "sqlite_scene"]
 
 
 @pytest.fixture

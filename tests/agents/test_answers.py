@@ -137,6 +137,9 @@ def test_what_a_new_session_is_called(body, name):
         ("file:///etc/passwd", None),
         ("http://sessions.example:notaport/", None),
         ("http://[half", None),
+        ("/v1/\0", None),
+        ("/v1/\ud800", None),
+        ("/v1/" + "x" * 2000, None),
     ],
 )
 def test_a_status_address_lies_where_sessions_live(url, full):

@@ -296,6 +296,8 @@ async def test_only_the_runs_own_token_reports_its_end_and_only_once(tmp_path, s
         {"prompt": ""},
         {"prompt": 3},
         {"prompt": "x", "model": ""},
+        {"prompt": "x", "model": "a\0"},
+        {"prompt": "x", "model": "\ud800"},
         {"prompt": "x", "persist": "yes"},
         {"prompt": "x", "session": ".."},
         {"prompt": "x", "deadline_ms": 0},

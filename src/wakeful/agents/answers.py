@@ -23,6 +23,7 @@ GOING_ON = frozenset(
 WENT_WRONG = frozenset({"failed", "failure", "error", "errored", "cancelled", "canceled", "aborted", "timeout"})
 WENT_WELL = frozenset({"completed", "complete", "done", "success", "succeeded", "finished", "ok"})
 MAX_SAID = 500
+MAX_URL = 2_000
 
 
 class Answer(NamedTuple):
@@ -133,6 +134,8 @@ def usable_id(name: str) -> bool:
 
 def same_origin(url: str, base: str, asked: str) -> str | None:
     """The status address in full, or None when it does not lie where sessions live. It may be relative to `asked`."""
+    if len(url) > MAX_URL or not url.isascii() or not url.isprintable():
+        return None
     try:
         full = urljoin(asked, url)
         return full if _origin(full) == _origin(base) else None

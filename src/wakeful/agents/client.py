@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
@@ -71,11 +72,12 @@ class SessionClient:
         # In ASCII: a prompt may hold half of a surrogate pair, which no other encoding can carry.
         content = None if body is None else json.dumps(body).encode("ascii")
         try:
-            request = self._client().build_request(
+            http = await self._client()
+            request = http.build_request(
                 method, url, content=content, headers=self._headers(key), timeout=self._timeout(seconds)
             )
             async with asyncio.timeout(seconds + self._settings.connect_s):  # also for answers that come in drops
-                response = await self._client().send(request, stream=True)
+                response = await http.send(request, stream=True)
                 try:
                     return await _read(response)
                 finally:
@@ -101,11 +103,16 @@ class SessionClient:
             headers["Authorization"] = f"Bearer {self._settings.token}"
         return headers
 
-    def _client(self) -> httpx.AsyncClient:
+    async def _client(self) -> httpx.AsyncClient:
         if self._http is None:
-            self._http = httpx.AsyncClient(
-                follow_redirects=False, trust_env=False, transport=self._settings.transport, headers=_WHO
+            transport = self._settings.transport
+            # Reading the system's certificates takes long enough to be noticed by whoever shares the loop.
+            trusted = await asyncio.to_thread(ssl.create_default_context) if transport is None else True
+            made = httpx.AsyncClient(
+                verify=trusted, follow_redirects=False, trust_env=False, transport=transport, headers=_WHO
             )
+            if self._http is None:
+                self._http = made
         return self._http
 
 

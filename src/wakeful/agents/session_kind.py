@@ -82,7 +82,9 @@ def read_task(payload: Any) -> Task:
         raise InvalidJob(message)
     checks: dict[str, Callable[[Any], bool]] = {
         "prompt": lambda value: isinstance(value, str) and bool(value.strip()) and len(value) <= MAX_PROMPT,
-        "model": lambda value: value is None or (isinstance(value, str) and 0 < len(value) <= MAX_MODEL),
+        "model": lambda value: (
+            value is None or (isinstance(value, str) and 0 < len(value) <= MAX_MODEL and value.isprintable())
+        ),
         "persist": lambda value: isinstance(value, bool),
         "session": lambda value: value is None or (isinstance(value, str) and usable_id(value)),
         "deadline_ms": lambda value: value is None or (type(value) is int and 0 < value <= 30 * 86_400_000),

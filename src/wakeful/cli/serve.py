@@ -196,6 +196,7 @@ def _install_sessions(scheduler: Scheduler, settings: ServerSettings) -> None:
     """Schedules can be run, and whoever works on them can call back."""
     from wakeful.agents import SessionSettings, install
 
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # an address may hold a secret; what came of it is in the run
     install(
         scheduler,
         SessionSettings(
