@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import socket
 import sqlite3
@@ -65,6 +66,19 @@ def test_the_api_describes_itself_without_a_token_and_without_anything_from_else
     assert "/api/me" in page.text
     assert "<script" not in page.text
     assert "src=" not in page.text
+
+
+def test_every_refusal_is_described_as_a_problem_whatever_else_an_address_answers(client):
+    paths = client.get("/api/openapi.json").json()["paths"]
+    described = {
+        (path, method, status): list(answer["content"])
+        for path, operations in paths.items()
+        for method, operation in operations.items()
+        for status, answer in operation["responses"].items()
+        if path.startswith("/api/") and status >= "400"
+    }
+    assert {key: kinds for key, kinds in described.items() if kinds != ["application/problem+json"]} == {}
+    assert len({re.sub(r"{.*?}", "{}", path) for path in paths}) == len(paths)
 
 
 def test_every_operation_has_a_name_of_its_own(client):

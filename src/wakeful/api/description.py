@@ -61,10 +61,10 @@ def _complete(method: str, operation: dict[str, Any]) -> None:
         for status in REFUSED_BODIES:
             responses.setdefault(status, {"description": "The body was refused."})
     for status, response in responses.items():
-        content = response.get("content", {}).get("application/json", {})
-        reference = str(content.get("schema", {}).get("$ref", ""))
-        is_problem = reference == PROBLEM or reference.endswith("/HTTPValidationError")
-        if is_problem or (status in REFUSED_BODIES and not content):
+        contents = response.get("content", {}).values()
+        references = [str(content.get("schema", {}).get("$ref", "")) for content in contents]
+        is_problem = any(one == PROBLEM or one.endswith("/HTTPValidationError") for one in references)
+        if is_problem or (status in REFUSED_BODIES and not references):
             response["content"] = {PROBLEM_TYPE: {"schema": {"$ref": PROBLEM}}}
 
 

@@ -161,7 +161,7 @@ async def get_job(
 
 
 @router.put(
-    "/jobs/{name}",
+    "/jobs/{ref}",
     operation_id="put_job",
     response_model=JobOut,
     responses={
@@ -177,7 +177,7 @@ async def put_job(
     caller: Editor,
     rights: Allowed,
     written: JobPut,
-    name: Annotated[str, Path(max_length=1000, description="the job's name, or the id of one there is")],
+    name: Annotated[str, Path(alias="ref", max_length=1000, description="the job's name, or the id of one there is")],
     if_match: IfMatch = None,
     if_none_match: IfNoneMatch = None,
 ) -> Response:
