@@ -15,6 +15,7 @@ from pathlib import Path
 import uvicorn
 
 from wakeful.api.app import create_app
+from wakeful.api.connections import BoundedProtocol
 from wakeful.api.guard import Guard
 from wakeful.api.settings import ServerSettings
 from wakeful.errors import InvalidSetting, SchedulerError, StoreUnusable
@@ -72,6 +73,7 @@ class HttpServer(uvicorn.Server):
         app = create_app(scheduler, settings)
         config = uvicorn.Config(
             Guard(app, settings),
+            http=BoundedProtocol,
             log_config=None,
             access_log=False,
             lifespan="off",
@@ -81,7 +83,7 @@ class HttpServer(uvicorn.Server):
             timeout_graceful_shutdown=PATIENCE_S,
         )
         super().__init__(config)
-        logging.getLogger("uvicorn").setLevel(logging.WARNING)
+        logging.getLogger("uvicorn").setLevel(logging.ERROR)  # what clients do wrong is told to them, not to the log
         self._app = app
         self._bound = bound
         self._asked = asyncio.Event()
