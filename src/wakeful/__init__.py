@@ -17,6 +17,7 @@ from wakeful.errors import (
     StoreError,
     StoreFull,
     StoreLocked,
+    StoreRefused,
     StoreUnreachable,
     StoreUnusable,
 )
@@ -81,6 +82,7 @@ __all__ = [
     "StoreError",
     "StoreFull",
     "StoreLocked",
+    "StoreRefused",
     "StoreUnreachable",
     "StoreUnusable",
     "TransientError",

@@ -17,6 +17,7 @@ SchedulerError
 └── StoreError                                 the database: operator's turn
     ├── StoreLocked                            another server holds it
     ├── StoreUnusable                          not a database, foreign, newer, corrupt or read-only
+    ├── StoreRefused                           it does not take what was to be written, whoever tries
     ├── StoreUnreachable                       the server does not answer, or not us; we go on when it does
     └── StoreFull                              no space left on the device
 
@@ -182,6 +183,12 @@ class StoreUnusable(StoreError):
     """The file or server is not a Wakeful store this version can use."""
 
     code = "store_unusable"
+
+
+class StoreRefused(StoreError):
+    """The database does not take what was to be written, and would not next time either; nothing was stored."""
+
+    code = "store_refused"
 
 
 class StoreUnreachable(StoreError):

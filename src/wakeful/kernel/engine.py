@@ -106,6 +106,8 @@ class Engine:
         self._task: asyncio.Task[None] | None = None
         self._next_poll = 0
         self._stuck: list[Active] = []
+        self._later: list[Ended] = []  # what the store did not take; tried again with the next sweep
+        self._unsure = False  # whether the store may hold claims of ours that we never heard of
         self._turning = False
 
     # -- life ---------------------------------------------------------------------------------------------------------
@@ -193,9 +195,10 @@ class Engine:
     async def _loop(self) -> None:
         while True:
             try:
-                if self.trouble is not None:
+                if self._unsure:
                     await self._come_back()
                 await self._check()
+                self._say_cured()
             except StoreError as error:
                 self._say_trouble(error)
                 await self._sleep(RETRY_S)
@@ -212,10 +215,16 @@ class Engine:
         if self.trouble is None:  # say it once, not every second
             log.warning("the store is in trouble, work goes on when it is back: %s", error)
         self.trouble = str(error)
+        self._unsure = True
+
+    def _say_cured(self) -> None:
+        if self.trouble is not None:
+            log.warning("the store is back; work goes on")
+            self.trouble = None
 
     async def _come_back(self) -> None:
-        """After trouble: a turn whose answer never came may have been stored. What it claimed is given back."""
-        known = self.active.keys() | {ended.run.id for ended in self._ended}
+        """A turn whose answer never came, or too late, may have been stored. What it claimed is given back."""
+        known = self.active.keys() | {ended.run.id for ended in [*self._ended, *self._later]}
 
         def work(tx: Transaction) -> int:
             unknown = [run for run in tx.runs.of_nodes([self.node.id]) if run.id not in known]
@@ -223,8 +232,9 @@ class Engine:
             return len(unknown)
 
         back = await self._store.write(work)
-        log.warning("the store is back; work goes on%s", f", {back} starts are made again" if back else "")
-        self.trouble = None
+        if back:
+            log.warning("%d starts whose answer was lost are made again", back)
+        self._unsure = False
         self._poked = self._look_around = True
 
     async def _check(self) -> None:
@@ -246,6 +256,7 @@ class Engine:
         if self._ended or (self._admitted and (self._poked or self._alarm_within(now))):
             await self._turn()
         if self._admitted and self.housekeeping.due():
+            self._ended, self._later = self._ended + self._later, []
             put_back = await self.housekeeping.sweep(self.node, quiet=len(self.active) < BUSY)
             self._poked = self._poked or put_back
 
@@ -330,8 +341,14 @@ class Engine:
         for run_id in result.lost:
             self.counters.lost += 1
             log.warning("%s was settled by somebody else; its result is discarded", ids.run_text(run_id))
-        for claimed in result.claimed:
-            self._start(claimed)
+        self._later += result.unsettled
+        if result.claimed and not self.standing.holds():
+            # The answer came so late that others may have taken over from us: nothing of it may be started.
+            log.warning("%d starts came too late to be made here", len(result.claimed))
+            self._unsure = True
+        else:
+            for claimed in result.claimed:
+                self._start(claimed)
         for run_id in result.to_cancel:
             active = self.active.get(run_id)
             if active is not None:

@@ -32,6 +32,8 @@ BEAT_MS = 5_000
 LEASE_MS = nodes.LEASE_MS
 #: A node stops admitting this long before others may call it dead.
 MARGIN_MS = 5_000
+#: A lease is looked at this long after it may have run out: who was heard at the last moment is spared.
+SOON_MS = 100
 #: A loop that stands still for this long is reported, and for this long is as good as dead, though its node beats.
 STALLED_MS = 30_000
 GIVEN_UP_MS = 600_000
@@ -92,8 +94,16 @@ class Witness:
         return at is not None and self._clock.boot() - at < LEASE_MS - BEAT_MS
 
 
-def look_after(tx: Transaction, node: Node, witness: Witness) -> tuple[list[str], list[NodeRow]]:
-    """Take over from those who have been silent for a lease; their names, and everybody who is left."""
+class Look(NamedTuple):
+    """What a look at the others found."""
+
+    taken: list[str]  # the names of those we took over from
+    left: list[NodeRow]  # everybody who has not left or been taken over from
+    soonest: int  # in how many milliseconds the next lease may run out
+
+
+def look_after(tx: Transaction, node: Node, witness: Witness) -> Look:
+    """Take over from those who have been silent for a lease."""
     now = tx.journal.database_now()
     tx.journal.correct_seen(now)
     taken = []
@@ -109,7 +119,8 @@ def look_after(tx: Transaction, node: Node, witness: Witness) -> tuple[list[str]
             taken.append(stalled.name)
     left = tx.journal.alive()
     _tell_stalled(tx, node, {row.id for row in tx.journal.stalled(now - STALLED_MS)}, left)
-    return taken, left
+    leases = [row.seen_at + LEASE_MS - now for row in left if row.id != node.id]
+    return Look(taken, left, max(min(leases, default=LEASE_MS), 0) + SOON_MS)
 
 
 def _bury(tx: Transaction, node: Node, dead: NodeRow, why: str) -> None:

@@ -10,7 +10,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from wakeful import ids
-from wakeful.errors import StoreError, StoreFull, StoreLocked, StoreUnreachable, StoreUnusable
+from wakeful.errors import StoreError, StoreRefused
 from wakeful.kernel.outcome import Result
 from wakeful.kernel.policy import end
 from wakeful.kernel.recovery import welcome_all
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("wakeful.engine")
 
-_NOBODYS_FAULT = (StoreFull, StoreLocked, StoreUnreachable, StoreUnusable)
+
+def _environment(error: Exception) -> bool:
+    """Whether the fault lies with the database's surroundings: nothing in the turn is to blame, and it is kept."""
+    return isinstance(error, StoreError) and not isinstance(error, StoreRefused)
 
 
 async def take_turn(
@@ -52,9 +55,9 @@ async def take_turn(
 
     try:
         return await store.write(work, not_before=not_before)
-    except _NOBODYS_FAULT:
-        raise
-    except Exception as error:  # noqa: BLE001 - taken apart below
+    except Exception as error:
+        if _environment(error):
+            raise
         log.warning("a turn of %d settlements failed and is taken apart: %s", len(ended), error)
         return await _one_by_one(store, node, ended, limit)
 
@@ -62,34 +65,36 @@ async def take_turn(
 async def _one_by_one(store: Store, node: Node, ended: Sequence[Ended], limit: int) -> TurnResult:
     settled: list[int] = []
     lost: list[int] = []
+    unsettled: list[Ended] = []
     for item in ended:
         result = await _settle_alone(store, node, item)
         settled += result.settled
         lost += result.lost
+        unsettled += result.unsettled
     try:
         claimed = await store.write(lambda tx: turn(tx, node, (), min(limit, 1)))
-    except _NOBODYS_FAULT:
-        raise
-    except Exception as error:  # noqa: BLE001 - the one job that was looked at is the one
-        message = f"{type(error).__name__}: {error}"
+    except Exception as error:
+        if _environment(error):
+            raise
+        message = f"{type(error).__name__}: {error}"  # the one job that was looked at is the one
         alarm = await store.write(lambda tx: _disable_first(tx, node, message))
-        return TurnResult([], settled, lost, [], alarm)
-    return claimed._replace(settled=settled, lost=lost)
+        return TurnResult([], settled, lost, [], alarm, unsettled=unsettled)
+    return claimed._replace(settled=settled, lost=lost, unsettled=unsettled)
 
 
 async def _settle_alone(store: Store, node: Node, item: Ended) -> TurnResult:
     try:
         return await store.write(lambda tx: turn(tx, node, [item], 0))
-    except _NOBODYS_FAULT:
-        raise
-    except Exception as error:  # noqa: BLE001 - told in the run's record instead
+    except Exception as error:
+        if _environment(error):
+            raise
         log.warning("%s cannot be recorded as it ended: %s", ids.run_text(item.run.id), error)
         plain = Result("error", error_type="NotStored", error=f"its result could not be stored: {error}"[:500])
         try:
             return await store.write(lambda tx: turn(tx, node, [item._replace(result=plain)], 0))
-        except StoreError:
-            log.exception("%s cannot be recorded at all; the next start will find it", ids.run_text(item.run.id))
-            return TurnResult([], [], [], [], 0)
+        except StoreRefused:
+            log.exception("%s cannot be recorded at all; it is tried again in a while", ids.run_text(item.run.id))
+            return TurnResult([], [], [], [], None, unsettled=[item])
 
 
 def _disable_first(tx: Transaction, node: Node, why: str) -> int | None:

@@ -78,7 +78,11 @@ class Standing:
     # -- what the loop asks -------------------------------------------------------------------------------------------
 
     def may_admit(self) -> bool:
-        return self._store.exclusive or (self._lease.holds() and not self.draining and not self.fenced)
+        return self.holds() and not self.draining
+
+    def holds(self) -> bool:
+        """Whether what this node has claimed is surely still its own."""
+        return self._store.exclusive or (self._lease.holds() and not self.fenced)
 
     def next_look(self) -> int | None:
         """When, by boot time, `mind` has something to do again."""
@@ -94,8 +98,11 @@ class Standing:
             await self._beat()
         if self.fenced or not self._lease.holds():
             return False
-        taken, left = await self._store.write(lambda tx: look_after(tx, node, self._witness))
-        self._witness.note(left)
+        look = await self._store.write(lambda tx: look_after(tx, node, self._witness))
+        self._witness.note(look.left)
+        # Whose lease runs out before that is looked at when it does.
+        self._next_look = min(self._next_look, self._clock.boot() + look.soonest)
+        taken = look.taken
         for name in taken:
             log.warning("node %s was silent for too long; its runs are taken over", name)
         return bool(taken)

@@ -42,6 +42,7 @@ class TurnResult(NamedTuple):
     next_alarm: int | None
     fenced: bool = False  # others took over from this node: it must claim nothing under its old name
     draining: bool = False  # a person asked this node to start nothing more
+    unsettled: Sequence[Ended] = ()  # what the store did not take in any form: to be tried again later
 
 
 def turn(tx: Transaction, node: Node, ended: Sequence[Ended], limit: int) -> TurnResult:

@@ -37,15 +37,14 @@ class Journal:
             # Whoever reads events goes on from the last id it saw: ids must become visible in their order.
             self._session.serialize("events")
         for stream, events in self._pending.items():
-            seq = self._session.rows(
-                "INSERT INTO streams (stream, seq) VALUES (?, ?) ON CONFLICT (stream) "
-                "DO UPDATE SET seq = streams.seq + excluded.seq RETURNING seq",
-                (stream, len(events)),
-            )[0][0]
+            counted = "ON CONFLICT (stream) DO UPDATE SET seq = streams.seq + excluded.seq"
+            self._session.insert_many("streams", ("stream", "seq"), [(stream, len(events))], counted)
             body = json.dumps(events, separators=(",", ":"))
-            event_id = self._session.rows(
-                "INSERT INTO events (stream, seq, at, body) VALUES (?, ?, ?, ?) RETURNING id", (stream, seq, at, body)
-            )[0][0]
+            event_id, seq = self._session.rows(
+                "INSERT INTO events (stream, seq, at, body) SELECT stream, seq, ?, ? FROM streams WHERE stream = ? "
+                "RETURNING id, seq",
+                (at, body, stream),
+            )[0]
             groups.append(EventGroup(int(event_id), stream, int(seq), at, body))
         self._pending.clear()
         return groups
@@ -168,7 +167,8 @@ class Journal:
         refuse_outgrown(self.facts([OLDEST_KEY]).get(OLDEST_KEY))
 
     def leave(self, node_id: int, now: int) -> None:
-        self._session.execute("UPDATE nodes SET stopped_at = ?, seen_at = ? WHERE id = ?", (now, now, node_id))
+        sql = "UPDATE nodes SET stopped_at = ?, seen_at = ? WHERE id = ? AND stopped_at IS NULL"
+        self._session.execute(sql, (now, now, node_id))
 
     def last_node(self) -> Node | None:
         found = self._session.rows(f"SELECT {_NODE} FROM nodes ORDER BY id DESC LIMIT 1")

@@ -26,6 +26,7 @@ from wakeful.errors import (
     StoreError,
     StoreFull,
     StoreLocked,
+    StoreRefused,
     StoreUnreachable,
     StoreUnusable,
 )
@@ -72,6 +73,8 @@ class Address:
         self.settings: dict[str, Any] = {**_CONNECTION, **given}
         self._password = str(given.get("password") or "")
         host = given.get("host") or given.get("hostaddr") or ""
+        if "," in str(host):  # of several servers the one that can be written, whichever that is today
+            self.settings.setdefault("target_session_attrs", "read-write")
         user = given.get("user")
         self.server = ",".join(_join(str(host), str(given.get("port") or ""))) or "this machine"
         self.database = str(given.get("dbname") or user or "")
@@ -249,6 +252,9 @@ POOLED = (pg.InvalidSqlStatementName, pg.DuplicatePreparedStatement)
 #: (alone or in a transaction), a standby.
 _GONE = {"57P01", "57P02", "57P03", "57P05", "25P03", "25006"}
 
+#: Classes of errors whose cause is what was to be written (or a row it met), not the server.
+_REFUSED = {"21", "22", "23", "42", "54"}
+
 _SENTENCES: tuple[tuple[tuple[type[Exception], ...], type[StoreError], str], ...] = (
     ((pg.DiskFull,), StoreFull, "The disk of {server} is full: free some space; nothing was half written."),
     (
@@ -288,17 +294,25 @@ def lost(error: BaseException) -> bool:
     """Whether the connection is of no use after this error."""
     if not isinstance(error, psycopg.Error):
         return False
+    if _standby(error):
+        return True
     code = error.sqlstate
     if code is None:  # the driver's own: no server said so
         return isinstance(error, psycopg.OperationalError)
     return code in _GONE or code.startswith("08")
 
 
+def _standby(error: BaseException) -> bool:
+    """A server that follows another refuses even to begin a transaction that writes, in these words alone."""
+    return isinstance(error, pg.FeatureNotSupported) and "recovery" in str(error)
+
+
 def explain(error: Exception, address: Address) -> SchedulerError:
     """What the database's error means to the person who runs this."""
     reason = address.hide(_reason(error))
     for kinds, family, sentence in _SENTENCES:
-        if isinstance(error, kinds) or (not getattr(error, "sqlstate", None) and _says(error, kinds)):
+        known = isinstance(error, kinds) or (_standby(error) and pg.ReadOnlySqlTransaction in kinds)
+        if known or (not getattr(error, "sqlstate", None) and _says(error, kinds)):
             return family(
                 sentence.format(address=address, server=address.server, database=address.database, reason=reason)
             )
@@ -311,7 +325,10 @@ def explain(error: Exception, address: Address) -> SchedulerError:
             f"{address.server} cannot be reached ({reason}): check that the server runs; work goes on when it does."
         )
         return StoreUnreachable(message)
-    return StoreError(f"The database {address} failed: {reason}.")
+    if isinstance(error, psycopg.Error) and (error.sqlstate or "")[:2] in _REFUSED:
+        return StoreRefused(f"The database {address} failed: {reason}.")
+    message = f"{address.server} cannot work right now ({reason}): look at its log; work goes on when it can."
+    return StoreUnreachable(message)
 
 
 #: Errors while connecting come without a code: the server's words are all there is.

@@ -10,6 +10,7 @@ import itertools
 import os
 import socket
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -37,8 +38,8 @@ _SETTINGS = {
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
     "jit": "off",
-    # A node that freezes inside a transaction must not hold the others for longer than its lease.
-    "idle_in_transaction_session_timeout": "20s",
+    # A node that freezes, or is cut off, inside a transaction must not hold up the others, nor the take-over.
+    "idle_in_transaction_session_timeout": "5s",
     "lock_timeout": "10s",
     "statement_timeout": "60s",
 }
@@ -107,7 +108,8 @@ class PostgresWriter:
         connection = self._connected()
         try:
             number = self._begin(connection)
-            done, announced = self._run_all(connection, items)
+            with _pipeline(connection) as pipeline:
+                done, announced = self._run_all(connection, pipeline, items)
             if all(item.error is not None for item in items[:done]):
                 connection.execute("ROLLBACK")
             else:
@@ -124,11 +126,15 @@ class PostgresWriter:
         assert row is not None  # noqa: S101 - a SELECT without FROM has one row
         return str(row[-1])
 
-    def _run_all(self, connection: psycopg.Connection[Any], items: Sequence[Item]) -> tuple[int, bool]:
+    def _run_all(
+        self, connection: psycopg.Connection[Any], pipeline: psycopg.Pipeline | None, items: Sequence[Item]
+    ) -> tuple[int, bool]:
         good: list[tuple[Item, Transaction]] = []
         announced, done = False, 0
         for item in items:
-            session = PostgresSession(connection, self.types, writing=True, clock=self._database_clock)
+            session = PostgresSession(
+                connection, self.types, writing=True, clock=self._database_clock, pipeline=pipeline
+            )
             transaction = self._run(connection, session, item, alone=len(items) == 1)
             done += 1
             if transaction is not None:
@@ -238,3 +244,8 @@ class PostgresWriter:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def _pipeline(connection: psycopg.Connection[Any]) -> AbstractContextManager[psycopg.Pipeline | None]:
+    """Send without waiting for every answer, where the installed libpq can (from 14 on)."""
+    return connection.pipeline() if psycopg.Pipeline.is_supported() else nullcontext()

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, NoReturn
 
 from wakeful import clock as clocks
-from wakeful.errors import StoreError, StoreFull, StoreLocked, StoreUnusable
+from wakeful.errors import StoreError, StoreFull, StoreLocked, StoreRefused, StoreUnusable
 from wakeful.store.schema_version import (
     OLDEST_KEY,
     Living,
@@ -264,7 +264,17 @@ def explain(error: sqlite3.Error, path: str) -> NoReturn:
     if code in _UNUSABLE:
         raise StoreUnusable(_UNUSABLE[code].format(path=path)) from error
     message = f"The database {path} failed: {error}."
-    raise StoreError(message) from error
+    raise (StoreRefused if code in _REFUSED else StoreError)(message) from error
+
+
+#: The fault lies in what was to be written (or in a row it met), not in the machine.
+_REFUSED = {
+    sqlite3.SQLITE_ERROR,
+    sqlite3.SQLITE_CONSTRAINT,
+    sqlite3.SQLITE_MISMATCH,
+    sqlite3.SQLITE_RANGE,
+    sqlite3.SQLITE_TOOBIG,
+}
 
 
 _UNUSABLE = {
