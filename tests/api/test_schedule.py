@@ -272,6 +272,16 @@ def test_a_schedule_is_its_job_and_a_job_of_another_kind_is_none(client, slug):
     assert (taken.status_code, taken.json()["code"]) == (409, "exists")
 
 
+@pytest.mark.promise("C1")
+def test_a_session_job_made_elsewhere_is_a_schedule_too(client, slug):
+    client.post("/api/jobs", json={"name": slug, "kind": "session", "every": "6h", "payload": {"odd": True}})
+    assert (get(client, slug)["prompt"], get(client, slug)["schedule"]["intervalMinutes"]) == ("", 360)
+    assert client.patch(f"/api/schedule/{slug}", json={"enabled": False}).json()["enabled"] is False
+    assert client.patch(f"/api/schedule/{slug}", json={"prompt": "Now"}).json()["prompt"] == "Now"
+    client.post(f"/api/jobs/{slug}/resume")
+    assert get(client, slug)["enabled"] is True
+
+
 @pytest.mark.promise("C1", "C4")
 def test_run_now_answers_at_once_and_the_state_follows(client, sessions, slug):
     put(client, slug, sessionConfig={"model": "claude-sonnet"})

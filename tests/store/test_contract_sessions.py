@@ -42,6 +42,14 @@ def test_the_sessions_used_longest_ago_are_crowded_out_and_those_of_removed_jobs
     assert store.read(lambda tx: tx.sessions.of_all([1, 2, 3, 4])) == {1: "s-1", 4: "s-4"}
 
 
+def test_a_session_in_which_work_is_going_on_is_not_crowded_out(store):
+    store.add(job(1, run_id=9), job(2, run_id=10, removed_at=NOW), job(3))
+    for number in (1, 2, 3):
+        store.write(lambda tx, number=number: tx.sessions.keep(kept(number, used_at=NOW + number)))
+    assert store.write(lambda tx: tx.sessions.crowd_out(1)) == []
+    assert store.read(lambda tx: tx.sessions.of_all([1, 2, 3])).keys() == {1, 2, 3}
+
+
 def test_a_jobs_session_goes_with_its_job(store):
     store.add(job(1))
     store.write(lambda tx: tx.sessions.keep(kept(1)))

@@ -85,11 +85,7 @@ async def patch_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slu
     terms = Terms(rights, scheduler.default_zone)
 
     def work(tx: Any, node: Any) -> Schedule:
-        task = schedules.find(tx, slug, rights).task
-        if given.prompt is not None:
-            task = task._replace(prompt=given.prompt)
-        if "session_config" in given.model_fields_set:
-            task = given.session_config.onto(task) if given.session_config is not None else Task(task.prompt)
+        task = _onto(schedules.find(tx, slug, rights).task, given)
         timing = given.timing.to_data() if given.timing is not None else None
         return schedules.patch(tx, node, slug, Wish(task, timing, given.enabled), terms)
 
@@ -125,6 +121,17 @@ async def run_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slug,
         )
 
     return await key.do(work, _started)
+
+
+def _onto(task: Task, given: ScheduleChange) -> Task | None:
+    """The task with what is to be changed about it; None where nothing is."""
+    if given.model_fields_set.isdisjoint({"prompt", "session_config"}):
+        return None
+    if given.prompt is not None:
+        task = task._replace(prompt=given.prompt)
+    if "session_config" in given.model_fields_set:
+        task = given.session_config.onto(task) if given.session_config is not None else Task(task.prompt)
+    return task
 
 
 def _refuse_another(slug: str, said: str | None) -> None:

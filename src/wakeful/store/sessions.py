@@ -72,13 +72,18 @@ class Sessions:
         return self._session.execute("DELETE FROM sessions WHERE job_id = ? AND session = ?", (job_id, session)) == 1
 
     def crowd_out(self, most: int) -> list[str]:
-        """Forget the sessions of removed jobs, then those used longest ago beyond `most`; what they were called."""
+        """Forget the sessions of removed jobs, then those used longest ago beyond `most`; what they were called.
+
+        A session whose job has a run in progress stays: the work may be going on in it.
+        """
+        idle = "NOT EXISTS (SELECT 1 FROM job_state j WHERE j.job_id = sessions.job_id AND j.run_id IS NOT NULL)"
         gone = self._session.rows(
-            "DELETE FROM sessions WHERE job_id IN (SELECT id FROM jobs WHERE removed_at IS NOT NULL) RETURNING session"
+            f"DELETE FROM sessions WHERE {idle} AND job_id IN (SELECT id FROM jobs WHERE removed_at IS NOT NULL) "
+            "RETURNING session"
         )
         old = self._session.rows(
-            "DELETE FROM sessions WHERE job_id IN (SELECT job_id FROM sessions ORDER BY used_at DESC, job_id DESC "
-            "LIMIT 1000000 OFFSET ?) RETURNING session",
+            f"DELETE FROM sessions WHERE {idle} AND job_id IN (SELECT job_id FROM sessions "
+            "ORDER BY used_at DESC, job_id DESC LIMIT 1000000 OFFSET ?) RETURNING session",
             (most,),
         )
         return [str(row[0]) for row in [*gone, *old]]
