@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 from collections import deque
 from collections.abc import Collection, Iterator
@@ -67,7 +68,7 @@ class Feed:
         """Groups of these streams above that one, some of them; and up to where there are no others if none came."""
         if self._base is not None and group >= self._base:
             fresh = (one for one in self._ring if one.id > group and (streams is None or one.stream in streams))
-            return [one for one, _ in zip(fresh, range(BATCH), strict=False)], self._tail
+            return list(itertools.islice(fresh, BATCH)), self._tail
         tail = self._tail  # before the read: what it does not find, is not there up to here
         names = sorted(streams) if streams is not None else None
         return await self._scheduler.read_events(group, names, BATCH), tail

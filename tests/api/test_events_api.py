@@ -1,0 +1,280 @@
+"""`GET /api/events`: nothing is lost, nothing comes twice, and nobody is slowed down."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import signal
+
+import pytest
+
+from tests.api.conftest import Server
+from tests.api.sse import parsed, reading, take
+from tests.api.waiting import ended
+from tests.cli.terminal import Terminal
+from wakeful import Every, NewJob, Scheduler
+from wakeful.api import events as module
+from wakeful.api.auth import Caller, Gate
+from wakeful.api.events import EventStream, Pass, Place, Reader, Streams
+from wakeful.api.feed import Feed
+from wakeful.api.problems import ApiError
+from wakeful.testing import VirtualClock, run
+
+_numbers = itertools.count(1)
+
+
+def make(client, **fields):
+    name = f"job-{next(_numbers)}"
+    assert client.post("/api/jobs", json={"name": name, "every": "6h", **fields}).status_code == 201
+    return name
+
+
+def elsewhere(server, work):
+    """Something done to the store by another process; here by this one."""
+
+    async def visit():
+        async with Scheduler(f"sqlite:///{server.folder}/.wakeful/wakeful.db") as scheduler:
+            return await scheduler.transact(work)
+
+    return asyncio.run(visit())
+
+
+def test_events_come_as_they_happen_with_ids_that_only_go_up(client):
+    with reading(client) as events:
+        name = make(client, command=["true"])
+        started = client.post(f"/api/jobs/{name}/run").json()["id"]
+        seen = take(events, 3)
+    assert [(one.event, one.data["type"]) for one in seen] == [
+        ("job", "added"),
+        ("run", "started"),
+        ("run", "finished"),
+    ]
+    assert seen[2].data["data"] == {"run": started, "job_id": seen[1].data["data"]["job_id"], "outcome": "success"}
+    places = [tuple(map(int, one.id.split("-"))) for one in seen]
+    assert places == sorted(set(places))
+
+
+def test_a_reader_gets_only_the_streams_it_asks_for(client):
+    with reading(client, stream="job") as events:
+        name = make(client, command=["true"])
+        ended(client, client.post(f"/api/jobs/{name}/run").json()["id"])
+        client.post(f"/api/jobs/{name}/pause")
+        assert [one.data["type"] for one in take(events, 2)] == ["added", "paused"]
+
+
+def test_a_reader_that_comes_back_misses_nothing_and_sees_nothing_twice(client):
+    with reading(client) as events:
+        names = [make(client) for _ in range(6)]
+        client.post("/api/jobs:pause", json={"ids": names})  # six events of one group
+        client.post("/api/jobs:resume", json={"ids": names})
+        whole = take(events, 18)
+    for number, one in enumerate(whole[:-1]):
+        following = whole[number + 1 :]
+        for how in ("last", "last_event_id"):
+            with reading(client, **{how: one.id}) as events:
+                assert take(events, len(following)) == following
+
+
+def test_what_another_process_does_comes_too(client, server):
+    with reading(client, stream="job") as events:
+        assert server.terminal.ask("add", "by-hand", "--every", "1h", "--", "true").code == 0
+        (added,) = take(events, 1)
+    assert (added.data["type"], added.data["data"]["job"]) == ("added", "by-hand")
+
+
+def test_a_reader_is_told_when_what_it_missed_is_no_longer_on_record(client, server):
+    make(client)
+    with reading(client, last_event_id="0") as events:
+        first = take(events, 1)[0]
+    assert first.event in ("job", "gap")
+    make(client)
+    elsewhere(server, lambda tx, _: tx.journal.prune_events(tx.now + 1, 100_000))
+    make(client)
+    for last in (first.id, "0"):
+        with reading(client, last=last) as events:
+            gap, kept, added = take(events, 3)
+            assert (gap.event, gap.data["reason"], kept.event, added.data["type"]) == ("gap", "pruned", "job", "added")
+    with reading(client, last="999999999-0") as events:
+        assert take(events, 1)[0].data["reason"] == "ahead"
+        make(client)
+        assert take(events, 1)[0].data["type"] == "added"
+
+
+@pytest.mark.parametrize(
+    "query", [{"stream": "gossip"}, {"last_event_id": "x"}, {"last_event_id": "-1"}, {"last_event_id": "9" * 30}]
+)
+def test_what_cannot_be_meant_is_refused(client, query):
+    assert client.get("/api/events", params=query).status_code == 400
+
+
+def test_a_server_that_ends_says_so_and_is_not_kept(tmp_path):
+    terminal = Terminal(tmp_path)
+    try:
+        server = Server(terminal)
+        with server.client(server.token) as client, reading(client) as events:
+            server.process.signal(signal.SIGTERM)
+            assert take(events, 1)[0].event == "closing"
+        assert server.process.ended().code == 0
+    finally:
+        terminal.close()
+
+
+# -- in virtual time ---------------------------------------------------------------------------------------------------
+
+
+class Wire:
+    """The other end of a stream: takes what is sent, unless it is told to stop taking."""
+
+    def __init__(self):
+        self.chunks = []
+        self.taking = asyncio.Event()
+        self.taking.set()
+        self.left = asyncio.Event()
+        self.over = False
+
+    async def send(self, message):
+        await self.taking.wait()
+        if message["type"] == "http.response.body":
+            self.chunks.append(message["body"].decode())
+            self.over = not message["more_body"]
+
+    async def receive(self):
+        await self.left.wait()
+        return {"type": "http.disconnect"}
+
+    @property
+    def text(self):
+        return "".join(self.chunks)
+
+    @property
+    def events(self):
+        return list(parsed(self.text.split("\n")))
+
+
+class Scene:
+    """A scheduler in virtual time, and streams of its events."""
+
+    def __init__(self, scheduler, clock):
+        self.scheduler, self.clock = scheduler, clock
+        self.ending = asyncio.Event()
+        self.feed, self.streams = Feed(scheduler, self.ending), Streams()
+        self.gate = Gate(scheduler, clock)
+
+    async def read(self, wire, token="", place=None, streams=None):
+        right = Pass(Caller("ana", "viewer"), self.gate, token, "here")
+        stream = EventStream(Reader(self.feed, streams, place), self.feed, self.streams, right, self.ending)
+        task = asyncio.create_task(stream({}, wire.receive, wire.send))
+        await self.clock.sleep("1s")
+        return task
+
+    async def touch(self, count=1):
+        for _ in range(count):
+            await self.scheduler.pause_job("a", "again")
+
+
+def virtual(test):
+    """Run a test with a scene in virtual time."""
+
+    def wrapper(tmp_path, monkeypatch):
+        clock = VirtualClock()
+
+        async def main():
+            async with Scheduler(f"sqlite:///{tmp_path}/wakeful.db", clock=clock, timezone="UTC") as scheduler:
+                await scheduler.add_jobs([NewJob("a", Every("2h"))])
+                await test(Scene(scheduler, clock), monkeypatch)
+
+        run(main(), clock)
+
+    wrapper.__name__ = test.__name__
+    return wrapper
+
+
+@virtual
+async def test_a_quiet_stream_beats_every_fifteen_seconds(scene, monkeypatch):
+    token = await scene.scheduler.create_token("ana", "viewer")
+    wire = Wire()
+    task = await scene.read(wire, token)
+    await scene.clock.sleep("61s")
+    assert wire.text.count(": beat\n\n") == 4
+    wire.left.set()
+    await task
+    assert scene.feed._task is None, "with nobody reading there is no reading"
+
+
+@virtual
+async def test_a_reader_whose_token_is_revoked_is_let_go(scene, monkeypatch):
+    token, wire = await scene.scheduler.create_token("ana", "viewer"), Wire()
+    task = await scene.read(wire, token)
+    await scene.scheduler.revoke_token("ana")
+    await scene.clock.sleep("20s")
+    await task
+    assert (wire.events[-1].event, wire.events[-1].data) == ("closing", {"reason": "unauthorized"})
+
+
+@virtual
+async def test_a_slow_reader_is_told_and_let_go_while_others_go_on(scene, monkeypatch):
+    monkeypatch.setattr(module, "MOST_BEHIND", 300)
+    slow, quick = Wire(), Wire()
+    tasks = [await scene.read(wire) for wire in (slow, quick)]
+    slow.taking.clear()
+    for _ in range(10):
+        await scene.touch(40)
+        await scene.clock.sleep("1s")
+    assert len(quick.events) == 400
+    slow.taking.set()
+    await scene.clock.sleep("1s")
+    last = slow.events[-1]
+    assert (last.event, last.data["reason"], slow.over) == ("dropped", "slow", True)
+    again = Wire()
+    tasks.append(await scene.read(again, place=module.read_place(last.data["resume_after"])))
+    assert slow.events[:-1] + again.events == quick.events, "and comes back without a gap"
+    for wire in (quick, again):
+        wire.left.set()
+    await asyncio.gather(*tasks)
+
+
+@virtual
+async def test_a_reader_that_takes_nothing_is_cut_off(scene, monkeypatch):
+    wire = Wire()
+    task = await scene.read(wire)
+    wire.taking.clear()
+    await scene.touch()
+    await scene.clock.sleep("70s")
+    wire.taking.set()
+    await asyncio.wait_for(task, 5)
+    assert wire.over
+
+
+@virtual
+async def test_what_is_kept_in_memory_is_bounded_and_the_store_has_the_rest(scene, monkeypatch):
+    monkeypatch.setattr("wakeful.api.feed.RING_CHARS", 2_000)
+    wire = Wire()
+    await scene.touch(500)
+    _, newest = await scene.scheduler.event_ids()
+    task = await scene.read(wire, place=Place(0))
+    await scene.touch(500)
+    await scene.clock.sleep("5s")
+    assert len(scene.feed._ring) < 60
+    ids = [int(one.id.partition("-")[0]) for one in wire.events]
+    assert ids == list(range(1, newest + 501))
+    wire.left.set()
+    await task
+
+
+@virtual
+async def test_streams_are_bounded_in_all_and_of_each_caller(scene, monkeypatch):
+    monkeypatch.setattr(module, "MOST_OF_ONE", 2)
+    monkeypatch.setattr(module, "MOST_STREAMS", 3)
+    wires = [Wire(), Wire()]
+    tasks = [await scene.read(wire) for wire in wires]
+    with pytest.raises(ApiError) as refused:
+        scene.streams.check("ana")
+    assert refused.value.status == 429
+    scene.streams.check("ben")
+    with scene.streams.open("ben"), pytest.raises(ApiError) as refused:
+        scene.streams.check("cid")
+    assert refused.value.status == 503
+    for wire in wires:
+        wire.left.set()
+    await asyncio.gather(*tasks)
+    scene.streams.check("ana")

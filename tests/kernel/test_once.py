@@ -1,0 +1,60 @@
+"""Requests with a key: the work and its answer are stored together, or neither is."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kernel.scene import virtual
+from wakeful import Every, NewJob
+from wakeful.kernel.once import Answer, KeyReused, Once, Replayed
+from wakeful.kernel.requests import Rights
+
+RIGHTS = Rights("ana")
+
+
+def once(key="k", body="hash", tell=lambda job: Answer(201, {"ETag": f'"{job.revision}"'}, job.name)):
+    return Once("ana", key, "POST", "/api/jobs", body, tell)
+
+
+@virtual
+async def test_what_was_done_is_answered_from_the_record_also_after_a_restart(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.request_create(NewJob("a", Every("2h")), RIGHTS, once=once())
+    async with scene.scheduler() as scheduler:
+        with pytest.raises(Replayed) as replayed:
+            await scheduler.request_create(NewJob("a", Every("2h")), RIGHTS, once=once())
+        assert replayed.value.answer == Answer(201, {"ETag": '"1"'}, "a")
+        with pytest.raises(KeyReused):
+            await scheduler.request_create(NewJob("b", Every("2h")), RIGHTS, once=once(body="other"))
+
+
+@virtual
+async def test_work_whose_answer_cannot_be_kept_is_not_done(scene):
+    def broken(job):
+        raise RuntimeError("no answer")
+
+    async with scene.scheduler() as scheduler:
+        with pytest.raises(RuntimeError):
+            await scheduler.request_create(NewJob("a", Every("2h")), RIGHTS, once=once(tell=broken))
+        assert await scheduler.get_job("a") is None
+        job = await scheduler.request_create(NewJob("a", Every("2h")), RIGHTS, once=once())
+        assert job.name == "a", "and its key is free"
+
+
+@virtual
+async def test_answers_are_kept_for_a_day_and_then_swept_up(scene):
+    async def kept(scheduler):
+        return await scheduler.look(lambda tx: tx.access.answer("ana", "k"))
+
+    async with scene.scheduler() as scheduler:
+        await scheduler.request_create(NewJob("a", Every("2h")), RIGHTS, once=once())
+        await scene.sleep("23h")
+        with pytest.raises(Replayed):
+            await scheduler.request_create(NewJob("a", Every("2h")), RIGHTS, once=once())
+        await scene.sleep("2h")
+        assert await kept(scheduler) is not None, "nobody has swept yet"
+        again = await scheduler.request_create(NewJob("b", Every("2h")), RIGHTS, once=once())
+        assert again.name == "b", "but it is forgotten already"
+        await scheduler.start()
+        await scene.sleep("25h")
+        assert await kept(scheduler) is None
