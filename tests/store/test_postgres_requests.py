@@ -1,0 +1,75 @@
+"""Two nodes asked at once: a request with a key is done by one of them, and a question is answered once."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.service.real_time import Watch, real
+from tests.store.postgres_server import postgres_url
+from wakeful import ApprovalNeeded, Every, Manual, NewJob, Scheduler, ScheduleTriggerError
+from wakeful.kernel.once import Answer, Once, Replayed
+from wakeful.kernel.requests import Rights
+
+RIGHTS = Rights("ana")
+
+
+@pytest.fixture
+def url():
+    return postgres_url()
+
+
+@real
+async def test_of_two_nodes_with_one_key_one_does_the_work_and_the_other_repeats_its_answer(url):
+    def once(number):
+        return Once("ana", f"key-{number}", "POST", "/api/jobs", "hash", lambda job: Answer(201, {}, job.id))
+
+    async def make(scheduler, number):
+        try:
+            job = await scheduler.request_create(NewJob(f"job-{number}", Every("2h")), RIGHTS, once=once(number))
+        except Replayed as replayed:
+            return "again", replayed.answer.body
+        return "done", job.id
+
+    async with Scheduler(url, node="one") as one, Scheduler(url, node="two") as two:
+        for number in range(40):
+            answers = await asyncio.gather(make(one, number), make(two, number), make(two, number))
+            assert sorted(how for how, _ in answers) == ["again", "again", "done"]
+            assert len({job for _, job in answers}) == 1
+        assert len(await one.list_jobs()) == 40
+
+
+@pytest.mark.promise("X8")
+@real
+async def test_of_two_answers_to_one_question_one_counts(url):
+    async def ask(run):
+        if run.approved_by is None:
+            raise ApprovalNeeded("Sure?")
+        return run.approved_by
+
+    def node(name):
+        made = Scheduler(url, node=name)
+        made.on_job_due("ask", ask)
+        return made
+
+    async def answer(verb, run, by):
+        try:
+            await verb(run, by=by)
+        except ScheduleTriggerError:
+            return None
+        return by
+
+    async with node("one") as one, node("two") as two:
+        watch = Watch(one)
+        await one.add_jobs([NewJob(f"job-{n}", Manual(), kind="ask") for n in range(20)])
+        await one.start()
+        runs = [await one.run_job(f"job-{n}") for n in range(20)]
+        await watch.until(lambda events: sum(event.type == "approval_needed" for event in events) == 20, 20)
+        for run in runs:
+            said = await asyncio.gather(answer(one.approve_run, run, "ana"), answer(two.reject_run, run, "ben"))
+            (winner,) = [by for by in said if by is not None]
+            found = await two.get_run(run)
+            assert (found.status, found.approvals[-1]["by"]) == ("done", winner)
+            assert found.outcome == ("deferred" if winner == "ana" else "cancelled")
+        await one.stop()
