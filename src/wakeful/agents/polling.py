@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
 from wakeful.agents.answers import Done, read_status
-from wakeful.errors import JobNotFound, SchedulerError, ScheduleTriggerError
+from wakeful.errors import JobNotFound, SchedulerError, ScheduleTriggerError, StoreError
 
 if TYPE_CHECKING:
     from wakeful.agents.client import SessionClient
@@ -51,6 +51,7 @@ class Polling:
         self._task: asyncio.Task[None] | None = None
         self._poked = asyncio.Event()
         self._next_look = 0
+        self._troubled = False
 
     def begin(self) -> None:
         self._next_look = 0
@@ -77,8 +78,11 @@ class Polling:
         while True:
             try:
                 await self._round()
+                self._troubled = False
             except SchedulerError as error:
-                log.warning("asking about waiting runs goes on when the store is back: %s", error)
+                if not self._troubled:  # say it once, not every second
+                    log.warning("asking about waiting runs goes on when the store is back: %s", error)
+                self._troubled = True
                 self._next_look = self._clock.boot() + 1000
             except Exception:
                 log.exception("asking about waiting runs failed; it goes on")
@@ -128,11 +132,17 @@ class Polling:
             return
         output, error = (found.output, None) if isinstance(found, Done) else (None, found.why)
         try:
-            await self._scheduler.report_run(ids.run_text(watch.run_id), output, error=error)
+            await self._report(watch.run_id, output, error)
+        except StoreError as trouble:
+            log.warning("%s has ended, which is stored when the store is back: %s", ids.run_text(watch.run_id), trouble)
+
+    async def _report(self, run_id: int, output: Any, error: str | None) -> None:
+        try:
+            await self._scheduler.report_run(ids.run_text(run_id), output, error=error)
         except (ScheduleTriggerError, JobNotFound) as late:
             log.debug("%s", late)
-        await self._scheduler.transact(lambda tx, _: tx.sessions.unwatch([watch.run_id]))
-        self._questions.pop(watch.run_id, None)
+        await self._scheduler.transact(lambda tx, _: tx.sessions.unwatch([run_id]))
+        self._questions.pop(run_id, None)
 
 
 def _sorted(tx: Transaction, node_id: int) -> tuple[list[Watch], list[int]]:
