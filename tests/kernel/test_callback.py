@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -131,7 +132,23 @@ async def test_long_reports_are_kept_beside_the_store(scene):
         await scheduler.report_run(run_id, "x" * 600_000)
         run = await scheduler.get_run(run_id)
         assert run.output["truncated"] is True
-        assert run.log_file is not None
+        whole = Path(run.log_file).read_text()
+        assert len(whole) == 600_002
+        with pytest.raises(ScheduleTriggerError):
+            await scheduler.report_run(run_id, "y" * 600_000)
+        for token in ("wrong", None):
+            with pytest.raises((WrongCallbackToken, ScheduleTriggerError)):
+                await scheduler.report_run(run_id, "y" * 600_000, token=token)
+        assert Path(run.log_file).read_text() == whole
+
+
+@virtual
+async def test_a_long_report_that_comes_early_is_kept_whole(scene):
+    async with scene.scheduler() as scheduler:
+        run_id = await started(scene, scheduler, taking(scene, "1m", Wait))
+        await scheduler.report_run(run_id, "x" * 600_000)
+        await scene.sleep("2m")
+        assert (await scheduler.get_run(run_id)).output == "x" * 600_000
 
 
 @virtual

@@ -63,6 +63,12 @@ def report_end(tx: Transaction, node: Node, run_id: int, result: Result) -> bool
     return False
 
 
+def waiting_for(tx: Transaction, run_id: int, result: Result) -> int | None:
+    """The run that such a report would settle right now; None when it would be kept, refused when all is over."""
+    run = _open_end(tx, run_id, result)
+    return run.id if run.status == "waiting" else None
+
+
 def _open_end(tx: Transaction, run_id: int, result: Result) -> RunRow:
     """The run that the report is about by now; refused when all is over."""
     job, _, run = find_run(tx, run_id)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from wakeful import ids
 from wakeful.errors import WrongCallbackToken
 from wakeful.kernel import callback, refs
-from wakeful.kernel.outcome import MAX_OUTPUT, Result, from_return, reported
+from wakeful.kernel.outcome import MAX_OUTPUT, from_return, reported
 from wakeful.scheduler.core import Core
 
 if TYPE_CHECKING:
@@ -88,16 +88,16 @@ class Domains(Core):
         it is not waiting yet and the report is kept for it.
         """
         number, node = refs.run_number(id), self._engine.identify()
-        result = self._shortened(id, reported(error) if error is not None else from_return(output))
+        result = reported(error) if error is not None else from_return(output)
 
-        def work(tx: Transaction) -> bool:
+        def admit(tx: Transaction) -> int:
             if token is not None and (number is None or not callback.verify(tx, number, token)):
                 raise WrongCallbackToken
-            return callback.report_end(tx, node, refs.require_run(id), result)
+            return refs.require_run(id)
 
-        return await self._write(work)
-
-    def _shortened(self, run_id: str, result: Result) -> Result:
-        if result.output is None or len(result.output) <= MAX_OUTPUT or ids.decode(run_id) is None:
-            return result
-        return self._engine.shorten(run_id, result)
+        if result.output is not None and len(result.output) > MAX_OUTPUT:
+            # A file is written only for who may report, and for a run that takes the report now.
+            waiting = await self._write(lambda tx: callback.waiting_for(tx, admit(tx), result))
+            if waiting is not None:
+                result = self._engine.shorten(ids.run_text(waiting), result)
+        return await self._write(lambda tx: callback.report_end(tx, node, admit(tx), result))
