@@ -23,6 +23,10 @@ async def started(scene, scheduler, act, **options):
     return run_id
 
 
+def text_of(file):
+    return Path(file).read_text()
+
+
 def taking(scene, length, end=None):
     async def act(run):
         await scene.sleep(length)
@@ -132,14 +136,14 @@ async def test_long_reports_are_kept_beside_the_store(scene):
         await scheduler.report_run(run_id, "x" * 600_000)
         run = await scheduler.get_run(run_id)
         assert run.output["truncated"] is True
-        whole = Path(run.log_file).read_text()
+        whole = text_of(run.log_file)
         assert len(whole) == 600_002
         with pytest.raises(ScheduleTriggerError):
             await scheduler.report_run(run_id, "y" * 600_000)
         for token in ("wrong", None):
             with pytest.raises((WrongCallbackToken, ScheduleTriggerError)):
                 await scheduler.report_run(run_id, "y" * 600_000, token=token)
-        assert Path(run.log_file).read_text() == whole
+        assert text_of(run.log_file) == whole
 
 
 @virtual
