@@ -8,7 +8,9 @@ import pytest
 
 from tests.service.real_time import Watch, real
 from tests.store.postgres_server import postgres_url
-from wakeful import ApprovalNeeded, Every, Manual, NewJob, Scheduler, ScheduleTriggerError
+from wakeful import ApprovalNeeded, Every, JobExists, Manual, NewJob, Scheduler, ScheduleTriggerError
+from wakeful.api.feed import Feed
+from wakeful.kernel.bus import events_of
 from wakeful.kernel.once import Answer, Once, Replayed
 from wakeful.kernel.requests import Rights
 
@@ -73,3 +75,42 @@ async def test_of_two_answers_to_one_question_one_counts(url):
             assert (found.status, found.approvals[-1]["by"]) == ("done", winner)
             assert found.outcome == ("deferred" if winner == "ana" else "cancelled")
         await one.stop()
+
+
+@real
+async def test_of_two_who_want_one_name_one_gets_it(url):
+    async def make(scheduler, number):
+        try:
+            await scheduler.request_create(NewJob(f"job-{number}", Every("2h")), RIGHTS)
+        except JobExists:
+            return "taken"
+        return "made"
+
+    async def put(scheduler, number):
+        changed = await scheduler.request_put(NewJob(f"put-{number}", Every("2h")), RIGHTS)
+        return changed.created
+
+    async with Scheduler(url, node="one") as one, Scheduler(url, node="two") as two:
+        for number in range(30):
+            assert sorted(await asyncio.gather(make(one, number), make(two, number))) == ["made", "taken"]
+            assert sorted(await asyncio.gather(put(one, number), put(two, number))) == [False, True]
+
+
+@real
+async def test_events_of_another_node_come_to_those_who_read_here_in_their_order(url):
+    async with Scheduler(url, node="one") as one, Scheduler(url, node="two") as two:
+        feed = Feed(one, asyncio.Event())
+        _, newest = await feed.range()
+        seen = []
+        with feed.open():
+            for number in range(10):
+                await (one, two)[number % 2].add_job(f"job-{number}", Every("2h"))
+            async with asyncio.timeout(20):
+                while len(seen) < 10:
+                    turn = feed.turn
+                    groups, _ = await feed.after(newest, {"job"})
+                    seen += [event.data["job"] for group in groups for event in events_of(group)]
+                    newest = groups[-1].id if groups else newest
+                    if not groups:
+                        await feed.changed(turn, 5)
+        assert seen == [f"job-{number}" for number in range(10)]

@@ -131,7 +131,10 @@ def put_job(tx: Transaction, node: Node, draft: Draft, terms: Terms, *, enabled:
         raise NotAllowed(message)
     terms.condition.check(draft.name, found[1] if found is not None else None)
     if found is None:
-        return Changed(create_job(tx, node, draft, terms, enabled=enabled is not False), created=True)
+        try:
+            return Changed(create_job(tx, node, draft, terms, enabled=enabled is not False), created=True)
+        except JobExists:  # another node made it since we looked; from here on it is there to be replaced
+            return put_job(tx, node, draft, terms, enabled=enabled)
     job, state = found
     draft = _allowed(draft, rights)
     _refuse_command(rights, job.kind)
