@@ -47,8 +47,10 @@ class TurnResult(NamedTuple):
 
 def turn(tx: Transaction, node: Node, ended: Sequence[Ended], limit: int) -> TurnResult:
     """Settle `ended`, then claim at most `limit`."""
+    # Asked before anything is locked, as who takes over from this node locks its row first: so nobody waits in a ring.
+    draining = tx.journal.lives(node.id) if limit and not tx.exclusive else False
     settled, lost = settle_all(tx, node, ended)
-    if limit and not tx.exclusive and (draining := tx.journal.lives(node.id)) is not False:
+    if draining is not False:
         return TurnResult([], settled, lost, [], None, fenced=draining is None, draining=bool(draining))
     claimed: list[Claimed] = []
     to_cancel: list[int] = []
@@ -123,6 +125,8 @@ def from_report(report: Report) -> Result:
 
 
 def _write(tx: Transaction, node: Node, answers: Sequence[tuple[JobDef, RunRow, Settled]]) -> None:
+    # Asked first: a question waits for all that was written before it.
+    chains = any(answer.ended_as is not None for _, _, answer in answers) and tx.jobs.any_chains()
     tx.jobs.save_settled([answer.state for _, _, answer in answers])
     tx.runs.finish([answer.finish for _, _, answer in answers])
     tx.runs.detail([answer.details for _, _, answer in answers if answer.details is not None])
@@ -131,7 +135,8 @@ def _write(tx: Transaction, node: Node, answers: Sequence[tuple[JobDef, RunRow, 
     for job, _, answer in answers:
         for change in answer.alerts:
             apply_alert(tx, node, job.id, change)
-    chain_all(tx, node, answers)
+    if chains:
+        chain_all(tx, node, answers)
     free_lanes(tx, [run for _, run, _ in answers])  # last: nobody waits for a row while holding the lanes
     tx.journal.emit("run", *[_told(run, answer.finish.outcome) for _, run, answer in answers])
 

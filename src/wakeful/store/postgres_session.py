@@ -1,6 +1,8 @@
 """One PostgreSQL transaction, shaped so that a batch is one statement and its plan never depends on luck.
 
 Rows travel as one array per column through `unnest`, so a batch of any size is the same statement and stays prepared.
+Batches that are written are not waited for: the server works on one while the next is put together, and the next
+question asked waits for all of them.
 Where the shared verbs lock, this is where the locks are: other nodes write at the same time.
 """
 
@@ -32,10 +34,17 @@ class PostgresSession:
     exclusive = False
 
     def __init__(
-        self, connection: psycopg.Connection[Any], types: Types, *, writing: bool, clock: Clock | None = None
+        self,
+        connection: psycopg.Connection[Any],
+        types: Types,
+        *,
+        writing: bool,
+        clock: Clock | None = None,
+        pipeline: psycopg.Pipeline | None = None,
     ) -> None:
-        """`clock`: what the server's clock is said to show, in virtual time."""
+        """`clock`: what the server's clock is said to show, in virtual time; `pipeline`: what the connection is in."""
         self._connection = connection
+        self._pipeline = pipeline
         self._types = types
         self._writing = writing
         self._clock = clock
@@ -46,7 +55,12 @@ class PostgresSession:
         self.announced = False
 
     def execute(self, sql: str, params: Row = ()) -> int:
-        return self._connection.execute(translated(sql), params).rowcount
+        return self._count(self._connection.execute(translated(sql), params))
+
+    def _count(self, cursor: psycopg.Cursor[Any]) -> int:
+        if self._pipeline is not None:
+            self._pipeline.sync()  # until the answer is here
+        return cursor.rowcount
 
     def rows(self, sql: str, params: Row = ()) -> list[Row]:
         return self._connection.execute(translated(sql), params).fetchall()
@@ -58,13 +72,13 @@ class PostgresSession:
         if not rows:
             return 0
         sql = _insert_sql(table, tuple(columns), self._casts(table, columns), on_conflict)
-        return self._connection.execute(sql, _arrays(rows)).rowcount
+        cursor = self._connection.execute(sql, _arrays(rows))
+        return self._count(cursor) if on_conflict == "ON CONFLICT DO NOTHING" else len(rows)
 
-    def update_many(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> int:
-        if not rows:
-            return 0
-        sql = _update_sql(table, tuple(columns), self._casts(table, columns))
-        return self._connection.execute(sql, _arrays(rows)).rowcount
+    def update_many(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        if rows:
+            sql = _update_sql(table, tuple(columns), self._casts(table, columns))
+            self._connection.execute(sql, _arrays(rows))
 
     def select_in(
         self, columns: Sequence[str], table: str, key: str, keys: Sequence[Any], *, lock: bool = False, only: str = ""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import itertools
 import os
 import socket
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -43,8 +43,10 @@ _SETTINGS = {
     "lock_timeout": "10s",
     "statement_timeout": "60s",
 }
-_BEGIN = (
-    "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT "
+_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+#: Two statements and not one, because only a single one can be prepared, and this is asked for every transaction.
+_SET = (
+    "SELECT "
     + ", ".join(f"set_config('{name}', '{value}', true)" for name, value in _SETTINGS.items())
     + ", CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END"
     + ", pg_current_xact_id()::text"
@@ -107,9 +109,11 @@ class PostgresWriter:
         """Run works in one transaction; how many of them it took in."""
         connection = self._connected()
         try:
-            number = self._begin(connection)
             with _pipeline(connection) as pipeline:
+                connection.execute(_BEGIN)
+                begun = connection.execute(_SET)
                 done, announced = self._run_all(connection, pipeline, items)
+                number = _number(begun)
             if all(item.error is not None for item in items[:done]):
                 connection.execute("ROLLBACK")
             else:
@@ -118,13 +122,6 @@ class PostgresWriter:
             self._undo(connection, error)
             raise
         return done
-
-    def _begin(self, connection: psycopg.Connection[Any]) -> str:
-        cursor = connection.execute(_BEGIN)
-        cursor.nextset()
-        row = cursor.fetchone()
-        assert row is not None  # noqa: S101 - a SELECT without FROM has one row
-        return str(row[-1])
 
     def _run_all(
         self, connection: psycopg.Connection[Any], pipeline: psycopg.Pipeline | None, items: Sequence[Item]
@@ -246,6 +243,23 @@ class PostgresWriter:
             self._connection = None
 
 
-def _pipeline(connection: psycopg.Connection[Any]) -> AbstractContextManager[psycopg.Pipeline | None]:
+def _number(begun: psycopg.Cursor[Any]) -> str:
+    """By which the server knows the transaction."""
+    row = begun.fetchone()
+    assert row is not None  # noqa: S101 - a SELECT without FROM has one row
+    return str(row[-1])
+
+
+@contextmanager
+def _pipeline(connection: psycopg.Connection[Any]) -> Iterator[psycopg.Pipeline | None]:
     """Send without waiting for every answer, where the installed libpq can (from 14 on)."""
-    return connection.pipeline() if psycopg.Pipeline.is_supported() else nullcontext()
+    if not psycopg.Pipeline.is_supported():
+        yield None
+        return
+    with connection.pipeline() as pipeline:
+        try:
+            yield pipeline
+        except psycopg.Error:
+            with suppress(psycopg.Error):  # that what was sent after it was not done either is nothing to tell
+                pipeline.sync()
+            raise

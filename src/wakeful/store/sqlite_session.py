@@ -51,13 +51,10 @@ class SqliteSession:
             touched += self._connection.execute(sql, list(chain.from_iterable(part))).rowcount
         return touched
 
-    def update_many(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> int:
+    def update_many(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         head = tuple(columns)
-        touched = 0
         for part in _chunks(rows, len(head)):
-            sql = _update_sql(table, head, len(part))
-            touched += self._connection.execute(sql, list(chain.from_iterable(part))).rowcount
-        return touched
+            self._connection.execute(_update_sql(table, head, len(part)), list(chain.from_iterable(part)))
 
     def select_in(
         self, columns: Sequence[str], table: str, key: str, keys: Sequence[Any], *, lock: bool = False, only: str = ""
