@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import signal
@@ -34,13 +35,13 @@ def said(server):
 
 
 def gone(port):
-    """Wait until nobody answers at the port any more."""
-    with socket.socket() as link:
-        link.settimeout(PATIENCE)
-        while link.connect_ex(("127.0.0.1", port)) == 0:
-            link.recv(1)  # whoever accepted it hangs up when it ends
-            return gone(port)
-    return True
+    """Wait until nobody answers at the port any more: whoever is still let in is hung up on as the server ends."""
+    while True:
+        with socket.socket() as link, contextlib.suppress(ConnectionResetError):
+            link.settimeout(PATIENCE)
+            if link.connect_ex(("127.0.0.1", port)) != 0:
+                return True
+            link.recv(1)
 
 
 # -- being there ------------------------------------------------------------------------------------------------------

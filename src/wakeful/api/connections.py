@@ -11,6 +11,7 @@ import resource
 from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
 
 MOST = 500
 SHARE = 4  # of the process's file descriptors, connections may have one in so many
@@ -23,13 +24,22 @@ def most_connections() -> int:
     return MOST if soft == resource.RLIM_INFINITY else max(1, min(MOST, soft // SHARE))
 
 
+class Connections(ServerState):
+    """All connections of a server; once it is ending, there are no new ones."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ending = False
+
+
 class BoundedProtocol(H11Protocol):
     """HTTP/1.1 as uvicorn speaks it, for no more than so many at once, and for nobody who does not get to the point."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._waited_after: Any = self  # no request of this connection, so that the first look never ends it
-        if len(self.connections) > most_connections():
+        state = self.server_state
+        if len(self.connections) > most_connections() or (isinstance(state, Connections) and state.ending):
             transport.abort()
         else:
             self._look_again()

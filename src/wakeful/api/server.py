@@ -15,7 +15,7 @@ from pathlib import Path
 import uvicorn
 
 from wakeful.api.app import create_app
-from wakeful.api.connections import BoundedProtocol
+from wakeful.api.connections import BoundedProtocol, Connections
 from wakeful.api.guard import Guard
 from wakeful.api.settings import ServerSettings
 from wakeful.errors import InvalidSetting, SchedulerError, StoreUnusable
@@ -83,6 +83,7 @@ class HttpServer(uvicorn.Server):
             timeout_graceful_shutdown=PATIENCE_S,
         )
         super().__init__(config)
+        self.server_state = self._all = Connections()
         logging.getLogger("uvicorn").setLevel(logging.ERROR)  # what clients do wrong is told to them, not to the log
         self._app = app
         self._bound = bound
@@ -102,6 +103,7 @@ class HttpServer(uvicorn.Server):
     async def end(self) -> None:
         """Accept nothing more; streams say so and end; requests in progress have a moment to."""
         self._app.state.ending.set()
+        self._all.ending = True  # also for who was let in a moment ago and is not there yet
         self.should_exit = True
         self._asked.set()
         if self._task is not None:
