@@ -10,7 +10,7 @@ import itertools
 import os
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -256,10 +256,15 @@ def _pipeline(connection: psycopg.Connection[Any]) -> Iterator[psycopg.Pipeline 
     if not psycopg.Pipeline.is_supported():
         yield None
         return
-    with connection.pipeline() as pipeline:
-        try:
-            yield pipeline
-        except psycopg.Error:
-            with suppress(psycopg.Error):  # that what was sent after it was not done either is nothing to tell
-                pipeline.sync()
+    failed: psycopg.Error | None = None
+    try:
+        with connection.pipeline() as pipeline:
+            try:
+                yield pipeline
+            except psycopg.Error as error:
+                failed = error
+    except psycopg.Error:  # that what was sent after it was not done either is nothing to tell
+        if failed is None:
             raise
+    if failed is not None:
+        raise failed
