@@ -1,0 +1,82 @@
+"""How the server says no: one shape, and nothing of a fault but an id."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import httpx
+import pytest
+
+from wakeful import Scheduler
+from wakeful.api.app import create_app
+from wakeful.api.guard import Guard
+from wakeful.api.problems import PROBLEM_TYPE, ApiError, Problem, answers
+from wakeful.api.settings import ServerSettings
+from wakeful.errors import ChangedSinceRead, InvalidTrigger, JobExists, JobNotFound, StoreFull
+
+SECRET = "hunter2"  # noqa: S105 - a secret that is none
+
+
+def asked(tmp_path, fails):
+    """The answer of a route that fails so, through everything that stands before it."""
+
+    async def main():
+        async with Scheduler(f"sqlite:///{tmp_path / 'wakeful.db'}") as scheduler:
+            settings = ServerSettings()
+            app = create_app(scheduler, settings)
+
+            @app.get("/fails")
+            async def route(number: int = 1) -> None:
+                raise fails
+
+            transport = httpx.ASGITransport(Guard(app, settings))
+            async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+                return await client.get("/fails"), await client.get("/fails?number=many")
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (JobNotFound("There is no job 'a'."), 404, "not_found"),
+        (JobExists("There is one."), 409, "exists"),
+        (ChangedSinceRead("It changed."), 412, "changed"),
+        (InvalidTrigger("Never.", "cron"), 400, "invalid_trigger"),
+        (StoreFull("The disk is full."), 503, "store_full"),
+        (ApiError(418, "teapot", "No coffee.", headers={"X-Pot": "tea"}, pot="small"), 418, "teapot"),
+    ],
+)
+def test_an_error_of_the_library_knows_its_own_answer(tmp_path, error, status, code):
+    answer, _ = asked(tmp_path, error)
+    assert (answer.status_code, answer.headers["content-type"]) == (status, PROBLEM_TYPE)
+    data = Problem.model_validate(answer.json())
+    assert (data.status, data.code, data.error, data.detail) == (status, code, str(error), str(error))
+    assert answer.json().get("field") == getattr(error, "field", None)
+    assert answer.headers.get("x-pot") == ("tea" if status == 418 else None)
+
+
+def test_a_fault_shows_an_id_and_the_log_has_the_rest(tmp_path, caplog):
+    with caplog.at_level(logging.ERROR, "wakeful.api"):
+        answer, _ = asked(tmp_path, RuntimeError(SECRET))
+    assert (answer.status_code, answer.headers["content-type"]) == (500, PROBLEM_TYPE)
+    assert SECRET not in answer.text
+    assert "Traceback" not in answer.text
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    [record] = [record for record in caplog.records if answer.json()["id"] in record.getMessage()]
+    assert SECRET in record.getMessage()
+    assert record.exc_info is not None
+
+
+def test_what_is_wrong_with_a_request_is_told_part_by_part(tmp_path):
+    _, answer = asked(tmp_path, RuntimeError())
+    assert answer.status_code == 422
+    assert answer.json()["code"] == "invalid"
+    assert [error["field"] for error in answer.json()["errors"]] == ["number"]
+    assert answer.json()["error"].startswith("number: ")
+
+
+def test_every_route_may_answer_what_any_route_may():
+    assert set(answers(404)) == {400, 401, 403, 404, 422, 429, 500, 503}
+    assert all(one["model"] is Problem for one in answers().values())
