@@ -26,6 +26,7 @@ Types = Mapping[tuple[str, str], str]
 LOCK_SPACE = 0x57414B45  # "WAKE"
 
 _NUMBERS = {int, type(None)}
+_TEXTS = {str}
 
 
 class PostgresSession:
@@ -146,10 +147,18 @@ def _arrays(rows: Sequence[Row]) -> list[str]:
 
 def _array(values: Sequence[Any]) -> str:
     """An array as the server reads it; written here because the driver's own way costs more than the statement."""
+    # Most columns of most batches say the same in every row: one moment, one outcome, nothing.
+    if values and values[0] == values[-1] and len(set(values)) == 1:
+        return "{" + ",".join([_element(values[0])] * len(values)) + "}"
     kinds = set(map(type, values))
     if kinds <= _NUMBERS:
         text = ",".join(map(str, values))
         return "{" + (text if len(kinds) == 1 and int in kinds else text.replace("None", "NULL")) + "}"
+    if kinds == _TEXTS:
+        # All at once, a NUL between two: no text may have one inside. One that has is left to the driver to refuse.
+        text = "\0".join(values)
+        if text.count("\0") == len(values) - 1:
+            return '{"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\0", '","') + '"}'
     return "{" + ",".join([_element(value) for value in values]) + "}"
 
 
