@@ -38,6 +38,8 @@ _SETTINGS = {
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
     "jit": "off",
+    # So plans do not depend on the values: making them anew each time costs as much as a small turn itself.
+    "plan_cache_mode": "force_generic_plan",
     # A node that freezes, or is cut off, inside a transaction must not hold up the others, nor the take-over.
     "idle_in_transaction_session_timeout": "5s",
     "lock_timeout": "10s",
