@@ -22,6 +22,7 @@ from bench.server import Server, running
 from bench.serving import Serving, Watcher
 
 US = WAKEFUL_POSTGRES
+FEWER = 5000
 SLOW_COUNT = 1000  # for a peer that does tens of jobs a second; it is not helped by a shorter queue
 LEAD_S = {APSCHEDULER4_POSTGRES.name: 12.0, DBOS.name: 8.0}  # between the call that stores and the first due time
 NODES = (1, 2, 4)
@@ -32,7 +33,9 @@ OBAN = "Oban for Python needs Python 3.12 or later, and is left out where this i
 
 def measure(plan: Plan) -> list[Table]:
     with running() as server:
-        tables = [_burst(plan, server, 1000)] if plan.quick else [_burst(plan, server, n) for n in (5000, 20_000)]
+        tables = [_burst(plan, server, 1000 if plan.quick else FEWER)]
+        if not plan.quick:
+            tables.append(_larger_burst(plan, server, 20_000, tables[0]))
         tables += [_nodes(plan, server), _lateness(plan, server), _pickup(plan, server), _idle(plan, server)]
         version = server.version()
     for table in tables:
@@ -76,8 +79,8 @@ def burst(contender: Contender, server: Server, count: int, nodes: int, folder: 
         watcher.end()
 
 
-def _burst(plan: Plan, server: Server, count: int) -> Table:
-    table = Table(
+def _burst_table(count: int) -> Table:
+    return Table(
         f"burst-{count}",
         f"{count:,} one-shot jobs, all due",
         [
@@ -95,15 +98,28 @@ def _burst(plan: Plan, server: Server, count: int) -> Table:
             "CPU: of the scheduler's process and of the database server, from the spawn to the last start.",
         ],
     )
+
+
+def _burst(plan: Plan, server: Server, count: int) -> Table:
+    table = _burst_table(count)
     interleave(plan, table, [(US.name, partial(burst, US, server, count, 1))])
-    if plan.peers_postgres:
-        given = {PROCRASTINATE: min(count, 5000), DBOS: min(count, 5000), APSCHEDULER4_POSTGRES: SLOW_COUNT}
-        peers = plan.peers_postgres if count <= 5000 else (PROCRASTINATE,)
-        entries: list[Entry] = [(peer.name, partial(burst, peer, server, given[peer], 1)) for peer in peers]
-        interleave(plan, table, entries, 1)
-        fewer = ", ".join(f"{peer.name} {given[peer]:,}" for peer in peers if given[peer] < count)
-        table.notes += [f"Given fewer jobs, because at its rate it would take minutes: {fewer}."] if fewer else []
-        table.notes.append(OBAN)
+    entries: list[Entry] = [
+        (peer.name, partial(burst, peer, server, SLOW_COUNT if peer is APSCHEDULER4_POSTGRES else count, 1))
+        for peer in plan.peers_postgres
+    ]
+    interleave(plan, table, entries, 1)
+    if entries:
+        table.notes += [f"APScheduler 4 is given {SLOW_COUNT:,} jobs: at its rate {count:,} would take minutes.", OBAN]
+    return table
+
+
+def _larger_burst(plan: Plan, server: Server, count: int, smaller: Table) -> Table:
+    table = _burst_table(count)
+    interleave(plan, table, [(US.name, partial(burst, US, server, count, 1))])
+    theirs = {name: runs for name, runs in smaller.runs.items() if name != US.name}
+    if theirs:
+        table.runs.update(theirs)
+        table.notes.append("The peers' rows are those from above: at their rates this many would take minutes.")
     return table
 
 
@@ -136,7 +152,7 @@ def _nodes(plan: Plan, server: Server) -> Table:
     entries: list[Entry] = [
         (f"Wakeful, {nodes} node{'s' if nodes > 1 else ''}", partial(together, server, count, nodes)) for nodes in NODES
     ]
-    interleave(plan, table, entries)
+    interleave(plan, table, entries, min(plan.rounds, 2))
     return table
 
 
@@ -208,9 +224,8 @@ def _pickup(plan: Plan, server: Server) -> Table:
         ],
         notes=["From before the call that adds the job to the job's start."],
     )
-    interleave(plan, table, [(US.name, partial(pickup, US, server, samples))])
-    peers: list[Entry] = [(who.name, partial(pickup, who, server, samples)) for who in plan.peers_postgres]
-    interleave(plan, table, peers, 1)
+    entries: list[Entry] = [(who.name, partial(pickup, who, server, samples)) for who in (US, *plan.peers_postgres)]
+    interleave(plan, table, entries, 1)
     return table
 
 
