@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.kernel.scene import virtual
-from wakeful import Every, StoreUnreachable
+from wakeful import Every, Manual, NewJob, StoreUnreachable, Wait
 
 
 class Forgetful:
@@ -61,3 +61,28 @@ async def test_trouble_with_the_store_is_said_once_and_so_is_its_end(scene, capl
             "the store is in trouble",
             "the store is back",
         ]
+
+
+@pytest.mark.promise("D6", "H11")
+@virtual
+async def test_a_run_that_waits_gives_its_lane_back_once_though_the_answer_was_lost(scene):
+    scheduler = scene.scheduler()
+    store = Forgetful(scheduler)
+
+    async def act(run):
+        if run.job == "waits":
+            await scene.sleep("1s")
+            store.silent = 1  # the turn that records the waiting is stored, and nobody hears of it
+            return Wait()
+        await scene.sleep("1h")
+        return None
+
+    scene.act = act
+    async with scheduler:
+        await scheduler.start()
+        await scheduler.add_jobs([NewJob(name, Manual(), lanes={"pair": 2}) for name in ("waits", "works")])
+        for name in ("works", "waits"):
+            await scheduler.run_job(name)
+        await scene.sleep("1m")
+        assert [run.status for run in await scheduler.get_run_log("waits")] == ["waiting"]
+        assert await scheduler._store.read(lambda tx: tx.lanes.all()) == {"pair": 1}

@@ -84,10 +84,11 @@ def settle_all(tx: Transaction, node: Node, ended: Sequence[Ended]) -> tuple[lis
     definitions = tx.jobs.definitions(edited) if edited else {}
     answers: list[tuple[JobDef, RunRow, Settled]] = []
     lost: list[int] = []
+    waiting = _already_waiting(tx, ended)
     ended = take_reports(tx, ended)
     for item in ended:
         state = states.get(item.run.job_id)
-        if state is None or state.run_id != item.run.id:
+        if state is None or state.run_id != item.run.id or item.run.id in waiting:
             lost.append(item.run.id)
             continue
         job = definitions.get(item.job.id, item.job)
@@ -98,6 +99,12 @@ def settle_all(tx: Transaction, node: Node, ended: Sequence[Ended]) -> tuple[lis
         if item.result.phase == APPROVAL and item.run.id not in lost:
             _ask(tx, item)
     return [run.id for _, run, _ in answers], lost
+
+
+def _already_waiting(tx: Transaction, ended: Sequence[Ended]) -> set[int]:
+    """Of the runs that begin to wait, those on record as waiting: the answer to the turn that stored it was lost."""
+    begin = [item.run for item in ended if item.result.outcome == WAITING and item.run.status == "active"]
+    return {run.id for one in begin for run in tx.runs.open(one.job_id) if run.status == "waiting"}
 
 
 def _ask(tx: Transaction, item: Ended) -> None:
