@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import subprocess
 import sys
 
@@ -286,6 +287,27 @@ async def test_a_change_is_heard_of_at_once_and_ones_own_is_not(url):
             await there.write(lambda tx: tx.jobs.add([job(3, due_at=NOW)]))
             await heard.wait()
         assert await here.changed_elsewhere()
+
+
+@real
+async def test_what_is_due_after_the_next_alarm_wakes_nobody(url):
+    async with Opened(url) as (store,):
+        numbers, hour, now = itertools.count(1), 3_600_000, store.clock.now()
+
+        def add(due_at):
+            def work(tx):
+                tx.jobs.add([job(next(numbers), due_at=due_at)])
+                return tx.jobs._session.announced
+
+            return store.write(work)
+
+        assert await add(now + 2 * hour)
+        assert not await add(now + 9 * hour)
+        assert await add(now + hour)
+        assert not await add(now + hour)
+        assert await add(now)
+        assert await add(now + 1000)  # so near that it is not left to chance
+        assert not await add(None)
 
 
 @real

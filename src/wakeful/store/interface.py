@@ -49,7 +49,7 @@ class Transaction:
     def __init__(self, session: Session, now: int) -> None:
         self.now = now
         self.exclusive = session.exclusive  # False: other nodes work on this store at the same time
-        self.jobs = Jobs(session)
+        self.jobs = Jobs(session, now)
         self.runs = Runs(session)
         self.lanes = Lanes(session)
         self.nodes = Nodes(session)

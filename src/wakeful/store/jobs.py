@@ -33,6 +33,8 @@ _SETTLED = itemgetter(*map(STATE_COLUMNS.index, SETTLED_COLUMNS))
 HIGHEST_ID = 2**63 - 1
 #: What is due but in another node's hands is looked at again after this long.
 LOOK_AGAIN_MS = 5
+#: Nodes look by themselves more often than this, whatever they were told.
+NEAR_MS = 3_000
 
 
 class JobFilter(NamedTuple):
@@ -60,8 +62,9 @@ STATUS_SQL = {
 class Jobs:
     """Verbs on jobs; each call is part of the transaction it was made in."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, now: int) -> None:
         self._session = session
+        self._now = now
         self._emptied_at: int | None = None  # when `due` gave all that was there to have
 
     def due(self, now: int, limit: int) -> list[tuple[JobDef, JobState]]:
@@ -171,15 +174,15 @@ class Jobs:
         return [_pair(row) for row in self._session.rows(sql, params)]
 
     def add(self, pairs: Sequence[tuple[JobDef, JobState]]) -> None:
+        self._announce([state for _, state in pairs])
         self._session.insert_many("jobs", JOB_COLUMNS, [definition for definition, _ in pairs])
         self._session.insert_many("job_state", STATE_COLUMNS, [state for _, state in pairs])
-        self._announce([state for _, state in pairs])
 
     def save(self, states: Sequence[JobState]) -> None:
         """Write whole states; the caller read them in this transaction."""
         if states:
-            self._session.update_many("job_state", STATE_COLUMNS, states)
             self._announce(states)
+            self._session.update_many("job_state", STATE_COLUMNS, states)
 
     def save_started(self, states: Sequence[JobState]) -> None:
         """Write what a start changes; half the columns, and every run pays for them."""
@@ -284,9 +287,20 @@ class Jobs:
         return _pair(found[0]) if found else None
 
     def _announce(self, states: Sequence[JobState]) -> None:
+        """Before they are written: tell the other nodes, unless they will look by themselves before these are due."""
         # Only here, where people and programs change jobs. What a node arms while it settles, it looks at itself.
-        if any(state.due_at is not None for state in states):
+        alarms = [state.due_at for state in states if state.due_at is not None]
+        if alarms and not self._session.exclusive and self._sooner(min(alarms)):
             self._session.announce()
+
+    def _sooner(self, due_at: int) -> bool:
+        """Whether the nodes' next alarm is later. What is near is, without asking: a second is how long they may sleep
+        on an alarm that was taken away meanwhile.
+        """
+        if due_at <= self._now + NEAR_MS:
+            return True
+        first = self.next_alarm()
+        return first is None or due_at < first
 
 
 def _pair(row: Iterable[object]) -> tuple[JobDef, JobState]:
