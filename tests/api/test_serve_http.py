@@ -244,11 +244,15 @@ def test_limits_and_defaults_hold_for_what_is_made_through_the_server(terminal):
         made = client.post("/api/jobs", json={**job, "trigger": {"cron": "0 9 * * *"}})
         own = client.post("/api/jobs", json={**job, "name": "own", "trigger": {"every": "10m"}, "catch_up": "skip"})
         often = client.post("/api/jobs", json={**job, "name": "often", "trigger": {"every": "9m"}})
+        timing = {"type": "cron", "expression": "0 9 * * *"}
+        client.put("/api/schedule/standup", json={"prompt": "hello", "schedule": timing})
+        standup = client.get("/api/jobs/standup").json()
     assert (made.status_code, made.json()["zone"]) == (201, "Asia/Tokyo")
     assert made.json()["options"]["catch_up"] == {"within": "2h"}
     assert (own.status_code, own.json()["options"]["catch_up"]) == (201, "skip")
     assert (often.status_code, often.json()["code"]) == (400, "min_interval")
     assert often.json()["error"].startswith("Minimum interval is 10 minutes")
+    assert (standup["zone"], standup["options"]["catch_up"]) == ("Asia/Tokyo", {"within": "2h"})
 
 
 @pytest.mark.promise("C3")

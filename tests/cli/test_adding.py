@@ -262,3 +262,18 @@ def test_an_edit_that_cannot_be_changes_nothing(wakeful, stocked, argv, code):
     assert (answer.code, answer.out) == (code, "")
     assert answer.err.count("\n") == 1
     assert stocked.read_bytes() == before
+
+
+def test_what_a_job_does_not_say_the_configuration_says(wakeful, here):
+    (here / "wakeful.yaml").write_text("defaults: {timezone: Asia/Tokyo, catch_up: {within: 2h}}\n")
+    job = wakeful("add", "backup", "--json", "--cron", "0 2 * * *", "--", "echo").json
+    assert (job["trigger"]["tz"], job["options"]) == ("Asia/Tokyo", {"catch_up": {"within": "2h"}})
+    own = wakeful("add", "own", "--json", *BACKUP).json
+    assert own["trigger"]["tz"] == "Europe/Berlin"
+
+
+def test_a_broken_configuration_keeps_nobody_from_pausing(wakeful, here):
+    wakeful("add", "backup", *BACKUP)
+    (here / "wakeful.yaml").write_text("defaults: {timezone: nowhere}\n")
+    assert wakeful("add", "other", *BACKUP).code == 2
+    assert wakeful("pause", "backup").code == 0

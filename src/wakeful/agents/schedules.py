@@ -151,14 +151,8 @@ def _make(tx: Transaction, node: Node, slug: str, wish: Wish, terms: Terms) -> N
         raise InvalidJob(message)
     assert wish.task is not None and wish.timing is not None  # noqa: S101, PT018 - a whole definition
     trigger = read_timing(wish.timing, tx.now, terms.rights.min_interval)
-    new = NewJob(
-        slug,
-        trigger,
-        kind=SESSION,
-        payload=wish.task.to_payload(),
-        error_span=ERROR_SPAN,
-        lanes=_lanes({}, wish.task),
-    )
+    options = {**terms.defaults, "error_span": ERROR_SPAN, "lanes": _lanes({}, wish.task)}
+    new = NewJob(slug, trigger, kind=SESSION, payload=wish.task.to_payload(), **options)
     job = requests.create_job(tx, node, draft(new, "api"), terms)
     if wish.enabled is False:
         edits.pause_job(tx, job.id)

@@ -63,7 +63,7 @@ async def put_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slug,
     if given.session_config is not None:
         task = given.session_config.onto(task)
     wish = Wish(task, given.timing.to_data(), given.enabled)
-    terms = Terms(rights, scheduler.default_zone)
+    terms = Terms(rights, scheduler.default_zone, defaults=scheduler.job_defaults)
     found, created = await scheduler.transact(lambda tx, node: schedules.put(tx, node, slug, wish, terms))
     next_run = iso(found.next_at) if found.next_at is not None else None
     return respond(answer(201 if created else 200, {"slug": slug, "nextRun": next_run, "created": created}))

@@ -40,7 +40,7 @@ def change(place: Place, work: Work[T], *, create: bool = False) -> T:
     """Do something to what is stored; only `create` makes a store where there is none."""
     if not create and not place.exists:
         raise JobNotFound(f"There is no store at {place} yet: add a job first, or name another store with --db.")
-    return _run(place, work, create=create)
+    return _run(place, work, create=create, defaults=_defaults(place) if create else None)
 
 
 def server_of(scheduler: Scheduler) -> dict[str, Any] | None:
@@ -54,9 +54,19 @@ def is_lone_run(holder: dict[str, Any]) -> bool:
     return str(holder.get("node", "")).startswith(RUN_NODE)
 
 
-def _run(place: Place, work: Work[T], *, create: bool = False) -> T:
+def _defaults(place: Place) -> dict[str, Any]:
+    """What the configuration says about jobs that do not say it themselves."""
+    if place.config is None:
+        return {}
+    from wakeful.config.loading import load_config
+
+    defaults = load_config(place.config).defaults
+    return {"timezone": defaults.timezone, "job_defaults": defaults.job_options()}
+
+
+def _run(place: Place, work: Work[T], *, create: bool = False, defaults: dict[str, Any] | None = None) -> T:
     async def visit() -> T:
-        scheduler = Scheduler(place.url, node=f"{RUN_NODE}{os.getpid()}")
+        scheduler = Scheduler(place.url, node=f"{RUN_NODE}{os.getpid()}", **(defaults or {}))
         await scheduler.open(create=create)
         try:
             return await work(scheduler)

@@ -44,10 +44,14 @@ ConfigFile = Annotated[
 
 
 class Place(NamedTuple):
-    """Where a store is, or would be; `path` is its file, or None where it is not a file."""
+    """Where a store is, or would be; `path` is its file, or None where it is not a file.
+
+    `config` is the configuration that goes with it: its defaults are those of jobs made from here.
+    """
 
     url: str
     path: Path | None
+    config: Path | None = None
 
     def __str__(self) -> str:
         return str(self.path) if self.path is not None else _without_password(self.url)
@@ -71,11 +75,11 @@ def find_place(given: str | None, environ: Mapping[str, str], here: Path, config
         return _read(said, here)
     file = config if config is not None else nearest_config(here)
     if file is not None and (configured := _store_in(file, environ)) is not None:
-        return _read(configured, here / file.parent)
+        return _read(configured, here / file.parent)._replace(config=file)
     for folder in (here, *here.parents):
         if (folder / FOLDER).is_dir():
-            return _file(folder / FOLDER / FILE)
-    return _file(_per_user(environ) / FILE)
+            return _file(folder / FOLDER / FILE)._replace(config=file)
+    return _file(_per_user(environ) / FILE)._replace(config=file)
 
 
 def nearest_config(here: Path) -> Path | None:

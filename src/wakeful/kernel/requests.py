@@ -6,6 +6,8 @@ read before it. Jobs whose trigger a caller wrote are `bounded`: they obey the s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from wakeful import ids
@@ -59,12 +61,16 @@ class Condition(NamedTuple):
 ALWAYS = Condition()
 
 
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
 class Terms(NamedTuple):
-    """On which terms a job is written: by whom, if what is so, and in which zone where it names none."""
+    """On which terms a job is written: by whom, if what is so, and with which zone and options where it has none."""
 
     rights: Rights
     zone: str
     condition: Condition = ALWAYS
+    defaults: Mapping[str, Any] = NOTHING
 
 
 class Changed(NamedTuple):

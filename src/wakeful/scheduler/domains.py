@@ -5,7 +5,7 @@ A domain keeps its rules in functions of a transaction, as the kernel does, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from wakeful import ids
@@ -53,6 +53,11 @@ class Domains(Core):
     def default_zone(self) -> str:
         """The zone of whatever names none."""
         return self._default_zone()
+
+    @property
+    def job_defaults(self) -> Mapping[str, Any]:
+        """The options of whatever has none of its own."""
+        return self._job_defaults
 
     async def transact(self, work: Callable[[Transaction, Node], T]) -> T:
         """Run `work` in one durable transaction; the engine looks at what it changed at once."""
