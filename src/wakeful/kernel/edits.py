@@ -239,17 +239,24 @@ def remove_job(tx: Transaction, ref: str) -> int:
 
 def pause_job(tx: Transaction, ref: str, note: str | None = None) -> None:
     """No start by time until resumed. A run in progress finishes; a person may still start it by hand."""
-    job, state = find_job(tx, ref)
+    pause_all(tx, [find_job(tx, ref)], note)
+
+
+def pause_all(tx: Transaction, pairs: Sequence[tuple[JobDef, JobState]], note: str | None) -> list[str]:
+    """Pause many at the price of a few statements; the names of those that were not paused already."""
     text = f"paused: {note}" if note else None
-    if state.paused and text is None:
-        return
+    paused = [(job, _paused(state, text, tx.now)) for job, state in pairs if text is not None or not state.paused]
+    tx.jobs.save([state for _, state in paused])
+    if paused:
+        tx.journal.emit("job", *[["paused", job.id, job.name] for job, _ in paused])
+    return [job.name for job, _ in paused]
+
+
+def _paused(state: JobState, note: str | None, now: int) -> JobState:
     state = state._replace(
-        paused=1, next_at=None, slot=None, parked=None, ready_at=None, notes=add_note(state.notes, text)
+        paused=1, next_at=None, slot=None, parked=None, ready_at=None, notes=add_note(state.notes, note)
     )
-    if state.run_id is None:
-        state = state._replace(due_at=tx.now if state.queued else None)
-    tx.jobs.save([state])
-    tx.journal.emit("job", ["paused", job.id, job.name])
+    return state if state.run_id is not None else state._replace(due_at=now if state.queued else None)
 
 
 def disable_job(tx: Transaction, ref: str) -> None:
@@ -262,9 +269,33 @@ def disable_job(tx: Transaction, ref: str) -> None:
 
 def resume_job(tx: Transaction, node: Node, ref: str) -> None:
     """Errors forgotten, idle again, and a fresh next time; nothing that went by is caught up."""
-    job, state = find_job(tx, ref)
-    if state.enabled and not state.paused and not state.errors:
-        return
+    for refusal in resume_all(tx, node, [find_job(tx, ref)]).values():
+        raise refusal
+
+
+def resume_all(
+    tx: Transaction, node: Node, pairs: Sequence[tuple[JobDef, JobState]]
+) -> dict[str, ScheduleTriggerError]:
+    """Resume many at the price of a few statements; those that cannot be, with the reason, stay as they are."""
+    resumed, refused = [], {}
+    for job, state in pairs:
+        if state.enabled and not state.paused and not state.errors:
+            continue
+        try:
+            resumed.append((job, _resumed(tx, node, job, state)))
+        except ScheduleTriggerError as error:
+            refused[job.name] = error
+    tx.jobs.save([state for _, state in resumed])
+    over = {f"{kind}:{job.id}" for job, _ in resumed for kind in ("disabled", "failing", "stuck")}
+    for alert in tx.journal.open_alerts() if over else ():
+        if alert.key in over:
+            tx.journal.close_alert(alert.key, tx.now)
+    if resumed:
+        tx.journal.emit("job", *[["resumed", job.id, job.name] for job, _ in resumed])
+    return refused
+
+
+def _resumed(tx: Transaction, node: Node, job: JobDef, state: JobState) -> JobState:
     trigger = trigger_of(job.trigger)
     notes = add_note(None, thinned_note(trigger))
     state = state._replace(
@@ -278,10 +309,7 @@ def resume_job(tx: Transaction, node: Node, ref: str) -> None:
         else:
             state = state._replace(slot=coming.slot, next_at=coming.at)
         state = state._replace(due_at=alarm(state, tx.now if state.queued else None))
-    tx.jobs.save([state])
-    for key in ("disabled", "failing", "stuck"):
-        tx.journal.close_alert(f"{key}:{job.id}", tx.now)
-    tx.journal.emit("job", ["resumed", job.id, job.name])
+    return state
 
 
 def _again_once(tx: Transaction, node: Node, job: JobDef, state: JobState, coming: Next) -> JobState:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from wakeful import ids
-from wakeful.errors import ChangedSinceRead, InvalidJob, JobExists, JobNotFound, NotAllowed, ScheduleTriggerError
+from wakeful.errors import ChangedSinceRead, InvalidJob, JobExists, JobNotFound, NotAllowed
 from wakeful.kernel import control, edits
 from wakeful.kernel.claim import Node
 from wakeful.kernel.drafts import COMMAND, Draft, changed_fields, check_payload
@@ -248,29 +248,19 @@ class Done(NamedTuple):
 
 
 def pause_many(tx: Transaction, many: Many, note: str | None, rights: Rights) -> Done:
-    done = Done([], [], {})
-    for job, state in _meant(tx, many, rights):
-        if state.paused and not note:
-            done.unchanged.append(job.name)
-        else:
-            edits.pause_job(tx, ids.job_text(job.id), note)
-            done.changed.append(job.name)
-    return done
+    pairs = _meant(tx, many, rights)
+    changed = edits.pause_all(tx, pairs, note)
+    known = set(changed)
+    return Done(changed, [job.name for job, _ in pairs if job.name not in known], {})
 
 
 def resume_many(tx: Transaction, node: Node, many: Many, rights: Rights) -> Done:
-    done = Done([], [], {})
-    for job, state in _meant(tx, many, rights):
-        if state.enabled and not state.paused and not state.errors:
-            done.unchanged.append(job.name)
-            continue
-        try:
-            edits.resume_job(tx, node, ids.job_text(job.id))
-        except ScheduleTriggerError as error:
-            done.refused[job.name] = str(error)
-        else:
-            done.changed.append(job.name)
-    return done
+    pairs = _meant(tx, many, rights)
+    stopped = [job.name for job, state in pairs if state.paused or state.errors or not state.enabled]
+    refused = {name: str(error) for name, error in edits.resume_all(tx, node, pairs).items()}
+    known = set(stopped)
+    unchanged = [job.name for job, _ in pairs if job.name not in known]
+    return Done([name for name in stopped if name not in refused], unchanged, refused)
 
 
 def _meant(tx: Transaction, many: Many, rights: Rights) -> list[tuple[JobDef, JobState]]:
