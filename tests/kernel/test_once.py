@@ -7,9 +7,10 @@ import pytest
 from tests.kernel.scene import virtual
 from wakeful import Every, NewJob
 from wakeful.kernel.once import Answer, KeyReused, Once, Replayed
-from wakeful.kernel.requests import Rights
+from wakeful.kernel.requests import Many, Rights
 
 RIGHTS = Rights("ana")
+MANY = 1_200
 
 
 def once(key="k", body="hash", tell=lambda job: Answer(201, {"ETag": f'"{job.revision}"'}, job.name)):
@@ -58,3 +59,17 @@ async def test_answers_are_kept_for_a_day_and_then_swept_up(scene):
         await scheduler.start()
         await scene.sleep("25h")
         assert await kept(scheduler) is None
+
+
+@virtual
+async def test_very_many_at_once_are_told_as_a_number(scene):
+    heard = []
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_jobs([NewJob(f"job-{number}", Every("2h")) for number in range(MANY)])
+        scheduler.subscribe(lambda event: heard.append((event.type, event.data)), "job")
+        done = await scheduler.request_pause(Many(), "holiday", RIGHTS)
+        assert len(done.changed) == MANY
+        assert heard == [("paused_many", {"count": MANY})]
+        assert len((await scheduler.request_resume(Many(), RIGHTS)).changed) == MANY
+        assert heard[1:] == [("resumed_many", {"count": MANY})]
+        assert {job.status for job in await scheduler.list_jobs()} == {"idle"}

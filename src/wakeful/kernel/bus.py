@@ -87,6 +87,8 @@ def _data(stream: str, body: list[Any]) -> dict[str, Any]:
         if body[0] in _ABOUT_APPROVAL:
             return {**about, **dict(zip(_ABOUT_APPROVAL[body[0]], body[3:], strict=False))}
         return about if body[3] is None else {**about, "reason" if body[0] == "started" else "outcome": body[3]}
+    if stream == "job" and body[1] is None:
+        return {"count": body[3]}
     if stream == "job":
         return {"job_id": ids.job_text(body[1]), "job": body[2]}
     return {"alert": ids.encode("alr", body[1]), "kind": body[2], "message": body[3]}

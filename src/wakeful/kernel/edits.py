@@ -22,6 +22,8 @@ from wakeful.store.interface import Transaction
 from wakeful.store.records import Finish, JobDef, JobState, RunDetails
 from wakeful.triggers import After, Once
 
+MANY = 1_000
+
 # -- adding and changing ----------------------------------------------------------------------------------------------
 
 
@@ -247,9 +249,16 @@ def pause_all(tx: Transaction, pairs: Sequence[tuple[JobDef, JobState]], note: s
     text = f"paused: {note}" if note else None
     paused = [(job, _paused(state, text, tx.now)) for job, state in pairs if text is not None or not state.paused]
     tx.jobs.save([state for _, state in paused])
-    if paused:
-        tx.journal.emit("job", *[["paused", job.id, job.name] for job, _ in paused])
+    _tell_many(tx, "paused", [job for job, _ in paused])
     return [job.name for job, _ in paused]
+
+
+def _tell_many(tx: Transaction, what: str, jobs: Sequence[JobDef]) -> None:
+    """One event each; of very many only how many, for whoever reads events reads all of one transaction at once."""
+    if len(jobs) > MANY:
+        tx.journal.emit("job", [f"{what}_many", None, None, len(jobs)])
+    elif jobs:
+        tx.journal.emit("job", *[[what, job.id, job.name] for job in jobs])
 
 
 def _paused(state: JobState, note: str | None, now: int) -> JobState:
@@ -290,8 +299,7 @@ def resume_all(
     for alert in tx.journal.open_alerts() if over else ():
         if alert.key in over:
             tx.journal.close_alert(alert.key, tx.now)
-    if resumed:
-        tx.journal.emit("job", *[["resumed", job.id, job.name] for job, _ in resumed])
+    _tell_many(tx, "resumed", [job for job, _ in resumed])
     return refused
 
 
