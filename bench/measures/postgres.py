@@ -193,6 +193,8 @@ def _lateness(plan: Plan, server: Server) -> Table:
     if not plan.quick:
         entries.insert(1, (f"Wakeful, {IDLE:,} idle jobs", partial(lateness, US, server, count, span, idle=IDLE)))
     interleave(plan, table, entries, 1)
+    runs = {peer.name: table.runs.get(peer.name, ()) for peer in plan.peers_postgres}
+    table.peers_in = tuple(name for name, found in runs.items() if not any(run["early"] for run in found))
     return table
 
 
