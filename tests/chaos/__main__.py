@@ -26,6 +26,7 @@ from tests.chaos.killing import ROOT, Drill, Scenario
 from tests.chaos.verdict import Verdict
 
 SIMULATION_S = 900.0
+FLEET = 10  # a world of several nodes takes as long as so many of one
 
 
 def main() -> int:
@@ -38,6 +39,7 @@ def main() -> int:
         "disk": _disk,
         "calls": lambda: _in_folder(system_calls.check),
         "simulation": lambda: _simulation(asked.seeds),
+        "fleets": lambda: _simulation(asked.seeds // FLEET, "--store", "postgres"),
     }
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that whoever is ended in the middle cleans up
     broken = False
@@ -90,7 +92,7 @@ def _disk() -> list[str]:
     return wrong + by_mount
 
 
-def _simulation(seeds: int) -> list[str]:
+def _simulation(seeds: int, *options: str) -> list[str]:
     """The seeded worlds of tests/simulation, spread over the processors."""
     if importlib.util.find_spec("tests.simulation.__main__") is None:
         print("  no simulation here")
@@ -99,7 +101,7 @@ def _simulation(seeds: int) -> list[str]:
     share = -(-seeds // workers)
     running = [
         subprocess.Popen(
-            [sys.executable, "-m", "tests.simulation", "--seeds", str(share), "--start", str(share * number)],
+            [sys.executable, "-m", "tests.simulation", "--seeds", str(share), "--start", str(share * number), *options],
             cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )
         for number in range(workers)
@@ -128,7 +130,8 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--seeds", type=int, default=2000, help="simulated worlds")
-    parser.add_argument("--only", metavar="PARTS", help="some of: kill,cluster,partition,poison,disk,calls,simulation")
+    parts = "kill,cluster,partition,poison,disk,calls,simulation,fleets"
+    parser.add_argument("--only", metavar="PARTS", help=f"some of: {parts}")
     parser.add_argument("--keep", action="store_true", help="leave the ledgers behind, and the kill loop's store")
     return parser.parse_args()
 

@@ -1,4 +1,7 @@
-"""`python -m tests.simulation --seeds 2000` lives through many worlds; `--seed N` through one, telling its story."""
+"""`python -m tests.simulation --seeds 2000` lives through many worlds; `--seed N` through one, telling its story.
+
+`--store postgres` are worlds of several nodes; `--nodes 3` of exactly so many.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,17 @@ import argparse
 import logging
 import sys
 
-from tests.simulation.world import live
+from tests.simulation.people import People
+
+
+def _live(args: argparse.Namespace, seed: int) -> People:
+    if args.store == "postgres":
+        from tests.simulation.fleet import live_together
+
+        return live_together(seed, args.steps, args.nodes)
+    from tests.simulation.world import live
+
+    return live(seed, args.steps)
 
 
 def main() -> int:
@@ -15,10 +28,12 @@ def main() -> int:
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--seed", type=int)
+    parser.add_argument("--store", choices=("sqlite", "postgres"), default="sqlite")
+    parser.add_argument("--nodes", type=int, help="how many share the database; drawn by each seed unless said")
     args = parser.parse_args()
     logging.disable(logging.CRITICAL)
     if args.seed is not None:
-        world = live(args.seed, args.steps)
+        world = _live(args, args.seed)
         print("\n".join(world.steps))
         print(f"seed {args.seed}: {world.starts} starts, {world.deaths} deaths, trace {world.trace.hexdigest()[:16]}")
         return 0
@@ -26,7 +41,7 @@ def main() -> int:
     broken: list[int] = []
     for seed in range(args.start, args.start + args.seeds):
         try:
-            world = live(seed, args.steps)
+            world = _live(args, seed)
         except Exception as error:  # noqa: BLE001 - counted and told
             broken.append(seed)
             print(f"seed {seed}: {type(error).__name__}: {error}", flush=True)

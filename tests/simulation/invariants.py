@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections import Counter, defaultdict
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+Row = Mapping[str, Any]
+
+
+class Connection(Protocol):
+    """Something that reads the store: rows by the names of their columns."""
+
+    def execute(self, sql: str, params: tuple[object, ...] = ..., /) -> Any:
+        """A cursor over the rows."""
 
 
 class Broken(AssertionError):
     """A promise was broken; the message says which and where."""
 
 
-def check(connection: sqlite3.Connection, capacities: dict[str, int]) -> None:
+def check(connection: Connection, capacities: dict[str, int]) -> None:
     """Safety: holds at every moment."""
-    connection.row_factory = sqlite3.Row
     open_runs = connection.execute("SELECT * FROM runs WHERE finished_at IS NULL ORDER BY id").fetchall()
     by_job = defaultdict(list)
     for run in open_runs:
@@ -23,11 +32,11 @@ def check(connection: sqlite3.Connection, capacities: dict[str, int]) -> None:
     ).fetchall()
     for state in states:
         _check_job(state, by_job[state["job_id"]])
-    _check_lanes(connection, open_runs, capacities)
+    check_lanes(connection, capacities)
     _check_slots(connection)
 
 
-def _check_job(state: sqlite3.Row, runs: list[sqlite3.Row]) -> None:
+def _check_job(state: Row, runs: list[Row]) -> None:
     name = state["name"]
     busy = [run for run in runs if run["status"] in ("active", "waiting")]
     queued = [run for run in runs if run["status"] == "queued"]
@@ -52,10 +61,10 @@ def _check_job(state: sqlite3.Row, runs: list[sqlite3.Row]) -> None:
         raise Broken(f"H2: {name} is armed for a slot it has run")
 
 
-def _check_lanes(connection: sqlite3.Connection, runs: list[sqlite3.Row], capacities: dict[str, int]) -> None:
-    held = Counter(
-        lane for run in runs if run["status"] == "active" and run["lanes"] for lane in json.loads(run["lanes"])
-    )
+def check_lanes(connection: Connection, capacities: dict[str, int]) -> None:
+    """Each lane counts what holds it, and holds no more than it may."""
+    runs = connection.execute("SELECT lanes FROM runs WHERE status = 'active' AND finished_at IS NULL")
+    held = Counter(lane for run in runs if run["lanes"] for lane in json.loads(run["lanes"]))
     used = {row["key"]: row["used"] for row in connection.execute("SELECT key, used FROM lanes")}
     for lane in sorted({*held, *used}):
         if held.get(lane, 0) != used.get(lane, 0):
@@ -64,7 +73,7 @@ def _check_lanes(connection: sqlite3.Connection, runs: list[sqlite3.Row], capaci
             raise Broken(f"D6: lane {lane} holds {held[lane]}, more than {capacities[lane]}")
 
 
-def _check_slots(connection: sqlite3.Connection) -> None:
+def _check_slots(connection: Connection) -> None:
     """Every further attempt at a slot continues the one before, and none continues a success unless asked by hand."""
     rows = connection.execute(
         "SELECT r.id, r.job_id, r.slot, r.attempt, r.retry_of, r.reason, p.outcome AS before, p.slot AS before_slot "
@@ -84,9 +93,8 @@ DUE_PATIENCE_MS = 60_000
 RUN_PATIENCE_MS = 65 * 60_000  # the longest timeout in the world, and a little
 
 
-def check_live(connection: sqlite3.Connection, now: int) -> None:
+def check_live(connection: Connection, now: int, longest_run_ms: int = RUN_PATIENCE_MS) -> None:
     """Liveness: with the faults over, nothing that is due may be left lying."""
-    connection.row_factory = sqlite3.Row
     for row in connection.execute(
         "SELECT j.name, s.due_at FROM job_state s JOIN jobs j ON j.id = s.job_id WHERE s.due_at < ? ORDER BY s.job_id",
         (now - DUE_PATIENCE_MS,),
@@ -95,6 +103,54 @@ def check_live(connection: sqlite3.Connection, now: int) -> None:
     for row in connection.execute(
         "SELECT j.name, r.started_at FROM runs r JOIN jobs j ON j.id = r.job_id "
         "WHERE r.status = 'active' AND r.started_at < ? ORDER BY r.id",
-        (now - RUN_PATIENCE_MS,),
+        (now - longest_run_ms,),
     ):
         raise Broken(f"H10: {row['name']} has been running for {now - row['started_at']} ms")
+
+
+class Ledger:
+    """What nodes did, as it was first seen: looked at after every commit of every node."""
+
+    def __init__(self) -> None:
+        self._ends: dict[int, tuple[str, int]] = {}
+        self._drained: dict[int, set[int]] = {}  # what each node held when it was told to start nothing more
+
+    def check(self, connection: Connection) -> None:
+        self._check_ends(connection)
+        self._check_holders(connection)
+        self._check_drained(connection)
+
+    def _check_ends(self, connection: Connection) -> None:
+        """What was settled is not settled again; a slot is done once, unless a person asked for more."""
+        for row in connection.execute("SELECT id, outcome, finished_at FROM runs WHERE finished_at IS NOT NULL"):
+            end = (row["outcome"], row["finished_at"])
+            if self._ends.setdefault(row["id"], end) != end:
+                raise Broken(f"X2: run {row['id']} ended as {self._ends[row['id']][0]}, and then again as {end[0]}")
+        for row in connection.execute(
+            "SELECT job_id, slot FROM runs WHERE slot IS NOT NULL GROUP BY job_id, slot "
+            "HAVING sum(CASE WHEN outcome IN ('success', 'noop') THEN 1 ELSE 0 END) > 1 "
+            "AND sum(CASE WHEN reason = 'manual' THEN 1 ELSE 0 END) = 0 ORDER BY job_id, slot"
+        ):
+            raise Broken(f"H2: slot {row['slot']} of job {row['job_id']} was settled twice")
+
+    @staticmethod
+    def _check_holders(connection: Connection) -> None:
+        """Nobody holds anything who was taken over from. Whoever left may have left something behind, for a while."""
+        for row in connection.execute(
+            "SELECT r.id, n.name FROM runs r JOIN nodes n ON n.id = r.node "
+            "WHERE r.finished_at IS NULL AND r.status = 'active' AND n.taken_by IS NOT NULL ORDER BY r.id"
+        ):
+            raise Broken(f"X2: run {row['id']} is held by {row['name']}, which was taken over from")
+
+    def _check_drained(self, connection: Connection) -> None:
+        """A node that was told to start nothing more does not."""
+        held: dict[int, set[int]] = {}
+        for row in connection.execute(
+            "SELECT n.id, r.id AS run_id FROM nodes n LEFT JOIN runs r ON r.node = n.id AND r.status = 'active' "
+            "AND r.finished_at IS NULL WHERE n.draining = 1 AND n.stopped_at IS NULL ORDER BY n.id, r.id"
+        ):
+            held.setdefault(row["id"], set()).update(() if row["run_id"] is None else (row["run_id"],))
+        for node, runs in held.items():
+            if more := runs - self._drained.get(node, runs):
+                raise Broken(f"X2: run {min(more)} was started on node {node}, which is being drained")
+        self._drained = {node: self._drained.get(node, runs) for node, runs in held.items()}

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
-import random
 import sqlite3
 import tempfile
 from collections.abc import Callable
@@ -17,53 +15,27 @@ from pathlib import Path
 
 from tests.simulation.faulty_store import Faults, FaultyStore
 from tests.simulation.invariants import Broken, check, check_live
-from wakeful import (
-    After,
-    Cron,
-    Defer,
-    Every,
-    Interval,
-    Noop,
-    Once,
-    Retention,
-    Run,
-    Scheduler,
-    SchedulerError,
-    Skip,
-    TransientError,
-    Trigger,
-    Wait,
-)
-from wakeful.testing import VirtualClock, run
+from tests.simulation.people import LANES, People
+from wakeful import Defer, Noop, Retention, Run, Scheduler, SchedulerError, Skip, TransientError, Wait
+from wakeful.testing import run
 from wakeful.triggers.moments import to_ms
 
 MEMORY_DISK = Path("/dev/shm")  # noqa: S108 - only faster; any directory will do
-LANES = {"press": 1, "oven": 2}
 FOR_EVER = 100_000
-ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe")
 
 
-class World:
+class World(People):
     """A seed and what became of it."""
 
     def __init__(self, seed: int, folder: Path) -> None:
-        self.rng = random.Random(seed)
+        super().__init__(seed)
         self.path = folder / f"world-{seed}.db"
-        self.clock = VirtualClock(datetime(2026, 3, 27, tzinfo=UTC) + timedelta(minutes=self.rng.randrange(20_000)))
         self.faults = Faults(self.rng)
         self.faults.on_death = self._died
         self.days = self.rng.choice((7, FOR_EVER))
-        self.trace = hashlib.sha256()
-        self.steps: list[str] = []
-        self.acknowledged: set[str] = set()
-        self.removed: set[str] = set()
         self.started: dict[str, int] = {}
         self.violations: list[str] = []  # seen inside handlers, where an exception would only fail the run
-        self.deaths = 0
-        self.starts = 0
-        self._names = 0
         self._dead = asyncio.Event()
-        self._scheduler: Scheduler | None = None
         self._store: FaultyStore | None = None
         self._eye: sqlite3.Connection | None = None
 
@@ -204,104 +176,6 @@ class World:
         self._note(f"clock {minutes:+} min")
         self.clock.step(timedelta(minutes=minutes))
 
-    # -- people --------------------------------------------------------------------------------------------------------
-
-    def _trigger(self) -> Trigger:
-        rng = self.rng
-        now = datetime.fromtimestamp(self.clock.now() / 1000, UTC)
-        modifiers: dict[str, object] = {}
-        if rng.random() < 0.2:
-            modifiers["jitter"] = rng.choice((1, 10))
-        if rng.random() < 0.1:
-            modifiers["max_runs"] = rng.randrange(1, 6)
-        kind = rng.randrange(5)
-        if kind == 0:
-            return Every(rng.choice(("3s", "1m", "7m", "1h", "1h", "6h")), **modifiers)  # type: ignore[arg-type]
-        if kind == 1:
-            return Interval(rng.choice(("15s", "5m", "20m", "2h")))
-        if kind == 2:
-            expression = rng.choice(
-                ("* * * * *", "*/5 * * * *", "0 * * * *", "30 2 * * *", "*/20 * * * * *", "0 9 * * 1-5")
-            )
-            return Cron(expression, tz=rng.choice(ZONES), **modifiers)  # type: ignore[arg-type]
-        if kind == 3:
-            return Once(now + timedelta(seconds=rng.choice((-60, 0, 5, 300, 7200))))
-        return After(f"job-{rng.randrange(max(1, self._names))}", on=rng.choice(("success", "failure", "any")))
-
-    def _options(self) -> dict[str, object]:
-        rng = self.rng
-        options: dict[str, object] = {"timeout": rng.choice(("30s", "5m", "1h"))}
-        if rng.random() < 0.3:
-            lane = rng.choice(tuple(LANES))
-            options["lanes"] = {lane: LANES[lane]} if rng.random() < 0.7 else dict(LANES)
-        if rng.random() < 0.3:
-            options["overlap"] = rng.choice(("skip", "queue", "cancel_other"))
-        if rng.random() < 0.3:
-            options["catch_up"] = rng.choice(("once", "skip", {"within": "2h"}))
-        if rng.random() < 0.3:
-            options["retry"] = rng.choice((1, 3, ["5s", "1m"]))
-        if rng.random() < 0.2:
-            options["on_crash"] = "skip"
-        return options
-
-    async def _add(self) -> None:
-        assert self._scheduler is not None
-        name = f"job-{self._names}"
-        self._names += 1
-        kind = self.rng.choices(("good", "slow", "flaky", "crasher", "chatty", "rare"), (30, 15, 15, 2, 10, 5))[0]
-        await self._scheduler.add_job(name, self._trigger(), kind=kind, payload={"n": self._names}, **self._options())
-        self.acknowledged.add(name)
-
-    def _any(self) -> str:
-        return f"job-{self.rng.randrange(max(1, self._names))}"
-
-    async def _pause(self) -> None:
-        assert self._scheduler is not None
-        await self._scheduler.pause_job(self._any(), note="for a while" if self.rng.random() < 0.5 else None)
-
-    async def _resume(self) -> None:
-        assert self._scheduler is not None
-        await self._scheduler.resume_job(self._any())
-
-    async def _edit(self) -> None:
-        assert self._scheduler is not None
-        changes = self._options() if self.rng.random() < 0.5 else {"trigger": self._trigger()}
-        await self._scheduler.update_job(self._any(), **changes)
-
-    async def _remove(self) -> None:
-        assert self._scheduler is not None
-        name = self._any()
-        self.removed.add(name)
-        await self._scheduler.remove_job(name)
-
-    async def _run_now(self) -> None:
-        assert self._scheduler is not None
-        await self._scheduler.run_job(self._any())
-
-    async def _some_run(self) -> str | None:
-        assert self._scheduler is not None
-        runs = await self._scheduler.get_run_log(limit=20)
-        return self.rng.choice(runs).id if runs else None
-
-    async def _cancel(self) -> None:
-        assert self._scheduler is not None
-        run_id = await self._some_run()
-        if run_id is not None:
-            await self._scheduler.cancel_run(run_id)
-
-    async def _retry(self) -> None:
-        assert self._scheduler is not None
-        run_id = await self._some_run()
-        if run_id is not None:
-            await self._scheduler.retry_run(run_id)
-
-    async def _complete(self) -> None:
-        assert self._scheduler is not None
-        for found in await self._scheduler.get_run_log(limit=30):
-            if found.status == "waiting":
-                await self._scheduler.complete_run(found.id, {"ok": True})
-                return
-
     # -- handlers ------------------------------------------------------------------------------------------------------
 
     def _handler(self, kind: str) -> Callable[[Run], object]:
@@ -349,6 +223,7 @@ class World:
     def _watch(self) -> sqlite3.Connection:
         if self._eye is None:
             self._eye = sqlite3.connect(self.path)
+            self._eye.row_factory = sqlite3.Row
         return self._eye
 
     def _look(self) -> None:
@@ -359,11 +234,6 @@ class World:
         lost = self.acknowledged - names
         if lost and self.days == FOR_EVER:
             raise Broken(f"H12: {sorted(lost)} were acknowledged and are gone")
-
-    def _note(self, what: str) -> None:
-        line = f"{self.clock.now()} {what}"
-        self.steps.append(line)
-        self.trace.update(line.encode())
 
     def close(self) -> None:
         if self._store is not None:

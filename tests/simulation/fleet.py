@@ -1,0 +1,423 @@
+"""A world of several nodes on one PostgreSQL database, each with clocks of its own, in virtual time.
+
+Transactions of the nodes are interleaved by a seeded delay before each. Nodes freeze for longer than their lease and
+thaw, die before or after a commit, lose the server and find it again, are drained and restarted; the database's clock
+is set. After every commit nothing may be held by the dead or settled twice; when the faults stop, what is due settles.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+from tests.simulation.invariants import Broken, Ledger, check, check_lanes, check_live
+from tests.simulation.node import Node, NodeClock, NodeStore, Weather, on_behalf_of, own_tasks
+from tests.simulation.people import LANES, People
+from tests.store.postgres_server import emptied_url
+from wakeful import Defer, Every, Noop, Retention, Run, Scheduler, SchedulerError, Skip, TransientError, Wait
+from wakeful.kernel.membership import BEAT_MS, LEASE_MS
+from wakeful.testing import run
+from wakeful.triggers.moments import to_ms
+
+KINDS = ("good", "slow", "flaky", "crasher", "chatty", "rare")
+MAX_RUNNING = 4
+FIRST_JOBS = 5
+LOOK_S = 15  # news may get lost, so every node looks by itself; in life each second
+LONGEST_RUN_MS = 200_000
+TAKE_OVER_S = (LEASE_MS + BEAT_MS) / 1000 + 0.5  # and a little for delays
+
+
+class Eye:
+    """Reads the database beside everybody, in the words of the invariants."""
+
+    def __init__(self, url: str) -> None:
+        self._connection = psycopg.connect(url, autocommit=True, row_factory=dict_row)
+
+    def execute(self, sql: str, params: tuple[object, ...] = ()) -> Any:
+        return self._connection.execute(sql.replace("?", "%s"), params)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class Fleet(People):
+    """A seed and what became of it."""
+
+    grids = ("3s", "20s", "1m", "7m", "1h")
+    intervals = ("15s", "1m", "5m")
+    crons = ("* * * * *", "*/5 * * * *", "*/20 * * * * *", "0 * * * *")
+    moments = (-60, 0, 5, 60)
+    timeouts = ("30s", "2m")
+    absences: tuple[float, ...] = (0.5, 10, 40, 120)  # seconds until somebody starts a dead node again
+
+    def __init__(self, seed: int, nodes: int | None = None) -> None:
+        super().__init__(seed)
+        self._url = emptied_url()
+        self.eye = Eye(self._url)
+        self.weather = Weather(self.rng)
+        self.weather.on_commit, self.weather.on_announce = self._committed, self._announced
+        count = nodes if nodes is not None else self.rng.randrange(2, 5)
+        self.nodes = [self._place(number) for number in range(count)]
+        self.ledger = Ledger()
+        self.steps_the_clock = self.rng.random() < 0.25
+        self.started: set[str] = set()
+        self.violations: list[str] = []  # seen inside nodes, where an exception would only trouble the node
+        self.dead: dict[int, float] = {}  # incarnations, and when they died or were seen to have left
+        self._bad_weather_until = 0.0
+        self._over = False
+
+    def _place(self, number: int) -> Node:
+        """The first can run everything; what the others can differs."""
+        rare, label = number == 0 or self.rng.random() < 0.3, number == 0 or self.rng.random() < 0.5
+        kinds = KINDS if rare else tuple(kind for kind in KINDS if kind != "rare")
+        node = Node(f"node-{number}", NodeClock(self.clock, self.rng), kinds, ("gpu",) if label else ())
+        node.on_death = self._died
+        return node
+
+    # -- the course of things ------------------------------------------------------------------------------------------
+
+    async def live(self, steps: int) -> None:
+        """Live through `steps` things that happen, then let the faults stop and see everything settle."""
+        loop = asyncio.get_running_loop()
+        loop.set_task_factory(own_tasks)
+        await self._open_shell()
+        for node in self.nodes:
+            self._birth(node)
+        for _ in range(FIRST_JOBS):
+            with contextlib.suppress(SchedulerError):
+                await self._add()
+        looking = loop.create_task(self._look_by_themselves())
+        for _ in range(steps):
+            await self._step()
+            self._look()
+        await self._calm()
+        looking.cancel()
+        self._over = True
+        for node in self.nodes:
+            assert node.scheduler is not None
+            await on_behalf_of(node, node.scheduler.close())
+        self._look()
+
+    async def _calm(self) -> None:
+        """The faults stop; a job that kills its process is found and stopped within a few crashes."""
+        loop = asyncio.get_running_loop()
+        self.weather.crash_rate = self.weather.lost_rate = 0.0
+        for node in self.nodes:
+            node.frozen_until = node.away_until = loop.time()
+        for _ in range(12):
+            deaths = self.deaths
+            await asyncio.sleep(60)
+            for node in self.nodes:
+                with contextlib.suppress(SchedulerError):
+                    await self._shell.drain_node(node.name, drain=False)
+            await asyncio.sleep(240)
+            self._look()
+            if self.deaths == deaths:
+                break
+        check_live(self.eye, self.clock.now(), LONGEST_RUN_MS)
+
+    async def _step(self) -> None:
+        actions: list[tuple[int, Callable[[], Any]]] = [
+            (30, self._pass_time),
+            (14, self._add),
+            (3, self._pause),
+            (4, self._resume),
+            (3, self._edit),
+            (2, self._remove),
+            (8, self._run_now),
+            (4, self._cancel),
+            (3, self._retry),
+            (4, self._complete),
+            (4, self._kill),
+            (5, self._freeze),
+            (4, self._cut),
+            (3, self._drain),
+            (3, self._restart),
+            (2, self._step_clock),
+            (3, self._change_weather),
+        ]
+        action = self.rng.choices([a for _, a in actions], [weight for weight, _ in actions])[0]
+        self._note(action.__name__)
+        with contextlib.suppress(SchedulerError):  # refusals are part of life; what they leave behind is checked
+            await action()
+
+    async def _open_shell(self) -> None:
+        """Somebody's command line, on a machine of its own: it never fails."""
+        clock = NodeClock(self.clock, self.rng)
+        store = NodeStore(self._url, self.clock, clock, self.weather)
+        self._shell = self._scheduler = Scheduler(
+            store, clock=clock, node="shell", seed=self.rng.getrandbits(32), timezone="UTC"
+        )
+        await self._shell.open()
+
+    # -- life and death ------------------------------------------------------------------------------------------------
+
+    def _birth(self, node: Node) -> None:
+        store = NodeStore(self._url, self.clock, node.clock, self.weather)
+        store.node = node
+        node.store, node.started_at = store, None
+        node.scheduler = Scheduler(
+            store,
+            clock=node.clock,
+            node=node.name,
+            seed=self.rng.getrandbits(32),
+            timezone="UTC",
+            max_running=MAX_RUNNING,
+            labels=node.labels,
+            retention=Retention(days=100_000, runs_per_job=20),
+        )
+        for kind in node.kinds:
+            node.scheduler.on_job_due(kind, self._handler(node, kind))
+        on_behalf_of(node, self._start(node))
+
+    async def _start(self, node: Node) -> None:
+        assert node.scheduler is not None
+        while not node.scheduler.is_running():
+            try:
+                await node.scheduler.open()
+                await node.scheduler.start()
+            except SchedulerError:
+                await asyncio.sleep(1)  # whoever watches over it tries again
+        node.started_at = asyncio.get_running_loop().time()
+        self._note(f"{node.name} is there")
+
+    def _died(self, node: Node, where: str) -> None:
+        loop = asyncio.get_running_loop()
+        self.deaths += 1
+        self._note(f"{node.name} died {where}")
+        self.dead[node.id] = loop.time()
+        loop.call_soon(self._bury, node)
+
+    def _bury(self, node: Node) -> None:
+        """The process is gone, and its tasks with it; after a while somebody starts it again."""
+        loop = asyncio.get_running_loop()
+        assert node.store is not None
+        for task in list(node.tasks):
+            task.cancel()
+        node.tasks.clear()
+        loop.call_later(0.001, node.store.bury)
+        node.frozen_until = node.away_until = loop.time()
+        loop.call_later(self.rng.choice(self.absences), self._birth, node)
+
+    def _somebody(self) -> Node | None:
+        living = [node for node in self.nodes if node.alive() and node.started_at is not None]
+        return self.rng.choice(living) if living else None
+
+    async def _kill(self) -> None:
+        if (node := self._somebody()) is not None:
+            node.die("killed")
+
+    async def _freeze(self) -> None:
+        if (node := self._somebody()) is not None:
+            seconds = self.rng.choice((3, 12, 18, 24, 60))
+            self._note(f"{node.name} freezes for {seconds} s")
+            node.frozen_until = asyncio.get_running_loop().time() + seconds
+
+    async def _cut(self) -> None:
+        if (node := self._somebody()) is not None:
+            seconds = self.rng.choice((2, 10, 17, 45))
+            self._note(f"{node.name} cannot reach the database for {seconds} s")
+            node.away_until = asyncio.get_running_loop().time() + seconds
+
+    async def _drain(self) -> None:
+        await self._shell.drain_node(self.rng.choice(self.nodes).name, drain=self.rng.random() < 0.5)
+
+    async def _restart(self) -> None:
+        if (node := self._somebody()) is not None:
+            await asyncio.wait({on_behalf_of(node, self._stop_and_start(node))}, timeout=60)
+
+    async def _stop_and_start(self, node: Node) -> None:
+        assert node.scheduler is not None
+        node.started_at = None
+        with contextlib.suppress(SchedulerError):
+            await node.scheduler.stop(wait_for_jobs=self.rng.random() < 0.5, timeout=self.rng.choice((0.5, 20)))
+        self._note(f"{node.name} stopped")
+        await self._start(node)
+
+    async def _change_weather(self) -> None:
+        self.weather.crash_rate = self.rng.choice((0.0, 0.0, 0.005, 0.02))
+        self.weather.lost_rate = self.rng.choice((0.0, 0.0, 0.01, 0.05))
+        self._bad_weather_until = asyncio.get_running_loop().time()
+
+    # -- time ----------------------------------------------------------------------------------------------------------
+
+    async def _pass_time(self) -> None:
+        await asyncio.sleep(self.rng.choice((0.01, 0.5, 3, 3, 10, 10, 25, 60)))
+
+    async def _step_clock(self) -> None:
+        """Of a node: nobody may notice. Of the database, in some worlds: everybody does."""
+        minutes = self.rng.choice((-1440, -5, -1, 1, 5, 1440))
+        if self.steps_the_clock and self.rng.random() < 0.5:
+            self._note(f"the database's clock is set by {minutes:+} min")
+            self.clock.step(timedelta(minutes=minutes))
+        elif (node := self._somebody()) is not None:
+            node.clock.step(timedelta(minutes=minutes))
+
+    # -- people --------------------------------------------------------------------------------------------------------
+
+    def _options(self) -> dict[str, object]:
+        return {**super()._options(), "backoff": ["1s", "5s"], "max_errors": 3}
+
+    def _needs(self) -> dict[str, object]:
+        return {"labels": ["gpu"]} if self.rng.random() < 0.2 else {}
+
+    # -- handlers ------------------------------------------------------------------------------------------------------
+
+    def _handler(self, node: Node, kind: str) -> Callable[[Run], object]:
+        async def rest(seconds: float) -> None:
+            await asyncio.sleep(seconds)
+            await node.thawed()
+
+        async def handle(found: Run) -> object:
+            await node.thawed()
+            self._started(node, found)
+            rng = self.rng
+            await rest(rng.choice((0, 0, 0.05, 2)))
+            if kind in ("slow", "rare"):
+                await rest(rng.choice((5, 20, 50, 150)))
+            elif kind == "flaky":
+                raise rng.choice((ValueError("no"), TransientError("later"), KeyError("x")))
+            elif kind == "crasher":
+                node.die("by its handler")
+                await asyncio.sleep(10**9)
+            elif kind == "chatty":
+                later = datetime.fromtimestamp(self.clock.now() / 1000, UTC) + timedelta(seconds=rng.choice((5, 90)))
+                return rng.choice((Skip("why"), Noop("none"), Defer(later), Wait(later), {"deep": [1, None]}, object()))
+            return {"attempt": found.attempt}
+
+        return handle
+
+    def _started(self, node: Node, found: Run) -> None:
+        """On record before it is acted upon, never early, never twice, only where it may."""
+        self.starts += 1
+        self._note(f"{node.name} starts {found.id} {found.job} {found.reason} {found.attempt}")
+        if found.id in self.started:
+            self.violations.append(f"{found.id} was started twice")
+        self.started.add(found.id)
+        row = self.eye.execute("SELECT status FROM runs WHERE id = ?", (found._row.id,)).fetchone()
+        if row is None or row["status"] not in ("active", "done"):
+            self.violations.append(f"H12: {found.id} was started before it was on record")
+        if to_ms(found.due_at) > (found._row.started_at or 0):
+            self.violations.append(f"{found.id} was started early")
+        needs = [found.kind, *found.payload.get("labels", ())]
+        if not {*node.kinds, *node.labels}.issuperset(needs):
+            self.violations.append(f"X13: {found.id} was started on {node.name} and needs {' '.join(needs)}")
+
+    # -- news ----------------------------------------------------------------------------------------------------------
+
+    def _announced(self, by: NodeStore) -> None:
+        """The others hear of it a little later; now and then one does not."""
+        for node in self.nodes:
+            if node.store is not by and node.alive() and self.rng.random() < 0.95:
+                asyncio.get_running_loop().call_later(self.rng.random() * 0.1, self._hear, node)
+
+    @staticmethod
+    def _hear(node: Node) -> None:
+        if node.alive() and node.started_at is not None and node.store is not None:
+            node.store._on_change()
+
+    async def _look_by_themselves(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            for node in self.nodes:
+                self._hear(node)
+
+    # -- looking -------------------------------------------------------------------------------------------------------
+
+    def _committed(self, by: NodeStore) -> None:
+        if self.violations:
+            return  # the first is the one to look at
+        try:
+            self.ledger.check(self.eye)
+            self._check_taken()
+            check_lanes(self.eye, {**LANES, "running": MAX_RUNNING})
+        except Broken as broken:
+            who = by.node.name if by.node is not None else "the shell"
+            self._note(f"{who}: {broken}")
+            self.violations.append(f"{broken} (by {who})")
+
+    def _check_taken(self) -> None:
+        """Nobody who is well is taken for dead."""
+        if self.steps_the_clock:
+            return
+        for node in self.nodes:
+            since = node.well_since()
+            if since is None or asyncio.get_running_loop().time() - since < LEASE_MS / 1000:
+                continue
+            sql = "SELECT taken_by FROM nodes WHERE id = ? AND taken_by IS NOT NULL"
+            if self.eye.execute(sql, (node.id,)).fetchone() is not None:
+                raise Broken(f"X2: {node.name} was taken for dead, and it is well")
+
+    def _look(self) -> None:
+        if self.violations:
+            raise Broken(self.violations[0])
+        check(self.eye, {**LANES, "running": MAX_RUNNING})
+        names = {row["name"] for row in self.eye.execute("SELECT name FROM jobs")}
+        if lost := self.acknowledged - names:
+            raise Broken(f"H12: {sorted(lost)} were acknowledged and are gone")
+        self._look_at_the_dead()
+
+    def _look_at_the_dead(self) -> None:
+        """While one node is well, what another held is not held for longer than a lease and a look."""
+        now = asyncio.get_running_loop().time()
+        for row in self.eye.execute("SELECT id FROM nodes WHERE stopped_at IS NOT NULL ORDER BY id"):
+            self.dead.setdefault(row["id"], now)
+        if self.weather.lost_rate or now < self._bad_weather_until + 2 * TAKE_OVER_S or self.steps_the_clock:
+            return
+        well = [since for node in self.nodes if (since := node.well_since()) is not None]
+        if not well or now - min(well) < TAKE_OVER_S:
+            return
+        for row in self.eye.execute("SELECT id, node FROM runs WHERE status = 'active' ORDER BY id"):
+            died_at = self.dead.get(row["node"])
+            if died_at is not None and now - died_at > TAKE_OVER_S:
+                raise Broken(f"X2: run {row['id']} is held by a node that has been dead for {now - died_at:.0f} s")
+
+    def close(self) -> None:
+        for node in self.nodes:
+            if node.store is not None:
+                node.store.bury()
+        if self._scheduler is not None and isinstance(self._scheduler._store, NodeStore):
+            self._scheduler._store.bury()
+        self.eye.close()
+
+
+class Siege(Fleet):
+    """A world where nothing happens but that a node dies or freezes just when jobs are due: broken rules show soon."""
+
+    absences = (60,)
+
+    async def _step(self) -> None:
+        now = self.clock.now()
+        await asyncio.sleep((20_000 - now % 20_000) / 1000 + self.rng.random() * 0.08)
+        if (node := self._somebody()) is not None and self.rng.random() < 0.4:
+            node.die("killed")
+        elif node is not None:
+            node.frozen_until = asyncio.get_running_loop().time() + 24
+        await asyncio.sleep(32)
+
+    async def _add(self) -> None:
+        assert self._scheduler is not None
+        name, self._names = f"job-{self._names}", self._names + 1
+        every, needs = Every("20s", anchor=datetime(2026, 1, 1, tzinfo=UTC)), self._needs()
+        await self._scheduler.add_job(name, every, kind=self.rng.choice(("good", "slow")), payload=needs, **needs)
+
+
+def live_together(seed: int, steps: int = 40, nodes: int | None = None, world: type[Fleet] = Fleet) -> Fleet:
+    """Live through one seed; raises Broken, with the seed and the last things that happened, if a promise breaks."""
+    fleet = world(seed, nodes)
+    try:
+        run(fleet.live(steps), fleet.clock)
+    except BaseException as error:
+        recent = "\n  ".join(fleet.steps[-25:])
+        number = f" --nodes {nodes}" if nodes is not None else ""
+        error.add_note(f"python -m tests.simulation --store postgres{number} --seed {seed} --steps {steps}\n  {recent}")
+        raise
+    finally:
+        fleet.close()
+    return fleet
