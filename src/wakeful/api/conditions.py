@@ -9,15 +9,35 @@ import re
 from typing import Annotated
 
 from fastapi import Header
+from pydantic import WithJsonSchema
 
 from wakeful.api.problems import ApiError
 from wakeful.kernel.requests import Condition
 
-IfMatch = Annotated[str | None, Header(alias="If-Match", description='such as "3", or * for any revision')]
-IfNoneMatch = Annotated[str | None, Header(alias="If-None-Match", description='such as "3", or *')]
-
 _TAG = re.compile(r'(W/)?"([\x21\x23-\x7e\x80-\xff]*)"')
+_TAGS = re.compile(rf"\s*{_TAG.pattern}(?:\s*,\s*{_TAG.pattern})*\s*")
+_ONE = r'(W/)?"[!#-~]*"'
+_LIST = {
+    "anyOf": [{"type": "string", "const": "*"}, {"type": "string", "pattern": rf"^{_ONE}( *, *{_ONE})*$"}],
+    "examples": ["*"],
+}
 MOST = 4000
+
+IfMatch = Annotated[
+    str | None,
+    Header(alias="If-Match", description='such as "3", or * for any revision'),
+    WithJsonSchema(_LIST),
+]
+IfNoneMatch = Annotated[
+    str | None,
+    Header(alias="If-None-Match", description='such as "3", or *'),
+    WithJsonSchema(_LIST),
+]
+IfNew = Annotated[
+    str | None,
+    Header(alias="If-None-Match", description="*: make it only if there is none"),
+    WithJsonSchema({"type": "string", "const": "*"}),
+]
 
 
 def etag(revision: int) -> str:
@@ -51,11 +71,10 @@ def unchanged(if_none_match: str | None, revision: int) -> bool:
 
 def _tags(header: str, text: str) -> list[tuple[bool, int | None]]:
     """Each tag: whether it is weak, and the revision it names; None for a tag that is not ours."""
-    tags = []
-    for part in text[:MOST].split(","):
-        found = _TAG.fullmatch(part.strip())
-        if found is None:
-            raise ApiError(400, "invalid_condition", f'{header} is * or a list of revisions in quotes, such as "3".')
-        ours = found[2].isascii() and found[2].isdecimal() and len(found[2]) < 19
-        tags.append((found[1] is not None, int(found[2]) if ours else None))
-    return tags
+    if len(text) > MOST or _TAGS.fullmatch(text) is None:
+        raise ApiError(400, "invalid_condition", f'{header} is * or a list of revisions in quotes, such as "3".')
+    return [(weak != "", int(tag) if _is_ours(tag) else None) for weak, tag in _TAG.findall(text)]
+
+
+def _is_ours(tag: str) -> bool:
+    return tag.isascii() and tag.isdecimal() and len(tag) < 19

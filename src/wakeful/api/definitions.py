@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from wakeful.api.forms import MOST_RUNS
 from wakeful.api.models import Written
 from wakeful.api.problems import ApiError
 from wakeful.kernel import options as kernel_options
@@ -15,7 +16,6 @@ RHYTHMS = (*SHORT, "manual")
 OPTIONS = (
     "timeout", "catch_up", "overlap", "retry", "backoff", "max_errors", "on_crash", "lanes", "labels", "approval",
 )  # fmt: skip
-MOST_RUNS = 1_000_000_000
 NOT_FOR_CALLERS = ("bounded",)
 
 

@@ -12,6 +12,7 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.openapi.utils import get_openapi
 from starlette.responses import HTMLResponse
 
+from wakeful.api import forms
 from wakeful.api.problems import PROBLEM_TYPE
 
 PROBLEM = "#/components/schemas/Problem"
@@ -37,9 +38,12 @@ def describe(app: FastAPI) -> dict[str, Any]:
             for method, operation in path.items():
                 if method in METHODS:
                     _complete(method, operation)
+                    _never_null(operation)
         schemas = schema.get("components", {}).get("schemas", {})
         for name in ("HTTPValidationError", "ValidationError"):
             schemas.pop(name, None)
+        schema = forms.shared(schema)
+        schema["components"]["schemas"] |= {name: forms.shared(one, name) for name, one in forms.SHARED.items()}
         app.openapi_schema = schema
     return app.openapi_schema
 
@@ -66,6 +70,16 @@ def _complete(method: str, operation: dict[str, Any]) -> None:
         is_problem = any(one == PROBLEM or one.endswith("/HTTPValidationError") for one in references)
         if is_problem or (status in REFUSED_BODIES and not references):
             response["content"] = {PROBLEM_TYPE: {"schema": {"$ref": PROBLEM}}}
+
+
+def _never_null(operation: dict[str, Any]) -> None:
+    """A parameter is given or left out; there is no way to write null in an address or a header."""
+    for parameter in operation.get("parameters", []):
+        schema = parameter["schema"]
+        said = [one for one in schema.get("anyOf", []) if one != {"type": "null"}]
+        if len(said) == 1:
+            del schema["anyOf"]
+            schema.update(said[0])
 
 
 @router.get("/api/docs", include_in_schema=False)

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 from fastapi import Depends, Header, Request
+from pydantic import WithJsonSchema
 from starlette.responses import Response
 
 from wakeful.api.auth import Anyone
@@ -28,6 +29,7 @@ KeyHeader = Annotated[
         alias="Idempotency-Key",
         description="The same key with the same request is done once within 24 hours, and answered the same.",
     ),
+    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": MAX_KEY, "pattern": "^[ -~]+$"}),
 ]
 
 

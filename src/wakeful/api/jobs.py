@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from wakeful import ids
 from wakeful.api.auth import Anyone, Caller
-from wakeful.api.conditions import IfMatch, IfNoneMatch, condition, etag, unchanged
+from wakeful.api.conditions import IfMatch, IfNew, IfNoneMatch, condition, etag, unchanged
 from wakeful.api.definitions import changes, new_job
 from wakeful.api.idempotency import Key, answer, respond
 from wakeful.api.models import (
@@ -179,7 +179,7 @@ async def put_job(
     written: JobPut,
     name: Annotated[str, Path(alias="ref", max_length=1000, description="the job's name, or the id of one there is")],
     if_match: IfMatch = None,
-    if_none_match: IfNoneMatch = None,
+    if_none_match: IfNew = None,
 ) -> Response:
     wanted = condition(if_match, if_none_match)
     if ids.decode(name) is not None:

@@ -7,59 +7,34 @@ in its own sentences. Answers are made by `shapes` and described here; the tests
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
+
+from wakeful.api import forms
 
 T = TypeVar("T")
 
 MOST_IDS = 10_000
 MAX_NOTE = 2_000
 
-_DURATION = {
-    "anyOf": [{"type": "string", "examples": ["30s", "5m", "6h"]}, {"type": "number", "description": "seconds"}]
-}
-Duration = Annotated[Any, WithJsonSchema(_DURATION)]
-CatchUp = Annotated[
-    Any,
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"enum": ["once", "skip"]},
-                {"type": "object", "properties": {"within": _DURATION}, "required": ["within"]},
-            ]
-        }
-    ),
-]
-Retry = Annotated[
-    Any,
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "integer", "description": "how often"},
-                {"type": "array", "items": _DURATION},
-                {
-                    "type": "object",
-                    "properties": {
-                        "times": {"type": "integer"},
-                        "delays": {"type": "array", "items": _DURATION},
-                        "on": {"enum": ["transient", "any"]},
-                    },
-                },
-            ]
-        }
-    ),
-]
+Named = Annotated[str, Field(max_length=1000), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 200})]
+"""A name; how long it may be is told by the kernel."""
 Json = Annotated[Any, WithJsonSchema({"description": "any JSON value"})]
 Status = Literal["idle", "running", "paused", "disabled"]
 RunStatus = Literal["queued", "active", "waiting", "done"]
 Outcome = Literal["success", "noop", "skipped", "deferred", "error", "timeout", "crashed", "cancelled", "unknown"]
 
 
-class Given(BaseModel):
-    """What all requests have in common: a field that is not known is refused."""
+def _option(name: str) -> WithJsonSchema:
+    return WithJsonSchema(forms.nullable(forms.OPTIONS[name]))
 
-    model_config = ConfigDict(extra="forbid")
+
+class Given(BaseModel):
+    """What all requests have in common: a field that is not known is refused, and so is a number written as text."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class Written(Given):
@@ -68,72 +43,81 @@ class Written(Given):
     Options may also be nested under `options`, as answers show them.
     """
 
-    trigger: dict[str, Any] | None = Field(
-        None,
-        description='When: a short form such as {"every": "6h"}, or the long one with a type.',
-        examples=[{"cron": "0 9 * * 1-5", "tz": "Europe/Berlin"}, {"type": "every", "interval": "6h"}],
-    )
-    cron: str | None = Field(None, max_length=1000, examples=["0 9 * * 1-5"])
-    every: Duration = Field(None, examples=["6h"])
-    interval: Duration = Field(None, description="so long after each run ends")
-    at: str | None = Field(None, max_length=100, description="once, at this time (ISO 8601 with an offset)")
-    after: str | None = Field(None, max_length=200, description="when another job ends")
+    trigger: dict[str, Any] | None = None
+    cron: str | None = Field(None, max_length=1000)
+    every: Any = None
+    interval: Any = None
+    at: str | None = Field(None, max_length=100)
+    after: str | None = Field(None, max_length=200)
     on: str | None = Field(None, max_length=20)
-    manual: bool | None = Field(None, description="never by time, only when asked")
+    manual: bool | None = None
     tz: str | None = Field(None, max_length=100)
     anchor: str | None = Field(None, max_length=100)
     jitter: float | None = None
-    stagger: Duration = None
+    stagger: Any = None
     active_hours: dict[str, Any] | None = None
     start: str | None = Field(None, max_length=100)
     until: str | None = Field(None, max_length=100)
     max_runs: int | None = None
     except_: list[str] | None = Field(None, alias="except", max_length=1000)
 
-    kind: str | None = Field(None, max_length=1000, description="who runs it; a command where `command` is given")
+    kind: Named | None = Field(None, description="who runs it; a command where `command` is given")
     payload: Json = None
-    command: list[str] | None = Field(None, max_length=10_000, description="the program and its arguments: for admins")
-    owner: str | None = Field(None, max_length=1000)
+    command: Annotated[list[str] | None, WithJsonSchema(forms.nullable(forms.COMMAND))] = Field(None, max_length=10_000)
+    owner: Named | None = None
     enabled: bool | None = None
 
-    options: dict[str, Any] | None = None
-    timeout: Duration = None
-    catch_up: CatchUp = None
-    overlap: str | None = Field(None, max_length=20, description="skip, queue or cancel_other")
-    retry: Retry = None
-    backoff: list[Duration] | None = Field(None, max_length=100)
-    max_errors: int | None = None
-    on_crash: str | None = Field(None, max_length=20)
-    lanes: dict[str, Any] | None = None
-    labels: list[str] | None = Field(None, max_length=100)
+    options: Annotated[dict[str, Any] | None, WithJsonSchema(forms.nullable(forms.NESTED))] = None
+    timeout: Annotated[Any, _option("timeout")] = None
+    catch_up: Annotated[Any, _option("catch_up")] = None
+    overlap: Annotated[str | None, _option("overlap")] = None
+    retry: Annotated[Any, _option("retry")] = None
+    backoff: Annotated[list[Any] | None, _option("backoff")] = Field(None, max_length=100)
+    max_errors: Annotated[int | None, _option("max_errors")] = None
+    on_crash: Annotated[str | None, _option("on_crash")] = None
+    lanes: Annotated[dict[str, Any] | None, _option("lanes")] = None
+    labels: Annotated[list[str] | None, _option("labels")] = Field(None, max_length=100)
     approval: bool | None = Field(None, description="every start waits for a person")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _whole_numbers(cls, data: Any) -> Any:
+        """As they are meant; the payload stays as it was written."""
+        if not isinstance(data, dict):
+            return data
+        return {name: value if name == "payload" else forms.whole(value) for name, value in data.items()}
 
 
 class JobCreate(Written):
     """A job to be made under a free name."""
 
     model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
+        json_schema_extra=partial(
+            forms.one_trigger,
+            examples=[
                 {"name": "report", "kind": "report", "trigger": {"every": "6h"}, "payload": {"to": "team"}},
                 {"name": "backup", "cron": "0 2 * * *", "tz": "Europe/Berlin", "command": ["./backup.sh"]},
-            ]
-        }
+            ],
+        )
     )
 
-    name: str = Field(max_length=1000)
+    name: Named
 
 
 class JobPut(Written):
     """A whole job; what is left out is at its default. The name is in the address, and may be repeated here."""
 
-    name: str | None = Field(None, max_length=1000)
+    model_config = ConfigDict(json_schema_extra=forms.one_trigger)
+
+    name: Named | None = None
 
 
 class JobPatch(Written):
     """What to change; null puts an option back to its default."""
 
-    name: str | None = Field(None, max_length=1000)
+    model_config = ConfigDict(json_schema_extra=partial(forms.one_trigger, keeps=True))
+
+    name: Named | None = None
 
 
 class Noted(Given):
@@ -149,7 +133,9 @@ class RunNow(Given):
 
 
 class Completion(Given):
-    """How work that went on elsewhere has ended."""
+    """How work that went on elsewhere has ended. A success has no error."""
+
+    model_config = ConfigDict(json_schema_extra=forms.ended)
 
     outcome: Literal["success", "error"] | None = None
     output: Json = None
@@ -170,7 +156,13 @@ class Matching(Given):
 class ManyJobs(Given):
     """Which jobs: exactly one of `ids` (or names), `filter` and `all`."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"filter": {"kind": "report"}, "note": "maintenance"}]})
+    model_config = ConfigDict(
+        json_schema_extra=partial(
+            forms.one_of,
+            words=("ids", "filter", "all"),
+            examples=[{"filter": {"kind": "report"}, "note": "maintenance"}],
+        )
+    )
 
     ids: list[Annotated[str, Field(max_length=1000)]] | None = Field(None, max_length=MOST_IDS)
     filter: Matching | None = None

@@ -9,6 +9,7 @@ from pathlib import Path as FilePath
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Depends, Path, Query, Request
+from pydantic import WithJsonSchema
 from starlette.responses import PlainTextResponse, Response
 
 from wakeful.api.auth import Anyone, Caller, Gate, Operator, address_of, anyone, presented
@@ -33,7 +34,11 @@ router = APIRouter(prefix="/api", tags=["runs"])
 Ref = Annotated[str, Path(max_length=100, description="a run's id")]
 JobRef = Annotated[str, Path(max_length=1000, description="a job's id or name")]
 Word = Annotated[str | None, Query(max_length=1000)]
-Time = Annotated[str | None, Query(max_length=100, description="ISO 8601 with an offset, or Z")]
+Time = Annotated[
+    str | None,
+    Query(max_length=100, description="ISO 8601 with an offset, or Z"),
+    WithJsonSchema({"type": "string", "format": "date-time", "maxLength": 100}),
+]
 LOG_MOST = 16 * 1024 * 1024
 _LOCATION = {"Location": {"description": "where it is", "schema": {"type": "string"}}}
 

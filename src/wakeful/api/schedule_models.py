@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from functools import partial
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
@@ -10,6 +11,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from wakeful.agents.session_kind import MAX_MODEL, MAX_PROMPT, Task
+from wakeful.api import forms
 
 MINUTE_MS = 60_000
 LONGEST_MINUTES = 36_500 * 1440
@@ -23,7 +25,7 @@ STATE = (
 class Camel(BaseModel):
     """Field names as the wire has them; one that is not known is refused with the nearest that is."""
 
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid")
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", strict=True)
 
     @model_validator(mode="before")
     @classmethod
@@ -49,6 +51,8 @@ Prompt = Annotated[str, StringConstraints(min_length=1, max_length=MAX_PROMPT)]
 
 class Timing(Camel):
     """When: `cron` has an expression, `interval` minutes after each run, `once` a time."""
+
+    model_config = ConfigDict(json_schema_extra=forms.instead(forms.TIMING))
 
     type: Literal["cron", "interval", "every", "once", "at"]
     expression: Annotated[str, StringConstraints(max_length=1000)] | None = Field(None, examples=["0 9 * * 1-5"])
@@ -91,15 +95,17 @@ class ScheduleIn(Camel):
     """A whole schedule. Without `enabled` a new one is enabled, and one that exists stays as it is."""
 
     model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
+        json_schema_extra=partial(
+            forms.carries,
+            state=STATE,
+            examples=[
                 {
                     "prompt": "Generate daily standup summary from git commits",
                     "schedule": {"type": "cron", "expression": "0 9 * * 1-5"},
                     "sessionConfig": {"model": "claude-sonnet", "persistSession": True},
                 }
-            ]
-        }
+            ],
+        )
     )
 
     slug: Annotated[str, StringConstraints(max_length=1000)] | None = Field(None, description="as in the address")
@@ -115,6 +121,12 @@ class ScheduleIn(Camel):
 
 class ScheduleChange(Camel):
     """Some of a schedule: what is left out stays as it is, in `sessionConfig` too."""
+
+    model_config = ConfigDict(
+        json_schema_extra=partial(
+            forms.says_something, state=STATE, parts=("prompt", "schedule", "enabled", "sessionConfig")
+        )
+    )
 
     slug: Annotated[str, StringConstraints(max_length=1000)] | None = Field(None, description="as in the address")
     prompt: Prompt | None = None

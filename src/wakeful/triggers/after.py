@@ -21,9 +21,10 @@ class After(Trigger):
 
     def __init__(self, job: str, on: Literal["success", "failure", "any"] = "success") -> None:
         given: object = job
+        when: object = on
         if not isinstance(given, str) or not given.strip():
             raise InvalidTrigger("after needs the name or id of the job to wait for.", "job")
-        if on not in _ENDS:
+        if not isinstance(when, str) or when not in _ENDS:
             raise InvalidTrigger(f'on must be "success", "failure" or "any", not {on!r:.40}.', "on")
         self._set(job=job, on=on)
 

@@ -1,0 +1,244 @@
+"""What a job's trigger and options may look like, as JSON Schema: for the API's description of itself.
+
+The kernel reads them and says what is wrong with them. This is the same for programs that want to know before they ask;
+what no schema can say (a zone there is none of, a cron line that never comes) is refused with 400.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from wakeful.kernel.options import CATCH_UP, ON_CRASH, OVERLAP, RETRY_ON
+
+Schema = dict[str, Any]
+
+MOST_RUNS = 1_000_000_000
+LONGEST_S = 36_500 * 86_400
+NULL: Schema = {"type": "null"}
+COUNT: Schema = {"type": "integer", "minimum": 0, "maximum": 1_000_000}
+DURATION: Schema = {
+    "anyOf": [
+        {"type": "string", "pattern": r"^\s*0*[1-9][0-9]*[smhd]\s*$", "maxLength": 20, "examples": ["30s", "5m", "6h"]},
+        {"type": "number", "minimum": 0.001, "maximum": LONGEST_S, "description": "seconds"},
+    ]
+}
+MOMENT: Schema = {"type": "string", "format": "date-time", "maxLength": 100, "examples": ["2030-01-01T09:00:00Z"]}
+DAY: Schema = {"type": "string", "format": "date", "examples": ["2026-12-25"]}
+ZONE: Schema = {"type": "string", "maxLength": 100, "examples": ["Europe/Berlin"]}
+CRON: Schema = {"type": "string", "maxLength": 1000, "examples": ["0 9 * * 1-5"]}
+HOUR: Schema = {"type": "string", "pattern": r"^([01][0-9]|2[0-4]):[0-5][0-9]$", "examples": ["09:00"]}
+
+
+def nullable(schema: Schema) -> Schema:
+    """Null says nothing, as if it were left out."""
+    return {"anyOf": [schema, NULL]}
+
+
+def _map(needed: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
+    others = {name: nullable(one) for name, one in (optional or {}).items()}
+    found: Schema = {"type": "object", "properties": {**needed, **others}, "additionalProperties": False}
+    return {**found, "required": list(needed)} if needed else found
+
+
+HOURS = _map({"start": HOUR, "end": HOUR}, {"timezone": ZONE})
+MODIFIERS: dict[str, Schema] = {
+    "tz": ZONE,
+    "jitter": {"type": "number", "minimum": 0, "maximum": 10, "description": "percent"},
+    "stagger": {"anyOf": [DURATION, {"const": 0}]},
+    "active_hours": HOURS,
+    "start": MOMENT,
+    "until": MOMENT,
+    "max_runs": {"type": "integer", "minimum": 1, "maximum": MOST_RUNS},
+    "except": {"type": "array", "items": DAY, "maxItems": 1000},
+}
+ON: Schema = {"enum": ["success", "failure", "any"]}
+JOB: Schema = {"type": "string", "minLength": 1, "maxLength": 200}
+
+#: Each short word: what its value is, and what may stand beside it.
+WORDS: dict[str, tuple[Schema, dict[str, Schema]]] = {
+    "cron": (CRON, MODIFIERS),
+    "every": (DURATION, {"anchor": MOMENT, **MODIFIERS}),
+    "interval": (DURATION, MODIFIERS),
+    "at": (MOMENT, MODIFIERS),
+    "after": (JOB, {"on": ON}),
+    "manual": ({"const": True}, {}),
+}
+_LONG = {"cron": ("cron", "expression"), "every": ("every", "interval"), "interval": ("interval", "interval"),
+         "at": ("once", "at"), "after": ("after", "job")}  # fmt: skip
+
+
+def _forms() -> list[Schema]:
+    short = [_map({word: value}, beside) for word, (value, beside) in WORDS.items()]
+    long = [
+        _map({"type": {"const": kind}, field: WORDS[word][0]}, WORDS[word][1]) for word, (kind, field) in _LONG.items()
+    ]
+    outside = [_map({word: {"const": True}}) for word in ("webhook", "chat")]
+    bare = [_map({"type": {"enum": ["manual", "webhook", "chat"]}})]
+    return [*short, *long, *outside, *bare]
+
+
+TRIGGER: Schema = {
+    "description": 'When: a short form such as {"every": "6h"}, or the long one with a type.',
+    "anyOf": _forms(),
+    "examples": [{"cron": "0 9 * * 1-5", "tz": "Europe/Berlin"}, {"type": "every", "interval": "6h"}],
+}
+OPTIONS: dict[str, Schema] = {
+    "timeout": DURATION,
+    "catch_up": {"anyOf": [{"enum": list(CATCH_UP)}, _map({"within": DURATION})]},
+    "overlap": {"enum": list(OVERLAP)},
+    "retry": {
+        "anyOf": [
+            {**COUNT, "description": "how often"},
+            {"type": "array", "items": DURATION},
+            {
+                "type": "object",
+                "properties": {
+                    "times": COUNT,
+                    "delays": {"type": "array", "items": DURATION},
+                    "on": {"enum": list(RETRY_ON)},
+                },
+                "additionalProperties": False,
+            },
+        ]
+    },
+    "backoff": {"type": "array", "items": DURATION, "minItems": 1, "maxItems": 100},
+    "max_errors": {**COUNT, "description": "so many in a row disable it; 0: never"},
+    "error_span": DURATION,
+    "on_crash": {"enum": list(ON_CRASH)},
+    "lanes": {
+        "type": "object",
+        "additionalProperties": {"type": "integer", "minimum": 1, "maximum": 1_000_000},
+        "propertyNames": {"minLength": 1, "maxLength": 200},
+    },
+    "labels": {"type": "array", "items": {"type": "string", "minLength": 1}, "maxItems": 100},
+    "approval": {"type": "boolean", "description": "every start waits for a person"},
+}
+NESTED = _map({}, {**OPTIONS, "bounded": {"description": "shown, and not yours to set"}})
+COMMAND: Schema = {
+    "type": "array",
+    "items": {"type": "string"},
+    "minItems": 1,
+    "maxItems": 10_000,
+    "description": "the program and its arguments: for admins",
+}
+BESIDE = {name: one for _, beside in WORDS.values() for name, one in beside.items()}
+
+
+def one_trigger(schema: Schema, _: object, *, keeps: bool = False, examples: list[Any] | None = None) -> None:
+    """Rewrite a job's schema: its trigger in a field of that name, or a short form beside the other fields.
+
+    Where a trigger may be kept, name, kind and enabled are left out rather than null.
+    """
+    fields, needed = schema["properties"], schema.pop("required", [])
+    plain = {name: one for name, one in fields.items() if name not in (*WORDS, *BESIDE, "trigger")}
+    if keeps:
+        plain |= {name: _without_null(plain[name]) for name in ("name", "kind", "enabled")}
+    short = {name: nullable(one) for name, one in {**BESIDE, **{word: one for word, (one, _) in WORDS.items()}}.items()}
+    ways: list[tuple[dict[str, Schema], list[str]]] = [
+        ({**plain, "trigger": TRIGGER}, [*needed, "trigger"]),
+        ({**plain, **short}, needed),
+    ]
+    _rewrite(schema, ways, examples)
+
+
+def one_of(schema: Schema, _: object, *, words: tuple[str, ...], examples: list[Any] | None = None) -> None:
+    """Rewrite a schema of which exactly one of these fields is to be given."""
+    fields = schema["properties"]
+    forms = [({**fields, **dict.fromkeys(words, NULL), word: _without_null(fields[word])}, [word]) for word in words]
+    _rewrite(schema, forms, examples)
+
+
+def ended(schema: Schema, _: object) -> None:
+    """Rewrite the schema of a report: a success, or an error with its text."""
+    fields = schema["properties"]
+    success = {**fields, "outcome": {"enum": ["success", None]}, "error": NULL}
+    _rewrite(schema, [(success, []), ({**fields, "outcome": {"enum": ["error", None]}}, [])], None)
+
+
+def carries(schema: Schema, _: object, *, state: tuple[str, ...], examples: list[Any] | None = None) -> None:
+    """A request may carry along what answers say of how things stand; nothing is done with it."""
+    schema["properties"] |= {name: {"description": "ignored"} for name in state if name not in schema["properties"]}
+    if examples is not None:
+        schema["examples"] = examples
+
+
+def says_something(schema: Schema, _: object, *, state: tuple[str, ...], parts: tuple[str, ...]) -> None:
+    """The same for a change: it names at least one of its parts, and those but the last are never null."""
+    carries(schema, _, state=state)
+    for name in parts[:-1]:
+        schema["properties"][name] = _without_null(schema["properties"][name])
+    schema["anyOf"] = [{"required": [name]} for name in parts]
+
+
+_ZONED = {"timezone": ZONE}
+TIMING: Schema = {
+    "description": "When: `cron` has an expression, `interval` minutes after each run, `once` a time.",
+    "anyOf": [
+        _map({"type": {"const": "cron"}, "expression": CRON}, _ZONED),
+        _map(
+            {
+                "type": {"enum": ["interval", "every"]},
+                "intervalMinutes": {
+                    "type": "number",
+                    "exclusiveMinimum": 0,
+                    "maximum": LONGEST_S // 60,
+                    "description": "not below the server's minimum",
+                },
+            },
+            _ZONED,
+        ),
+        _map({"type": {"enum": ["once", "at"]}, "at": MOMENT}, _ZONED),
+    ],
+}
+
+
+def instead(other: Schema) -> Callable[[Schema], None]:
+    """For a model whose schema is written here."""
+
+    def replaced(schema: Schema) -> None:
+        title = schema["title"]
+        schema.clear()
+        schema.update({"title": title, **other})
+
+    return replaced
+
+
+def _rewrite(schema: Schema, forms: list[tuple[dict[str, Schema], list[str]]], examples: list[Any] | None) -> None:
+    for key in ("properties", "required", "type", "additionalProperties"):
+        schema.pop(key, None)
+    schema["anyOf"] = [
+        {"type": "object", "properties": fields, "required": needed, "additionalProperties": False}
+        for fields, needed in forms
+    ]
+    if examples is not None:
+        schema["examples"] = examples
+
+
+def _without_null(schema: Schema) -> Schema:
+    said = [one for one in schema.get("anyOf", []) if one != NULL]
+    rest = {key: value for key, value in schema.items() if key not in ("anyOf", "default")}
+    return {**said[0], **rest} if len(said) == 1 else {"anyOf": said, **rest} if said else schema
+
+
+#: What is said in many places is described in one.
+SHARED: dict[str, Schema] = {"Trigger": TRIGGER, "Duration": DURATION, "ActiveHours": HOURS}
+
+
+def shared(part: Any, within: str | None = None) -> Any:
+    """A description in which what many share is referred to by name."""
+    if isinstance(part, dict):
+        for name, schema in SHARED.items():
+            if name != within and part == schema:
+                return {"$ref": f"#/components/schemas/{name}"}
+        return {key: shared(value) for key, value in part.items()}
+    return [shared(one) for one in part] if isinstance(part, list) else part
+
+
+def whole(value: Any) -> Any:
+    """JSON knows no difference between 5 and 5.0; the kernel does."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, dict):
+        return {key: whole(one) for key, one in value.items()}
+    return [whole(one) for one in value] if isinstance(value, list) else value

@@ -1,0 +1,175 @@
+"""The API is as it describes itself: requests made from the description, good ones and bad, against a real server.
+
+Every check there is, in every phase, and at least 50 requests for each operation. A group of operations has a server of
+its own: the checks present wrong tokens, and after ten of them an address has to wait.
+"""
+
+from __future__ import annotations
+
+import os
+
+import httpx
+import pytest
+import schemathesis
+from schemathesis.config import SchemathesisConfig
+from schemathesis.core.failures import Failure
+from schemathesis.engine import Status, events, from_schema
+from schemathesis.openapi.checks import RejectedPositiveData, UseAfterFree
+
+from tests.api.conftest import Server
+from tests.cli.terminal import PATIENCE, Terminal
+
+EXAMPLES = int(os.environ.get("WAKEFUL_API_EXAMPLES", "50"))
+SEED = int(os.environ.get("WAKEFUL_API_SEED", "0"))  # 0: always the same requests
+
+GROUPS = {
+    "jobs": ["list_jobs", "create_job", "get_job", "delete_job", "explain_job", "upcoming", "list_job_runs"],
+    "changes": ["put_job", "patch_job"],
+    "orders": ["run_job", "pause_job", "resume_job", "pause_jobs", "resume_jobs"],
+    "runs": ["list_runs", "get_run", "get_run_log", "explain_run", "cancel_run", "retry_run"],
+    "verdicts": ["approve_run", "reject_run", "complete_run"],
+    "schedules": [
+        "list_schedules", "get_schedule", "put_schedule", "patch_schedule", "delete_schedule", "run_schedule",
+    ],
+    "server": [
+        "livez", "readyz", "healthz", "me", "get_stats", "list_alerts", "ack_alert", "list_nodes", "drain_node",
+        "undrain_node",
+    ],
+}  # fmt: skip
+
+KEY = {"key_reused"}  # a key is used once
+CURSOR = {"invalid_cursor"}  # a cursor is what a list has given, and nothing that could be described
+TIME = {"invalid_time"}  # the description's times begin in the year 0, ours in the year 1
+# Well-formed, and still no job: a zone there is none of, a cron line that never comes, a name with a line break in it,
+# a kind that is no command beside a command.
+JOB = {"invalid_trigger", "invalid_interval", "invalid_job"}
+REFUSED = {
+    "complete_run": {"wrong_token", "too_many_failures"},  # a token in the address must be the run's own
+    "list_jobs": CURSOR,
+    "list_alerts": CURSOR,
+    "list_runs": CURSOR | TIME,
+    "list_job_runs": CURSOR | TIME,
+    "create_job": JOB | KEY,
+    "put_job": JOB,
+    "patch_job": JOB,
+    **dict.fromkeys(("run_job", "pause_jobs", "resume_jobs", "retry_run", "approve_run", "run_schedule"), KEY),
+    "put_schedule": JOB,
+    "patch_schedule": JOB,
+}
+"""Which words a request that fits the description may be refused with: for what no description can say."""
+
+
+def settings(server, examples=EXAMPLES):
+    """Everything on; the same requests each time."""
+    return SchemathesisConfig.from_dict(
+        {
+            "seed": SEED,
+            "suppress-health-check": ["all"],
+            "headers": {"Authorization": f"Bearer {server.token}"},
+            "request-timeout": PATIENCE,
+            "continue-on-failure": True,
+            "generation": {"max-examples": examples, "deterministic": SEED == 0, "database": "none"},
+            "phases": {"stateful": {"generation": {"max-examples": max(5, examples // 10)}}},
+            "checks": {
+                # What is larger than the server takes is refused before anybody looks at it, good or bad.
+                "negative_data_rejection": {"expected-statuses": [400, 401, 403, 404, 405, 409, 413, 415, 422, 429]},
+                # 412: the condition was understood, and does not hold.
+                "positive_data_acceptance": {"expected-statuses": ["2xx", 304, 404, 409, 412, 413]},
+            },
+        }
+    )
+
+
+def described(server, **how):
+    """The description of a running server, as requests are made from it."""
+    schema = schemathesis.openapi.from_url(f"{server.url}/api/openapi.json", config=settings(server, **how))
+
+    @schema.hook
+    def filter_failure(context, failure: Failure, case, response):
+        operation = case.operation.definition.raw["operationId"]
+        if isinstance(failure, UseAfterFree):
+            return operation != "list_job_runs"  # the history of a job outlives it, and is found under its id
+        if not isinstance(failure, RejectedPositiveData):
+            return True
+        return response.json()["code"] not in REFUSED.get(operation, set())
+
+    return schema
+
+
+def failures(schema):
+    """What was found, and how many requests each operation was sent."""
+    found, sent = {}, {}
+    for event in from_schema(schema).execute():
+        if isinstance(event, events.ScenarioFinished):
+            for case_id, node in event.recorder.cases.items():
+                label = node.value.operation.label
+                sent[label] = sent.get(label, 0) + (case_id in event.recorder.interactions)
+            for case_id, checks in event.recorder.checks.items():
+                for check in checks:
+                    if check.status == Status.FAILURE:
+                        info = check.failure_info
+                        response = event.recorder.interactions[case_id].response
+                        said = response.text[:300] if response is not None else "no answer"
+                        found[info.failure.title, event.label] = (
+                            f"{info.failure.message}\n{info.code_sample[:1500]}\n{said}"
+                        )
+        elif isinstance(event, events.NonFatalError | events.FatalError):
+            found[str(getattr(event, "value", event)), getattr(event, "label", None)] = "error"
+    return found, sent
+
+
+@pytest.fixture
+def fresh(tmp_path):
+    terminal = Terminal(tmp_path)
+    # Jobs that come often are no error here: the minimum is a rule of its own, with tests of its own.
+    (tmp_path / "wakeful.yaml").write_text("limits:\n  min_interval: 0\n")
+    yield Server(terminal)
+    terminal.close()
+
+
+@pytest.mark.promise("C1")
+@pytest.mark.parametrize("group", GROUPS)
+def test_requests_made_from_the_description_are_answered_as_it_says(fresh, group):
+    schema = described(fresh).include(operation_id=GROUPS[group])
+    found, sent = failures(schema)
+    assert not found, "\n\n".join(f"{what}: {where}\n{more}" for (what, where), more in found.items())
+    assert len(sent) == len(GROUPS[group])
+
+
+def test_every_operation_is_in_a_group(server):
+    description = httpx.get(f"{server.url}/api/openapi.json", trust_env=False).json()
+    operations = {one["operationId"] for path in description["paths"].values() for one in path.values()}
+    assert operations == {name for group in GROUPS.values() for name in group} | {"read_events"}
+
+
+def test_a_list_where_a_word_belongs_is_refused(client):
+    trigger = {"after": "backup", "on": ["success"]}
+    answer = client.post("/api/jobs", json={"name": "odd", "trigger": trigger})
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid_trigger")
+
+
+@pytest.mark.parametrize("field", [{"enabled": "yes"}, {"max_runs": "5"}, {"approval": 1}])
+def test_what_is_written_as_text_is_no_number_and_no_flag(client, field):
+    assert client.post("/api/jobs", json={"name": "odd", "every": "6h", **field}).status_code == 422
+
+
+def test_five_point_zero_is_five(client):
+    answer = client.post("/api/jobs", json={"name": "whole", "every": "6h", "max_runs": 5.0, "payload": 1.0})
+    assert answer.json()["trigger"]["max_runs"] == 5
+    assert '"payload":1.0' in answer.text
+
+
+@pytest.mark.parametrize("last", ["0", "1-0"])
+def test_events_are_answered_as_described(server, client, last):
+    """A stream does not end, so it is not fuzzed: its head, its first bytes, and its refusals are looked at here."""
+    described = client.get("/api/openapi.json").json()["paths"]["/api/events"]["get"]["responses"]
+    with client.stream("GET", "/api/events", headers={"Last-Event-ID": last}) as answer:
+        assert answer.headers["content-type"].partition(";")[0] in described["200"]["content"]
+        assert next(answer.iter_lines()) == ": wakeful"
+    bad = [{"stream": "nonsense"}, {"stream": "x" * 201}, {"last_event_id": "-1"}, {"last_event_id": "1" * 101}]
+    for query in bad:
+        answer = client.get("/api/events", params=query)
+        assert str(answer.status_code) in described
+        assert answer.headers["content-type"] == "application/problem+json"
+    with server.client() as stranger:
+        assert stranger.get("/api/events").status_code == 401
