@@ -27,6 +27,7 @@ T = TypeVar("T")
 K = TypeVar("K", str, int)
 CHUNK = 100  # read at a time
 MOST_CHARS = 4_000_000  # in one page, but for a single item that is longer by itself
+_ENCODE = json.JSONEncoder(separators=(",", ":")).encode
 
 
 async def page(
@@ -44,7 +45,7 @@ async def page(
         found = await read(last, wanted)
         more = len(found) == wanted
         for item in found[: wanted - 1]:
-            text = json.dumps(shape(item), separators=(",", ":"))
+            text = _ENCODE(shape(item))
             if texts and size + len(text) > MOST_CHARS:
                 return f"[{','.join(texts)}]", last
             texts.append(text)

@@ -12,7 +12,7 @@ from wakeful.api.wiring import Settings
 from wakeful.kernel.requests import Rights
 
 
-def rights_of(caller: Anyone, settings: Settings) -> Rights:
+async def rights_of(caller: Anyone, settings: Settings) -> Rights:
     """Agents see and change only what they own; commands are written by admins; everybody obeys the limit."""
     return Rights(
         caller.name,

@@ -43,36 +43,39 @@ LOG_MOST = 16 * 1024 * 1024
 _LOCATION = {"Location": {"description": "where it is", "schema": {"type": "string"}}}
 
 
-class _Wanted:
-    """The filters of a list of runs."""
+class _Wanted(NamedTuple):
+    """The filters of a list of runs, and how many of them."""
 
-    def __init__(
-        self,
-        *,
-        kind: Word = None,
-        status: RunStatus | None = None,
-        outcome: Outcome | None = None,
-        reason: Word = None,
-        phase: Word = None,
-        node: Word = None,
-        since: Time = None,
-        until: Time = None,
-        limit: Limit = LIMIT,
-        cursor: Cursor = None,
-    ) -> None:
-        before = read_id_cursor("run", cursor)
-        ends = [end for end in (before, _id_at("until", until)) if end is not None]
-        self.limit = limit
-        self.filter = RunFilter(
-            kind=kind,
-            status=status,
-            outcome=outcome,
-            reason=reason,
-            phase=phase,
-            node=node,
-            from_id=_id_at("since", since),
-            before_id=min(ends) if ends else None,
-        )
+    filter: RunFilter
+    limit: int
+
+
+async def _wanted(
+    *,
+    kind: Word = None,
+    status: RunStatus | None = None,
+    outcome: Outcome | None = None,
+    reason: Word = None,
+    phase: Word = None,
+    node: Word = None,
+    since: Time = None,
+    until: Time = None,
+    limit: Limit = LIMIT,
+    cursor: Cursor = None,
+) -> _Wanted:
+    before = read_id_cursor("run", cursor)
+    ends = [end for end in (before, _id_at("until", until)) if end is not None]
+    wanted = RunFilter(
+        kind=kind,
+        status=status,
+        outcome=outcome,
+        reason=reason,
+        phase=phase,
+        node=node,
+        from_id=_id_at("since", since),
+        before_id=min(ends) if ends else None,
+    )
+    return _Wanted(wanted, limit)
 
 
 def _id_at(field: str, text: str | None) -> int | None:
@@ -85,7 +88,7 @@ def _id_at(field: str, text: str | None) -> int | None:
         raise ApiError(400, "invalid_time", str(error)) from None
 
 
-Wanted = Annotated[_Wanted, Depends()]
+Wanted = Annotated[_Wanted, Depends(_wanted)]
 
 
 async def _page(scheduler: Scheduler, rights: Rights, wanted: _Wanted, job: str | None) -> Response:

@@ -1,4 +1,7 @@
-"""What a route can ask for by naming it in its signature: `Sched`, `Settings`, `Ending`."""
+"""What a route can ask for by naming it in its signature: `Sched`, `Settings`, `Ending`.
+
+The providers are coroutines though they wait for nothing: a plain function would be called in a thread, each time.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,15 @@ from wakeful.api.settings import ServerSettings
 from wakeful.scheduler import Scheduler
 
 
-def scheduler_of(connection: HTTPConnection) -> Scheduler:
+async def scheduler_of(connection: HTTPConnection) -> Scheduler:
     return cast("Scheduler", connection.app.state.scheduler)
 
 
-def settings_of(connection: HTTPConnection) -> ServerSettings:
+async def settings_of(connection: HTTPConnection) -> ServerSettings:
     return cast("ServerSettings", connection.app.state.settings)
 
 
-def ending_of(connection: HTTPConnection) -> asyncio.Event:
+async def ending_of(connection: HTTPConnection) -> asyncio.Event:
     return cast("asyncio.Event", connection.app.state.ending)
 
 

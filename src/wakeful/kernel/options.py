@@ -103,6 +103,8 @@ def from_text(text: str) -> JobOptions:
 
 def as_written(options: JobOptions) -> dict[str, Any]:
     """Options as people write and read them."""
+    if options == DEFAULTS:  # most are
+        return {}
     data: dict[str, Any] = json.loads(to_text(options))
     for name in ("timeout", "catch_up", "error_span"):
         if isinstance(data.get(name), int):
