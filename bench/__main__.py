@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from bench import report
 from bench.contenders import PEERS, PEERS_POSTGRES, ROOT
-from bench.measures import Plan, Table, burst, cron, crowd, lateness, postgres, raw, recurring
+from bench.measures import Plan, Table, burst, cron, crowd, http, lateness, postgres, raw, recurring
 from bench.peers import compile_ours, set_up
 
 MEASURES: dict[str, Callable[[Plan], list[Table]]] = {
@@ -21,6 +21,7 @@ MEASURES: dict[str, Callable[[Plan], list[Table]]] = {
     "crowd": crowd.measure,
     "cron": cron.measure,
     "recurring": recurring.measure,
+    "http": http.measure,
     "postgres": postgres.measure,
 }
 

@@ -120,7 +120,7 @@ def save(results: dict[str, Any], path: Path) -> Path:
     return path
 
 
-ORDER = ("burst", "nodes", "lateness", "pickup", "recurring", "idle", "parked", "pressure", "cron", "raw")
+ORDER = ("burst", "nodes", "lateness", "pickup", "recurring", "idle", "parked", "pressure", "http", "cron", "raw")
 
 
 def page(results: dict[str, Any]) -> str:
