@@ -7,60 +7,16 @@ from datetime import timedelta
 import pytest
 
 from tests.kernel.scene import at, settled_slots, virtual
-from wakeful import Cron, Every, Interval, Once
-
-HOURLY = {
-    "every": Every("1h", anchor=at(days=-30)),
-    "cron": Cron("0 * * * *"),
-    "minutely": Every("1m", anchor=at(days=-30)),
-    "cron minutely": Cron("* * * * *"),
-    "interval": Interval("1h"),
-}
-STEPS = {
-    "a day forward": [{"days": 1}],
-    "a day back": [{"days": -1}],
-    "ten minutes forward": [{"minutes": 10}],
-    "ten minutes back": [{"minutes": -10}],
-    "ten minutes forward and back": [{"minutes": 10}, {"minutes": -10}],
-    "ten minutes back and forward": [{"minutes": -10}, {"minutes": 10}],
-    "a day forward and back": [{"days": 1}, {"days": -1}],
-    "a day back and forward": [{"days": -1}, {"days": 1}],
-}
-
-
-async def live_through(scene, scheduler, steps, wait):
-    for step in steps:
-        await scene.sleep(wait)
-        scene.step(**step)
-    await scene.sleep("2h")
+from tests.kernel.stepping import HOURLY, STEPS, live_through, step_through
+from wakeful import Every, Interval, Once
 
 
 @pytest.mark.promise("H2")
-@pytest.mark.parametrize("wait", ["3h", "185m"])
 @pytest.mark.parametrize("steps", STEPS.values(), ids=STEPS)
 @pytest.mark.parametrize("trigger", HOURLY.values(), ids=HOURLY)
 @virtual
-async def test_a_stepped_clock_repeats_no_slot_loses_no_job_and_starts_no_storm(scene, trigger, steps, wait):
-    async with scene.scheduler() as scheduler:
-        await scheduler.add_job("a", trigger)
-        await scheduler.start()
-        await live_through(scene, scheduler, steps, wait)
-        slots = settled_slots(scene.runs)
-        if trigger.type != "interval":
-            assert len(slots) == len(set(slots)), "a slot was run twice"
-        period = (
-            timedelta(minutes=1) if trigger in (HOURLY["minutely"], HOURLY["cron minutely"]) else timedelta(hours=1)
-        )
-        elapsed = timedelta(hours=2) + len(steps) * timedelta(minutes=185 if wait == "185m" else 180)
-        assert len(scene.runs) <= elapsed / period + 1 + len(steps), "a storm"
-        job = await scheduler.get_job("a")
-        assert (job.status, job.enabled, job.consecutive_errors) == ("idle", True, 0)
-        assert job.next_run_at is not None
-        assert scene.now < job.next_run_at <= scene.now + period + timedelta(minutes=11), (
-            "lost until the old time returns"
-        )
-        assert (await scheduler.get_summary()).facts["clock_steps"] == str(len(steps))
-        assert any(alert.kind == "clock" for alert in await scheduler.list_alerts())
+async def test_a_stepped_clock_repeats_no_slot_loses_no_job_and_starts_no_storm(scene, trigger, steps):
+    await step_through(scene, trigger, steps, "3h")
 
 
 @pytest.mark.promise("H2")
@@ -174,3 +130,20 @@ async def test_slewing_of_less_than_a_second_is_no_step(scene):
         assert await scheduler.list_alerts() == []
         assert len(scene.slots) == len(set(scene.slots))
         assert all(time >= slot for time, slot in zip(scene.times, scene.slots, strict=True))
+
+
+@pytest.mark.promise("H2")
+@virtual
+async def test_a_clock_set_back_while_nothing_runs_is_noticed_at_the_next_start(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1h", anchor=at(days=-30)))
+        await scheduler.add_job("b", Interval("1h"))
+        await scheduler.start()
+        await scene.until(at(5, 10))
+    scene.step(days=-1)
+    async with scene.scheduler() as scheduler:
+        await scheduler.start()
+        await scene.sleep("150m")
+        assert any(alert.kind == "clock" for alert in await scheduler.list_alerts())
+        assert len([run for run in scene.of("a") if run.slot < at(1)]) >= 2, "silent for a day"
+        assert len([run for run in scene.of("b") if run.slot < at(1)]) >= 1, "silent for a day"

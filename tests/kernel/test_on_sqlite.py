@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.kernel.scene import at, virtual
-from wakeful import Every, Interval, NewJob, Once
+from tests.kernel.stepping import HOURLY, MINUTELY, STEPS, step_through
+from wakeful import NewJob, Once
 
 
 @pytest.fixture
@@ -40,20 +41,11 @@ async def test_the_start_costs_the_same_with_many_idle_jobs(scene):
     assert many_steps <= few_steps + 20, "hundreds of machine steps more: something walks over idle jobs"
 
 
-# One process runs a SQLite store, so what it noted last is the time of everybody; nodes that share PostgreSQL go by the
-# server's clock, and no node looks back at it yet.
+# The quicker store sees what both would say: minutes instead of hours, and the steps at another moment.
 @pytest.mark.promise("H2")
+@pytest.mark.parametrize("wait", ["3h", "185m"])
+@pytest.mark.parametrize("steps", STEPS.values(), ids=STEPS)
+@pytest.mark.parametrize("trigger", {**HOURLY, **MINUTELY}.values(), ids={**HOURLY, **MINUTELY})
 @virtual
-async def test_a_clock_set_back_while_nothing_runs_is_noticed_at_the_next_start(scene):
-    async with scene.scheduler() as scheduler:
-        await scheduler.add_job("a", Every("1h", anchor=at(days=-30)))
-        await scheduler.add_job("b", Interval("1h"))
-        await scheduler.start()
-        await scene.until(at(5, 10))
-    scene.step(days=-1)
-    async with scene.scheduler() as scheduler:
-        await scheduler.start()
-        await scene.sleep("150m")
-        assert any(alert.kind == "clock" for alert in await scheduler.list_alerts())
-        assert len([run for run in scene.of("a") if run.slot < at(1)]) >= 2, "silent for a day"
-        assert len([run for run in scene.of("b") if run.slot < at(1)]) >= 1, "silent for a day"
+async def test_a_stepped_clock_repeats_no_slot_loses_no_job_and_starts_no_storm(scene, trigger, steps, wait):
+    await step_through(scene, trigger, steps, wait)

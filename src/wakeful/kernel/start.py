@@ -45,7 +45,7 @@ async def begin_incarnation(store: Store, engine: Engine, name: str, logs: Path)
     def work(tx: Transaction) -> tuple[Born, int]:
         facts = tx.journal.facts(["incarnation", "alive_at"])
         token = int(facts.get("incarnation", "0")) + 1
-        back = int(facts.get("alive_at", "0")) - tx.now if tx.exclusive else 0
+        back = int(facts.get("alive_at", "0")) - tx.now
         born = node._replace(id=node.new_id(), token=token)
         tx.journal.remember({"incarnation": token, "alive_at": tx.now})
         recovered = recover(tx, born, alive) if tx.exclusive else recover_name(tx, born, name, alive)
