@@ -17,6 +17,7 @@ from wakeful.api.problems import PROBLEM_TYPE
 
 PROBLEM = "#/components/schemas/Problem"
 REFUSED_BODIES = ("408", "413", "415")
+NO_NUL = r"^[^\u0000]*$"
 METHODS = ("get", "post", "put", "patch", "delete")
 
 router = APIRouter(tags=["description"])
@@ -38,7 +39,7 @@ def describe(app: FastAPI) -> dict[str, Any]:
             for method, operation in path.items():
                 if method in METHODS:
                     _complete(method, operation)
-                    _never_null(operation)
+                    _parameters(operation)
         schemas = schema.get("components", {}).get("schemas", {})
         for name in ("HTTPValidationError", "ValidationError"):
             schemas.pop(name, None)
@@ -72,14 +73,16 @@ def _complete(method: str, operation: dict[str, Any]) -> None:
             response["content"] = {PROBLEM_TYPE: {"schema": {"$ref": PROBLEM}}}
 
 
-def _never_null(operation: dict[str, Any]) -> None:
-    """A parameter is given or left out; there is no way to write null in an address or a header."""
+def _parameters(operation: dict[str, Any]) -> None:
+    """A parameter is given or left out: nobody can write null in an address or a header; nor may there be a NUL."""
     for parameter in operation.get("parameters", []):
         schema = parameter["schema"]
         said = [one for one in schema.get("anyOf", []) if one != {"type": "null"}]
         if len(said) == 1:
             del schema["anyOf"]
             schema.update(said[0])
+        if schema.get("type") == "string" and not schema.keys() & {"enum", "const", "format", "pattern"}:
+            schema["pattern"] = NO_NUL
 
 
 @router.get("/api/docs", include_in_schema=False)
