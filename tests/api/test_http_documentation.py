@@ -52,8 +52,13 @@ def test_the_walk_goes_as_it_is_written(tmp_path):
             script = "\n".join(f"echo '@@{number}'\n{command}" for number, command in enumerate(typed))
             done = subprocess.run(
                 ["bash", "-euo", "pipefail", "-c", script],
-                cwd=tmp_path, env={**terminal.env, "PATH": PATH}, capture_output=True, text=True, timeout=PATIENCE * 2, check=False,
-            )  # fmt: skip
+                cwd=tmp_path,
+                env={**terminal.env, "PATH": PATH},
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE * 2,
+                check=False,
+            )
         finally:
             terminal.close()
     assert done.stderr == ""
