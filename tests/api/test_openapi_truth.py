@@ -7,6 +7,7 @@ its own: the checks present wrong tokens, and after ten of them an address has t
 from __future__ import annotations
 
 import os
+import socket
 
 import httpx
 import pytest
@@ -173,3 +174,31 @@ def test_events_are_answered_as_described(server, client, last):
         assert answer.headers["content-type"] == "application/problem+json"
     with server.client() as stranger:
         assert stranger.get("/api/events").status_code == 401
+
+
+@pytest.mark.parametrize(
+    "body", ['{"name": "a", "name": "b", "every": "6h"}', '{"name": "a", "trigger": {"every": "6h", "every": "7h"}}']
+)
+def test_a_name_that_stands_twice_is_refused(client, body):
+    answer = client.post("/api/jobs", content=body, headers={"Content-Type": "application/json"})
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid_json")
+    assert "twice" in answer.json()["error"]
+
+
+def test_two_lengths_are_refused_and_hung_up_on(server):
+    """A proxy and we must not see two different requests in the same bytes."""
+    hidden = b"0\r\n\r\nGET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    head = f"POST /api/jobs HTTP/1.1\r\nHost: localhost:{server.port}\r\nContent-Type: application/json\r\n"
+    head += "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as connection:
+        connection.sendall(head.encode() + hidden)
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b'"two_lengths"' in answer
+
+
+def test_a_refusal_repeats_little_of_what_was_sent(client):
+    answer = client.post("/api/jobs", json={"name": "odd", "every": "6h", "options": {"overlap": "x" * 100_000}})
+    assert answer.status_code == 400
+    assert len(answer.text) < 1000

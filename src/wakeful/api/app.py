@@ -23,7 +23,7 @@ def create_app(scheduler: Scheduler, settings: ServerSettings) -> FastAPI:
         title="Wakeful",
         summary="A durable scheduler: jobs at the right time, once, and why.",
         version=__version__,
-        openapi_url="/api/openapi.json",
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -35,6 +35,6 @@ def create_app(scheduler: Scheduler, settings: ServerSettings) -> FastAPI:
     add_handlers(app)
     for module in ROUTES:
         app.include_router(module.router)
-    app.state.allowed = partial(description.allowed, app)
+    app.state.allowed = partial(description.allowed, [route for module in ROUTES for route in module.router.routes])
     app.openapi = partial(description.describe, app)  # type: ignore[method-assign]
     return app

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
-import re
+from collections.abc import Iterable
 from html import escape
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.openapi.utils import get_openapi
-from starlette.responses import HTMLResponse
+from fastapi.routing import APIRoute
+from starlette.responses import HTMLResponse, JSONResponse
+from starlette.routing import BaseRoute
 
 from wakeful.api import forms
 from wakeful.api.problems import PROBLEM_TYPE
@@ -49,13 +52,12 @@ def describe(app: FastAPI) -> dict[str, Any]:
     return app.openapi_schema
 
 
-def allowed(app: FastAPI, path: str) -> list[str]:
+def allowed(routes: Iterable[BaseRoute], path: str) -> list[str]:
     """What can be done to an address, for whoever tried something else; nothing for one that is not described."""
     found: set[str] = set()
-    for template, operations in describe(app)["paths"].items():
-        pattern = "[^/]+".join(re.escape(part) for part in re.split(r"\{[^}]*\}", template))
-        if re.fullmatch(pattern, path):
-            found |= {method.upper() for method in operations if method in METHODS}
+    for route in routes:
+        if isinstance(route, APIRoute) and route.include_in_schema and route.path_regex.match(path):
+            found |= route.methods or set()
     return sorted(found | {"HEAD"} if "GET" in found else found)
 
 
@@ -85,10 +87,21 @@ def _parameters(operation: dict[str, Any]) -> None:
             schema["pattern"] = NO_NUL
 
 
+@router.get("/api/openapi.json", include_in_schema=False)
+async def openapi(request: Request) -> JSONResponse:
+    """The description, for programs."""
+    return JSONResponse(await _described(request.app))
+
+
+async def _described(app: FastAPI) -> dict[str, Any]:
+    """Beside the event loop: putting it together takes a third of a second, once, and jobs are due meanwhile."""
+    return await asyncio.to_thread(describe, app) if app.openapi_schema is None else app.openapi_schema
+
+
 @router.get("/api/docs", include_in_schema=False)
 async def docs(request: Request) -> HTMLResponse:
     """All routes on one page: no script, nothing from elsewhere."""
-    page = _page(describe(request.app))
+    page = _page(await _described(request.app))
     policy = f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; frame-ancestors 'none'; base-uri 'none'"
     return HTMLResponse(page, headers={"Content-Security-Policy": policy})
 

@@ -2,16 +2,19 @@
 
 A request is refused that calls the server by a foreign name (403, against DNS rebinding), that a foreign page made
 (403, by `Origin` and `Sec-Fetch-Site`), that carries something other than JSON (415, so no form of another site gets
-in), more than the limit (413, before it is read), JSON nested too deeply (400, before it is parsed) or a NUL (400).
-Nothing of a fault of ours is shown but an id. There are no CORS headers: other origins read nothing.
+in), more than the limit (413, before it is read), JSON nested too deeply (400, before it is parsed), a name twice in
+one object, two lengths, or a NUL (400). Nothing of a fault of ours is shown but an id. There are no CORS headers: other
+origins read nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import logging
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -73,6 +76,20 @@ def too_deep(body: bytes, most: int) -> bool:
     return bool(brackets)
 
 
+def _refuse_doubles(body: bytes) -> None:
+    """A name that stands twice in one object: parsers differ in which of them counts."""
+    with contextlib.suppress(ValueError):  # what is no JSON is told by whoever reads it
+        json.loads(body, object_pairs_hook=_single)
+
+
+def _single(pairs: list[tuple[str, Any]]) -> None:
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            raise ApiError(400, "invalid_json", f"The body has {name!r:.60} twice in one object.")
+        seen.add(name)
+
+
 class Guard:
     """ASGI middleware around the whole app."""
 
@@ -121,6 +138,7 @@ class Guard:
         self._check_address(scope)
         host = self._check_host(scope, headers)
         self._check_origin(scope["method"], headers, host)
+        self._check_length(headers)
         if scope["method"] == "HEAD":
             scope = {**scope, "method": "GET"}
         elif scope["method"] != "GET":
@@ -166,6 +184,12 @@ class Guard:
         named = read_name(rest, 443 if scheme == "https" else 80)
         return named == host or (scheme == "https" and named == Name(host.host, 443) and host.port == 80)
 
+    def _check_length(self, headers: Headers) -> None:
+        """One length: where there are two, a proxy and we could see two different requests in the same bytes."""
+        if "transfer-encoding" in headers and "content-length" in headers:
+            sentence = "The request has both Content-Length and Transfer-Encoding: send one of them."
+            raise ApiError(400, "two_lengths", sentence, headers={"Connection": "close"})
+
     async def _read(self, headers: Headers, receive: Receive) -> bytes:
         """The whole body, if it is within the limit; not a byte is kept of one that is not."""
         most = self._settings.max_body
@@ -203,6 +227,7 @@ class Guard:
                 f"The JSON is nested more than {self._settings.max_depth} levels deep, or its brackets do not match."
             )
             raise ApiError(400, "too_deep", sentence)
+        _refuse_doubles(body)
 
     def _tell(self, scope: Scope, status: int | None, took: int) -> None:
         """One line per request; reading is told only on request. Without the query: there could be a token in it."""

@@ -62,7 +62,7 @@ def read_options(given: Mapping[str, Any]) -> JobOptions:
         if reader is None:
             near = difflib.get_close_matches(key, _READERS, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else f" Known options: {', '.join(sorted(_READERS))}."
-            message = f"A job has no option {key!r}.{hint}"
+            message = f"A job has no option {key!r:.80}.{hint}"
             raise InvalidJob(message)
         if value is not None:
             try:
@@ -164,7 +164,7 @@ def _retry(key: str, value: Any) -> dict[str, Any]:
 
 def _backoff(key: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, Sequence) or isinstance(value, str) or not value:
-        message = f'{key} is a list of delays such as ["30s", "5m"], not {value!r}.'
+        message = f'{key} is a list of delays such as ["30s", "5m"], not {value!r:.80}.'
         raise InvalidJob(message)
     return {key: tuple(interval_ms(item) for item in value)}
 
@@ -175,11 +175,11 @@ def _max_errors(key: str, value: Any) -> dict[str, Any]:
 
 def _lanes(key: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping):
-        message = f'{key} maps a lane to how many may run in it at once, such as {{"gpu": 1}}, not {value!r}.'
+        message = f'{key} maps a lane to how many may run in it at once, such as {{"gpu": 1}}, not {value!r:.80}.'
         raise InvalidJob(message)
     for name, capacity in value.items():
         if not isinstance(name, str) or not name or len(name) > MAX_WORD or not name.isprintable():
-            message = f"{key}: a lane's name is a text of 1 to {MAX_WORD} printable characters, not {name!r}."
+            message = f"{key}: a lane's name is a text of 1 to {MAX_WORD} printable characters, not {name!r:.80}."
             raise InvalidJob(message)
         if _count(f"{key}.{name}", capacity) < 1:
             message = f"{key}.{name} must let at least one run in."
@@ -190,14 +190,14 @@ def _lanes(key: str, value: Any) -> dict[str, Any]:
 def _labels(key: str, value: Any) -> dict[str, Any]:
     good = isinstance(value, Sequence) and not isinstance(value, str)
     if not good or not all(isinstance(item, str) and item and item.isprintable() for item in value):
-        message = f"{key} is a list of labels, not {value!r}."
+        message = f"{key} is a list of labels, not {value!r:.80}."
         raise InvalidJob(message)
     return {key: tuple(sorted(set(value)))}
 
 
 def _flag(key: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, bool):
-        message = f"{key} is true or false, not {value!r}."
+        message = f"{key} is true or false, not {value!r:.80}."
         raise InvalidJob(message)
     return {key: value}
 
@@ -223,13 +223,13 @@ _TOGETHER = {"retry": ("retry_on",)}
 
 def _one_of(key: str, value: Any, allowed: Sequence[str], more: str = "") -> str:
     if value not in allowed:
-        message = f"{key} is one of {', '.join(allowed)}{more}, not {value!r}."
+        message = f"{key} is one of {', '.join(allowed)}{more}, not {value!r:.80}."
         raise InvalidJob(message)
     return str(value)
 
 
 def _count(key: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 1_000_000:
-        message = f"{key} is a whole number from 0 to 1000000, not {value!r}."
+        message = f"{key} is a whole number from 0 to 1000000, not {value!r:.80}."
         raise InvalidJob(message)
     return value
