@@ -90,6 +90,7 @@ async def test_a_dead_nodes_run_is_recorded_as_crashed_and_run_once_more_elsewhe
         assert ice.started == [("one", "schedule", 1), ("two", "recovery", 2)]
         assert [alert.kind for alert in await two.list_alerts()] == ["dead_node"]
         await two.stop()
+        ice.thaw.set()
 
 
 @pytest.mark.promise("X2")
