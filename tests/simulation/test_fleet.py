@@ -20,7 +20,7 @@ KEPT = (115,)  # and 3, which is among the seeds
 
 
 @pytest.mark.promise("X2", "X13", "X14", "H2", "H9", "H11", "H12")
-@pytest.mark.parametrize("group", range(GROUPS))
+@pytest.mark.parametrize("group", [0, *(pytest.param(group, marks=pytest.mark.long) for group in range(1, GROUPS))])
 def test_no_fault_of_any_node_loses_doubles_or_strands_a_run(group: int) -> None:
     starts = deaths = 0
     for seed in SEEDS[group::GROUPS]:
@@ -39,11 +39,13 @@ def test_hundreds_of_worlds_lose_double_and_strand_nothing(group: int) -> None:
         live_together(seed, steps=60)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", KEPT)
 def test_what_once_broke_a_promise_breaks_none(seed: int) -> None:
     live_together(seed)
 
 
+@pytest.mark.long
 def test_a_seed_replays_exactly() -> None:
     first, second = live_together(2, steps=25), live_together(2, steps=25)
     assert first.steps == second.steps
@@ -69,11 +71,13 @@ def test_a_siege_alone_breaks_nothing() -> None:
     assert live_together(1, steps=10, nodes=3, world=Siege).deaths > 1
 
 
+@pytest.mark.long
 def test_it_finds_a_node_that_claims_after_it_was_taken_for_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Journal, "lives", lambda _self, _node_id: False)
     assert "X2" in _breaks(range(20, 32), Fleet)
 
 
+@pytest.mark.long
 def test_it_finds_a_late_result_that_covers_up_a_take_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """Settling without asking whether the job still runs this run."""
     settle_all = turn.settle_all
@@ -94,6 +98,7 @@ def test_it_finds_a_late_result_that_covers_up_a_take_over(monkeypatch: pytest.M
     assert _breaks(range(3, 12), Fleet)
 
 
+@pytest.mark.long
 def test_it_finds_a_node_that_is_taken_over_though_it_was_heard_of_since(monkeypatch: pytest.MonkeyPatch) -> None:
     """Taking over without comparing what was read with what is there now, where reading and writing lie apart."""
     seen: dict[int, Node] = {}
@@ -112,6 +117,7 @@ def test_it_finds_a_node_that_is_taken_over_though_it_was_heard_of_since(monkeyp
     assert "it is well" in _breaks()
 
 
+@pytest.mark.long
 def test_it_finds_runs_that_nobody_takes_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Journal, "silent", lambda _self, _since: [])
     assert "has been dead" in _breaks()

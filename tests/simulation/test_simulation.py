@@ -12,11 +12,13 @@ from wakeful.kernel.engine import Engine
 from wakeful.store.jobs import Jobs
 
 SEEDS = range(240)
-GROUPS = 12
+GROUPS, QUICK = 12, 5
 
 
 @pytest.mark.promise("H2", "H9", "H11", "H12", "X14")
-@pytest.mark.parametrize("group", range(GROUPS))
+@pytest.mark.parametrize(
+    "group", [*range(QUICK), *(pytest.param(group, marks=pytest.mark.long) for group in range(QUICK, GROUPS))]
+)
 def test_no_fault_at_any_moment_loses_doubles_or_strands_a_run(group: int) -> None:
     starts = deaths = 0
     for seed in SEEDS[group::GROUPS]:
