@@ -26,6 +26,7 @@ SEED = int(os.environ.get("WAKEFUL_API_SEED", "0"))  # 0: always the same reques
 GROUPS = {
     "jobs": ["list_jobs", "create_job", "get_job", "delete_job", "explain_job", "upcoming", "list_job_runs"],
     "changes": ["put_job", "patch_job"],
+    "removals": ["delete_job", "delete_schedule"],  # beside what was made they are sent for that alone
     "orders": ["run_job", "pause_job", "resume_job", "pause_jobs", "resume_jobs"],
     "runs": ["list_runs", "get_run", "get_run_log", "explain_run", "cancel_run", "retry_run"],
     "verdicts": ["approve_run", "reject_run", "complete_run"],
@@ -135,6 +136,9 @@ def test_requests_made_from_the_description_are_answered_as_it_says(fresh, group
     found, sent = failures(schema)
     assert not found, "\n\n".join(f"{what}: {where}\n{more}" for (what, where), more in found.items())
     assert len(sent) == len(GROUPS[group])
+    few = {label for label, count in sent.items() if count < EXAMPLES and "{" in label}
+    assert group != "removals" or not few
+    assert all(label.startswith("DELETE ") for label in few)
 
 
 def test_every_operation_is_in_a_group(server):
