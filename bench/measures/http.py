@@ -117,6 +117,7 @@ def measure(plan: Plan) -> list[Table]:
             "`GET /api/jobs?limit=50` with a token, one request after the other on each client's own connection.",
             "Clients are processes on the same machine: they have their share of its processors.",
             f"Burst: {burst:,} jobs due at once, run by the same process; pages between the first start and the last.",
+            "A burst is over in less than a second: its p99 is the slowest of some sixty pages.",
         ],
         ours="Wakeful, quiet",
         peers_in=(),
