@@ -6,13 +6,11 @@ Leases last a second here rather than twenty; everything else is as in life.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
-import psycopg
 import pytest
 
 from tests.service.real_time import Gate, Watch, real
@@ -20,7 +18,6 @@ from tests.store.postgres_server import postgres_url
 from wakeful import Manual, Once, Scheduler, StoreLocked
 from wakeful.clock import SystemClock
 from wakeful.kernel import membership
-from wakeful.store import postgres_database
 
 PAST = datetime(2020, 1, 1, tzinfo=UTC)
 
@@ -328,26 +325,4 @@ async def test_a_run_that_is_settled_while_it_is_being_taken_over_is_settled_onc
         await two._store.write(lambda tx: membership.take_runs(tx, here, [run]))
         assert [(run.outcome, run.status) for run in await two.get_run_log("a")] == [("success", "done")]
         assert (await two.get_job("a")).last_outcome == "success"
-        await one.stop()
-
-
-@pytest.mark.promise("X2")
-@real
-async def test_a_session_that_froze_between_two_statements_does_not_hold_the_others_up(url, monkeypatch):
-    monkeypatch.setattr(postgres_database, "STUCK_S", 0.5)
-    ran = asyncio.Event()
-
-    async def work(run):
-        ran.set()
-
-    async with node(url, "one", work) as one:
-        await one.start()
-        with await asyncio.to_thread(psycopg.connect, url, application_name="wakeful", autocommit=True) as frozen_one:
-            with contextlib.suppress(psycopg.Error), frozen_one.pipeline():
-                frozen_one.execute("BEGIN")
-                frozen_one.execute("LOCK TABLE job_state, events")  # and not another word
-                adding = asyncio.create_task(one.add_job("a", Once(PAST), kind="work"))
-                async with asyncio.timeout(20):
-                    await ran.wait()
-            await adding
         await one.stop()

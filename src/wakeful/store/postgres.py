@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +20,7 @@ from wakeful.clock import SharedClock, VirtualClock
 from wakeful.errors import SchedulerNotOpen
 from wakeful.store.interface import Transaction
 from wakeful.store.nodes import LEASE_MS
-from wakeful.store.postgres_database import Address, column_types, connect, end_stuck, explain, lost, migrate, tell_time
+from wakeful.store.postgres_database import Address, column_types, connect, explain, lost, migrate, tell_time
 from wakeful.store.postgres_listener import Listener
 from wakeful.store.postgres_session import PostgresSession, Types
 from wakeful.store.postgres_writer import PostgresWriter
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     from wakeful.store.records import EventGroup
 
 T = TypeVar("T")
-
-log = logging.getLogger("wakeful.store")
 
 READERS = 2
 FIRST_TELLINGS = 3  # of the time, so that one slow answer does not decide it
@@ -105,12 +102,6 @@ class PostgresStore:
         finally:
             connection.close()
         self._writer.types = self._types
-
-    def _look_at_server(self, connection: psycopg.Connection[Any]) -> None:
-        self._tell_time(connection)
-        ended = end_stuck(connection)
-        if ended:
-            log.warning("%d sessions of frozen or unreachable nodes were ended, for the locks they held", ended)
 
     def _tell_time(self, connection: psycopg.Connection[Any]) -> None:
         if self._shared is None:
@@ -185,7 +176,7 @@ class PostgresStore:
         item = Item(work)
         self._apart.commit([item])
         result = item.outcome()
-        self._apart.visit(self._look_at_server)
+        self._apart.visit(self._tell_time)
         return result  # type: ignore[no-any-return]
 
     # -- other processes ----------------------------------------------------------------------------------------------

@@ -37,7 +37,6 @@ from wakeful.store.schema_version import OLDEST_KEY, Living, Stored, refuse_cont
 
 OLDEST_SERVER = 130_000  # pg_current_xact_id
 PREPARED = 200
-STUCK_S = 5  # as long as the writer's transactions may be idle
 SCHEMA_TABLE = "wakeful_schema"
 MIGRATION_TRIES, MIGRATION_WAIT = 5, "5s"
 
@@ -124,21 +123,6 @@ def tell_time(connection: psycopg.Connection[Any], clock: SharedClock) -> None:
     asked = clock.boot_us()
     (told,) = _one(connection, "SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint")
     clock.hear(asked, int(told), clock.boot_us())
-
-
-def end_stuck(connection: psycopg.Connection[Any]) -> int:
-    """End sessions of ours that froze, or were cut off, between a statement and the next; how many there were.
-
-    Statements are sent without waiting for each other's answers, and the server's own limit on idle transactions
-    does not count while more of them are announced. Whoever holds locks in such a moment would hold them for ever.
-    """
-    ended = connection.execute(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
-        "AND usename = current_user AND application_name = %s AND state = 'active' AND wait_event = 'ClientRead' "
-        "AND query_start < statement_timestamp() - make_interval(secs => %s)",
-        (connection.info.parameter_status("application_name"), STUCK_S),
-    )
-    return len(ended.fetchall())
 
 
 # -- the schema -------------------------------------------------------------------------------------------------------

@@ -41,11 +41,9 @@ class PostgresSession:
         *,
         writing: bool,
         clock: Clock | None = None,
-        pipeline: psycopg.Pipeline | None = None,
     ) -> None:
-        """`clock`: what the server's clock is said to show, in virtual time; `pipeline`: what the connection is in."""
+        """`clock`: what the server's clock is said to show, in virtual time."""
         self._connection = connection
-        self._pipeline = pipeline
         self._types = types
         self._writing = writing
         self._clock = clock
@@ -56,12 +54,7 @@ class PostgresSession:
         self.announced = False
 
     def execute(self, sql: str, params: Row = ()) -> int:
-        return self._count(self._connection.execute(translated(sql), params))
-
-    def _count(self, cursor: psycopg.Cursor[Any]) -> int:
-        if self._pipeline is not None:
-            self._pipeline.sync()  # until the answer is here
-        return cursor.rowcount
+        return self._connection.execute(translated(sql), params).rowcount
 
     def rows(self, sql: str, params: Row = ()) -> list[Row]:
         return self._connection.execute(translated(sql), params).fetchall()
@@ -73,8 +66,7 @@ class PostgresSession:
         if not rows:
             return 0
         sql = _insert_sql(table, tuple(columns), self._casts(table, columns), on_conflict)
-        cursor = self._connection.execute(sql, _arrays(rows))
-        return self._count(cursor) if on_conflict == "ON CONFLICT DO NOTHING" else len(rows)
+        return self._connection.execute(sql, _arrays(rows)).rowcount
 
     def update_many(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         if rows:

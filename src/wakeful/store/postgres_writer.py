@@ -9,8 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import socket
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -45,10 +44,8 @@ _SETTINGS = {
     "lock_timeout": "10s",
     "statement_timeout": "60s",
 }
-_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
-#: Two statements and not one, because only a single one can be prepared, and this is asked for every transaction.
-_SET = (
-    "SELECT "
+_BEGIN = (
+    "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT "
     + ", ".join(f"set_config('{name}', '{value}', true)" for name, value in _SETTINGS.items())
     + ", CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END"
     + ", pg_current_xact_id()::text"
@@ -111,11 +108,8 @@ class PostgresWriter:
         """Run works in one transaction; how many of them it took in."""
         connection = self._connected()
         try:
-            with _pipeline(connection) as pipeline:
-                connection.execute(_BEGIN)
-                begun = connection.execute(_SET)
-                done, announced = self._run_all(connection, pipeline, items)
-                number = _number(begun)
+            number = self._begin(connection)
+            done, announced = self._run_all(connection, items)
             if all(item.error is not None for item in items[:done]):
                 connection.execute("ROLLBACK")
             else:
@@ -125,15 +119,19 @@ class PostgresWriter:
             raise
         return done
 
-    def _run_all(
-        self, connection: psycopg.Connection[Any], pipeline: psycopg.Pipeline | None, items: Sequence[Item]
-    ) -> tuple[int, bool]:
+    def _begin(self, connection: psycopg.Connection[Any]) -> str:
+        """Begin; the number by which the server knows the transaction."""
+        cursor = connection.execute(_BEGIN)
+        cursor.nextset()
+        row = cursor.fetchone()
+        assert row is not None  # noqa: S101 - a SELECT without FROM has one row
+        return str(row[-1])
+
+    def _run_all(self, connection: psycopg.Connection[Any], items: Sequence[Item]) -> tuple[int, bool]:
         good: list[tuple[Item, Transaction]] = []
         announced, done = False, 0
         for item in items:
-            session = PostgresSession(
-                connection, self.types, writing=True, clock=self._database_clock, pipeline=pipeline
-            )
+            session = PostgresSession(connection, self.types, writing=True, clock=self._database_clock)
             transaction = self._run(connection, session, item, alone=len(items) == 1)
             done += 1
             if transaction is not None:
@@ -243,30 +241,3 @@ class PostgresWriter:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-
-
-def _number(begun: psycopg.Cursor[Any]) -> str:
-    """By which the server knows the transaction."""
-    row = begun.fetchone()
-    assert row is not None  # noqa: S101 - a SELECT without FROM has one row
-    return str(row[-1])
-
-
-@contextmanager
-def _pipeline(connection: psycopg.Connection[Any]) -> Iterator[psycopg.Pipeline | None]:
-    """Send without waiting for every answer, where the installed libpq can (from 14 on)."""
-    if not psycopg.Pipeline.is_supported():
-        yield None
-        return
-    failed: psycopg.Error | None = None
-    try:
-        with connection.pipeline() as pipeline:
-            try:
-                yield pipeline
-            except psycopg.Error as error:
-                failed = error
-    except psycopg.Error:  # that what was sent after it was not done either is nothing to tell
-        if failed is None:
-            raise
-    if failed is not None:
-        raise failed
