@@ -112,6 +112,7 @@ def test_a_run_that_waits_is_found_waiting_and_its_call_back_still_counts(place)
         assert len(place.sessions.messages) == 1
 
 
+@pytest.mark.long
 @pytest.mark.promise("C2", "C10")
 def test_a_run_that_is_asked_about_is_asked_about_in_the_next_life(place):
     place.sessions.behave("accepts-with-status")

@@ -87,6 +87,7 @@ def test_of_many_at_once_one_is_done_and_all_are_answered_alike(client, server, 
     assert len(client.get(f"/api/jobs/{name}/runs").json()["items"]) == 1
 
 
+@pytest.mark.long
 def test_servers_that_are_killed_do_nothing_twice_and_forget_nothing(tmp_path):
     """Each job is asked for until there is an answer. Done twice it would be refused, for its name is taken."""
     terminal = Terminal(tmp_path)

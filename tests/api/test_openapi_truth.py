@@ -129,6 +129,7 @@ def fresh(tmp_path):
     terminal.close()
 
 
+@pytest.mark.long
 @pytest.mark.promise("C1")
 @pytest.mark.parametrize("group", GROUPS)
 def test_requests_made_from_the_description_are_answered_as_it_says(fresh, group):

@@ -29,7 +29,7 @@ def told(wakeful, db):
 
 
 @pytest.mark.promise("X2")
-@pytest.mark.parametrize("seed", [3, 4])
+@pytest.mark.parametrize("seed", [3, pytest.param(4, marks=pytest.mark.long)])
 def test_every_command_tells_the_same_of_the_copy(wakeful, here, seed):
     make_history(here / "from.db", seed)
     there = postgres_url()
@@ -97,7 +97,7 @@ def test_a_store_whose_server_runs_is_left_alone(terminal, served):
 
 
 @pytest.mark.promise("X2")
-@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+@pytest.mark.parametrize("kind", [pytest.param("sqlite", marks=pytest.mark.long), "postgres"])
 def test_what_a_killed_server_left_running_is_recovered_where_it_was_copied_to(terminal, kind):
     goal = postgres_url() if kind == "postgres" else "to.db"
     inside, again = terminal.pipe("inside"), terminal.pipe("again")

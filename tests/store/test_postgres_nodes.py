@@ -88,6 +88,7 @@ async def test_a_dead_nodes_run_is_recorded_as_crashed_and_run_once_more_elsewhe
         assert [alert.kind for alert in await two.list_alerts()] == ["dead_node"]
         await two.stop()
         ice.thaw.set()
+        thawed(one)
 
 
 @pytest.mark.promise("X2")
