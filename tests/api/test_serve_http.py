@@ -35,13 +35,14 @@ def said(server):
 
 
 def gone(port):
-    """Wait until nobody answers at the port any more: whoever is still let in is hung up on as the server ends."""
-    while True:
-        with socket.socket() as link, contextlib.suppress(ConnectionResetError):
-            link.settimeout(PATIENCE)
+    """Wait until nobody is let in any more: who came in the very moment of the end hears nothing, or is hung up on."""
+    for _ in range(PATIENCE):
+        with socket.socket() as link, contextlib.suppress(ConnectionResetError, TimeoutError):
+            link.settimeout(1)
             if link.connect_ex(("127.0.0.1", port)) != 0:
                 return True
             link.recv(1)
+    return False
 
 
 # -- being there ------------------------------------------------------------------------------------------------------
