@@ -100,6 +100,7 @@ def test_the_first_start_makes_a_token_that_its_owner_alone_can_read(terminal):
     assert [token["name"] for token in terminal.ask("token", "list", "--json").json] == ["admin"]
 
 
+@pytest.mark.long
 def test_a_lost_token_file_is_told_and_the_command_line_makes_another_token(terminal):
     first = Server(terminal)
     said(first)
@@ -112,6 +113,7 @@ def test_a_lost_token_file_is_told_and_the_command_line_makes_another_token(term
     assert "no valid token is kept here, wakeful token create NAME --role admin makes one" in said(server)
 
 
+@pytest.mark.long
 def test_a_revoked_token_is_not_pointed_at(terminal):
     first = Server(terminal)
     said(first)
@@ -170,6 +172,7 @@ def test_a_second_server_on_the_same_file_is_told_who_has_it_and_leaves_the_firs
         assert client.get("/api/me").status_code == 200
 
 
+@pytest.mark.long
 def test_a_newer_store_is_left_as_it_is(terminal):
     said(Server(terminal))
     path = terminal.folder / ".wakeful" / "wakeful.db"

@@ -145,6 +145,7 @@ def test_the_library_says_the_same(fleet):
     asyncio.run(main())
 
 
+@pytest.mark.long
 @pytest.mark.promise("X2")
 def test_a_drained_node_finishes_what_it_runs_and_the_other_takes_the_rest(terminal, url):
     inside, out = terminal.pipe("inside"), terminal.pipe("out")

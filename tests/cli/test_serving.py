@@ -102,6 +102,7 @@ def test_a_running_job_is_not_started_again_and_can_be_cancelled(terminal):
     assert not lives(pid)
 
 
+@pytest.mark.long
 def test_what_a_run_printed_before_its_time_was_up_is_not_lost(terminal):
     terminal.serve()
     terminal.ask("add", "job", "--every", "1h", "--timeout", "1s", *SHELL, "echo first words; exec sleep 600")
@@ -129,6 +130,7 @@ def test_logs_follow_a_run_to_its_end(terminal):
     assert (answer.code, answer.out, answer.err) == (0, "first\nsecond\n", "")
 
 
+@pytest.mark.long
 def test_a_retry_is_run_by_the_server_for_the_same_slot(terminal):
     terminal.ask("add", "job", "--at", "now", "--retry", "0", *SHELL, "test -e mended || exit 1; echo mended")
     terminal.serve()
@@ -153,6 +155,7 @@ def test_a_job_that_had_its_one_time_cannot_be_resumed_and_says_why(terminal):
     assert "once would never run again" in answer.err
 
 
+@pytest.mark.long
 def test_a_job_can_be_edited_while_it_runs(terminal):
     terminal.serve()
     started, go_on = terminal.pipe("started"), terminal.pipe("go_on")
@@ -286,6 +289,7 @@ def test_an_app_that_cannot_be_served_is_told_in_a_sentence(wakeful, here, ref, 
     assert answer.err.count("\n") == 1
 
 
+@pytest.mark.long
 @pytest.mark.promise("H17", "D5")
 def test_a_job_nobody_handles_is_told_by_status_explain_run_and_doctor(terminal):
     app = APP + (

@@ -15,12 +15,14 @@ HERE = Path(__file__).parent
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Each test runs on both stores every time; of its many cases on the slower one, all but the first are long."""
+    """Each test runs on both stores every time; of its many cases on the slower one, all but the first are long, and
+    so are the weeks of history that retention looks through.
+    """
     seen = set()
     for item in items:
         case = getattr(item, "callspec", None)
         if case is None or HERE not in item.path.parents or "postgres" not in case.id.split("-"):
             continue
-        if item.function in seen:
+        if item.function in seen or item.path.stem == "test_retention":
             item.add_marker(pytest.mark.long)
         seen.add(item.function)
