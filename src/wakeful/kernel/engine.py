@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("wakeful.engine")
 
-BATCH = 256  # claimed in one turn: 512 is no faster, and holds the loop and other writers twice as long
+BATCH = 256  # claimed in one turn: 512 is no faster in a file, and holds the loop and other writers twice as long
+SHARED_BATCH = 512  # a turn on a server waits for a dozen answers, and no other writer waits for it
 MAX_ACTIVE = 1024
 LONGEST_SLEEP_S = 60.0
 POLL_S = 0.5
@@ -95,6 +96,7 @@ class Engine:
         self._watch = ClockWatch(clock)
         self.standing = Standing(store, clock, virtual=config.virtual)
         self._alarm: int | None = None
+        self._batch = BATCH if store.exclusive else SHARED_BATCH
         self._lead_ms = 0 if config.virtual else LEAD_MS
         self._poked = True  # something changed since the last turn began
         self._look_around = False
@@ -316,7 +318,7 @@ class Engine:
         # Cleared before the transaction: a change committed after it must not be covered up by its answer.
         self._poked = False
         ended, self._ended = self._ended, []
-        limit = min(BATCH, MAX_ACTIVE - len(self.active)) if self._admitting and self.standing.may_admit() else 0
+        limit = min(self._batch, MAX_ACTIVE - len(self.active)) if self._admitting and self.standing.may_admit() else 0
         look_around, self._look_around = self._look_around, False
         self._turning = True  # what it claims must be started or given back, also when we are asked to stop meanwhile
         try:
