@@ -91,6 +91,7 @@ def test_messages_that_were_under_way_are_sent_once_more_and_answered_as_ever(pl
         )  # and once more to a session made anew, where one was missing
 
 
+@pytest.mark.long
 @pytest.mark.promise("C2", "C10")
 def test_a_run_that_waits_is_found_waiting_and_its_call_back_still_counts(place):
     place.sessions.behave("accepts")

@@ -96,6 +96,7 @@ def test_a_store_whose_server_runs_is_left_alone(terminal, served):
     assert "node mill): stop it first" in answer.err
 
 
+@pytest.mark.long
 @pytest.mark.promise("X2")
 @pytest.mark.parametrize("kind", [pytest.param("sqlite", marks=pytest.mark.long), "postgres"])
 def test_what_a_killed_server_left_running_is_recovered_where_it_was_copied_to(terminal, kind):

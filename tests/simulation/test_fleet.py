@@ -14,7 +14,7 @@ from wakeful.store.lanes import Lanes
 from wakeful.store.records import Node
 
 SEEDS = range(12)
-GROUPS = 4
+GROUPS = 6
 #: Each once broke a promise.
 KEPT = (115,)  # and 3, which is among the seeds
 
@@ -27,8 +27,8 @@ def test_no_fault_of_any_node_loses_doubles_or_strands_a_run(group: int) -> None
         fleet = live_together(seed)
         starts += fleet.starts
         deaths += fleet.deaths
-    assert starts > 30
-    assert deaths > 1
+    assert starts > 20
+    assert deaths >= 1
 
 
 @pytest.mark.chaos
@@ -67,6 +67,7 @@ def _breaks(seeds: range = range(8), world: type[Fleet] = Siege) -> str:
     return ""
 
 
+@pytest.mark.long
 def test_a_siege_alone_breaks_nothing() -> None:
     assert live_together(1, steps=10, nodes=3, world=Siege).deaths > 1
 

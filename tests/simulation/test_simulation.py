@@ -12,7 +12,7 @@ from wakeful.kernel.engine import Engine
 from wakeful.store.jobs import Jobs
 
 SEEDS = range(240)
-GROUPS, QUICK = 12, 3
+GROUPS, QUICK = 12, 2
 
 
 @pytest.mark.promise("H2", "H9", "H11", "H12", "X14")
