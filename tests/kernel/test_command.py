@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import json
 import os
@@ -92,7 +93,11 @@ def descriptors():
 
 
 def children():
-    return {child for task in Path("/proc/self/task").iterdir() for child in (task / "children").read_text().split()}
+    found = set()
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that ended meanwhile
+            found.update((task / "children").read_text().split())
+    return found
 
 
 @pytest.fixture(autouse=True)
