@@ -6,9 +6,19 @@ from pathlib import Path
 
 import pytest
 
+from tests.kernel.commanding import has_children, lifeline, log_path, run
 from tests.kernel.scene import minutely_sweeps, postgres_scene, scene, sqlite_scene
 
-__all__ = ["minutely_sweeps", "postgres_scene", "scene", "sqlite_scene"]
+__all__ = [
+    "has_children",
+    "lifeline",
+    "log_path",
+    "minutely_sweeps",
+    "postgres_scene",
+    "run",
+    "scene",
+    "sqlite_scene",
+]
 
 HERE = Path(__file__).parent
 
