@@ -32,6 +32,7 @@ def check(connection: Connection, capacities: dict[str, int]) -> None:
     ).fetchall()
     for state in states:
         _check_job(state, by_job[state["job_id"]])
+        _check_limits(state, by_job[state["job_id"]])
     check_lanes(connection, capacities)
     _check_slots(connection)
 
@@ -59,6 +60,16 @@ def _check_job(state: Row, runs: list[Row]) -> None:
             raise Broken(f"{name} has queued runs that nothing will ever start")
     if state["last_slot"] is not None and state["slot"] is not None and state["slot"] == state["last_slot"]:
         raise Broken(f"H2: {name} is armed for a slot it has run")
+
+
+def _check_limits(state: Row, runs: list[Row]) -> None:
+    """Nothing waits for a paused job to be resumed, and none runs more often than it may."""
+    left = [run for run in runs if run["status"] == "queued" and run["reason"] not in ("manual", "approval")]
+    if state["paused"] and left:
+        raise Broken(f"H8: {state['name']} is paused, and a start from before waits for it to be resumed")
+    most = json.loads(state["trigger"]).get("max_runs")
+    if most is not None and state["slot_runs"] > most:
+        raise Broken(f"X9: {state['name']} has run {state['slot_runs']} times, and max_runs is {most}")
 
 
 def check_lanes(connection: Connection, capacities: dict[str, int]) -> None:

@@ -47,7 +47,7 @@ class People:
         modifiers: dict[str, object] = {}
         if rng.random() < 0.2:
             modifiers["jitter"] = rng.choice((1, 10))
-        if rng.random() < 0.1:
+        if rng.random() < 0.2:
             modifiers["max_runs"] = rng.randrange(1, 6)
         kind = rng.randrange(5)
         if kind == 0:

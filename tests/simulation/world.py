@@ -17,11 +17,13 @@ from tests.simulation.faulty_store import Faults, FaultyStore
 from tests.simulation.invariants import Broken, check, check_live
 from tests.simulation.people import LANES, People
 from wakeful import Defer, Noop, Retention, Run, Scheduler, SchedulerError, Skip, TransientError, Wait
+from wakeful.ids import run_text
 from wakeful.testing import run
 from wakeful.triggers.moments import to_ms
 
 MEMORY_DISK = Path("/dev/shm")  # noqa: S108 - only faster; any directory will do
 FOR_EVER = 100_000
+SLACK_MS = 61_000  # a step goes unnoticed for as long as the loop sleeps
 
 
 class World(People):
@@ -33,8 +35,12 @@ class World(People):
         self.faults = Faults(self.rng)
         self.faults.on_death = self._died
         self.days = self.rng.choice((7, FOR_EVER))
+        self.history = self.rng.choice((3, 20))  # runs kept of a job
+        self.slots: set[tuple[str, datetime]] = set()  # every slot a first attempt was made at
+        self.patience: dict[str, int] = {}  # until when, by boot time, each waiting run may be reported
         self.started: dict[str, int] = {}
         self.violations: list[str] = []  # seen inside handlers, where an exception would only fail the run
+        self._stepped = -SLACK_MS
         self._dead = asyncio.Event()
         self._store: FaultyStore | None = None
         self._eye: sqlite3.Connection | None = None
@@ -111,7 +117,7 @@ class World(People):
                 node=f"node-{self.deaths}",
                 seed=self.rng.getrandbits(32),
                 timezone="UTC",
-                retention=Retention(days=self.days, runs_per_job=20),
+                retention=Retention(days=self.days, runs_per_job=self.history, check_every=self.history),
             )
             for kind in ("good", "slow", "flaky", "crasher", "chatty"):
                 scheduler.on_job_due(kind, self._handler(kind))
@@ -143,6 +149,8 @@ class World(People):
     def _died(self, where: str) -> None:
         self.deaths += 1
         self._note(f"died {where}")
+        if self.clock.boot() - self._stepped < SLACK_MS:
+            self.patience.clear()  # a step that died with the process looks like downtime to the next one
         self._dead.set()
 
     async def _end(self) -> None:
@@ -172,9 +180,10 @@ class World(People):
         await asyncio.sleep(self.rng.choice((0.01, 1, 15, 60, 60, 600, 600, 3600)))
 
     async def _step_clock(self) -> None:
-        minutes = self.rng.choice((-1440, -60, -5, -1, 1, 5, 60, 1440))
+        minutes = self.rng.choice((-14_400, -4320, -1440, -60, -5, -1, 1, 5, 60, 1440, 4320, 14_400))
         self._note(f"clock {minutes:+} min")
         self.clock.step(timedelta(minutes=minutes))
+        self._stepped = self.clock.boot()
 
     # -- handlers ------------------------------------------------------------------------------------------------------
 
@@ -192,7 +201,9 @@ class World(People):
                 self._store.die("by its handler")
                 await asyncio.sleep(10**9)
             elif kind == "chatty":
-                later = datetime.fromtimestamp(self.clock.now() / 1000, UTC) + timedelta(seconds=rng.choice((5, 900)))
+                seconds = rng.choice((5, 900))
+                later = datetime.fromtimestamp(self.clock.now() / 1000, UTC) + timedelta(seconds=seconds)
+                self.patience[found.id] = self.clock.boot() + seconds * 1000
                 return rng.choice((Skip("why"), Noop("none"), Defer(later), Wait(later), {"deep": [1, None]}, object()))
             return {"attempt": found.attempt}
 
@@ -217,6 +228,21 @@ class World(People):
             self.violations.append(f"H12: {found.id} was started before it was on record")
         if to_ms(found.due_at) > found._row.started_at:
             self.violations.append(f"{found.id} was started early")
+        self._started_slot(found)
+
+    def _started_slot(self, found: Run) -> None:
+        """A slot is begun once, however little history is kept; a further attempt is not made beside a newer slot."""
+        if found.slot is not None and found.attempt == 1 and found.reason != "manual":
+            if (found.job_id, found.slot) in self.slots:
+                self.violations.append(f"H2: {found.job} ran the slot {found.slot} twice")
+            self.slots.add((found.job_id, found.slot))
+        if found.reason == "retry" and found.slot is not None:
+            state = self._watch().execute(
+                "SELECT enabled, paused, next_at FROM job_state WHERE job_id = ?", (found._row.job_id,)
+            )
+            _, _, next_at = state.fetchone()
+            if next_at is not None and next_at <= found._row.started_at:
+                self.violations.append(f"X9: {found.id} was tried again though a new slot had come")
 
     # -- looking -------------------------------------------------------------------------------------------------------
 
@@ -230,10 +256,21 @@ class World(People):
         if self.violations:
             raise Broken(self.violations[0])
         check(self._watch(), LANES)
+        self._look_at_waiting()
         names = {row[0] for row in self._watch().execute("SELECT name FROM jobs")}
         lost = self.acknowledged - names
         if lost and self.days == FOR_EVER:
             raise Broken(f"H12: {sorted(lost)} were acknowledged and are gone")
+
+    def _look_at_waiting(self) -> None:
+        """Nobody's time to report is cut short, however the clock is set."""
+        for number, finished in self._watch().execute(
+            "SELECT r.id, r.finished_at FROM runs r JOIN run_details d ON d.run_id = r.id "
+            "WHERE r.outcome = 'unknown' AND d.error LIKE 'nobody reported%'"
+        ):
+            left = self.patience.pop(run_text(number), 0) - self.clock.boot()
+            if left > SLACK_MS:
+                raise Broken(f"H2: {run_text(number)} was given up at {finished}, {left} ms too early")
 
     def close(self) -> None:
         if self._store is not None:

@@ -201,7 +201,9 @@ def test_old_runs_go_but_never_an_open_one_a_jobs_last_or_what_an_open_one_conti
         run(8, outcome="success"),
     )
     store.write(lambda tx: tx.runs.detail([RunDetails(1, error="x"), RunDetails(4, error="x")]))
-    assert store.write(lambda tx: tx.runs.prune_older(8, 0, 100)) == ([1, 7], 0)
+    old, cursor = store.read(lambda tx: tx.runs.older(8, 0, 100))
+    assert (ids(old), cursor) == ([1, 7], 0)
+    store.write(lambda tx: tx.runs.delete(ids(old)))
     assert ids(store.read(lambda tx: tx.runs.log(None, 100))) == [8, 6, 5, 4, 3, 2]
     assert list(store.read(lambda tx: tx.runs.details_of([1, 4]))) == [4]
 
@@ -210,8 +212,9 @@ def test_pruning_by_age_goes_on_where_it_stopped(store):
     store.add_runs(*(run(n, outcome="success") for n in range(1, 8)))
     cursor, bites = 0, []
     while True:
-        deleted, cursor = store.write(lambda tx: tx.runs.prune_older(7, cursor, 4))  # noqa: B023
-        bites.append(deleted)
+        old, cursor = store.read(lambda tx: tx.runs.older(7, cursor, 4))  # noqa: B023
+        store.write(lambda tx: tx.runs.delete(ids(old)))  # noqa: B023
+        bites.append(ids(old))
         if cursor == 0:
             break
     assert bites == [[1, 2, 3, 4], [5, 6]]
@@ -226,7 +229,8 @@ def test_the_newest_runs_of_a_job_are_kept_and_an_open_chain_beside_them(store):
         run(9, status="active"),
     )
     deleted = []
-    while bite := store.write(lambda tx: tx.runs.prune_beyond(1, 2, 2)):
+    while bite := ids(store.read(lambda tx: tx.runs.beyond(1, 2, 2))):
+        store.write(lambda tx: tx.runs.delete(bite))
         deleted += bite
     assert sorted(deleted) == [3, 4, 5]
     assert ids(store.read(lambda tx: tx.runs.log(None, 100))) == [9, 8, 7, 6, 2, 1]

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from wakeful.kernel.limits import BELOW, limit_words, too_often
 from wakeful.kernel.options import JobOptions, from_text
-from wakeful.kernel.policy import LATE_MS, alarm, count_passed, due_slot, end, next_start, rest, trigger_of
+from wakeful.kernel.policy import LATE_MS, alarm, count_passed, due_slot, end, next_start, rest, too_late, trigger_of
+from wakeful.kernel.stretches import was_run
 from wakeful.store.interface import Transaction
 from wakeful.store.records import Alert, Finish, JobDef, JobState, RunDetails, RunRow, Skip
 from wakeful.triggers import TimedTrigger, Trigger
@@ -26,6 +27,7 @@ GLOBAL_LANE = "running"
 SUSPECT_LANE = "crash-suspects"
 SUSPECT_AFTER = 2  # crashes in a row
 BY_HAND = ("manual", "approval")  # why a run was asked for by a person
+BY_TIME = ("schedule", "catch_up")  # why a run was claimed for its slot; it waits as a row only if it was given back
 HANDLER = "kind:"  # what a job is parked on when this node has no handler for it ...
 PLACE = "labels:"  # ... or not the labels it asks for
 
@@ -52,6 +54,7 @@ class Node(NamedTuple):
     only: int | None = None  # claim nothing but this job
     labels: frozenset[str] = frozenset()
     min_interval: int | None = None  # how close two slots of a bounded job may lie
+    clock_moved: Callable[[], bool] = lambda: False  # whether the clock was set and deadlines were not yet
 
     def serves(self, key: str) -> bool:
         """Whether this node can run what is parked on `key`."""
@@ -122,6 +125,8 @@ class Claim:
         """The alarm of a job in progress: a waiting run's deadline, or a slot that replaces the active run."""
         found = [run for run in self._tx.runs.open(state.job_id) if run.id == state.run_id]
         if found and found[0].status == "waiting":
+            if self._node.clock_moved():
+                return  # it is due by the new time alone; the engine moves deadlines before it looks again
             self.expired.append((job, state, found[0]))
             return
         if found:
@@ -134,17 +139,18 @@ class Claim:
         if len(waiting) != state.queued:
             state = state._replace(queued=len(waiting))
         slot_due = bool(state.enabled and not state.paused and state.slot is not None and (state.next_at or 0) <= now)
-        if slot_due:
-            overtaken = [run for run in waiting if run.reason == "retry" and run.due_at > (state.next_at or 0)]
-            self._drop(overtaken, "a new slot came first")
-            waiting = [run for run in waiting if run not in overtaken]
-            state = state._replace(queued=len(waiting))
-        if not state.enabled or state.paused:
-            waiting = [run for run in waiting if run.reason in BY_HAND]  # a person may always start it by hand
+        for run in waiting[:]:
+            why = self._overtaken(job, state, run, slot_due=slot_due)
+            if why is not None:
+                self._drop([run], why)
+                waiting.remove(run)
+                if run.slot is not None and run.attempt == 1:
+                    state = state._replace(missed=state.missed + 1)
+        state = state._replace(queued=len(waiting))
         ready = [run for run in waiting if run.due_at <= now]
         if ready:
             chosen = min(ready, key=lambda run: (run.due_at, run.id))
-            if slot_due and chosen.reason == "recovery":
+            if slot_due and chosen.reason in ("recovery", *BY_TIME):
                 state = self._instead_of_catching_up(job, state)
             self._start_queued(job, state, chosen)
         elif slot_due:
@@ -154,8 +160,25 @@ class Claim:
             state = state._replace(due_at=alarm(state, earliest), ready_at=None)
             self._states.append(rest(trigger_of(job.trigger), state, now))
 
+    def _overtaken(self, job: JobDef, state: JobState, run: RunRow, *, slot_due: bool) -> str | None:
+        """Why a run that waits is not wanted any more, or None."""
+        if run.reason in BY_HAND:
+            return None  # a person may always start it by hand
+        if not state.enabled or state.paused:
+            return "the job was paused" if state.paused else "the job was disabled"
+        options, now = from_text(job.options), self._tx.now
+        if run.reason == "retry" and run.slot is not None and slot_due:
+            return "a new slot came first"
+        if run.reason in ("retry", *BY_TIME) and too_late(options, state, run, now):
+            return "its time passed while nothing ran, and catch_up says to let it go"
+        nearest = (state.last_run_at or 0) + (self._node.min_interval or 0)
+        if run.reason == "after" and options.bounded and state.last_run_at is not None and nearest > now:
+            self._skips.append(Skip(job.id, BELOW, 1, now, limit_words(self._node.min_interval or 0)))
+            return limit_words(self._node.min_interval or 0)
+        return None
+
     def _instead_of_catching_up(self, job: JobDef, state: JobState) -> JobState:
-        """A slot that is run once more stands for those that passed since it was cut off."""
+        """A slot that is run late, once more or because it was given back, stands for those that passed since."""
         trigger = trigger_of(job.trigger)
         if trigger.type == "once" or self._tx.now - (state.next_at or 0) <= LATE_MS:
             return state
@@ -199,7 +222,7 @@ class Claim:
         now = self._tx.now
         trigger, options = trigger_of(job.trigger), from_text(job.options)
         due = due_slot(trigger, options, state, now)
-        if due.slot is not None and self._was_run(state, due.slot):
+        if due.slot is not None and self._was_run(job, state, due.slot):
             due = due._replace(slot=None, passed=0)
         if due.slot is None:
             self._let_go(trigger, state, due.passed)
@@ -250,11 +273,11 @@ class Claim:
             state = state._replace(due_at=at)
         self.claimed.append(Claimed(job, state, run, payload, approval))
 
-    def _was_run(self, state: JobState, slot: int) -> bool:
+    def _was_run(self, job: JobDef, state: JobState, slot: int) -> bool:
         """Whether the slot is on record; can only be once the clock went back or the trigger was changed."""
         if slot > max(state.last_run_at or 0, state.last_slot or 0):
             return False
-        return self._tx.runs.has_slot(state.job_id, slot)
+        return was_run(self._tx, job, slot)
 
     def _let_go(self, trigger: Trigger, state: JobState, passed: int) -> None:
         now = self._tx.now

@@ -1,16 +1,18 @@
 """Noticing that somebody set the clock, and carrying the alarms over.
 
 Wall time and boot time go forward together; when their distance changes, the wall clock was stepped. Forward, slots
-simply are due. Back, alarms lie too far ahead and are computed again, in batches.
+simply are due, and deadlines of waiting runs move along. Back, alarms lie too far ahead and are computed again. Both in
+batches.
 """
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from wakeful.clock import EARLIEST_MS
 from wakeful.errors import SchedulerError
-from wakeful.kernel.recovery import rearm
+from wakeful.kernel.recovery import move_deadlines, rearm
 from wakeful.kernel.settle import AlertChange
 from wakeful.kernel.turn import apply_alert
 from wakeful.triggers.moments import iso
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Smaller differences are the daily slewing of a time service.
 STEP_MS = 2_000
+#: Within this long every running node has noticed a step of the clock they share: no loop sleeps longer than a minute.
+NOTICED_MS = 180_000
 
 
 class ClockWatch:
@@ -38,24 +42,61 @@ class ClockWatch:
         self._offset = offset
         return moved if abs(moved) >= STEP_MS else 0
 
+    def moved(self) -> bool:
+        """Whether the clock was set since `step` was asked last."""
+        return abs(self._clock.now() - self._clock.boot() - self._offset) >= STEP_MS
+
     @staticmethod
     async def settle_in(store: Store, node: Node, step: int) -> None:
         """Count the step, raise the alert, and bring alarms into the new time."""
+        await store.write(lambda tx: _note_step(tx, node, step))
+        await carry_on(store, node)
 
-        def tell(tx: Transaction) -> None:
-            steps = int(tx.journal.facts(["clock_steps"]).get("clock_steps", "0")) + 1
-            tx.journal.remember({"clock_steps": steps, "alive_at": tx.now})
-            way = "back" if step < 0 else "forward"
-            message = f"The clock was set {way} by {abs(step) / 1000:g} s, to {iso(tx.now)}; no slot is run twice."
-            apply_alert(tx, node, None, AlertChange(f"clock:{way}", "clock", message))
 
-        await store.write(tell)
-        cursor = 0
-        while step < 0:
-            here = cursor
-            _, cursor = await store.write(lambda tx, here=here: rearm(tx, node, -step, here))  # type: ignore[misc]
-            if cursor == 0:
-                return
+def _note_step(tx: Transaction, node: Node, step: int) -> None:
+    """Put the step on record, unless another node that goes by the same clock has done so already."""
+    facts = tx.journal.facts(["clock_steps", "clock_step", "clock_carry"])
+    if "clock_step" in facts and not tx.exclusive:
+        last = json.loads(facts["clock_step"])
+        same = abs(last["ms"] - step) < STEP_MS and 0 <= tx.now - last["at"] < NOTICED_MS
+        if same and last["node"] != node.id:
+            return
+    tx.journal.remember(
+        {
+            "clock_steps": int(facts.get("clock_steps", "0")) + 1,
+            "clock_step": json.dumps({"at": tx.now, "ms": step, "node": node.id}),
+            "alive_at": tx.now,
+        }
+    )
+    if step > 0:
+        move_deadlines(tx, step)
+    else:  # what an earlier step has left to do is done with this one
+        behind = json.loads(facts["clock_carry"])["back"] if facts.get("clock_carry") else 0
+        # Ids only go up, whatever the clock does: what is newer than this one was made in the new time.
+        carry = {"back": behind - step, "cursor": 0, "newer": node.new_id()}
+        tx.journal.remember({"clock_carry": json.dumps(carry)})
+    way = "back" if step < 0 else "forward"
+    message = f"The clock was set {way} by {abs(step) / 1000:g} s, to {iso(tx.now)}; no slot is run twice."
+    apply_alert(tx, node, None, AlertChange(f"clock:{way}", "clock", message))
+
+
+async def carry_on(store: Store, node: Node) -> None:
+    """Finish bringing alarms into the new time after a step back, a batch at a time.
+
+    Where it stands is on record: after a crash the next start goes on from there.
+    """
+
+    def batch(tx: Transaction) -> bool:
+        text = tx.journal.facts(["clock_carry"]).get("clock_carry")
+        if not text:
+            return False
+        carry = json.loads(text)
+        _, cursor = rearm(tx, node, carry["back"], carry["cursor"], carry["newer"])
+        tx.journal.remember({"clock_carry": json.dumps({**carry, "cursor": cursor}) if cursor else ""})
+        return cursor != 0
+
+    while await store.write(batch):
+        pass
 
 
 def refuse_unset(clock: Clock) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from wakeful import ids
 from wakeful.errors import ChangedSinceRead, InvalidJob, InvalidTrigger, JobExists, ScheduleTriggerError
-from wakeful.kernel.claim import Node
+from wakeful.kernel.claim import BY_HAND, Node
 from wakeful.kernel.drafts import Draft, changed_fields, check_flag
 from wakeful.kernel.models import Job
 from wakeful.kernel.outcome import APPROVAL
@@ -113,6 +113,7 @@ def _change(tx: Transaction, node: Node, pair: tuple[JobDef, JobState], changes:
     changed = changed._replace(updated_at=tx.now)
     state = state._replace(revision=state.revision + 1)
     if changed.trigger != job.trigger:
+        tx.stretches.retire_trigger(job.id, job.trigger, tx.now)
         state = _retime(node, changed, state._replace(slot_runs=0), tx.now)
     elif state.parked is not None:  # what it waits for may be another thing now, or nothing
         state = state._replace(parked=None, due_at=tx.now)
@@ -247,10 +248,24 @@ def pause_job(tx: Transaction, ref: str, note: str | None = None) -> None:
 def pause_all(tx: Transaction, pairs: Sequence[tuple[JobDef, JobState]], note: str | None) -> list[str]:
     """Pause many at the price of a few statements; the names of those that were not paused already."""
     text = f"paused: {note}" if note else None
-    paused = [(job, _paused(state, text, tx.now)) for job, state in pairs if text is not None or not state.paused]
+    paused = [
+        (job, _paused(_without_pending(tx, state, "the job was paused"), text, tx.now))
+        for job, state in pairs
+        if text is not None or not state.paused
+    ]
     tx.jobs.save([state for _, state in paused])
     _tell_many(tx, "paused", [job for job, _ in paused])
     return [job.name for job, _ in paused]
+
+
+def _without_pending(tx: Transaction, state: JobState, why: str, keep: Sequence[str] = BY_HAND) -> JobState:
+    """End what waits to be started, but for what a person asked for: it belongs to a time that is over."""
+    if not state.queued:
+        return state
+    pending = [run for run in tx.runs.open(state.job_id) if run.status == "queued" and run.reason not in keep]
+    tx.runs.finish([Finish(run.id, "done", "cancelled", None, tx.now, None) for run in pending])
+    tx.runs.detail([RunDetails(run.id, error=why) for run in pending])
+    return state._replace(queued=state.queued - len(pending))
 
 
 def _tell_many(tx: Transaction, what: str, jobs: Sequence[JobDef]) -> None:
@@ -271,6 +286,7 @@ def _paused(state: JobState, note: str | None, now: int) -> JobState:
 def disable_job(tx: Transaction, ref: str) -> None:
     """Switch a job off; like paused, but it may not be started by hand either."""
     job, state = find_job(tx, ref)
+    state = _without_pending(tx, state, "the job was disabled", keep=())
     state = state._replace(enabled=0, next_at=None, slot=None, parked=None, ready_at=None)
     tx.jobs.save([state if state.run_id is not None else state._replace(due_at=None)])
     tx.journal.emit("job", ["disabled", job.id, job.name])
@@ -306,6 +322,8 @@ def resume_all(
 def _resumed(tx: Transaction, node: Node, job: JobDef, state: JobState) -> JobState:
     trigger = trigger_of(job.trigger)
     notes = add_note(None, thinned_note(trigger))
+    if state.paused or not state.enabled:
+        state = _without_pending(tx, state, "the job was stopped before it could start")
     state = state._replace(
         enabled=1, paused=0, errors=0, crashes=0, failing_since=None, parked=None, ready_at=None, backoff_until=None,
         notes=notes,
@@ -327,5 +345,7 @@ def _again_once(tx: Transaction, node: Node, job: JobDef, state: JobState, comin
         why = coming.ended or "its one time has passed"
         message = f"{job.name} would never run again: {why}. Give it a new time first."
         raise ScheduleTriggerError(message, {"job": job.name, "reason": "disabled"})
+    while (successor := tx.runs.successor(last.id)) is not None and (dropped := tx.runs.get(successor)) is not None:
+        last = dropped  # a further attempt that a pause ended
     tx.runs.add([queued_run(node, job, "manual", tx.now, slot=last.slot, attempt=last.attempt + 1, retry_of=last.id)])
     return state._replace(queued=state.queued + 1)

@@ -84,8 +84,9 @@ class Engine:
         self._handlers = handlers
         self._config = config
         self.node = Node(
-            0, 0, frozenset(), config.max_running, source.next, source.rng, None, config.labels, config.min_interval
-        )
+            0, 0, frozenset(), config.max_running, source.next, source.rng, None, config.labels, config.min_interval,
+            self._clock_moved,
+        )  # fmt: skip
         self.counters = Counters()
         self.active: dict[int, Active] = {}
         self.housekeeping = Housekeeping(store, clock, config.retention)
@@ -432,6 +433,9 @@ class Engine:
         return json.dumps({**about, "kinds": sorted(self._handlers.kinds()), "labels": sorted(self.node.labels)})
 
     # -- the clock and housekeeping -----------------------------------------------------------------------------------
+
+    def _clock_moved(self) -> bool:
+        return self._watch.moved()
 
     async def _mind_the_clock(self) -> None:
         step = self._watch.step()

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from wakeful.kernel.options import JobOptions
-from wakeful.store.records import JobState
+from wakeful.store.records import JobState, RunRow
 from wakeful.triggers import Once, TimedTrigger, Trigger, trigger_from_data
 from wakeful.triggers.durations import format_interval
 from wakeful.triggers.moments import iso
@@ -50,7 +50,7 @@ def next_start(trigger: Trigger, state: JobState, now: int, rand: float, *, comp
     """
     if not isinstance(trigger, TimedTrigger):
         return NO_TIME_OF_ITS_OWN
-    if trigger.max_runs is not None and state.slot_runs >= trigger.max_runs:
+    if used_up(trigger, state):
         return Next(None, None, f"it has run {state.slot_runs} times, as often as max_runs allows")
     if isinstance(trigger, Once):
         at = trigger.at_ms
@@ -61,6 +61,12 @@ def next_start(trigger: Trigger, state: JobState, now: int, rand: float, *, comp
     if slot is None:
         return Next(None, None, "its trigger has no time in the future")
     return Next(slot, trigger.due_ms(slot, job_id=state.job_id, rand=rand))
+
+
+def used_up(trigger: Trigger, state: JobState) -> bool:
+    """Whether the job has run as often as `max_runs` allows."""
+    most = trigger.max_runs if isinstance(trigger, TimedTrigger) else None
+    return most is not None and state.slot_runs >= most
 
 
 def _next_slot(trigger: Trigger, state: JobState, now: int, completed: int | None) -> int | None:
@@ -82,6 +88,15 @@ def _next_slot(trigger: Trigger, state: JobState, now: int, completed: int | Non
     if after_now is None or after_now >= last:
         return trigger.next_slot(last + FLOOR_MS - 1)
     return after_now
+
+
+def too_late(options: JobOptions, state: JobState, run: RunRow, now: int) -> bool:
+    """Whether a further attempt that should have begun while nothing ran is one that `catch_up` lets go."""
+    ready = state.ready_at if state.ready_at is not None else now
+    if ready - run.due_at <= LATE_MS or options.catch_up == "once":
+        return False
+    since = run.slot if run.slot is not None else run.due_at
+    return not (isinstance(options.catch_up, int) and now - since <= options.catch_up)
 
 
 class Due(NamedTuple):

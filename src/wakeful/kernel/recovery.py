@@ -15,7 +15,7 @@ from typing import NamedTuple
 from wakeful.kernel.claim import SUSPECT_AFTER, Node, is_lane
 from wakeful.kernel.options import from_text
 from wakeful.kernel.outcome import Result
-from wakeful.kernel.policy import alarm, backoff_delay, count_passed, end, next_start, trigger_of
+from wakeful.kernel.policy import FLOOR_MS, alarm, backoff_delay, count_passed, end, next_start, trigger_of
 from wakeful.kernel.settle import AlertChange, Settled, count_failure
 from wakeful.kernel.turn import (
     Ended,
@@ -145,7 +145,8 @@ def crash(job: JobDef, state: JobState, run: RunRow, node: Node, *, now: int, bl
     alerts: tuple[AlertChange, ...] = ()
     if blamed and state.crashes >= SUSPECT_AFTER:
         state, alerts = count_failure(job, state, now)
-    again = _again(job, state, run, node, now) if state.enabled and options.on_crash != "skip" else None
+    wanted = state.enabled and not state.paused and options.on_crash != "skip"
+    again = _again(job, state, run, node, now) if wanted else None
     if ended is not None and again is None and state.enabled and not state.queued:
         state = end(state, ended, now)
     queued_at = now if state.queued else again.due_at if again is not None else None
@@ -156,46 +157,73 @@ def crash(job: JobDef, state: JobState, run: RunRow, node: Node, *, now: int, bl
 
 def _again(job: JobDef, state: JobState, run: RunRow, node: Node, now: int) -> RunRow:
     """The same slot once more: at once after the first crash, by the ladder after that."""
-    at = now if state.crashes < SUSPECT_AFTER else now + backoff_delay(from_text(job.options), state.crashes - 1)
+    options, at = from_text(job.options), now
+    if state.crashes >= SUSPECT_AFTER:
+        delay = backoff_delay(options, state.crashes - 1)
+        at += max(delay, FLOOR_MS, node.min_interval or 0) if options.bounded else delay
     return queued_run(
         node, job, "recovery", at, slot=run.slot, attempt=run.attempt + 1, retry_of=run.id, caused_by=run.caused_by
     )
 
 
-# -- a clock that went back -------------------------------------------------------------------------------------------
+# -- a clock that was set ---------------------------------------------------------------------------------------------
 
 REARM_BATCH = 512
 
 
-def rearm(tx: Transaction, node: Node, back_ms: int, cursor: int) -> tuple[int, int]:
-    """Bring alarms of the old time into the new one, a batch at a time: (how many moved, where to go on or 0).
+def rearm(tx: Transaction, node: Node, back_ms: int, cursor: int, newer: int) -> tuple[int, int]:
+    """After a step back, bring alarms into the new time, a batch at a time: (how many moved, where to go on or 0).
 
     What was to happen "in 30 seconds" still happens in 30 seconds; slots are computed afresh, and those that were
-    run stay run.
+    run stay run. What runs from the id `newer` on asked for lies in the new time already.
     """
     pairs = tx.jobs.armed_after(tx.now, cursor, REARM_BATCH)
     moved = []
     for job, state in pairs:
-        changed = _rearm_one(tx, node, job, state, back_ms)
+        changed = _rearm_one(tx, node, job, state, _Step(back_ms, newer))
         if changed != state:
             moved.append(changed)
     tx.jobs.save(moved)
     return len(moved), pairs[-1][1].job_id if len(pairs) == REARM_BATCH else 0
 
 
-def _rearm_one(tx: Transaction, node: Node, job: JobDef, state: JobState, back_ms: int) -> JobState:
+def move_deadlines(tx: Transaction, forward_ms: int) -> None:
+    """After a step forward, waiting runs keep the time they had left; slots that are due by the new time are due."""
+    waiting = [run for run in tx.runs.all_open() if run.status == "waiting"]
+    states = tx.jobs.states([run.job_id for run in waiting])
+    tx.jobs.save(
+        [
+            state._replace(due_at=state.due_at + forward_ms)
+            for state in states.values()
+            if state.due_at is not None and state.due_at > tx.now - forward_ms
+        ]
+    )
+
+
+class _Step(NamedTuple):
+    """How far the clock went back, and the first id that was made after it did."""
+
+    back_ms: int
+    newer: int
+
+    def of(self, run_id: int | None) -> int:
+        """By how much to move what that run asked for."""
+        return self.back_ms if run_id is None or run_id < self.newer else 0
+
+
+def _rearm_one(tx: Transaction, node: Node, job: JobDef, state: JobState, step: _Step) -> JobState:
     now = tx.now
     if state.run_id is not None:  # a waiting run's deadline
-        return state._replace(due_at=max(now, (state.due_at or now) - back_ms))
+        return state._replace(due_at=max(now, (state.due_at or now) - step.of(state.run_id)))
     waiting = [run for run in tx.runs.open(job.id) if run.status == "queued"] if state.queued else []
-    for run in waiting:
-        tx.runs.reschedule(run.id, max(now, run.due_at - back_ms))
+    due = {run.id: max(now, run.due_at - step.of(run.id)) for run in waiting}
+    for run_id, due_at in due.items():
+        tx.runs.reschedule(run_id, due_at)
     trigger = trigger_of(job.trigger)
     if trigger.timed and trigger.type != "once" and state.slot is not None and state.enabled and not state.paused:
         coming = next_start(trigger, state, now, node.rng.random())
         if coming.at is not None:
-            held = state.backoff_until - back_ms if state.backoff_until is not None else None
+            held = state.backoff_until - step.of(state.last_run_id) if state.backoff_until is not None else None
             at = max(coming.at, held) if held is not None else coming.at
             state = state._replace(slot=coming.slot, next_at=at, backoff_until=held)
-    earliest = min((max(now, run.due_at - back_ms) for run in waiting), default=None)
-    return state._replace(due_at=alarm(state, earliest))
+    return state._replace(due_at=alarm(state, min(due.values(), default=None)))

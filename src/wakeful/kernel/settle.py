@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from wakeful.kernel.options import from_text
 from wakeful.kernel.outcome import APPROVAL, FAILURES, WAITING, Result
-from wakeful.kernel.policy import FLOOR_MS, add_note, backoff_delay, count_passed, end, next_start, trigger_of
+from wakeful.kernel.policy import FLOOR_MS, add_note, backoff_delay, count_passed, end, next_start, trigger_of, used_up
 from wakeful.store.records import Finish, JobDef, JobState, RunDetails, RunRow, Skip
 from wakeful.triggers import Trigger
 from wakeful.triggers.moments import iso
@@ -38,15 +38,26 @@ class Settled(NamedTuple):
 
 
 def settle(
-    job: JobDef, state: JobState, run: RunRow, result: Result, *, now: int, rand: float, new_id: Callable[[], int]
+    job: JobDef,
+    state: JobState,
+    run: RunRow,
+    result: Result,
+    *,
+    now: int,
+    rand: float,
+    new_id: Callable[[], int],
+    min_interval: int | None = None,
 ) -> Settled:
-    """What `result` of `run` means for its job; `job` and `state` are the current ones, read in this transaction."""
+    """What `result` of `run` means for its job; `job` and `state` are the current ones, read in this transaction.
+
+    `min_interval`: how close two starts of a bounded job may lie.
+    """
     if result.outcome == WAITING:
         return _wait(state, run, result)
     finish = Finish(run.id, "done", result.outcome, run.started_at, now, None)
     details = _details(run, result)
     plan = _plan(job, state, run, now, rand) if job.removed_at is None else STOPPED
-    again = _again(job, run, result, now, new_id)
+    again = _again(job, run, result, now, min_interval=min_interval, new_id=new_id)
     if again is not None and not _still_wanted(job, state, plan, again, result):
         again = None
     over = plan.ended is not None and again is None and not state.queued
@@ -91,7 +102,9 @@ def _details(run: RunRow, result: Result) -> RunDetails | None:
     )
 
 
-def _again(job: JobDef, run: RunRow, result: Result, now: int, new_id: Callable[[], int]) -> RunRow | None:
+def _again(
+    job: JobDef, run: RunRow, result: Result, now: int, *, min_interval: int | None, new_id: Callable[[], int]
+) -> RunRow | None:
     """The next attempt at the same thing, if there is to be one."""
     options = from_text(job.options)
     reason, at = "retry", now
@@ -110,6 +123,8 @@ def _again(job: JobDef, run: RunRow, result: Result, now: int, new_id: Callable[
         if not wanted or tries >= len(delays):
             return None
         at = now + delays[tries]
+        if options.bounded:  # a retry is a start nobody asked for by hand
+            at = max(at, (run.started_at or now) + max(FLOOR_MS, min_interval or 0))
     else:
         return None
     return RunRow(
@@ -122,10 +137,12 @@ def _still_wanted(job: JobDef, state: JobState, plan: _Plan, again: RunRow, resu
     """A further attempt is dropped when the job was stopped, or when a new slot comes before it."""
     if job.removed_at is not None:
         return False
-    if result.interrupted or result.approved:
+    if result.approved:
         return True
-    if not state.enabled or (state.paused and again.slot is not None):
+    if not state.enabled or state.paused:
         return False
+    if result.interrupted:
+        return True
     return again.slot is None or plan.next_at is None or again.due_at < plan.next_at
 
 
@@ -200,7 +217,7 @@ def _plan(job: JobDef, state: JobState, run: RunRow, now: int, rand: float) -> _
     if trigger.type not in ("once", "interval"):
         since = state.slot - 1 if state.slot is not None else max(run.slot or 0, state.last_slot or 0)
         missed = count_passed(trigger, since, now) if since else 0
-        if missed and options.overlap != "skip":
+        if missed and options.overlap != "skip" and not used_up(trigger, state):
             return _Plan(trigger.latest_slot(since, now), now, missed - 1)
         if missed:  # slots that came while the job itself was running
             skips = (Skip(state.job_id, "already_running", missed, now, None),)

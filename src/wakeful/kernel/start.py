@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful.kernel import control, refs
 from wakeful.kernel.claim import Claimed, Node
-from wakeful.kernel.clockwatch import STEP_MS, ClockWatch
+from wakeful.kernel.clockwatch import STEP_MS, ClockWatch, carry_on
 from wakeful.kernel.drafts import COMMAND
 from wakeful.kernel.handlers import Active, Handlers, Threads, drive, past_limit
 from wakeful.kernel.membership import join, recover_name
@@ -55,6 +55,8 @@ async def begin_incarnation(store: Store, engine: Engine, name: str, logs: Path)
     born, back = await store.write(work)
     if back > STEP_MS:  # the clock was set back while nothing ran
         await ClockWatch.settle_in(store, node, -back)
+    else:
+        await carry_on(store, node)  # what a crash left of a step
     return born
 
 

@@ -16,6 +16,7 @@ from wakeful.kernel.membership import served_elsewhere, take_runs
 from wakeful.kernel.once import KEPT_MS
 from wakeful.kernel.recovery import welcome
 from wakeful.kernel.settle import AlertChange
+from wakeful.kernel.stretches import keep_slots
 from wakeful.kernel.turn import apply_alert
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ NO_HANDLER_GRACE_MS = 60_000
 CHUNK = 200
 LOOK_AT = 5_000  # jobs in one sweep, to find those that may be forgotten
 SOON_MS = 1_000
-CROWDED_EVERY = 100  # a job's history is counted once per so many of its runs
 
 
 class Retention(NamedTuple):
@@ -35,6 +35,8 @@ class Retention(NamedTuple):
 
     days: int = 30
     runs_per_job: int = 1000
+    slot_days: int = 365  # how long it stays known which slots were run, once their runs are gone
+    check_every: int = 100  # a job's history is counted once per so many of its runs
 
 
 class Cursors(NamedTuple):
@@ -79,9 +81,13 @@ def _alert_unserved(tx: Transaction, node: Node, key: str) -> None:
 def prune(tx: Transaction, keep: Retention, cursors: Cursors, crowded: set[int]) -> Swept:
     """Delete a chunk of what is older or more than is kept."""
     before = tx.now - keep.days * 86_400_000
-    deleted, runs_cursor = tx.runs.prune_older(ids.first_id_at(before), cursors.runs, CHUNK)
+    doomed, runs_cursor = tx.runs.older(ids.first_id_at(before), cursors.runs, CHUNK)
     for job_id in sorted(crowded):
-        deleted += tx.runs.prune_beyond(job_id, keep.runs_per_job, CHUNK)
+        doomed += tx.runs.beyond(job_id, keep.runs_per_job, CHUNK)
+    deleted = sorted({run.id for run in doomed})
+    keep_slots(tx, doomed)
+    tx.runs.delete(deleted)
+    tx.stretches.prune(tx.now - keep.slot_days * 86_400_000, CHUNK)
     tx.journal.prune_events(before, CHUNK)
     tx.access.prune_answers(tx.now - KEPT_MS)
     gone, jobs_cursor = tx.jobs.finished_once(before, cursors.jobs, LOOK_AT, CHUNK)
@@ -111,8 +117,8 @@ class Housekeeping:
         return self._clock.boot() >= self._next
 
     def counted(self, job_id: int, runs: int) -> None:
-        """A job has run so many times; every hundredth time its history is looked through."""
-        if runs % CROWDED_EVERY == 0:
+        """A job has run so many times; every so often its history is looked through."""
+        if runs % self._retention.check_every == 0:
             self._crowded.add(job_id)
 
     async def sweep(self, node: Node, *, quiet: bool) -> bool:

@@ -92,7 +92,16 @@ def settle_all(tx: Transaction, node: Node, ended: Sequence[Ended]) -> tuple[lis
             lost.append(item.run.id)
             continue
         job = definitions.get(item.job.id, item.job)
-        answer = settle(job, state, item.run, item.result, now=tx.now, rand=node.rng.random(), new_id=node.new_id)
+        answer = settle(
+            job,
+            state,
+            item.run,
+            item.result,
+            now=tx.now,
+            rand=node.rng.random(),
+            new_id=node.new_id,
+            min_interval=node.min_interval,
+        )
         answers.append((job, item.run, answer))
     _write(tx, node, answers)
     for item in ended:

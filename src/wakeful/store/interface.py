@@ -19,6 +19,7 @@ from wakeful.store.nodes import Nodes
 from wakeful.store.reports import Reports
 from wakeful.store.runs import Runs
 from wakeful.store.sessions import Sessions
+from wakeful.store.stretches import Stretches
 from wakeful.store.tables import Tables
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Transaction:
         "reports",
         "runs",
         "sessions",
+        "stretches",
         "tables",
     )
 
@@ -57,6 +59,7 @@ class Transaction:
         self.journal = Journal(session, now)
         self.access = Access(session)
         self.sessions = Sessions(session)
+        self.stretches = Stretches(session)
         self.reports = Reports(session)
 
 

@@ -206,6 +206,8 @@ class Jobs:
                 ("skips", "job_id"),
                 ("chains", "job_id"),
                 ("sessions", "job_id"),
+                ("stretches", "job_id"),
+                ("past_triggers", "job_id"),
             ):
                 self._session.execute(f"DELETE FROM {table} WHERE {key} = ?", (job_id,))
 

@@ -213,33 +213,32 @@ class Runs:
         )
         return [(str(outcome), duration) for outcome, duration in rows]
 
-    def prune_older(self, before_id: int, cursor: int, limit: int) -> tuple[list[int], int]:
-        """Delete done runs below `before_id`, from `cursor` on; the deleted ids and where to go on (0: finished).
+    def older(self, before_id: int, cursor: int, limit: int) -> tuple[list[RunRow], int]:
+        """Done runs below `before_id` that may be deleted, from `cursor` on; and where to go on (0: finished).
 
         A job's last run stays, and so does every run of a chain that is still open.
         """
+        columns = ", ".join(f"r.{name}" for name in RUN_COLUMNS)
         rows = self._session.rows(
             # Joined to these few: asked with EXISTS, the server reads the states of all jobs to answer it.
-            "SELECT r.id, r.finished_at IS NOT NULL AND coalesce(s.last_run_id, 0) <> r.id FROM (SELECT id, job_id, "
-            "finished_at FROM runs WHERE id > ? AND id < ? ORDER BY id LIMIT ?) r "
+            f"SELECT r.finished_at IS NOT NULL AND coalesce(s.last_run_id, 0) <> r.id, {columns} FROM (SELECT {_R} "
+            "FROM runs WHERE id > ? AND id < ? ORDER BY id LIMIT ?) r "
             "LEFT JOIN job_state s ON s.job_id = r.job_id ORDER BY r.id",
             (cursor, before_id, limit),
         )
         chained = self._continued()
-        doomed = [int(run_id) for run_id, free in rows if free and run_id not in chained]
-        self._delete(doomed)
-        return doomed, int(rows[-1][0]) if len(rows) == limit else 0
+        found = [RunRow._make(row[1:]) for row in rows if row[0] and row[1] not in chained]
+        return found, int(rows[-1][1]) if len(rows) == limit else 0
 
-    def prune_beyond(self, job_id: int, keep: int, limit: int) -> list[int]:
-        """Delete the job's oldest done runs beyond the newest `keep`, as above; the deleted ids."""
+    def beyond(self, job_id: int, keep: int, limit: int) -> list[RunRow]:
+        """The job's done runs beyond the newest `keep` that may be deleted, as above."""
         chained = self._continued()
+        columns = ", ".join(f"r.{name}" for name in RUN_COLUMNS)
         rows = self._session.rows(
-            f"SELECT r.id FROM runs r WHERE r.job_id = ? AND {_PRUNABLE} ORDER BY r.id + 0 DESC LIMIT ? OFFSET ?",
+            f"SELECT {columns} FROM runs r WHERE r.job_id = ? AND {_PRUNABLE} ORDER BY r.id + 0 DESC LIMIT ? OFFSET ?",
             (job_id, limit + len(chained), keep),
         )
-        doomed = [int(row[0]) for row in rows if row[0] not in chained][:limit]
-        self._delete(doomed)
-        return doomed
+        return [RunRow._make(row) for row in rows if row[0] not in chained][:limit]
 
     def _continued(self) -> set[int]:
         """Every run that an open one continues, directly or through others; open chains are few and short."""
@@ -256,10 +255,10 @@ class Runs:
     def prune_job(self, job_id: int, limit: int) -> int:
         """Delete a forgotten job's runs; how many."""
         rows = self._session.rows("SELECT id FROM runs WHERE job_id = ? LIMIT ?", (job_id, limit))
-        self._delete([int(row[0]) for row in rows])
+        self.delete([int(row[0]) for row in rows])
         return len(rows)
 
-    def _delete(self, run_ids: Sequence[int]) -> None:
+    def delete(self, run_ids: Sequence[int]) -> None:
         for run_id in run_ids:
             self._session.execute("DELETE FROM runs WHERE id = ?", (run_id,))
             self._session.execute("DELETE FROM run_details WHERE run_id = ?", (run_id,))
