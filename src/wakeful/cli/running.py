@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 import signal
 import sys
@@ -22,6 +23,7 @@ from wakeful.cli.runs import POLL_S, output_text, took
 from wakeful.cli.tables import Json, print_facts, print_json
 from wakeful.clock import sleep
 from wakeful.errors import JobNotFound, ScheduleTriggerError
+from wakeful.private_files import open_unlinked
 
 WELL = ("success", "noop", "skipped")
 CHUNK = 64 * 1024
@@ -214,7 +216,7 @@ def _print_output(run: Run, left_behind: Path | None) -> None:
 
 def _opened(path: Path) -> IO[bytes] | None:
     try:
-        return path.open("rb")
+        return os.fdopen(open_unlinked(path), "rb")
     except FileNotFoundError:
         return None
 

@@ -16,6 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
+from wakeful.private_files import make_private_folder, open_private
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -191,10 +193,9 @@ class LogFile:
             view = view[count:]
 
     def _open(self) -> int:
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        make_private_folder(self._path.parent)
+        fd = open_private(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         self._created = True
-        os.fchmod(fd, 0o600)
         return fd
 
     def _remove(self) -> None:
