@@ -17,7 +17,8 @@ from wakeful.cli.failures import WrongUse, say_note
 from wakeful.cli.finding import job_named
 from wakeful.cli.opening import change, now, now_ms, server_of
 from wakeful.cli.place import Db, Place, chosen
-from wakeful.cli.tables import Json, print_json
+from wakeful.cli.saying import say, say_json
+from wakeful.cli.tables import Json
 from wakeful.cli.words import relative, stamp, zone_of
 from wakeful.errors import InvalidJob, JobExists
 from wakeful.triggers import iso, to_ms, trigger_from_data
@@ -116,7 +117,7 @@ def _changes(job: Job, definition: Definition, argv: list[str] | None) -> dict[s
 def _report(job: Job, server: dict[str, Any] | None, place: Place, *, as_json: bool, verb: str) -> None:
     times = next_times(job, SHOWN)
     if as_json:
-        print_json({**job.to_dict(), "upcoming": [iso(ms) for ms in times], "server_running": server is not None})
+        say_json({**job.to_dict(), "upcoming": [iso(ms) for ms in times], "server_running": server is not None})
     else:
         _print_schedule(job, times, verb)
     if job.kind == COMMAND:
@@ -126,15 +127,15 @@ def _report(job: Job, server: dict[str, Any] | None, place: Place, *, as_json: b
 
 
 def _print_schedule(job: Job, times: list[int], verb: str) -> None:
-    print(f"{verb} {job.name} ({job.id})")
-    print(f"  runs   {job.trigger.describe()}")
+    say(f"{verb} {job.name} ({job.id})")
+    say(f"  runs   {job.trigger.describe()}")
     if job.kind == COMMAND:
-        print(f"  what   {shlex.join(job.payload['argv'])}")
+        say(f"  what   {shlex.join(job.payload['argv'])}")
     present, zone = now_ms(), zone_of(job)
     for number, ms in enumerate(times):
-        print(f"  {'' if number else 'next':<5}  {stamp(ms, zone)}  {relative(ms, present)}")
+        say(f"  {'' if number else 'next':<5}  {stamp(ms, zone)}  {relative(ms, present)}")
     if not times and job.status in ("paused", "disabled"):
-        print(f"  next   not by time: it is {job.status} (wakeful resume {shlex.quote(job.name)})")
+        say(f"  next   not by time: it is {job.status} (wakeful resume {shlex.quote(job.name)})")
 
 
 def next_times(job: Job, number: int) -> list[int]:

@@ -12,7 +12,8 @@ from wakeful.cli.app import SERVER, app
 from wakeful.cli.failures import WrongUse, say_aside, say_error
 from wakeful.cli.opening import change, now_ms, read
 from wakeful.cli.place import Db, chosen
-from wakeful.cli.tables import Cell, Column, Json, print_json, print_table
+from wakeful.cli.saying import say, say_json
+from wakeful.cli.tables import Cell, Column, Json, print_table
 from wakeful.cli.words import ago, count
 from wakeful.clock import sleep
 from wakeful.kernel.nodes import NodeInfo
@@ -39,11 +40,11 @@ def list_nodes(
     found = read(place, lambda scheduler: scheduler.list_nodes(), nothing)
     shown = found if everything else latest(found)
     if as_json:
-        print_json([node.to_dict() for node in shown])
+        say_json([node.to_dict() for node in shown])
     elif shown:
         print_table(*node_rows(shown, now_ms()))
     else:
-        print(f"No node has run {place} yet: wakeful serve")
+        say(f"No node has run {place} yet: wakeful serve")
 
 
 def latest(found: Sequence[NodeInfo]) -> list[NodeInfo]:
@@ -112,11 +113,11 @@ def drain(
 
     node = change(chosen(ctx, db), work)
     if as_json:
-        print_json(node.to_dict())
+        say_json(node.to_dict())
     elif undo:
-        print(f"{name} starts runs again")
+        say(f"{name} starts runs again")
     else:
-        print(_told(node))
+        say(_told(node))
     if wait is not None and node.running:
         say_error(f"Time is up, and {name} still runs {count(node.running, 'run')}: it goes on draining.")
         raise typer.Exit(1)

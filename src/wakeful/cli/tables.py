@@ -5,15 +5,14 @@ Through a pipe a table keeps its natural width, so that nothing is cut from what
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from wakeful.cli.words import plain
+from wakeful.cli.words import plain, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -57,11 +56,6 @@ class Cell(NamedTuple):
 
     text: str
     style: str = ""
-
-
-def print_json(value: Any) -> None:
-    """JSON and nothing else."""
-    print(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def coloured(word: str) -> Cell:
@@ -134,6 +128,13 @@ def layout(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int)
     return [(index, sizes[index]) for index in kept]
 
 
+def print_sentence(sentence: str) -> None:
+    """A sentence, wrapped to the width there is."""
+    from rich.text import Text
+
+    console().print(Text(visible(sentence, keep="\t")))
+
+
 def print_facts(facts: Sequence[tuple[str, str | Cell]]) -> None:
     """Names and values, one a line, long values wrapped under themselves."""
     from rich.text import Text
@@ -141,7 +142,7 @@ def print_facts(facts: Sequence[tuple[str, str | Cell]]) -> None:
     out = console()
     names = max(len(name) for name, _ in facts) + GAP
     for name, value in facts:
-        print_beside(out, Text(f"{name:<{names}}", "bold"), value if isinstance(value, Cell) else Cell(value))
+        print_beside(out, Text(f"{plain(name):<{names}}", "bold"), value if isinstance(value, Cell) else Cell(value))
 
 
 def print_beside(out: Console, label: Text, value: Cell) -> None:

@@ -9,7 +9,8 @@ import typer
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.opening import change, now_ms, read
 from wakeful.cli.place import Db, chosen
-from wakeful.cli.tables import Cell, Column, Json, print_json, print_table
+from wakeful.cli.saying import say, say_json
+from wakeful.cli.tables import Cell, Column, Json, print_table
 from wakeful.cli.words import relative
 from wakeful.triggers import iso
 
@@ -33,7 +34,7 @@ def create(
     db: Db = None,
 ) -> None:
     """Make a token and print it, alone on its line: it is not shown again."""
-    print(change(chosen(ctx, db), lambda scheduler: scheduler.create_token(name, role), create=True))
+    say(change(chosen(ctx, db), lambda scheduler: scheduler.create_token(name, role), create=True))
 
 
 @tokens.command("list")
@@ -49,7 +50,7 @@ def list_tokens(
     nothing: list[Token] = []
     found = read(place, lambda scheduler: scheduler.list_tokens(revoked=everything), nothing)
     if as_json:
-        print_json([_as_data(token) for token in found])
+        say_json([_as_data(token) for token in found])
     elif found:
         now = now_ms()
         print_table(
@@ -72,14 +73,14 @@ def list_tokens(
             ],
         )
     else:
-        print(f"No tokens in {place}. Make one: wakeful token create NAME --role viewer")
+        say(f"No tokens in {place}. Make one: wakeful token create NAME --role viewer")
 
 
 @tokens.command("revoke")
 def revoke(ctx: typer.Context, name: Name, *, db: Db = None) -> None:
     """End a token: from now on it opens nothing."""
     change(chosen(ctx, db), lambda scheduler: scheduler.revoke_token(name))
-    print(f"Revoked {name}")
+    say(f"Revoked {name}")
 
 
 def _as_data(token: Token) -> dict[str, Any]:
