@@ -8,7 +8,6 @@ creates anything: a place may well have no store yet.
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,6 +17,8 @@ import typer
 
 from wakeful.cli.failures import WrongUse, say_note
 from wakeful.cli.trust import distrust
+from wakeful.errors import StoreUnusable
+from wakeful.store.address import refuse_keywords, shown_url
 
 FOLDER = ".wakeful"
 FILE = "wakeful.db"
@@ -56,7 +57,7 @@ class Place(NamedTuple):
     config: Path | None = None
 
     def __str__(self) -> str:
-        return str(self.path) if self.path is not None else _without_password(self.url)
+        return str(self.path) if self.path is not None else shown_url(self.url)
 
     @property
     def exists(self) -> bool:
@@ -127,6 +128,10 @@ def _read(said: str, here: Path) -> Place:
     if not said.strip() or "\0" in said:
         raise WrongUse("--db needs the address of a store: a file, sqlite:///file.db or postgresql://user@host/db.")
     if not said.startswith("sqlite:"):
+        try:
+            refuse_keywords(said)
+        except StoreUnusable as error:
+            raise WrongUse(str(error)) from None
         return Place(said, None) if "://" in said else _file(here / Path(said).expanduser())
     rest = said.removeprefix("sqlite:").removeprefix("//")
     if rest in ("", "/", ":memory:", "/:memory:"):
@@ -134,14 +139,6 @@ def _read(said: str, here: Path) -> Place:
     if not rest.startswith("/") or not said.startswith("sqlite://"):
         raise WrongUse(f"{said!r} is not a store's address: write sqlite:///file.db, or sqlite:////absolute/file.db.")
     return _file(here / Path(rest[1:]).expanduser())
-
-
-def _without_password(url: str) -> str:
-    """The address as it may be shown: all between the user and the last @ is left out, and a password after the ?."""
-    scheme, _, rest = url.partition("://")
-    account, at, server = rest.rpartition("@")
-    server = re.sub(r"([?&])password=[^&]*&?", r"\1", server).rstrip("?&")
-    return f"{scheme}://{account.partition(':')[0]}{at}{server}"
 
 
 def _file(path: Path) -> Place:
