@@ -230,7 +230,7 @@ def test_a_file_that_is_not_there_is_told_where_it_was_asked_for(write, tmp_path
     [
         ("pipe", "not a regular file"),
         ("device", "not a regular file"),
-        ("folder", "not a regular file"),
+        ("folder", "Is a directory"),
         ("huge", "larger than 64 KiB"),
         ("bytes", "not a text file"),
     ],

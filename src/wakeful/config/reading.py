@@ -232,9 +232,8 @@ def _looked_up(reference: str, folder: Path, known: Mapping[str, str]) -> str:
 
 def _value_in(path: Path) -> str:
     """A regular file's text, of 64 KiB at most; ValueError says what is wrong. Never waits, as a pipe would."""
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-    with os.fdopen(fd, "rb") as file:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:  # noqa: PTH123
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise ValueError("not a regular file")
         return _text(file, LARGEST_VALUE)
 
