@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import IO
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
@@ -41,7 +42,7 @@ def open_private(path: Path | str, flags: int) -> int:
     return fd
 
 
-def open_unlinked(path: Path | str) -> int:
+def open_unlinked(path: Path | str) -> IO[bytes]:
     """Open a file for reading that is not a link; ELOOP where it is one."""
     # Not to wait for whoever might write to a pipe of that name.
-    return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Awaitable
 from pathlib import Path as FilePath
 from typing import Annotated, Any, NamedTuple
@@ -162,7 +161,7 @@ async def get_run_log(
 
 def _tail(path: FilePath, most: int) -> bytes | None:
     try:
-        with os.fdopen(open_unlinked(path), "rb") as file:
+        with open_unlinked(path) as file:
             size = file.seek(0, 2)
             file.seek(max(0, size - most))
             return file.read(most)

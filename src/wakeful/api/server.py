@@ -177,7 +177,7 @@ async def _holds_token(path: Path, scheduler: Scheduler) -> bool:
 
 def _content(path: Path) -> str | None:
     try:
-        with os.fdopen(open_unlinked(path), encoding="utf-8") as file:
-            return file.read(LARGEST_TOKEN)
+        with open_unlinked(path) as file:
+            return file.read(LARGEST_TOKEN).decode("utf-8")
     except (OSError, UnicodeDecodeError):
         return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shlex
 import signal
 from pathlib import Path
@@ -219,6 +218,6 @@ def _print_output(run: Run, left_behind: Path | None) -> None:
 
 def _opened(path: Path) -> IO[bytes] | None:
     try:
-        return os.fdopen(open_unlinked(path), "rb")
+        return open_unlinked(path)
     except FileNotFoundError:
         return None

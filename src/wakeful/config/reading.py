@@ -232,7 +232,7 @@ def _looked_up(reference: str, folder: Path, known: Mapping[str, str]) -> str:
 
 def _value_in(path: Path) -> str:
     """A regular file's text, of 64 KiB at most; ValueError says what is wrong. Never waits, as a pipe would."""
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:  # noqa: PTH123
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise ValueError("not a regular file")
         return _text(file, LARGEST_VALUE)

@@ -187,7 +187,7 @@ class _Files:
 
 
 def _copy_file(source: Path, target: Path) -> None:
-    with os.fdopen(open_unlinked(source), "rb") as here:
+    with open_unlinked(source) as here:
         fd = open_private(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         with os.fdopen(fd, "wb") as there:
             shutil.copyfileobj(here, there)

@@ -54,7 +54,7 @@ def _environment(run: Run) -> dict[str, str]:
 def _said_so_far(path: Path) -> Output | None:
     """The end of what a cancelled command has printed; None when that is nothing."""
     try:
-        with os.fdopen(open_unlinked(path), "rb") as file:
+        with open_unlinked(path) as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - KEPT_OF_CANCELLED))
             text = file.read().decode("utf-8", "replace")

@@ -79,7 +79,7 @@ def kill_leftover(log_path: Path) -> bool:
     """
     path = _note_path(log_path)
     try:
-        with os.fdopen(open_unlinked(path), "rb") as file:
+        with open_unlinked(path) as file:
             lines = file.read(NOTE_MOST).splitlines()
     except OSError:
         return False
