@@ -15,7 +15,8 @@ from io import StringIO
 import pytest
 
 from wakeful import Every, Scheduler
-from wakeful.cli.saying import LogFormatter, say_json
+from wakeful.cli.saying import LogFormatter
+from wakeful.cli.tables import print_json
 from wakeful.cli.words import plain, visible
 from wakeful.errors import SchedulerError
 
@@ -105,7 +106,7 @@ def test_json_is_the_same_value_without_a_raw_control_character(hostile, wakeful
 
 def test_every_value_survives_as_json(capsys):
     value = {"text": "".join(map(chr, range(0x20, 0x2100))) + "\U000e0041 😀\r\n\t", "line": "a\nb"}
-    say_json(value)
+    print_json(value)
     said = capsys.readouterr().out
     assert json.loads(said) == value
     assert not UNSEEN.search(said)

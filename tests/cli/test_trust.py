@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import grp
 import os
+import pwd
 import stat
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from wakeful import Scheduler
 from wakeful.api.server import first_token
 from wakeful.cli import main
 from wakeful.cli.place import find_place, nearest_config
-from wakeful.cli.trust import distrust
+from wakeful.cli.trust import _is_own_group, distrust
 from wakeful.kernel.long_output import keep_long_output
 from wakeful.kernel.outcome import Result
 
@@ -143,6 +145,28 @@ def test_a_place_that_is_named_is_used_whoever_owns_it(project, wakeful, way, mo
 def test_what_belongs_to_root_is_trusted_by_everybody():
     assert Path("/etc").stat().st_uid == 0
     assert distrust(Path("/etc/passwd"), Path("/etc")) is None
+
+
+@pytest.mark.parametrize(
+    ("uid", "group", "members", "trusted"),
+    [
+        (1000, "ada", [], True),
+        (1000, "ada", ["ada"], True),
+        (1000, "ada", ["ben"], False),
+        (1000, "staff", [], False),
+        (0, "root", [], False),
+    ],
+)
+def test_a_group_that_is_the_users_alone_may_write(here, monkeypatch, uid, group, members, trusted):
+    place = here / "place"
+    place.mkdir(mode=0o770)
+    place.chmod(0o770)
+    gid = place.stat().st_gid
+    name = "root" if uid == 0 else "ada"
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: pwd.struct_passwd((name, "x", uid, gid, "", "/", "/bin/sh")))
+    monkeypatch.setattr(grp, "getgrgid", lambda _: grp.struct_group((group, "x", gid, members)))
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    assert _is_own_group(place, gid) == trusted
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o002, 0o077, 0o777])

@@ -17,8 +17,8 @@ from wakeful.cli.failures import WrongUse, say_note
 from wakeful.cli.finding import job_named
 from wakeful.cli.opening import change, now, now_ms, server_of
 from wakeful.cli.place import Db, Place, chosen
-from wakeful.cli.saying import say, say_json
-from wakeful.cli.tables import Json
+from wakeful.cli.saying import say
+from wakeful.cli.tables import Json, print_json
 from wakeful.cli.words import relative, stamp, zone_of
 from wakeful.errors import InvalidJob, JobExists
 from wakeful.triggers import iso, to_ms, trigger_from_data
@@ -117,7 +117,7 @@ def _changes(job: Job, definition: Definition, argv: list[str] | None) -> dict[s
 def _report(job: Job, server: dict[str, Any] | None, place: Place, *, as_json: bool, verb: str) -> None:
     times = next_times(job, SHOWN)
     if as_json:
-        say_json({**job.to_dict(), "upcoming": [iso(ms) for ms in times], "server_running": server is not None})
+        print_json({**job.to_dict(), "upcoming": [iso(ms) for ms in times], "server_running": server is not None})
     else:
         _print_schedule(job, times, verb)
     if job.kind == COMMAND:

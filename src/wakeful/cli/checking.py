@@ -10,8 +10,8 @@ import typer
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.failures import WrongUse, say_error
 from wakeful.cli.place import nearest_config
-from wakeful.cli.saying import say, say_json
-from wakeful.cli.tables import Json
+from wakeful.cli.saying import say
+from wakeful.cli.tables import Json, print_json
 from wakeful.cli.words import count
 
 
@@ -40,14 +40,14 @@ def check(
             faults = [
                 {"file": one.file, "line": one.line, "key": one.key, "message": one.message} for one in error.faults
             ]
-            say_json({"file": str(found), "ok": False, "faults": faults})
+            print_json({"file": str(found), "ok": False, "faults": faults})
         else:
             for fault in error.faults:
                 say_error(str(fault))
             say(f"{found}: {count(len(error.faults), 'mistake')}")
         raise typer.Exit(1) from None
     if as_json:
-        say_json({"file": str(found), "ok": True, "faults": []})
+        print_json({"file": str(found), "ok": True, "faults": []})
     else:
         say(f"{found}: all right")
 
@@ -57,4 +57,4 @@ def schema() -> None:
     """Print the JSON Schema of wakeful.yaml, for editors."""
     from wakeful.config.loading import json_schema
 
-    say_json(json_schema())
+    print_json(json_schema())

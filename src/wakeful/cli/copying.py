@@ -15,8 +15,8 @@ import typer
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.failures import WrongUse, say_note
 from wakeful.cli.place import Place, find_place
-from wakeful.cli.saying import say, say_json
-from wakeful.cli.tables import Json, console
+from wakeful.cli.saying import say
+from wakeful.cli.tables import Json, console, print_json
 from wakeful.cli.words import count
 from wakeful.clock import SystemClock
 from wakeful.errors import JobNotFound
@@ -45,7 +45,7 @@ def copy(
     with _progress(quiet=as_json) as tell:
         copied = asyncio.run(_copy(origin, goal, tell))
     if as_json:
-        say_json({"from": str(origin), "to": str(goal), **copied._asdict()})
+        print_json({"from": str(origin), "to": str(goal), **copied._asdict()})
     else:
         for line in _told(copied, origin, goal):
             say(line)

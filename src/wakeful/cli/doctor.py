@@ -15,8 +15,8 @@ from wakeful import Job, Scheduler, __version__
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.opening import now_ms, read, server_of
 from wakeful.cli.place import Db, Place, chosen
-from wakeful.cli.saying import say, say_json
-from wakeful.cli.tables import Cell, Json, console, print_beside
+from wakeful.cli.saying import say
+from wakeful.cli.tables import Cell, Json, console, print_beside, print_json
 from wakeful.cli.words import count, span, stamp, zone_named
 from wakeful.errors import SchedulerError
 from wakeful.triggers import system_zone
@@ -57,7 +57,7 @@ def doctor(ctx: typer.Context, *, as_json: Json = False, db: Db = None) -> None:
     checks = examine(place, now_ms())
     well = all(check.ok for check in checks)
     if as_json:
-        say_json({"ok": well, "store": str(place), "checks": [check._asdict() for check in checks]})
+        print_json({"ok": well, "store": str(place), "checks": [check._asdict() for check in checks]})
     else:
         _print(checks)
     if not well:

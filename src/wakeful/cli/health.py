@@ -10,8 +10,8 @@ from wakeful import Job, Scheduler, ids
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.opening import now_ms, read, server_of
 from wakeful.cli.place import Db, chosen
-from wakeful.cli.saying import say, say_json
-from wakeful.cli.tables import Cell, Column, Json, print_facts, print_table
+from wakeful.cli.saying import say
+from wakeful.cli.tables import Cell, Column, Json, print_facts, print_json, print_table
 from wakeful.cli.times import merged_starts
 from wakeful.cli.words import ahead, brief, count, relative, zone_named, zone_of
 from wakeful.triggers import iso
@@ -43,7 +43,7 @@ def status(ctx: typer.Context, *, as_json: Json = False, db: Db = None) -> None:
     place = chosen(ctx, db)
     glance = read(place, _look, NOTHING)
     if as_json:
-        say_json({"store": str(place), "exists": place.exists, **_as_data(glance)})
+        print_json({"store": str(place), "exists": place.exists, **_as_data(glance)})
     else:
         print_facts([("store", str(place) if place.exists else f"{place} (none yet)"), *_facts(glance, now_ms())])
 
@@ -113,7 +113,7 @@ def list_alerts(
     nothing: list[Alert] = []
     found = read(place, lambda scheduler: scheduler.list_alerts(open_only=not everything, limit=number), nothing)
     if as_json:
-        say_json([_alert(alert) for alert in found])
+        print_json([_alert(alert) for alert in found])
     elif found:
         now, zone = now_ms(), zone_named(None)
         print_table(

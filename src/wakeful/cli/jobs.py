@@ -19,8 +19,8 @@ from wakeful.cli.finding import Ref, job_named, job_or_run
 from wakeful.cli.opening import change, now_ms, read
 from wakeful.cli.place import Db, Place, chosen
 from wakeful.cli.runs import print_run, run_rows
-from wakeful.cli.saying import say, say_json
-from wakeful.cli.tables import Cell, Column, Json, coloured, print_facts, print_table
+from wakeful.cli.saying import say
+from wakeful.cli.tables import Cell, Column, Json, coloured, print_facts, print_json, print_table
 from wakeful.cli.words import ago, ahead, brief, count, plain, relative, stamp, zone_of
 from wakeful.errors import SchedulerError
 from wakeful.triggers import iso, to_ms
@@ -50,7 +50,7 @@ def list_jobs(
     nothing: list[Job] = []
     jobs = read(place, lambda scheduler: scheduler.list_jobs(status=status, kind=kind), nothing)
     if as_json:
-        say_json([job.to_dict() for job in jobs])
+        print_json([job.to_dict() for job in jobs])
     elif jobs:
         print_table(*job_rows(jobs, now_ms()))
     else:
@@ -118,7 +118,7 @@ def show(
         print_run(job, as_json=as_json)
     elif as_json:
         upcoming = [iso(ms) for ms in next_times(job, RECENT)]
-        say_json({**job.to_dict(), "upcoming": upcoming, "runs": [run.to_dict() for run in runs]})
+        print_json({**job.to_dict(), "upcoming": upcoming, "runs": [run.to_dict() for run in runs]})
     else:
         print_facts(_facts(job, now_ms()))
         if runs:

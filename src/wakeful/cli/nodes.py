@@ -12,8 +12,8 @@ from wakeful.cli.app import SERVER, app
 from wakeful.cli.failures import WrongUse, say_aside, say_error
 from wakeful.cli.opening import change, now_ms, read
 from wakeful.cli.place import Db, chosen
-from wakeful.cli.saying import say, say_json
-from wakeful.cli.tables import Cell, Column, Json, print_table
+from wakeful.cli.saying import say
+from wakeful.cli.tables import Cell, Column, Json, print_json, print_table
 from wakeful.cli.words import ago, count
 from wakeful.clock import sleep
 from wakeful.kernel.nodes import NodeInfo
@@ -40,7 +40,7 @@ def list_nodes(
     found = read(place, lambda scheduler: scheduler.list_nodes(), nothing)
     shown = found if everything else latest(found)
     if as_json:
-        say_json([node.to_dict() for node in shown])
+        print_json([node.to_dict() for node in shown])
     elif shown:
         print_table(*node_rows(shown, now_ms()))
     else:
@@ -113,7 +113,7 @@ def drain(
 
     node = change(chosen(ctx, db), work)
     if as_json:
-        say_json(node.to_dict())
+        print_json(node.to_dict())
     elif undo:
         say(f"{name} starts runs again")
     else:

@@ -77,8 +77,8 @@ def given_store(ctx: typer.Context, db: str | None) -> str | None:
 
 def find_place(given: str | None, environ: Mapping[str, str], here: Path) -> Place:
     """The rule above, as a function of what was said and where."""
-    said = given if given is not None else environ.get("WAKEFUL_DB") or None
-    return _read(said, here) if said is not None else place_beside(nearest_config(here), None, environ, here)
+    is_named = given is not None or bool(environ.get("WAKEFUL_DB"))
+    return place_beside(None if is_named else nearest_config(here), given, environ, here)
 
 
 def place_beside(file: Path | None, given: str | None, environ: Mapping[str, str], here: Path) -> Place:

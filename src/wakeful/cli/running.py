@@ -18,8 +18,8 @@ from wakeful.cli.finding import OPEN, Ref, job_named, run_meant
 from wakeful.cli.opening import change, is_lone_run, now_ms, server_of
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.runs import POLL_S, output_text, took
-from wakeful.cli.saying import Output, say, say_json
-from wakeful.cli.tables import Json, print_facts
+from wakeful.cli.saying import Output, say
+from wakeful.cli.tables import Json, print_facts, print_json
 from wakeful.clock import sleep
 from wakeful.errors import JobNotFound, ScheduleTriggerError
 from wakeful.private_files import open_unlinked
@@ -54,7 +54,7 @@ def run(
             if wait:
                 _report(scheduler, await _until_done(scheduler, run_id), as_json=as_json)
             elif as_json:
-                say_json({"run": run_id})
+                print_json({"run": run_id})
             else:
                 say(f"{run_id} was started; see wakeful logs -f {run_id}")
 
@@ -132,7 +132,7 @@ async def _until_done(scheduler: Scheduler, run_id: str) -> Run:
 
 def _report(scheduler: Scheduler, run: Run, *, as_json: bool) -> None:
     if as_json:
-        say_json(run.to_dict())
+        print_json(run.to_dict())
     else:
         _print_output(run, scheduler.log_path(run.id))
     if run.outcome in WELL:

@@ -14,8 +14,8 @@ from wakeful.cli.failures import say_note
 from wakeful.cli.finding import OPEN, Ref, run_meant
 from wakeful.cli.opening import change, now_ms, read, server_of
 from wakeful.cli.place import Db, chosen
-from wakeful.cli.saying import say, say_json, say_text
-from wakeful.cli.tables import Cell, Column, Json, coloured, print_facts, print_table
+from wakeful.cli.saying import say, say_text
+from wakeful.cli.tables import Cell, Column, Json, coloured, print_facts, print_json, print_table
 from wakeful.cli.words import ago, brief, plain, relative, span, stamp, zone_named
 from wakeful.clock import sleep
 from wakeful.errors import JobNotFound, ScheduleTriggerError
@@ -43,7 +43,7 @@ def list_runs(
 
     log = read(place, look, nothing) if name is None else change(place, look)
     if as_json:
-        say_json([run.to_dict() for run in log])
+        print_json([run.to_dict() for run in log])
     elif log:
         print_table(*run_rows(log, now_ms(), with_job=name is None))
     elif name is not None:
@@ -95,7 +95,7 @@ def took(run: Run, now: int) -> str:
 def print_run(run: Run, *, as_json: bool) -> None:
     """One run in full."""
     if as_json:
-        say_json(run.to_dict())
+        print_json(run.to_dict())
         return
     now, zone = now_ms(), zone_named(None)
     facts: list[tuple[str, str | Cell]] = [("run", run.id), ("job", f"{run.job} ({run.job_id})")]

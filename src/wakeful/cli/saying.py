@@ -2,28 +2,24 @@
 
 Names, payloads, notes, errors and output come from outside: from agents, from programs, from whoever may add a job. An
 escape sequence in them must not steer the terminal of whoever reads about them, so every control character is shown as
-what it is. Nothing else in this package prints.
+what it is. Nothing else in this package prints, tables apart.
 """
 
 from __future__ import annotations
 
 import codecs
 import io
-import json
 import logging
 import sys
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from wakeful.cli.words import visible
 
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    ExcInfo: TypeAlias = (
-        tuple[type[BaseException], BaseException, TracebackType | None]
-        | tuple[None, None, None]  # what logging hands over
-    )
+    ExcInfo: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
 CHUNK = 64 * 1024
 
@@ -41,12 +37,6 @@ def say_text(text: str, *, error: bool = False) -> None:
 def say_trusted(text: str, *, error: bool = False) -> None:
     """Our own words as they are, colours included."""
     print(text, file=sys.stderr if error else sys.stdout)
-
-
-def say_json(value: Any) -> None:
-    """JSON and nothing else; control characters in it are escaped, so it is the same value to any reader."""
-    text = json.dumps(value, indent=2, ensure_ascii=False)
-    print(visible(text, keep="\n", escape=lambda letter: json.dumps(letter)[1:-1]))
 
 
 class Output:

@@ -5,10 +5,11 @@ Through a pipe a table keeps its natural width, so that nothing is cut from what
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -56,6 +57,12 @@ class Cell(NamedTuple):
 
     text: str
     style: str = ""
+
+
+def print_json(value: Any) -> None:
+    """JSON and nothing else; control characters in it are escaped, so it is the same value to any reader."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    print(visible(text, keep="\n", escape=lambda letter: json.dumps(letter)[1:-1]))
 
 
 def coloured(word: str) -> Cell:

@@ -14,8 +14,8 @@ from wakeful.cli.failures import WrongUse
 from wakeful.cli.finding import Ref
 from wakeful.cli.opening import change, now, now_ms, read
 from wakeful.cli.place import Db, Place, chosen
-from wakeful.cli.saying import say, say_json
-from wakeful.cli.tables import Column, Json, print_sentence, print_table
+from wakeful.cli.saying import say
+from wakeful.cli.tables import Column, Json, print_json, print_sentence, print_table
 from wakeful.cli.when import read_when
 from wakeful.cli.words import ahead, relative, stamp, zone_named, zone_of
 from wakeful.errors import IntervalParseError
@@ -57,7 +57,7 @@ def _print_expression(expression: str, zone: str, begin: datetime, number: int, 
     times = [to_ms(moment) for moment in trigger.upcoming(begin, number)]
     words = _trigger(expression, None).describe()
     if as_json:
-        say_json({"expression": expression, "tz": zone, "description": words, "times": [iso(ms) for ms in times]})
+        print_json({"expression": expression, "tz": zone, "description": words, "times": [iso(ms) for ms in times]})
         return
     say(f"{words} ({zone})")
     shown, present = zone_named(zone), now_ms()
@@ -82,7 +82,7 @@ def _print_starts(place: Place, number: int, *, as_json: bool) -> None:
     jobs = read(place, lambda scheduler: scheduler.list_jobs(), nothing)
     starts = merged_starts(jobs, number)
     if as_json:
-        say_json([_start(job, ms) for job, ms in starts])
+        print_json([_start(job, ms) for job, ms in starts])
     elif starts:
         present = now_ms()
         rows = [[ahead(ms, present), stamp(ms, zone_of(job)), job.name, job.trigger.describe()] for job, ms in starts]
@@ -118,7 +118,7 @@ def explain(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = Non
     """Why it ran, did not run, and when it will: from recorded facts."""
     explanation = change(chosen(ctx, db), lambda scheduler: scheduler.explain(ref))
     if as_json:
-        say_json(explanation.to_dict())
+        print_json(explanation.to_dict())
         return
     for sentence in explanation.sentences:
         print_sentence(sentence)

@@ -9,8 +9,8 @@ import typer
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.opening import change, now_ms, read
 from wakeful.cli.place import Db, chosen
-from wakeful.cli.saying import say, say_json
-from wakeful.cli.tables import Cell, Column, Json, print_table
+from wakeful.cli.saying import say
+from wakeful.cli.tables import Cell, Column, Json, print_json, print_table
 from wakeful.cli.words import relative
 from wakeful.triggers import iso
 
@@ -50,7 +50,7 @@ def list_tokens(
     nothing: list[Token] = []
     found = read(place, lambda scheduler: scheduler.list_tokens(revoked=everything), nothing)
     if as_json:
-        say_json([_as_data(token) for token in found])
+        print_json([_as_data(token) for token in found])
     elif found:
         now = now_ms()
         print_table(
