@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 
 def make_store(url: str, clock: Clock, *, inline: bool = False) -> Store:
     """The store behind a URL, not yet opened."""
-    url = str(url)
-    scheme = url.partition(":")[0]
-    refuse_keywords(url)
+    scheme = str(url).partition(":")[0]
+    refuse_keywords(str(url))
     if scheme == "sqlite":
         from wakeful.store.sqlite import SqliteStore
 
@@ -28,6 +27,6 @@ def make_store(url: str, clock: Clock, *, inline: bool = False) -> Store:
             message = "A store on PostgreSQL needs its driver: pip install 'wakeful[postgres]'."
             raise StoreUnusable(message) from error
         return PostgresStore(url, clock, inline=inline)
-    shown = shown_url(url) if ":" in url else url
+    shown = shown_url(url) if ":" in str(url) else url
     message = f"{shown!r} is not a store's address: write sqlite:///file.db, or postgresql://user@host/database."
     raise StoreUnusable(message)
