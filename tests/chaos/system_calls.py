@@ -1,22 +1,19 @@
 """What reaches the disk before what is said, seen where it cannot be pretended: at the system calls.
 
-A server runs a few jobs one after the other under strace. In what the system saw, each time a handler acts, `add_job`
-has returned or a run is seen as ended (a line in the ledger), the last write to each of the store's files before it
-must have been followed by a sync of that file that had returned.
+A server runs a few jobs one after the other and is traced (`tracing.py`). In what the system saw, each time a handler
+acts, `add_job` has returned or a run is seen as ended (a line in the ledger), the last write to each of the store's
+files before it must have been followed by a sync of that file that had returned.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 from tests.chaos.killing import ROOT
 
-NEEDED = "This check needs strace: install it (Debian: apt-get install strace) and run again."
 JOBS = 6
 REPORTS = ("start", "stored", "settled")
 _CALL = re.compile(r"^(?P<thread>\d+) +(?P<call>pwrite64|write|pwritev|writev|fsync|fdatasync)\(\d+<(?P<path>[^>]*)>")
@@ -28,6 +25,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tests.chaos.ledger import Ledger
 from wakeful import Once, Scheduler
+from wakeful.store import sqlite, sqlite_file
+
+def connect(path, **options):
+    connection = sqlite_file.connect(path, **options)
+    if sys.argv[3] != "FULL":
+        connection.execute(f"PRAGMA synchronous = {sys.argv[3]}")
+    return connection
+
+sqlite.connect = connect
 
 async def main(folder, jobs):
     ledger = Ledger(folder / "ledger")
@@ -54,23 +60,11 @@ asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))
 """
 
 
-def find_strace() -> str:
-    """Where it is; as root on Debian it is installed if it is missing."""
-    found = shutil.which("strace")
-    if found is None and os.geteuid() == 0 and shutil.which("apt-get") is not None:
-        subprocess.run(["apt-get", "install", "-y", "-qq", "strace"], check=False, stdout=subprocess.DEVNULL)
-        found = shutil.which("strace")
-    if found is None:
-        raise RuntimeError(NEEDED)
-    return found
-
-
-def check(folder: Path) -> list[str]:
-    """Run the subject under strace; what was said before it was on disk."""
+def check(folder: Path, *, synchronous: str = "FULL") -> list[str]:
+    """Trace the subject; what was said before it was on disk. Its connections may be told to be `synchronous` less."""
     trace = folder / "trace"
-    calls = "write,pwrite64,writev,pwritev,fsync,fdatasync"
-    command = [find_strace(), "-f", "-y", "-s", "96", "-e", f"trace={calls}", "-o", str(trace)]
-    command += [sys.executable, "-c", SUBJECT, str(folder), str(JOBS)]
+    command = [sys.executable, "-m", "tests.chaos.tracing", str(trace)]
+    command += [sys.executable, "-c", SUBJECT, str(folder), str(JOBS), synchronous]
     subprocess.run(command, cwd=ROOT, check=True, timeout=120)
     return judge(trace.read_text(encoding="utf-8", errors="replace").splitlines())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.chaos import full_disk, partition, poison, system_calls
+from tests.chaos import full_disk, partition, poison
 from tests.chaos.cluster import ClusterDrill
 from tests.chaos.cluster import Scenario as ClusterScenario
 from tests.chaos.killing import Drill, Scenario
@@ -34,11 +34,6 @@ def test_a_node_that_is_cut_off_records_nothing_and_comes_back_by_itself():
 @pytest.mark.promise("X14")
 def test_a_job_that_takes_its_process_down_is_found_and_the_others_are_done(tmp_path):
     assert poison.drill(tmp_path) == []
-
-
-@pytest.mark.promise("H12")
-def test_nothing_is_told_before_the_kernel_has_synced_it(tmp_path):
-    assert system_calls.check(tmp_path) == []
 
 
 @pytest.mark.promise("D14")

@@ -1,18 +1,20 @@
 """What is on disk before it is acted upon or reported: the store's files are copied at that very moment and read.
 
 A copy taken while the process lives is what a crash of the process would leave. That the files were also forced to the
-disk is seen at the system calls by `make chaos`, which can trace them; here the setting that makes it so is read from
-the connection that writes.
+disk is seen at the system calls, where there is a way to trace them (Linux); and the setting that makes it so is read
+from the connection that writes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import shutil
+import sys
 from datetime import UTC, datetime
 
 import pytest
 
+from tests.chaos import system_calls
 from wakeful import Once, Scheduler
 
 
@@ -73,3 +75,15 @@ def test_the_connection_that_writes_forces_every_commit_to_the_disk(tmp_path):
             )
 
     assert asyncio.run(main()) == (2, "wal")
+
+
+if sys.platform == "linux":
+
+    @pytest.mark.promise("H12")
+    def test_nothing_is_told_before_it_is_forced_to_the_disk(tmp_path):
+        assert system_calls.check(tmp_path) == []
+
+    @pytest.mark.parametrize("synchronous", ["OFF", "NORMAL"])
+    def test_a_store_that_forces_less_to_the_disk_is_noticed_at_the_system_calls(tmp_path, synchronous):
+        wrong = system_calls.check(tmp_path, synchronous=synchronous)
+        assert {line.partition(" was told ")[0] for line in wrong} == {"'start'", "'stored'", "'settled'"}

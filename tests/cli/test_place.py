@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from wakeful import Scheduler
 from wakeful.cli.failures import WrongUse
 from wakeful.cli.place import find_place
+from wakeful.errors import StoreUnusable
 
 
 @pytest.fixture
@@ -89,8 +91,62 @@ def test_an_empty_file_is_not_yet_a_store(nowhere):
             "postgresql://db/wakeful?user=ada&sslmode=require",
         ),
         ("postgresql://db/wakeful?password=secret", "postgresql://db/wakeful"),
+        ("postgresql://db/wakeful?password=se@cret&sslmode=require", "postgresql://db/wakeful?sslmode=require"),
+        ("postgresql://ada:secret@db/wakeful?password=se:cr@et", "postgresql://ada@db/wakeful"),
+        ("postgresql://db/wakeful?sslpassword=secret&sslkey=k.pem", "postgresql://db/wakeful?sslkey=k.pem"),
+        ("postgresql://db/wakeful?pass%77ord=secret", "postgresql://db/wakeful"),
+        ("postgresql://db/wakeful?dbname=host%3Dx%20password%3Dsecret", "postgresql://db/wakeful"),
+        (
+            "postgresql://db/wakeful?options=-csearch_path%3Dshop",
+            "postgresql://db/wakeful?options=-csearch_path%3Dshop",
+        ),
+        ("postgresql://ada:sec?ret@db/wakeful", "postgresql://ada@db/wakeful"),
+        ("postgresql://ada:sec/secret@db/wakeful", "postgresql://…"),
+        ("postgresql://ada:1/secret@db/wakeful", "postgresql://…"),
+        ("postgresql://db?password=secret@x", "postgresql://…"),
+        ("postgresql://db/host%3Dx%20password%3Dsecret", "postgresql://…"),
+        ("postgresql://a:1,b:2/wakeful", "postgresql://a:1,b:2/wakeful"),
+        ("postgresql://[::1]:5432/wakeful", "postgresql://[::1]:5432/wakeful"),
+        ("postgresql://%2Frun%2Fpg/wakeful", "postgresql://%2Frun%2Fpg/wakeful"),
+        ("mysql://ada:secret@db/wakeful?key=secret", "mysql://ada@db/wakeful"),
     ],
 )
 def test_a_password_is_never_shown(nowhere, said, shown):
     place = find_place(said, {}, nowhere)
     assert (str(place), place.url) == (shown, said)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("host=db password=secret user=ada dbname=wakeful", "postgresql://ada@db/wakeful"),
+        ("user=ada password = 'se cret' host=db port=5433", "postgresql://ada@db:5433/database"),
+        (r"password='se\'cret' dbname=wakeful host=db sslmode=require", "postgresql://db/wakeful?sslmode=require"),
+        ("password=a://secret", "postgresql://host/database"),
+        ("  service=shop", "postgresql://host/database?service=shop"),
+        ("ada:secret@db/wakeful", "postgresql://user@host:5432/database"),
+        ("postgresql:ada:secret@db/wakeful", "postgresql://user@host:5432/database"),
+        ("postgres:host=db password=secret", "postgresql://host/database"),
+    ],
+)
+def test_a_connection_string_is_refused_with_the_address_to_write_and_without_its_password(nowhere, said, shown):
+    with pytest.raises(WrongUse) as refused:
+        find_place(said, {}, nowhere)
+    assert shown in str(refused.value)
+    assert "cret" not in str(refused.value)
+    with pytest.raises(StoreUnusable) as refused:
+        Scheduler(said)
+    assert "cret" not in str(refused.value)
+    assert list(nowhere.iterdir()) == []
+
+
+@pytest.mark.parametrize("said", ["./user=1/jobs.db", "a b.db", "data/host=1.db"])
+def test_a_file_may_have_an_unusual_name(nowhere, said):
+    assert find_place(said, {}, nowhere).path == nowhere / said
+
+
+@pytest.mark.parametrize("said", ["mysql://ada:secret@db/x", "mysql:ada:secret", "mysql://db/x?password=secret"])
+def test_an_address_of_an_unknown_kind_is_refused_without_its_password(said):
+    with pytest.raises(StoreUnusable) as refused:
+        Scheduler(said)
+    assert "secret" not in str(refused.value)

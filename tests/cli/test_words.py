@@ -69,4 +69,4 @@ def test_a_moment_in_full_names_its_zone():
 
 
 def test_what_programs_print_cannot_steer_the_terminal():
-    assert plain("a\x1b[2Jb\r\n  c\x00") == "a [2Jb c"
+    assert plain("a\x1b[2Jb\r\n  c\x00") == r"a\x1b[2Jb c\x00"

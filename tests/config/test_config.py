@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -221,6 +223,47 @@ def test_a_file_that_is_not_there_is_told_where_it_was_asked_for(write, tmp_path
         (2, f"store needs the file {tmp_path / 'none.txt'}, which cannot be read (No such file or directory).")
     ]
     assert "env_file" in faults(write("env_file: none.env"))[0][1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("pipe", "not a regular file"),
+        ("device", "not a regular file"),
+        ("folder", "Is a directory"),
+        ("huge", "larger than 64 KiB"),
+        ("bytes", "not a text file"),
+    ],
+)
+def test_a_file_that_cannot_be_a_value_is_refused_with_its_place_and_the_reason(write, tmp_path, kind, reason):
+    value = tmp_path / "value"
+    if kind == "pipe":
+        os.mkfifo(value)
+    elif kind == "device":
+        value.symlink_to("/dev/zero")
+    elif kind == "folder":
+        value.mkdir()
+    else:
+        value.write_bytes(b"x" * (64 * 1024 + 1) if kind == "huge" else b"\xff")
+    path = write("\nserver:\n  sessions:\n    token: ${file:value}\n")
+    assert faults(path) == [(4, f"server.sessions.token needs the file {value}, which cannot be read ({reason}).")]
+
+
+def test_a_file_of_64_kib_is_a_value(write, tmp_path):
+    (tmp_path / "value").write_text("x" * 65_535 + "\n")
+    assert load_config(write("store: ${file:value}"), {}).store == "x" * 65_535
+
+
+def test_an_env_file_is_bounded_and_may_be_a_pipe(write, tmp_path):
+    path = write("env_file: my.env\nstore: ${A}")
+    (tmp_path / "my.env").symlink_to("/dev/zero")
+    assert faults(path) == [(1, f"env_file {tmp_path / 'my.env'} cannot be read (larger than 1024 KiB).")]
+    (tmp_path / "my.env").unlink()
+    os.mkfifo(tmp_path / "my.env")
+    writer = threading.Thread(target=lambda: (tmp_path / "my.env").write_text("A=1\n"))
+    writer.start()
+    assert load_config(path, {}).store == "1"
+    writer.join()
 
 
 def test_a_line_of_an_env_file_that_cannot_be_read_is_not_repeated(write):

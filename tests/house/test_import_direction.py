@@ -12,6 +12,7 @@ LAYER = {
     "errors": FOUNDATION,
     "clock": FOUNDATION,
     "ids": FOUNDATION,
+    "private_files": FOUNDATION,
     "version": FOUNDATION,
     "triggers": TRIGGERS,
     "store": STORE,

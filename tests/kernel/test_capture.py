@@ -82,12 +82,16 @@ def test_a_secret_is_found_however_the_stream_is_cut(data):
 @pytest.mark.parametrize(
     ("secrets", "parts", "seen"),
     [
-        (["hunter2"], [b"is hunter2!"], b"is ***!"),
-        (["hunter2"], [b"is hun", b"ter", b"2!"], b"is ***!"),
-        (["hunter2", "hunter2000"], [b"hunter2", b"000 hunter2"], b"*** ***"),
-        (["xxhunter", "hunters"], [b"xxhunter", b"x"], b"***x"),
+        (["hunter2"], [b"is hunter2!"], b"is [redacted]!"),
+        (["hunter2"], [b"is hun", b"ter", b"2!"], b"is [redacted]!"),
+        (["hunter2", "hunter2000"], [b"hunter2", b"000 hunter2"], b"[redacted] [redacted]"),
+        (["xxhunter", "hunters"], [b"xxhunter", b"x"], b"[redacted]x"),
         (["hunter2"], [b"hunte"], b"hunte"),
         (["abc", ""], [b"abc abc"], b"abc abc"),
+        (["first line\nsecond line\r\nx\n"], [b"second line, x, fir", b"st line"], b"[redacted], x, [redacted]"),
+        (["  hunter2\n"], [b"is hunter2!"], b"is [redacted]!"),
+        (["k" * 4096 + "v" * 5000], [b"<" + b"k" * 4096, b"v" * 5000 + b">"], b"<" + b"[redacted]" * 3 + b">"),
+        (["redact", "hunter2"], [b"hunter2 redact"], b"[redacted] [redacted]"),
     ],
 )
 def test_secrets_are_replaced(secrets, parts, seen):

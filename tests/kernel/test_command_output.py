@@ -91,8 +91,28 @@ def test_garbage_becomes_text_that_every_database_takes(run):
 def test_known_secrets_are_kept_neither_in_the_row_nor_in_the_log(run, log_path):
     script = "import sys; sys.stdout.write('the token is hunter2hunter2, hun'); sys.stdout.flush(); print('ter')"
     result = run(python(script, output_limit=20), secrets=("hunter2hunter2",))
-    assert log_path.read_text() == "the token is ***, hunter\n"
+    assert log_path.read_text() == "the token is [redacted], hunter\n"
     assert "hunter2" not in result.output
+
+
+@pytest.mark.parametrize("limit", [20, 64 * 1024])
+def test_values_given_to_a_command_are_kept_neither_in_the_row_nor_in_the_log(run, log_path, monkeypatch, limit):
+    monkeypatch.setenv("PASSED", "passed-secret")
+    monkeypatch.setenv("HOME", "/somewhere")
+    script = (
+        "import os, sys\n"
+        "for name in ('GIVEN', 'PASSED', 'SHORT', 'HOME', 'LANG'):\n"
+        "    half = len(os.environ[name]) // 2\n"
+        "    for part in ('<', os.environ[name][:half], os.environ[name][half:] + '>'):\n"
+        "        os.write(1, part.encode())\n"
+        "sys.exit('ended with ' + os.environ['GIVEN'])"
+    )
+    given = {"GIVEN": "given-secret", "SHORT": "short", "LANG": "C.UTF-8"}
+    result = run(python(script, env=given, pass_env=("PASSED", "HOME"), output_limit=limit))
+    kept = log_path.read_text() if limit == 20 else result.output
+    assert kept == "<[redacted]><[redacted]><short></somewhere><C.UTF-8>ended with [redacted]\n"
+    assert "secret" not in f"{result.output} {result.error()}"
+    assert limit == 20 or str(result.error()).endswith("ended with [redacted]")
 
 
 @pytest.mark.promise("C8")

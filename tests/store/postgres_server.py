@@ -25,7 +25,8 @@ from typing import Any
 
 import psycopg
 
-from wakeful.store.postgres_database import SCHEMA_TABLE, Address, migrate
+from wakeful.store.postgres_address import Address
+from wakeful.store.postgres_database import SCHEMA_TABLE, migrate
 
 USER = "wakeful"
 START_S = 60

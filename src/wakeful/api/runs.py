@@ -25,6 +25,7 @@ from wakeful.ids import first_id_at
 from wakeful.kernel.models import Run
 from wakeful.kernel.once import Answer
 from wakeful.kernel.requests import Rights
+from wakeful.private_files import open_unlinked
 from wakeful.scheduler import Scheduler
 from wakeful.store.runs import RunFilter
 from wakeful.triggers.moments import read_moment
@@ -160,7 +161,7 @@ async def get_run_log(
 
 def _tail(path: FilePath, most: int) -> bytes | None:
     try:
-        with path.open("rb") as file:
+        with open_unlinked(path) as file:
             size = file.seek(0, 2)
             file.seek(max(0, size - most))
             return file.read(most)

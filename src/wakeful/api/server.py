@@ -20,10 +20,12 @@ from wakeful.api.guard import Guard
 from wakeful.api.settings import ServerSettings
 from wakeful.errors import InvalidSetting, SchedulerError, StoreUnusable
 from wakeful.kernel.tokens import new_secret
+from wakeful.private_files import make_private_folder, open_private, open_unlinked
 from wakeful.scheduler import Scheduler
 
 PATIENCE_S = 5  # what requests in progress are given when the server ends
 GOODBYE_S = 1  # and to be told that this was not enough
+LARGEST_TOKEN = 4096  # of a token file this much is read
 TICK_S = 1.0  # how often the Date header is looked at
 
 
@@ -152,10 +154,10 @@ async def first_token(scheduler: Scheduler) -> Path | None:
     path, secret = scheduler.token_path(), new_secret()
     if await scheduler.list_tokens(revoked=True):
         return path if await _holds_token(path, scheduler) else None
-    path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
     try:
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        make_private_folder(path.parent)
+        with os.fdopen(open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "w", encoding="utf-8") as file:
             file.write(secret + "\n")
         # The store first: a file must not promise what is not so. Lost between the two, the command line makes another.
         if await scheduler.create_first_token(secret):
@@ -175,6 +177,7 @@ async def _holds_token(path: Path, scheduler: Scheduler) -> bool:
 
 def _content(path: Path) -> str | None:
     try:
-        return path.read_text(encoding="utf-8")
+        with open_unlinked(path) as file:
+            return file.read(LARGEST_TOKEN).decode("utf-8")
     except (OSError, UnicodeDecodeError):
         return None

@@ -17,6 +17,7 @@ from wakeful.cli.failures import WrongUse, say_note
 from wakeful.cli.finding import job_named
 from wakeful.cli.opening import change, now, now_ms, server_of
 from wakeful.cli.place import Db, Place, chosen
+from wakeful.cli.saying import say
 from wakeful.cli.tables import Json, print_json
 from wakeful.cli.words import relative, stamp, zone_of
 from wakeful.errors import InvalidJob, JobExists
@@ -126,15 +127,15 @@ def _report(job: Job, server: dict[str, Any] | None, place: Place, *, as_json: b
 
 
 def _print_schedule(job: Job, times: list[int], verb: str) -> None:
-    print(f"{verb} {job.name} ({job.id})")
-    print(f"  runs   {job.trigger.describe()}")
+    say(f"{verb} {job.name} ({job.id})")
+    say(f"  runs   {job.trigger.describe()}")
     if job.kind == COMMAND:
-        print(f"  what   {shlex.join(job.payload['argv'])}")
+        say(f"  what   {shlex.join(job.payload['argv'])}")
     present, zone = now_ms(), zone_of(job)
     for number, ms in enumerate(times):
-        print(f"  {'' if number else 'next':<5}  {stamp(ms, zone)}  {relative(ms, present)}")
+        say(f"  {'' if number else 'next':<5}  {stamp(ms, zone)}  {relative(ms, present)}")
     if not times and job.status in ("paused", "disabled"):
-        print(f"  next   not by time: it is {job.status} (wakeful resume {shlex.quote(job.name)})")
+        say(f"  next   not by time: it is {job.status} (wakeful resume {shlex.quote(job.name)})")
 
 
 def next_times(job: Job, number: int) -> list[int]:

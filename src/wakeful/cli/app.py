@@ -9,6 +9,7 @@ from typer.core import TyperCommand
 
 from wakeful import __version__
 from wakeful.cli.place import Db
+from wakeful.cli.saying import say, say_trusted
 
 JOBS, RUNS, TIME, SERVER = "Jobs", "Runs", "Time", "Server and store"
 ORDER = (
@@ -30,7 +31,7 @@ app = typer.Typer(
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 - the parser calls it
     if asked:
-        print(f"wakeful {__version__}")
+        say(f"wakeful {__version__}")
         raise typer.Exit
 
 
@@ -46,7 +47,7 @@ def front(
     """A durable scheduler: jobs at the right time, once, and why."""
     ctx.obj = {"db": db}
     if ctx.invoked_subcommand is None:
-        print(ctx.get_help())
+        say_trusted(ctx.get_help())
 
 
 class WithCommand(TyperCommand):

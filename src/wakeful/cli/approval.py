@@ -13,6 +13,7 @@ from wakeful.cli.failures import say_note
 from wakeful.cli.finding import Ref, run_meant
 from wakeful.cli.opening import change, server_of
 from wakeful.cli.place import Db, chosen
+from wakeful.cli.saying import say
 from wakeful.cli.words import plain
 from wakeful.errors import ScheduleTriggerError
 
@@ -32,7 +33,7 @@ def approve(ctx: typer.Context, *, ref: Ref, note: Note = None, db: Db = None) -
         return again, run, server_of(scheduler) is not None
 
     again, run, served = change(place, work)
-    print(f"{again} goes on where {run.id} of {plain(run.job)} asked")
+    say(f"{again} goes on where {run.id} of {plain(run.job)} asked")
     if not served:
         say_note(f"No server is running on {place}: nothing fires until one does (wakeful serve).")
 
@@ -47,7 +48,7 @@ def reject(ctx: typer.Context, *, ref: Ref, note: Note = None, db: Db = None) ->
         return run
 
     run = change(chosen(ctx, db), work)
-    print(f"{run.id} of {plain(run.job)} was rejected")
+    say(f"{run.id} of {plain(run.job)} was rejected")
 
 
 async def _asking(scheduler: Scheduler, ref: str) -> Run:

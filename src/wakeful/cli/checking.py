@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +10,7 @@ import typer
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.failures import WrongUse, say_error
 from wakeful.cli.place import nearest_config
+from wakeful.cli.saying import say
 from wakeful.cli.tables import Json, print_json
 from wakeful.cli.words import count
 
@@ -44,12 +44,12 @@ def check(
         else:
             for fault in error.faults:
                 say_error(str(fault))
-            print(f"{found}: {count(len(error.faults), 'mistake')}")
+            say(f"{found}: {count(len(error.faults), 'mistake')}")
         raise typer.Exit(1) from None
     if as_json:
         print_json({"file": str(found), "ok": True, "faults": []})
     else:
-        print(f"{found}: all right")
+        say(f"{found}: all right")
 
 
 @app.command("schema", rich_help_panel=SERVER)
@@ -57,4 +57,4 @@ def schema() -> None:
     """Print the JSON Schema of wakeful.yaml, for editors."""
     from wakeful.config.loading import json_schema
 
-    print(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+    print_json(json_schema())

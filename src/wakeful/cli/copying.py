@@ -15,6 +15,7 @@ import typer
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.failures import WrongUse, say_note
 from wakeful.cli.place import Place, find_place
+from wakeful.cli.saying import say
 from wakeful.cli.tables import Json, console, print_json
 from wakeful.cli.words import count
 from wakeful.clock import SystemClock
@@ -46,7 +47,8 @@ def copy(
     if as_json:
         print_json({"from": str(origin), "to": str(goal), **copied._asdict()})
     else:
-        print(_told(copied, origin, goal))
+        for line in _told(copied, origin, goal):
+            say(line)
     if copied.elsewhere:
         say_note(f"The whole output of {count(copied.elsewhere, 'run')} lies on other machines, and stays there.")
     say_note(f"{origin} is as it was: start no server on it any more, or its jobs run on both.")
@@ -74,10 +76,10 @@ async def _copy(origin: Place, goal: Place, tell: Callable[[str, int, int], None
         await source.close()
 
 
-def _told(copied: Copied, origin: Place, goal: Place) -> str:
+def _told(copied: Copied, origin: Place, goal: Place) -> list[str]:
     parts = [count(copied.rows[table], noun) for table, noun in COUNTED.items() if copied.rows[table]]
     parts += [count(copied.files, "file")] if copied.files else []
-    return f"Copied {', '.join(parts) or 'nothing: it was empty'}\n  from  {origin}\n  to    {goal}"
+    return [f"Copied {', '.join(parts) or 'nothing: it was empty'}", f"  from  {origin}", f"  to    {goal}"]
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import sys
 import tempfile
 from datetime import timedelta
@@ -19,6 +18,7 @@ from wakeful.cli.app import SERVER, app
 from wakeful.cli.jobs import job_rows
 from wakeful.cli.opening import now, now_ms
 from wakeful.cli.runs import run_rows
+from wakeful.cli.saying import log_to, say
 from wakeful.cli.tables import console, table_lines
 from wakeful.cli.telling import Teller, on_signals
 from wakeful.clock import sleep
@@ -56,7 +56,7 @@ async def _demo(folder: Path, limit: float | None) -> None:
         show = _watch if sys.stdout.isatty() else _tell
         await show(scheduler, over, folder)
         await scheduler.stop(wait_for_jobs=False)
-    print("The demo is over; its store is gone.")
+    say("The demo is over; its store is gone.")
 
 
 def fleet(folder: Path) -> list[NewJob]:
@@ -103,9 +103,10 @@ def _register(scheduler: Scheduler, chance: Random) -> None:
 
 async def _tell(scheduler: Scheduler, over: asyncio.Event, folder: Path) -> None:
     """Without a terminal: a line for each run that ends."""
-    logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
+    log_to(sys.stdout, "%(asctime)s %(message)s", "%H:%M:%S")
     teller = Teller(scheduler)
-    print(f"A demo fleet is at work in {folder}.", flush=True)
+    say(f"A demo fleet is at work in {folder}.")
+    sys.stdout.flush()
     await over.wait()
     await teller.finish()
 

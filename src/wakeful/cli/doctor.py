@@ -15,6 +15,7 @@ from wakeful import Job, Scheduler, __version__
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.opening import now_ms, read, server_of
 from wakeful.cli.place import Db, Place, chosen
+from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Json, console, print_beside, print_json
 from wakeful.cli.words import count, span, stamp, zone_named
 from wakeful.errors import SchedulerError
@@ -74,7 +75,8 @@ def _print(checks: list[Check]) -> None:
         if check.do is not None and not check.ok:
             print_beside(out, Text(f"  {'':<{width}}  → ", "yellow"), Cell(check.do, "yellow"))
     wrong = sum(not check.ok for check in checks)
-    print(f"\n{count(wrong, 'problem')} found" if wrong else "\nAll is well")
+    say()
+    say(f"{count(wrong, 'problem')} found" if wrong else "All is well")
 
 
 def examine(place: Place, now: int) -> list[Check]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
+from wakeful.cli.saying import say_text, say_trusted
+from wakeful.cli.words import visible
 from wakeful.errors import SchedulerError
 
 INTERRUPTED = 130  # what a shell says for a program ended by Ctrl-C
@@ -26,7 +28,7 @@ def tell(error: BaseException) -> int:
     if os.environ.get("WAKEFUL_DEBUG", "0") not in ("", "0"):
         import traceback
 
-        traceback.print_exception(error)
+        say_text("".join(traceback.format_exception(error)).rstrip(), error=True)
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
     if isinstance(error, SchedulerError):
@@ -64,7 +66,7 @@ def say_aside(sentence: str) -> None:
 def _say(label: str, colour: str, sentence: str) -> None:
     sys.stdout.flush()  # what was said first is read first, also where both streams meet in one file
     shown = f"\x1b[{colour}m{label}\x1b[0m" if label and _has_colours() else label
-    print(f"{shown} {sentence}".lstrip(), file=sys.stderr)
+    say_trusted(f"{shown} {visible(sentence, keep=chr(9))}".lstrip(), error=True)
 
 
 def _has_colours() -> bool:

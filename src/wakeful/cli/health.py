@@ -10,6 +10,7 @@ from wakeful import Job, Scheduler, ids
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.opening import now_ms, read, server_of
 from wakeful.cli.place import Db, chosen
+from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Column, Json, print_facts, print_json, print_table
 from wakeful.cli.times import merged_starts
 from wakeful.cli.words import ahead, brief, count, relative, zone_named, zone_of
@@ -128,7 +129,7 @@ def list_alerts(
             ],
         )
     else:
-        print(f"No {'' if everything else 'open '}alerts in {place}.")
+        say(f"No {'' if everything else 'open '}alerts in {place}.")
 
 
 def _alert(alert: Alert) -> dict[str, Any]:

@@ -19,8 +19,9 @@ from wakeful.cli.finding import Ref, job_named, job_or_run
 from wakeful.cli.opening import change, now_ms, read
 from wakeful.cli.place import Db, Place, chosen
 from wakeful.cli.runs import print_run, run_rows
+from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Column, Json, coloured, print_facts, print_json, print_table
-from wakeful.cli.words import ago, ahead, brief, count, relative, stamp, zone_of
+from wakeful.cli.words import ago, ahead, brief, count, plain, relative, stamp, zone_of
 from wakeful.errors import SchedulerError
 from wakeful.triggers import iso, to_ms
 
@@ -53,7 +54,7 @@ def list_jobs(
     elif jobs:
         print_table(*job_rows(jobs, now_ms()))
     else:
-        print(_nothing(place, filtered=status is not None or kind is not None))
+        say(_nothing(place, filtered=status is not None or kind is not None))
 
 
 def job_rows(jobs: Sequence[Job], now: int) -> tuple[list[Column], list[list[str | Cell]]]:
@@ -121,7 +122,7 @@ def show(
     else:
         print_facts(_facts(job, now_ms()))
         if runs:
-            print()
+            say()
             print_table(*run_rows(runs, now_ms(), with_job=False))
 
 
@@ -170,12 +171,12 @@ def remove(
     jobs = change(place, lambda scheduler: _all_found(scheduler, names))
     if not yes and sys.stdin.isatty():
         listed = ", ".join(job.name for job in jobs)
-        typer.confirm(f"Remove {listed}?", abort=True)
+        typer.confirm(f"Remove {plain(listed)}?", abort=True)
 
     async def work(scheduler: Scheduler) -> None:
         for job in jobs:
             await scheduler.remove_job(job.id)
-            print(f"Removed {job.name} ({job.id})")
+            say(f"Removed {job.name} ({job.id})")
 
     change(place, work)
 
@@ -266,12 +267,12 @@ async def _each(jobs: list[Job], act: Any) -> list[Any]:
 
 def _tell(verb: str, jobs: list[Job], *, everything: bool) -> None:
     if everything:
-        print(f"{verb} {count(len(jobs), 'job')}")
+        say(f"{verb} {count(len(jobs), 'job')}")
         return
     present = now_ms()
     for job in jobs:
         when = f", next {' · '.join(_next(job, present))}" if verb == "Resumed" and job.next_run_at else ""
-        print(f"{verb} {job.name}{when}")
+        say(f"{verb} {job.name}{when}")
     running = [job.name for job in jobs if job.status == "running"]
     if verb == "Paused" and running:
         say_note(f"{', '.join(running)} is running and will finish; wakeful cancel ends it.")

@@ -12,6 +12,7 @@ from wakeful.cli.app import SERVER, app
 from wakeful.cli.failures import WrongUse, say_aside, say_error
 from wakeful.cli.opening import change, now_ms, read
 from wakeful.cli.place import Db, chosen
+from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Column, Json, print_json, print_table
 from wakeful.cli.words import ago, count
 from wakeful.clock import sleep
@@ -43,7 +44,7 @@ def list_nodes(
     elif shown:
         print_table(*node_rows(shown, now_ms()))
     else:
-        print(f"No node has run {place} yet: wakeful serve")
+        say(f"No node has run {place} yet: wakeful serve")
 
 
 def latest(found: Sequence[NodeInfo]) -> list[NodeInfo]:
@@ -114,9 +115,9 @@ def drain(
     if as_json:
         print_json(node.to_dict())
     elif undo:
-        print(f"{name} starts runs again")
+        say(f"{name} starts runs again")
     else:
-        print(_told(node))
+        say(_told(node))
     if wait is not None and node.running:
         say_error(f"Time is up, and {name} still runs {count(node.running, 'run')}: it goes on draining.")
         raise typer.Exit(1)

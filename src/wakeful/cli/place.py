@@ -1,21 +1,24 @@
 """Which store a command works on.
 
 `--db`, else WAKEFUL_DB, else the `store` of the nearest `wakeful.yaml` upward from here, else the nearest `.wakeful/`
-directory, else one per user. Nothing here creates anything: a place may well have no store yet.
+directory, else one per user. What is found must be trusted (`trust.py`); what is named is taken as it is. Nothing here
+creates anything: a place may well have no store yet.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
 
-from wakeful.cli.failures import WrongUse
+from wakeful.cli.failures import WrongUse, say_note
+from wakeful.cli.trust import distrust
+from wakeful.errors import StoreUnusable
+from wakeful.store.address import refuse_keywords, shown_url
 
 FOLDER = ".wakeful"
 FILE = "wakeful.db"
@@ -54,7 +57,7 @@ class Place(NamedTuple):
     config: Path | None = None
 
     def __str__(self) -> str:
-        return str(self.path) if self.path is not None else _without_password(self.url)
+        return str(self.path) if self.path is not None else shown_url(self.url)
 
     @property
     def exists(self) -> bool:
@@ -62,29 +65,57 @@ class Place(NamedTuple):
         return self.path is None or (self.path.exists() and (self.path.is_dir() or self.path.stat().st_size > 0))
 
 
-def chosen(ctx: typer.Context, db: str | None, config: Path | None = None) -> Place:
+def chosen(ctx: typer.Context, db: str | None) -> Place:
     """The place a command was told to use, before or after its name, or finds by itself."""
-    given = db if db is not None else (ctx.obj or {}).get("db")
-    return find_place(given, os.environ, Path.cwd(), config)
+    return find_place(given_store(ctx, db), os.environ, Path.cwd())
 
 
-def find_place(given: str | None, environ: Mapping[str, str], here: Path, config: Path | None = None) -> Place:
-    """The rule above, as a function of what was said and where; `config` is a file named instead of found."""
+def given_store(ctx: typer.Context, db: str | None) -> str | None:
+    """What --db says, before or after the command's name."""
+    return db if db is not None else (ctx.obj or {}).get("db")
+
+
+def find_place(given: str | None, environ: Mapping[str, str], here: Path) -> Place:
+    """The rule above, as a function of what was said and where."""
+    is_named = given is not None or bool(environ.get("WAKEFUL_DB"))
+    return place_beside(None if is_named else nearest_config(here), given, environ, here)
+
+
+def place_beside(file: Path | None, given: str | None, environ: Mapping[str, str], here: Path) -> Place:
+    """The same where it is settled already which configuration file counts, if any."""
     said = given if given is not None else environ.get("WAKEFUL_DB") or None
     if said is not None:
         return _read(said, here)
-    file = config if config is not None else nearest_config(here)
     if file is not None and (configured := _store_in(file, environ)) is not None:
         return _read(configured, here / file.parent)._replace(config=file)
-    for folder in (here, *here.parents):
-        if (folder / FOLDER).is_dir():
-            return _file(folder / FOLDER / FILE)._replace(config=file)
-    return _file(_per_user(environ) / FILE)._replace(config=file)
+    folder = _nearest_trusted(FOLDER, here, Path.is_dir, "--db")
+    return _file((folder if folder is not None else _per_user(environ)) / FILE)._replace(config=file)
 
 
 def nearest_config(here: Path) -> Path | None:
     """The nearest configuration file from here upward, or None."""
-    return next((folder / CONFIG for folder in (here, *here.parents) if (folder / CONFIG).is_file()), None)
+    return _nearest_trusted(CONFIG, here, Path.is_file, "--config")
+
+
+def _nearest_trusted(name: str, here: Path, fits: Callable[[Path], bool], option: str) -> Path | None:
+    """The nearest thing of that name from here upward; what may not be trusted is passed over, and said so."""
+    for place in (folder / name for folder in (here, *here.parents)):
+        if not _is_there(place, fits):
+            continue
+        reason = distrust(place, here)
+        if reason is None and name == FOLDER:
+            reason = distrust(place / FILE, place)
+        if reason is None:
+            return place
+        say_note(f"{place} is ignored because {reason}; if you trust it, name it with {option}.")
+    return None
+
+
+def _is_there(place: Path, fits: Callable[[Path], bool]) -> bool:
+    try:
+        return fits(place)
+    except OSError:  # a directory above that may not be entered
+        return False
 
 
 def _store_in(file: Path, environ: Mapping[str, str]) -> str | None:
@@ -97,6 +128,10 @@ def _read(said: str, here: Path) -> Place:
     if not said.strip() or "\0" in said:
         raise WrongUse("--db needs the address of a store: a file, sqlite:///file.db or postgresql://user@host/db.")
     if not said.startswith("sqlite:"):
+        try:
+            refuse_keywords(said)
+        except StoreUnusable as error:
+            raise WrongUse(str(error)) from None
         return Place(said, None) if "://" in said else _file(here / Path(said).expanduser())
     rest = said.removeprefix("sqlite:").removeprefix("//")
     if rest in ("", "/", ":memory:", "/:memory:"):
@@ -104,14 +139,6 @@ def _read(said: str, here: Path) -> Place:
     if not rest.startswith("/") or not said.startswith("sqlite://"):
         raise WrongUse(f"{said!r} is not a store's address: write sqlite:///file.db, or sqlite:////absolute/file.db.")
     return _file(here / Path(rest[1:]).expanduser())
-
-
-def _without_password(url: str) -> str:
-    """The address as it may be shown: all between the user and the last @ is left out, and a password after the ?."""
-    scheme, _, rest = url.partition("://")
-    account, at, server = rest.rpartition("@")
-    server = re.sub(r"([?&])password=[^&]*&?", r"\1", server).rstrip("?&")
-    return f"{scheme}://{account.partition(':')[0]}{at}{server}"
 
 
 def _file(path: Path) -> Place:

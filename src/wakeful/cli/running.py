@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import shlex
 import signal
-import sys
 from pathlib import Path
 from typing import IO, Annotated
 
@@ -19,12 +18,13 @@ from wakeful.cli.finding import OPEN, Ref, job_named, run_meant
 from wakeful.cli.opening import change, is_lone_run, now_ms, server_of
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.runs import POLL_S, output_text, took
+from wakeful.cli.saying import Output, say
 from wakeful.cli.tables import Json, print_facts, print_json
 from wakeful.clock import sleep
 from wakeful.errors import JobNotFound, ScheduleTriggerError
+from wakeful.private_files import open_unlinked
 
 WELL = ("success", "noop", "skipped")
-CHUNK = 64 * 1024
 
 
 @app.command("run", rich_help_panel=RUNS)
@@ -56,7 +56,7 @@ def run(
             elif as_json:
                 print_json({"run": run_id})
             else:
-                print(f"{run_id} was started; see wakeful logs -f {run_id}")
+                say(f"{run_id} was started; see wakeful logs -f {run_id}")
 
     change(place, work)
 
@@ -175,17 +175,19 @@ def logs(
 async def _follow(scheduler: Scheduler, run: Run, *, follow: bool) -> None:
     """Copy the live log as it grows. Once opened it can be read to its end, even when it is removed with the run."""
     file: IO[bytes] | None = None
+    output = Output()
     try:
         while True:
             latest = await scheduler.get_run(run.id)
             run = latest if latest is not None else run
             served = scheduler.engine_holder() is not None
             file = file or _opened(scheduler.log_path(run.id))
-            _copy(file)
+            output.copy(file)
             if run.status == "done" or not follow or not served:
                 break
             await sleep(POLL_S)
     finally:
+        output.end()
         if file is not None:
             file.close()
     if run.status == "done" and file is None:
@@ -207,23 +209,15 @@ def _print_output(run: Run, left_behind: Path | None) -> None:
         file = _opened(left_behind)
     if file is not None:
         with file:
-            _copy(file)
+            output = Output()
+            output.copy(file)
+            output.end()
     elif text:
-        print(text, end="" if text.endswith("\n") else "\n")
+        Output().put(text)
 
 
 def _opened(path: Path) -> IO[bytes] | None:
     try:
-        return path.open("rb")
+        return open_unlinked(path)
     except FileNotFoundError:
         return None
-
-
-def _copy(file: IO[bytes] | None) -> None:
-    """What has come since the last time, as it is."""
-    if file is None:
-        return
-    sys.stdout.flush()
-    while chunk := file.read(CHUNK):
-        sys.stdout.buffer.write(chunk)
-    sys.stdout.buffer.flush()

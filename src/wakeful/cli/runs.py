@@ -14,6 +14,7 @@ from wakeful.cli.failures import say_note
 from wakeful.cli.finding import OPEN, Ref, run_meant
 from wakeful.cli.opening import change, now_ms, read, server_of
 from wakeful.cli.place import Db, chosen
+from wakeful.cli.saying import say, say_text
 from wakeful.cli.tables import Cell, Column, Json, coloured, print_facts, print_json, print_table
 from wakeful.cli.words import ago, brief, plain, relative, span, stamp, zone_named
 from wakeful.clock import sleep
@@ -46,9 +47,9 @@ def list_runs(
     elif log:
         print_table(*run_rows(log, now_ms(), with_job=name is None))
     elif name is not None:
-        print(f"{name} has not run yet (store: {place}).")
+        say(f"{name} has not run yet (store: {place}).")
     else:
-        print(f"No runs in {place}." if place.exists else f"No runs: there is no store at {place} yet.")
+        say(f"No runs in {place}." if place.exists else f"No runs: there is no store at {place} yet.")
 
 
 def run_rows(runs: Sequence[Run], now: int, *, with_job: bool = True) -> tuple[list[Column], list[list[str | Cell]]]:
@@ -109,7 +110,8 @@ def print_run(run: Run, *, as_json: bool) -> None:
     print_facts(facts)
     text = output_text(run)
     if text:
-        print(f"\n{text.rstrip()}")
+        say()
+        say_text(text.rstrip())
 
 
 def output_text(run: Run) -> str:
@@ -136,9 +138,9 @@ def cancel(ctx: typer.Context, *, ref: Ref, db: Db = None) -> None:
 
     run, served = change(chosen(ctx, db), work)
     if run.status == "done":
-        print(f"{run.id} of {run.job} ended as {run.outcome}")
+        say(f"{run.id} of {run.job} ended as {run.outcome}")
     else:
-        print(f"{run.id} of {run.job} was asked to end")
+        say(f"{run.id} of {run.job} was asked to end")
         if not served:
             say_note("No server is running: what runs it is gone, and the next server settles it.")
 
@@ -166,6 +168,6 @@ def retry(ctx: typer.Context, *, ref: Ref, db: Db = None) -> None:
         return await scheduler.retry_run(run.id), run, server_of(scheduler) is not None
 
     again, run, served = change(place, work)
-    print(f"{again} tries {run.id} of {plain(run.job)} again")
+    say(f"{again} tries {run.id} of {plain(run.job)} again")
     if not served:
         say_note(f"No server is running on {place}: nothing fires until one does (wakeful serve).")

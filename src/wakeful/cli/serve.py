@@ -20,7 +20,8 @@ import typer
 from wakeful import Scheduler
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.failures import WrongUse, say_note
-from wakeful.cli.place import ConfigFile, Db, chosen, nearest_config
+from wakeful.cli.place import ConfigFile, Db, given_store, nearest_config, place_beside
+from wakeful.cli.saying import log_to
 from wakeful.cli.telling import Teller, on_signals
 from wakeful.cli.words import count
 from wakeful.errors import SchedulerShutdownError
@@ -76,11 +77,13 @@ def serve(
         shutdown_wait=patience,
     )
     if app_ref is None:
-        scheduler = _scheduler(chosen(ctx, db, file).url, known, node, _labels(labels))
+        scheduler = _scheduler(
+            place_beside(file, given_store(ctx, db), os.environ, Path.cwd()).url, known, node, _labels(labels)
+        )
     else:
         scheduler = load_app(app_ref)
         _say_ignored(ctx, app_ref, scheduler, {"--db": db, "--node": node, "--labels": labels})
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)-7s %(message)s")
+    log_to(sys.stderr, "%(asctime)s %(levelname)-7s %(message)s")
     asyncio.run(_serve(scheduler, settings, file))
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from wakeful.cli.words import plain
+from wakeful.cli.words import plain, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -60,8 +60,9 @@ class Cell(NamedTuple):
 
 
 def print_json(value: Any) -> None:
-    """JSON and nothing else."""
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    """JSON and nothing else; control characters in it are escaped, so it is the same value to any reader."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    print(visible(text, keep="\n", escape=lambda letter: json.dumps(letter)[1:-1]))
 
 
 def coloured(word: str) -> Cell:
@@ -134,6 +135,13 @@ def layout(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int)
     return [(index, sizes[index]) for index in kept]
 
 
+def print_sentence(sentence: str) -> None:
+    """A sentence, wrapped to the width there is."""
+    from rich.text import Text
+
+    console().print(Text(visible(sentence, keep="\t")))
+
+
 def print_facts(facts: Sequence[tuple[str, str | Cell]]) -> None:
     """Names and values, one a line, long values wrapped under themselves."""
     from rich.text import Text
@@ -141,7 +149,7 @@ def print_facts(facts: Sequence[tuple[str, str | Cell]]) -> None:
     out = console()
     names = max(len(name) for name, _ in facts) + GAP
     for name, value in facts:
-        print_beside(out, Text(f"{name:<{names}}", "bold"), value if isinstance(value, Cell) else Cell(value))
+        print_beside(out, Text(f"{plain(name):<{names}}", "bold"), value if isinstance(value, Cell) else Cell(value))
 
 
 def print_beside(out: Console, label: Text, value: Cell) -> None:

@@ -14,7 +14,8 @@ from wakeful.cli.failures import WrongUse
 from wakeful.cli.finding import Ref
 from wakeful.cli.opening import change, now, now_ms, read
 from wakeful.cli.place import Db, Place, chosen
-from wakeful.cli.tables import Column, Json, console, print_json, print_table
+from wakeful.cli.saying import say
+from wakeful.cli.tables import Column, Json, print_json, print_sentence, print_table
 from wakeful.cli.when import read_when
 from wakeful.cli.words import ahead, relative, stamp, zone_named, zone_of
 from wakeful.errors import IntervalParseError
@@ -58,12 +59,12 @@ def _print_expression(expression: str, zone: str, begin: datetime, number: int, 
     if as_json:
         print_json({"expression": expression, "tz": zone, "description": words, "times": [iso(ms) for ms in times]})
         return
-    print(f"{words} ({zone})")
+    say(f"{words} ({zone})")
     shown, present = zone_named(zone), now_ms()
     for ms in times:
-        print(f"  {stamp(ms, shown)}  {relative(ms, present)}")
+        say(f"  {stamp(ms, shown)}  {relative(ms, present)}")
     if len(times) < number:
-        print("  and never after that" if times else "  never")
+        say("  and never after that" if times else "  never")
 
 
 def _trigger(expression: str, zone: str | None) -> Trigger:
@@ -87,9 +88,9 @@ def _print_starts(place: Place, number: int, *, as_json: bool) -> None:
         rows = [[ahead(ms, present), stamp(ms, zone_of(job)), job.name, job.trigger.describe()] for job, ms in starts]
         print_table([Column("WHEN", 8), Column("TIME", 20), Column("JOB", 10), Column("SCHEDULE", 16, spare=1)], rows)
     elif not place.exists:
-        print(f"Nothing will start: there is no store at {place} yet.")
+        say(f"Nothing will start: there is no store at {place} yet.")
     else:
-        print(f"Nothing in {place} will start by time.")
+        say(f"Nothing in {place} will start by time.")
 
 
 def _start(job: Job, ms: int) -> dict[str, Any]:
@@ -119,6 +120,5 @@ def explain(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = Non
     if as_json:
         print_json(explanation.to_dict())
         return
-    out = console()
     for sentence in explanation.sentences:
-        out.print(sentence, markup=False)
+        print_sentence(sentence)

@@ -9,6 +9,7 @@ import typer
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.opening import change, now_ms, read
 from wakeful.cli.place import Db, chosen
+from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Column, Json, print_json, print_table
 from wakeful.cli.words import relative
 from wakeful.triggers import iso
@@ -33,7 +34,7 @@ def create(
     db: Db = None,
 ) -> None:
     """Make a token and print it, alone on its line: it is not shown again."""
-    print(change(chosen(ctx, db), lambda scheduler: scheduler.create_token(name, role), create=True))
+    say(change(chosen(ctx, db), lambda scheduler: scheduler.create_token(name, role), create=True))
 
 
 @tokens.command("list")
@@ -72,14 +73,14 @@ def list_tokens(
             ],
         )
     else:
-        print(f"No tokens in {place}. Make one: wakeful token create NAME --role viewer")
+        say(f"No tokens in {place}. Make one: wakeful token create NAME --role viewer")
 
 
 @tokens.command("revoke")
 def revoke(ctx: typer.Context, name: Name, *, db: Db = None) -> None:
     """End a token: from now on it opens nothing."""
     change(chosen(ctx, db), lambda scheduler: scheduler.revoke_token(name))
-    print(f"Revoked {name}")
+    say(f"Revoked {name}")
 
 
 def _as_data(token: Token) -> dict[str, Any]:

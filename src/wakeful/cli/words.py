@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from datetime import datetime, tzinfo
 from functools import cache
 from itertools import pairwise
@@ -79,9 +81,28 @@ def zone_of(job: Job) -> tzinfo:
     return zone_named(getattr(job.trigger, "tz", None))
 
 
+#: Control characters (C0, DEL, C1), what turns the direction of writing, what cannot be seen, and halves of pairs.
+_UNSEEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+
+
+def visible(text: str, *, keep: str = "\n\t", escape: Callable[[str], str] | None = None) -> str:
+    """The text with every control character shown as an escape sequence; `keep` names those that may stay."""
+
+    def show(match: re.Match[str]) -> str:
+        letter = match[0]
+        if letter in keep:
+            return letter
+        return escape(letter) if escape is not None else letter.encode("unicode_escape").decode()
+
+    return _UNSEEN.sub(show, text.replace("\r\n", "\n") if escape is None else text)
+
+
 def plain(text: str) -> str:
-    """One line without control characters: what programs print must not steer the terminal of who reads about it."""
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+    """The text as one line, with control characters shown."""
+    return " ".join(visible(text).split())
 
 
 def count(number: int, noun: str) -> str:

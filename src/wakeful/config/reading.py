@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import IO, Any, NamedTuple, NoReturn
 
 import yaml
 
 from wakeful.errors import InvalidSetting
 
 LARGEST = 1024 * 1024
+LARGEST_VALUE = 64 * 1024  # of what ${file:…} names
 MOST_VALUES = 50_000
 DEEPEST = 50
 TAGS = ("null", "bool", "int", "float", "str", "seq", "map")
@@ -213,12 +215,12 @@ def _filled(raw: Raw, value: Any, where: Where, known: Mapping[str, str], faults
 
 def _looked_up(reference: str, folder: Path, known: Mapping[str, str]) -> str:
     if reference.startswith("file:"):
-        path = folder / Path(reference.removeprefix("file:")).expanduser()
+        path = Path(reference.removeprefix("file:"))
         try:
-            return path.read_text(encoding="utf-8").rstrip("\r\n")
-        except (OSError, UnicodeDecodeError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or "not a text file"
-            raise InvalidSetting(f"needs the file {path}, which cannot be read ({reason}).") from None
+            path = folder / path.expanduser()
+            return _value_in(path).rstrip("\r\n")
+        except (OSError, RuntimeError, ValueError) as error:
+            raise InvalidSetting(f"needs the file {path}, which cannot be read ({_reason(error)}).") from None
     if not _VARIABLE.fullmatch(reference):
         raise InvalidSetting(
             f"has ${{{reference}}}: write ${{NAME}}, ${{file:/path}}, or $${{ for the signs themselves."
@@ -226,6 +228,27 @@ def _looked_up(reference: str, folder: Path, known: Mapping[str, str]) -> str:
     if reference not in known:
         raise InvalidSetting(f"needs ${{{reference}}}, which is not set: set it in the environment or in env_file.")
     return known[reference]
+
+
+def _value_in(path: Path) -> str:
+    """A regular file's text, of 64 KiB at most; ValueError says what is wrong. Never waits, as a pipe would."""
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise ValueError("not a regular file")
+        return _text(file, LARGEST_VALUE)
+
+
+def _text(file: IO[bytes], most: int) -> str:
+    content = file.read(most + 1)
+    if len(content) > most:
+        raise ValueError(f"larger than {most // 1024} KiB")
+    return content.decode("utf-8")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return "not a text file"
+    return str(getattr(error, "strerror", None) or error)
 
 
 def _shown(where: Where) -> str:
@@ -238,13 +261,14 @@ def _env_file(raw: Raw, environ: Mapping[str, str]) -> dict[str, str]:
     if not isinstance(named, str):
         return {}
     faults: list[Fault] = []
-    path = raw.path.parent / Path(str(_filled(raw, named, ("env_file",), environ, faults))).expanduser()
+    path = Path(str(_filled(raw, named, ("env_file",), environ, faults)))
     found: dict[str, str] = {}
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "not a text file"
-        message = f"env_file {path} cannot be read ({reason})."
+        path = raw.path.parent / path.expanduser()
+        with path.open("rb") as file:  # which may be a pipe: some keepers of secrets offer theirs as one
+            lines = _text(file, LARGEST).splitlines()
+    except (OSError, RuntimeError, ValueError) as error:
+        message = f"env_file {path} cannot be read ({_reason(error)})."
         raise ConfigError([*faults, raw.fault(("env_file",), message)]) from None
     for number, line in enumerate(lines, start=1):
         if not line.strip() or line.lstrip().startswith("#"):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from wakeful import ids
 from wakeful.kernel.outcome import Result, shortened
+from wakeful.private_files import make_private_folder, open_private
 
 log = logging.getLogger("wakeful.engine")
 
@@ -31,8 +32,8 @@ def keep_long_output(folder: Path | None, run_id: str, result: Result) -> Result
         return shortened(result, None)
     path = output_path(folder, run_id)
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        make_private_folder(folder)
+        with os.fdopen(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
         log.warning("the whole output of %s could not be kept: %s", run_id, error)

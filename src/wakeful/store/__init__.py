@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wakeful.errors import StoreUnusable
+from wakeful.store.address import refuse_keywords, shown_url
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 def make_store(url: str, clock: Clock, *, inline: bool = False) -> Store:
     """The store behind a URL, not yet opened."""
     scheme = str(url).partition(":")[0]
+    refuse_keywords(str(url))
     if scheme == "sqlite":
         from wakeful.store.sqlite import SqliteStore
 
@@ -25,6 +27,6 @@ def make_store(url: str, clock: Clock, *, inline: bool = False) -> Store:
             message = "A store on PostgreSQL needs its driver: pip install 'wakeful[postgres]'."
             raise StoreUnusable(message) from error
         return PostgresStore(url, clock, inline=inline)
-    shown = url if "@" not in str(url) else f"{scheme}:…"  # there may be a password in it
+    shown = shown_url(url) if ":" in str(url) else url
     message = f"{shown!r} is not a store's address: write sqlite:///file.db, or postgresql://user@host/database."
     raise StoreUnusable(message)

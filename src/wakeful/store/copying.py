@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful.errors import JobExists, StoreLocked, StoreUnusable
+from wakeful.private_files import make_private_folder, open_private, open_unlinked
 from wakeful.store.nodes import LEASE_MS
 from wakeful.store.presence import surely_gone
 from wakeful.store.records import NodeRow, RunDetails
@@ -157,14 +158,14 @@ class _Files:
         """Copy logs, long outputs, and the notes that say which process a run was; all of them or none."""
         if not self._source.is_dir():
             return
-        self._target.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(self._target)
         try:
             for path in sorted(self._source.glob("run_*")):
                 _refuse_stopped(stop)
                 if path.is_file() and not path.is_symlink():
                     there = self.carried[path.name] = self._target / path.name
                     self._made += [] if there.exists() else [there]
-                    shutil.copy2(path, there)
+                    _copy_file(path, there)
         except BaseException:
             self.undo()
             raise
@@ -183,6 +184,14 @@ class _Files:
         """Leave nothing behind that was not there before."""
         for path in self._made:
             path.unlink(missing_ok=True)
+
+
+def _copy_file(source: Path, target: Path) -> None:
+    with open_unlinked(source) as here:
+        fd = open_private(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        with os.fdopen(fd, "wb") as there:
+            shutil.copyfileobj(here, there)
+    shutil.copystat(source, target, follow_symlinks=False)
 
 
 def _refuse_living(tx: Transaction, store: Store) -> None:

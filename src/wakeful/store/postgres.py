@@ -20,7 +20,16 @@ from wakeful.clock import SharedClock, VirtualClock
 from wakeful.errors import SchedulerNotOpen
 from wakeful.store.interface import Transaction
 from wakeful.store.nodes import LEASE_MS
-from wakeful.store.postgres_database import Address, column_types, connect, explain, lost, migrate, tell_time
+from wakeful.store.postgres_address import Address
+from wakeful.store.postgres_database import (
+    column_types,
+    connect,
+    current_schema,
+    explain,
+    lost,
+    migrate,
+    tell_time,
+)
 from wakeful.store.postgres_listener import Listener
 from wakeful.store.postgres_session import PostgresSession, Types
 from wakeful.store.postgres_writer import PostgresWriter
@@ -95,6 +104,7 @@ class PostgresStore:
         try:
             migrate(connection, self._address, create=create)
             self._types = column_types(connection)
+            self.folder = self._address.folder(current_schema(connection))
             for _ in range(FIRST_TELLINGS):
                 self._tell_time(connection)
         except psycopg.Error as error:

@@ -6,17 +6,12 @@ shows the password.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import re
-import sys
-from pathlib import Path
 from typing import Any
 
 import psycopg
 from psycopg import errors as pg
-from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.numeric import Int8Dumper
 
 from wakeful.clock import SharedClock
@@ -31,6 +26,7 @@ from wakeful.errors import (
     StoreUnusable,
 )
 from wakeful.store.nodes import LEASE_MS, Nodes
+from wakeful.store.postgres_address import Address
 from wakeful.store.postgres_session import LOCK_SPACE, PostgresSession, Types, lock_number
 from wakeful.store.presence import surely_gone
 from wakeful.store.schema_version import OLDEST_KEY, Living, Stored, refuse_contracting, refuse_newer, steps
@@ -39,71 +35,6 @@ OLDEST_SERVER = 130_000  # pg_current_xact_id
 PREPARED = 200
 SCHEMA_TABLE = "wakeful_schema"
 MIGRATION_TRIES, MIGRATION_WAIT = 5, "5s"
-
-#: Unless the address says otherwise. A server that vanished without a word is noticed within half a minute.
-_CONNECTION = {
-    "connect_timeout": "5",
-    "application_name": "wakeful",
-    "client_encoding": "UTF8",
-    "keepalives_idle": "10",
-    "keepalives_interval": "5",
-    "keepalives_count": "3",
-    "tcp_user_timeout": "25000",
-}
-
-
-_UNREADABLE = (
-    "The store's address cannot be read: write postgresql://user:password@host:5432/database, "
-    "with %40 for an @ in the password, %2F for a / and %3A for a colon."
-)
-
-
-class Address:
-    """A server and a database, from a URL; `str()` is for people and leaves the password out."""
-
-    def __init__(self, url: str) -> None:
-        try:
-            given = conninfo_to_dict(url)
-        except psycopg.Error:
-            # The driver's own words may quote the password, so neither they nor the address are repeated.
-            raise StoreUnusable(_UNREADABLE) from None
-        parts = "".join(str(given.get(name) or "") for name in ("host", "port", "dbname"))
-        if "@" in parts or not re.fullmatch(r"[\d,]*", str(given.get("port") or "")):
-            raise StoreUnusable(_UNREADABLE)  # what follows a stray @, / or : is a piece of the password
-        self.settings: dict[str, Any] = {**_CONNECTION, **given}
-        self._password = str(given.get("password") or "")
-        host = given.get("host") or given.get("hostaddr") or ""
-        if "," in str(host):  # of several servers the one that can be written, whichever that is today
-            self.settings.setdefault("target_session_attrs", "read-write")
-        user = given.get("user")
-        self.server = ",".join(_join(str(host), str(given.get("port") or ""))) or "this machine"
-        self.database = str(given.get("dbname") or user or "")
-        place = self.server if host and not str(host).startswith("/") else ""
-        self._shown = f"postgresql://{f'{user}@' if user else ''}{place}/{self.database}"
-
-    def __str__(self) -> str:
-        return self._shown
-
-    def hide(self, text: str) -> str:
-        """The text without the password."""
-        return text.replace(self._password, "***") if self._password else text
-
-    def folder(self) -> Path:
-        """The folder on this machine for what does not fit into a row."""
-        home = Path.home()
-        state = os.environ.get("XDG_STATE_HOME", "")
-        if sys.platform == "darwin":
-            base = home / "Library" / "Application Support"
-        else:
-            base = Path(state) if state.startswith("/") else home / ".local" / "state"
-        mark = hashlib.sha256(f"{self.server}/{self.database}".encode()).hexdigest()[:12]
-        return base / "wakeful" / f"postgresql-{mark}.logs"
-
-
-def _join(hosts: str, ports: str) -> list[str]:
-    names, numbers = hosts.split(","), ports.split(",")
-    numbers += numbers[-1:] * (len(names) - len(numbers))
-    return [f"{name}:{number}" if number and name else name for name, number in zip(names, numbers, strict=False)]
 
 
 def connect(address: Address) -> psycopg.Connection[Any]:
@@ -234,6 +165,12 @@ def _stored(connection: psycopg.Connection[Any], address: Address) -> Stored:
     stored = Stored.of(int(version), said[0] if said is not None else None)
     refuse_newer(stored, str(address), "database")
     return stored
+
+
+def current_schema(connection: psycopg.Connection[Any]) -> str | None:
+    """The schema our tables are in, by the database's own word: an address, a role or a database may set it."""
+    (name,) = _one(connection, "SELECT current_schema()")
+    return str(name) if name is not None else None
 
 
 def _one(connection: psycopg.Connection[Any], sql: str) -> tuple[Any, ...]:

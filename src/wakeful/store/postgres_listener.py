@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from wakeful.errors import SchedulerError
-from wakeful.store.postgres_database import Address, connect
+from wakeful.store.postgres_address import Address
+from wakeful.store.postgres_database import connect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

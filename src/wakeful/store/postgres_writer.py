@@ -17,7 +17,8 @@ import psycopg
 from wakeful import clock as clocks
 from wakeful.errors import SchedulerError, StoreError, StoreUnreachable
 from wakeful.store.interface import Transaction
-from wakeful.store.postgres_database import AGAIN, POOLED, Address, connect, explain, lost
+from wakeful.store.postgres_address import Address
+from wakeful.store.postgres_database import AGAIN, POOLED, connect, explain, lost
 from wakeful.store.postgres_listener import CHANNEL
 from wakeful.store.postgres_session import PostgresSession, Types
 

@@ -10,6 +10,7 @@ import errno
 import fcntl
 import json
 import os
+import secrets
 import sqlite3
 import tempfile
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import IO, NoReturn
 
 from wakeful import clock as clocks
 from wakeful.errors import StoreError, StoreFull, StoreLocked, StoreRefused, StoreUnusable
+from wakeful.private_files import FILE_MODE, make_private_folder, open_private
 from wakeful.store.schema_version import (
     OLDEST_KEY,
     Living,
@@ -57,9 +59,9 @@ def _can_be_a_path(text: str) -> bool:
 
 
 def files_beside(path: str) -> Path:
-    """The folder for what does not fit into a row; a store in memory has one that goes with the machine's next boot."""
+    """The folder for what does not fit into a row; a store in memory has one nobody else can guess."""
     if path == MEMORY:
-        return Path(tempfile.gettempdir()) / f"wakeful-{os.getpid()}.logs"
+        return Path(tempfile.gettempdir()) / f"wakeful-{secrets.token_hex(8)}.logs"
     return Path(path + ".logs")
 
 
@@ -90,13 +92,21 @@ def check_file(path: str, *, create: bool) -> None:
             )
             raise StoreUnusable(message)
         try:
-            file.parent.mkdir(parents=True, exist_ok=True)
+            make_private_folder(file.parent)
         except OSError as error:
             message = f"The directory of {path} cannot be made ({error.strerror}): choose another place."
             raise StoreUnusable(message) from error
         # Its owner's alone, as are the files SQLite makes beside it. What stands in the way, connecting will say.
         with contextlib.suppress(OSError):
-            file.touch(mode=0o600)
+            _make_private(path)
+
+
+def _make_private(path: str) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+    try:
+        os.fchmod(fd, FILE_MODE)
+    finally:
+        os.close(fd)
 
 
 def connect(path: str, *, readonly: bool = False) -> sqlite3.Connection:
@@ -185,9 +195,11 @@ class EngineLock:
     def acquire(self, who: dict[str, object]) -> None:
         """Take it, or raise StoreLocked saying who has it."""
         try:
-            file = os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600), "r+", encoding="utf-8")
+            file = os.fdopen(open_private(self._path, os.O_RDWR | os.O_CREAT), "r+", encoding="utf-8")
         except OSError as error:
             message = f"{self._path} cannot be written ({error.strerror}): the engine needs it to be the only one."
+            if error.errno == errno.ELOOP:
+                message = f"{self._path} is a symbolic link: remove it, then start again."
             raise StoreUnusable(message) from error
         try:
             _lock(file)
@@ -229,7 +241,7 @@ def _lock_path(path: str) -> str:
 def engine_holder(path: str) -> dict[str, object] | None:
     """Who runs the engine on this file right now, or None."""
     try:
-        with Path(_lock_path(path)).open("r+", encoding="utf-8") as file:
+        with os.fdopen(open_private(_lock_path(path), os.O_RDWR), "r+", encoding="utf-8") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except OSError as error:

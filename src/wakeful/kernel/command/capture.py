@@ -11,16 +11,20 @@ import asyncio
 import codecs
 import os
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import ParamSpec, TypeVar
+
+from wakeful.private_files import make_private_folder, open_private
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 CHUNK = 64 * 1024
 SHORTEST_SECRET = 6
+LONGEST_PIECE = 4096
+REDACTED = b"[redacted]"
 
 # One thread, so that what is handed over is done in order: a close after the write it follows, though the one who asked
 # for the write was cancelled meanwhile.
@@ -105,13 +109,14 @@ def _without_split_start(data: bytes) -> bytes:
 class Redactor:
     """Replaces known secret values in a stream, also where one is split between two chunks.
 
-    Only an end that could be the start of a secret is held back, so a follower sees lines as they come. Values shorter
-    than SHORTEST_SECRET are left alone: replacing them would shred ordinary text.
+    Only an end that could be the start of a secret is held back, so a follower sees lines as they come. Each line of a
+    value counts for itself, since programs print them one by one. Lines shorter than SHORTEST_SECRET are left alone:
+    replacing them would shred ordinary text. A very long line is found piece by piece, so that little is held back.
     """
 
     def __init__(self, secrets: Collection[str]) -> None:
-        values = {secret.encode("utf-8", "surrogateescape") for secret in secrets}
-        self._secrets = sorted((value for value in values if len(value) >= SHORTEST_SECRET), key=len, reverse=True)
+        pieces = {piece for secret in secrets for piece in _pieces(secret)}
+        self._secrets = sorted(pieces, key=len, reverse=True)
         self._pattern = re.compile(b"|".join(map(re.escape, self._secrets)))
         self._held = b""
 
@@ -120,23 +125,40 @@ class Redactor:
             return chunk
         data = self._held + chunk
         cut = len(data) - self._possible_start(data)
-        for match in self._pattern.finditer(data):
-            if match.start() < cut < match.end():
-                cut = match.end()
+        found = self._finds(data)
+        if found:
+            cut = max([cut, *(match.end() for match in self._pattern.finditer(data) if match.start() < cut)])
         self._held = data[cut:]
-        return self._pattern.sub(b"***", data[:cut])
+        return self._pattern.sub(REDACTED, data[:cut]) if found else data[:cut]
 
     def flush(self) -> bytes:
         held, self._held = self._held, b""
-        return self._pattern.sub(b"***", held) if self._secrets else held
+        return self._pattern.sub(REDACTED, held) if self._secrets else held
+
+    def _finds(self, data: bytes) -> bool:
+        """Whether there is anything to replace. Far quicker to say than the pattern is, and nearly always no."""
+        return any(secret in data for secret in self._secrets)
 
     def _possible_start(self, data: bytes) -> int:
         """Length of the longest end of `data` that a secret begins with."""
-        for size in range(min(len(data), len(self._secrets[0]) - 1), 0, -1):
-            end = data[-size:]
-            if any(len(secret) > size and secret.startswith(end) for secret in self._secrets):
-                return size
-        return 0
+        return max(_overlap(data, secret) for secret in self._secrets)
+
+
+def _pieces(secret: str) -> Iterator[bytes]:
+    for line in secret.splitlines():
+        value = line.strip().encode("utf-8", "surrogateescape")
+        pieces = (value[begin : begin + LONGEST_PIECE] for begin in range(0, len(value), LONGEST_PIECE))
+        yield from (piece for piece in pieces if len(piece) >= SHORTEST_SECRET)
+
+
+def _overlap(data: bytes, secret: bytes) -> int:
+    """Length of the longest end of `data` that `secret` begins with."""
+    start = max(0, len(data) - len(secret) + 1)
+    while (start := data.find(secret[:1], start)) >= 0:
+        if secret.startswith(data[start:]):
+            return len(data) - start
+        start += 1
+    return 0
 
 
 class LogFile:
@@ -191,10 +213,9 @@ class LogFile:
             view = view[count:]
 
     def _open(self) -> int:
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        make_private_folder(self._path.parent)
+        fd = open_private(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         self._created = True
-        os.fchmod(fd, 0o600)
         return fd
 
     def _remove(self) -> None:

@@ -15,6 +15,7 @@ from wakeful.kernel.command.spec import CommandSpec
 from wakeful.kernel.long_output import log_path
 from wakeful.kernel.models import Run
 from wakeful.kernel.outcome import Failed, Output, clean
+from wakeful.private_files import open_unlinked
 
 KEPT_OF_CANCELLED = 64 * 1024
 
@@ -53,7 +54,7 @@ def _environment(run: Run) -> dict[str, str]:
 def _said_so_far(path: Path) -> Output | None:
     """The end of what a cancelled command has printed; None when that is nothing."""
     try:
-        with path.open("rb") as file:
+        with open_unlinked(path) as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - KEPT_OF_CANCELLED))
             text = file.read().decode("utf-8", "replace")

@@ -27,6 +27,13 @@ def environment(spec: CommandSpec, run_env: Mapping[str, str]) -> dict[str, str]
     return inherited | passed | dict(spec.env) | dict(run_env)
 
 
+def secret_values(spec: CommandSpec) -> set[str]:
+    """What the job gives its command by `env` and `pass_env`: any of it may be a secret, ordinary settings apart."""
+    passed = {name: os.environ[name] for name in spec.pass_env if name in os.environ}
+    given = passed | dict(spec.env)
+    return {text for name, text in given.items() if name not in INHERITED and not name.startswith("LC_")}
+
+
 def launch(spec: CommandSpec, env: dict[str, str]) -> tuple[ProcessGroup, int]:
     """Start the program; its group and the reading end of the one pipe that takes both its streams, in order.
 

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from wakeful.kernel.command.process_group import KILL_WAIT, exit_of
+from wakeful.private_files import make_private_folder, open_private, open_unlinked
 
+NOTE_MOST = 64 * 1024
 RUN_ID = "WAKEFUL_RUN_ID"  # the variable by which a process says which run it belongs to
 
 
@@ -36,8 +38,8 @@ class RunNote:
 
     def announce(self, run_id: str) -> None:
         try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+            make_private_folder(self._path.parent)
+            self._fd = open_private(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         except OSError as error:
             self._failed(error)
         else:
@@ -77,7 +79,8 @@ def kill_leftover(log_path: Path) -> bool:
     """
     path = _note_path(log_path)
     try:
-        lines = path.read_bytes().splitlines()
+        with open_unlinked(path) as file:
+            lines = file.read(NOTE_MOST).splitlines()
     except OSError:
         return False
     noted: dict[str, Any] = {}

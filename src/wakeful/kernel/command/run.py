@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from wakeful.kernel.command.capture import Capture, LogFile, Redactor, off_loop
-from wakeful.kernel.command.launch import environment, launch
+from wakeful.kernel.command.launch import environment, launch, secret_values
 from wakeful.kernel.command.leftovers import RUN_ID, RunNote
 from wakeful.kernel.command.process_group import KILL_WAIT, ProcessGroup
 from wakeful.kernel.command.result import CommandFailed, CommandResult, CommandTimedOut
@@ -39,10 +39,10 @@ async def run_command(
     Raises CommandFailed when it could not be started and CommandTimedOut when it took longer than `spec.timeout_ms`.
     Cancelling ends the whole group, SIGTERM first; a second cancellation does not wait for the grace to pass. When this
     returns or raises, nothing of the command runs and its leader is reaped; `log_path` is gone unless it has more than
-    `output`, except that a cancelled command's log stays, since nothing else holds what it printed. `secrets` are
-    values that are replaced in everything kept.
+    `output`, except that a cancelled command's log stays, since nothing else holds what it printed. `secrets`
+    and the values the job gives its command are replaced in everything kept.
     """
-    run_note, redactor = RunNote(log_path), Redactor(secrets)
+    run_note, redactor = RunNote(log_path), Redactor({*secrets, *secret_values(spec)})
     try:
         await off_loop(run_note.announce, run_env.get(RUN_ID, ""))
         group, pipe = launch(spec, environment(spec, run_env))

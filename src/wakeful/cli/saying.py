@@ -1,0 +1,89 @@
+"""The one place where text leaves for the terminal.
+
+Names, payloads, notes, errors and output come from outside: from agents, from programs, from whoever may add a job. An
+escape sequence in them must not steer the terminal of whoever reads about them, so every control character is shown as
+what it is. Nothing else in this package prints, tables apart.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import logging
+import sys
+from types import TracebackType
+from typing import IO, TYPE_CHECKING
+
+from wakeful.cli.words import visible
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    ExcInfo: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+
+CHUNK = 64 * 1024
+
+
+def say(line: str = "", *, error: bool = False) -> None:
+    """One line; a line break in it is shown, too."""
+    say_trusted(visible(line, keep="\t"), error=error)
+
+
+def say_text(text: str, *, error: bool = False) -> None:
+    """A text of several lines."""
+    say_trusted(visible(text), error=error)
+
+
+def say_trusted(text: str, *, error: bool = False) -> None:
+    """Our own words as they are, colours included."""
+    print(text, file=sys.stderr if error else sys.stdout)
+
+
+class Output:
+    """What a run printed: as it is for a file or another program, with control characters shown on a terminal."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stdout.isatty()
+        # Holds back half a character and half a line break until the rest has come.
+        utf8 = codecs.getincrementaldecoder("utf-8")("replace")
+        self._decoder = io.IncrementalNewlineDecoder(utf8, translate=False)
+
+    def copy(self, file: IO[bytes] | None) -> None:
+        """What has come since the last time."""
+        if file is None:
+            return
+        sys.stdout.flush()
+        while chunk := file.read(CHUNK):
+            if self._shown:
+                sys.stdout.write(visible(self._decoder.decode(chunk)))
+            else:
+                sys.stdout.buffer.write(chunk)
+        sys.stdout.flush()
+
+    def end(self) -> None:
+        """Nothing more comes."""
+        if self._shown:
+            sys.stdout.write(visible(self._decoder.decode(b"", final=True)))
+            sys.stdout.flush()
+
+    def put(self, text: str) -> None:
+        """A text that is all there is, with a line break at its end."""
+        text = visible(text) if self._shown else text
+        print(text, end="" if text.endswith("\n") else "\n")
+
+
+class LogFormatter(logging.Formatter):
+    """Lines of a log: what others wrote in one cannot look like another."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the standard library's name
+        return visible(super().formatMessage(record), keep="\t")
+
+    def formatException(self, ei: ExcInfo) -> str:  # noqa: N802 - as above
+        return visible(super().formatException(ei))
+
+
+def log_to(stream: IO[str], form: str, times: str | None = None) -> None:
+    """Send what is logged there, a line each."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(LogFormatter(form, times))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])

@@ -1,0 +1,93 @@
+"""The address of a store as it may be shown, and what looks like an address and is none.
+
+A password can be in an address in more than one place, and a mistake in writing it can move it to others. So what is
+shown is put together from the parts that are known to hold none; what cannot be told apart is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote, unquote
+
+from wakeful.errors import StoreUnusable
+
+HIDDEN = "…"
+
+#: Settings of a connection that hold no secret.
+_OPEN = frozenset(
+    (
+        *("application_name", "channel_binding", "client_encoding", "connect_timeout", "dbname", "gssencmode", "host"),
+        *("hostaddr", "keepalives", "keepalives_count", "keepalives_idle", "keepalives_interval", "load_balance_hosts"),
+        *("options", "port", "service", "sslcert", "sslkey", "sslmode", "sslrootcert", "target_session_attrs"),
+        *("tcp_user_timeout", "user"),
+    )
+)
+_KEYWORDS = sorted({*_OPEN, "passfile", "password", "servicefile", "sslpassword"}, key=len, reverse=True)
+_KEYWORD = re.compile(rf"(?:^|\s)({'|'.join(_KEYWORDS)})\s*=\s*('(?:[^'\\]|\\.)*'|\S*)")
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_CREDENTIALS = re.compile(r"[^/\s:@]*:[^/\s]*@")
+
+_ACCOUNT = re.compile(r"[^:/?#=&@\s]*")
+_HOSTS = re.compile(r"(?:(?:\[[^\]@]*\]|[^:@\[\]=&\s,]*)(?::\d*)?(?:,|$))*")
+_PLACE = re.compile(r"(?P<hosts>[^/?]*)(?:/(?P<database>[^?]*))?(?:\?(?P<query>.*))?", re.DOTALL)
+
+
+def shown_url(url: str) -> str:
+    """The address without any password in it: user, servers, database, and the settings known to hold no secret."""
+    scheme, _, rest = url.partition("://")
+    if scheme == "sqlite":
+        return url
+    if not _SCHEME.match(url):
+        return HIDDEN
+    before_path = rest.partition("/")[0]
+    account, at, servers = before_path.rpartition("@")
+    user = account.partition(":")[0]
+    place = _PLACE.fullmatch(servers + rest[len(before_path) :])
+    if place is None or not _is_readable(user, place["hosts"], unquote(place["database"] or "")):
+        return f"{scheme}://{HIDDEN}"
+    database = f"/{place['database']}" if place["database"] is not None else ""
+    kept = [pair for pair in (place["query"] or "").split("&") if _may_be_shown(*pair.partition("=")[::2])]
+    return f"{scheme}://{user}{at}{place['hosts']}{database}{'?' if kept else ''}{'&'.join(kept)}"
+
+
+def _is_readable(user: str, hosts: str, database: str) -> bool:
+    """Whether these are what they seem; a sign that belongs to none of them shows that a password was split."""
+    return bool(_ACCOUNT.fullmatch(user) and _HOSTS.fullmatch(hosts)) and not re.search("[@:=?/]", database)
+
+
+def _may_be_shown(name: str, value: str) -> bool:
+    text = unquote(value)
+    # A database's name may be a whole connection string, and its password with it.
+    return name in _OPEN and "@" not in text and (name == "options" or "=" not in text)
+
+
+def refuse_keywords(said: str) -> None:
+    """StoreUnusable for a connection string or an address without its scheme; the sentence holds no password."""
+    if _SCHEME.match(said):
+        return
+    given = {match[1]: _unquoted(match[2]) for match in _KEYWORD.finditer(said)}
+    if given:
+        message = (
+            f"A store on PostgreSQL is named by a URL, not by a connection string: write {_url(given)}, with the "
+            "password in ~/.pgpass or in PGPASSWORD."
+        )
+        raise StoreUnusable(message)
+    if said.startswith(("postgresql:", "postgres:")) or _CREDENTIALS.match(said):
+        message = "This is not a store's address: write a file's path, or postgresql://user@host:5432/database."
+        raise StoreUnusable(message)
+
+
+def _unquoted(value: str) -> str:
+    return re.sub(r"\\(.)", r"\1", value[1:-1] if value[:1] == "'" and value[-1:] == "'" and len(value) > 1 else value)
+
+
+def _url(given: dict[str, str]) -> str:
+    user = f"{quote(given['user'], safe='')}@" if given.get("user") else ""
+    host = given.get("host") or given.get("hostaddr") or ""
+    port = f":{given['port']}" if host and given.get("port", "").isdigit() else ""
+    name = quote(given.get("dbname", ""), safe="") or "database"
+    rest = [f"{key}={quote(value, safe='')}" for key, value in given.items() if key in _OPEN - _IN_PLACE and value]
+    return f"postgresql://{user}{quote(host, safe=',') or 'host'}{port}/{name}{'?' if rest else ''}{'&'.join(rest)}"
+
+
+_IN_PLACE = frozenset(("user", "host", "hostaddr", "port", "dbname"))
