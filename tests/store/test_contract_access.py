@@ -10,7 +10,7 @@ from wakeful.kernel import tokens
 from wakeful.store.records import KeptAnswer, Token
 
 FOX = Token("hash-1", "fox", "viewer", NOW, None, None)
-ANSWER = KeptAnswer("fox", "key-1", "POST", "/api/jobs", "body", None, None, None, NOW)
+ANSWER = KeptAnswer("fox", "key-1", "make a job", "hash", None, NOW)
 
 
 def test_a_token_is_found_by_its_hash_and_by_nothing_else(store):
@@ -73,10 +73,10 @@ def test_the_first_token_is_made_once_in_a_stores_life(store):
 
 def test_a_key_belongs_to_the_first_who_takes_it(store):
     assert store.write(lambda tx: tx.access.begin_answer(ANSWER)) is None
-    assert store.write(lambda tx: tx.access.begin_answer(ANSWER._replace(path="/other"))) == ANSWER
+    assert store.write(lambda tx: tx.access.begin_answer(ANSWER._replace(request="other"))) == ANSWER
     assert store.write(lambda tx: tx.access.begin_answer(ANSWER._replace(caller="hen"))) is None
-    store.write(lambda tx: tx.access.keep_answer("fox", "key-1", 201, "{}", "made"))
-    done = ANSWER._replace(status=201, headers="{}", body="made")
+    store.write(lambda tx: tx.access.keep_answer("fox", "key-1", "made"))
+    done = ANSWER._replace(answer="made")
     assert store.write(lambda tx: tx.access.begin_answer(ANSWER)) == done
 
 

@@ -13,7 +13,7 @@ from pydantic import WithJsonSchema
 from starlette.responses import PlainTextResponse, Response
 
 from wakeful.api.auth import Anyone, Caller, Gate, Operator, address_of, anyone, callback_token_in
-from wakeful.api.idempotency import Key, answer, respond
+from wakeful.api.idempotency import Answer, Key, answer, respond
 from wakeful.api.models import Completed, Completion, Explained, Noted, Outcome, Page, RunDetail, RunOut, RunStatus
 from wakeful.api.paging import LIMIT, Cursor, Limit, cursor_of, id_number, page, page_answer, read_id_cursor
 from wakeful.api.problems import ApiError, answers
@@ -23,7 +23,6 @@ from wakeful.api.wiring import Sched
 from wakeful.errors import InvalidTrigger, WrongCallbackToken
 from wakeful.ids import first_id_at
 from wakeful.kernel.models import Run
-from wakeful.kernel.once import Answer
 from wakeful.kernel.requests import Rights
 from wakeful.scheduler import Scheduler
 from wakeful.store.runs import RunFilter
