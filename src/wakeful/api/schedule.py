@@ -162,7 +162,7 @@ def shape(schedule: Schedule, zone: str) -> dict[str, Any]:
         "schedule": schedules.timing_of(job.trigger, zone),
         "sessionConfig": config,
         "lastRun": iso(to_ms(job.last_run_at)) if job.last_run_at is not None else None,
-        "lastResult": job.last_outcome,
+        "lastResult": schedule.last_result,
         "lastError": schedule.last_error,
         "sessionId": schedule.session,
         "nextRun": iso(schedule.next_at) if schedule.next_at is not None else None,
