@@ -23,7 +23,7 @@ from wakeful.api.wiring import Sched
 from wakeful.errors import InvalidTrigger, WrongCallbackToken
 from wakeful.ids import first_id_at
 from wakeful.kernel.models import Run
-from wakeful.kernel.requests import Rights
+from wakeful.kernel.rights import Rights
 from wakeful.scheduler import Scheduler
 from wakeful.store.runs import RunFilter
 from wakeful.triggers.moments import read_moment

@@ -38,6 +38,10 @@ class Access:
         order = "ORDER BY name, created_at DESC, hash"
         return [Token._make(row) for row in self._session.rows(f"SELECT {_TOKEN} FROM tokens {where} {order}")]
 
+    def was_used(self, name: str) -> bool:
+        """Whether a token of that name was ever made."""
+        return bool(self._session.rows("SELECT 1 FROM tokens WHERE name = ? LIMIT 1", (name,)))
+
     def revoke_token(self, name: str, now: int) -> bool:
         """The token of that name is worth nothing from here on; False when there is none."""
         sql = "UPDATE tokens SET revoked_at = ? WHERE name = ? AND revoked_at IS NULL"
@@ -62,6 +66,18 @@ class Access:
     def keep_answer(self, caller: str, key: str, answer: str) -> None:
         sql = "UPDATE idempotency SET body = ? WHERE caller = ? AND key = ?"
         self._session.execute(sql, (answer, caller, key))
+
+    def answer_bytes(self, caller: str) -> int:
+        """How much is kept of what was answered to a caller."""
+        found = self._session.rows(
+            "SELECT sum(length(key) + length(path) + coalesce(length(body), 0)) FROM idempotency WHERE caller = ?",
+            (caller,),
+        )
+        return int(found[0][0] or 0)
+
+    def forget_answers(self, caller: str) -> int:
+        """Forget what was answered to a caller: its keys are free; how many there were."""
+        return self._session.execute("DELETE FROM idempotency WHERE caller = ?", (caller,))
 
     def drop_answer(self, caller: str, key: str) -> None:
         """The request was not done: the key is free again."""
