@@ -163,7 +163,7 @@ async def admit(request: Request, gate: Gate) -> None:
 
     A run's end may be reported with that run's own token; everything else that carries a body needs a caller.
     """
-    report = _REPORT.fullmatch(request.scope["path"])
+    report = _REPORT.fullmatch(request.scope["path"]) if request.method == "POST" else None
     token = callback_token_in(request) if report is not None else None
     if report is not None and token is not None:
         await gate.admit_report(report[1], token, address_of(request))

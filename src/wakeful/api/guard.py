@@ -208,6 +208,8 @@ class Guard:
         try:
             await self._who(Request(scope))
         except SchedulerError as error:
+            if error.status == 500:  # a fault of ours, which is told as one
+                raise
             # What comes after the headers is not read: the connection cannot be used for anything else.
             unread = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
             close = {"Connection": "close"} if unread else {}
