@@ -12,6 +12,8 @@ SchedulerError
 ├── ScheduleTriggerError                       a start was refused; `.context` says why
 ├── NodeNotAlive                               a node that is not there, or not one of several, cannot be asked
 ├── SchedulerShutdownError                     stop() ran out of time; `.context` says how many still run
+├── NotAllowed                                 whoever asked has no right to this
+├── QuotaReached                               whoever asked has as much stored as it may have
 ├── WrongCallbackToken                         a report about a run by somebody who was not asked for it
 ├── SchedulerNotOpen                           used before `async with scheduler` or after it
 └── StoreError                                 the database: operator's turn
@@ -145,6 +147,14 @@ class NotAllowed(SchedulerError):
     exit_code = 4
     status = 403
     code = "forbidden"
+
+
+class QuotaReached(SchedulerError):
+    """Whoever asked has as much stored as it may have; nothing was changed."""
+
+    exit_code = 4
+    status = 409
+    code = "quota"
 
 
 class WrongCallbackToken(SchedulerError):

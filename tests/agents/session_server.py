@@ -113,6 +113,8 @@ class SessionServer:
 
     def answer(self, reply, number):
         at = f"/status/{number}"
+        if not isinstance(reply, str):
+            return reply
         return {
             "done": (200, {"reply": f"answer {number}"}, {}),
             "accepts": (202, {"status": "accepted"}, {}),

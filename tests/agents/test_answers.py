@@ -144,3 +144,20 @@ def test_what_a_new_session_is_called(body, name):
 )
 def test_a_status_address_lies_where_sessions_live(url, full):
     assert same_origin(url, BASE, f"{BASE}/sessions/s/messages") == full
+
+
+@pytest.mark.promise("C10")
+@pytest.mark.parametrize(
+    ("answer", "decision"),
+    [
+        (Answer(200, {"reply": "hello"}), GoesOn(None, "the session server says accepted")),
+        (Answer(200, None), GoesOn(None, "the session server says accepted")),
+        (Answer(201, "queued"), GoesOn(None, "the session server says accepted")),
+        (Answer(200, {"status": "whatever"}), GoesOn(None, "the session server says whatever")),
+        (Answer(200, {"status": "completed", "output": 1}), Done({"status": "completed", "output": 1})),
+        (Answer(200, {"status": "failed", "error": "no"}), Failed("no")),
+        (Answer(200, {"statusUrl": "/s/1"}), GoesOn("/s/1", "the session server says accepted")),
+    ],
+)
+def test_to_a_server_that_reports_an_answer_without_a_final_status_is_an_acceptance(answer, decision):
+    assert read_answer(answer, reports=True) == decision

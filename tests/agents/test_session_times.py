@@ -8,7 +8,12 @@ import pytest
 from tests.agents.virtual_sessions import VirtualSessions
 from tests.kernel.scene import at, virtual
 from wakeful import Cron, Every, Manual, Once
+from wakeful.agents import schedules
+from wakeful.agents.schedules import Wish
+from wakeful.agents.session_kind import Task
 from wakeful.errors import ScheduleTriggerError
+from wakeful.kernel.requests import Terms
+from wakeful.kernel.rights import Rights
 
 ACCEPTED = (202, {"status": "accepted"})
 PAYLOAD = {"prompt": "Summarise"}
@@ -330,3 +335,55 @@ async def test_an_edit_while_it_runs_lets_the_run_finish_and_counts_from_then_on
             "[scheduler:standup] Anew",
         ]
         assert sessions.times == [at(9), at(15)]
+
+
+@pytest.mark.promise("C7")
+@pytest.mark.parametrize("write", [schedules.put, schedules.patch])
+@virtual
+async def test_a_schedule_that_is_written_while_its_message_is_under_way_counts_anew_from_then_on(scene, write):
+    async def act(number, message):
+        await scene.sleep("10m")
+        return 200, {}
+
+    sessions = VirtualSessions(scene, act)
+    async with sessions.scheduler() as scheduler:
+        terms = Terms(Rights("ana"), "UTC")
+
+        async def wish(prompt, expression, write=schedules.put):
+            wanted = Wish(Task(prompt), {"type": "cron", "expression": expression})
+            await scheduler.transact(lambda tx, node: write(tx, node, "standup", wanted, terms))
+
+        await wish("Summarise", "0 9 * * *")
+        await scheduler.start()
+        await scene.until(at(9, 5))
+        await wish("Anew", "0 15 * * *", write)
+        job = await scheduler.get_job("standup")
+        assert (job.status, job.payload) == ("running", {"prompt": "Anew"})
+        await scene.until(at(16))
+        assert [run.outcome for run in await log(scheduler)] == ["success", "success"]
+        assert [message["prompt"].partition("] ")[2] for _, message in sessions.messages] == ["Summarise", "Anew"]
+        assert sessions.times == [at(9), at(15)]
+
+
+@pytest.mark.promise("C7", "C10")
+@pytest.mark.parametrize("write", [schedules.put, schedules.patch])
+@virtual
+async def test_a_schedule_that_is_written_while_it_waits_starts_nothing_beside_it_and_keeps_its_deadline(scene, write):
+    sessions = VirtualSessions(scene, lambda number, _: ACCEPTED if number == 1 else (200, {}))
+    async with sessions.scheduler() as scheduler:
+        terms = Terms(Rights("ana"), "UTC")
+
+        async def wish(expression, write=schedules.put):
+            wanted = Wish(Task("Summarise"), {"type": "cron", "expression": expression})
+            await scheduler.transact(lambda tx, node: write(tx, node, "standup", wanted, terms))
+
+        await wish("0 9 * * *")
+        await scheduler.start()
+        await scene.until(at(9, 5))
+        await wish("0 10 * * *", write)
+        await scene.until(at(10, 30))
+        assert sessions.times == [at(9)]
+        await scene.until(at(11, days=1))
+        first, second = await log(scheduler)
+        assert (first.outcome, first.finished_at) == ("unknown", at(11))
+        assert (second.outcome, second.started_at) == ("success", at(10, days=1))

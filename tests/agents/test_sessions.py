@@ -98,6 +98,57 @@ async def test_kept_sessions_are_bounded_and_the_one_used_longest_ago_goes(tmp_p
         assert sorted(sessions.discarded) == ["s-1", "s-2", "s-3"]
 
 
+@pytest.mark.promise("C10")
+@real
+async def test_where_sessions_report_a_plain_200_waits_for_its_report(tmp_path, sessions):
+    async with talking(tmp_path, sessions.url, done="report") as (scheduler, watch):
+        sessions.behave("done", (200, {"status": "completed"}, {}))
+        run = await send(scheduler, watch)
+        assert (run.status, run.outcome) == ("waiting", None)
+        await scheduler.report_run(run.id, {"rows": 3}, token=await scheduler.callback_token(run.id))
+        run = await scheduler.get_run(run.id)
+        assert (run.outcome, run.output) == ("success", {"rows": 3})
+        assert (await send(scheduler, watch)).outcome == "success", "what says that it is done is done"
+
+
+@pytest.mark.promise("C1", "C6")
+@real
+async def test_a_named_session_that_we_made_is_made_again_for_all_who_share_it(tmp_path, sessions):
+    async with talking(tmp_path, sessions.url) as (scheduler, watch):
+        await send(scheduler, watch, "keeper", model="small")
+        await scheduler.add_job(
+            "third",
+            Manual(),
+            kind="session",
+            payload={"prompt": "x", "session": "s-1"},
+            lanes={"session:s-1": 1, "l": 2},
+        )
+        sessions.sessions.clear()
+        run = await send(scheduler, watch, "sharer", session="s-1")
+        assert (run.outcome, run.output["sessionId"]) == ("success", "s-2")
+        assert sessions.made == [{"model": "small"}] * 2
+        assert [session for session, _, _ in sessions.messages] == ["s-1", "s-1", "s-2"]
+        assert (await scheduler.get_job("sharer")).payload["session"] == "s-2"
+        third = await scheduler.get_job("third")
+        assert (third.payload["session"], third.options["lanes"]) == ("s-2", {"session:s-2": 1, "l": 2})
+        assert (await send(scheduler, watch, "keeper", model="small")).output["sessionId"] == "s-2"
+        assert len(sessions.made) == 2
+        sessions.behave("missing")
+        again = await send(scheduler, watch, "sharer", session="s-2")
+        assert (again.outcome, len(sessions.made)) == ("error", 3), "one new session and one more try, not more"
+
+
+@pytest.mark.promise("C1")
+@real
+async def test_a_named_session_that_we_did_not_make_is_an_error_that_says_so(tmp_path, sessions):
+    async with talking(tmp_path, sessions.url) as (scheduler, watch):
+        run = await send(scheduler, watch, session="somebodys")
+        assert run.outcome == "error"
+        assert "session somebodys: the session server answered 404" in run.error
+        assert "it was not made here, so no other one is put in its place: name another session, or none" in run.error
+        assert (sessions.made, await queued(scheduler)) == ([], [])
+
+
 @pytest.mark.promise("C6")
 @real
 async def test_a_session_that_is_gone_is_made_again_and_the_message_sent_once_more(tmp_path, sessions):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import signal
+import threading
 
 import pytest
 
@@ -159,9 +160,12 @@ class Scene:
         self.ending = asyncio.Event()
         self.feed, self.streams = Feed(scheduler, self.ending), Streams()
         self.gate = Gate(scheduler, clock)
+        self.token = None
 
-    async def read(self, wire, token="", place=None, streams=None):
-        right = Pass(Caller("ana", "viewer"), self.gate, token, "here")
+    async def read(self, wire, token=None, place=None, streams=None):
+        if token is None:
+            token = self.token = self.token or await self.scheduler.create_token("reader", "viewer")
+        right = Pass(Caller("ana", "viewer"), self.gate, token)
         stream = EventStream(Reader(self.feed, streams, place), self.feed, self.streams, right, self.ending)
         task = asyncio.create_task(stream({}, wire.receive, wire.send))
         await self.clock.sleep("1s")
@@ -209,6 +213,46 @@ async def test_a_reader_whose_token_is_revoked_is_let_go(scene, monkeypatch):
     await scene.clock.sleep("20s")
     await task
     assert (wire.events[-1].event, wire.events[-1].data) == ("closing", {"reason": "unauthorized"})
+
+
+@virtual
+async def test_a_revoked_token_loses_its_stream_within_five_seconds_while_events_come(scene, monkeypatch):
+    token, wire = await scene.scheduler.create_token("ana", "viewer"), Wire()
+    task = await scene.read(wire, token)
+    for number in range(60):
+        if number == 30:
+            await scene.scheduler.revoke_token("ana")
+        await scene.touch()
+        await scene.clock.sleep("1s")
+        if number == 30 + 6:
+            break
+    assert task.done(), "six seconds of events after the end of its right"
+    assert (wire.events[-1].event, wire.events[-1].data) == ("closing", {"reason": "unauthorized"})
+    assert len(wire.events) > 30, "and it read until then"
+    assert scene.gate.failures.wait("here") == 0
+
+
+@pytest.mark.long
+def test_a_server_ends_the_stream_of_a_revoked_token_though_events_go_on(server, client):
+    assert client.post("/api/jobs", json={"name": "noisy", "every": "6h", "kind": "noise"}).status_code == 201
+    token = server.terminal.ask("token", "create", "listener", "--role", "viewer").out.strip()
+    over = threading.Event()
+
+    def noise():
+        while not over.wait(0.05):
+            client.post("/api/jobs/noisy/pause", json={"note": "again"})
+
+    with server.client(token) as listener, reading(listener, stream="job") as events:
+        assert server.terminal.ask("token", "revoke", "listener").code == 0
+        maker = threading.Thread(target=noise)
+        maker.start()
+        try:
+            said = list(events)
+        finally:
+            over.set()
+            maker.join()
+    assert (said[-1].event, said[-1].data) == ("closing", {"reason": "unauthorized"})
+    assert len(said) < 20 * 10, "a matter of seconds"
 
 
 @virtual

@@ -46,12 +46,13 @@ def refused(answer, status, code):
     assert {"type", "title", "detail"} <= set(data)
 
 
-def raw(server, *parts: bytes) -> bytes:
-    """What the server answers to these bytes."""
+def raw(server, *parts: bytes, more: bool = False) -> bytes:
+    """What the server answers to these bytes; with `more` it must not wait for the rest."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as link:
         for part in parts:
             link.sendall(part)
-        link.shutdown(socket.SHUT_WR)
+        if not more:
+            link.shutdown(socket.SHUT_WR)
         answer = b""
         while piece := link.recv(65536):
             answer += piece
@@ -162,9 +163,37 @@ def test_a_huge_body_is_refused_before_it_is_read(client, unchanged):
     assert len(sent) < 50  # what the system's buffers took, not what was offered
 
 
+def announced(server, length, token):
+    """The head of a request whose body never comes."""
+    return (
+        f"POST /api/jobs HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Length: {length}\r\n"
+        f"Content-Type: application/json\r\nAuthorization: Bearer {token}\r\n\r\n"
+    )
+
+
+@pytest.mark.parametrize("token", ["wk_nobody", ""])
+def test_a_stranger_is_told_so_before_a_byte_of_the_body_is_there(server, unchanged, token):
+    answer = raw(server, announced(server, 1000, token).encode(), more=True)
+    assert b" 401 " in answer.split(b"\r\n")[0]
+    assert b"connection: close" in answer.lower()
+
+
+@pytest.mark.parametrize("token", ["0" * 64, "wrong"])
+def test_a_report_with_a_wrong_token_is_refused_before_a_byte_of_it_is_there(server, unchanged, token):
+    head = announced(server, 1000, "").replace("/api/jobs", f"/api/runs/run_1hbmhnjhtmxy3/complete?token={token}")
+    answer = raw(server, head.encode(), more=True)
+    assert b" 403 " in answer.split(b"\r\n")[0], answer
+
+
+@pytest.mark.parametrize("body", [b"{not json", b"\xff", b"[" * 5000, b'{"a": 1, "a": 2}', b"x=1"])
+def test_a_stranger_learns_nothing_about_its_body(server, unchanged, body):
+    with server.client() as stranger:
+        answer = stranger.post("/api/jobs", content=body, headers={"Content-Type": "text/plain"})
+    refused(answer, 401, "unauthorized")
+
+
 def test_a_body_that_says_it_is_huge_is_refused_unseen(server, unchanged):
-    head = f"POST /api/jobs HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Length: 104857600\r\n\r\n"
-    answer = raw(server, head.encode())
+    answer = raw(server, announced(server, 104857600, server.token).encode(), more=True)
     assert b" 413 " in answer.split(b"\r\n")[0]
     assert b"connection: close" in answer.lower()
 

@@ -401,3 +401,38 @@ def test_names_may_hold_anything_printable(client):
         assert client.put(path, json={"every": "6h"}).status_code == 201, odd
         assert client.get(path).json()["name"] == odd
         assert client.delete(path).status_code == 204
+
+
+# -- trust in a trigger -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.promise("C5")
+def test_a_trigger_that_came_over_the_network_is_bounded_however_it_came(server, client):
+    def bounded(name="trusted"):
+        return client.get(f"/api/jobs/{name}").json()["options"].get("bounded", False)
+
+    assert server.terminal.ask("add", "trusted", "--every", "10s", "--", "true").code == 0
+    assert not bounded(), "who can write the store is trusted"
+    assert client.patch("/api/jobs/trusted", json={"timeout": "5m"}).status_code == 200
+    assert not bounded(), "and stays so while the trigger is theirs"
+    body = {"every": "2h", "command": ["true"]}
+    assert client.put("/api/jobs/trusted", json=body).status_code == 200
+    assert bounded(), "a PUT writes the trigger"
+    for change in (
+        {"timeout": "6m"},
+        {"every": "3h"},
+        {"every": "3h", "options": {"bounded": False}},
+        {"options": {"bounded": False}},
+        {"options": {"bounded": None}},
+    ):
+        assert client.patch("/api/jobs/trusted", json=change).status_code == 200, change
+        assert bounded(), change
+    assert client.put("/api/jobs/trusted", json={**body, "options": {"bounded": False}}).status_code == 200
+    assert bounded()
+    refused = client.patch("/api/jobs/trusted", json={"every": "10s"})
+    assert (refused.status_code, refused.json()["code"]) == (400, "min_interval")
+    assert client.put("/api/jobs/new-one", json=body).status_code == 201
+    assert bounded("new-one")
+    assert server.terminal.ask("add", "patched", "--every", "10s", "--", "true").code == 0
+    assert client.patch("/api/jobs/patched", json={"every": "4h"}).status_code == 200
+    assert bounded("patched"), "and so does a PATCH that names it"

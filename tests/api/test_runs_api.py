@@ -302,3 +302,25 @@ def test_lists_answer_while_ten_thousand_jobs_are_due_at_once(client, server):
     runs = client.get("/api/runs", params={"kind": "quick", "limit": 500}).json()
     left = client.get("/api/jobs", params={"owner": "burst", "enabled": True, "limit": 1}).json()["items"]
     assert (len(first["items"]), len(runs["items"]), len(left)) == (500, 500, 1)
+
+
+# -- last, because the address has guessed from here on ---------------------------------------------------------------
+
+
+@pytest.mark.promise("C10")
+def test_a_report_with_the_right_token_is_taken_from_an_address_that_guesses(client, server, start):
+    run = start("elsewhere")
+    waits(client, run)
+
+    async def token():
+        async with Scheduler(f"sqlite:///{server.folder}/.wakeful/wakeful.db") as scheduler:
+            return await scheduler.callback_token(run)
+
+    def report(outside, secret):
+        return outside.post(f"/api/runs/{run}/complete", params={"token": secret}, json={"outcome": "success"})
+
+    right = asyncio.run(token())
+    with server.client() as outside:
+        wrong = [report(outside, f"{number:064x}").status_code for number in range(20)]
+        assert (wrong[0], wrong[-1]) == (403, 429)
+        assert report(outside, right).json() == {"run": run, "settled": True}

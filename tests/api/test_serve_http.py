@@ -220,7 +220,7 @@ def test_the_file_says_where_and_the_command_line_says_it_louder(terminal):
         own = client.post("/nothing", headers={"Host": "public.example", "Origin": "https://public.example"})
         foreign = client.post("/nothing", headers={"Host": "public.example", "Origin": "https://jobs.example"})
     assert known == HOSTS
-    assert (own.status_code, foreign.status_code) == (404, 403)
+    assert (own.status_code, foreign.status_code) == (401, 403)
     assert (terminal.folder / "data" / "jobs.db").exists()
     process.kill()
     louder = terminal.start("serve", "--port", "0", "--db", "other.db")

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import re
+
 import pytest
 
 from tests.house.source import Module, imports, modules, read_module
+
+FOREIGN = re.compile(r"\b(HTTP|http|headers|body_hash|POST|GET|PUT|PATCH|prompt)\b")
+"""Words of surfaces and domains."""
 
 FOUNDATION, TRIGGERS, STORE, KERNEL, FACADE, DOMAIN, CONFIG, TESTING, SURFACE = range(9)
 
@@ -61,6 +67,14 @@ def refusal(module: Module, imported: str) -> str | None:
 @pytest.mark.promise("H18")
 def test_every_import_points_down():
     assert [line for module in modules() for line in wrong_imports(module)] == []
+
+
+@pytest.mark.promise("H18")
+def test_the_kernel_has_no_word_for_how_it_is_asked():
+    kernel = [module for module in modules() if module.room == "kernel" and not module.is_package]
+    assert kernel
+    found = {str(module.path): FOREIGN.findall(ast.unparse(module.tree)) for module in kernel}
+    assert {path: words for path, words in found.items() if words} == {}
 
 
 @pytest.mark.promise("H18")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -249,3 +249,42 @@ async def test_odd_questions_are_answered_with_a_sentence(scene):
             scheduler.on_job_due("job", "not a function")
         with pytest.raises(SchedulerError):
             scheduler.on_job_due("", scene.handle)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"retry": 1_000_000}, "retry is a whole number from 0 to 100, not 1000000."),
+        ({"retry": ["1m"] * 101}, "retry has 100 entries at most, not 101."),
+        ({"backoff": ["1m"] * 101}, "backoff has 100 entries at most, not 101."),
+        ({"labels": [str(number) for number in range(101)]}, "labels has 100 entries at most, not 101."),
+        ({"labels": ["x" * 201]}, "labels: a label has 200 characters at most."),
+        ({"lanes": {str(number): 1 for number in range(101)}}, "lanes has 100 entries at most, not 101."),
+    ],
+)
+@virtual
+async def test_a_list_that_is_too_long_is_refused_with_how_long_it_may_be(scene, options, said):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1h"))
+        before = await everything(scheduler)
+        with pytest.raises(InvalidJob) as refused:
+            await scheduler.add_job("b", Every("1h"), **options)
+        assert str(refused.value) == said
+        with pytest.raises(InvalidJob):
+            await scheduler.update_job("a", **options)
+        assert await everything(scheduler) == before
+
+
+@virtual
+async def test_too_many_except_dates_and_too_long_a_note_are_refused(scene):
+    days = [(at(0) + timedelta(days=number)).date() for number in range(1001)]
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1h", except_dates=days[:1000]))
+        before = await everything(scheduler)
+        with pytest.raises(InvalidTrigger, match="1000 except dates at most, not 1001"):
+            await scheduler.add_job("b", Every("1h", except_dates=days))
+        with pytest.raises(InvalidTrigger, match="1000 except dates at most"):
+            await scheduler.update_job("a", trigger=Every("1h", except_dates=days))
+        with pytest.raises(InvalidJob, match="A note has 2000 characters at most, not 2001"):
+            await scheduler.pause_job("a", "x" * 2001)
+        assert await everything(scheduler) == before

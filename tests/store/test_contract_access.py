@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.store.samples import NOW
+from tests.store.samples import NOW, job
 from wakeful.errors import InvalidSetting, JobExists, JobNotFound
 from wakeful.kernel import tokens
 from wakeful.store.records import KeptAnswer, Token
 
 FOX = Token("hash-1", "fox", "viewer", NOW, None, None)
-ANSWER = KeptAnswer("fox", "key-1", "POST", "/api/jobs", "body", None, None, None, NOW)
+ANSWER = KeptAnswer("fox", "key-1", "make a job", "hash", None, NOW)
 
 
 def test_a_token_is_found_by_its_hash_and_by_nothing_else(store):
@@ -73,10 +73,10 @@ def test_the_first_token_is_made_once_in_a_stores_life(store):
 
 def test_a_key_belongs_to_the_first_who_takes_it(store):
     assert store.write(lambda tx: tx.access.begin_answer(ANSWER)) is None
-    assert store.write(lambda tx: tx.access.begin_answer(ANSWER._replace(path="/other"))) == ANSWER
+    assert store.write(lambda tx: tx.access.begin_answer(ANSWER._replace(request="other"))) == ANSWER
     assert store.write(lambda tx: tx.access.begin_answer(ANSWER._replace(caller="hen"))) is None
-    store.write(lambda tx: tx.access.keep_answer("fox", "key-1", 201, "{}", "made"))
-    done = ANSWER._replace(status=201, headers="{}", body="made")
+    store.write(lambda tx: tx.access.keep_answer("fox", "key-1", "made"))
+    done = ANSWER._replace(answer="made")
     assert store.write(lambda tx: tx.access.begin_answer(ANSWER)) == done
 
 
@@ -85,4 +85,29 @@ def test_a_key_is_free_again_when_its_request_was_not_done_or_is_long_past(store
     store.write(lambda tx: tx.access.drop_answer("fox", "key-1"))
     assert store.write(lambda tx: tx.access.begin_answer(ANSWER)) is None
     assert store.write(lambda tx: [tx.access.prune_answers(NOW), tx.access.prune_answers(NOW + 1)]) == [0, 1]
+    assert store.read(lambda tx: tx.access.answer("fox", "key-1")) is None
+
+
+def test_what_is_kept_for_a_caller_is_counted_and_forgotten_together(store):
+    for key in ("key-1", "key-2"):
+        store.write(lambda tx, key=key: tx.access.begin_answer(ANSWER._replace(key=key)))
+    store.write(lambda tx: tx.access.begin_answer(ANSWER._replace(caller="hen")))
+    store.write(lambda tx: tx.access.keep_answer("fox", "key-1", "made"))
+    size = 2 * len("key-1" + ANSWER.request) + len("made")
+    assert store.read(lambda tx: [tx.access.answer_bytes(name) for name in ("fox", "cat")]) == [size, 0]
+    assert store.write(lambda tx: tx.access.forget_answers("fox")) == 2
+    assert store.read(lambda tx: [tx.access.answer(name, "key-1") is None for name in ("fox", "hen")]) == [True, False]
+
+
+def test_a_name_that_is_used_again_inherits_nothing(store):
+    store.add(job(1, owner="fox"))
+    store.write(lambda tx: tokens.create(tx, "fox", "agent", "wk_1"))
+    assert store.read(lambda tx: tx.jobs.by_id(1))[0].owner == "fox", "what was made for it"
+    store.write(lambda tx: tx.access.begin_answer(ANSWER))
+    with pytest.raises(JobExists):
+        store.write(lambda tx: tokens.create(tx, "fox", "agent", "wk_2"))
+    assert store.read(lambda tx: tx.jobs.by_id(1))[0].owner == "fox", "and nothing is changed by what is refused"
+    store.write(lambda tx: tokens.revoke(tx, "fox"))
+    store.write(lambda tx: tokens.create(tx, "fox", "viewer", "wk_3"))
+    assert store.read(lambda tx: tx.jobs.by_id(1))[0].owner is None
     assert store.read(lambda tx: tx.access.answer("fox", "key-1")) is None

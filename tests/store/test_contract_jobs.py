@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.store.samples import NOW, job
+from tests.store.samples import NOW, job, run
 from wakeful.errors import StoreError
 from wakeful.store.jobs import SETTLED_COLUMNS, STARTED_COLUMNS, JobFilter
-from wakeful.store.records import JobState
+from wakeful.store.records import JobState, RunDetails
 
 
 def ids(pairs):
@@ -243,3 +243,26 @@ def test_chains_are_found_from_both_ends_and_changed_in_place(store):
 def test_a_chain_on_an_unheard_of_end_is_refused(store):
     with pytest.raises(StoreError):
         store.write(lambda tx: tx.jobs.chain("first", 1, "maybe"))
+
+
+def test_what_an_owner_has_is_counted_in_jobs_and_in_bytes(store):
+    store.add(job(1, owner="fox", payload='"123"'), job(2, owner="fox", removed_at=NOW), job(3), job(4, owner="hen"))
+    assert store.read(lambda tx: [tx.jobs.count_of(owner) for owner in ("fox", "hen", "cat")]) == [1, 1, 0]
+    empty = len('{"type":"manual"}' + "null" + "{}")
+    assert store.read(lambda tx: [tx.jobs.bytes_of(owner) for owner in ("fox", "hen", "cat")]) == [
+        2 * empty + 1, empty, 0
+    ]  # fmt: skip
+    store.write(lambda tx: tx.runs.add([run(1, 1), run(2, 4), run(3, 1)]))
+    store.write(lambda tx: tx.runs.detail([RunDetails(1, payload='"given"'), RunDetails(2, output='"x"')]))
+    assert store.read(lambda tx: [tx.jobs.bytes_of(owner) for owner in ("fox", "hen")]) == [
+        2 * empty + 1 + len('"given"'), empty
+    ]  # fmt: skip
+
+
+def test_jobs_are_disowned_together_and_their_revision_says_so(store):
+    store.add(job(1, owner="fox"), job(2, owner="fox", removed_at=NOW), job(3, owner="hen"))
+    assert store.write(lambda tx: [tx.jobs.disown("fox", NOW + 1), tx.jobs.disown("fox", NOW + 1)]) == [2, 0]
+    found = [store.read(lambda tx, number=number: tx.jobs.by_id(number)) for number in (1, 2, 3)]
+    assert [(one.owner, one.updated_at, state.revision) for one, state in found] == [
+        (None, NOW + 1, 2), (None, NOW + 1, 2), ("hen", NOW, 1)
+    ]  # fmt: skip

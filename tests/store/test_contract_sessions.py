@@ -93,3 +93,23 @@ def test_reports_about_runs_that_ended_some_other_way_are_swept_up_with_the_next
     store.write(lambda tx: tx.runs.finish([(10, "done", "cancelled", NOW, NOW, None)]))
     store.write(lambda tx: tx.reports.add(report(11)))
     assert list(store.read(lambda tx: tx.reports.of([10, 11]))) == [11]
+
+
+def test_the_sessions_of_one_owner_crowd_out_nobody_elses(store):
+    store.add(job(1, owner="fox"), job(2, owner="hen"), job(3, owner="hen"), job(4), job(5))
+    for number in (1, 2, 3, 4, 5):
+        store.write(lambda tx, number=number: tx.sessions.keep(kept(number, used_at=NOW + number)))
+    assert sorted(store.write(lambda tx: tx.sessions.crowd_out(1))) == ["s-2", "s-4"]
+    assert store.read(lambda tx: tx.sessions.of_all([1, 2, 3, 4, 5])) == {1: "s-1", 3: "s-3", 5: "s-5"}
+
+
+def test_a_session_is_found_by_its_name_and_by_whose_job_keeps_it(store):
+    store.add(job(1, owner="fox"), job(2), job(3, owner="fox", removed_at=NOW))
+    for number in (1, 2, 3):
+        store.write(lambda tx, number=number: tx.sessions.keep(kept(number)))
+    assert store.read(lambda tx: [tx.sessions.called(name) for name in ("s-2", "s-9")]) == [kept(2), None]
+    names = ("s-1", "s-2", "s-3", "s-9")
+    assert store.read(lambda tx: [tx.sessions.is_kept_by("fox", name) for name in names]) == [True, False, False, False]
+    store.write(lambda tx: tx.sessions.rename("s-1", "s-2"))
+    assert store.read(lambda tx: tx.sessions.of_all([1, 2])) == {1: "s-2", 2: "s-2"}
+    assert store.read(lambda tx: tx.sessions.is_kept_by("fox", "s-2")) is True

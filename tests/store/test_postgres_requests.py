@@ -11,7 +11,7 @@ from tests.store.postgres_server import postgres_url
 from wakeful import ApprovalNeeded, Every, JobExists, Manual, NewJob, Scheduler, ScheduleTriggerError
 from wakeful.api.feed import Feed
 from wakeful.kernel.bus import events_of
-from wakeful.kernel.once import Answer, Once, Replayed
+from wakeful.kernel.once import Once, Replayed
 from wakeful.kernel.requests import Rights
 
 RIGHTS = Rights("ana")
@@ -25,13 +25,13 @@ def url():
 @real
 async def test_of_two_nodes_with_one_key_one_does_the_work_and_the_other_repeats_its_answer(url):
     def once(number):
-        return Once("ana", f"key-{number}", "POST", "/api/jobs", "hash", lambda job: Answer(201, {}, job.id))
+        return Once("ana", f"key-{number}", "make a job", "hash", lambda job: job.id)
 
     async def make(scheduler, number):
         try:
             job = await scheduler.request_create(NewJob(f"job-{number}", Every("2h")), RIGHTS, once=once(number))
         except Replayed as replayed:
-            return "again", replayed.answer.body
+            return "again", replayed.answer
         return "done", job.id
 
     async with Scheduler(url, node="one") as one, Scheduler(url, node="two") as two:

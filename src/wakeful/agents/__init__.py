@@ -20,7 +20,8 @@ def install(scheduler: Scheduler, settings: SessionSettings) -> None:
     """Let the scheduler run jobs of kind `session`, unless it has a handler of its own for them."""
     from wakeful.agents.client import SessionClient  # loads httpx
     from wakeful.agents.polling import Polling
-    from wakeful.agents.session_kind import SESSION, SessionKind
+    from wakeful.agents.session_kind import SessionKind
+    from wakeful.agents.sharing import SESSION
 
     if SESSION in scheduler.handled_kinds:
         return

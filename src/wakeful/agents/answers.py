@@ -3,9 +3,10 @@
 | answer to a message | decision |
 |---|---|
 | 200, or another 2xx | `Done`, and the body is the run's output |
+| the same from a server that reports | `GoesOn`, unless the body says that it is done |
 | 202, or a body that says it goes on | `GoesOn`: the run waits for a call back, or is asked for at its status address |
 | a body that says it failed | `Failed` |
-| 404 | `NoSession`: forget it, make another one, try once more |
+| 404 | `NoSession`: if it was made by us, forget it, make another one, try once more |
 | 409 | `Busy`: the same slot again in an hour |
 | 5xx, 408, 425, 429, no answer, half an answer, nonsense | `Unwell`: the same slot again in half an hour |
 | anything else, redirects included | `Failed`: trying again would not help |
@@ -76,12 +77,15 @@ class Failed(NamedTuple):
 Decision = Done | GoesOn | NoSession | Busy | Unwell | Failed
 
 
-def read_answer(answer: Answer) -> Decision:
-    """What the answer to a message, or to the wish for a session, means."""
+def read_answer(answer: Answer, *, reports: bool = False) -> Decision:
+    """What the answer to a message, or to the wish for a session, means.
+
+    A server that `reports` answers when it has accepted a message: it is not done before it says so.
+    """
     if answer.problem is not None:
         return Failed(answer.problem) if answer.lasting else Unwell(answer.problem)
     if 200 <= answer.status < 300:
-        return _read_good(answer)
+        return _read_good(answer, reports=reports)
     why = _said(answer)
     if answer.status == 404:
         return NoSession(why)
@@ -95,13 +99,14 @@ def read_answer(answer: Answer) -> Decision:
     return Failed(why)
 
 
-def _read_good(answer: Answer) -> Decision:
+def _read_good(answer: Answer, *, reports: bool) -> Decision:
     said = answer.body if isinstance(answer.body, dict) else {}
     state = str(said.get("status", "")).lower()
     if state in WENT_WRONG:
         return Failed(_reason(said) or f"the session says {state}")
     status_url = _text(said.get("statusUrl")) or _text(said.get("status_url"))
-    if answer.status == 202 or state in GOING_ON or (status_url is not None and not state):
+    accepted = answer.status == 202 or state in GOING_ON or (status_url is not None and not state)
+    if accepted or (reports and state not in WENT_WELL):
         return GoesOn(status_url or answer.location, f"the session server says {state or 'accepted'}")
     return Done(answer.body)
 

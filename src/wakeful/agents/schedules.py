@@ -11,7 +11,8 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
-from wakeful.agents.session_kind import SESSION, Task, read_task
+from wakeful.agents.session_kind import Task, read_task
+from wakeful.agents.sharing import LANE, SESSION
 from wakeful.errors import InvalidJob, InvalidTrigger, JobExists, JobNotFound, NotAllowed, TooOften
 from wakeful.kernel import edits, requests
 from wakeful.kernel.control import run_now
@@ -26,14 +27,14 @@ from wakeful.triggers.durations import interval_ms
 
 if TYPE_CHECKING:
     from wakeful.kernel.claim import Node
-    from wakeful.kernel.requests import Rights, Terms
+    from wakeful.kernel.requests import Terms
+    from wakeful.kernel.rights import Rights
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, JobState, RunDetails
 
 MINUTE_MS = 60_000
 SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 ERROR_SPAN = "24h"  # a schedule is not disabled before its errors have gone on for a day
-LANE = "session:"
 
 
 class Schedule(NamedTuple):
@@ -44,6 +45,7 @@ class Schedule(NamedTuple):
     task: Task
     session: str | None
     next_at: int | None
+    last_result: str | None
     last_error: str | None
 
 
@@ -95,6 +97,7 @@ def _view(now: int, job: JobDef, state: JobState, kept: dict[int, str], details:
         task,
         task.session or kept.get(job.id),
         next_at,
+        _last_result(state, details),
         _last_error(state, details),
     )
 
@@ -105,6 +108,12 @@ def _task_of(job: JobDef) -> Task:
         return read_task(json.loads(job.payload))
     except InvalidJob:
         return Task("")
+
+
+def _last_result(state: JobState, details: RunDetails | None) -> str | None:
+    """How the last run ended. A busy session is an error to whoever reads schedules; the run itself is deferred."""
+    busy = state.last_outcome == "deferred" and details is not None and details.output is not None
+    return "error" if busy else state.last_outcome
 
 
 def _last_error(state: JobState, details: RunDetails | None) -> str | None:

@@ -27,6 +27,7 @@ from wakeful.agents.answers import (
     usable_id,
 )
 from wakeful.agents.settings import SessionSettings
+from wakeful.agents.sharing import replace_session
 from wakeful.errors import InvalidJob, SchedulerError
 from wakeful.kernel.callback import callback_token
 from wakeful.kernel.models import Run
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("wakeful.sessions")
 
-SESSION = "session"
 MOST_TRIES = 48  # of one slot, half an hour apart: a day
 MAX_PROMPT = 200_000
 MAX_MODEL = 200
@@ -59,7 +59,7 @@ class Task(NamedTuple):
     prompt: str
     model: str | None = None
     persist: bool = True
-    session: str | None = None  # a session that somebody named: shared, never made or forgotten by us
+    session: str | None = None  # a session that somebody named, to share it
     deadline_ms: int | None = None
 
     def to_payload(self) -> dict[str, Any]:
@@ -124,9 +124,8 @@ class SessionKind:
             return _reported(attempt.report)
         session = await self._session(run, task, attempt)
         decision = await self._send(run, task, attempt, session)
-        if isinstance(decision, NoSession) and task.session is None:
-            await self._forget(job_id, session)
-            session = await self._create(run, task, attempt, again=True)
+        if isinstance(decision, NoSession):
+            session = await self._another(run, task, attempt, session, decision)
             decision = await self._send(run, task, attempt, session)
         return await self._conclude(run, task, session, decision)
 
@@ -143,17 +142,36 @@ class SessionKind:
             await self._forget(kept.job_id, kept.session, discard=True)
         return await self._create(run, task, attempt)
 
+    async def _another(self, run: Run, task: Task, attempt: Attempt, old: str, gone: NoSession) -> str:
+        """A session in place of one that is gone, also for everybody who shares it; only where it was made by us."""
+        if task.session is None:
+            await self._forget(_number(run.job_id), old)
+            return await self._create(run, task, attempt, again=True)
+        kept = await self._scheduler.look(lambda tx: tx.sessions.called(old))
+        if kept is None:
+            why = "it was not made here, so no other one is put in its place: name another session, or none"
+            self._fail(run, Failed(f"{gone.why}; {why}"), f"session {old}")
+        new = await self._make(run, kept.model or None, attempt, again=True)
+        zone = self._scheduler.default_zone
+        await self._scheduler.transact(lambda tx, node: replace_session(tx, node, old, new, zone))
+        return new
+
     async def _create(self, run: Run, task: Task, attempt: Attempt, *, again: bool = False) -> str:
+        """A new session, kept where the task says so."""
+        session = await self._make(run, task.model, attempt, again=again)
+        if task.persist:
+            await self._keep(_number(run.job_id), session, task.model)
+        return session
+
+    async def _make(self, run: Run, model: str | None, attempt: Attempt, *, again: bool) -> str:
         key = f"{ids.run_text(attempt.run_id)}-session" + ("-2" if again else "")
-        answer = await self._client.create(task.model, key)
+        answer = await self._client.create(model, key)
         decision = read_answer(answer)
         if not isinstance(decision, (Done, GoesOn)):
             self._fail(run, decision, "no session could be made")
         session = session_id(answer)
         if session is None:
             self._fail(run, Failed("the session server did not say what it is called"), "a session was made")
-        if task.persist:
-            await self._keep(_number(run.job_id), session, task.model)
         return session
 
     async def _keep(self, job_id: int, session: str, model: str | None) -> None:
@@ -189,7 +207,8 @@ class SessionKind:
         if self._settings.callback_url:
             base = self._settings.callback_url.rstrip("/")
             message["callbackUrl"] = f"{base}/api/runs/{run_id}/complete?token={attempt.token}"
-        return read_answer(await self._client.send(session, message, f"{run_id}-{session}"))
+        answer = await self._client.send(session, message, f"{run_id}-{session}")
+        return read_answer(answer, reports=self._settings.done == "report")
 
     async def _conclude(self, run: Run, task: Task, session: str, decision: Decision) -> Any:
         if isinstance(decision, GoesOn):

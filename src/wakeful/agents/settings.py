@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 HOUR_MS = 3_600_000
 
@@ -18,8 +18,10 @@ class SessionSettings:
     """Where this server can be reached by the session server, such as http://127.0.0.1:7878; None asks for no calls."""
     token: str | None = None
     """Sent to the session server as a bearer token."""
+    done: Literal["answer", "report"] = "answer"
+    """What says that the work is done: a plain 200, or only a report (a final status, or a call back)."""
     max_kept: int = 100
-    """How many sessions are kept; beyond that the one used longest ago is forgotten."""
+    """How many sessions are kept of each owner; beyond that the one used longest ago is forgotten."""
     deadline_ms: int = 2 * HOUR_MS
     """How long a run waits to be told how it ended, where its schedule does not say."""
     busy_ms: int = HOUR_MS

@@ -7,13 +7,15 @@ Roles: `viewer` reads; `operator` also starts, stops and edits what executes no 
 `agent` stands beside them: it may read and edit what it owns (the owner is its token's name) and nothing else.
 `Viewer`, `Operator` and `Admin` therefore refuse agents; routes that know about owners take `Anyone`.
 
-Guessing is slow: after a few wrong tokens an address waits, in a table that cannot grow without bound.
+A right token is never refused, whoever else asks from the same address: a proxy has one address for everybody. Wrong
+ones are: after a few of them an address is told to wait (429), in a table that cannot grow without bound.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Annotated, NamedTuple
@@ -23,8 +25,7 @@ from fastapi.security import HTTPBearer
 
 from wakeful.api.problems import ApiError
 from wakeful.clock import Clock, SystemClock
-from wakeful.errors import SchedulerError
-from wakeful.kernel.tokens import LONGEST_SECRET, hash_of
+from wakeful.errors import SchedulerError, WrongCallbackToken
 from wakeful.scheduler import Scheduler
 from wakeful.store.records import Token
 
@@ -33,7 +34,7 @@ log = logging.getLogger("wakeful.api")
 RANK = {"agent": 0, "viewer": 1, "operator": 2, "admin": 3}
 USE_NOTED_MS = 60_000
 FREE_FAILURES = 10  # wrong tokens an address may present …
-WINDOW_MS = 60_000  # … within this time before it waits for the rest of it
+WINDOW_MS = 60_000  # … within this time before further wrong ones are told to wait for the rest of it
 MOST_ADDRESSES = 1_000
 MOST_TOKENS = 10_000
 
@@ -64,10 +65,19 @@ class Failures:
         self._seen: OrderedDict[str, tuple[int, int]] = OrderedDict()  # address -> since when, how many
 
     def wait(self, address: str) -> int:
-        """Seconds until this address may try again; 0 at once."""
+        """Seconds until this address may guess again; 0 at once."""
         since, times = self._seen.get(address, (0, 0))
         left = since + WINDOW_MS - self._clock.boot()
         return 0 if times < FREE_FAILURES or left <= 0 else -(-left // 1000)
+
+    def refusal(self, address: str, otherwise: SchedulerError) -> SchedulerError:
+        """Count a wrong token; what to answer to it: to wait, once there were too many, or else what is wrong."""
+        seconds = self.wait(address)
+        if seconds > 0:
+            sentence = f"Too many wrong tokens from this address: wait {seconds} s."
+            return ApiError(429, "too_many_failures", sentence, headers={"Retry-After": str(seconds)})
+        self.count(address)
+        return otherwise
 
     def count(self, address: str) -> None:
         now = self._clock.boot()
@@ -81,31 +91,35 @@ class Gate:
     """Recognises tokens for one server."""
 
     def __init__(self, scheduler: Scheduler, clock: Clock | None = None) -> None:
-        self._clock = clock if clock is not None else SystemClock()
+        self.clock = clock if clock is not None else SystemClock()
         self._scheduler = scheduler
-        self.failures = Failures(self._clock)
+        self.failures = Failures(self.clock)
         self._noted: dict[str, int] = {}
         self._notes: set[asyncio.Task[None]] = set()
 
     async def recognise(self, secret: str | None, address: str) -> Caller:
-        """The caller, or the refusal: 401, or 429 for an address that guesses."""
+        """The caller, or the refusal: 401, or 429 for a wrong token from an address that guesses."""
         if secret is None:
             raise _unknown("This needs a token: send it as Authorization: Bearer wk_….")
-        seconds = self.failures.wait(address)
-        # Who was recognised before is not locked out by somebody who guesses from the same address.
-        if seconds > 0 and hash_of(secret[:LONGEST_SECRET]) not in self._noted:
-            sentence = f"Too many wrong tokens from this address: wait {seconds} s."
-            raise ApiError(429, "too_many_failures", sentence, headers={"Retry-After": str(seconds)})
         token = await self._scheduler.find_token(secret)
         if token is None:
-            self.failures.count(address)
-            raise _unknown("This token is not valid: it was never made here, or it was revoked.")
+            wrong = _unknown("This token is not valid: it was never made here, or it was revoked.")
+            raise self.failures.refusal(address, wrong)
         self._note_use(token)
         return Caller(token.name, token.role)
 
+    async def admit_report(self, run: str, token: str, address: str) -> None:
+        """Let through whoever holds the run's own token; WrongCallbackToken, or 429 for an address that guesses."""
+        if not await self._scheduler.check_callback(run, token):
+            raise self.failures.refusal(address, WrongCallbackToken())
+
+    async def still_valid(self, secret: str | None) -> bool:
+        """Whether a token that was recognised before is valid now. Asked by us, so a no counts as no guess."""
+        return secret is not None and await self._scheduler.find_token(secret) is not None
+
     def _note_use(self, token: Token) -> None:
         """Store that the token was used, at most once a minute, and after the answer is on its way."""
-        now = self._clock.boot()
+        now = self.clock.boot()
         if now - self._noted.get(token.hash, -USE_NOTED_MS) < USE_NOTED_MS:
             return
         if len(self._noted) >= MOST_TOKENS:
@@ -141,8 +155,35 @@ def address_of(request: Request) -> str:
     return request.client.host if request.client is not None else ""
 
 
+_REPORT = re.compile(r"/api/runs/([^/]+)/complete")
+
+
+async def admit(request: Request, gate: Gate) -> None:
+    """Refuse a request that nobody with a right made, before its body is read.
+
+    A run's end may be reported with that run's own token; everything else that carries a body needs a caller.
+    """
+    report = _REPORT.fullmatch(request.scope["path"]) if request.method == "POST" else None
+    token = callback_token_in(request) if report is not None else None
+    if report is not None and token is not None:
+        await gate.admit_report(report[1], token, address_of(request))
+    else:
+        request.state.caller = await gate.recognise(presented(request), address_of(request))
+
+
+def callback_token_in(request: Request) -> str | None:
+    """The token of a run that a request carries: in its address, or as 64 hexadecimal digits where others stand."""
+    if (given := request.query_params.get("token")) is not None:
+        return given
+    secret = presented(request)
+    return secret if secret is not None and len(secret) == 64 and set(secret) <= set("0123456789abcdef") else None
+
+
 async def anyone(request: Request, _: Annotated[object, Depends(_scheme)] = None) -> Caller:
     """Whoever presents a valid token."""
+    known: Caller | None = getattr(request.state, "caller", None)  # recognised before the body was read
+    if known is not None:
+        return known
     gate: Gate = request.app.state.gate
     return await gate.recognise(presented(request), address_of(request))
 

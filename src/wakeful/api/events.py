@@ -19,10 +19,11 @@ from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from wakeful.api.auth import Caller, Gate, Viewer, address_of, presented
+from wakeful.api.auth import Caller, Gate, Viewer, presented
 from wakeful.api.feed import Feed
 from wakeful.api.problems import ApiError, answers
 from wakeful.api.wiring import Ending, Sched
+from wakeful.clock import Clock
 from wakeful.errors import SchedulerError
 from wakeful.kernel.bus import Event, events_of
 from wakeful.store.records import EventGroup
@@ -32,6 +33,8 @@ router = APIRouter(prefix="/api", tags=["events"])
 
 STREAMS = ("run", "job", "alert", "node", "heartbeat", "delivery", "workflow")
 BEAT_S = 15.0
+#: A reader's token is looked at again this often, whether events come or not.
+CHECK_S = 5.0
 MOST_STREAMS = 200
 MOST_OF_ONE = 50
 #: A reader that was up to date and is this many groups behind is let go.
@@ -167,13 +170,29 @@ class Pass(NamedTuple):
     caller: Caller
     gate: Gate
     secret: str | None
-    address: str
 
     async def holds(self) -> bool:
-        try:
-            await self.gate.recognise(self.secret, self.address)
-        except ApiError:
+        return await self.gate.still_valid(self.secret)
+
+
+class Due:
+    """Something to be done by the clock, so and so often."""
+
+    def __init__(self, seconds: float, clock: Clock) -> None:
+        self._every = int(seconds * 1000)
+        self._clock = clock
+        self._last = clock.boot()
+
+    @property
+    def left(self) -> float:
+        """Seconds until it is due."""
+        return max(0, self._last + self._every - self._clock.boot()) / 1000
+
+    def now(self) -> bool:
+        """Whether it is due; from then on it is due again when its time has passed."""
+        if self.left > 0:
             return False
+        self._last = self._clock.boot()
         return True
 
 
@@ -213,18 +232,17 @@ class EventStream(Response):
 
     async def _follow(self, send: Send) -> str:
         """Send what comes; the last word."""
+        beat, check = Due(BEAT_S, self._right.gate.clock), Due(CHECK_S, self._right.gate.clock)
         while not self._ending.is_set():
+            if check.now() and not await self._right.holds():
+                return frame("closing", {"reason": "unauthorized"})
             seen = self._feed.turn
             found = await self._reader.more()
             if found is None:
                 return self._reader.let_go()
             if found:
                 await _send(send, "".join(found))
-            elif not self._reader.at_end:
-                continue
-            elif not await self._feed.changed(seen, BEAT_S):
-                if not await self._right.holds():
-                    return frame("closing", {"reason": "unauthorized"})
+            elif self._reader.at_end and not await self._feed.changed(seen, min(beat.left, check.left)) and beat.now():
                 await _send(send, ": beat\n\n")
         return frame("closing", {"reason": "the server ends"})
 
@@ -277,5 +295,5 @@ async def read_events(
     if not hasattr(state, "feed"):
         state.feed, state.streams = Feed(scheduler, ending), Streams()
     state.streams.check(caller.name)
-    right = Pass(caller, state.gate, presented(request), address_of(request))
+    right = Pass(caller, state.gate, presented(request))
     return EventStream(Reader(state.feed, wanted, place), state.feed, state.streams, right, ending)

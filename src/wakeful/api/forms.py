@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from wakeful.kernel.options import CATCH_UP, ON_CRASH, OVERLAP, RETRY_ON
+from wakeful.kernel.options import CATCH_UP, MOST, ON_CRASH, OVERLAP, RETRY_ON
 
 Schema = dict[str, Any]
 
@@ -17,6 +17,7 @@ MOST_RUNS = 1_000_000_000
 LONGEST_S = 36_500 * 86_400
 NULL: Schema = {"type": "null"}
 COUNT: Schema = {"type": "integer", "minimum": 0, "maximum": 1_000_000}
+TIMES: Schema = {**COUNT, "maximum": MOST}
 DURATION: Schema = {
     "anyOf": [
         {"type": "string", "pattern": r"^\s*0*[1-9][0-9]*[smhd]\s*$", "maxLength": 20, "examples": ["30s", "5m", "6h"]},
@@ -89,20 +90,20 @@ OPTIONS: dict[str, Schema] = {
     "overlap": {"enum": list(OVERLAP)},
     "retry": {
         "anyOf": [
-            {**COUNT, "description": "how often"},
-            {"type": "array", "items": DURATION},
+            {**TIMES, "description": "how often"},
+            {"type": "array", "items": DURATION, "maxItems": MOST},
             {
                 "type": "object",
                 "properties": {
-                    "times": COUNT,
-                    "delays": {"type": "array", "items": DURATION},
+                    "times": TIMES,
+                    "delays": {"type": "array", "items": DURATION, "maxItems": MOST},
                     "on": {"enum": list(RETRY_ON)},
                 },
                 "additionalProperties": False,
             },
         ]
     },
-    "backoff": {"type": "array", "items": DURATION, "minItems": 1, "maxItems": 100},
+    "backoff": {"type": "array", "items": DURATION, "minItems": 1, "maxItems": MOST},
     "max_errors": {**COUNT, "description": "so many in a row disable it; 0: never"},
     "error_span": DURATION,
     "on_crash": {"enum": list(ON_CRASH)},
@@ -110,8 +111,9 @@ OPTIONS: dict[str, Schema] = {
         "type": "object",
         "additionalProperties": {"type": "integer", "minimum": 1, "maximum": 1_000_000},
         "propertyNames": {"minLength": 1, "maxLength": 200},
+        "maxProperties": MOST,
     },
-    "labels": {"type": "array", "items": {"type": "string", "minLength": 1}, "maxItems": 100},
+    "labels": {"type": "array", "items": {"type": "string", "minLength": 1, "maxLength": 200}, "maxItems": MOST},
     "approval": {"type": "boolean", "description": "every start waits for a person"},
 }
 NESTED = _map({}, {**OPTIONS, "bounded": {"description": "shown, and not yours to set"}})

@@ -1,10 +1,10 @@
 """What every request must get past before a route sees it, and what every answer carries.
 
 A request is refused that calls the server by a foreign name (403, against DNS rebinding), that a foreign page made
-(403, by `Origin` and `Sec-Fetch-Site`), that carries something other than JSON (415, so no form of another site gets
-in), more than the limit (413, before it is read), JSON nested too deeply (400, before it is parsed), a name twice in
-one object, two lengths, or a NUL (400). Nothing of a fault of ours is shown but an id. There are no CORS headers: other
-origins read nothing.
+(403, by `Origin` and `Sec-Fetch-Site`), that carries a body without a valid token (401, before any of it is read),
+something other than JSON (415, so no form of another site gets in), more than the limit (413, before it is read), JSON
+nested too deeply (400, before it is parsed), a name twice in one object, two lengths, or a NUL (400). Nothing of a
+fault of ours is shown but an id. There are no CORS headers: other origins read nothing.
 """
 
 from __future__ import annotations
@@ -14,16 +14,19 @@ import contextlib
 import json
 import logging
 import re
+from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wakeful.api.problems import ApiError, fault, problem
 from wakeful.api.settings import ServerSettings
 from wakeful.clock import Clock, SystemClock
+from wakeful.errors import SchedulerError
 
 log = logging.getLogger("wakeful.access")
 
@@ -93,9 +96,16 @@ def _single(pairs: list[tuple[str, Any]]) -> None:
 class Guard:
     """ASGI middleware around the whole app."""
 
-    def __init__(self, app: ASGIApp, settings: ServerSettings, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        settings: ServerSettings,
+        clock: Clock | None = None,
+        admit: Callable[[Request], Awaitable[None]] | None = None,
+    ) -> None:
         self._app = app
         self._settings = settings
+        self._who = admit
         self._clock = clock if clock is not None else SystemClock()
         own = [Name(host, settings.port) for host in ("127.0.0.1", "::1", "localhost", settings.host.lower())]
         self._names = {*own, Name("localhost", None), *self._given()}
@@ -142,6 +152,7 @@ class Guard:
         if scope["method"] == "HEAD":
             scope = {**scope, "method": "GET"}
         elif scope["method"] != "GET":
+            await self._check_caller(scope, headers)
             body = await self._read(headers, receive)
             self._check_body(headers, body)
             receive = Replay(body, receive)
@@ -189,6 +200,22 @@ class Guard:
         if "transfer-encoding" in headers and "content-length" in headers:
             sentence = "The request has both Content-Length and Transfer-Encoding: send one of them."
             raise ApiError(400, "two_lengths", sentence, headers={"Connection": "close"})
+
+    async def _check_caller(self, scope: Scope, headers: Headers) -> None:
+        """Whoever may not ask is told so at the cost of the headers alone."""
+        if self._who is None:
+            return
+        try:
+            await self._who(Request(scope))
+        except SchedulerError as error:
+            if error.status == 500:  # a fault of ours, which is told as one
+                raise
+            # What comes after the headers is not read: the connection cannot be used for anything else.
+            unread = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+            close = {"Connection": "close"} if unread else {}
+            raise ApiError(
+                error.status, error.code, str(error), headers={**getattr(error, "headers", {}), **close}
+            ) from error
 
     async def _read(self, headers: Headers, receive: Receive) -> bytes:
         """The whole body, if it is within the limit; not a byte is kept of one that is not."""

@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from wakeful.api.auth import Anyone
 from wakeful.api.problems import ApiError
-from wakeful.kernel.once import Answer, Once, Replayed
+from wakeful.kernel.once import Once, Replayed
 
 T = TypeVar("T")
 MAX_KEY = 200
@@ -31,6 +31,21 @@ KeyHeader = Annotated[
     ),
     WithJsonSchema({"type": "string", "minLength": 1, "maxLength": MAX_KEY, "pattern": "^[ -~]+$"}),
 ]
+
+
+class Answer(NamedTuple):
+    """What a request is answered with. Kept for one that is sent again, it is one text."""
+
+    status: int
+    headers: dict[str, str]
+    body: str
+
+    def to_text(self) -> str:
+        return json.dumps(self)
+
+    @classmethod
+    def from_text(cls, text: str) -> Answer:
+        return cls(*json.loads(text))
 
 
 def answer(status: int, body: Any, **headers: str) -> Answer:
@@ -55,11 +70,12 @@ class Keyed(NamedTuple):
         """Do the work, unless it was done before; the answer either way."""
         once = None
         if self.key is not None:
-            once = Once(self.caller, self.key, self.method, self.path, self.body_hash, tell)
+            request = f"{self.method} {self.path}"
+            once = Once(self.caller, self.key, request, self.body_hash, lambda found: tell(found).to_text())
         try:
             return respond(tell(await work(once)))
         except Replayed as replayed:
-            return respond(replayed.answer, **{"Idempotent-Replayed": "true"})
+            return respond(Answer.from_text(replayed.answer), **{"Idempotent-Replayed": "true"})
 
 
 async def keyed(request: Request, caller: Anyone, key: KeyHeader = None) -> Keyed:

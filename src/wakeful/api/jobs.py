@@ -11,7 +11,7 @@ from wakeful import ids
 from wakeful.api.auth import Anyone, Caller
 from wakeful.api.conditions import IfMatch, IfNew, IfNoneMatch, condition, etag, unchanged
 from wakeful.api.definitions import changes, new_job
-from wakeful.api.idempotency import Key, answer, respond
+from wakeful.api.idempotency import Answer, Key, answer, respond
 from wakeful.api.models import (
     Explained,
     JobCreate,
@@ -33,7 +33,6 @@ from wakeful.api.rights import Allowed, Editor
 from wakeful.api.shapes import job_shape, local, run_shape, zone_of
 from wakeful.api.wiring import Sched
 from wakeful.kernel.models import Job, Run
-from wakeful.kernel.once import Answer
 from wakeful.kernel.requests import Done, Many
 from wakeful.scheduler import Scheduler
 from wakeful.store.jobs import JobFilter

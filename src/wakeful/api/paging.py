@@ -15,8 +15,8 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Query
 
 from wakeful import ids
+from wakeful.api.idempotency import Answer
 from wakeful.api.problems import ApiError
-from wakeful.kernel.once import Answer
 
 Limit = Annotated[int, Query(ge=1, le=500, description="how many at most")]
 Cursor = Annotated[str | None, Query(max_length=2000, description="`next` of the page before")]

@@ -6,10 +6,11 @@ from typing import Annotated
 
 from fastapi import Depends
 
+from wakeful.agents.sharing import own_sessions
 from wakeful.api.auth import Anyone, Caller
 from wakeful.api.problems import ApiError
 from wakeful.api.wiring import Settings
-from wakeful.kernel.requests import Rights
+from wakeful.kernel.rights import Rights
 
 
 async def rights_of(caller: Anyone, settings: Settings) -> Rights:
@@ -19,6 +20,9 @@ async def rights_of(caller: Anyone, settings: Settings) -> Rights:
         owner=caller.name if caller.is_agent else None,
         commands=caller.may("admin"),
         min_interval=settings.min_interval_ms or None,
+        check=own_sessions(caller.name) if caller.is_agent else None,
+        max_jobs=settings.jobs_per_agent,
+        max_bytes=settings.bytes_per_agent,
     )
 
 

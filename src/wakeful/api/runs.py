@@ -12,8 +12,8 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import WithJsonSchema
 from starlette.responses import PlainTextResponse, Response
 
-from wakeful.api.auth import Anyone, Caller, Gate, Operator, address_of, anyone, presented
-from wakeful.api.idempotency import Key, answer, respond
+from wakeful.api.auth import Anyone, Caller, Gate, Operator, address_of, anyone, callback_token_in
+from wakeful.api.idempotency import Answer, Key, answer, respond
 from wakeful.api.models import Completed, Completion, Explained, Noted, Outcome, Page, RunDetail, RunOut, RunStatus
 from wakeful.api.paging import LIMIT, Cursor, Limit, cursor_of, id_number, page, page_answer, read_id_cursor
 from wakeful.api.problems import ApiError, answers
@@ -23,8 +23,7 @@ from wakeful.api.wiring import Sched
 from wakeful.errors import InvalidTrigger, WrongCallbackToken
 from wakeful.ids import first_id_at
 from wakeful.kernel.models import Run
-from wakeful.kernel.once import Answer
-from wakeful.kernel.requests import Rights
+from wakeful.kernel.rights import Rights
 from wakeful.private_files import open_unlinked
 from wakeful.scheduler import Scheduler
 from wakeful.store.runs import RunFilter
@@ -262,23 +261,15 @@ async def reporter(
     token: Annotated[str | None, Query(max_length=200, description="the run's own callback token")] = None,
 ) -> Reporter:
     """A callback token in the address or as the bearer; anything else must be an operator's token."""
+    del token  # described here, and read where admission reads it
     gate, address = request.app.state.gate, address_of(request)
-    given = token if token is not None else _callback_token(presented(request))
+    given = callback_token_in(request)
     if given is not None:
-        seconds = gate.failures.wait(address)
-        if seconds > 0:
-            sentence = f"Too many wrong tokens from this address: wait {seconds} s."
-            raise ApiError(429, "too_many_failures", sentence, headers={"Retry-After": str(seconds)})
         return Reporter(given, gate, address)
     caller = await anyone(request)
     if caller.is_agent or not caller.may("operator"):
         raise ApiError(403, "forbidden", f"Token {caller.name} is of role {caller.role}; this needs operator.")
     return Reporter(None, gate, address)
-
-
-def _callback_token(secret: str | None) -> str | None:
-    """Callback tokens are 64 hexadecimal digits; those of people begin otherwise."""
-    return secret if secret is not None and len(secret) == 64 and set(secret) <= set("0123456789abcdef") else None
 
 
 @router.post(
@@ -302,7 +293,6 @@ async def complete_run(
         error = "reported as failed, without a reason"
     try:
         settled = await scheduler.report_run(run_id, given.output, error=error, token=said.token)
-    except WrongCallbackToken:
-        said.gate.failures.count(said.address)
-        raise
+    except WrongCallbackToken as wrong:
+        raise said.gate.failures.refusal(said.address, wrong) from wrong
     return respond(answer(200 if settled else 202, {"run": run_id, "settled": settled}))

@@ -11,13 +11,13 @@ from wakeful.agents import schedules
 from wakeful.agents.schedules import Schedule, Wish
 from wakeful.agents.session_kind import Task
 from wakeful.api.auth import Anyone
-from wakeful.api.idempotency import Key, answer, respond
+from wakeful.api.idempotency import Answer, Key, answer, respond
 from wakeful.api.problems import ApiError, answers
 from wakeful.api.rights import Allowed, Editor
 from wakeful.api.schedule_models import MINUTE_MS, ScheduleChange, ScheduleIn, ScheduleOut, Started, Written
 from wakeful.api.shapes import local, zone_of
 from wakeful.api.wiring import Sched
-from wakeful.kernel.once import Answer, exactly_once
+from wakeful.kernel.once import exactly_once
 from wakeful.kernel.requests import Terms
 from wakeful.triggers import from_ms, iso, to_ms
 
@@ -162,7 +162,7 @@ def shape(schedule: Schedule, zone: str) -> dict[str, Any]:
         "schedule": schedules.timing_of(job.trigger, zone),
         "sessionConfig": config,
         "lastRun": iso(to_ms(job.last_run_at)) if job.last_run_at is not None else None,
-        "lastResult": job.last_outcome,
+        "lastResult": schedule.last_result,
         "lastError": schedule.last_error,
         "sessionId": schedule.session,
         "nextRun": iso(schedule.next_at) if schedule.next_at is not None else None,

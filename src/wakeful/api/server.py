@@ -10,11 +10,13 @@ import os
 import secrets
 import socket
 from collections.abc import Generator
+from functools import partial
 from pathlib import Path
 
 import uvicorn
 
 from wakeful.api.app import create_app
+from wakeful.api.auth import admit
 from wakeful.api.connections import BoundedProtocol, Connections
 from wakeful.api.guard import Guard
 from wakeful.api.settings import ServerSettings
@@ -74,7 +76,7 @@ class HttpServer(uvicorn.Server):
     def __init__(self, scheduler: Scheduler, settings: ServerSettings, bound: socket.socket) -> None:
         app = create_app(scheduler, settings)
         config = uvicorn.Config(
-            Guard(app, settings),
+            Guard(app, settings, admit=partial(admit, gate=app.state.gate)),
             http=BoundedProtocol,
             log_config=None,
             access_log=False,

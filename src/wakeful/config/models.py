@@ -73,10 +73,11 @@ class Section(BaseModel):
 
 
 class Sessions(Section):
-    """Where sessions live that schedules send messages to, how many are kept, and how long their work may take."""
+    """Where sessions live that schedules send messages to, what says that they are done, how many are kept."""
 
     url: WebAddress | None = None
     token: str | None = None
+    done: Literal["answer", "report"] = "answer"
     max: Annotated[int, Field(ge=1, le=100_000)] = 100
     deadline: Annotated[Duration, Field(gt=0)] = 7_200_000
 
@@ -92,10 +93,12 @@ class Server(Section):
 
 
 class Limits(Section):
-    """How much at once, and how often."""
+    """How much at once, how often, and how much an agent may have stored."""
 
     max_running: Annotated[int, Field(ge=1)] | None = None
     min_interval: Duration = Field(default="1h", validate_default=True)
+    jobs_per_agent: Annotated[int, Field(ge=1)] | None = 100
+    bytes_per_agent: Annotated[int, Field(ge=1)] | None = 16 * 1024 * 1024
 
 
 class CatchUp(Section):

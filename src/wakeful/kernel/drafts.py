@@ -8,11 +8,15 @@ from typing import Any, NamedTuple
 from wakeful import ids
 from wakeful.errors import InvalidJob, InvalidTrigger
 from wakeful.kernel.options import changed, from_text, read_options, to_text
+from wakeful.kernel.outcome import clean
 from wakeful.store.records import JobDef
 from wakeful.triggers import Trigger
+from wakeful.triggers.base import TimedTrigger
 
 MAX_PAYLOAD = 1024 * 1024
 MAX_NAME = 200
+MAX_NOTE = 2_000
+MOST_DATES = 1_000
 COMMAND = "command"
 SOURCES = ("file", "cli", "api", "mcp", "code")
 
@@ -101,7 +105,18 @@ def check_trigger(value: object) -> Trigger:
     if not isinstance(value, Trigger):
         message = f'A trigger is one of Every, Interval, Cron, Once, After ..., such as Every("5m"), not {value!r:.80}.'
         raise InvalidTrigger(message)
+    if isinstance(value, TimedTrigger) and len(value.modifiers.days) > MOST_DATES:
+        message = f"A trigger has {MOST_DATES} except dates at most, not {len(value.modifiers.days)}."
+        raise InvalidTrigger(message, "except_dates")
     return value
+
+
+def check_note(note: str | None) -> str | None:
+    """What a person says about a job, as it can be stored."""
+    if note is not None and len(note) > MAX_NOTE:
+        message = f"A note has {MAX_NOTE} characters at most, not {len(note)}."
+        raise InvalidJob(message)
+    return clean(note) if note else None
 
 
 def check_payload(value: object, kind: str) -> str:

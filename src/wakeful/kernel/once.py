@@ -8,7 +8,6 @@ changed nothing, and leaves the key free.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
@@ -21,29 +20,23 @@ KEPT_MS = 24 * 3_600_000
 T = TypeVar("T")
 
 
-class Answer(NamedTuple):
-    """What a request was answered with."""
-
-    status: int
-    headers: dict[str, str]
-    body: str
-
-
 class Once(NamedTuple):
-    """A request that carries a key: who asks, what exactly for, and how what it does is told."""
+    """A request that carries a key: who asks, what exactly for, and how what it does is told.
+
+    An answer is a text that means something to whoever asked; here it is only kept.
+    """
 
     caller: str
     key: str
-    method: str
-    path: str
-    body_hash: str
-    tell: Callable[[Any], Answer]
+    request: str  # what was asked for, in words for people
+    content: str  # the same for the same request in every detail
+    tell: Callable[[Any], str]
 
 
 class Replayed(Exception):
     """The request was done before, and this is what it was answered with. Not an error: an answer from the inside."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: str) -> None:
         super().__init__()
         self.answer = answer
 
@@ -68,7 +61,7 @@ def exactly_once(tx: Transaction, once: Once | None, work: Callable[[], T]) -> T
     """Do `work` unless it was done under this key, and keep its answer; raises Replayed with the answer if it was."""
     if once is None:
         return work()
-    mine = KeptAnswer(once.caller, once.key, once.method, once.path, once.body_hash, None, None, None, tx.now)
+    mine = KeptAnswer(once.caller, once.key, once.request, once.content, None, tx.now)
     kept = tx.access.begin_answer(mine)
     if kept is not None and kept.created_at <= tx.now - KEPT_MS:  # nobody has swept it up yet
         tx.access.drop_answer(once.caller, once.key)
@@ -76,16 +69,15 @@ def exactly_once(tx: Transaction, once: Once | None, work: Callable[[], T]) -> T
     if kept is not None:
         _replay(once, kept)
     result = work()
-    answer = once.tell(result)
-    tx.access.keep_answer(once.caller, once.key, answer.status, json.dumps(answer.headers), answer.body)
+    tx.access.keep_answer(once.caller, once.key, once.tell(result))
     return result
 
 
 def _replay(once: Once, kept: KeptAnswer) -> None:
-    if (kept.method, kept.path, kept.body_hash) != (once.method, once.path, once.body_hash):
-        message = f"The key {once.key!r} was used for another request ({kept.method} {kept.path}): use a new key."
+    if (kept.request, kept.content) != (once.request, once.content):
+        message = f"The key {once.key!r} was used for another request ({kept.request}): use a new key."
         raise KeyReused(message)
-    if kept.status is None:
+    if kept.answer is None:
         message = f"The first request with the key {once.key!r} is still being done: ask again in a moment."
         raise KeyBusy(message)
-    raise Replayed(Answer(kept.status, json.loads(kept.headers or "{}"), kept.body or ""))
+    raise Replayed(kept.answer)

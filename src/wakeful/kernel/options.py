@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from wakeful.errors import IntervalParseError, InvalidJob
 from wakeful.triggers.durations import format_interval, interval_ms
@@ -20,6 +20,9 @@ RETRY_DELAYS = (30_000, 120_000)
 STUCK_LIMIT_MS = 7_200_000
 MAX_ERRORS = 5
 MAX_WORD = 200
+MOST = 100  # entries of any list, and retries: each is stored, and read with every listing
+
+Many = TypeVar("Many", bound=Sized)
 
 CATCH_UP = ("once", "skip")
 OVERLAP = ("skip", "queue", "cancel_other")
@@ -157,8 +160,8 @@ def _retry(key: str, value: Any) -> dict[str, Any]:
     elif not isinstance(value, bool) and isinstance(value, int):
         on = "any"
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return {"retry": tuple(interval_ms(item) for item in value), "retry_on": on}
-    times = _count(key, value)
+        return {"retry": tuple(interval_ms(item) for item in _few(key, value)), "retry_on": on}
+    times = _count(key, value, MOST)
     return {"retry": tuple(RETRY_DELAYS[min(i, len(RETRY_DELAYS) - 1)] for i in range(times)), "retry_on": on}
 
 
@@ -166,7 +169,7 @@ def _backoff(key: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, Sequence) or isinstance(value, str) or not value:
         message = f'{key} is a list of delays such as ["30s", "5m"], not {value!r:.80}.'
         raise InvalidJob(message)
-    return {key: tuple(interval_ms(item) for item in value)}
+    return {key: tuple(interval_ms(item) for item in _few(key, value))}
 
 
 def _max_errors(key: str, value: Any) -> dict[str, Any]:
@@ -177,7 +180,7 @@ def _lanes(key: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         message = f'{key} maps a lane to how many may run in it at once, such as {{"gpu": 1}}, not {value!r:.80}.'
         raise InvalidJob(message)
-    for name, capacity in value.items():
+    for name, capacity in _few(key, value).items():
         if not isinstance(name, str) or not name or len(name) > MAX_WORD or not name.isprintable():
             message = f"{key}: a lane's name is a text of 1 to {MAX_WORD} printable characters, not {name!r:.80}."
             raise InvalidJob(message)
@@ -191,6 +194,9 @@ def _labels(key: str, value: Any) -> dict[str, Any]:
     good = isinstance(value, Sequence) and not isinstance(value, str)
     if not good or not all(isinstance(item, str) and item and item.isprintable() for item in value):
         message = f"{key} is a list of labels, not {value!r:.80}."
+        raise InvalidJob(message)
+    if any(len(item) > MAX_WORD for item in _few(key, value)):
+        message = f"{key}: a label has {MAX_WORD} characters at most."
         raise InvalidJob(message)
     return {key: tuple(sorted(set(value)))}
 
@@ -228,8 +234,16 @@ def _one_of(key: str, value: Any, allowed: Sequence[str], more: str = "") -> str
     return str(value)
 
 
-def _count(key: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 1_000_000:
-        message = f"{key} is a whole number from 0 to 1000000, not {value!r:.80}."
+def _few(key: str, value: Many) -> Many:
+    """A list or map as it is, if it is short enough to be kept."""
+    if len(value) > MOST:
+        message = f"{key} has {MOST} entries at most, not {len(value)}."
+        raise InvalidJob(message)
+    return value
+
+
+def _count(key: str, value: Any, most: int = 1_000_000) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+        message = f"{key} is a whole number from 0 to {most}, not {value!r:.80}."
         raise InvalidJob(message)
     return value

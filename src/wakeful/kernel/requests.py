@@ -14,26 +14,29 @@ from wakeful import ids
 from wakeful.errors import ChangedSinceRead, InvalidJob, JobExists, JobNotFound, NotAllowed
 from wakeful.kernel import control, edits
 from wakeful.kernel.claim import Node
-from wakeful.kernel.drafts import COMMAND, Draft, changed_fields, check_payload
+from wakeful.kernel.drafts import Draft, changed_fields, check_payload
 from wakeful.kernel.history import view
 from wakeful.kernel.limits import refuse_too_often
 from wakeful.kernel.models import Job, Run
 from wakeful.kernel.options import from_text, to_text
-from wakeful.kernel.policy import trigger_of
-from wakeful.kernel.refs import find_job, find_run
+from wakeful.kernel.policy import trigger_of, trigger_text
+from wakeful.kernel.refs import find_run
+from wakeful.kernel.rights import (
+    Rights,
+    own_job,
+    refuse_awaited,
+    refuse_command,
+    refuse_more,
+    refuse_said,
+    refuse_shedding,
+    refuse_unasked,
+    refuse_unseen,
+    size_of,
+)
 from wakeful.store.interface import Transaction
 from wakeful.store.jobs import JobFilter
 from wakeful.store.records import JobDef, JobState
 from wakeful.triggers import Trigger
-
-
-class Rights(NamedTuple):
-    """What a caller may do."""
-
-    caller: str
-    owner: str | None = None  # sees and changes only jobs of this owner
-    commands: bool = False  # may write jobs that execute commands
-    min_interval: int | None = None  # how close together the slots of a trigger it writes may lie
 
 
 class Condition(NamedTuple):
@@ -83,20 +86,6 @@ class Changed(NamedTuple):
 # -- rights ------------------------------------------------------------------------------------------------------------
 
 
-def own_job(tx: Transaction, ref: str, rights: Rights) -> tuple[JobDef, JobState]:
-    """The job of that id or name, if this caller may know of it."""
-    if rights.owner is None:
-        return find_job(tx, ref)
-    message = f"There is no job {ref!r:.300} of {rights.owner}."
-    try:
-        job, state = find_job(tx, ref)
-    except JobNotFound:
-        raise JobNotFound(message) from None  # without a hint at the names of others' jobs
-    if job.owner != rights.owner:
-        raise JobNotFound(message)
-    return job, state
-
-
 def ensure_own_run(tx: Transaction, run_id: int, rights: Rights) -> None:
     """JobNotFound unless this caller may know of the run."""
     job, _, _ = find_run(tx, run_id)
@@ -105,23 +94,21 @@ def ensure_own_run(tx: Transaction, run_id: int, rights: Rights) -> None:
         raise JobNotFound(message)
 
 
-def _refuse_command(rights: Rights, *kinds: str) -> None:
-    if COMMAND in kinds and not rights.commands:
-        message = "Only an admin may write jobs that execute commands."
-        raise NotAllowed(message)
-
-
 # -- writing jobs ------------------------------------------------------------------------------------------------------
 
 
 def create_job(tx: Transaction, node: Node, draft: Draft, terms: Terms, *, enabled: bool = True) -> Job:
     """A new job under a free name."""
-    draft = _allowed(draft, terms.rights)
-    refuse_too_often(draft.trigger, terms.rights.min_interval)
+    rights, draft = terms.rights, _allowed(draft, terms.rights)
+    refuse_too_often(draft.trigger, rights.min_interval)
+    refuse_unseen(tx, rights, draft.trigger)
+    refuse_awaited(tx, rights, draft.name)
+    refuse_said(tx, rights, draft.kind, draft.payload, None)
     draft = draft._replace(options=_with(draft.options, bounded=True))
     if tx.jobs.by_name(draft.name) is not None:
         message = f"A job named {draft.name!r} already exists: choose another name, or replace it."
         raise JobExists(message)
+    refuse_more(tx, rights, size_of(trigger_text(draft.trigger), draft.payload, draft.options), jobs=1)
     (job_id,) = edits.add_jobs(tx, node, [draft], "error", terms.zone)
     if not enabled:
         edits.disable_job(tx, ids.job_text(job_id))
@@ -143,11 +130,14 @@ def put_job(tx: Transaction, node: Node, draft: Draft, terms: Terms, *, enabled:
             return put_job(tx, node, draft, terms, enabled=enabled)
     job, state = found
     draft = _allowed(draft, rights)
-    _refuse_command(rights, job.kind)
-    _refuse_unasked(rights, job, draft.options)
+    refuse_command(rights, job.kind)
+    refuse_unasked(rights, job, draft.options)
+    refuse_said(tx, rights, draft.kind, draft.payload, job)
+    refuse_more(tx, rights, size_of(trigger_text(draft.trigger), draft.payload, draft.options) - _size(job))
     bounded = from_text(job.options).bounded
     if _moves(tx, job, draft.trigger, zone):
         refuse_too_often(draft.trigger, rights.min_interval)
+        refuse_unseen(tx, rights, draft.trigger)
         bounded = True
     draft = draft._replace(options=_with(draft.options, bounded=bounded), source=job.source)
     edits.add_jobs(tx, node, [draft], "update", zone)
@@ -160,7 +150,7 @@ def patch_job(tx: Transaction, node: Node, ref: str, changes: dict[str, Any], te
     rights, zone = terms.rights, terms.zone
     job, state = own_job(tx, ref, rights)
     terms.condition.check(job.name, state)
-    _refuse_command(rights, job.kind, str(changes.get("kind", job.kind)))
+    refuse_command(rights, job.kind, str(changes.get("kind", job.kind)))
     if rights.owner is not None and changes.get("owner", rights.owner) != rights.owner:
         message = f"{rights.owner} cannot give its jobs to another owner."
         raise NotAllowed(message)
@@ -169,41 +159,58 @@ def patch_job(tx: Transaction, node: Node, ref: str, changes: dict[str, Any], te
     if trigger is not None:
         if _moves(tx, job, trigger, zone):
             refuse_too_often(trigger, rights.min_interval)
+            refuse_unseen(tx, rights, trigger)
             changes["bounded"] = True
         else:
             del changes["trigger"]
     enabled = changes.pop("enabled", None)
     fields = changed_fields(job, changes)
-    _refuse_unasked(rights, job, fields.get("options", job.options))
+    _refuse_fields(tx, rights, job, fields)
     if changes:
         edits.update_job(tx, node, ids.job_text(job.id), changes, revision=None, zone=zone)
     _switch(tx, node, job.id, state, enabled=enabled)
     return _view(tx, job.id)
 
 
+def _refuse_fields(tx: Transaction, rights: Rights, job: JobDef, fields: dict[str, Any]) -> None:
+    """What stands against the columns a change would give a job."""
+    trigger = fields.get("trigger")
+    changed = job._replace(
+        name=fields.get("name", job.name),
+        kind=fields.get("kind", job.kind),
+        payload=fields.get("payload", job.payload),
+        options=fields.get("options", job.options),
+        trigger=job.trigger if trigger is None else trigger_text(trigger),
+    )
+    refuse_unasked(rights, job, changed.options)
+    if changed.name != job.name:
+        refuse_shedding(rights, job)
+        refuse_awaited(tx, rights, changed.name)
+    refuse_said(tx, rights, changed.kind, changed.payload, job)
+    refuse_more(tx, rights, _size(changed) - _size(job))
+
+
+def _size(job: JobDef) -> int:
+    return size_of(job.trigger, job.payload, job.options)
+
+
 def remove_job(tx: Transaction, ref: str, terms: Terms) -> None:
     job, state = own_job(tx, ref, terms.rights)
     terms.condition.check(job.name, state)
-    _refuse_command(terms.rights, job.kind)
+    refuse_command(terms.rights, job.kind)
+    refuse_shedding(terms.rights, job)
     edits.remove_job(tx, ids.job_text(job.id))
 
 
 def _allowed(draft: Draft, rights: Rights) -> Draft:
     """The draft as this caller may have it: no commands, and no owner but itself."""
-    _refuse_command(rights, draft.kind)
+    refuse_command(rights, draft.kind)
     if rights.owner is None:
         return draft
     if draft.owner not in (None, rights.owner):
         message = f"{rights.owner} cannot make jobs for another owner."
         raise NotAllowed(message)
     return draft._replace(owner=rights.owner)
-
-
-def _refuse_unasked(rights: Rights, job: JobDef, options: str) -> None:
-    """Who is limited to its own jobs cannot free them from asking a person."""
-    if rights.owner is not None and from_text(job.options).approval and not from_text(options).approval:
-        message = f"{job.name} asks a person before every start; only an operator can change that."
-        raise NotAllowed(message)
 
 
 def _moves(tx: Transaction, job: JobDef, trigger: Trigger, zone: str) -> bool:
@@ -286,13 +293,17 @@ def run_job(tx: Transaction, node: Node, ref: str, payload: Any, rights: Rights)
     job, _ = own_job(tx, ref, rights)
     text = None
     if payload is not None:
-        _refuse_command(rights, job.kind)
+        refuse_command(rights, job.kind)
         text = check_payload(payload, job.kind)
+        refuse_said(tx, rights, job.kind, text, job)
+        refuse_more(tx, rights, len(text))
     return _run(tx, control.run_now(tx, node, ids.job_text(job.id), text))
 
 
 def retry_run(tx: Transaction, node: Node, run_id: int, rights: Rights) -> Run:
     ensure_own_run(tx, run_id, rights)
+    given = tx.runs.details_of([run_id]).get(run_id)
+    refuse_more(tx, rights, len(given.payload or "") if given is not None else 0)
     return _run(tx, control.retry_run(tx, node, run_id))
 
 

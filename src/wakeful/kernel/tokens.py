@@ -1,7 +1,8 @@
 """Tokens: who may ask over the network, and as what.
 
 A token is 256 random bits behind `wk_`. It is shown once, when it is made; the store keeps its SHA-256 alone, so
-whoever reads the store learns no token. A name is taken until its token is revoked, and free again after that.
+whoever reads the store learns no token. A name is taken until its token is revoked, and free again after that. Who
+gets a name that somebody had before inherits nothing: jobs of that owner are nobody's from then on, and keys are free.
 """
 
 from __future__ import annotations
@@ -39,8 +40,12 @@ def create(tx: Transaction, name: str, role: str, secret: str) -> Token:
     if role not in ROLES:
         raise InvalidSetting(f"A token's role is one of {', '.join(ROLES)}, not {role!r}.")
     token = Token(hash_of(secret), name, role, tx.now, None, None)
+    had = tx.access.was_used(name)
     if not tx.access.add_token(token):
         raise JobExists(f"There is a token named {name!r} already: revoke it first, or choose another name.")
+    if had:
+        tx.jobs.disown(name, tx.now)
+        tx.access.forget_answers(name)
     return token
 
 

@@ -79,6 +79,11 @@ class Domains(Core):
         number = refs.require_run(id)
         return await self._write(lambda tx: callback.callback_token(tx, number))
 
+    async def check_callback(self, id: str, token: str) -> bool:  # noqa: A002
+        """Whether this is the token with which the end of this run may be reported."""
+        number = refs.run_number(id)
+        return number is not None and await self._store.read(lambda tx: callback.verify(tx, number, token))
+
     async def report_run(
         self,
         id: str,  # noqa: A002

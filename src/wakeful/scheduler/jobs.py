@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from wakeful import ids
 from wakeful.errors import InvalidJob, JobNotFound
 from wakeful.kernel import edits, refs
-from wakeful.kernel.drafts import NewJob, check_limit, check_name, draft
+from wakeful.kernel.drafts import NewJob, check_limit, check_name, check_note, draft
 from wakeful.kernel.handlers import Handler
 from wakeful.kernel.models import Job
-from wakeful.kernel.outcome import clean
 from wakeful.scheduler.core import Core
 from wakeful.store.jobs import STATUS_SQL, JobFilter
 from wakeful.triggers import Trigger
@@ -104,7 +103,7 @@ class JobsApi(Core):
 
     async def pause_job(self, id: str, note: str | None = None) -> None:  # noqa: A002
         """No start by time until resumed."""
-        text = clean(note) if note is not None else None
+        text = check_note(note)
         await self._write(lambda tx: edits.pause_job(tx, id, text))
 
     async def resume_job(self, id: str) -> None:  # noqa: A002

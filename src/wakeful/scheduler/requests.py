@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from wakeful import ids
 from wakeful.errors import JobNotFound
 from wakeful.kernel import refs, requests
-from wakeful.kernel.drafts import NewJob
+from wakeful.kernel.drafts import NewJob, check_note
 from wakeful.kernel.explain import Explanation, explain_job, explain_run
 from wakeful.kernel.figures import Figures, figures
 from wakeful.kernel.history import view
 from wakeful.kernel.models import Job, Run
 from wakeful.kernel.once import Once, exactly_once
-from wakeful.kernel.outcome import clean
-from wakeful.kernel.requests import ALWAYS, Changed, Condition, Done, Many, Rights, Terms
+from wakeful.kernel.requests import ALWAYS, Changed, Condition, Done, Many, Terms
+from wakeful.kernel.rights import Rights, own_job
 from wakeful.scheduler.core import Core
 from wakeful.store.jobs import JobFilter
 from wakeful.store.runs import RunFilter
@@ -53,7 +53,7 @@ class Requests(Core):
 
     async def request_job(self, ref: str, rights: Rights) -> Job:
         """The job of that id or name; JobNotFound where there is none for this caller."""
-        return await self._store.read(lambda tx: Job(*requests.own_job(tx, ref, rights), tx.now))
+        return await self._store.read(lambda tx: Job(*own_job(tx, ref, rights), tx.now))
 
     async def request_create(
         self, new: NewJob, rights: Rights, *, enabled: bool = True, once: Once | None = None
@@ -82,7 +82,7 @@ class Requests(Core):
 
     async def request_pause(self, many: Many, note: str | None, rights: Rights, once: Once | None = None) -> Done:
         """Pause many in one transaction."""
-        text = clean(note) if note else None
+        text = check_note(note)
         return await self._ask(lambda tx, _: requests.pause_many(tx, many, text, rights), once)
 
     async def request_resume(self, many: Many, rights: Rights, once: Once | None = None) -> Done:
@@ -120,7 +120,7 @@ class Requests(Core):
             chosen = wanted if rights.owner is None else wanted._replace(owner=rights.owner)
             if job is not None:
                 if rights.owner is not None:
-                    requests.own_job(tx, job, rights)
+                    own_job(tx, job, rights)
                 chosen = chosen._replace(job_id=refs.history_of(tx, job))
             return view(tx, tx.runs.matching(chosen))
 
@@ -147,7 +147,7 @@ class Requests(Core):
                 requests.ensure_own_run(tx, number, rights)
                 job, _, run = refs.find_run(tx, number)
                 return explain_run(tx, job, run)
-            return explain_job(tx, *requests.own_job(tx, ref, rights))
+            return explain_job(tx, *own_job(tx, ref, rights))
 
         return await self._store.read(work)
 

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from wakeful.store.session import Session
 
 _TOKEN = ", ".join(Token._fields)
-_ANSWER = ", ".join(KeptAnswer._fields)
+# The columns of the schema, in the order of the record; `method`, `status` and `headers` are no longer told apart.
+_ANSWER_COLUMNS = ("caller", "key", "path", "body_hash", "body", "created_at")
+_ANSWER = ", ".join(_ANSWER_COLUMNS)
 
 
 class Access:
@@ -36,6 +38,10 @@ class Access:
         order = "ORDER BY name, created_at DESC, hash"
         return [Token._make(row) for row in self._session.rows(f"SELECT {_TOKEN} FROM tokens {where} {order}")]
 
+    def was_used(self, name: str) -> bool:
+        """Whether a token of that name was ever made."""
+        return bool(self._session.rows("SELECT 1 FROM tokens WHERE name = ? LIMIT 1", (name,)))
+
     def revoke_token(self, name: str, now: int) -> bool:
         """The token of that name is worth nothing from here on; False when there is none."""
         sql = "UPDATE tokens SET revoked_at = ? WHERE name = ? AND revoked_at IS NULL"
@@ -48,7 +54,8 @@ class Access:
 
     def begin_answer(self, kept: KeptAnswer) -> KeptAnswer | None:
         """Take a caller's key for a request; who has it already, or None when it is ours."""
-        if self._session.insert_many("idempotency", KeptAnswer._fields, [kept], "ON CONFLICT DO NOTHING") == 1:
+        columns, row = ("method", *_ANSWER_COLUMNS), ("", *kept)
+        if self._session.insert_many("idempotency", columns, [row], "ON CONFLICT DO NOTHING") == 1:
             return None
         return self.answer(kept.caller, kept.key)
 
@@ -56,9 +63,21 @@ class Access:
         found = self._session.rows(f"SELECT {_ANSWER} FROM idempotency WHERE caller = ? AND key = ?", (caller, key))
         return KeptAnswer._make(found[0]) if found else None
 
-    def keep_answer(self, caller: str, key: str, status: int, headers: str, body: str) -> None:
-        sql = "UPDATE idempotency SET status = ?, headers = ?, body = ? WHERE caller = ? AND key = ?"
-        self._session.execute(sql, (status, headers, body, caller, key))
+    def keep_answer(self, caller: str, key: str, answer: str) -> None:
+        sql = "UPDATE idempotency SET body = ? WHERE caller = ? AND key = ?"
+        self._session.execute(sql, (answer, caller, key))
+
+    def answer_bytes(self, caller: str) -> int:
+        """How much is kept of what was answered to a caller."""
+        found = self._session.rows(
+            "SELECT sum(length(key) + length(path) + coalesce(length(body), 0)) FROM idempotency WHERE caller = ?",
+            (caller,),
+        )
+        return int(found[0][0] or 0)
+
+    def forget_answers(self, caller: str) -> int:
+        """Forget what was answered to a caller: its keys are free; how many there were."""
+        return self._session.execute("DELETE FROM idempotency WHERE caller = ?", (caller,))
 
     def drop_answer(self, caller: str, key: str) -> None:
         """The request was not done: the key is free again."""

@@ -275,6 +275,26 @@ class Jobs:
             return found, found[-1]
         return found, until - 1 if until is not None else 0
 
+    def count_of(self, owner: str) -> int:
+        """How many jobs an owner has."""
+        sql = "SELECT count(*) FROM jobs WHERE owner = ? AND removed_at IS NULL"
+        return int(self._session.rows(sql, (owner,))[0][0])
+
+    def bytes_of(self, owner: str) -> int:
+        """What an owner has stored: definitions, removed ones too while they are kept, and payloads of single runs."""
+        jobs = "SELECT sum(length(trigger) + length(payload) + length(options)) FROM jobs WHERE owner = ?"
+        runs = (
+            "SELECT sum(length(d.payload)) FROM jobs j JOIN runs r ON r.job_id = j.id "
+            "JOIN run_details d ON d.run_id = r.id WHERE j.owner = ? AND d.payload IS NOT NULL"
+        )
+        return sum(int(self._session.rows(sql, (owner,))[0][0] or 0) for sql in (jobs, runs))
+
+    def disown(self, owner: str, now: int) -> int:
+        """Nobody owns the jobs of that owner any more, removed ones neither; how many there were."""
+        mine = "(SELECT id FROM jobs WHERE owner = ?)"
+        self._session.execute(f"UPDATE job_state SET revision = revision + 1 WHERE job_id IN {mine}", (owner,))
+        return self._session.execute("UPDATE jobs SET owner = NULL, updated_at = ? WHERE owner = ?", (now, owner))
+
     def counts(self) -> dict[str, int]:
         """How many jobs there are by status."""
         cases = " ".join(f"WHEN {condition} THEN '{status}'" for status, condition in STATUS_SQL.items())

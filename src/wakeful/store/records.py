@@ -174,16 +174,13 @@ class Token(NamedTuple):
 
 
 class KeptAnswer(NamedTuple):
-    """What was answered to a request with an idempotency key; `status` is None while it is being done."""
+    """What a request with a key was answered; no answer while the first one is still being done."""
 
     caller: str
     key: str
-    method: str
-    path: str
-    body_hash: str
-    status: int | None
-    headers: str | None
-    body: str | None
+    request: str
+    content: str
+    answer: str | None
     created_at: int
 
 

@@ -55,6 +55,24 @@ class Sessions:
         rows = self._session.select_in(("job_id", "session"), "sessions", "job_id", job_ids)
         return {int(job_id): str(session) for job_id, session in rows}
 
+    def called(self, session: str) -> KeptSession | None:
+        """The session of that name, if a job keeps it: the one used last where several do."""
+        sql = f"SELECT {_KEPT} FROM sessions WHERE session = ? ORDER BY used_at DESC, job_id DESC LIMIT 1"
+        found = self._session.rows(sql, (session,))
+        return KeptSession._make(found[0]) if found else None
+
+    def is_kept_by(self, owner: str, session: str) -> bool:
+        """Whether a job of that owner keeps the session."""
+        sql = (
+            "SELECT 1 FROM sessions s JOIN jobs j ON j.id = s.job_id "
+            "WHERE s.session = ? AND j.owner = ? AND j.removed_at IS NULL LIMIT 1"
+        )
+        return bool(self._session.rows(sql, (session, owner)))
+
+    def rename(self, old: str, new: str) -> None:
+        """Whoever keeps the old session keeps the new one."""
+        self._session.execute("UPDATE sessions SET session = ? WHERE session = ?", (new, old))
+
     def keep(self, kept: KeptSession) -> None:
         """Remember a job's session in place of the one it had."""
         conflict = (
@@ -72,9 +90,10 @@ class Sessions:
         return self._session.execute("DELETE FROM sessions WHERE job_id = ? AND session = ?", (job_id, session)) == 1
 
     def crowd_out(self, most: int) -> list[str]:
-        """Forget the sessions of removed jobs, then those used longest ago beyond `most`; what they were called.
+        """Forget the sessions of removed jobs, then of each owner those used longest ago beyond `most`; their names.
 
-        A session whose job has a run in progress stays: the work may be going on in it.
+        Jobs that nobody owns count as one owner's. A session whose job has a run in progress stays: the work may be
+        going on in it.
         """
         idle = "NOT EXISTS (SELECT 1 FROM job_state j WHERE j.job_id = sessions.job_id AND j.run_id IS NOT NULL)"
         gone = self._session.rows(
@@ -82,8 +101,9 @@ class Sessions:
             "RETURNING session"
         )
         old = self._session.rows(
-            f"DELETE FROM sessions WHERE {idle} AND job_id IN (SELECT job_id FROM sessions "
-            "ORDER BY used_at DESC, job_id DESC LIMIT 1000000 OFFSET ?) RETURNING session",
+            f"DELETE FROM sessions WHERE {idle} AND job_id IN (SELECT job_id FROM (SELECT s.job_id, row_number() "
+            "OVER (PARTITION BY j.owner ORDER BY s.used_at DESC, s.job_id DESC) AS place "
+            "FROM sessions s JOIN jobs j ON j.id = s.job_id) AS placed WHERE place > ?) RETURNING session",
             (most,),
         )
         return [str(row[0]) for row in [*gone, *old]]

@@ -13,6 +13,9 @@ ARGUMENTS_MOST = 512 * 1024
 ARGUMENT_MOST = 128 * 1024 - 1  # what Linux takes as one argument
 STDIN_MOST = 4 * 1024 * 1024
 OUTPUT_MOST = 16 * 1024 * 1024
+ARGV_MOST = 10_000
+ENV_MOST = 1_000
+CODES_MOST = 256
 TIMEOUT_MOST_MS = 366 * 86_400_000
 
 
@@ -58,6 +61,7 @@ def _argv(value: object) -> tuple[str, ...]:
         raise InvalidJob("A command's argv must be a list of strings, not one string: there is no shell to split it.")
     if not isinstance(value, list | tuple) or not value:
         raise InvalidJob("A command's argv must be a non-empty list of strings.")
+    _refuse_many("argv", len(value), ARGV_MOST)
     argv = tuple(_text(item, f"argv[{index}]", most=ARGUMENT_MOST) for index, item in enumerate(value))
     if not argv[0]:
         raise InvalidJob("A command's argv must begin with the name of a program.")
@@ -67,19 +71,27 @@ def _argv(value: object) -> tuple[str, ...]:
 def _env(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise InvalidJob("A command's env must map names to values.")
+    _refuse_many("env", len(value), ENV_MOST)
     return {_name(name, "env"): _text(text, f"env[{name!r}]", most=ARGUMENT_MOST) for name, text in value.items()}
 
 
 def _pass_env(value: object) -> tuple[str, ...]:
     if not isinstance(value, list | tuple):
         raise InvalidJob("A command's pass_env must be a list of names of variables.")
+    _refuse_many("pass_env", len(value), ENV_MOST)
     return tuple(_name(name, "pass_env") for name in value)
 
 
 def _success_codes(value: object) -> tuple[int, ...]:
     if not isinstance(value, list | tuple) or not value:
         raise InvalidJob("A command's success_codes must be a non-empty list of exit codes.")
+    _refuse_many("success_codes", len(value), CODES_MOST)
     return tuple(_number(code, "success_codes", 0, 255) for code in value)
+
+
+def _refuse_many(where: str, count: int, most: int) -> None:
+    if count > most:
+        raise InvalidJob(f"A command's {where} has {most} entries at most, not {count}.")
 
 
 def _name(value: object, where: str) -> str:

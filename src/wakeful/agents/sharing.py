@@ -1,0 +1,65 @@
+"""Sessions that a job names rather than keeps: who may name which, and what becomes of one that is gone.
+
+A session is ours if a job keeps it: then it was made for that job. Jobs name one in their payload (`session`) to share
+it, and those that were made as schedules take turns in a lane of its name.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from wakeful import ids
+from wakeful.errors import NotAllowed
+from wakeful.kernel import edits
+from wakeful.kernel.options import from_text
+from wakeful.store.jobs import JobFilter
+
+if TYPE_CHECKING:
+    from wakeful.kernel.claim import Node
+    from wakeful.kernel.rights import PayloadCheck
+    from wakeful.store.interface import Transaction
+    from wakeful.store.records import JobDef
+
+SESSION = "session"
+LANE = "session:"
+
+
+def named_session(kind: str, payload: str) -> str | None:
+    """The session a job of this kind and payload names, if it does."""
+    said = json.loads(payload) if kind == SESSION else None
+    name = said.get("session") if isinstance(said, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def own_sessions(owner: str) -> PayloadCheck:
+    """A check for callers that see only what they own: the sessions they name are kept by jobs of theirs.
+
+    What an operator has named in a job stays allowed in that job.
+    """
+
+    def check(tx: Transaction, kind: str, payload: str, before: JobDef | None) -> None:
+        name = named_session(kind, payload)
+        if name is None or (before is not None and named_session(before.kind, before.payload) == name):
+            return
+        if not tx.sessions.is_kept_by(owner, name):
+            message = f"{owner} may name only sessions that its own jobs keep, and {name!r:.220} is none of them."
+            raise NotAllowed(message)
+
+    return check
+
+
+def replace_session(tx: Transaction, node: Node, old: str, new: str, zone: str) -> None:
+    """Whoever keeps or names the old session goes on with the new one, in one transaction."""
+    tx.sessions.rename(old, new)
+    for job, _ in tx.jobs.matching(JobFilter(kind=SESSION)):
+        if json.dumps(old) in job.payload and named_session(job.kind, job.payload) == old:
+            edits.update_job(tx, node, ids.job_text(job.id), _renamed(job, old, new), revision=None, zone=zone)
+
+
+def _renamed(job: JobDef, old: str, new: str) -> dict[str, Any]:
+    changes: dict[str, Any] = {"payload": {**json.loads(job.payload), "session": new}}
+    lanes = dict(from_text(job.options).lanes)
+    if LANE + old in lanes:
+        changes["lanes"] = {LANE + new if lane == LANE + old else lane: size for lane, size in lanes.items()}
+    return changes
