@@ -9,6 +9,7 @@ from typing import Any
 from wakeful import ids
 from wakeful.kernel import options as job_options
 from wakeful.kernel.approval import APPROVED, approvals
+from wakeful.kernel.outcome import GOES_ON
 from wakeful.kernel.policy import next_start, trigger_of
 from wakeful.store.records import JobDef, JobState, RunDetails, RunRow
 from wakeful.triggers import TimedTrigger, Trigger
@@ -249,6 +250,11 @@ class Run:
     @property
     def status(self) -> str:
         return self._row.status
+
+    @property
+    def unstoppable(self) -> str | None:
+        """Why it should have ended, while it goes on all the same; None for every other run."""
+        return GOES_ON.get(self._row.phase or "") if self._row.status == "active" else None
 
     @property
     def outcome(self) -> str | None:
