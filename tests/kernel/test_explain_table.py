@@ -49,7 +49,7 @@ TABLE = {
     "a no-op after an error": Told(
         HOURLY, [ERROR, Noop("nothing new")], at(2, 1), ["ended as noop: nothing new."], ["no money"]
     ),
-    "a success after an error": Told(HOURLY, [ERROR, "all good"], at(2, 1), ["ended as success"], ["no money"]),
+    "a success after an error": Told(HOURLY, [ERROR, "all good"], at(2, 1), ["ended as success."], ["no money", "good"]),
     "an error": Told(
         HOURLY, [ERROR], at(1, 1),
         ["last ran at 2026-01-01 01:00:00 UTC because its time had come, and ended as error: no money."],
@@ -131,7 +131,7 @@ TABLE = {
     ),
     "a job that backs off": Told(
         Every("1m"), [ERROR], at(0, 2),
-        ["It will run next at 2026-01-01 00:31:00 UTC, held back by 1 error in a row (its own time was 2026-01-01 00:02"],
+        ["It will run next at 2026-01-01 00:31:00 UTC, held back by 1 error in a row (its own time was 2026-01-01 00"],
         ["jitter"], options={"backoff": ["30m"]},
     ),
     "a start that jitter moved": Told(

@@ -98,14 +98,14 @@ def explain_run(tx: Transaction, job: JobDef, run: RunRow) -> Explanation:
     sentences += [_asked(entry) for entry in approvals(details.approval if details is not None else None)]
     if run.outcome is not None:
         took = f" after {_took(run)}" if run.started_at is not None else ""
-        sentences.append(f"It ended as {run.outcome}{took}{_why(details)}.")
+        sentences.append(f"It ended as {run.outcome}{took}{_why(run, details)}.")
     elif run.status == "queued":
         sentences.append(f"It is queued for {_when(run.due_at)}.")
     else:
         sentences.append(f"It {_doing(run)}.")
     sentences += _continued(tx, run)
     facts = {"run": name, "job": job.name, "reason": run.reason, "status": run.status, "outcome": run.outcome}
-    return Explanation(name, sentences, {**facts, "phase": run.phase, "why": _said(details)})
+    return Explanation(name, sentences, {**facts, "phase": run.phase, "why": _said(run, details)})
 
 
 def _last_run(tx: Transaction, state: JobState) -> RunRow | None:
@@ -134,18 +134,22 @@ def _continued(tx: Transaction, run: RunRow) -> list[str]:
         return [f"It went on as {name}." if again.reason == APPROVAL else f"It was tried again as {name}."]
     if again.outcome is None:
         return [f"It will be tried again as {name}, at {_when(again.due_at)}."]
-    return [f"It was to be tried again as {name}, which ended as {again.outcome}{_why(tx.runs.details(again.id))}."]
+    return [
+        f"It was to be tried again as {name}, which ended as {again.outcome}{_why(again, tx.runs.details(again.id))}."
+    ]
 
 
-def _why(details: RunDetails | None) -> str:
-    said = _said(details)
+def _why(run: RunRow, details: RunDetails | None) -> str:
+    said = _said(run, details)
     return f": {said}" if said else ""
 
 
-def _said(details: RunDetails | None) -> str | None:
+def _said(run: RunRow, details: RunDetails | None) -> str | None:
     """The reason a run gave for its end: its error, or what it said when it skipped, deferred or had nothing to do."""
-    if details is None or details.error is not None or details.output is None:
+    if details is None or details.error is not None:
         return details.error if details is not None else None
+    if details.output is None or run.outcome not in ("skipped", "noop", "deferred"):
+        return None
     said = json.loads(details.output)
     return said if isinstance(said, str) else None
 
@@ -226,7 +230,7 @@ def _past(tx: Transaction, state: JobState, last: RunRow | None) -> list[str]:
     if last.outcome is None:
         return [f"That run was started because {because}."]
     text = f"It last ran at {_when(last.started_at)} because {because}, and ended as {last.outcome}"
-    return [f"{text}{_why(tx.runs.details(last.id))}."]
+    return [f"{text}{_why(last, tx.runs.details(last.id))}."]
 
 
 def _refused(skip: Skip) -> str:
