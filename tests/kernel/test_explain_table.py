@@ -49,7 +49,7 @@ TABLE = {
     "a no-op after an error": Told(
         HOURLY, [ERROR, Noop("nothing new")], at(2, 1), ["ended as noop: nothing new."], ["no money"]
     ),
-    "a success after an error": Told(HOURLY, [ERROR, "all good"], at(2, 1), ["ended as success."], ["no money", "good"]),
+    "a success after an error": Told(HOURLY, [ERROR, "all good"], at(2, 1), ["ended as success."], ["money", "good"]),
     "an error": Told(
         HOURLY, [ERROR], at(1, 1),
         ["last ran at 2026-01-01 01:00:00 UTC because its time had come, and ended as error: no money."],
