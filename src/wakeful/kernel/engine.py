@@ -441,6 +441,7 @@ class Engine:
     def details(self) -> str:
         """What other nodes and people may know about this one."""
         about = {**myself(), "version": __version__, "schema": schema_number()}
+        about["min_interval"] = self.node.min_interval
         return json.dumps({**about, "kinds": sorted(self._handlers.kinds()), "labels": sorted(self.node.labels)})
 
     # -- the clock and housekeeping -----------------------------------------------------------------------------------
