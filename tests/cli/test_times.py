@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from itertools import pairwise
-
 import json
 import subprocess
 import sys
+from datetime import datetime
+from itertools import pairwise
 
 import pytest
 
