@@ -301,7 +301,8 @@ class Claim:
         if state.crashes >= SUSPECT_AFTER:
             wanted[SUSPECT_LANE] = 1
         self._load(wanted)
-        for lane, capacity in wanted.items():
+        for lane in wanted:
+            capacity = self._capacity[lane]
             if self._used[lane] + self._taken[lane] >= capacity:
                 self._park(state, lane, "at_capacity", f"{lane} holds {capacity}")
                 return None
@@ -312,7 +313,10 @@ class Claim:
     def _load(self, wanted: dict[str, int]) -> None:
         unknown = [lane for lane in wanted if lane not in self._used]
         if unknown:
-            self._used.update(self._tx.lanes.used(unknown))
+            for lane, (used, size) in self._tx.lanes.sizes(unknown).items():
+                self._used[lane] = used
+                if size is not None:
+                    self._capacity[lane] = size
         for lane, capacity in wanted.items():
             # Jobs that disagree about a lane's size: the smallest holds.
             self._capacity[lane] = min(capacity, self._capacity.get(lane, capacity))

@@ -13,7 +13,9 @@ from wakeful import ids
 from wakeful.errors import ChangedSinceRead, InvalidJob, InvalidTrigger, JobExists, ScheduleTriggerError
 from wakeful.kernel.claim import Node
 from wakeful.kernel.drafts import Draft, changed_fields, check_flag
+from wakeful.kernel.lane_sizes import enter_lanes, leave_lanes
 from wakeful.kernel.models import Job
+from wakeful.kernel.options import from_text
 from wakeful.kernel.outcome import APPROVAL
 from wakeful.kernel.policy import Next, add_note, alarm, next_start, thinned_note, trigger_of, trigger_text
 from wakeful.kernel.refs import find_job
@@ -49,6 +51,7 @@ def add_jobs(tx: Transaction, node: Node, drafts: Sequence[Draft], if_exists: st
     tx.jobs.add(new)
     for job, _ in new:
         _chain(tx, job)
+    enter_lanes(tx, [job for job, _ in new])
     if new:
         tx.journal.emit("job", *[["added", job.id, job.name] for job, _ in new])
     return found
@@ -124,6 +127,8 @@ def _change(tx: Transaction, node: Node, pair: tuple[JobDef, JobState], changes:
     _chain(tx, changed)
     if changed.name != job.name:
         _rename_in_chains(tx, job.name, changed.name)
+    if changed.options != job.options and from_text(changed.options).lanes != from_text(job.options).lanes:
+        leave_lanes(tx, [job.id], [changed])
     tx.journal.emit("job", ["changed", job.id, changed.name, state.revision])
     return changed
 
@@ -230,6 +235,7 @@ def remove_job(tx: Transaction, ref: str) -> int:
         ]
     )
     tx.jobs.unchain(job.id)
+    leave_lanes(tx, [job.id])
     for key in ("disabled", "failing", "stuck", "no_handler"):
         tx.journal.close_alert(f"{key}:{job.id}", tx.now)
     tx.journal.emit("job", ["removed", job.id, job.name])

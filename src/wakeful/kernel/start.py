@@ -12,6 +12,7 @@ from wakeful.kernel.claim import Claimed, Node
 from wakeful.kernel.clockwatch import STEP_MS, ClockWatch
 from wakeful.kernel.drafts import COMMAND
 from wakeful.kernel.handlers import CANCEL_GRACE_S, Active, Handlers, Threads, drive, past_limit
+from wakeful.kernel.lane_sizes import size_all
 from wakeful.kernel.membership import join, recover_name
 from wakeful.kernel.options import from_text
 from wakeful.kernel.outcome import Result
@@ -52,6 +53,7 @@ async def begin_incarnation(store: Store, engine: Engine, name: str, logs: Path)
         join(tx, born, name, details)
         return Born(born.id, token, recovered), back
 
+    await store.write(size_all)
     born, back = await store.write(work)
     if back > STEP_MS:  # the clock was set back while nothing ran
         await ClockWatch.settle_in(store, node, -back)
