@@ -111,7 +111,11 @@ OPTIONS: dict[str, Schema] = {
         "additionalProperties": {"type": "integer", "minimum": 1, "maximum": 1_000_000},
         "propertyNames": {"minLength": 1, "maxLength": 200},
     },
-    "labels": {"type": "array", "items": {"type": "string", "minLength": 1}, "maxItems": 100},
+    "labels": {
+        "type": "array",
+        "items": {"type": "string", "pattern": r"^[^,\s]([^,]*[^,\s])?$", "description": "a word without commas"},
+        "maxItems": 100,
+    },
     "approval": {"type": "boolean", "description": "every start waits for a person"},
 }
 NESTED = _map({}, {**OPTIONS, "bounded": {"description": "shown, and not yours to set"}})
