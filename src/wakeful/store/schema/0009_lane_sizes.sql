@@ -10,3 +10,6 @@ CREATE TABLE lane_sizes (
 CREATE INDEX lane_sizes_smallest ON lane_sizes (lane, size);
 
 ALTER TABLE lanes ADD COLUMN size integer;  -- the smallest of the above; none while no job is in the lane
+
+-- A store without jobs has nothing to count; in others the next start does it once.
+INSERT INTO meta (key, value) SELECT 'lane_sizes', '1' WHERE NOT EXISTS (SELECT 1 FROM jobs);
