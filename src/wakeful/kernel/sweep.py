@@ -88,8 +88,8 @@ def prune(tx: Transaction, keep: Retention, cursors: Cursors, crowded: set[int])
     gone, jobs_cursor = tx.jobs.finished_once(before, cursors.jobs, LOOK_AT, CHUNK)
     for job_id in gone:
         tx.runs.prune_job(job_id, CHUNK)
-    leave_lanes(tx, gone)
     tx.jobs.forget(gone)
+    leave_lanes(tx, gone)
     return Swept(deleted, Cursors(runs_cursor, jobs_cursor))
 
 
