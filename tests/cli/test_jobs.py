@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pty
 import subprocess
 import sys
 
 import pytest
+
+from tests.kernel.crashing import die
+from wakeful import Scheduler
+from wakeful.testing import VirtualClock, run
 
 
 def names(answer):
@@ -196,3 +201,35 @@ def test_in_a_terminal_removing_asks_first(terminal, said, code, left):
     assert done.returncode == code
     assert "Remove job?" in done.stdout + done.stderr
     assert names(terminal.ask("list", "--json")) == left
+
+
+@pytest.mark.promise("H10")
+def test_a_run_that_cannot_be_stopped_is_shown_as_timed_out(wakeful, store):
+    wakeful("add", "job", "--every", "5m", "--", "true")
+    clock = VirtualClock()
+
+    async def leave_one_behind():
+        async def deaf(run):
+            while True:
+                try:
+                    await clock.sleep("1h")
+                except asyncio.CancelledError:
+                    continue
+                return
+
+        async with Scheduler(f"sqlite:///{store}", clock=clock, timezone="UTC") as scheduler:
+            scheduler.on_job_due("command", deaf)
+            await scheduler.update_job("job", timeout="1m")
+            await scheduler.start()
+            await scheduler.run_job("job")
+            await clock.sleep("2m")
+            await die(scheduler)
+
+    run(leave_one_behind(), clock)
+    shown = wakeful("show", "job").out
+    assert "is past its limit and cannot be stopped" in shown
+    assert "timed out" in shown
+    [found] = wakeful("show", "job", "--json").json["runs"]
+    assert (found["status"], found["phase"]) == ("active", "timeout")
+    assert "it is past its limit and cannot be stopped" in wakeful("show", found["id"]).out
+    assert "timed out" in wakeful("runs", "job").out

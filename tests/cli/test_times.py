@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from datetime import datetime
+from itertools import pairwise
 
 import pytest
 
@@ -123,3 +125,19 @@ def test_explain_says_why_a_job_does_not_run(wakeful):
     text = wakeful("explain", "job").out
     assert "It will not run by time: it is paused." in text
     assert "until Monday" in text
+
+
+@pytest.mark.promise("H3")
+def test_what_is_shown_is_no_closer_than_starts_can_be(wakeful):
+    wakeful("add", "often", "--every", "3s", "--", "true")
+    shown = [
+        wakeful("show", "often", "--json").json["upcoming"],
+        [start["at"] for start in wakeful("next", "-n", "5", "--json").json],
+        wakeful("next", "3s", "--json").json["times"],
+        wakeful("next", "*/3 * * * * *", "--json").json["times"],
+    ]
+    for times in shown:
+        moments = [datetime.fromisoformat(text) for text in times]
+        assert len(moments) == 5
+        assert all((later - earlier).total_seconds() >= 10 for earlier, later in pairwise(moments)), times
+    assert "starts closer than 10s are left out" in wakeful("next", "3s").err

@@ -47,6 +47,51 @@ async def test_what_follows_depends_on_how_the_first_ended(scene, how, started):
             assert (found.reason, found.caused_by, found.slot, found.started_at) == ("after", first, None, at(1))
 
 
+@pytest.mark.promise("X9", "H10")
+@virtual
+async def test_a_timeout_is_a_failure_to_those_that_follow(scene):
+    async def act(run):
+        if run.job == "up":
+            await scene.sleep("10h")
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_jobs([NewJob("bad", After("up", on="failure")), NewJob("good", After("up"))])
+        await scheduler.add_job("up", Once(at(1)), timeout="10m", retry=0)
+        await scheduler.start()
+        await scene.until(at(2))
+        assert [(run.job, time) for run, time in zip(scene.runs, scene.times, strict=True)] == [
+            ("up", at(1)), ("bad", at(1, 10)),
+        ]  # fmt: skip
+
+
+@pytest.mark.promise("X9", "H11")
+@pytest.mark.parametrize(("on_crash", "started"), [("skip", ["bad", "always"]), ("recover", ["good", "always"])])
+@virtual
+async def test_a_crash_is_a_failure_to_those_that_follow_unless_its_slot_is_run_again(scene, on_crash, started):
+    async def act(run):
+        if run.job == "up" and run.attempt == 1:
+            await scene.sleep("10h")
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_jobs(
+            [
+                NewJob("bad", After("up", on="failure")),
+                NewJob("good", After("up")),
+                NewJob("always", After("up", on="any")),
+                NewJob("up", Once(at(1)), on_crash=on_crash),
+            ]
+        )
+        await scheduler.start()
+        await scene.until(at(1, 10))
+        await scene.crash(scheduler)
+    async with scene.scheduler() as scheduler:
+        await scheduler.start()
+        await scene.sleep("1m")
+        assert sorted(run.job for run in scene.runs if run.job != "up") == sorted(started)
+
+
 @pytest.mark.promise("X9")
 @virtual
 async def test_a_chain_waits_for_the_last_attempt(scene):

@@ -99,6 +99,27 @@ async def test_a_pause_after_an_error_keeps_its_length_when_the_clock_is_set_bac
         assert at(seconds=40) <= second <= at(seconds=71), "the step itself may go unnoticed for a sleep of the loop"
 
 
+@pytest.mark.promise("H2", "H6")
+@pytest.mark.parametrize("trigger", [Once(at(0)), Every("1d", anchor=at(0))], ids=lambda trigger: trigger.type)
+@virtual
+async def test_a_retry_that_waits_comes_after_the_time_it_was_given_when_the_clock_is_set_back(scene, trigger):
+    async def act(run):
+        if run.attempt == 1:
+            raise RuntimeError("once")
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", trigger, retry={"delays": ["10m"]})
+        await scheduler.start()
+        await scene.until(at(0, 1) if trigger.type == "once" else at(0, 1, days=1))
+        began = scene.times[0]
+        scene.step(hours=-5)
+        await scene.sleep("12m")
+        assert [(run.reason, run.attempt) for run in scene.runs] == [("schedule", 1), ("retry", 2)]
+        waited = scene.times[1] + timedelta(hours=5) - began
+        assert timedelta(minutes=10) <= waited <= timedelta(minutes=11, seconds=1)
+
+
 @pytest.mark.promise("H2", "H10")
 @virtual
 async def test_a_stepped_clock_neither_ends_nor_prolongs_a_run(scene):

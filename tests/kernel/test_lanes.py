@@ -148,19 +148,6 @@ async def test_a_lane_is_free_however_its_run_ended(scene, end):
 
 @pytest.mark.promise("D6")
 @virtual
-async def test_the_smallest_size_of_a_lane_holds_where_jobs_disagree(scene):
-    scene.act = crowd = Crowd(scene, lambda run: ["l"])
-    async with scene.scheduler() as scheduler:
-        await scheduler.add_jobs([NewJob(f"wide{n}", Once(at(0)), lanes={"l": 3}) for n in range(3)])
-        await scheduler.add_jobs([NewJob(f"narrow{n}", Once(at(0)), lanes={"l": 1}) for n in range(3)])
-        await scheduler.start()
-        await scene.sleep("10m")
-        assert len(scene.runs) == 6
-        assert crowd.most["l"] <= 3
-
-
-@pytest.mark.promise("D6")
-@virtual
 async def test_a_slot_that_waits_for_a_lane_is_not_lost_to_a_manual_start(scene):
     scene.act = Crowd(scene, lambda run: [], "10m")
     async with scene.scheduler() as scheduler:

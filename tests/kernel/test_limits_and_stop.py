@@ -170,20 +170,31 @@ async def test_a_slot_cut_off_by_stop_is_run_again_at_the_next_start(scene, trig
 
 
 @pytest.mark.promise("H15")
+@pytest.mark.parametrize("asked", [False, True], ids=["due", "asked for"])
 @virtual
-async def test_a_run_claimed_and_not_begun_is_given_back_without_an_attempt(scene):
+async def test_a_run_claimed_and_not_begun_is_given_back_without_an_attempt(scene, asked):
+    names = [f"j{n}" for n in range(20)]
     async with scene.scheduler() as scheduler:
-        await scheduler.add_jobs([NewJob(f"j{n}", Once(at(0))) for n in range(20)])
+        await scheduler.add_jobs([NewJob(name, Manual() if asked else Once(at(0)), lanes={"l": 30}) for name in names])
+        for name in names if asked else ():
+            await scheduler.run_job(name)
         await scheduler.start()
-        await asyncio.sleep(0)
+        while not scheduler._engine.active:  # noqa: ASYNC110 - the moment between claim and call is one step of the loop
+            await asyncio.sleep(0)
         await scheduler.stop()
-    done = len(scene.runs)
+        assert scene.runs == [], "no handler was called, though all were claimed"
+        log = await scheduler.get_run_log(limit=100)
+        assert {(run.status, run.started_at, run.attempt) for run in log} == {("queued", None, 1)}
+        assert len(log) == len(names)
+        assert await scheduler._store.read(lambda tx: tx.lanes.used(["l"])) == {"l": 0}
     async with scene.scheduler() as scheduler:
         await scheduler.start()
         await scene.sleep("1m")
-        assert sorted(run.job for run in scene.runs) == sorted(f"j{n}" for n in range(20)), done
+        assert sorted(run.job for run in scene.runs) == sorted(names)
         log = await scheduler.get_run_log(limit=100)
-        assert {(run.outcome, run.attempt) for run in log} == {("success", 1)}
+        assert {(run.outcome, run.attempt, run.reason) for run in log} == {
+            ("success", 1, "manual" if asked else "schedule")
+        }
 
 
 @pytest.mark.promise("H15")

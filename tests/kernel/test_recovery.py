@@ -47,6 +47,30 @@ async def test_a_run_cut_off_by_a_crash_is_recorded_and_its_slot_run_once_more_a
         assert len(scene.runs) == 2
 
 
+@pytest.mark.promise("H11", "H7")
+@virtual
+async def test_whoever_merely_ran_beside_a_crash_has_no_error_counted(scene):
+    async def act(run):
+        await scene.sleep("1h")
+
+    scene.act = act
+    for crashes in range(1, 4):
+        scheduler = await opened(scene)
+        await scheduler.add_jobs([NewJob(name, Every("1d", anchor=at(0))) for name in "abc"], if_exists="keep")
+        if crashes == 1:
+            for name in "abc":
+                await scheduler.run_job(name)
+        await scheduler.start()
+        await scene.sleep("5m")
+        assert len(scheduler._engine.active) == (3 if crashes < 3 else 1), "suspects run one at a time"
+        await scene.crash(scheduler)
+        async with scene.scheduler("nobody") as reader:
+            await reader.start()
+            jobs = await reader.list_jobs()
+            assert sum(job.consecutive_errors for job in jobs) == (1 if crashes == 3 else 0), "the one that ran alone"
+            assert all(job.last_outcome == "crashed" for job in jobs)
+
+
 @pytest.mark.promise("H11")
 @virtual
 async def test_recovery_replaces_catch_up(scene):

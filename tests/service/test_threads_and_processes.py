@@ -14,6 +14,7 @@ import pytest
 from tests.service.real_time import Gate, Watch, make, real
 from wakeful import Manual, NewJob, Once, SchedulerShutdownError, StoreLocked
 from wakeful.kernel.engine import POLL_S
+from wakeful.kernel.handlers import Threads
 
 
 def soon(seconds=0.0):
@@ -58,6 +59,33 @@ async def test_a_thread_past_its_limit_keeps_its_job_until_it_ends_and_that_is_s
         await watch.finished()
         run = (await scheduler.get_run_log("a"))[0]
         assert run.outcome == "timeout"
+
+
+@pytest.mark.promise("H9", "H10")
+@real
+async def test_a_run_that_times_out_while_it_waits_for_a_thread_is_never_begun(tmp_path):
+    gate = Gate()
+    async with make(tmp_path) as scheduler:
+        watch = Watch(scheduler)
+        scheduler._engine._threads = Threads(limit=1)
+        scheduler.on_job_due("job", gate)
+        called = []
+        scheduler.on_job_due("other", lambda run: called.append(run.id))
+        await scheduler.start()
+        await scheduler.add_job("first", Manual())
+        await scheduler.run_job("first")
+        await gate.entered()
+        await scheduler.add_job("second", Manual(), kind="other", timeout=0.2)
+        await scheduler.run_job("second")
+        await watch.finished()
+        [run] = await scheduler.get_run_log("second")
+        assert (run.outcome, run.unstoppable) == ("timeout", None)
+        gate.open.set()
+        await watch.finished(2)
+        await scheduler.add_job("third", Manual(), kind="other")
+        last = await scheduler.run_job("third")
+        await watch.finished(3)
+        assert called == [last]
 
 
 @pytest.mark.promise("H10")

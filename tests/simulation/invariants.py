@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 Row = Mapping[str, Any]
@@ -82,6 +82,16 @@ def check_lanes(connection: Connection, capacities: dict[str, int]) -> None:
             raise Broken(f"lane {lane} counts {used.get(lane, 0)}, but {held.get(lane, 0)} runs hold it")
         if held.get(lane, 0) > capacities.get(lane, 10**9):
             raise Broken(f"D6: lane {lane} holds {held[lane]}, more than {capacities[lane]}")
+
+
+def check_places(connection: Connection, carried: Sequence[str]) -> None:
+    """No job waits for labels that the only node has."""
+    for row in connection.execute(
+        "SELECT j.name, j.options FROM job_state s JOIN jobs j ON j.id = s.job_id WHERE s.parked LIKE 'labels:%' "
+        "ORDER BY j.id"
+    ):
+        if set(carried).issuperset(json.loads(row["options"]).get("labels", ())):
+            raise Broken(f"X13: {row['name']} waits for labels that the node has")
 
 
 def _check_slots(connection: Connection) -> None:

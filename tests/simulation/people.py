@@ -24,6 +24,9 @@ class People:
     crons: tuple[str, ...] = ("* * * * *", "*/5 * * * *", "0 * * * *", "30 2 * * *", "*/20 * * * * *", "0 9 * * 1-5")
     moments: tuple[int, ...] = (-60, 0, 5, 300, 7200)  # from now, in seconds
     timeouts: tuple[str, ...] = ("30s", "5m", "1h")
+    kinds: tuple[tuple[str, int], ...] = (  # and how often
+        ("good", 30), ("slow", 15), ("flaky", 15), ("crasher", 2), ("chatty", 10), ("rare", 5),
+    )  # fmt: skip
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -84,7 +87,7 @@ class People:
         assert self._scheduler is not None
         name = f"job-{self._names}"
         self._names += 1
-        kind = self.rng.choices(("good", "slow", "flaky", "crasher", "chatty", "rare"), (30, 15, 15, 2, 10, 5))[0]
+        kind = self.rng.choices([kind for kind, _ in self.kinds], [often for _, often in self.kinds])[0]
         needs = self._needs()
         payload = {"n": self._names, **needs}
         await self._scheduler.add_job(name, self._trigger(), kind=kind, payload=payload, **self._options(), **needs)

@@ -125,7 +125,7 @@ def test_it_finds_runs_that_nobody_takes_over(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_it_finds_a_lane_that_each_node_counts_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Lanes, "used", lambda _self, keys: dict.fromkeys(keys, 0))
+    monkeypatch.setattr(Lanes, "sizes", lambda _self, keys: dict.fromkeys(keys, (0, None)))
     assert "D6: lane" in _breaks()
 
 

@@ -6,9 +6,11 @@ import pytest
 
 from tests.simulation.faulty_store import Faults
 from tests.simulation.invariants import Broken
-from tests.simulation.world import live
-from wakeful.kernel import turn
+from tests.simulation.world import World, live
+from wakeful.kernel import claim, options, turn
 from wakeful.kernel.engine import Engine
+from wakeful.kernel.handlers import Active
+from wakeful.scheduler import core
 from wakeful.store.jobs import Jobs
 
 SEEDS = range(240)
@@ -83,4 +85,22 @@ def test_it_finds_a_change_that_is_covered_up_by_a_turn(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(Engine, "_apply", forgetful)
     monkeypatch.setattr(Faults, "max_delay", 3.0)
-    assert "nothing happens" in _breaks(range(80, 200))
+    assert "nothing happens" in _breaks(range(290, 410))
+
+
+@pytest.mark.promise("H10")
+def test_it_finds_a_handler_that_swallows_its_cancellation_unnoticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Active, "refuses_to_end", lambda _self, _now: None)
+    assert "does not stop, and nobody is told" in _breaks()
+
+
+@pytest.mark.promise("X13")
+def test_it_finds_a_label_that_cannot_be_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels as they first were: joined with commas, whatever they held."""
+    for place in (options, core):
+        monkeypatch.setattr(place, "read_labels", lambda _key, value: frozenset(value))
+    monkeypatch.setattr(World, "labels", ("gpu", "eu", "a,b"))
+    assert _breaks(range(12)) == ""
+    monkeypatch.setattr(claim, "place_key", lambda labels: "labels:" + ",".join(labels))
+    monkeypatch.setattr(claim, "labels_of", lambda key: key.removeprefix("labels:").split(","))
+    assert "waits for labels that the node has" in _breaks()

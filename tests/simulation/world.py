@@ -13,8 +13,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from tests.simulation.deaf import Deaf
 from tests.simulation.faulty_store import Faults, FaultyStore
-from tests.simulation.invariants import Broken, check, check_live
+from tests.simulation.invariants import Broken, check, check_live, check_places
 from tests.simulation.people import LANES, People
 from wakeful import Defer, Noop, Retention, Run, Scheduler, SchedulerError, Skip, TransientError, Wait
 from wakeful.ids import run_text
@@ -29,6 +30,9 @@ SLACK_MS = 61_000  # a step goes unnoticed for as long as the loop sleeps
 class World(People):
     """A seed and what became of it."""
 
+    kinds = (*People.kinds, ("deaf", 8))
+    labels: tuple[str, ...] = ("gpu", "eu", "[1]")  # what nodes may have and jobs may ask for
+
     def __init__(self, seed: int, folder: Path) -> None:
         super().__init__(seed)
         self.path = folder / f"world-{seed}.db"
@@ -39,6 +43,8 @@ class World(People):
         self.slots: set[tuple[str, datetime]] = set()  # every slot a first attempt was made at
         self.patience: dict[str, int] = {}  # until when, by boot time, each waiting run may be reported
         self.started: dict[str, int] = {}
+        self.deaf = Deaf(self.rng)
+        self.carried: list[str] = []  # the labels of the node that lives
         self.violations: list[str] = []  # seen inside handlers, where an exception would only fail the run
         self._stepped = -SLACK_MS
         self._dead = asyncio.Event()
@@ -109,6 +115,7 @@ class World(People):
 
     async def _birth(self) -> None:
         self._dead.clear()
+        self.carried = [label for label in self.labels if self.rng.random() < 0.6]
         while True:
             store = FaultyStore(f"sqlite:///{self.path}", self.clock, self.faults)
             scheduler = Scheduler(
@@ -117,9 +124,10 @@ class World(People):
                 node=f"node-{self.deaths}",
                 seed=self.rng.getrandbits(32),
                 timezone="UTC",
+                labels=self.carried,
                 retention=Retention(days=self.days, runs_per_job=self.history, check_every=self.history),
             )
-            for kind in ("good", "slow", "flaky", "crasher", "chatty"):
+            for kind in ("good", "slow", "flaky", "crasher", "chatty", "deaf"):
                 scheduler.on_job_due(kind, self._handler(kind))
             if self.rng.random() < 0.9:
                 scheduler.on_job_due("rare", self._handler("good"))
@@ -137,6 +145,7 @@ class World(People):
         """The process is gone: its tasks with it; after a while somebody starts it again."""
         store = self._store
         assert store is not None
+        self.deaf = Deaf(self.rng)  # nothing outlives its process
         for task in asyncio.all_tasks() - ours:
             task.cancel()
         await asyncio.sleep(0)
@@ -185,6 +194,12 @@ class World(People):
         self.clock.step(timedelta(minutes=minutes))
         self._stepped = self.clock.boot()
 
+    # -- people --------------------------------------------------------------------------------------------------------
+
+    def _needs(self) -> dict[str, object]:
+        asked = [label for label in self.labels if self.rng.random() < 0.15]
+        return {"labels": asked} if asked else {}
+
     # -- handlers ------------------------------------------------------------------------------------------------------
 
     def _handler(self, kind: str) -> Callable[[Run], object]:
@@ -194,6 +209,8 @@ class World(People):
             await asyncio.sleep(rng.choice((0, 0, 0.05, 2)))
             if kind == "slow":
                 await asyncio.sleep(rng.choice((20, 200, 4000)))
+            elif kind == "deaf":
+                await self.deaf.sleep(found._row.id, rng.choice((1, 200, 4000)))
             elif kind == "flaky":
                 raise rng.choice((ValueError("no"), TransientError("later"), KeyError("x")))
             elif kind == "crasher":
@@ -229,6 +246,8 @@ class World(People):
         if to_ms(found.due_at) > found._row.started_at:
             self.violations.append(f"{found.id} was started early")
         self._started_slot(found)
+        if not set(self.carried).issuperset(found.payload.get("labels", ())):
+            self.violations.append(f"X13: {found.id} was started without the labels it needs")
 
     def _started_slot(self, found: Run) -> None:
         """A slot is begun once, however little history is kept; a further attempt is not made beside a newer slot."""
@@ -257,6 +276,8 @@ class World(People):
             raise Broken(self.violations[0])
         check(self._watch(), LANES)
         self._look_at_waiting()
+        check_places(self._watch(), self.carried)
+        self.deaf.check(self._watch(), asyncio.get_running_loop().time())
         names = {row[0] for row in self._watch().execute("SELECT name FROM jobs")}
         lost = self.acknowledged - names
         if lost and self.days == FOR_EVER:

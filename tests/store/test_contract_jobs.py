@@ -196,6 +196,15 @@ def test_a_removed_or_finished_one_shot_job_may_be_forgotten_and_no_other(store)
 # -- parked jobs ------------------------------------------------------------------------------------------------------
 
 
+def test_jobs_with_lanes_are_walked_through_by_id(store):
+    pairs = [job(n) for n in range(1, 7)]
+    laned = [(one._replace(options='{"lanes":[["l",1]]}'), state) for one, state in pairs[1:5]]
+    gone = laned[1][0]._replace(removed_at=NOW)
+    store.write(lambda tx: tx.jobs.add([pairs[0], laned[0], (gone, laned[1][1]), *laned[2:], pairs[5]]))
+    assert [found.id for found in store.read(lambda tx: tx.jobs.laned(0, 2))] == [2, 4]
+    assert [found.id for found in store.read(lambda tx: tx.jobs.laned(4, 2))] == [5]
+
+
 def test_a_freed_place_goes_to_whoever_waits_longest(store):
     store.add(
         job(1, parked="lane", ready_at=NOW - 1),

@@ -37,3 +37,23 @@ def test_places_taken_in_a_work_that_fails_are_free_again(store):
     with pytest.raises(KeyError):
         store.write(fails)
     assert store.read(lambda tx: tx.lanes.all()) == {"a": 1}
+
+
+def test_a_lane_is_as_wide_as_its_smallest_job_says(store):
+    store.write(lambda tx: tx.lanes.enter({1: {"a": 3, "b": 1}, 2: {"a": 2}}))
+    store.write(lambda tx: tx.lanes.enter({3: {"a": 5}, 4: {}}))
+    store.write(lambda tx: tx.lanes.add({"a": 1, "c": 1}))
+    assert store.read(lambda tx: tx.lanes.sizes(["a", "b", "c", "d"])) == {
+        "a": (1, 2), "b": (0, 1), "c": (1, None), "d": (0, None),
+    }  # fmt: skip
+    assert store.write(lambda tx: tx.lanes.leave([3, 99])) == {}
+    assert store.write(lambda tx: tx.lanes.leave([1, 2])) == {}
+    assert store.read(lambda tx: tx.lanes.all()) == {"a": 1, "c": 1}
+
+
+def test_a_lane_becomes_wider_when_its_narrowest_job_leaves(store):
+    store.write(lambda tx: tx.lanes.enter({1: {"a": 1}, 2: {"a": 4}}))
+    store.write(lambda tx: tx.lanes.add({"a": 1}))
+    assert store.write(lambda tx: tx.lanes.leave([1])) == {"a": 3}
+    store.write(lambda tx: tx.lanes.reset({"a": 2}))
+    assert store.read(lambda tx: tx.lanes.sizes(["a"])) == {"a": (2, 4)}

@@ -126,6 +126,14 @@ def test_only_a_run_in_progress_can_be_asked_to_end(store):
     assert store.read(lambda tx: tx.runs.get(4)).cancel == 0
 
 
+def test_only_an_active_run_can_go_on_past_its_end(store):
+    store.write(lambda tx: tx.runs.add([run(1, status="active"), run(2, 2, status="queued")]))
+    store.write(lambda tx: tx.runs.add([run(3, 3, status="active")]))
+    store.write(lambda tx: tx.runs.finish([end(3)]))
+    assert [store.write(lambda tx, n=n: tx.runs.goes_on(n, "timeout")) for n in (1, 2, 3, 4)] == [True, *[False] * 3]
+    assert [store.read(lambda tx, n=n: tx.runs.get(n)).phase for n in (1, 2, 3)] == ["timeout", None, None]
+
+
 def test_only_a_queued_run_can_be_moved(store):
     store.add_runs(run(1), run(2, status="active"))
     store.write(lambda tx: [tx.runs.reschedule(number, NOW + 99) for number in (1, 2)])

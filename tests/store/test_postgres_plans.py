@@ -23,7 +23,7 @@ from wakeful.store.jobs import JobFilter
 from wakeful.store.records import RunDetails
 
 ROWS = 100_000
-BIG = ("events", "job_state", "jobs", "nodes", "run_details", "runs")
+BIG = ("events", "job_state", "jobs", "lane_sizes", "lanes", "nodes", "run_details", "runs")
 BATCH = 256
 DUE, PARKED, ACTIVE, QUEUED = (range(first, first + 600) for first in (1, 1001, 2001, 3001))
 NODES, LIVE = 20_000, 4
@@ -58,6 +58,11 @@ SELECT {ROWS} + n, n, 'work', 'schedule', n, 1, 'active', {NOW}, {NOW}, {NODES} 
 FROM generate_series({ACTIVE.start}, {ACTIVE.stop - 1}) n;
 INSERT INTO runs (id, job_id, kind, reason, attempt, status, due_at)
 SELECT {ROWS} + n, n, 'work', 'manual', 1, 'queued', {NOW} FROM generate_series({QUEUED.start}, {QUEUED.stop - 1}) n;
+
+INSERT INTO lane_sizes (job_id, lane, size) SELECT n, 'lane', n % 50 + 5 FROM generate_series(1, {ROWS}) n;
+INSERT INTO lane_sizes (job_id, lane, size) SELECT n, 'own-' || n, 1 FROM generate_series(1, {ROWS}) n;
+INSERT INTO lanes (key, used, size) SELECT 'own-' || n, 0, 1 FROM generate_series(1, {ROWS}) n;
+INSERT INTO lanes (key, used, size) VALUES ('lane', 3, 5);
 
 INSERT INTO run_details (run_id, output) SELECT n, 'null' FROM generate_series(1, {ROWS}) n;
 INSERT INTO events (id, stream, seq, at, body)
@@ -133,6 +138,8 @@ WRITES = {
     "start what was queued": (_wake_queued, 50),
     "definitions": (lambda tx: tx.jobs.definitions(_SOME), BATCH),
     "lanes": (lambda tx: (tx.lanes.used(["lane", "other"]), tx.lanes.add({"lane": 1})), 2),
+    "enter lanes": (lambda tx: tx.lanes.enter({ROWS + 1: {"lane": 1, "new": 2}}), 2),
+    "leave lanes": (lambda tx: tx.lanes.leave([7, 8]), 4),
     "unpark one": (lambda tx: tx.jobs.unpark("lane", NOW, 1), 1),
     "parked, counted": (lambda tx: tx.jobs.parked_counts(), len(PARKED)),
     "parked": (lambda tx: tx.jobs.parked_on("lane", NOW, 50), 50),

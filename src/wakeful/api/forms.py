@@ -113,7 +113,16 @@ OPTIONS: dict[str, Schema] = {
         "propertyNames": {"minLength": 1, "maxLength": 200},
         "maxProperties": MOST,
     },
-    "labels": {"type": "array", "items": {"type": "string", "minLength": 1, "maxLength": 200}, "maxItems": MOST},
+    "labels": {
+        "type": "array",
+        "items": {
+            "type": "string",
+            "pattern": r"^[^,\s]([^,]*[^,\s])?$",
+            "maxLength": 200,
+            "description": "a word without commas",
+        },
+        "maxItems": MOST,
+    },
     "approval": {"type": "boolean", "description": "every start waits for a person"},
 }
 NESTED = _map({}, {**OPTIONS, "bounded": {"description": "shown, and not yours to set"}})

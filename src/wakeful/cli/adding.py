@@ -139,13 +139,10 @@ def _print_schedule(job: Job, times: list[int], verb: str) -> None:
 
 
 def next_times(job: Job, number: int) -> list[int]:
-    """When the job starts next, as far as that is known: its armed start, then the slots after it."""
-    if job.next_run_at is None:
-        return []
-    first = to_ms(job.next_run_at)
-    if job.trigger.type in ("once", "interval"):  # one time, or a time that depends on when the run ends
-        return [first]
-    return [first, *job.trigger.upcoming_slots(first, number - 1)]
+    """When the job starts next, as far as that is known: its armed start, then those after it."""
+    # Later starts of an interval depend on when each run ends.
+    known = 1 if job.trigger.type == "interval" else number
+    return [to_ms(at) for at in job.upcoming(known)]
 
 
 def _warn_about(payload: dict[str, Any]) -> None:

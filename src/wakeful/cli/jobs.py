@@ -120,13 +120,13 @@ def show(
         upcoming = [iso(ms) for ms in next_times(job, RECENT)]
         print_json({**job.to_dict(), "upcoming": upcoming, "runs": [run.to_dict() for run in runs]})
     else:
-        print_facts(_facts(job, now_ms()))
+        print_facts(_facts(job, now_ms(), next((run for run in runs if run.id == job.current_run), None)))
         if runs:
             say()
             print_table(*run_rows(runs, now_ms(), with_job=False))
 
 
-def _facts(job: Job, now: int) -> list[tuple[str, str | Cell]]:
+def _facts(job: Job, now: int, current: Run | None) -> list[tuple[str, str | Cell]]:
     zone = zone_of(job)
     facts: list[tuple[str, str | Cell]] = [("name", job.name), ("id", job.id), ("runs", job.trigger.describe())]
     if job.kind == COMMAND:
@@ -137,6 +137,8 @@ def _facts(job: Job, now: int) -> list[tuple[str, str | Cell]]:
         facts += [("kind", job.kind), ("payload", json.dumps(job.payload, ensure_ascii=False))]
     facts += [("option", f"{key}: {_text(value)}") for key, value in job.options.items()]
     facts += [("status", _status(job))]
+    if current is not None and current.unstoppable is not None:
+        facts += [("", Cell(f"{current.id} {current.unstoppable} and cannot be stopped", "red"))]
     if job.waiting_for is not None:
         facts += [("waits for", job.waiting_for)]
     times = next_times(job, 3)

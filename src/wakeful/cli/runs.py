@@ -73,7 +73,7 @@ def run_rows(runs: Sequence[Run], now: int, *, with_job: bool = True) -> tuple[l
             [
                 run.id,
                 *([run.job] if with_job else []),
-                coloured(run.outcome or run.status),
+                how(run),
                 ago(started, now) if started is not None else "-",
                 brief(started, zone, now) if started is not None else "",
                 took(run, now),
@@ -82,6 +82,13 @@ def run_rows(runs: Sequence[Run], now: int, *, with_job: bool = True) -> tuple[l
             ]
         )
     return columns, rows
+
+
+def how(run: Run) -> Cell:
+    """How it ended, or what it is doing; past its limit it counts as timed out although it goes on."""
+    if run.unstoppable is not None and run.phase == "timeout":
+        return Cell("timed out", coloured("timeout").style)
+    return coloured(run.outcome or run.status)
 
 
 def took(run: Run, now: int) -> str:
@@ -99,7 +106,9 @@ def print_run(run: Run, *, as_json: bool) -> None:
         return
     now, zone = now_ms(), zone_named(None)
     facts: list[tuple[str, str | Cell]] = [("run", run.id), ("job", f"{run.job} ({run.job_id})")]
-    facts += [("outcome", coloured(run.outcome or run.status)), ("why", run.reason)]
+    facts += [("outcome", how(run)), ("why", run.reason)]
+    if run.unstoppable is not None:
+        facts += [("note", f"it {run.unstoppable} and cannot be stopped; its job is busy until it ends")]
     moments = [("slot", run.slot), ("due", run.due_at), ("started", run.started_at), ("finished", run.finished_at)]
     facts += [(name, f"{stamp(to_ms(at), zone)}, {relative(to_ms(at), now)}") for name, at in moments if at is not None]
     if run.started_at is not None:

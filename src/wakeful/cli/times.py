@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
-from heapq import heappop, heappush
+from heapq import merge
+from itertools import islice, repeat
+from operator import itemgetter
 from typing import Annotated, Any
 
 import typer
 
 from wakeful import Cron, Every, Job, Trigger
 from wakeful.cli.app import TIME, app
-from wakeful.cli.failures import WrongUse
+from wakeful.cli.failures import WrongUse, say_note
 from wakeful.cli.finding import Ref
 from wakeful.cli.opening import change, now, now_ms, read
 from wakeful.cli.place import Db, Place, chosen
@@ -19,6 +21,7 @@ from wakeful.cli.tables import Column, Json, print_json, print_sentence, print_t
 from wakeful.cli.when import read_when
 from wakeful.cli.words import ahead, relative, stamp, zone_named, zone_of
 from wakeful.errors import IntervalParseError
+from wakeful.kernel.policy import spaced_slots, thinned_note
 from wakeful.triggers import iso, parse_interval, system_zone, to_ms, zone_name
 
 
@@ -53,8 +56,8 @@ def next_times(
 
 
 def _print_expression(expression: str, zone: str, begin: datetime, number: int, *, as_json: bool) -> None:
-    trigger = _trigger(expression, zone)
-    times = [to_ms(moment) for moment in trigger.upcoming(begin, number)]
+    trigger = _trigger(expression, zone).resolved(to_ms(begin), zone)
+    times = list(islice(spaced_slots(trigger, to_ms(begin)), number))
     words = _trigger(expression, None).describe()
     if as_json:
         print_json({"expression": expression, "tz": zone, "description": words, "times": [iso(ms) for ms in times]})
@@ -63,6 +66,8 @@ def _print_expression(expression: str, zone: str, begin: datetime, number: int, 
     shown, present = zone_named(zone), now_ms()
     for ms in times:
         say(f"  {stamp(ms, shown)}  {relative(ms, present)}")
+    if note := thinned_note(trigger):
+        say_note(f"{expression} {note}.")
     if len(times) < number:
         say("  and never after that" if times else "  never")
 
@@ -98,19 +103,9 @@ def _start(job: Job, ms: int) -> dict[str, Any]:
 
 
 def merged_starts(jobs: list[Job], number: int) -> list[tuple[Job, int]]:
-    """The next starts of all jobs together, in order of time: each job's armed start, then the slots after it."""
-    heap: list[tuple[int, str, Job]] = []
-    for job in jobs:
-        if job.next_run_at is not None:
-            heappush(heap, (to_ms(job.next_run_at), job.id, job))
-    starts: list[tuple[Job, int]] = []
-    while heap and len(starts) < number:
-        ms, _, job = heappop(heap)
-        starts.append((job, ms))
-        following = job.trigger.next_slot(ms, ms)
-        if following is not None and following > ms:
-            heappush(heap, (following, job.id, job))
-    return starts
+    """The next starts of all jobs together, in order of time."""
+    each = [zip(job.starts(), repeat(job.id), repeat(job)) for job in jobs]  # lazily: a job may have no end of them
+    return [(job, ms) for ms, _, job in islice(merge(*each, key=itemgetter(0, 1)), number)]
 
 
 @app.command("explain", rich_help_panel=TIME)

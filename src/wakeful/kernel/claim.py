@@ -65,7 +65,19 @@ def serves(kinds: frozenset[str], labels: frozenset[str], key: str) -> bool:
     """Whether a node with these kinds and labels can run what is parked on `key`."""
     if key.startswith(HANDLER):
         return key.removeprefix(HANDLER) in kinds
-    return key.startswith(PLACE) and labels.issuperset(key.removeprefix(PLACE).split(","))
+    return key.startswith(PLACE) and labels.issuperset(labels_of(key))
+
+
+def place_key(labels: tuple[str, ...]) -> str:
+    """What a job is parked on that asks for a node with these labels: `labels_of` reads the same out of it."""
+    text = ",".join(labels)
+    return PLACE + (text if "[" not in text and text.split(",") == list(labels) else json.dumps(labels))
+
+
+def labels_of(key: str) -> list[str]:
+    """The labels in what a job is parked on."""
+    text = key.removeprefix(PLACE)
+    return [str(label) for label in json.loads(text)] if text.startswith("[") else text.split(",")
 
 
 def is_lane(key: str) -> bool:
@@ -301,8 +313,8 @@ class Claim:
             self._park(state, HANDLER + job.kind, "no_handler", f"nobody here runs jobs of kind {job.kind}")
             return None
         if not self._node.labels.issuperset(options.labels):
-            needs = ",".join(options.labels)
-            self._park(state, PLACE + needs, "no_node", f"it asks for a node labelled {needs}")
+            needs = ", ".join(options.labels)
+            self._park(state, place_key(options.labels), "no_node", f"it asks for a node labelled {needs}")
             return None
         if not options.lanes and self._node.max_running is None and state.crashes < SUSPECT_AFTER:
             return ()
@@ -312,7 +324,8 @@ class Claim:
         if state.crashes >= SUSPECT_AFTER:
             wanted[SUSPECT_LANE] = 1
         self._load(wanted)
-        for lane, capacity in wanted.items():
+        for lane in wanted:
+            capacity = self._capacity[lane]
             if self._used[lane] + self._taken[lane] >= capacity:
                 self._park(state, lane, "at_capacity", f"{lane} holds {capacity}")
                 return None
@@ -323,7 +336,10 @@ class Claim:
     def _load(self, wanted: dict[str, int]) -> None:
         unknown = [lane for lane in wanted if lane not in self._used]
         if unknown:
-            self._used.update(self._tx.lanes.used(unknown))
+            for lane, (used, size) in self._tx.lanes.sizes(unknown).items():
+                self._used[lane] = used
+                if size is not None:
+                    self._capacity[lane] = size
         for lane, capacity in wanted.items():
             # Jobs that disagree about a lane's size: the smallest holds.
             self._capacity[lane] = min(capacity, self._capacity.get(lane, capacity))

@@ -13,7 +13,9 @@ from wakeful import ids
 from wakeful.errors import ChangedSinceRead, InvalidJob, InvalidTrigger, JobExists, ScheduleTriggerError
 from wakeful.kernel.claim import BY_HAND, Node
 from wakeful.kernel.drafts import Draft, changed_fields, check_flag
+from wakeful.kernel.lane_sizes import enter_lanes, leave_lanes
 from wakeful.kernel.models import Job
+from wakeful.kernel.options import from_text
 from wakeful.kernel.outcome import APPROVAL
 from wakeful.kernel.policy import Next, add_note, alarm, next_start, thinned_note, trigger_of, trigger_text
 from wakeful.kernel.refs import find_job
@@ -32,6 +34,7 @@ def add_jobs(tx: Transaction, node: Node, drafts: Sequence[Draft], if_exists: st
     taken = tx.jobs.names([draft.name for draft in drafts])
     new: list[tuple[JobDef, JobState]] = []
     found: list[int] = []
+    updated: list[tuple[JobDef, JobDef]] = []
     for draft in drafts:
         known = taken.get(draft.name)
         if known is None:
@@ -45,10 +48,12 @@ def add_jobs(tx: Transaction, node: Node, drafts: Sequence[Draft], if_exists: st
         else:
             found.append(known)
             if if_exists == "update":
-                _update_known(tx, node, known, new, draft=draft, zone=zone)
+                updated.append(_update_known(tx, node, known, new, draft=draft, zone=zone))
     tx.jobs.add(new)
     for job, _ in new:
         _chain(tx, job)
+    enter_lanes(tx, [job for job, _ in new])
+    _move_lanes(tx, updated)
     if new:
         tx.journal.emit("job", *[["added", job.id, job.name] for job, _ in new])
     return found
@@ -56,7 +61,8 @@ def add_jobs(tx: Transaction, node: Node, drafts: Sequence[Draft], if_exists: st
 
 def _update_known(
     tx: Transaction, node: Node, known: int, new: list[tuple[JobDef, JobState]], *, draft: Draft, zone: str
-) -> None:
+) -> tuple[JobDef, JobDef]:
+    """The job as it was and as it is now."""
     if any(job.id == known for job, _ in new):
         message = f"{draft.name!r} is given twice in one call."
         raise JobExists(message)
@@ -64,7 +70,13 @@ def _update_known(
     assert pair is not None  # noqa: S101 - read in this transaction
     changes = draft._asdict()
     changes.pop("name")
-    _change(tx, node, pair, changes, zone)
+    return pair[0], _change(tx, node, pair, changes, zone)
+
+
+def _move_lanes(tx: Transaction, changes: Sequence[tuple[JobDef, JobDef]]) -> None:
+    """Jobs that were changed, old and new, go from their old lanes to their new ones."""
+    moved = [new for old, new in changes if from_text(new.options).lanes != from_text(old.options).lanes]
+    leave_lanes(tx, [job.id for job in moved], moved)
 
 
 def update_job(
@@ -98,7 +110,9 @@ def _redefine(tx: Transaction, node: Node, ref: str, changes: dict[str, Any], zo
     if name != pair[0].name and tx.jobs.by_name(name) is not None:
         message = f"A job named {name!r} already exists: choose another name."
         raise JobExists(message)
-    return _change(tx, node, pair, changes, zone)
+    changed = _change(tx, node, pair, changes, zone)
+    _move_lanes(tx, [(pair[0], changed)])
+    return changed
 
 
 def _change(tx: Transaction, node: Node, pair: tuple[JobDef, JobState], changes: dict[str, Any], zone: str) -> JobDef:
@@ -231,6 +245,7 @@ def remove_job(tx: Transaction, ref: str) -> int:
         ]
     )
     tx.jobs.unchain(job.id)
+    leave_lanes(tx, [job.id])
     for key in ("disabled", "failing", "stuck", "no_handler"):
         tx.journal.close_alert(f"{key}:{job.id}", tx.now)
     tx.journal.emit("job", ["removed", job.id, job.name])

@@ -18,11 +18,11 @@ from wakeful.errors import StoreError
 from wakeful.kernel.claim import Claimed, Node
 from wakeful.kernel.clockwatch import ClockWatch
 from wakeful.kernel.control import release_runs
-from wakeful.kernel.handlers import Active, Handlers, Threads, drive, past_limit
+from wakeful.kernel.handlers import CANCEL_GRACE_S, Active, Handlers, Threads, drive, past_limit
 from wakeful.kernel.limits import MIN_INTERVAL_MS
 from wakeful.kernel.membership import join
 from wakeful.kernel.options import from_text
-from wakeful.kernel.outcome import MAX_OUTPUT, Result, shortened
+from wakeful.kernel.outcome import GOES_ON, MAX_OUTPUT, Result, shortened
 from wakeful.kernel.quarantine import take_turn
 from wakeful.kernel.settle import AlertChange
 from wakeful.kernel.standing import Standing
@@ -156,7 +156,7 @@ class Engine:
     async def wait_idle(self, seconds: float, *, but_for_threads: bool = False) -> bool:
         """Wait until nothing runs and everything is settled; False when that took too long.
 
-        `but_for_threads`: what cannot be stopped is not waited for.
+        `but_for_threads`: what is known not to stop is not waited for.
         """
         self._wake()
         try:
@@ -169,12 +169,20 @@ class Engine:
         return True
 
     def _busy(self, *, but_for_threads: bool) -> bool:
-        return any(not (but_for_threads and active.threaded) for active in self.active.values())
+        return any(not (but_for_threads and (active.threaded or active.told)) for active in self.active.values())
 
     def interrupt_all(self) -> None:
         """Cancel what still runs because we are going down; its slots are run again at the next start."""
         for active in list(self.active.values()):
             self._cancel(active, Result("cancelled", error="cut off by shutdown", interrupted=True))
+
+    async def tell_left(self) -> None:
+        """Put on record what goes on although it was asked to end: whoever waits for it should know."""
+        for active in self.active.values():
+            active.told = active.told or "stopping"
+            self._stuck.append(active)
+        if self._stuck:
+            await self._tell_stuck()
 
     def give_back(self) -> list[RunRow]:
         """Let go of runs that were claimed and whose handler has not been called; it never will be."""
@@ -375,15 +383,16 @@ class Engine:
         claimed = active.claimed
         if self.active.pop(claimed.run.id, None) is None:
             return  # returned or lost meanwhile
-        self._ended.append(Ended(claimed.job, claimed.state.revision, claimed.run, result))
+        run = claimed.run if active.told is None else claimed.run._replace(phase=active.told)
+        self._ended.append(Ended(claimed.job, claimed.state.revision, run, result))
         self._wake()
 
     def _cancel(self, active: Active, verdict: Result) -> None:
-        """Ask a run to end. A thread cannot be stopped: it keeps its job until it ends by itself."""
-        if active.verdict is None:  # who asked first decides: what a person cancelled is not run again by a shutdown
-            active.verdict = verdict
-        if active.task is not None and not (active.threaded and active.started):
-            active.task.cancel()
+        """Ask a run to end, and look after a while whether it did."""
+        now = self._clock.boot()
+        if active.asked_at is None:
+            heapq.heappush(self._deadlines, (now + int(CANCEL_GRACE_S * 1000), active.claimed.run.id))
+        active.cancel(verdict, now)
 
     def _enforce_deadlines(self) -> None:
         now = self._clock.boot()
@@ -392,25 +401,28 @@ class Engine:
             active = self.active.get(run_id)
             if active is None:
                 continue
-            verdict = past_limit(from_text(active.claimed.job.options).timeout)
-            active.overdue = True
-            self._cancel(active, verdict)
-            if active.threaded:
+            if now >= active.deadline and not active.overdue:
+                active.overdue = True
+                self._cancel(active, past_limit(from_text(active.claimed.job.options).timeout))
+            phase = active.refuses_to_end(now)
+            if phase is not None and phase != active.told:
+                active.told = phase
                 self._stuck.append(active)
 
     async def _tell_stuck(self) -> None:
-        """A thread past its limit cannot be stopped: it keeps its job, and a person should know."""
-        stuck, self._stuck = self._stuck, []
+        """What does not end when it is asked to keeps its job, and a person should know."""
+        stuck = list(self._stuck)
 
         def work(tx: Transaction) -> None:
             for active in stuck:
-                message = f"{active.run.job} is past its limit, and its thread cannot be stopped: {active.run.id}"
-                change = AlertChange(f"stuck:{active.claimed.job.id}", "stuck", message)
-                apply_alert(tx, self.node, active.claimed.job.id, change)
+                if tx.runs.goes_on(active.claimed.run.id, active.told):  # else somebody else has settled it
+                    change = AlertChange(f"stuck:{active.claimed.job.id}", "stuck", _goes_on(active))
+                    apply_alert(tx, self.node, active.claimed.job.id, change)
 
-        for active in stuck:
-            log.warning("%s of %s is past its limit; a thread cannot be stopped", active.run.id, active.run.job)
         await self._store.write(work)
+        del self._stuck[: len(stuck)]
+        for active in stuck:
+            log.warning("%s", _goes_on(active))
 
     # -- other nodes --------------------------------------------------------------------------------------------------
 
@@ -430,6 +442,7 @@ class Engine:
     def details(self) -> str:
         """What other nodes and people may know about this one."""
         about = {**myself(), "version": __version__, "schema": schema_number()}
+        about["min_interval"] = self.node.min_interval
         return json.dumps({**about, "kinds": sorted(self._handlers.kinds()), "labels": sorted(self.node.labels)})
 
     # -- the clock and housekeeping -----------------------------------------------------------------------------------
@@ -445,3 +458,9 @@ class Engine:
         log.warning("the clock was set %s by %s s", "back" if step < 0 else "forward", abs(step) / 1000)
         await self._watch.settle_in(self._store, self.node, step)
         self._poked = True
+
+
+def _goes_on(active: Active) -> str:
+    what = "thread" if active.in_thread() else "handler"
+    why = GOES_ON[active.told or "timeout"]
+    return f"{active.run.job} {why}, and its {what} cannot be stopped: {active.run.id}"

@@ -19,6 +19,7 @@ from wakeful.triggers.durations import format_interval
 
 Handler = Callable[[Run], Any]
 MAX_THREADS = 64
+CANCEL_GRACE_S = 8.0  # from being asked to end until it counts as not stopping; a command is killed within it
 _STARTING = threading.Lock()
 
 
@@ -26,6 +27,7 @@ class Active:
     """A run in this process, from claim to settle."""
 
     __slots__ = (
+        "asked_at",
         "claimed",
         "deadline",
         "overdue",
@@ -35,6 +37,7 @@ class Active:
         "started_at",
         "task",
         "threaded",
+        "told",
         "verdict",
     )
 
@@ -50,6 +53,8 @@ class Active:
         self.started_at: int | None = claimed.run.started_at
         self.threaded = False
         self.overdue = False
+        self.asked_at: int | None = None  # boot time at which it was first asked to end
+        self.told: str | None = None  # the phase under which it is on record as not stopping
 
     def begin(self) -> bool:
         """The handler is about to be called; False when the run was given back before that."""
@@ -62,6 +67,30 @@ class Active:
         with _STARTING:
             self.released = not self.started
         return self.released
+
+    def in_thread(self) -> bool:
+        """Whether a thread has begun it, which nothing can stop."""
+        return self.threaded and self.started
+
+    def cancel(self, verdict: Result, now: int) -> None:
+        """Ask it to end; who asked first decides how it counts. A thread keeps its job until it ends by itself."""
+        if self.verdict is None:  # what a person cancelled is not run again by a shutdown
+            self.verdict = verdict
+        if self.asked_at is None:
+            self.asked_at = now
+        # One that still waits for a thread must not be begun by it any more.
+        if self.task is not None and (not self.threaded or self.release()):
+            self.task.cancel()
+
+    def refuses_to_end(self, now: int) -> str | None:
+        """The phase of a run that was asked to end and goes on (see `GOES_ON`); None while it may still end."""
+        if self.asked_at is None or self.verdict is None:
+            return None
+        if now - self.asked_at < CANCEL_GRACE_S * 1000 and not (self.overdue and self.in_thread()):
+            return None
+        if self.overdue:
+            return "timeout"
+        return "stopping" if self.verdict.interrupted else "cancelled"
 
 
 class Handlers:

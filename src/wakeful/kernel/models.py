@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
 from wakeful.kernel import options as job_options
 from wakeful.kernel.approval import APPROVED, approvals
-from wakeful.kernel.policy import next_start, trigger_of
+from wakeful.kernel.limits import too_often
+from wakeful.kernel.outcome import GOES_ON
+from wakeful.kernel.policy import next_start, trigger_of, upcoming_starts
 from wakeful.store.records import JobDef, JobState, RunDetails, RunRow
-from wakeful.triggers import TimedTrigger, Trigger
+from wakeful.triggers import Trigger
 from wakeful.triggers.moments import from_ms, iso
+
+if TYPE_CHECKING:
+    from wakeful.store.interface import Transaction
 
 
 def _moment(ms: int | None) -> datetime | None:
@@ -26,12 +33,13 @@ def _wire(ms: int | None) -> str | None:
 class Job:
     """A job: its definition and where it stands, as of one moment."""
 
-    __slots__ = ("_definition", "_now", "_state")
+    __slots__ = ("_definition", "_min_interval", "_now", "_state")
 
-    def __init__(self, definition: JobDef, state: JobState, now: int) -> None:
+    def __init__(self, definition: JobDef, state: JobState, now: int, min_interval: int | None = None) -> None:
         self._definition = definition
         self._state = state
         self._now = now
+        self._min_interval = min_interval  # what bounded jobs obey where it runs
 
     def __repr__(self) -> str:
         return f"<Job {self.name} {self.status} {self.trigger.describe()}>"
@@ -135,14 +143,17 @@ class Job:
         return from_ms(self._definition.updated_at)
 
     def upcoming(self, n: int) -> list[datetime]:
-        """When it would start next, as if each run ended in the moment it began; nothing while it is stopped."""
-        first = self._next_ms()
-        if first is None or n < 1:
-            return []
-        most = self.trigger.max_runs if isinstance(self.trigger, TimedTrigger) else None
-        left = n if most is None else min(n, most - self._state.slot_runs)
-        later = self.trigger.upcoming_slots(max(first, self._state.slot or 0), max(0, left - 1))
-        return [from_ms(at) for at in [first, *later]]
+        """When it will start next by time, as if each run ended in the moment it began; nothing while it is stopped."""
+        return [from_ms(at) for at in islice(self.starts(), max(0, n))]
+
+    def starts(self) -> Iterator[int]:
+        """The same without an end, where it has none, in milliseconds."""
+        options = job_options.from_text(self._definition.options)
+        if not self._state.enabled or self._state.paused:
+            return iter(())
+        if options.bounded and too_often(self.trigger, self._min_interval):
+            return iter(())  # its slots are passed over when they come
+        return upcoming_starts(self.trigger, options, self._state, self._now)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, times as ISO 8601 in UTC."""
@@ -179,7 +190,16 @@ class Job:
         if state.next_at is not None or state.run_id is None or not state.enabled or state.paused:
             return state.next_at
         # While it runs nothing is armed; what a person wants to see is when it would start again.
-        return next_start(self.trigger, state, self._now, 0.0).at
+        return next_start(self.trigger, state, self._now, 0.0, completed=self._now).at
+
+
+def job_views(tx: Transaction, pairs: Sequence[tuple[JobDef, JobState]], min_interval: int | None = None) -> list[Job]:
+    """Jobs as users see them; `min_interval` holds for bounded ones where no node says another."""
+    if any(job_options.from_text(job.options).bounded for job, _ in pairs):
+        said = [json.loads(node.details).get("min_interval", min_interval) for node in tx.journal.serving()]
+        limits = said or [min_interval]
+        min_interval = None if None in limits else min(limits)
+    return [Job(job, state, tx.now, min_interval) for job, state in pairs]
 
 
 class Run:
@@ -251,6 +271,11 @@ class Run:
     @property
     def status(self) -> str:
         return self._row.status
+
+    @property
+    def unstoppable(self) -> str | None:
+        """Why it should have ended, while it goes on all the same; None for every other run."""
+        return GOES_ON.get(self._row.phase or "") if self._row.status == "active" else None
 
     @property
     def outcome(self) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
@@ -28,6 +28,8 @@ CATCH_UP = ("once", "skip")
 OVERLAP = ("skip", "queue", "cancel_other")
 ON_CRASH = ("recover", "skip", "resume")
 RETRY_ON = ("transient", "any")
+RESERVED_LANES = ("running", "crash-suspects")  # the engine's own
+RESERVED_PREFIXES = ("kind:", "labels:")  # what a job waits for that is no lane
 
 
 class JobOptions(NamedTuple):
@@ -184,6 +186,9 @@ def _lanes(key: str, value: Any) -> dict[str, Any]:
         if not isinstance(name, str) or not name or len(name) > MAX_WORD or not name.isprintable():
             message = f"{key}: a lane's name is a text of 1 to {MAX_WORD} printable characters, not {name!r:.80}."
             raise InvalidJob(message)
+        if name in RESERVED_LANES or name.startswith(RESERVED_PREFIXES):
+            message = f"{key}: {name!r:.80} is a name Wakeful uses itself: choose another."
+            raise InvalidJob(message)
         if _count(f"{key}.{name}", capacity) < 1:
             message = f"{key}.{name} must let at least one run in."
             raise InvalidJob(message)
@@ -191,14 +196,26 @@ def _lanes(key: str, value: Any) -> dict[str, Any]:
 
 
 def _labels(key: str, value: Any) -> dict[str, Any]:
-    good = isinstance(value, Sequence) and not isinstance(value, str)
-    if not good or not all(isinstance(item, str) and item and item.isprintable() for item in value):
+    if not isinstance(value, Sequence):
         message = f"{key} is a list of labels, not {value!r:.80}."
         raise InvalidJob(message)
-    if any(len(item) > MAX_WORD for item in _few(key, value)):
+    if any(isinstance(item, str) and len(item) > MAX_WORD for item in _few(key, value)):
         message = f"{key}: a label has {MAX_WORD} characters at most."
         raise InvalidJob(message)
-    return {key: tuple(sorted(set(value)))}
+    return {key: tuple(sorted(read_labels(key, value)))}
+
+
+def read_labels(key: str, value: Iterable[Any]) -> frozenset[str]:
+    """Labels of a job or a node: words without commas, which separate them on the command line."""
+    items = [value] if isinstance(value, str) else list(value)
+    if isinstance(value, str) or not all(isinstance(item, str) and item and item.isprintable() for item in items):
+        message = f"{key} is a list of labels, not {value!r:.80}."
+        raise InvalidJob(message)
+    for item in items:
+        if "," in item or item != item.strip():
+            message = f"{key}: a label holds no comma and does not begin or end with a space: {item!r:.80}."
+            raise InvalidJob(message)
+    return frozenset(items)
 
 
 def _flag(key: str, value: Any) -> dict[str, Any]:

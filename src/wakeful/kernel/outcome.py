@@ -23,6 +23,12 @@ MAX_TRACE_CHARS = 16_000
 MAX_OUTPUT = 256 * 1024  # characters of JSON in the row
 MAX_QUESTION = 2_000
 APPROVAL = "approval"  # the phase of a run that waits for a person
+#: The phases of an active run that was asked to end and does not: why it was asked.
+GOES_ON = {
+    "timeout": "is past its limit",
+    "cancelled": "was cancelled",
+    "stopping": "was still running when the scheduler stopped",
+}
 
 
 class Skip(Exception):

@@ -6,6 +6,7 @@ Pure functions of records and a `now`. They return decisions; `claim` and `settl
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -97,6 +98,40 @@ def too_late(options: JobOptions, state: JobState, run: RunRow, now: int) -> boo
         return False
     since = run.slot if run.slot is not None else run.due_at
     return not (isinstance(options.catch_up, int) and now - since <= options.catch_up)
+
+
+def upcoming_starts(trigger: Trigger, options: JobOptions, state: JobState, now: int) -> Iterator[int]:
+    """The starts by time of a job that is not stopped, in order, as if each run ended in the moment it began.
+
+    What is left out is what will not fire: slots below the floor or beyond `max_runs`, and one that `catch_up` lets
+    go. Jitter of later starts is not known yet, and counts as none.
+    """
+    coming = Next(state.slot, state.next_at)
+    if state.run_id is not None and state.next_at is None:
+        coming = next_start(trigger, state, now, 0.0, completed=now)
+    elif _is_let_go(trigger, options, state, now):
+        state = state._replace(last_slot=max(state.slot or 0, state.last_slot or 0), last_run_at=now)
+        coming = next_start(trigger, state, now, 0.0, completed=now)
+    while coming.slot is not None and coming.at is not None:
+        yield coming.at
+        at, last_slot = max(coming.at, now), max(coming.slot, state.last_slot or 0)
+        state = state._replace(last_slot=last_slot, last_run_at=at, slot_runs=state.slot_runs + 1)
+        coming = next_start(trigger, state, at, 0.0, completed=at)
+
+
+def _is_let_go(trigger: Trigger, options: JobOptions, state: JobState, now: int) -> bool:
+    """Whether the slot the job is armed for has passed, and will not be caught up."""
+    if state.slot is None or state.next_at is None or state.next_at > now:
+        return False
+    return due_slot(trigger, options, state, now).slot is None
+
+
+def spaced_slots(trigger: Trigger, after: int) -> Iterator[int]:
+    """The slots of a trigger after a moment that the floor leaves."""
+    slot = trigger.next_slot(after)
+    while slot is not None:
+        yield slot
+        slot = trigger.next_slot(slot + FLOOR_MS - 1, slot)
 
 
 class Due(NamedTuple):

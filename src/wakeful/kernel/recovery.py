@@ -13,8 +13,9 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from wakeful.kernel.claim import SUSPECT_AFTER, Node, is_lane
+from wakeful.kernel.handlers import past_limit
 from wakeful.kernel.options import from_text
-from wakeful.kernel.outcome import Result
+from wakeful.kernel.outcome import GOES_ON, Result
 from wakeful.kernel.policy import FLOOR_MS, alarm, backoff_delay, count_passed, end, next_start, trigger_of
 from wakeful.kernel.settle import AlertChange, Settled, count_failure
 from wakeful.kernel.turn import (
@@ -86,7 +87,8 @@ def crash_all(tx: Transaction, node: Node, runs: Sequence[RunRow]) -> None:
     settle_all(
         tx, node, [Ended(jobs[run.job_id], states[run.job_id].revision, run, called_off) for run in runs if run.cancel]
     )
-    runs = _without_reported(tx, node, [run for run in runs if not run.cancel], jobs, states)
+    runs = _without_overdue(tx, node, [run for run in runs if not run.cancel], jobs, states)
+    runs = _without_reported(tx, node, runs, jobs, states)
     blamed = blame(runs, states)
     answers: list[tuple[JobDef, RunRow, Settled]] = []
     for run in runs:
@@ -102,6 +104,26 @@ def crash_all(tx: Transaction, node: Node, runs: Sequence[RunRow]) -> None:
     chain_all(tx, node, answers)
     free_lanes(tx, runs)
     tx.journal.emit("run", *[["finished", run.id, run.job_id, "crashed"] for run in runs])
+
+
+def _without_overdue(
+    tx: Transaction, node: Node, runs: Sequence[RunRow], jobs: dict[int, JobDef], states: dict[int, JobState]
+) -> list[RunRow]:
+    """Those of the runs that were cut off in time. The others had timed out, and only would not end before."""
+    late = [run for run in runs if run.phase == "timeout"]
+    settle_all(
+        tx,
+        node,
+        [
+            Ended(job, states[job.id].revision, run, past_limit(from_text(job.options).timeout))
+            for run in late
+            for job in [jobs[run.job_id]]
+        ],
+    )
+    for run in runs:
+        if run.phase in GOES_ON and run not in late:
+            apply_alert(tx, node, run.job_id, AlertChange(f"stuck:{run.job_id}", "stuck", None))
+    return [run for run in runs if run not in late]
 
 
 def _without_reported(

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from wakeful.kernel.options import from_text
-from wakeful.kernel.outcome import APPROVAL, FAILURES, WAITING, Result
+from wakeful.kernel.outcome import APPROVAL, FAILURES, GOES_ON, WAITING, Result
 from wakeful.kernel.policy import FLOOR_MS, add_note, backoff_delay, count_passed, end, next_start, trigger_of, used_up
 from wakeful.store.records import Finish, JobDef, JobState, RunDetails, RunRow, Skip
 from wakeful.triggers import Trigger
@@ -79,6 +79,8 @@ def settle(
     if over and plan.ended:
         state = end(state, plan.ended, now)
     state, alerts = _count_error(job, state, result, now, again=again)
+    if run.phase in GOES_ON and result.outcome != "timeout":
+        alerts = (*alerts, AlertChange(f"stuck:{job.id}", "stuck", None))  # it has ended after all
     queue = (again,) if again is not None else ()
     return Settled(state, finish, queue, details, plan.skips, alerts, _ended_as(result) if again is None else None)
 

@@ -11,7 +11,8 @@ from wakeful.kernel import control, refs
 from wakeful.kernel.claim import Claimed, Node
 from wakeful.kernel.clockwatch import STEP_MS, ClockWatch, carry_on
 from wakeful.kernel.drafts import COMMAND
-from wakeful.kernel.handlers import Active, Handlers, Threads, drive, past_limit
+from wakeful.kernel.handlers import CANCEL_GRACE_S, Active, Handlers, Threads, drive, past_limit
+from wakeful.kernel.lane_sizes import size_all
 from wakeful.kernel.membership import join, recover_name
 from wakeful.kernel.options import from_text
 from wakeful.kernel.outcome import Result
@@ -52,6 +53,7 @@ async def begin_incarnation(store: Store, engine: Engine, name: str, logs: Path)
         join(tx, born, name, details)
         return Born(born.id, token, recovered), back
 
+    await store.write(size_all)
     born, back = await store.write(work)
     if back > STEP_MS:  # the clock was set back while nothing ran
         await ClockWatch.settle_in(store, node, -back)
@@ -109,7 +111,9 @@ async def _run_within_limit(claimed: Claimed, handlers: Handlers, *, virtual: bo
         active.verdict = Result("cancelled", error="interrupted")
     if not task.done():
         task.cancel()
-    return await task
+        await asyncio.wait({task}, timeout=CANCEL_GRACE_S)
+    # A handler that does not end when it is cancelled is left behind: what it was told is how its run ends.
+    return task.result() if task.done() or active.verdict is None else active.verdict
 
 
 def leave(tx: Transaction, node_id: int) -> None:

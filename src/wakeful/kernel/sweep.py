@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful import ids
-from wakeful.kernel.claim import HANDLER, Node, is_lane
+from wakeful.kernel.claim import HANDLER, PLACE, Node, is_lane, labels_of
+from wakeful.kernel.lane_sizes import leave_lanes
 from wakeful.kernel.membership import served_elsewhere, take_runs
 from wakeful.kernel.once import KEPT_MS
 from wakeful.kernel.recovery import welcome
@@ -71,7 +72,7 @@ def guard(tx: Transaction, node: Node) -> int:
 
 def _alert_unserved(tx: Transaction, node: Node, key: str) -> None:
     kind = "no_handler" if key.startswith(HANDLER) else "no_node"
-    wanted = key.partition(":")[2]
+    wanted = ", ".join(labels_of(key)) if key.startswith(PLACE) else key.removeprefix(HANDLER)
     why = f"nobody runs jobs of kind {wanted}" if kind == "no_handler" else f"no running node is labelled {wanted}"
     for job, state in tx.jobs.parked_on(key, tx.now - NO_HANDLER_GRACE_MS, CHUNK):
         message = f"{job.name} has been due since its time came, but {why}"
@@ -94,6 +95,7 @@ def prune(tx: Transaction, keep: Retention, cursors: Cursors, crowded: set[int])
     for job_id in gone:
         tx.runs.prune_job(job_id, CHUNK)
     tx.jobs.forget(gone)
+    leave_lanes(tx, gone)
     return Swept(deleted, Cursors(runs_cursor, jobs_cursor))
 
 

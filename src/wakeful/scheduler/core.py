@@ -20,7 +20,7 @@ from wakeful.kernel.engine import Engine, EngineConfig
 from wakeful.kernel.handlers import Handlers
 from wakeful.kernel.limits import MIN_INTERVAL_MS
 from wakeful.kernel.long_output import keep_long_output, remove_files
-from wakeful.kernel.options import read_options
+from wakeful.kernel.options import read_labels, read_options
 from wakeful.kernel.sweep import Retention
 from wakeful.store import make_store
 from wakeful.triggers import system_zone, zone_name
@@ -59,7 +59,7 @@ class Core:
         self._rng = random.Random(seed)
         self._max_running = max_running
         self._min_interval = interval_ms(min_interval) if min_interval else None
-        self._labels = frozenset(labels)
+        self._labels = read_labels("labels", labels)
         self._retention = retention if retention is not None else Retention()
         self._store = make_store(url, own_clock, inline=self._virtual) if isinstance(url, str) else url
         self._clock = self._store.clock  # where nodes share the store, they share its time

@@ -10,7 +10,7 @@ from wakeful.errors import InvalidJob, JobNotFound
 from wakeful.kernel import edits, refs
 from wakeful.kernel.drafts import NewJob, check_limit, check_name, check_note, draft
 from wakeful.kernel.handlers import Handler
-from wakeful.kernel.models import Job
+from wakeful.kernel.models import Job, job_views
 from wakeful.scheduler.core import Core
 from wakeful.store.jobs import STATUS_SQL, JobFilter
 from wakeful.triggers import Trigger
@@ -116,7 +116,7 @@ class JobsApi(Core):
 
         def work(tx: Transaction) -> Job | None:
             try:
-                return Job(*refs.find_job(tx, id), tx.now)
+                return job_views(tx, [refs.find_job(tx, id)], self._min_interval)[0]
             except JobNotFound:
                 return None
 
@@ -140,4 +140,4 @@ class JobsApi(Core):
         if limit is not None:
             check_limit(limit)
         wanted = JobFilter(kind, owner, source, status, enabled, after, limit)
-        return await self._store.read(lambda tx: [Job(*pair, tx.now) for pair in tx.jobs.matching(wanted)])
+        return await self._store.read(lambda tx: job_views(tx, tx.jobs.matching(wanted), self._min_interval))

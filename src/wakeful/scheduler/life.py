@@ -9,12 +9,11 @@ from typing import Self
 from wakeful.errors import SchedulerShutdownError, StoreError
 from wakeful.kernel import control
 from wakeful.kernel.clockwatch import refuse_unset
+from wakeful.kernel.handlers import CANCEL_GRACE_S
 from wakeful.kernel.start import begin_incarnation, leave
 from wakeful.scheduler.jobs import JobsApi
 
 log = logging.getLogger("wakeful")
-
-CANCEL_GRACE_S = 8.0  # longer than a command is given between being asked and being killed
 
 
 class Life(JobsApi):
@@ -99,6 +98,7 @@ class Life(JobsApi):
             await engine.wait_idle(CANCEL_GRACE_S, but_for_threads=True)
         await engine.end()
         try:
+            await engine.tell_left()
             await self._store.write(lambda tx: leave(tx, engine.node.id))
         except StoreError as error:
             log.warning("stopped without a word to the store: %s", error)

@@ -12,7 +12,7 @@ from wakeful.kernel.drafts import NewJob, check_note
 from wakeful.kernel.explain import Explanation, explain_job, explain_run
 from wakeful.kernel.figures import Figures, figures
 from wakeful.kernel.history import view
-from wakeful.kernel.models import Job, Run
+from wakeful.kernel.models import Job, Run, job_views
 from wakeful.kernel.once import Once, exactly_once
 from wakeful.kernel.requests import ALWAYS, Changed, Condition, Done, Many, Terms
 from wakeful.kernel.rights import Rights, own_job
@@ -49,11 +49,11 @@ class Requests(Core):
             if wanted.owner not in (None, rights.owner):
                 return []
             wanted = wanted._replace(owner=rights.owner)
-        return await self._store.read(lambda tx: [Job(*pair, tx.now) for pair in tx.jobs.matching(wanted)])
+        return await self._store.read(lambda tx: job_views(tx, tx.jobs.matching(wanted), self._min_interval))
 
     async def request_job(self, ref: str, rights: Rights) -> Job:
         """The job of that id or name; JobNotFound where there is none for this caller."""
-        return await self._store.read(lambda tx: Job(*own_job(tx, ref, rights), tx.now))
+        return await self._store.read(lambda tx: job_views(tx, [own_job(tx, ref, rights)], self._min_interval)[0])
 
     async def request_create(
         self, new: NewJob, rights: Rights, *, enabled: bool = True, once: Once | None = None

@@ -194,6 +194,14 @@ class Jobs:
         if states:
             self._session.update_many("job_state", SETTLED_COLUMNS, list(map(_SETTLED, states)))
 
+    def laned(self, after: int, limit: int) -> list[JobDef]:
+        """The jobs that may have lanes, by id from `after` on; reads them all, and is for once in a store's life."""
+        sql = (
+            f"SELECT {', '.join(JOB_COLUMNS)} FROM jobs WHERE id > ? AND removed_at IS NULL AND options LIKE ? "
+            "ORDER BY id LIMIT ?"
+        )
+        return [JobDef._make(row) for row in self._session.rows(sql, (after, '%"lanes"%', limit))]
+
     def define(self, definition: JobDef) -> None:
         self._session.update_many("jobs", JOB_COLUMNS, [definition])
 

@@ -135,6 +135,11 @@ class Runs:
         self._session.execute("UPDATE runs SET cancel = 1 WHERE id = ? AND finished_at IS NULL", (run_id,))
         self._session.announce()
 
+    def goes_on(self, run_id: int, phase: str | None) -> bool:
+        """Note on an active run under which phase it goes on though it should have ended; False when it is over."""
+        sql = "UPDATE runs SET phase = ? WHERE id = ? AND finished_at IS NULL AND status = 'active'"
+        return bool(self._session.execute(sql, (phase, run_id)))
+
     def reschedule(self, run_id: int, due_at: int) -> None:
         self._session.execute("UPDATE runs SET due_at = ? WHERE id = ? AND status = 'queued'", (due_at, run_id))
 
@@ -191,7 +196,7 @@ class Runs:
     def open_counts(self) -> dict[str, int]:
         """How many runs are not done, by what they are doing; those that wait for a person under their phase."""
         sql = (
-            "SELECT CASE WHEN status = 'waiting' THEN coalesce(phase, status) ELSE status END, count(*) FROM runs "
+            "SELECT CASE WHEN status = 'waiting' AND phase = 'approval' THEN phase ELSE status END, count(*) FROM runs "
             "WHERE finished_at IS NULL GROUP BY 1"
         )
         return {str(status): int(count) for status, count in self._session.rows(sql)}
