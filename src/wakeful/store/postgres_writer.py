@@ -17,7 +17,8 @@ import psycopg
 from wakeful import clock as clocks
 from wakeful.errors import SchedulerError, StoreError, StoreUnreachable
 from wakeful.store.interface import Transaction
-from wakeful.store.postgres_database import AGAIN, POOLED, Address, connect, explain, lost
+from wakeful.store.postgres_database import Address, connect, mind_pooler
+from wakeful.store.postgres_errors import AGAIN, POOLED, explain, lost
 from wakeful.store.postgres_listener import CHANNEL
 from wakeful.store.postgres_session import PostgresSession, Types
 
@@ -48,7 +49,7 @@ _BEGIN = (
     "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT "
     + ", ".join(f"set_config('{name}', '{value}', true)" for name, value in _SETTINGS.items())
     + ", CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END"
-    + ", pg_current_xact_id()::text"
+    + ", pg_backend_pid(), pg_current_xact_id()::text"
 )
 
 _numbers = itertools.count(1)
@@ -65,7 +66,6 @@ class PostgresWriter:
         self._clock = clock
         self._database_clock = database_clock
         self._connection: psycopg.Connection[Any] | None = None
-        self._prepare: int | None = 5
         self._refusal: SchedulerError | None = None
         self._reconnect_at = 0
         self._pause_ms = FIRST_RECONNECT_MS
@@ -125,7 +125,9 @@ class PostgresWriter:
         cursor.nextset()
         row = cursor.fetchone()
         assert row is not None  # noqa: S101 - a SELECT without FROM has one row
-        return str(row[-1])
+        backend, number = row[-2:]
+        mind_pooler(connection, backend)
+        return str(number)
 
     def _run_all(self, connection: psycopg.Connection[Any], items: Sequence[Item]) -> tuple[int, bool]:
         good: list[tuple[Item, Transaction]] = []
@@ -186,7 +188,6 @@ class PostgresWriter:
 
     def _worth_another(self, error: Exception, tries: int) -> bool:
         if isinstance(error, POOLED):
-            self._prepare = None
             self._drop()
             return True
         if isinstance(error, AGAIN):
@@ -234,7 +235,6 @@ class PostgresWriter:
             self._pause_ms = min(2 * self._pause_ms, LONGEST_RECONNECT_MS)
             raise
         self._refusal, self._pause_ms = None, FIRST_RECONNECT_MS
-        self._connection.prepare_threshold = self._prepare
         return self._connection
 
     def _drop(self) -> None:
