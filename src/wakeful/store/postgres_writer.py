@@ -16,6 +16,7 @@ import psycopg
 
 from wakeful import clock as clocks
 from wakeful.errors import SchedulerError, StoreError, StoreUnreachable
+from wakeful.store.floor import Floor
 from wakeful.store.interface import Transaction
 from wakeful.store.postgres_database import Address, connect, mind_pooler
 from wakeful.store.postgres_errors import AGAIN, POOLED, explain, lost
@@ -60,6 +61,7 @@ class PostgresWriter:
 
     def __init__(self, address: Address, clock: Clock, database_clock: Clock | None = None) -> None:
         self.types: Types = {}
+        self.floor = Floor()
         #: How our own notifications are told from others'.
         self.name = f"{socket.gethostname()}-{os.getpid()}-{next(_numbers)}"
         self._address = address
@@ -108,12 +110,14 @@ class PostgresWriter:
         """Run works in one transaction; how many of them it took in."""
         connection = self._connected()
         try:
+            self.floor.begin(self._clock.boot())
             number = self._begin(connection)
             done, announced = self._run_all(connection, items)
             if all(item.error is not None for item in items[:done]):
                 connection.execute("ROLLBACK")
             else:
                 self._end(connection, number, announced=announced)
+                self.floor.committed(self._clock.boot())
         except BaseException as error:
             self._undo(connection, error)
             raise
@@ -133,7 +137,9 @@ class PostgresWriter:
         good: list[tuple[Item, Transaction]] = []
         announced, done = False, 0
         for item in items:
-            session = PostgresSession(connection, self.types, writing=True, clock=self._database_clock)
+            session = PostgresSession(
+                connection, self.types, writing=True, clock=self._database_clock, floor=self.floor
+            )
             transaction = self._run(connection, session, item, alone=len(items) == 1)
             done += 1
             if transaction is not None:
@@ -162,6 +168,8 @@ class PostgresWriter:
             item.error = error
         if not alone:
             connection.execute("ROLLBACK TO work" if item.error is not None else "RELEASE work")
+        if item.error is not None:
+            self.floor.undone()
         return transaction if item.error is None else None
 
     def _end(self, connection: psycopg.Connection[Any], number: str, *, announced: bool) -> None:
@@ -179,6 +187,7 @@ class PostgresWriter:
 
     def _undo(self, connection: psycopg.Connection[Any], error: BaseException) -> None:
         if connection.closed or lost(error):
+            self.floor.forget()
             self._drop()
             return
         try:

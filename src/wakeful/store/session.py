@@ -7,7 +7,10 @@ The verbs in `jobs`, `runs`, `lanes` and `journal` are written once on top of th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from wakeful.store.floor import Floor
 
 Row = Sequence[Any]
 
@@ -51,6 +54,13 @@ class Session(Protocol):
     @property
     def skip_clause(self) -> str:
         """The same for a read that can do without the rows somebody else is deciding about."""
+
+    @property
+    def floor(self) -> Floor | None:
+        """From where on alarms need be asked for; None: from the first."""
+
+    def first_alarm_below(self, due_at: int) -> int | None:
+        """The first alarm before that time."""
 
     def among(self, select: str) -> str:
         """The condition `IN (select)`, less the rows somebody else is deciding about."""

@@ -28,6 +28,7 @@ class SqliteSession:
     exclusive = True  # BEGIN IMMEDIATE: one writer at a time, in all processes
     lock_clause = ""
     skip_clause = ""
+    floor = None  # an alarm that is cleared leaves nothing behind in the index
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -62,6 +63,10 @@ class SqliteSession:
         del lock
         source = f"{table} WHERE {key} IN (SELECT value FROM json_each(?)){f' AND {only}' if only else ''}"
         return self.bulk(columns, source, (json.dumps(list(keys)),))
+
+    def first_alarm_below(self, due_at: int) -> int | None:
+        del due_at
+        return None
 
     def among(self, select: str) -> str:
         return f"IN ({select})"
