@@ -71,8 +71,10 @@ class Jobs:
     def due(self, now: int, limit: int) -> list[tuple[JobDef, JobState]]:
         """The jobs whose alarm has passed, oldest alarm first, at most `limit`; none that another node looks at."""
         if not self._session.exclusive:
-            where = "due_at >= ? AND due_at <= ? ORDER BY due_at, job_id LIMIT ?" + self._session.skip_clause
-            taken = self._locked(where, (self._since(), now, limit))
+            # From the floor on, as a pair: of a range with two plain ends the server expects so few rows that it would
+            # rather read and sort all of it.
+            where = "(due_at, job_id) > (?, -1) AND due_at <= ? ORDER BY due_at, job_id LIMIT ?"
+            taken = self._locked(where + self._session.skip_clause, (self._since(), now, limit))
             self._emptied_at = now if len(taken) < limit else None
             taken.sort(key=_by_alarm)
             return taken

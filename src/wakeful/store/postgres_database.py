@@ -32,6 +32,7 @@ OLDEST_SERVER = 130_000  # pg_current_xact_id
 PREPARED = 200
 PREPARE_AFTER = 5  # times a statement is sent
 SCHEMA_TABLE = "wakeful_schema"
+_FOR_US = "-- postgresql: "  # begins a line of a script that other databases take for a comment
 MIGRATION_TRIES, MIGRATION_WAIT = 5, "5s"
 
 #: Unless the address says otherwise. A server that vanished without a word is noticed within half a minute.
@@ -208,7 +209,7 @@ def migrations() -> list[str]:
 
 def _in_our_words(script: str) -> str:
     """`integer` has 64 bits on both sides, and text compares by code points, in this order and no other."""
-    lines = [line.partition("--")[0] for line in script.splitlines()]
+    lines = [line.removeprefix(_FOR_US).partition("--")[0] for line in script.splitlines()]
     script = re.sub(r"\binteger\b", "bigint", "\n".join(lines))
     return re.sub(r"^(\s+\w+\s+)text\b", r'\1text COLLATE "C"', script, flags=re.MULTILINE)
 

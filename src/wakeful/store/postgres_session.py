@@ -13,6 +13,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
+from wakeful.store.session import OldTransaction
+
 if TYPE_CHECKING:
     import psycopg
 
@@ -28,6 +30,17 @@ LOCK_SPACE = 0x57414B45  # "WAKE"
 
 _NUMBERS = {int, type(None)}
 _TEXTS = {str}
+
+
+#: Of other sessions on this database, those that hold a snapshot or have written; and prepared transactions.
+_OLDEST_TRANSACTION = """
+SELECT pid, name, usr, greatest(0, extract(epoch FROM statement_timestamp() - since) * 1000)::bigint FROM (
+    SELECT pid, application_name AS name, usename::text AS usr, xact_start AS since FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start IS NOT NULL
+        AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
+    UNION ALL SELECT NULL, gid, owner::text, prepared FROM pg_prepared_xacts WHERE database = current_database()
+) held ORDER BY since LIMIT 1
+"""
 
 
 class PostgresSession:
@@ -114,6 +127,10 @@ class PostgresSession:
 
     def announce(self) -> None:
         self.announced = True
+
+    def oldest_transaction(self) -> OldTransaction | None:
+        found = self.rows(_OLDEST_TRANSACTION)
+        return OldTransaction._make(found[0]) if found else None
 
     def database_now(self) -> int | None:
         if self._clock is not None:

@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any
 
-from wakeful.store.session import Row
+from wakeful.store.session import OldTransaction, Row
 
 #: Batches are cut into these sizes, so that few distinct statements exist and all stay prepared.
 _SIZES = (512, 256, 128, 64, 32, 16, 8, 4, 2, 1)
@@ -76,6 +76,9 @@ class SqliteSession:
 
     def announce(self) -> None:
         """Other processes ask `PRAGMA data_version`."""
+
+    def oldest_transaction(self) -> OldTransaction | None:
+        return None
 
     def database_now(self) -> int | None:
         return None
