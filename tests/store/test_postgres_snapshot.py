@@ -6,19 +6,23 @@ And the floor that makes it so: whatever is armed below it, by this process or a
 from __future__ import annotations
 
 import random
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
 
+from tests.service.real_time import Watch, real
 from tests.store.postgres_server import emptied_url, postgres_url
 from tests.store.samples import NOW, OpenStore, job
 from tests.store.test_postgres_plans import _plans
+from wakeful import Once, Scheduler
 from wakeful.clock import VirtualClock
 from wakeful.store.floor import COSTLY_MS, LONGEST_REST_MS, LOWEST, Floor
+from wakeful.triggers.moments import to_ms
 
 pytestmark = pytest.mark.promise("X2")
 
+START = datetime(2020, 1, 1, tzinfo=UTC)
 DEAD = 35_000
 FUTURE = NOW + 3_600_000
 _FILL = f"""
@@ -91,6 +95,28 @@ def test_what_another_process_arms_for_a_time_long_past_is_found_by_the_next_loo
         assert store.write(turn) == ([9], True)
         assert [state.job_id for _, state in store.write(_ask)[0]] == [9]  # and stays in sight until it is cleared
         other.execute("UPDATE job_state SET due_at = NULL WHERE job_id = 9")
+
+
+@real
+async def test_a_node_starts_what_another_process_armed_for_a_time_long_past():
+    url = postgres_url()
+    node, other = (Scheduler(url, node=name, timezone="UTC") for name in ("one", "other"))
+    node.on_job_due("work", lambda run: run.job)
+    async with node, other:
+        watch = Watch(node)
+        await node.start()
+        await node.add_job("first", Once(START), kind="work")
+        await watch.finished()  # from here on it has a floor
+        await other.add_job("second", Once(START + timedelta(days=36_500)), kind="work")
+        long_past = to_ms(START)
+
+        def arm(tx):
+            _, state = tx.jobs.by_name("second")
+            tx.jobs.save([state._replace(due_at=long_past, next_at=long_past, slot=long_past)])
+
+        await other._store.write(arm)
+        await watch.finished(2)
+        await node.stop()
 
 
 # -- nothing is missed ------------------------------------------------------------------------------------------------
