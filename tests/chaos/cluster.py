@@ -9,6 +9,7 @@ import asyncio
 import random
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -87,8 +88,17 @@ def jobs_of(scenario: Scenario, now: datetime) -> list[NewJob]:
 class ClusterDrill:
     """One scenario in one folder, on a server of its own that is as durable as in life."""
 
-    def __init__(self, folder: Path, scenario: Scenario) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        scenario: Scenario,
+        *,
+        way: Callable[[int], int] = lambda port: port,
+        reached: Callable[[str], AbstractContextManager[object]] = nullcontext,
+    ) -> None:
+        """`way` makes a way to the server's port and gives its own; `reached` lasts while it is used."""
         self._scenario = scenario
+        self._way, self._reached = way, reached
         self._fleet = Fleet(folder)
         self._outages: list[tuple[float, float]] = []
         self._labels = {f"node-{n}": LEFT if n % 4 < 2 else RIGHT for n in range(scenario.nodes)}
@@ -100,15 +110,17 @@ class ClusterDrill:
         try:
             server.start()
             url = server.new_database()
+            url = url.replace(f":{server.port}/", f":{self._way(server.port)}/")
             begun = time.monotonic()
             asyncio.run(self._store(url))
-            for name in self._labels:
-                self._start(name, url)
-            self._strike(server, url, begun)
-            self._fleet.until_ready()
-            unsettled = asyncio.run(self._until_settled(url))
-            missing = wait_for_nodes(url, len(self._labels))
-            self._fleet.stop()
+            with self._reached(url):
+                for name in self._labels:
+                    self._start(name, url)
+                self._strike(server, url, begun)
+                self._fleet.until_ready()
+                unsettled = asyncio.run(self._until_settled(url))
+                missing = wait_for_nodes(url, len(self._labels))
+                self._fleet.stop()
             self._fleet.surprises += [f"{missing} nodes never came back by themselves"] if missing else []
             if unsettled:
                 print(f"  still not settled after {SETTLE_S:.0f} s: {', '.join(unsettled[:20])}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.chaos import full_disk, partition, poison
+from tests.chaos import full_disk, partition, poison, pooled
 from tests.chaos.cluster import ClusterDrill
 from tests.chaos.cluster import Scenario as ClusterScenario
 from tests.chaos.killing import Drill, Scenario
@@ -29,6 +29,11 @@ def test_a_cluster_with_a_killed_and_a_frozen_node_loses_nothing_and_settles_not
 @pytest.mark.promise("X2")
 def test_a_node_that_is_cut_off_records_nothing_and_comes_back_by_itself():
     assert partition.drill() == []
+
+
+@pytest.mark.promise("X2")
+def test_a_cluster_behind_a_pooler_in_transaction_mode_works_as_without_and_answers_every_read(tmp_path):
+    assert pooled.drill(tmp_path, seed=3, nodes=2, jobs=100, span_s=10) == []
 
 
 @pytest.mark.promise("X14")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.store.samples import NOW, job, run
+from tests.store.samples import NOW, OpenStore, job, run
 from wakeful.errors import StoreError
 from wakeful.store.jobs import SETTLED_COLUMNS, STARTED_COLUMNS, JobFilter
 from wakeful.store.records import JobState, RunDetails
@@ -72,6 +72,19 @@ def test_the_next_alarm_is_the_earliest_of_all(store):
     assert store.read(lambda tx: tx.jobs.next_alarm()) is None
     store.add(job(1), job(2, due_at=NOW + 9), job(3, due_at=NOW + 5))
     assert store.read(lambda tx: tx.jobs.next_alarm()) == NOW + 5
+
+
+def test_what_another_process_arms_for_a_time_long_past_is_due_after_a_look(store, store_url, clock):
+    store.add(job(1), job(2, due_at=NOW + 9))
+    assert store.write(lambda tx: tx.jobs.next_alarm()) == NOW + 9
+    with OpenStore(store_url, clock) as other:
+        other.write(lambda tx: tx.jobs.save([tx.jobs.states([1])[1]._replace(due_at=NOW - 90_000)]))
+
+    def look(tx):
+        tx.jobs.look_below()
+        return ids(tx.jobs.due(NOW, 10))
+
+    assert store.write(look) == [1]
 
 
 def test_jobs_armed_for_later_are_walked_through_by_id(store):

@@ -214,6 +214,10 @@ def test_the_clock_all_nodes_share_does_not_go_back(store):
     assert store.read(lambda tx: tx.journal.database_now()) >= first >= NOW
 
 
+def test_a_store_that_nobody_else_reads_has_no_old_transaction(store):
+    assert store.write(lambda tx: tx.journal.oldest_transaction()) is None
+
+
 def test_the_highest_id_is_that_of_anything(store):
     assert store.read(lambda tx: tx.journal.highest_id()) == 0
     store.add(job(3))

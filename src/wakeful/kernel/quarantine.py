@@ -46,6 +46,8 @@ async def take_turn(
     """
 
     def work(tx: Transaction) -> TurnResult:
+        if look_around:
+            tx.jobs.look_below()
         if look_around and limit:
             # In the transaction that claims: put back alone, they could be taken and parked again by a node that
             # cannot run them.

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 SWEEP_MS = 60_000
 NO_HANDLER_GRACE_MS = 60_000
+OLD_TRANSACTION, OLD_TRANSACTION_MS = "old_transaction", 15 * 60_000
 CHUNK = 200
 LOOK_AT = 5_000  # jobs in one sweep, to find those that may be forgotten
 SOON_MS = 1_000
@@ -59,7 +60,10 @@ def guard(tx: Transaction, node: Node) -> int:
 
     Where nodes share the store, also take over what one that left in good order could not end.
     """
-    unparked = 0 if tx.exclusive else take_runs(tx, node, tx.runs.orphans())
+    unparked = 0
+    if not tx.exclusive:
+        unparked = take_runs(tx, node, tx.runs.orphans())
+        _tell_old_transaction(tx, node)
     for key, count in tx.jobs.parked_counts().items():
         if is_lane(key):
             unparked += tx.jobs.unpark(key, tx.now, 1)
@@ -68,6 +72,19 @@ def guard(tx: Transaction, node: Node) -> int:
         elif tx.exclusive or not served_elsewhere(tx, key):
             _alert_unserved(tx, node, key)
     return unparked
+
+
+def _tell_old_transaction(tx: Transaction, node: Node) -> None:
+    found = tx.journal.oldest_transaction()
+    if found is None or found.age_ms < OLD_TRANSACTION_MS:
+        tx.journal.close_alert(OLD_TRANSACTION, tx.now)
+        return
+    who = f"process {found.pid}, {found.name or 'unnamed'}" if found.pid is not None else f"prepared as {found.name}"
+    message = (
+        f"A transaction of {found.user} has been open for {found.age_ms // 60_000} minutes ({who}): until it ends, "
+        "PostgreSQL cannot clean up and the database grows."
+    )
+    apply_alert(tx, node, None, AlertChange(OLD_TRANSACTION, OLD_TRANSACTION, message))
 
 
 def _alert_unserved(tx: Transaction, node: Node, key: str) -> None:

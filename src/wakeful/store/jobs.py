@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from wakeful.store.floor import LOWEST
 from wakeful.store.records import JOB_COLUMNS, STATE_COLUMNS, JobDef, JobState
 
 if TYPE_CHECKING:
@@ -70,8 +71,10 @@ class Jobs:
     def due(self, now: int, limit: int) -> list[tuple[JobDef, JobState]]:
         """The jobs whose alarm has passed, oldest alarm first, at most `limit`; none that another node looks at."""
         if not self._session.exclusive:
-            where = "due_at IS NOT NULL AND due_at <= ? ORDER BY due_at, job_id LIMIT ?" + self._session.skip_clause
-            taken = self._locked(where, (now, limit))
+            # From the floor on, as a pair: of a range with two plain ends the server expects so few rows that it would
+            # rather read and sort all of it.
+            where = "(due_at, job_id) > (?, -1) AND due_at <= ? ORDER BY due_at, job_id LIMIT ?"
+            taken = self._locked(where + self._session.skip_clause, (self._since(), now, limit))
             self._emptied_at = now if len(taken) < limit else None
             taken.sort(key=_by_alarm)
             return taken
@@ -90,16 +93,33 @@ class Jobs:
 
     def next_alarm(self) -> int | None:
         """When the engine must look again; None when nothing is armed."""
-        found = self._session.rows(
-            "SELECT due_at FROM job_state WHERE due_at IS NOT NULL ORDER BY due_at, job_id LIMIT 1"
-        )
-        if not found:
+        due_at = self._first_alarm()
+        if due_at is None:
             return None
-        due_at = int(found[0][0])
         # What is overdue after everything was taken belongs to another node: asking again at once would only spin.
         if self._emptied_at is None or due_at > self._emptied_at:
             return due_at
         return self._emptied_at + LOOK_AGAIN_MS
+
+    def look_below(self) -> None:
+        """Other processes wrote: from here on, see also what they armed for times long past."""
+        floor = self._session.floor
+        if floor is not None and floor.wants_look():
+            found = self._session.first_alarm_below(floor.since)
+            if found is not None:
+                floor.armed(found)
+
+    def _first_alarm(self) -> int | None:
+        found = self._session.rows(
+            "SELECT due_at FROM job_state WHERE due_at >= ? ORDER BY due_at, job_id LIMIT 1", (self._since(),)
+        )
+        due_at = int(found[0][0]) if found else None
+        if self._session.floor is not None:
+            self._session.floor.first(due_at, self._now)
+        return due_at
+
+    def _since(self) -> int:
+        return self._session.floor.since if self._session.floor is not None else LOWEST
 
     def _locked(self, where: str, params: tuple[int, ...]) -> list[tuple[JobDef, JobState]]:
         """Lock states first and read their definitions after: so both are of one moment.
@@ -221,13 +241,17 @@ class Jobs:
 
     def unpark(self, parked: str, now: int, limit: int) -> int:
         """Put back the oldest jobs that wait for `parked`; how many there were."""
-        return self._session.execute(
+        back = self._session.rows(
             # Due since it first was: so it comes before jobs that became due while it waited.
             "UPDATE job_state SET due_at = coalesce(ready_at, ?), parked = NULL "
             "WHERE job_id "
-            + self._session.among("SELECT job_id FROM job_state WHERE parked = ? ORDER BY ready_at, job_id LIMIT ?"),
+            + self._session.among("SELECT job_id FROM job_state WHERE parked = ? ORDER BY ready_at, job_id LIMIT ?")
+            + " RETURNING due_at",
             (now, parked, limit),
         )
+        if back and self._session.floor is not None:
+            self._session.floor.armed(min(int(due_at) for (due_at,) in back))
+        return len(back)
 
     def parked_counts(self) -> dict[str, int]:
         """How many jobs wait, by what they wait for."""

@@ -10,7 +10,7 @@ from wakeful.store.records import Alert, EventGroup, Node, Skip
 from wakeful.store.schema_version import OLDEST_KEY, refuse_outgrown
 
 if TYPE_CHECKING:
-    from wakeful.store.session import Session
+    from wakeful.store.session import OldTransaction, Session
 
 _ALERT = ", ".join(Alert._fields)
 _NODE = ", ".join(Node._fields)
@@ -226,6 +226,10 @@ class Journal:
         """The time by the database's clock: the only one all nodes agree on, and so the one leases are decided by."""
         found = self._session.database_now()
         return found if found is not None else self._now
+
+    def oldest_transaction(self) -> OldTransaction | None:
+        """Whoever has kept the database from cleaning up for longest, as far as we may see."""
+        return self._session.oldest_transaction()
 
     def highest_id(self) -> int:
         """The highest id the store has given to anything."""

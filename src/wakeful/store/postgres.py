@@ -21,15 +21,8 @@ from wakeful.errors import SchedulerNotOpen
 from wakeful.store.interface import Transaction
 from wakeful.store.nodes import LEASE_MS
 from wakeful.store.postgres_address import Address
-from wakeful.store.postgres_database import (
-    column_types,
-    connect,
-    current_schema,
-    explain,
-    lost,
-    migrate,
-    tell_time,
-)
+from wakeful.store.postgres_database import column_types, connect, current_schema, migrate, mind_pooler, tell_time
+from wakeful.store.postgres_errors import POOLED, explain, lost
 from wakeful.store.postgres_listener import Listener
 from wakeful.store.postgres_session import PostgresSession, Types
 from wakeful.store.postgres_writer import PostgresWriter
@@ -50,7 +43,9 @@ LOOK_MS = 1_000
 #: Plans are made for the values asked for: one stream of events may be all there is, another a thousandth of it.
 _BEGIN_READING = (
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
-    "SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('jit', 'off', true)"
+    "SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('jit', 'off', true), "
+    # A process that freezes while it reads would keep the server from cleaning up behind everybody.
+    "set_config('idle_in_transaction_session_timeout', '60s', true), pg_backend_pid()"
 )
 
 
@@ -164,14 +159,14 @@ class PostgresStore:
             kept = bool(self._idle_readers)  # one that was kept may have died meanwhile; a new one tells the truth
             connection = self._idle_readers.pop() if kept else connect(self._address)
             try:
-                connection.execute(_BEGIN_READING)
+                _begin_reading(connection)
                 session = PostgresSession(connection, self._types, writing=False, clock=self._database_clock)
                 result = work(Transaction(session, self._clock.now()))
                 # Not ROLLBACK: the driver takes that as a reason to forget all prepared statements.
                 connection.execute("COMMIT")
             except BaseException as error:
                 connection.close()
-                if kept and lost(error):
+                if kept and (lost(error) or isinstance(error, POOLED)):
                     continue
                 if isinstance(error, psycopg.Error):
                     raise explain(error, self._address) from error
@@ -230,6 +225,14 @@ class PostgresStore:
         if self._listener is not None:
             self._listener.stop()
             self._listener = None
+
+
+def _begin_reading(connection: psycopg.Connection[Any]) -> None:
+    cursor = connection.execute(_BEGIN_READING)
+    cursor.nextset()
+    row = cursor.fetchone()
+    assert row is not None  # noqa: S101 - a SELECT without FROM has one row
+    mind_pooler(connection, row[-1])
 
 
 def _latest_node(tx: Transaction) -> dict[str, object] | None:

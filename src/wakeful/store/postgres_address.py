@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import os
 import re
@@ -50,9 +51,9 @@ class Address:
     def __init__(self, url: str) -> None:
         try:
             given = conninfo_to_dict(url)
-        except psycopg.Error:
+        except psycopg.Error as error:
             # The driver's own words may quote the password, so neither they nor the address are repeated.
-            raise StoreUnusable(_UNREADABLE) from None
+            raise StoreUnusable(_misspelt(str(error)) or _UNREADABLE) from None
         parts = "".join(str(given.get(name) or "") for name in ("host", "port", "dbname"))
         user = given.get("user")
         misplaced = "@" in parts or "=" in str(given.get("dbname") or "") or re.search("[?/=]", str(user or ""))
@@ -105,3 +106,14 @@ def _join(hosts: str, ports: str) -> list[str]:
     names, numbers = hosts.split(","), ports.split(",")
     numbers += numbers[-1:] * (len(names) - len(numbers))
     return [f"{name}:{number}" if number and name else name for name, number in zip(names, numbers, strict=False)]
+
+
+def _misspelt(said: str) -> str | None:
+    """What to say of a parameter the driver does not know; it may be a piece of the password, and is not repeated."""
+    found = re.search(r'invalid URI query parameter: "(.*)"', said)
+    if found is None:
+        return None
+    known = [option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()]
+    near = difflib.get_close_matches(found[1], known, n=1, cutoff=0.8)
+    hint = f"did you mean {near[0]}?" if near else "check its spelling, and write %2F for a / in the password."
+    return f"The store's address has a parameter that PostgreSQL does not know: {hint}"

@@ -15,25 +15,19 @@ from psycopg import errors as pg
 from psycopg.types.numeric import Int8Dumper
 
 from wakeful.clock import SharedClock
-from wakeful.errors import (
-    InvalidJob,
-    SchedulerError,
-    StoreError,
-    StoreFull,
-    StoreLocked,
-    StoreRefused,
-    StoreUnreachable,
-    StoreUnusable,
-)
+from wakeful.errors import StoreUnusable
 from wakeful.store.nodes import LEASE_MS, Nodes
 from wakeful.store.postgres_address import Address
+from wakeful.store.postgres_errors import explain
 from wakeful.store.postgres_session import LOCK_SPACE, PostgresSession, Types, lock_number
 from wakeful.store.presence import surely_gone
 from wakeful.store.schema_version import OLDEST_KEY, Living, Stored, refuse_contracting, refuse_newer, steps
 
 OLDEST_SERVER = 130_000  # pg_current_xact_id
 PREPARED = 200
+PREPARE_AFTER = 5  # times a statement is sent
 SCHEMA_TABLE = "wakeful_schema"
+_FOR_US = "-- postgresql: "  # begins a line of a script that other databases take for a comment
 MIGRATION_TRIES, MIGRATION_WAIT = 5, "5s"
 
 
@@ -46,7 +40,19 @@ def connect(address: Address) -> psycopg.Connection[Any]:
     # One type for every number: else a statement is planned anew for each size of its parameters.
     connection.adapters.register_dumper(int, Int8Dumper)
     connection.prepared_max = PREPARED
+    connection.prepare_threshold = None  # until a transaction says which server process it runs on
     return connection
+
+
+def mind_pooler(connection: psycopg.Connection[Any], backend: int) -> None:
+    """Prepare statements only on a server process of our own.
+
+    `backend` is the process that runs the transaction just begun. Behind a pooler it is not the one the connection was
+    made to: transactions of many clients share it, the driver gives their prepared statements the same names, and one
+    client would run what another prepared.
+    """
+    direct = backend == connection.info.backend_pid
+    connection.prepare_threshold = PREPARE_AFTER if direct else None
 
 
 def tell_time(connection: psycopg.Connection[Any], clock: SharedClock) -> None:
@@ -70,6 +76,7 @@ def migrate(connection: psycopg.Connection[Any], address: Address, *, create: bo
             f"There is no store at {address}: add a job or start a server to create it, or name another with --db."
         )
         raise StoreUnusable(message)
+    connection.read_only = False  # said with every BEGIN, whatever the default of the server, database or role
     for attempt in range(MIGRATION_TRIES):
         try:
             with connection.transaction():
@@ -121,7 +128,7 @@ def migrations() -> list[str]:
 
 def _in_our_words(script: str) -> str:
     """`integer` has 64 bits on both sides, and text compares by code points, in this order and no other."""
-    lines = [line.partition("--")[0] for line in script.splitlines()]
+    lines = [line.removeprefix(_FOR_US).partition("--")[0] for line in script.splitlines()]
     script = re.sub(r"\binteger\b", "bigint", "\n".join(lines))
     return re.sub(r"^(\s+\w+\s+)text\b", r'\1text COLLATE "C"', script, flags=re.MULTILINE)
 
@@ -177,115 +184,3 @@ def _one(connection: psycopg.Connection[Any], sql: str) -> tuple[Any, ...]:
     row = connection.execute(sql).fetchone()
     assert row is not None  # noqa: S101 - each of these questions has exactly one answer
     return tuple(row)
-
-
-# -- what went wrong --------------------------------------------------------------------------------------------------
-
-#: The transaction did nothing, and doing it again is right.
-AGAIN = (pg.SerializationFailure, pg.DeadlockDetected, pg.UniqueViolation)
-#: A pooler gave us another server connection than the one that knows our prepared statements.
-POOLED = (pg.InvalidSqlStatementName, pg.DuplicatePreparedStatement)
-#: The server ends the connection, or is one that must not be kept: shutdown, crash, starting up, idle for too long
-#: (alone or in a transaction), a standby.
-_GONE = {"57P01", "57P02", "57P03", "57P05", "25P03", "25006"}
-
-#: Classes of errors whose cause is what was to be written (or a row it met), not the server.
-_REFUSED = {"21", "22", "23", "42", "54"}
-
-_SENTENCES: tuple[tuple[tuple[type[Exception], ...], type[StoreError], str], ...] = (
-    ((pg.DiskFull,), StoreFull, "The disk of {server} is full: free some space; nothing was half written."),
-    (
-        (pg.LockNotAvailable, pg.SerializationFailure, pg.DeadlockDetected, pg.QueryCanceled),
-        StoreLocked,
-        "{address} has been locked by another process for too long: end what holds it, then try again.",
-    ),
-    (
-        (pg.ReadOnlySqlTransaction,),
-        StoreUnreachable,
-        "{address} cannot be written, as a standby cannot: name the primary server.",
-    ),
-    (
-        (pg.TooManyConnections,),
-        StoreUnreachable,
-        "{server} takes no more connections: end some, or raise its max_connections.",
-    ),
-    (
-        (pg.InvalidPassword, pg.InvalidAuthorizationSpecification),
-        StoreUnusable,
-        "{server} does not let us in ({reason}): check the user and the password of {address}.",
-    ),
-    (
-        (pg.InvalidCatalogName,),
-        StoreUnusable,
-        "There is no database {database} on {server}: create it, or name another.",
-    ),
-    (
-        (pg.InsufficientPrivilege, pg.InvalidSchemaName),
-        StoreUnusable,
-        "We may not do our work in {address} ({reason}): let its owner grant us CREATE on the schema.",
-    ),
-)
-
-
-def lost(error: BaseException) -> bool:
-    """Whether the connection is of no use after this error."""
-    if not isinstance(error, psycopg.Error):
-        return False
-    if _standby(error):
-        return True
-    code = error.sqlstate
-    if code is None:  # the driver's own: no server said so
-        return isinstance(error, psycopg.OperationalError)
-    return code in _GONE or code.startswith("08")
-
-
-def _standby(error: BaseException) -> bool:
-    """A server that follows another refuses even to begin a transaction that writes, in these words alone."""
-    return isinstance(error, pg.FeatureNotSupported) and "recovery" in str(error)
-
-
-def explain(error: Exception, address: Address) -> SchedulerError:
-    """What the database's error means to the person who runs this."""
-    reason = address.hide(_reason(error))
-    for kinds, family, sentence in _SENTENCES:
-        known = isinstance(error, kinds) or (_standby(error) and pg.ReadOnlySqlTransaction in kinds)
-        if known or (not getattr(error, "sqlstate", None) and _says(error, kinds)):
-            return family(
-                sentence.format(address=address, server=address.server, database=address.database, reason=reason)
-            )
-    if isinstance(error, UnicodeError):
-        return InvalidJob("A text with half of a surrogate pair in it cannot be stored.")
-    if isinstance(error, psycopg.DataError) and "NUL" in reason:
-        return InvalidJob("A text with a NUL character in it cannot be stored.")
-    if lost(error):
-        message = (
-            f"{address.server} cannot be reached ({reason}): check that the server runs; work goes on when it does."
-        )
-        return StoreUnreachable(message)
-    if isinstance(error, psycopg.Error) and (error.sqlstate or "")[:2] in _REFUSED:
-        return StoreRefused(f"The database {address} failed: {reason}.")
-    message = f"{address.server} cannot work right now ({reason}): look at its log; work goes on when it can."
-    return StoreUnreachable(message)
-
-
-#: Errors while connecting come without a code: the server's words are all there is.
-_WORDS: dict[type[Exception], str] = {
-    pg.InvalidPassword: "password authentication failed",
-    pg.InvalidAuthorizationSpecification: "no password supplied|no pg_hba.conf entry|role .* does not exist",
-    pg.InvalidCatalogName: "database .* does not exist",
-    pg.TooManyConnections: "too many clients|remaining connection slots|too many connections",
-}
-
-
-def _says(error: Exception, kinds: tuple[type[Exception], ...]) -> bool:
-    text = str(error)
-    return any(kind in _WORDS and re.search(_WORDS[kind], text) for kind in kinds)
-
-
-def _reason(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    said = lines[0] if lines else type(error).__name__
-    for mark in ("failed: FATAL:", "failed: ", "FATAL:", "ERROR:"):
-        before, found, after = said.partition(mark)
-        said = after.strip() if found and after.strip() else before.strip() or said
-    return said.rstrip(".")

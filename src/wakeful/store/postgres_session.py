@@ -13,10 +13,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
+from wakeful.store.session import OldTransaction
+
 if TYPE_CHECKING:
     import psycopg
 
     from wakeful.clock import Clock
+    from wakeful.store.floor import Floor
     from wakeful.store.session import Row
 
 #: Of each column of each table, as the database names it.
@@ -27,6 +30,17 @@ LOCK_SPACE = 0x57414B45  # "WAKE"
 
 _NUMBERS = {int, type(None)}
 _TEXTS = {str}
+
+
+#: Of other sessions on this database, those that hold a snapshot or have written; and prepared transactions.
+_OLDEST_TRANSACTION = """
+SELECT pid, name, usr, greatest(0, extract(epoch FROM statement_timestamp() - since) * 1000)::bigint FROM (
+    SELECT pid, application_name AS name, usename::text AS usr, xact_start AS since FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start IS NOT NULL
+        AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
+    UNION ALL SELECT NULL, gid, owner::text, prepared FROM pg_prepared_xacts WHERE database = current_database()
+) held ORDER BY since LIMIT 1
+"""
 
 
 class PostgresSession:
@@ -41,12 +55,14 @@ class PostgresSession:
         *,
         writing: bool,
         clock: Clock | None = None,
+        floor: Floor | None = None,
     ) -> None:
-        """`clock`: what the server's clock is said to show, in virtual time."""
+        """`clock`: what the server's clock is said to show, in virtual time. `floor`: of the process that writes."""
         self._connection = connection
         self._types = types
         self._writing = writing
         self._clock = clock
+        self.floor = floor
         # A snapshot that only reads must not lock, and the server would refuse it.
         self.lock_clause = " FOR UPDATE" if writing else ""
         self.skip_clause = " FOR UPDATE SKIP LOCKED" if writing else ""
@@ -65,11 +81,13 @@ class PostgresSession:
     def insert_many(self, table: str, columns: Sequence[str], rows: Sequence[Row], on_conflict: str = "") -> int:
         if not rows:
             return 0
+        self._note_alarms(table, columns, rows)
         sql = _insert_sql(table, tuple(columns), self._casts(table, columns), on_conflict)
         return self._connection.execute(sql, _arrays(rows)).rowcount
 
     def update_many(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         if rows:
+            self._note_alarms(table, columns, rows)
             sql = _update_sql(table, tuple(columns), self._casts(table, columns))
             self._connection.execute(sql, _arrays(rows))
 
@@ -83,6 +101,21 @@ class PostgresSession:
         sql = f"SELECT {', '.join(columns)} FROM {table} WHERE {key} = ANY (%s::{cast}){also}{end}"
         return self._connection.execute(sql, (_array(keys),)).fetchall()
 
+    def _note_alarms(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        if self.floor is not None and table == "job_state" and "due_at" in columns:
+            column = columns.index("due_at")
+            alarms = [row[column] for row in rows if row[column] is not None]
+            if alarms:
+                self.floor.armed(min(alarms))
+
+    def first_alarm_below(self, due_at: int) -> int | None:
+        # By a bitmap, which reads each page once: in the order of the index, each entry that is kept for somebody's
+        # snapshot costs a page. The sum keeps the server from asking for the first in the order of the index.
+        self.rows("SELECT set_config('enable_indexscan', 'off', true)")
+        found = self.rows("SELECT min(due_at + 0) FROM job_state WHERE due_at IS NOT NULL AND due_at < ?", (due_at,))
+        self.rows("SELECT set_config('enable_indexscan', 'on', true)")
+        return int(found[0][0]) if found[0][0] is not None else None
+
     def among(self, select: str) -> str:
         # ARRAY makes the server run the select once; as a plain IN it may run, and lock, again for every row.
         return f"= ANY (ARRAY({select}{self.skip_clause}))"
@@ -94,6 +127,10 @@ class PostgresSession:
 
     def announce(self) -> None:
         self.announced = True
+
+    def oldest_transaction(self) -> OldTransaction | None:
+        found = self.rows(_OLDEST_TRANSACTION)
+        return OldTransaction._make(found[0]) if found else None
 
     def database_now(self) -> int | None:
         if self._clock is not None:

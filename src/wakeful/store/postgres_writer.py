@@ -16,9 +16,11 @@ import psycopg
 
 from wakeful import clock as clocks
 from wakeful.errors import SchedulerError, StoreError, StoreUnreachable
+from wakeful.store.floor import Floor
 from wakeful.store.interface import Transaction
 from wakeful.store.postgres_address import Address
-from wakeful.store.postgres_database import AGAIN, POOLED, connect, explain, lost
+from wakeful.store.postgres_database import connect, mind_pooler
+from wakeful.store.postgres_errors import AGAIN, POOLED, explain, lost
 from wakeful.store.postgres_listener import CHANNEL
 from wakeful.store.postgres_session import PostgresSession, Types
 
@@ -49,7 +51,7 @@ _BEGIN = (
     "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT "
     + ", ".join(f"set_config('{name}', '{value}', true)" for name, value in _SETTINGS.items())
     + ", CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END"
-    + ", pg_current_xact_id()::text"
+    + ", pg_backend_pid(), pg_current_xact_id()::text"
 )
 
 _numbers = itertools.count(1)
@@ -60,13 +62,13 @@ class PostgresWriter:
 
     def __init__(self, address: Address, clock: Clock, database_clock: Clock | None = None) -> None:
         self.types: Types = {}
+        self.floor = Floor()
         #: How our own notifications are told from others'.
         self.name = f"{socket.gethostname()}-{os.getpid()}-{next(_numbers)}"
         self._address = address
         self._clock = clock
         self._database_clock = database_clock
         self._connection: psycopg.Connection[Any] | None = None
-        self._prepare: int | None = 5
         self._refusal: SchedulerError | None = None
         self._reconnect_at = 0
         self._pause_ms = FIRST_RECONNECT_MS
@@ -109,12 +111,14 @@ class PostgresWriter:
         """Run works in one transaction; how many of them it took in."""
         connection = self._connected()
         try:
+            self.floor.begin(self._clock.boot())
             number = self._begin(connection)
             done, announced = self._run_all(connection, items)
             if all(item.error is not None for item in items[:done]):
                 connection.execute("ROLLBACK")
             else:
                 self._end(connection, number, announced=announced)
+                self.floor.committed(self._clock.boot())
         except BaseException as error:
             self._undo(connection, error)
             raise
@@ -126,13 +130,17 @@ class PostgresWriter:
         cursor.nextset()
         row = cursor.fetchone()
         assert row is not None  # noqa: S101 - a SELECT without FROM has one row
-        return str(row[-1])
+        backend, number = row[-2:]
+        mind_pooler(connection, backend)
+        return str(number)
 
     def _run_all(self, connection: psycopg.Connection[Any], items: Sequence[Item]) -> tuple[int, bool]:
         good: list[tuple[Item, Transaction]] = []
         announced, done = False, 0
         for item in items:
-            session = PostgresSession(connection, self.types, writing=True, clock=self._database_clock)
+            session = PostgresSession(
+                connection, self.types, writing=True, clock=self._database_clock, floor=self.floor
+            )
             transaction = self._run(connection, session, item, alone=len(items) == 1)
             done += 1
             if transaction is not None:
@@ -161,6 +169,8 @@ class PostgresWriter:
             item.error = error
         if not alone:
             connection.execute("ROLLBACK TO work" if item.error is not None else "RELEASE work")
+        if item.error is not None:
+            self.floor.undone()
         return transaction if item.error is None else None
 
     def _end(self, connection: psycopg.Connection[Any], number: str, *, announced: bool) -> None:
@@ -178,6 +188,7 @@ class PostgresWriter:
 
     def _undo(self, connection: psycopg.Connection[Any], error: BaseException) -> None:
         if connection.closed or lost(error):
+            self.floor.forget()
             self._drop()
             return
         try:
@@ -187,7 +198,6 @@ class PostgresWriter:
 
     def _worth_another(self, error: Exception, tries: int) -> bool:
         if isinstance(error, POOLED):
-            self._prepare = None
             self._drop()
             return True
         if isinstance(error, AGAIN):
@@ -235,7 +245,6 @@ class PostgresWriter:
             self._pause_ms = min(2 * self._pause_ms, LONGEST_RECONNECT_MS)
             raise
         self._refusal, self._pause_ms = None, FIRST_RECONNECT_MS
-        self._connection.prepare_threshold = self._prepare
         return self._connection
 
     def _drop(self) -> None:

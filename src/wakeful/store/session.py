@@ -7,9 +7,21 @@ The verbs in `jobs`, `runs`, `lanes` and `journal` are written once on top of th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from wakeful.store.floor import Floor
 
 Row = Sequence[Any]
+
+
+class OldTransaction(NamedTuple):
+    """A transaction that somebody holds open."""
+
+    pid: int | None  # of the server process; None for a prepared transaction
+    name: str  # of the program, or of the prepared transaction
+    user: str
+    age_ms: int
 
 
 class Session(Protocol):
@@ -52,6 +64,13 @@ class Session(Protocol):
     def skip_clause(self) -> str:
         """The same for a read that can do without the rows somebody else is deciding about."""
 
+    @property
+    def floor(self) -> Floor | None:
+        """From where on alarms need be asked for; None: from the first."""
+
+    def first_alarm_below(self, due_at: int) -> int | None:
+        """The first alarm before that time."""
+
     def among(self, select: str) -> str:
         """The condition `IN (select)`, less the rows somebody else is deciding about."""
 
@@ -60,6 +79,9 @@ class Session(Protocol):
 
     def announce(self) -> None:
         """With the commit, tell the other processes that there is something to look at."""
+
+    def oldest_transaction(self) -> OldTransaction | None:
+        """The transaction that has kept the database from cleaning up for longest, if there is one."""
 
     def database_now(self) -> int | None:
         """The database's own clock, which all nodes share; None where that is the clock everybody has anyway."""

@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any
 
-from wakeful.store.session import Row
+from wakeful.store.session import OldTransaction, Row
 
 #: Batches are cut into these sizes, so that few distinct statements exist and all stay prepared.
 _SIZES = (512, 256, 128, 64, 32, 16, 8, 4, 2, 1)
@@ -28,6 +28,7 @@ class SqliteSession:
     exclusive = True  # BEGIN IMMEDIATE: one writer at a time, in all processes
     lock_clause = ""
     skip_clause = ""
+    floor = None  # an alarm that is cleared leaves nothing behind in the index
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -63,6 +64,10 @@ class SqliteSession:
         source = f"{table} WHERE {key} IN (SELECT value FROM json_each(?)){f' AND {only}' if only else ''}"
         return self.bulk(columns, source, (json.dumps(list(keys)),))
 
+    def first_alarm_below(self, due_at: int) -> int | None:
+        del due_at
+        return None
+
     def among(self, select: str) -> str:
         return f"IN ({select})"
 
@@ -71,6 +76,9 @@ class SqliteSession:
 
     def announce(self) -> None:
         """Other processes ask `PRAGMA data_version`."""
+
+    def oldest_transaction(self) -> OldTransaction | None:
+        return None
 
     def database_now(self) -> int | None:
         return None
