@@ -21,13 +21,13 @@ from wakeful.errors import (
     StoreUnreachable,
     StoreUnusable,
 )
-from wakeful.kernel.bus import Event
-from wakeful.kernel.drafts import NewJob
-from wakeful.kernel.explain import Explanation
-from wakeful.kernel.history import RunStats
-from wakeful.kernel.models import Job, Run
-from wakeful.kernel.outcome import ApprovalNeeded, Defer, Noop, Skip, TransientError, Wait
-from wakeful.kernel.sweep import Retention
+from wakeful.kernel.actions.drafts import NewJob
+from wakeful.kernel.engine.sweep import Retention
+from wakeful.kernel.rules.outcome import ApprovalNeeded, Defer, Noop, Skip, TransientError, Wait
+from wakeful.kernel.views.events import Event
+from wakeful.kernel.views.explain import Explanation
+from wakeful.kernel.views.history import RunStats
+from wakeful.kernel.views.models import Job, Run
 from wakeful.scheduler import Scheduler, SchedulerState
 from wakeful.triggers import (
     ActiveHours,

@@ -9,11 +9,11 @@ from tests.agents.virtual_sessions import VirtualSessions
 from tests.kernel.scene import at, virtual
 from wakeful import Cron, Every, Manual, Once
 from wakeful.agents import schedules
-from wakeful.agents.schedules import Wish
+from wakeful.agents.schedules import ScheduleSpec
 from wakeful.agents.session_kind import Task
 from wakeful.errors import ScheduleTriggerError
-from wakeful.kernel.requests import Terms
-from wakeful.kernel.rights import Rights
+from wakeful.kernel.actions.authorization import Rights
+from wakeful.kernel.actions.authorized import WriteTerms
 
 ACCEPTED = (202, {"status": "accepted"})
 PAYLOAD = {"prompt": "Summarise"}
@@ -347,10 +347,10 @@ async def test_a_schedule_that_is_written_while_its_message_is_under_way_counts_
 
     sessions = VirtualSessions(scene, act)
     async with sessions.scheduler() as scheduler:
-        terms = Terms(Rights("ana"), "UTC")
+        terms = WriteTerms(Rights("ana"), "UTC")
 
         async def wish(prompt, expression, write=schedules.put):
-            wanted = Wish(Task(prompt), {"type": "cron", "expression": expression})
+            wanted = ScheduleSpec(Task(prompt), {"type": "cron", "expression": expression})
             await scheduler.transact(lambda tx, node: write(tx, node, "standup", wanted, terms))
 
         await wish("Summarise", "0 9 * * *")
@@ -371,10 +371,10 @@ async def test_a_schedule_that_is_written_while_its_message_is_under_way_counts_
 async def test_a_schedule_that_is_written_while_it_waits_starts_nothing_beside_it_and_keeps_its_deadline(scene, write):
     sessions = VirtualSessions(scene, lambda number, _: ACCEPTED if number == 1 else (200, {}))
     async with sessions.scheduler() as scheduler:
-        terms = Terms(Rights("ana"), "UTC")
+        terms = WriteTerms(Rights("ana"), "UTC")
 
         async def wish(expression, write=schedules.put):
-            wanted = Wish(Task("Summarise"), {"type": "cron", "expression": expression})
+            wanted = ScheduleSpec(Task("Summarise"), {"type": "cron", "expression": expression})
             await scheduler.transact(lambda tx, node: write(tx, node, "standup", wanted, terms))
 
         await wish("0 9 * * *")

@@ -46,7 +46,7 @@ async def test_what_one_node_sent_is_asked_about_by_another_once_it_is_gone(sess
 @pytest.mark.promise("C10")
 @real
 async def test_a_report_at_the_very_moment_a_run_begins_to_wait_is_never_lost(sessions):
-    """Many runs, each reported by another node as soon as the session server has its message."""
+    """JobSelection runs, each reported by another node as soon as the session server has its message."""
     sessions.behave("accepts")
     url = postgres_url()
     async with node(url, "one", sessions, callback_url="http://here") as one, node(url, "two", sessions) as two:

@@ -14,9 +14,9 @@ from tests.store.samples import OpenStore
 from wakeful import JobNotFound, NodeNotAlive, Scheduler
 from wakeful.cli.nodes import latest
 from wakeful.clock import SystemClock
-from wakeful.kernel import membership
-from wakeful.kernel.nodes import list_nodes
-from wakeful.store.records import NodeRow
+from wakeful.kernel.cluster import membership
+from wakeful.kernel.cluster.nodes import list_nodes
+from wakeful.store.records import NodeDetails
 from wakeful.store.tables import known_tables
 
 NODES = next(table for table in known_tables() if table.name == "nodes")
@@ -37,13 +37,13 @@ def fleet():
         about = {"host": "mill", "pid": 7, "labels": ["gpu"], "kinds": ["command"], "version": "0.1.0", "schema": 6}
         told = json.dumps(about)
         rows = [
-            NodeRow(1, "north", hour, hour, hour + 5, told, None, 0, hour),
-            NodeRow(2, "north", hour, now, None, told, None, 0, now),
-            NodeRow(3, "south", hour, now, None, told, None, 1, now),
-            NodeRow(4, "east", hour, now - 2 * lease, None, "{}", None, 0, None),
-            NodeRow(5, "west", hour, now - 2 * lease, now - lease, told, 2, 0, hour),
-            NodeRow(6, "busy", hour, now, None, told, None, 0, now - membership.STALLED_MS - 1),
-            NodeRow(7, "gone", hour, now, now, told, None, 0, now),
+            NodeDetails(1, "north", hour, hour, hour + 5, told, None, 0, hour),
+            NodeDetails(2, "north", hour, now, None, told, None, 0, now),
+            NodeDetails(3, "south", hour, now, None, told, None, 1, now),
+            NodeDetails(4, "east", hour, now - 2 * lease, None, "{}", None, 0, None),
+            NodeDetails(5, "west", hour, now - 2 * lease, now - lease, told, 2, 0, hour),
+            NodeDetails(6, "busy", hour, now, None, told, None, 0, now - membership.STALLED_MS - 1),
+            NodeDetails(7, "gone", hour, now, now, told, None, 0, now),
         ]
         store.write(lambda tx: tx.tables.fill(NODES, rows))
     return url

@@ -11,9 +11,9 @@ import pytest
 from tests.cli.test_documentation import first_words
 from tests.store.postgres_server import postgres_url
 from wakeful.cli import _command
-from wakeful.kernel import membership
-from wakeful.kernel.outcome import MAX_OUTPUT
-from wakeful.kernel.sweep import NO_HANDLER_GRACE_MS
+from wakeful.kernel.cluster import membership
+from wakeful.kernel.engine.sweep import NO_HANDLER_GRACE_MS
+from wakeful.kernel.rules.outcome import MAX_OUTPUT
 from wakeful.store import postgres, postgres_database, postgres_writer
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -66,7 +66,6 @@ def test_the_numbers_on_the_page_are_those_of_the_code():
         f"given up after {statement} seconds, a lock after {lock}",
         f"at most {3 + postgres.READERS}: one that writes, one that beats, one that listens, two that read",
         f"a look for changes every second{'' if postgres.LOOK_MS == 1000 else '?'}",
-        f"`max_prepared_statements = {postgres_database.PREPARED}`",
         f"over {MAX_OUTPUT // 1024} KiB",
         f"PostgreSQL {postgres_database.OLDEST_SERVER // 10_000} or later",
     ):

@@ -16,8 +16,8 @@ from wakeful.api.server import first_token
 from wakeful.cli import main
 from wakeful.cli.place import find_place, nearest_config
 from wakeful.cli.trust import _is_own_group, distrust
-from wakeful.kernel.long_output import keep_long_output
-from wakeful.kernel.outcome import Result
+from wakeful.kernel.engine.long_output import keep_long_output
+from wakeful.kernel.rules.outcome import Result
 
 NOBODY = 65534
 OPEN_TO_ALL = 0o777

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from wakeful.kernel.command.run import Limits, run_command
-from wakeful.kernel.command.spec import CommandSpec
+from wakeful.command.run import CommandLimits, run_command
+from wakeful.command.spec import CommandSpec
 
-QUICK = Limits(grace=0.2, drain=0.1)
-PATIENT = Limits(grace=30.0, drain=30.0)
+QUICK = CommandLimits(grace=0.2, drain=0.1)
+PATIENT = CommandLimits(grace=30.0, drain=30.0)
 RUN = {"WAKEFUL_RUN_ID": "run_7", "WAKEFUL_JOB": "backup"}
 WHOLE_GROUP = "exec 9>line; "  # everything the shell starts holds the lifeline too
 

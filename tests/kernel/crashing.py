@@ -13,35 +13,35 @@ async def die(scheduler):
     The store is cut off first, so that whatever still runs on the way out cannot leave a trace.
     """
     engine, store = scheduler._engine, scheduler._store
-    bury = _cut_off_file(store) if isinstance(store, SqliteStore) else _cut_off_server(store)
+    discard = _cut_off_file(store) if isinstance(store, SqliteStore) else _cut_off_server(store)
     tasks = [active.task for active in engine.active.values() if active.task is not None]
     engine.active.clear()
     for task in tasks:
         task.cancel()
     await engine.end()
     await asyncio.gather(*tasks, return_exceptions=True)
-    bury()
+    discard()
     scheduler._status = "stopped"
 
 
 def _cut_off_file(store):
     writer, store._writer = store._writer, None
 
-    def bury():
+    def discard():
         writer.close()
         store._lock.release()
 
-    return bury
+    return discard
 
 
 def _cut_off_server(store):
     """A node dies without a word to the others: its row says it lives, until somebody finds out."""
     store._open = False
 
-    def bury():
+    def discard():
         for connection in (store._writer, store._apart, *store._idle_readers):
             if connection is not None:
                 connection.close()
         store._idle_readers.clear()
 
-    return bury
+    return discard

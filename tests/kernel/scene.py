@@ -17,8 +17,8 @@ import pytest
 from tests.kernel.crashing import die
 from tests.store.postgres_server import emptied_url
 from wakeful import Scheduler
-from wakeful.kernel import membership
-from wakeful.kernel.sweep import SWEEP_MS, Housekeeping
+from wakeful.kernel.cluster import membership
+from wakeful.kernel.engine.sweep import SWEEP_MS, Housekeeping
 from wakeful.testing import VirtualClock, run
 
 START = datetime(2026, 1, 1, tzinfo=UTC)  # a Thursday

@@ -10,7 +10,7 @@ import pytest
 from tests.kernel.scene import at, virtual
 from wakeful import Defer, Every, JobNotFound, Manual, ScheduleTriggerError, Wait
 from wakeful.errors import WrongCallbackToken
-from wakeful.kernel.outcome import TryAgain
+from wakeful.kernel.rules.outcome import TryAgain
 
 
 async def started(scene, scheduler, act, **options):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeful.kernel.command.capture import SHORTEST_SECRET, Excerpt, LogFile, Redactor
+from wakeful.command.capture import SHORTEST_SECRET, Excerpt, LogFile, Redactor
 
 chunks = st.lists(st.binary(max_size=40), max_size=12)
 

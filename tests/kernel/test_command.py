@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from tests.kernel.commanding import RUN, descriptors, python, sh
+from wakeful.command.result import CommandFailed, CommandResult
+from wakeful.command.spec import CommandSpec
 from wakeful.errors import InvalidJob, SchedulerError
-from wakeful.kernel.command.result import CommandFailed, CommandResult
-from wakeful.kernel.command.spec import CommandSpec
 
 # What a payload may say
 

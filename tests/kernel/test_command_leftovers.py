@@ -15,12 +15,12 @@ import uuid
 import pytest
 
 from tests.kernel.commanding import PATIENT, QUICK, RUN, WHOLE_GROUP, descriptors, python, sh
+from wakeful.command.leftovers import kill_leftover
+from wakeful.command.process_group import exit_by_thread
+from wakeful.command.result import CommandFailed, CommandResult, CommandTimedOut
+from wakeful.command.run import CommandLimits, run_command
+from wakeful.command.spec import CommandSpec
 from wakeful.errors import SchedulerError
-from wakeful.kernel.command.leftovers import kill_leftover
-from wakeful.kernel.command.process_group import exit_by_thread
-from wakeful.kernel.command.result import CommandFailed, CommandResult, CommandTimedOut
-from wakeful.kernel.command.run import Limits, run_command
-from wakeful.kernel.command.spec import CommandSpec
 
 # Nothing outlives it
 
@@ -79,7 +79,9 @@ def test_a_command_may_use_the_grace_to_clean_up(tmp_path, log_path, lifeline):
 def test_a_child_may_use_the_grace_though_its_parent_has_ended(tmp_path, log_path, lifeline):
     async def main():
         child = "trap 'sleep 0.3; echo cleaned; exit' TERM; echo up >&9; while :; do sleep 0.01; done"
-        await cancelled(await started(lifeline, f"({child}) & wait", tmp_path, log_path, Limits(grace=30, drain=0.1)))
+        await cancelled(
+            await started(lifeline, f"({child}) & wait", tmp_path, log_path, CommandLimits(grace=30, drain=0.1))
+        )
 
     asyncio.run(main())
     assert log_path.read_text().endswith("cleaned\n")
@@ -232,8 +234,8 @@ def test_an_end_is_noticed_where_the_kernel_has_no_handle_for_processes():
 SCHEDULER = """
 import asyncio, sys
 from pathlib import Path
-from wakeful.kernel.command.run import run_command
-from wakeful.kernel.command.spec import CommandSpec
+from wakeful.command.run import run_command
+from wakeful.command.spec import CommandSpec
 script, cwd, log_path, run_id = sys.argv[1:]
 spec = CommandSpec(("sh", "-c", script), cwd=cwd)
 asyncio.run(run_command(spec, run_env={"WAKEFUL_RUN_ID": run_id}, log_path=Path(log_path)))
@@ -314,7 +316,7 @@ def test_a_scheduler_started_by_the_command_it_recovers_does_not_kill_itself(tmp
     script = f"""
 import os
 from pathlib import Path
-from wakeful.kernel.command.leftovers import kill_leftover, start_of
+from wakeful.command.leftovers import kill_leftover, start_of
 import json
 Path({str(note)!r}).write_text(json.dumps({{"pid": os.getpid(), "started": start_of(os.getpid())}}))
 assert kill_leftover(Path({str(log_path)!r})) is False

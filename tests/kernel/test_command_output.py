@@ -11,8 +11,8 @@ import sys
 import pytest
 
 from tests.kernel.commanding import PATIENT, RUN, python, sh
-from wakeful.kernel.command.run import Limits, run_command
-from wakeful.kernel.command.spec import CommandSpec
+from wakeful.command.run import CommandLimits, run_command
+from wakeful.command.spec import CommandSpec
 
 # What it prints
 
@@ -64,7 +64,7 @@ async def appears(path, content):
 @pytest.mark.promise("C8")
 def test_a_command_that_prints_without_end_fills_neither_memory_nor_disk(run, log_path):
     megabyte = 1024 * 1024
-    limits = Limits(grace=30, drain=30, log_bytes=megabyte)
+    limits = CommandLimits(grace=30, drain=30, log_bytes=megabyte)
     script = "import os\nfor i in range(64): os.write(1, bytes([65 + i % 26]) * 1048576)"
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     result = run(python(f"{script}\nprint('the end')"), limits=limits)

@@ -60,7 +60,7 @@ async def test_a_job_added_while_a_turn_is_being_committed_is_noticed_at_once(sc
         await scheduler.start()
         await scene.sleep("10s")
         monkeypatch.setattr(scheduler._store, "write", slow)
-        scheduler._engine.poke()
+        scheduler._engine.wake()
         await scene.sleep("1s")  # the turn is committed, its answer under way
         monkeypatch.setattr(scheduler._store, "write", write)
         await scheduler.add_job("now", Once(START))

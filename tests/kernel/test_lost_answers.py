@@ -1,4 +1,4 @@
-"""A turn that was stored and whose answer never came: what it claimed is neither lost nor left standing."""
+"""A turn that was stored and whose answer never came: what it claimed is neither lost nor left node_lease."""
 
 from __future__ import annotations
 

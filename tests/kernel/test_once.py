@@ -6,15 +6,15 @@ import pytest
 
 from tests.kernel.scene import virtual
 from wakeful import Every, NewJob
-from wakeful.kernel.once import KeyReused, Once, Replayed
-from wakeful.kernel.requests import Many, Rights
+from wakeful.kernel.actions.authorized import JobSelection, Rights
+from wakeful.kernel.actions.idempotency import IdempotentRequest, KeyReused, Replayed
 
 RIGHTS = Rights("ana")
 MANY = 1_200
 
 
 def once(key="k", body="hash", tell=lambda job: f"made {job.name}, revision {job.revision}"):
-    return Once("ana", key, "make a job", body, tell)
+    return IdempotentRequest("ana", key, "make a job", body, tell)
 
 
 @virtual
@@ -67,9 +67,9 @@ async def test_very_many_at_once_are_told_as_a_number(scene):
     async with scene.scheduler() as scheduler:
         await scheduler.add_jobs([NewJob(f"job-{number}", Every("2h")) for number in range(MANY)])
         scheduler.subscribe(lambda event: heard.append((event.type, event.data)), "job")
-        done = await scheduler.request_pause(Many(), "holiday", RIGHTS)
+        done = await scheduler.request_pause(JobSelection(), "holiday", RIGHTS)
         assert len(done.changed) == MANY
         assert heard == [("paused_many", {"count": MANY})]
-        assert len((await scheduler.request_resume(Many(), RIGHTS)).changed) == MANY
+        assert len((await scheduler.request_resume(JobSelection(), RIGHTS)).changed) == MANY
         assert heard[1:] == [("resumed_many", {"count": MANY})]
         assert {job.status for job in await scheduler.list_jobs()} == {"idle"}

@@ -9,10 +9,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from wakeful import Cron, Every, Interval, Once
-from wakeful.kernel.options import DEFAULTS, LADDER, read_options, to_text
-from wakeful.kernel.outcome import Result
-from wakeful.kernel.policy import FLOOR_MS, due_slot, next_start, trigger_text
-from wakeful.kernel.settle import settle
+from wakeful.kernel.rules.options import DEFAULTS, LADDER, read_options, to_text
+from wakeful.kernel.rules.outcome import Result
+from wakeful.kernel.rules.policy import FLOOR_MS, due_slot, next_start, trigger_text
+from wakeful.kernel.rules.settle import settle
 from wakeful.store.records import JobDef, JobState, RunRow
 from wakeful.triggers.moments import from_ms
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.kernel.scene import at, settled_slots, virtual
 from wakeful import Cron, Every, Retention
-from wakeful.kernel.stretches import DAY_MS, PER_DAY, join
+from wakeful.kernel.engine.stretches import DAY_MS, PER_DAY, join
 from wakeful.store.stretches import RAN, Stretch
 
 SHORT = Retention(runs_per_job=10, check_every=5)

@@ -13,8 +13,8 @@ import pytest
 
 from tests.service.real_time import Gate, Watch, make, real
 from wakeful import Manual, NewJob, Once, SchedulerShutdownError, StoreLocked
-from wakeful.kernel.engine import POLL_S
-from wakeful.kernel.handlers import Threads
+from wakeful.kernel.engine.handlers import Threads
+from wakeful.kernel.engine.loop import POLL_S
 
 
 def soon(seconds=0.0):

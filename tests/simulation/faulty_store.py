@@ -43,7 +43,7 @@ class FaultyStore(SqliteStore):
             self.dead = True
             self._faults.on_death(where)
 
-    def bury(self) -> None:
+    def discard(self) -> None:
         """What the operating system does when a process is gone."""
         if self._writer is not None:
             self._writer.close()

@@ -21,7 +21,7 @@ from tests.simulation.node import Node, NodeClock, NodeStore, Weather, on_behalf
 from tests.simulation.people import LANES, People
 from tests.store.postgres_server import emptied_url
 from wakeful import Defer, Every, Noop, Retention, Run, Scheduler, SchedulerError, Skip, TransientError, Wait
-from wakeful.kernel.membership import BEAT_MS, LEASE_MS
+from wakeful.kernel.cluster.membership import BEAT_MS, LEASE_MS
 from wakeful.testing import run
 from wakeful.triggers.moments import to_ms
 
@@ -192,16 +192,16 @@ class Fleet(People):
         self.deaths += 1
         self._note(f"{node.name} died {where}")
         self.dead[node.id] = loop.time()
-        loop.call_soon(self._bury, node)
+        loop.call_soon(self._take_over_runs, node)
 
-    def _bury(self, node: Node) -> None:
+    def _take_over_runs(self, node: Node) -> None:
         """The process is gone, and its tasks with it; after a while somebody starts it again."""
         loop = asyncio.get_running_loop()
         assert node.store is not None
         for task in list(node.tasks):
             task.cancel()
         node.tasks.clear()
-        loop.call_later(0.001, node.store.bury)
+        loop.call_later(0.001, node.store.discard)
         node.frozen_until = node.away_until = loop.time()
         loop.call_later(self.rng.choice(self.absences), self._birth, node)
 
@@ -381,9 +381,9 @@ class Fleet(People):
     def close(self) -> None:
         for node in self.nodes:
             if node.store is not None:
-                node.store.bury()
+                node.store.discard()
         if self._scheduler is not None and isinstance(self._scheduler._store, NodeStore):
-            self._scheduler._store.bury()
+            self._scheduler._store.discard()
         self.eye.close()
 
 

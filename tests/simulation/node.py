@@ -91,7 +91,7 @@ class NodeStore(PostgresStore):
         writer.types = self._types
         return writer
 
-    def bury(self) -> None:
+    def discard(self) -> None:
         """What the operating system does when a process is gone."""
         self._open = False
         self._readers.shutdown()
@@ -160,7 +160,7 @@ class Node:
     def id(self) -> int:
         """The id of its incarnation."""
         assert self.scheduler is not None
-        return self.scheduler._engine.node.id
+        return self.scheduler._engine.context.id
 
     def die(self, where: str) -> None:
         """Nothing this incarnation does from here on reaches the database, and it never hears a reply."""

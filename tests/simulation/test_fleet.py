@@ -6,12 +6,13 @@ import pytest
 
 from tests.simulation.fleet import Fleet, Siege, live_together
 from tests.simulation.invariants import Broken
-from wakeful.kernel import membership, turn
-from wakeful.kernel.claim import Claim
+from wakeful.kernel.cluster import membership
+from wakeful.kernel.engine import turn
+from wakeful.kernel.engine.claim import Claim
 from wakeful.store.jobs import Jobs
 from wakeful.store.journal import Journal
 from wakeful.store.lanes import Lanes
-from wakeful.store.records import Node
+from wakeful.store.records import NodeRow
 
 SEEDS = range(12)
 GROUPS = 6
@@ -102,18 +103,18 @@ def test_it_finds_a_late_result_that_covers_up_a_take_over(monkeypatch: pytest.M
 @pytest.mark.long
 def test_it_finds_a_node_that_is_taken_over_though_it_was_heard_of_since(monkeypatch: pytest.MonkeyPatch) -> None:
     """Taking over without comparing what was read with what is there now, where reading and writing lie apart."""
-    seen: dict[int, Node] = {}
+    seen: dict[int, NodeRow] = {}
 
-    def long_ago(self: Journal, since: int) -> list[Node]:
+    def long_ago(self: Journal, since: int) -> list[NodeRow]:
         nodes = [seen.setdefault(node.id, node) for node in self.alive()]
         return [node for node in nodes if node.seen_at < since]
 
-    def take(self: Journal, silent: Node, by: int, now: int) -> bool:
+    def take(self: Journal, silent: NodeRow, by: int, now: int) -> bool:
         sql = "UPDATE nodes SET stopped_at = ?, taken_by = ? WHERE id = ?"
         return self._session.execute(sql, (now, by, silent.id)) == 1
 
     monkeypatch.setattr(Journal, "silent", long_ago)
-    monkeypatch.setattr(membership.Witness, "heard_lately", lambda _self, _node_id: False)
+    monkeypatch.setattr(membership.PeerObserver, "heard_lately", lambda _self, _node_id: False)
     monkeypatch.setattr(Journal, "take_over", take)
     assert "it is well" in _breaks()
 

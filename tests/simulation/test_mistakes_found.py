@@ -6,8 +6,10 @@ import pytest
 
 from tests.simulation.invariants import Broken
 from tests.simulation.world import live
-from wakeful.kernel import claim, clockwatch, edits, settle
-from wakeful.kernel.claim import Claim
+from wakeful.kernel.actions import jobs as job_actions
+from wakeful.kernel.engine import claim, clock_watch
+from wakeful.kernel.engine.claim import Claim
+from wakeful.kernel.rules import settle
 
 
 def _breaks(seeds: range) -> str:
@@ -45,11 +47,11 @@ def test_it_finds_a_retry_that_is_made_beside_a_newer_slot(monkeypatch: pytest.M
 
 @pytest.mark.promise("H8")
 def test_it_finds_a_start_that_outlives_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(edits, "_without_pending", lambda _tx, state, _why, keep=(): state)
+    monkeypatch.setattr(job_actions, "_without_pending", lambda _tx, state, _why, keep=(): state)
     assert "is paused" in _breaks(range(8, 9))
 
 
 @pytest.mark.promise("H2")
 def test_it_finds_a_waiting_run_that_a_step_of_the_clock_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clockwatch, "move_deadlines", lambda _tx, _forward_ms: None)
+    monkeypatch.setattr(clock_watch, "move_deadlines", lambda _tx, _forward_ms: None)
     assert "too early" in _breaks(range(134, 135))

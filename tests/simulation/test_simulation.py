@@ -7,9 +7,10 @@ import pytest
 from tests.simulation.faulty_store import Faults
 from tests.simulation.invariants import Broken
 from tests.simulation.world import World, live
-from wakeful.kernel import claim, options, turn
-from wakeful.kernel.engine import Engine
-from wakeful.kernel.handlers import Active
+from wakeful.kernel.engine import claim, turn
+from wakeful.kernel.engine.handlers import Active
+from wakeful.kernel.engine.loop import Engine
+from wakeful.kernel.rules import options
 from wakeful.scheduler import core
 from wakeful.store.jobs import Jobs
 
@@ -58,7 +59,7 @@ def test_it_finds_a_parked_job_that_is_forgotten(monkeypatch: pytest.MonkeyPatch
         sql = "UPDATE job_state SET parked = NULL WHERE parked = ?"
         return self._session.execute(sql, (parked,))
 
-    monkeypatch.setattr(Jobs, "unpark", forget)
+    monkeypatch.setattr(Jobs, "requeue_parked", forget)
     assert "nothing will ever start" in _breaks()
 
 
@@ -81,7 +82,7 @@ def test_it_finds_a_change_that_is_covered_up_by_a_turn(monkeypatch: pytest.Monk
 
     def forgetful(self: Engine, result: turn.TurnResult) -> None:
         apply(self, result)
-        self._poked = False
+        self._changed = False
 
     monkeypatch.setattr(Engine, "_apply", forgetful)
     monkeypatch.setattr(Faults, "max_delay", 3.0)

@@ -138,7 +138,7 @@ class World(People):
             self.faults.full_rate = calm
             if not self._dead.is_set():
                 return
-            store.bury()
+            store.discard()
             self._dead.clear()
 
     async def _rebirth(self, ours: set[asyncio.Task[object] | None]) -> None:
@@ -149,7 +149,7 @@ class World(People):
         for task in asyncio.all_tasks() - ours:
             task.cancel()
         await asyncio.sleep(0)
-        store.bury()
+        store.discard()
         self._look()
         if self.rng.random() < 0.3:
             await asyncio.sleep(self.rng.choice((60, 3600, 86_400, 7 * 86_400)))
@@ -295,7 +295,7 @@ class World(People):
 
     def close(self) -> None:
         if self._store is not None:
-            self._store.bury()
+            self._store.discard()
         if self._eye is not None:
             self._eye.close()
 

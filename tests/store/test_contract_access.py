@@ -6,7 +6,7 @@ import pytest
 
 from tests.store.samples import NOW, job
 from wakeful.errors import InvalidSetting, JobExists, JobNotFound
-from wakeful.kernel import tokens
+from wakeful.kernel.actions import tokens
 from wakeful.store.records import KeptAnswer, Token
 
 FOX = Token("hash-1", "fox", "viewer", NOW, None, None)

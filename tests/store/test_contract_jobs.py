@@ -229,7 +229,7 @@ def test_a_freed_place_goes_to_whoever_waits_longest(store):
     assert store.read(lambda tx: tx.jobs.parked_counts()) == {"lane": 3, "other": 1}
     assert ids(store.read(lambda tx: tx.jobs.parked_on("lane", NOW - 1, 9))) == [2, 3, 1]
     assert ids(store.read(lambda tx: tx.jobs.parked_on("lane", NOW - 2, 1))) == [2]
-    assert store.write(lambda tx: tx.jobs.unpark("lane", NOW, 2)) == 2
+    assert store.write(lambda tx: tx.jobs.requeue_parked("lane", NOW, 2)) == 2
     found = store.read(lambda tx: tx.jobs.due(NOW, 9))
     assert [(state.job_id, state.due_at, state.parked) for _, state in found] == [
         (2, NOW - 7, None),
@@ -237,13 +237,13 @@ def test_a_freed_place_goes_to_whoever_waits_longest(store):
         (5, NOW, None),
     ]
     assert store.read(lambda tx: tx.jobs.parked_counts()) == {"lane": 1, "other": 1}
-    assert store.write(lambda tx: tx.jobs.unpark("lane", NOW, 9)) == 1
-    assert store.write(lambda tx: tx.jobs.unpark("lane", NOW, 9)) == 0
+    assert store.write(lambda tx: tx.jobs.requeue_parked("lane", NOW, 9)) == 1
+    assert store.write(lambda tx: tx.jobs.requeue_parked("lane", NOW, 9)) == 0
 
 
 def test_a_parked_job_that_has_no_time_is_due_now(store):
     store.add(job(1, parked="lane"))
-    store.write(lambda tx: tx.jobs.unpark("lane", NOW, 1))
+    store.write(lambda tx: tx.jobs.requeue_parked("lane", NOW, 1))
     assert store.read(lambda tx: tx.jobs.next_alarm()) == NOW
 
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from tests.store.samples import NOW, alert, job, run
-from wakeful.store.records import Node, Skip
+from wakeful.store.records import NodeRow, SkipRow
 
 
 def bodies(groups):
@@ -106,19 +106,19 @@ def test_refused_starts_are_counted_per_reason_with_the_last_time(store):
     store.write(
         lambda tx: tx.journal.skip(
             [
-                Skip(1, "paused", 1, NOW, None),
-                Skip(1, "at_capacity", 1, NOW, "lane a"),
-                Skip(1, "paused", 2, NOW + 1, "p"),
+                SkipRow(1, "paused", 1, NOW, None),
+                SkipRow(1, "at_capacity", 1, NOW, "lane a"),
+                SkipRow(1, "paused", 2, NOW + 1, "p"),
             ]
         )
     )
     store.write(
-        lambda tx: tx.journal.skip([Skip(1, "at_capacity", 1, NOW + 5, "lane b"), Skip(2, "paused", 1, NOW, "")])
+        lambda tx: tx.journal.skip([SkipRow(1, "at_capacity", 1, NOW + 5, "lane b"), SkipRow(2, "paused", 1, NOW, "")])
     )
     store.write(lambda tx: tx.journal.skip([]))
     assert store.read(lambda tx: tx.journal.skips(1)) == [
-        Skip(1, "at_capacity", 2, NOW + 5, "lane b"),
-        Skip(1, "paused", 3, NOW + 1, "p"),
+        SkipRow(1, "at_capacity", 2, NOW + 5, "lane b"),
+        SkipRow(1, "paused", 3, NOW + 1, "p"),
     ]
     assert store.read(lambda tx: tx.journal.skips(3)) == []
 
@@ -153,7 +153,7 @@ def test_alerts_are_listed_newest_first_for_one_job_or_all(store):
 
 def test_nodes_join_and_leave_and_keep_their_names(store):
     assert store.read(lambda tx: tx.journal.last_node()) is None
-    nodes = [Node(1, "one", NOW, NOW, None, "{}"), Node(2, "two", NOW, NOW, None, '{"pid":1}')]
+    nodes = [NodeRow(1, "one", NOW, NOW, None, "{}"), NodeRow(2, "two", NOW, NOW, None, '{"pid":1}')]
     store.write(lambda tx: [tx.journal.join(node) for node in nodes])
     store.write(lambda tx: tx.journal.leave(2, NOW + 5))
     assert store.read(lambda tx: tx.journal.last_node()) == nodes[1]._replace(seen_at=NOW + 5, stopped_at=NOW + 5)
@@ -161,7 +161,7 @@ def test_nodes_join_and_leave_and_keep_their_names(store):
 
 
 def test_a_node_that_fell_silent_is_taken_over_by_exactly_one_other(store):
-    nodes = [Node(n, f"node-{n % 2}", NOW, NOW, None, "{}") for n in (1, 2, 3)]
+    nodes = [NodeRow(n, f"node-{n % 2}", NOW, NOW, None, "{}") for n in (1, 2, 3)]
     store.write(lambda tx: [tx.journal.join(node) for node in nodes])
     assert store.write(lambda tx: tx.journal.beat(1, NOW + 9, NOW + 3)) is False
     heard = nodes[0]._replace(seen_at=NOW + 9)
@@ -177,7 +177,7 @@ def test_a_node_that_fell_silent_is_taken_over_by_exactly_one_other(store):
 
 
 def test_a_node_that_left_is_neither_alive_nor_to_be_taken_over(store):
-    node = Node(1, "one", NOW, NOW, None, "{}")
+    node = NodeRow(1, "one", NOW, NOW, None, "{}")
     store.write(lambda tx: (tx.journal.join(node), tx.journal.leave(1, NOW)))
     assert store.read(lambda tx: (tx.journal.alive(), tx.journal.silent(NOW + 9), tx.journal.earlier("one"))) == (
         [],
@@ -189,7 +189,7 @@ def test_a_node_that_left_is_neither_alive_nor_to_be_taken_over(store):
 
 
 def test_a_node_that_is_drained_is_alive_and_serves_nobody(store):
-    nodes = [Node(1, "one", NOW, NOW, None, "{}"), Node(2, "two", NOW, NOW, None, "{}")]
+    nodes = [NodeRow(1, "one", NOW, NOW, None, "{}"), NodeRow(2, "two", NOW, NOW, None, "{}")]
     store.write(lambda tx: [tx.journal.join(node) for node in nodes])
     store.write(lambda tx: tx.nodes.drain(1, drain=True))
     assert store.write(lambda tx: (tx.journal.lives(1), tx.journal.lives(2))) == (True, False)
@@ -198,13 +198,13 @@ def test_a_node_that_is_drained_is_alive_and_serves_nobody(store):
 
 
 def test_a_node_whose_loop_stands_is_found(store):
-    store.write(lambda tx: [tx.journal.join(Node(n, f"{n}", NOW, NOW, None, "{}")) for n in (1, 2, 3)])
+    store.write(lambda tx: [tx.journal.join(NodeRow(n, f"{n}", NOW, NOW, None, "{}")) for n in (1, 2, 3)])
     store.write(lambda tx: (tx.journal.beat(1, NOW + 50, NOW + 50), tx.journal.beat(2, NOW + 50, NOW + 10)))
     assert [node.id for node in store.read(lambda tx: tx.journal.stalled(NOW + 20))] == [2]
 
 
 def test_nobody_was_seen_in_the_future(store):
-    store.write(lambda tx: [tx.journal.join(Node(n, f"{n}", NOW, NOW + n, None, "{}")) for n in (1, 20)])
+    store.write(lambda tx: [tx.journal.join(NodeRow(n, f"{n}", NOW, NOW + n, None, "{}")) for n in (1, 20)])
     store.write(lambda tx: tx.journal.correct_seen(NOW + 10))
     assert [node.seen_at for node in store.read(lambda tx: tx.journal.alive())] == [NOW + 1, NOW + 10]
 
@@ -223,7 +223,7 @@ def test_the_highest_id_is_that_of_anything(store):
     store.add(job(3))
     steps = [
         (4, lambda tx: tx.runs.add([run(4)])),
-        (5, lambda tx: tx.journal.join(Node(5, "n", NOW, NOW, None, "{}"))),
+        (5, lambda tx: tx.journal.join(NodeRow(5, "n", NOW, NOW, None, "{}"))),
         (2**62, lambda tx: tx.journal.raise_alert(alert(2**62))),
     ]
     for highest, step in steps:
@@ -232,7 +232,7 @@ def test_the_highest_id_is_that_of_anything(store):
 
 
 def test_facts_are_remembered_as_texts_and_replaced(store):
-    store.write(lambda tx: tx.journal.remember({"a": 1, "b": "zwei"}))
-    store.write(lambda tx: tx.journal.remember({"a": 2}))
-    store.write(lambda tx: tx.journal.remember({}))
-    assert store.read(lambda tx: tx.journal.facts(["a", "b", "c"])) == {"a": "2", "b": "zwei"}
+    store.write(lambda tx: tx.journal.set_meta({"a": 1, "b": "zwei"}))
+    store.write(lambda tx: tx.journal.set_meta({"a": 2}))
+    store.write(lambda tx: tx.journal.set_meta({}))
+    assert store.read(lambda tx: tx.journal.get_meta(["a", "b", "c"])) == {"a": "2", "b": "zwei"}

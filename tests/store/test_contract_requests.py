@@ -6,7 +6,7 @@ import pytest
 
 from tests.store.samples import NOW, alert, job, run
 from wakeful.store.jobs import JobFilter
-from wakeful.store.records import Node, RunDetails
+from wakeful.store.records import NodeRow, RunDetails
 from wakeful.store.runs import RunFilter
 
 
@@ -32,7 +32,7 @@ def test_jobs_are_found_by_a_part_of_their_name_word_for_word(store, text, found
 def test_runs_are_found_by_what_they_are_newest_first(store):
     def fill(tx):
         tx.jobs.add([job(1, owner="ana"), job(2)])
-        tx.journal.join(Node(9, "here", NOW, NOW, None, "{}"))
+        tx.journal.join(NodeRow(9, "here", NOW, NOW, None, "{}"))
         tx.runs.add(
             [
                 run(1, 1, outcome="success", node=9),

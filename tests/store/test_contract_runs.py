@@ -6,7 +6,7 @@ import pytest
 
 from tests.store.samples import NOW, end, job, run
 from wakeful.errors import StoreError
-from wakeful.store.records import Finish, Node, RunDetails
+from wakeful.store.records import Finish, NodeRow, RunDetails
 
 
 def ids(runs):
@@ -109,7 +109,7 @@ def test_what_a_node_holds_is_found(store):
 
 
 def test_what_a_node_that_left_still_held_is_an_orphan_until_another_adopts_it(store):
-    store.write(lambda tx: [tx.journal.join(Node(n, f"{n}", NOW, NOW, None, "{}")) for n in (1, 2)])
+    store.write(lambda tx: [tx.journal.join(NodeRow(n, f"{n}", NOW, NOW, None, "{}")) for n in (1, 2)])
     store.write(lambda tx: tx.journal.leave(2, NOW))
     store.add_runs(run(1, status="active", node=1), run(2, status="active", node=2), run(3, status="active", node=9))
     store.add_runs(run(4, status="waiting", node=2), run(5, outcome="success", node=2), run(6))

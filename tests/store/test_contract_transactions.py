@@ -70,13 +70,13 @@ def test_a_work_that_raises_undoes_all_of_it(store):
         tx.runs.add([run(1)])
         tx.lanes.add({"a": 1})
         tx.journal.emit("run", "started")
-        tx.journal.remember({"k": "v"})
+        tx.journal.set_meta({"k": "v"})
         raise LookupError("changed its mind")
 
     with pytest.raises(LookupError, match="changed its mind"):
         store.write(work)
     assert store.read(lambda tx: (tx.jobs.by_id(1), tx.runs.get(1), tx.lanes.all())) == (None, None, {})
-    assert store.read(lambda tx: (tx.journal.events(0), tx.journal.facts(["k"]))) == ([], {})
+    assert store.read(lambda tx: (tx.journal.events(0), tx.journal.get_meta(["k"]))) == ([], {})
 
 
 def test_a_row_the_schema_refuses_undoes_the_work_it_was_part_of(store):
@@ -88,7 +88,7 @@ def test_a_row_the_schema_refuses_undoes_the_work_it_was_part_of(store):
 
 def test_half_of_a_surrogate_pair_is_refused_in_words(store):
     with pytest.raises(InvalidJob, match="surrogate"):
-        store.write(lambda tx: (tx.lanes.add({"a": 1}), tx.journal.remember({"k": "\ud800"})))
+        store.write(lambda tx: (tx.lanes.add({"a": 1}), tx.journal.set_meta({"k": "\ud800"})))
     assert lanes(store) == set()
 
 

@@ -17,7 +17,7 @@ from wakeful.clock import SystemClock
 from wakeful.errors import JobExists, StoreError, StoreLocked, StoreUnusable
 from wakeful.store import make_store
 from wakeful.store.copying import copy_store
-from wakeful.store.records import NodeRow
+from wakeful.store.records import NodeDetails
 from wakeful.store.schema_version import schema_number
 from wakeful.store.sqlite_file import migrations
 from wakeful.store.tables import OWN_FACTS, known_tables
@@ -109,8 +109,8 @@ def test_a_node_that_died_is_found_dead_and_all_others_have_left(file):
     make_history(Path(file[10:]), 1)
     there = postgres_url()
     copy(file, there)
-    before = [NodeRow._make(row) for row in content(file)["nodes"]]
-    after = [NodeRow._make(row) for row in content(there)["nodes"]]
+    before = [NodeDetails._make(row) for row in content(file)["nodes"]]
+    after = [NodeDetails._make(row) for row in content(there)["nodes"]]
     assert [node._replace(seen_at=0, stopped_at=None) for node in after] == [
         node._replace(seen_at=0, stopped_at=None) for node in before
     ]
@@ -251,7 +251,7 @@ def test_a_database_with_a_living_node_is_neither_read_nor_filled(file):
     with OpenStore(there, SystemClock()) as store:
         now = store.read(lambda tx: tx.journal.database_now())
         details = '{"pid": 7, "host": "mill"}'
-        rows = [NodeRow(9, "north", now, now, None, details, None, 0, now)]
+        rows = [NodeDetails(9, "north", now, now, None, details, None, 0, now)]
         table = next(table for table in known_tables() if table.name == "nodes")
         store.write(lambda tx: tx.tables.fill(table, rows))
     for origin, goal in ((file, there), (there, file.replace("from.db", "to.db"))):
@@ -281,7 +281,7 @@ def test_nobody_writes_to_a_database_while_it_is_copied(tmp_path):
 def test_what_a_newer_version_wrote_is_not_copied_by_halves(file, goal):
     stock(file)
     with OpenStore(file, SystemClock()) as store:
-        store.write(lambda tx: tx.journal.remember({"schema": schema_number() + 1}))
+        store.write(lambda tx: tx.journal.set_meta({"schema": schema_number() + 1}))
     with pytest.raises(StoreUnusable, match="was written by a newer Wakeful: copy it with that version"):
         copy(file, goal)
     assert content(goal)["jobs"] == []

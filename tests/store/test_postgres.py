@@ -236,8 +236,8 @@ async def test_nodes_that_count_on_from_the_same_fact_never_get_the_same_number(
     async with Opened(url, 4) as stores:
 
         def count(tx):
-            number = int(tx.journal.facts(["count", "also"]).get("count", "0")) + 1
-            tx.journal.remember({"count": number, "also": number})
+            number = int(tx.journal.get_meta(["count", "also"]).get("count", "0")) + 1
+            tx.journal.set_meta({"count": number, "also": number})
             return number
 
         numbers = await asyncio.gather(*(store.write(count) for _ in range(5) for store in stores))
@@ -459,7 +459,7 @@ async def test_the_hot_statements_find_their_rows_by_key_also_without_statistics
             asked.jobs.save_started(states)
             asked.jobs.save_settled(list(asked.jobs.states([state.job_id for state in states]).values()))
             asked.jobs.next_alarm()
-            asked.jobs.unpark("lane", NOW, 5)
+            asked.jobs.requeue_parked("lane", NOW, 5)
             return planning.plans
 
         plans = await store.write(work)

@@ -13,8 +13,8 @@ from tests.kernel.crashing import die
 from tests.service.real_time import PATIENCE, Watch, real
 from tests.store.postgres_server import emptied_url, postgres_url
 from wakeful import Once, Scheduler
-from wakeful.kernel import membership
-from wakeful.kernel.membership import BEAT_MS, LEASE_MS, MARGIN_MS, Lease
+from wakeful.kernel.cluster import membership
+from wakeful.kernel.cluster.membership import BEAT_MS, LEASE_MS, MARGIN_MS, Lease
 from wakeful.testing import VirtualClock, run
 
 pytestmark = pytest.mark.promise("X2")
@@ -102,13 +102,13 @@ async def test_a_node_whose_beats_are_not_confirmed_starts_nothing_before_its_le
             admin.execute(_NO_BEATS)
             unconfirmed_at = node._clock.boot()
             engine = node._engine
-            while engine.standing.may_admit():
+            while engine.node_lease.may_admit():
                 await asyncio.to_thread(threading.Event().wait, 0.01)
             assert node._clock.boot() - unconfirmed_at < membership.LEASE_MS
             await node.add_job("after", Once(PAST), kind="work")
             looked = engine.counters.checks
             while engine.counters.checks < looked + 5:
-                engine.poke(look_around=True)
+                engine.wake(recheck_store=True)
                 await asyncio.to_thread(threading.Event().wait, 0.01)
             assert await node.get_run_log("after") == []
             admin.execute("DROP TRIGGER no_beats ON nodes")
@@ -139,7 +139,7 @@ async def test_a_commit_is_on_disk_before_it_is_answered_whatever_the_default_of
 
 @real
 async def test_whoever_holds_a_transaction_open_for_long_is_named_in_an_alert_until_it_ends(monkeypatch):
-    from wakeful.kernel import sweep
+    from wakeful.kernel.engine import sweep
 
     monkeypatch.setattr(sweep, "OLD_TRANSACTION_MS", 0)
     url = postgres_url()

@@ -17,7 +17,7 @@ from tests.service.real_time import Gate, Watch, real
 from tests.store.postgres_server import postgres_url
 from wakeful import Manual, Once, Scheduler, StoreLocked
 from wakeful.clock import SystemClock
-from wakeful.kernel import membership
+from wakeful.kernel.cluster import membership
 
 PAST = datetime(2020, 1, 1, tzinfo=UTC)
 
@@ -65,7 +65,7 @@ async def frozen(scheduler):
 
 def thawed(scheduler):
     engine = scheduler._engine
-    engine.standing._start_pulse()
+    engine.node_lease._start_heartbeat()
     engine._task = asyncio.get_running_loop().create_task(engine._loop())
 
 
@@ -99,7 +99,7 @@ async def test_a_frozen_node_that_thaws_records_nothing_and_comes_back_as_anothe
         watch = Watch(two)
         await one.add_job("a", Once(PAST), kind="work")
         await one.start()
-        old = one._engine.node.id
+        old = one._engine.context.id
         await ice.begun.wait()
         await frozen(one)
         await two.start()
@@ -112,7 +112,7 @@ async def test_a_frozen_node_that_thaws_records_nothing_and_comes_back_as_anothe
         run_id = await two.add_job("b", Once(PAST), kind="work")
         await mine.until(lambda events: any(event.data.get("outcome") == "success" for event in events), 20)
         assert run_id
-        assert one._engine.node.id != old
+        assert one._engine.context.id != old
         assert [run.outcome for run in await two.get_run_log("a")] == ["success", "crashed"]
         assert [run.node for run in await two.get_run_log("b")] == ["one"]
         await one.stop()
@@ -318,8 +318,8 @@ async def test_a_run_that_is_settled_while_it_is_being_taken_over_is_settled_onc
         await one.start()
         await one.add_job("a", Once(PAST), kind="work")
         await ice.begun.wait()
-        here = two._engine.identify()._replace(id=two._engine.node.new_id())
-        (run,) = await two._store.read(lambda tx: tx.runs.of_nodes([one._engine.node.id]))
+        here = two._engine.identify()._replace(id=two._engine.context.new_id())
+        (run,) = await two._store.read(lambda tx: tx.runs.of_nodes([one._engine.context.id]))
         watch = Watch(one)
         ice.thaw.set()  # between their reading of the run and their taking it
         await watch.finished()

@@ -140,7 +140,7 @@ WRITES = {
     "lanes": (lambda tx: (tx.lanes.used(["lane", "other"]), tx.lanes.add({"lane": 1})), 2),
     "enter lanes": (lambda tx: tx.lanes.enter({ROWS + 1: {"lane": 1, "new": 2}}), 2),
     "leave lanes": (lambda tx: tx.lanes.leave([7, 8]), 4),
-    "unpark one": (lambda tx: tx.jobs.unpark("lane", NOW, 1), 1),
+    "requeue_parked one": (lambda tx: tx.jobs.requeue_parked("lane", NOW, 1), 1),
     "parked, counted": (lambda tx: tx.jobs.parked_counts(), len(PARKED)),
     "parked": (lambda tx: tx.jobs.parked_on("lane", NOW, 50), 50),
     "rearm": (lambda tx: tx.jobs.armed_after(NOW, ROWS // 2, BATCH), 2 * BATCH),

@@ -10,9 +10,9 @@ from tests.service.real_time import Watch, real
 from tests.store.postgres_server import postgres_url
 from wakeful import ApprovalNeeded, Every, JobExists, Manual, NewJob, Scheduler, ScheduleTriggerError
 from wakeful.api.feed import Feed
-from wakeful.kernel.bus import events_of
-from wakeful.kernel.once import Once, Replayed
-from wakeful.kernel.requests import Rights
+from wakeful.kernel.actions.authorized import Rights
+from wakeful.kernel.actions.idempotency import IdempotentRequest, Replayed
+from wakeful.kernel.views.events import events_of
 
 RIGHTS = Rights("ana")
 
@@ -25,7 +25,7 @@ def url():
 @real
 async def test_of_two_nodes_with_one_key_one_does_the_work_and_the_other_repeats_its_answer(url):
     def once(number):
-        return Once("ana", f"key-{number}", "make a job", "hash", lambda job: job.id)
+        return IdempotentRequest("ana", f"key-{number}", "make a job", "hash", lambda job: job.id)
 
     async def make(scheduler, number):
         try:

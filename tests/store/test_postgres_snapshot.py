@@ -163,7 +163,7 @@ class Armed:
         self._store.write(work)
 
     def _unpark(self):
-        self._store.write(lambda tx: tx.jobs.unpark("lane", tx.now, 2))
+        self._store.write(lambda tx: tx.jobs.requeue_parked("lane", tx.now, 2))
 
     def _refuse(self):
         """It clears everything, asks, and is rolled back: all of it is due again."""

@@ -22,9 +22,9 @@ from tests.store.samples import OpenStore, job
 from wakeful import Manual, Scheduler
 from wakeful.clock import SystemClock
 from wakeful.errors import StoreLocked, StoreUnusable
-from wakeful.kernel import membership
+from wakeful.kernel.cluster import membership
 from wakeful.store import nodes, schema_version
-from wakeful.store.records import Node
+from wakeful.store.records import NodeRow
 from wakeful.store.schema_version import FOLDER, schema_number, steps
 
 ADDS = """
@@ -242,8 +242,8 @@ def test_nor_from_a_server_on_a_file(tmp_path):
 def test_a_node_that_is_dead_holds_nothing_up(shared, tmp_path, monkeypatch):
     with OpenStore(shared, SystemClock()) as store:
         now = store.read(lambda tx: tx.journal.database_now())
-        store.write(lambda tx: tx.journal.join(Node(1, "dead", 1, now - nodes.LEASE_MS - 1, None, "{}")))
-        store.write(lambda tx: tx.journal.join(Node(2, "stopped", 1, now, now, "{}")))
+        store.write(lambda tx: tx.journal.join(NodeRow(1, "dead", 1, now - nodes.LEASE_MS - 1, None, "{}")))
+        store.write(lambda tx: tx.journal.join(NodeRow(2, "stopped", 1, now, now, "{}")))
     open_as(shared, folder_of(tmp_path, "next", TAKES_AWAY, oldest=schema_number() + 1), monkeypatch)
     assert number_in(shared) == schema_number() + 1
 
@@ -251,8 +251,8 @@ def test_a_node_that_is_dead_holds_nothing_up(shared, tmp_path, monkeypatch):
 def test_a_node_that_does_not_say_what_it_knows_is_taken_for_the_oldest(shared, tmp_path, monkeypatch):
     with OpenStore(shared, SystemClock()) as store:
         now = store.read(lambda tx: tx.journal.database_now())
-        store.write(lambda tx: tx.journal.join(Node(1, "silent", now, now, None, json.dumps({"pid": 1}))))
-        store.write(lambda tx: tx.journal.join(Node(2, "modern", now, now, None, json.dumps({"schema": 99}))))
+        store.write(lambda tx: tx.journal.join(NodeRow(1, "silent", now, now, None, json.dumps({"pid": 1}))))
+        store.write(lambda tx: tx.journal.join(NodeRow(2, "modern", now, now, None, json.dumps({"schema": 99}))))
     with pytest.raises(StoreLocked, match="upgrade or stop silent first"):
         open_as(shared, folder_of(tmp_path, "next", TAKES_AWAY, oldest=schema_number() + 1), monkeypatch)
     open_as(shared, folder_of(tmp_path, "grown", ADDS, oldest=1), monkeypatch)
@@ -263,7 +263,7 @@ def test_whoever_opened_a_store_before_it_was_changed_does_not_become_its_node_a
     with OpenStore(url, SystemClock()) as store:
         open_as(url, folder_of(tmp_path, "next", TAKES_AWAY, oldest=mine + 1), monkeypatch)
         with pytest.raises(StoreUnusable, match=f"for versions that know schema {mine + 1} or later; this one knows"):
-            store.write(lambda tx: tx.journal.join(Node(1, "late", 1, 1, None, "{}")))
+            store.write(lambda tx: tx.journal.join(NodeRow(1, "late", 1, 1, None, "{}")))
         assert store.read(lambda tx: tx.journal.alive()) == []
 
 

@@ -402,7 +402,7 @@ def limit(size):
 
 def fill(tx):
     tx.lanes.add({"half": 1})
-    tx.journal.remember({str(n): "x" * 3000 for n in range(100)})
+    tx.journal.set_meta({str(n): "x" * 3000 for n in range(100)})
 
 async def main():
     store = await opened(url)
@@ -441,6 +441,6 @@ def test_where_files_may_not_grow_nothing_is_half_written_and_work_goes_on_when_
 def test_a_new_store_is_readable_by_its_owner_alone(tmp_path, clock):
     path = tmp_path / "wakeful.db"
     with OpenStore(url(path), clock) as store:
-        store.write(lambda tx: tx.journal.remember({"a": 1}))
+        store.write(lambda tx: tx.journal.set_meta({"a": 1}))
         modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
     assert modes == {"wakeful.db": 0o600, "wakeful.db-wal": 0o600, "wakeful.db-shm": 0o600}

@@ -17,7 +17,7 @@ from wakeful.store.schema_version import schema_number
 HOLDS_THE_WRITE_LOCK = """
 connection = sqlite3.connect(url[10:], isolation_level=None)
 connection.execute("BEGIN IMMEDIATE")
-connection.execute("INSERT INTO lanes VALUES ('theirs', 1)")
+connection.execute("INSERT INTO lanes (key, used) VALUES ('theirs', 1)")
 say("locked")
 wait()
 connection.execute("COMMIT")
@@ -101,7 +101,7 @@ def test_of_processes_that_make_a_store_at_the_same_moment_each_gets_the_same_on
         for other in others:
             other.__exit__()
     with OpenStore(address, clock) as store:
-        (written_by,) = store.read(lambda tx: tx.journal.facts(["written by"])).values()
+        (written_by,) = store.read(lambda tx: tx.journal.get_meta(["written by"])).values()
         assert int(written_by) in {other.pid for other in others}
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.store.samples import NOW, OpenStore, job, run
 from wakeful import store as store_room
-from wakeful.store.records import Alert, EventGroup, JobDef, JobState, Node, RunDetails, RunRow, Skip, Token
+from wakeful.store.records import Alert, EventGroup, JobDef, JobState, NodeRow, RunDetails, RunRow, SkipRow, Token
 from wakeful.store.sqlite_file import APPLICATION_ID, _statements, migrations
 
 STEPS = migrations()
@@ -47,7 +47,7 @@ def test_a_store_of_any_earlier_version_becomes_what_a_new_one_is_and_keeps_what
         pass
     a_store_of_version(tmp_path / "old.db", version)
     with OpenStore(f"sqlite:///{tmp_path / 'old.db'}", clock) as store:
-        assert store.read(lambda tx: tx.journal.facts(["made by"])) == {"made by": "an earlier version"}
+        assert store.read(lambda tx: tx.journal.get_meta(["made by"])) == {"made by": "an earlier version"}
         store.add(job(1))
     assert shape(tmp_path / "old.db") == shape(tmp_path / "new.db")
 
@@ -80,7 +80,7 @@ def test_the_numbers_of_a_table_are_its_own_row_numbers(tmp_path, clock):
         ("job_state", JobState),
         ("runs", RunRow),
         ("run_details", RunDetails),
-        ("skips", Skip),
+        ("skips", SkipRow),
         ("alerts", Alert),
         ("events", EventGroup),
         ("tokens", Token),
@@ -97,14 +97,14 @@ def test_a_node_is_a_part_of_its_row(tmp_path, clock):
     with OpenStore(f"sqlite:///{tmp_path / 'wakeful.db'}", clock):
         pass
     columns = [column[1] for column in shape(tmp_path / "wakeful.db")[0]["nodes"]]
-    assert set(Node._fields) <= set(columns)
+    assert set(NodeRow._fields) <= set(columns)
 
 
 LOOKING = {
     "what is due": lambda tx: tx.jobs.due(NOW, 512),
     "the next alarm": lambda tx: tx.jobs.next_alarm(),
     "what is parked": lambda tx: tx.jobs.parked_counts(),
-    "unparking": lambda tx: tx.jobs.unpark("lane", NOW, 10),
+    "unparking": lambda tx: tx.jobs.requeue_parked("lane", NOW, 10),
     "a job's open runs": lambda tx: tx.runs.open(1),
     "a job by name": lambda tx: tx.jobs.by_name("job-1"),
     "a slot": lambda tx: tx.runs.has_slot(1, NOW),

@@ -106,7 +106,7 @@ say("ready")
 wait()
 while True:
     try:
-        connection.execute("INSERT INTO lanes VALUES ('theirs', 1)")
+        connection.execute("INSERT INTO lanes (key, used) VALUES ('theirs', 1)")
         break
     except sqlite3.OperationalError:
         pass
@@ -188,13 +188,13 @@ def test_a_commit_that_fails_fails_every_work_in_it_and_tells_nobody(store):
 
     async def main():
         works = [
-            store.store.write(lambda tx, n=n: (tx.journal.emit("run", n), tx.journal.remember({f"{n}": "x" * 9000})))
+            store.store.write(lambda tx, n=n: (tx.journal.emit("run", n), tx.journal.set_meta({f"{n}": "x" * 9000})))
             for n in range(12)
         ]
         return await asyncio.gather(*works, return_exceptions=True)
 
     ended = store.do(main())
-    stored = {key for key in map(str, range(12)) if store.read(lambda tx: tx.journal.facts([key]))}  # noqa: B023
+    stored = {key for key in map(str, range(12)) if store.read(lambda tx: tx.journal.get_meta([key]))}  # noqa: B023
     assert {str(number) for number, result in enumerate(ended) if not isinstance(result, StoreFull)} == stored
     assert any(isinstance(result, StoreFull) for result in ended)
     assert sorted(event.body for event in heard) == sorted(f"[{key}]" for key in stored)

@@ -49,7 +49,7 @@ class Polling:
         self._clock = scheduler.clock
         self._questions: dict[int, Question] = {}
         self._task: asyncio.Task[None] | None = None
-        self._poked = asyncio.Event()
+        self._changed = asyncio.Event()
         self._next_look = 0
         self._troubled = False
 
@@ -68,7 +68,7 @@ class Polling:
         """A run has begun to be worth asking about."""
         wait = max(0, watch.since + self._pause(0) - self._clock.now())  # nothing, after a restart
         self._questions[watch.run_id] = Question(watch, self._clock.boot() + min(wait, self._pause(0)))
-        self._poked.set()
+        self._changed.set()
 
     def _pause(self, asked: int) -> int:
         first, longest = self._settings.poll_s
@@ -92,10 +92,10 @@ class Polling:
     async def _sleep(self) -> None:
         """Until the next question or look, or until there is a new one."""
         at = min([self._next_look, *(question.at for question in self._questions.values())])
-        self._poked.clear()
+        self._changed.clear()
         try:
             async with asyncio.timeout(max(0.01, (at - self._clock.boot()) / 1000)):
-                await self._poked.wait()
+                await self._changed.wait()
         except TimeoutError:
             return
 

@@ -14,21 +14,22 @@ from wakeful import ids
 from wakeful.agents.session_kind import Task, read_task
 from wakeful.agents.sharing import LANE, SESSION
 from wakeful.errors import InvalidJob, InvalidTrigger, JobExists, JobNotFound, NotAllowed, TooOften
-from wakeful.kernel import edits, requests
-from wakeful.kernel.control import run_now
-from wakeful.kernel.drafts import NewJob, draft
-from wakeful.kernel.limits import limit_words
-from wakeful.kernel.models import Job
-from wakeful.kernel.options import as_written, from_text
-from wakeful.kernel.policy import trigger_of
+from wakeful.kernel.actions import authorized
+from wakeful.kernel.actions import jobs as job_actions
+from wakeful.kernel.actions.drafts import NewJob, draft
+from wakeful.kernel.actions.runs import run_now
+from wakeful.kernel.rules.limits import limit_words
+from wakeful.kernel.rules.options import as_written, from_text
+from wakeful.kernel.rules.policy import trigger_of
+from wakeful.kernel.views.models import Job
 from wakeful.store.jobs import JobFilter
 from wakeful.triggers import Cron, Every, Interval, Once, Trigger, iso, to_ms
 from wakeful.triggers.durations import interval_ms
 
 if TYPE_CHECKING:
-    from wakeful.kernel.claim import Node
-    from wakeful.kernel.requests import Terms
-    from wakeful.kernel.rights import Rights
+    from wakeful.kernel.actions.authorization import Rights
+    from wakeful.kernel.actions.authorized import WriteTerms
+    from wakeful.kernel.engine.claim import Context
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, JobState, RunDetails
 
@@ -49,7 +50,7 @@ class Schedule(NamedTuple):
     last_error: str | None
 
 
-class Wish(NamedTuple):
+class ScheduleSpec(NamedTuple):
     """What a schedule is to be; None leaves that part as it is."""
 
     task: Task | None = None
@@ -131,12 +132,12 @@ def _last_error(state: JobState, details: RunDetails | None) -> str | None:
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def put(tx: Transaction, node: Node, slug: str, wish: Wish, terms: Terms) -> tuple[Schedule, bool]:
+def put(tx: Transaction, context: Context, slug: str, wish: ScheduleSpec, terms: WriteTerms) -> tuple[Schedule, bool]:
     """The schedule of that name as wished, and whether this made it."""
     found = tx.jobs.by_name(slug)
     _check(wish)
     if found is None:
-        _make(tx, node, slug, wish, terms)
+        _make(tx, context, slug, wish, terms)
     else:
         job, _ = found
         if terms.rights.owner is not None and job.owner != terms.rights.owner:
@@ -145,16 +146,16 @@ def put(tx: Transaction, node: Node, slug: str, wish: Wish, terms: Terms) -> tup
         if job.kind != SESSION:
             message = f"{slug!r} is a job of kind {job.kind}, not a schedule: choose another name."
             raise JobExists(message)
-        patch(tx, node, slug, wish, terms)
+        patch(tx, context, slug, wish, terms)
     return find(tx, slug, terms.rights), found is None
 
 
-def _check(wish: Wish) -> None:
+def _check(wish: ScheduleSpec) -> None:
     if wish.task is not None:
         read_task(wish.task.to_payload())
 
 
-def _make(tx: Transaction, node: Node, slug: str, wish: Wish, terms: Terms) -> None:
+def _make(tx: Transaction, context: Context, slug: str, wish: ScheduleSpec, terms: WriteTerms) -> None:
     if SLUG.fullmatch(slug) is None:
         message = f"A slug is 1 to 100 letters, digits, dots, dashes and underscores, not {slug!r:.120}."
         raise InvalidJob(message)
@@ -162,12 +163,12 @@ def _make(tx: Transaction, node: Node, slug: str, wish: Wish, terms: Terms) -> N
     trigger = read_timing(wish.timing, tx.now, terms.rights.min_interval)
     options = {**terms.defaults, "error_span": ERROR_SPAN, "lanes": _lanes({}, wish.task)}
     new = NewJob(slug, trigger, kind=SESSION, payload=wish.task.to_payload(), **options)
-    job = requests.create_job(tx, node, draft(new, "api"), terms)
+    job = authorized.create_job(tx, context, draft(new, "api"), terms)
     if wish.enabled is False:
-        edits.pause_job(tx, job.id)
+        job_actions.pause_job(tx, job.id)
 
 
-def patch(tx: Transaction, node: Node, slug: str, wish: Wish, terms: Terms) -> Schedule:
+def patch(tx: Transaction, context: Context, slug: str, wish: ScheduleSpec, terms: WriteTerms) -> Schedule:
     """Some of a schedule changed. A run in progress goes on with what it was given."""
     job, state = _own(tx, slug, terms.rights)
     _check(wish)
@@ -180,11 +181,11 @@ def patch(tx: Transaction, node: Node, slug: str, wish: Wish, terms: Terms) -> S
     if wish.timing is not None and not _same(wish.timing, stored, terms.zone):
         changes["trigger"] = read_timing(wish.timing, tx.now, terms.rights.min_interval)
     if changes:
-        requests.patch_job(tx, node, job_id, changes, terms)
+        authorized.patch_job(tx, context, job_id, changes, terms)
     if wish.enabled is False and not state.paused:
-        edits.pause_job(tx, job_id)
+        job_actions.pause_job(tx, job_id)
     elif wish.enabled is True and (state.paused or not state.enabled) and not _is_over(stored, state, changes):
-        edits.resume_job(tx, node, job_id)
+        job_actions.resume_job(tx, context, job_id)
     return find(tx, slug, terms.rights)
 
 
@@ -199,16 +200,16 @@ def _lanes(known: dict[str, int], task: Task) -> dict[str, int]:
     return {**lanes, LANE + task.session: 1} if task.session is not None else lanes
 
 
-def remove(tx: Transaction, slug: str, terms: Terms) -> None:
+def remove(tx: Transaction, slug: str, terms: WriteTerms) -> None:
     """Remove the schedule; a run in progress finishes, and its history stays."""
     job, _ = _own(tx, slug, terms.rights)
-    requests.remove_job(tx, ids.job_text(job.id), terms)
+    authorized.remove_job(tx, ids.job_text(job.id), terms)
 
 
-def start(tx: Transaction, node: Node, slug: str, rights: Rights) -> tuple[str, str | None]:
+def start(tx: Transaction, context: Context, slug: str, rights: Rights) -> tuple[str, str | None]:
     """Start it now; the run's id, and the session it will continue."""
     job, _ = _own(tx, slug, rights)
-    run_id = run_now(tx, node, ids.job_text(job.id))
+    run_id = run_now(tx, context, ids.job_text(job.id))
     return ids.run_text(run_id), find(tx, slug, rights).session
 
 

@@ -29,15 +29,15 @@ from wakeful.agents.answers import (
 from wakeful.agents.settings import SessionSettings
 from wakeful.agents.sharing import replace_session
 from wakeful.errors import InvalidJob, SchedulerError
-from wakeful.kernel.callback import callback_token
-from wakeful.kernel.models import Run
-from wakeful.kernel.outcome import Defer, TryAgain, Wait
+from wakeful.kernel.actions.callbacks import callback_token
+from wakeful.kernel.rules.outcome import Defer, TryAgain, Wait
+from wakeful.kernel.views.models import Run
 from wakeful.store.sessions import KeptSession, Watch
 from wakeful.triggers.moments import from_ms
 
 if TYPE_CHECKING:
     from wakeful.agents.client import SessionClient
-    from wakeful.kernel.claim import Node
+    from wakeful.kernel.engine.claim import Context
     from wakeful.scheduler import Scheduler
     from wakeful.store.interface import Transaction
     from wakeful.store.reports import Report
@@ -153,7 +153,7 @@ class SessionKind:
             self._fail(run, Failed(f"{gone.why}; {why}"), f"session {old}")
         new = await self._make(run, kept.model or None, attempt, again=True)
         zone = self._scheduler.default_zone
-        await self._scheduler.transact(lambda tx, node: replace_session(tx, node, old, new, zone))
+        await self._scheduler.transact(lambda tx, context: replace_session(tx, context, old, new, zone))
         return new
 
     async def _create(self, run: Run, task: Task, attempt: Attempt, *, again: bool = False) -> str:
@@ -177,7 +177,7 @@ class SessionKind:
     async def _keep(self, job_id: int, session: str, model: str | None) -> None:
         """Remember the session before anything is said to it, and let go of those that are too many."""
 
-        def work(tx: Transaction, _: Node) -> list[str]:
+        def work(tx: Transaction, _: Context) -> list[str]:
             tx.sessions.keep(KeptSession(job_id, session, model or "", tx.now, tx.now))
             return tx.sessions.crowd_out(self._settings.max_kept)
 

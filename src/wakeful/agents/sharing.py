@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
 from wakeful.errors import NotAllowed
-from wakeful.kernel import edits
-from wakeful.kernel.options import from_text
+from wakeful.kernel.actions import jobs as job_actions
+from wakeful.kernel.rules.options import from_text
 from wakeful.store.jobs import JobFilter
 
 if TYPE_CHECKING:
-    from wakeful.kernel.claim import Node
-    from wakeful.kernel.rights import PayloadCheck
+    from wakeful.kernel.actions.authorization import PayloadCheck
+    from wakeful.kernel.engine.claim import Context
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef
 
@@ -49,12 +49,12 @@ def own_sessions(owner: str) -> PayloadCheck:
     return check
 
 
-def replace_session(tx: Transaction, node: Node, old: str, new: str, zone: str) -> None:
+def replace_session(tx: Transaction, context: Context, old: str, new: str, zone: str) -> None:
     """Whoever keeps or names the old session goes on with the new one, in one transaction."""
     tx.sessions.rename(old, new)
     for job, _ in tx.jobs.matching(JobFilter(kind=SESSION)):
         if json.dumps(old) in job.payload and named_session(job.kind, job.payload) == old:
-            edits.update_job(tx, node, ids.job_text(job.id), _renamed(job, old, new), revision=None, zone=zone)
+            job_actions.update_job(tx, context, ids.job_text(job.id), _renamed(job, old, new), revision=None, zone=zone)
 
 
 def _renamed(job: JobDef, old: str, new: str) -> dict[str, Any]:

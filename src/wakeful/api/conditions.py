@@ -12,7 +12,7 @@ from fastapi import Header
 from pydantic import WithJsonSchema
 
 from wakeful.api.problems import ApiError
-from wakeful.kernel.requests import Condition
+from wakeful.kernel.actions.authorized import Condition
 
 _TAG = re.compile(r'(W/)?"([\x21\x23-\x7e\x80-\xff]*)"')
 _TAGS = re.compile(rf"\s*{_TAG.pattern}(?:\s*,\s*{_TAG.pattern})*\s*")

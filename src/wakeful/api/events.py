@@ -25,7 +25,7 @@ from wakeful.api.problems import ApiError, answers
 from wakeful.api.wiring import Ending, Sched
 from wakeful.clock import Clock
 from wakeful.errors import SchedulerError
-from wakeful.kernel.bus import Event, events_of
+from wakeful.kernel.views.events import Event, events_of
 from wakeful.store.records import EventGroup
 from wakeful.triggers import iso, to_ms
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from wakeful.kernel.options import CATCH_UP, MOST, ON_CRASH, OVERLAP, RETRY_ON
+from wakeful.kernel.rules.options import CATCH_UP, MOST, ON_CRASH, OVERLAP, RETRY_ON
 
 Schema = dict[str, Any]
 

@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from wakeful.api.auth import Anyone
 from wakeful.api.problems import ApiError
-from wakeful.kernel.once import Once, Replayed
+from wakeful.kernel.actions.idempotency import IdempotentRequest, Replayed
 
 T = TypeVar("T")
 MAX_KEY = 200
@@ -66,12 +66,16 @@ class Keyed(NamedTuple):
     path: str
     body_hash: str
 
-    async def do(self, work: Callable[[Once | None], Awaitable[T]], tell: Callable[[T], Answer]) -> Response:
+    async def do(
+        self, work: Callable[[IdempotentRequest | None], Awaitable[T]], tell: Callable[[T], Answer]
+    ) -> Response:
         """Do the work, unless it was done before; the answer either way."""
         once = None
         if self.key is not None:
             request = f"{self.method} {self.path}"
-            once = Once(self.caller, self.key, request, self.body_hash, lambda found: tell(found).to_text())
+            once = IdempotentRequest(
+                self.caller, self.key, request, self.body_hash, lambda found: tell(found).to_text()
+            )
         try:
             return respond(tell(await work(once)))
         except Replayed as replayed:

@@ -32,8 +32,8 @@ from wakeful.api.problems import ApiError, answers
 from wakeful.api.rights import Allowed, Editor
 from wakeful.api.shapes import job_shape, local, run_shape, zone_of
 from wakeful.api.wiring import Sched
-from wakeful.kernel.models import Job, Run
-from wakeful.kernel.requests import Done, Many
+from wakeful.kernel.actions.authorized import BulkResult, JobSelection
+from wakeful.kernel.views.models import Job, Run
 from wakeful.scheduler import Scheduler
 from wakeful.store.jobs import JobFilter
 from wakeful.triggers import iso, to_ms
@@ -121,18 +121,20 @@ async def resume_jobs(scheduler: Sched, _: Editor, rights: Allowed, many: ManyJo
     return await key.do(lambda once: scheduler.request_resume(meant, rights, once), _many_told)
 
 
-def _meant(many: ManyJobs) -> Many:
+def _meant(many: ManyJobs) -> JobSelection:
     if sum(part is not None for part in (many.ids, many.filter, many.all)) != 1:
         raise ApiError(422, "invalid", 'Say which jobs: one of ids, filter, and "all": true.')
     if many.ids is not None:
-        return Many(refs=tuple(many.ids))
+        return JobSelection(refs=tuple(many.ids))
     if many.filter is None:
-        return Many()
+        return JobSelection()
     given = many.filter
-    return Many(wanted=JobFilter(given.kind, given.owner, given.source, given.status, given.enabled, contains=given.q))
+    return JobSelection(
+        wanted=JobFilter(given.kind, given.owner, given.source, given.status, given.enabled, contains=given.q)
+    )
 
 
-def _many_told(done: Done) -> Answer:
+def _many_told(done: BulkResult) -> Answer:
     body = {
         "count": len(done.changed), "names": done.changed, "unchanged": done.unchanged, "refused": done.refused,
     }  # fmt: skip
@@ -245,7 +247,7 @@ async def run_job(
 async def pause_job(
     scheduler: Sched, caller: Editor, rights: Allowed, ref: Ref, given: Noted | None = None
 ) -> Response:
-    await scheduler.request_pause(Many(refs=(ref,)), given.note if given is not None else None, rights)
+    await scheduler.request_pause(JobSelection(refs=(ref,)), given.note if given is not None else None, rights)
     return respond(_told(await scheduler.request_job(ref, rights), caller, scheduler))
 
 
@@ -257,7 +259,7 @@ async def pause_job(
     summary="Let it start by time again",
 )
 async def resume_job(scheduler: Sched, caller: Editor, rights: Allowed, ref: Ref) -> Response:
-    done = await scheduler.request_resume(Many(refs=(ref,)), rights)
+    done = await scheduler.request_resume(JobSelection(refs=(ref,)), rights)
     for refusal in done.refused.values():
         raise ApiError(409, "refused", refusal)
     return respond(_told(await scheduler.request_job(ref, rights), caller, scheduler))

@@ -10,7 +10,7 @@ from wakeful.agents.sharing import own_sessions
 from wakeful.api.auth import Anyone, Caller
 from wakeful.api.problems import ApiError
 from wakeful.api.wiring import Settings
-from wakeful.kernel.rights import Rights
+from wakeful.kernel.actions.authorization import Rights
 
 
 async def rights_of(caller: Anyone, settings: Settings) -> Rights:

@@ -22,8 +22,8 @@ from wakeful.api.shapes import run_detail, run_shape
 from wakeful.api.wiring import Sched
 from wakeful.errors import InvalidTrigger, WrongCallbackToken
 from wakeful.ids import first_id_at
-from wakeful.kernel.models import Run
-from wakeful.kernel.rights import Rights
+from wakeful.kernel.actions.authorization import Rights
+from wakeful.kernel.views.models import Run
 from wakeful.private_files import open_unlinked
 from wakeful.scheduler import Scheduler
 from wakeful.store.runs import RunFilter

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path
 from starlette.responses import Response
 
 from wakeful.agents import schedules
-from wakeful.agents.schedules import Schedule, Wish
+from wakeful.agents.schedules import Schedule, ScheduleSpec
 from wakeful.agents.session_kind import Task
 from wakeful.api.auth import Anyone
 from wakeful.api.idempotency import Answer, Key, answer, respond
@@ -17,8 +17,8 @@ from wakeful.api.rights import Allowed, Editor
 from wakeful.api.schedule_models import MINUTE_MS, ScheduleChange, ScheduleIn, ScheduleOut, Started, Written
 from wakeful.api.shapes import local, zone_of
 from wakeful.api.wiring import Sched
-from wakeful.kernel.once import exactly_once
-from wakeful.kernel.requests import Terms
+from wakeful.kernel.actions.authorized import WriteTerms
+from wakeful.kernel.actions.idempotency import run_idempotent
 from wakeful.triggers import from_ms, iso, to_ms
 
 router = APIRouter(prefix="/api/schedule", tags=["schedule"])
@@ -62,8 +62,8 @@ async def put_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slug,
     task = Task(given.prompt)
     if given.session_config is not None:
         task = given.session_config.onto(task)
-    wish = Wish(task, given.timing.to_data(), given.enabled)
-    terms = Terms(rights, scheduler.default_zone, defaults=scheduler.job_defaults)
+    wish = ScheduleSpec(task, given.timing.to_data(), given.enabled)
+    terms = WriteTerms(rights, scheduler.default_zone, defaults=scheduler.job_defaults)
     found, created = await scheduler.transact(lambda tx, node: schedules.put(tx, node, slug, wish, terms))
     next_run = iso(found.next_at) if found.next_at is not None else None
     return respond(answer(201 if created else 200, {"slug": slug, "nextRun": next_run, "created": created}))
@@ -82,12 +82,12 @@ async def patch_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slu
         if name in given.model_fields_set and getattr(given, name) is None:
             sentence = f"{'schedule' if name == 'timing' else name} cannot be null: leave it out to keep it as it is."
             raise ApiError(422, "invalid", sentence)
-    terms = Terms(rights, scheduler.default_zone)
+    terms = WriteTerms(rights, scheduler.default_zone)
 
     def work(tx: Any, node: Any) -> Schedule:
         task = _onto(schedules.find(tx, slug, rights).task, given)
         timing = given.timing.to_data() if given.timing is not None else None
-        return schedules.patch(tx, node, slug, Wish(task, timing, given.enabled), terms)
+        return schedules.patch(tx, node, slug, ScheduleSpec(task, timing, given.enabled), terms)
 
     return respond(answer(200, shape(await scheduler.transact(work), scheduler.default_zone)))
 
@@ -101,7 +101,7 @@ async def patch_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slu
     summary="Remove a schedule; a run in progress finishes",
 )
 async def delete_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slug) -> Response:
-    terms = Terms(rights, scheduler.default_zone)
+    terms = WriteTerms(rights, scheduler.default_zone)
     await scheduler.transact(lambda tx, _: schedules.remove(tx, slug, terms))
     return Response(status_code=204)
 
@@ -117,7 +117,7 @@ async def delete_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Sl
 async def run_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slug, key: Key) -> Response:
     async def work(once: Any) -> tuple[str, str | None]:
         return await scheduler.transact(
-            lambda tx, node: exactly_once(tx, once, lambda: schedules.start(tx, node, slug, rights))
+            lambda tx, node: run_idempotent(tx, once, lambda: schedules.start(tx, node, slug, rights))
         )
 
     return await key.do(work, _started)

@@ -21,7 +21,7 @@ from wakeful.api.connections import BoundedProtocol, Connections
 from wakeful.api.guard import Guard
 from wakeful.api.settings import ServerSettings
 from wakeful.errors import InvalidSetting, SchedulerError, StoreUnusable
-from wakeful.kernel.tokens import new_secret
+from wakeful.kernel.actions.tokens import new_secret
 from wakeful.private_files import make_private_folder, open_private, open_unlinked
 from wakeful.scheduler import Scheduler
 

@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 
 from wakeful import ids
 from wakeful.api.auth import Caller
-from wakeful.kernel.drafts import COMMAND
-from wakeful.kernel.models import Job, Run
+from wakeful.kernel.actions.drafts import COMMAND
+from wakeful.kernel.views.models import Job, Run
 from wakeful.store.records import Alert
 from wakeful.triggers import iso
 

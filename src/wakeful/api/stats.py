@@ -14,7 +14,7 @@ from wakeful.api.paging import LIMIT, Cursor, Limit, alert_number, cursor_of, re
 from wakeful.api.problems import ApiError, answers
 from wakeful.api.shapes import alert_shape
 from wakeful.api.wiring import Sched
-from wakeful.kernel.figures import Figures, parked_reason
+from wakeful.kernel.views.statistics import Figures, parked_reason
 from wakeful.scheduler import Scheduler
 from wakeful.triggers import iso, to_ms
 

@@ -16,7 +16,7 @@ from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Column, Json, print_json, print_table
 from wakeful.cli.words import ago, count
 from wakeful.clock import sleep
-from wakeful.kernel.nodes import NodeInfo
+from wakeful.kernel.cluster.nodes import NodeInfo
 from wakeful.triggers import parse_interval
 
 nodes = typer.Typer(help="The servers that share a store.")

@@ -21,7 +21,7 @@ from wakeful.cli.tables import Column, Json, print_json, print_sentence, print_t
 from wakeful.cli.when import read_when
 from wakeful.cli.words import ahead, relative, stamp, zone_named, zone_of
 from wakeful.errors import IntervalParseError
-from wakeful.kernel.policy import spaced_slots, thinned_note
+from wakeful.kernel.rules.policy import spaced_slots, thinned_note
 from wakeful.triggers import iso, parse_interval, system_zone, to_ms, zone_name
 
 

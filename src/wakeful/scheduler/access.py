@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wakeful.kernel import tokens
+from wakeful.kernel.actions import tokens
 from wakeful.scheduler.core import Core
 from wakeful.store.records import Token
 

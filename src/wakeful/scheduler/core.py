@@ -13,22 +13,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from wakeful import ids
 from wakeful.clock import SystemClock, VirtualClock
-from wakeful.kernel.bus import Bus
-from wakeful.kernel.clockwatch import refuse_unset
-from wakeful.kernel.drafts import COMMAND, Draft, NewJob, draft
-from wakeful.kernel.engine import Engine, EngineConfig
-from wakeful.kernel.handlers import Handlers
-from wakeful.kernel.limits import MIN_INTERVAL_MS
-from wakeful.kernel.long_output import keep_long_output, remove_files
-from wakeful.kernel.options import read_labels, read_options
-from wakeful.kernel.sweep import Retention
+from wakeful.kernel.actions.drafts import COMMAND, Draft, NewJob, draft
+from wakeful.kernel.engine.clock_watch import refuse_unset
+from wakeful.kernel.engine.handlers import Handlers
+from wakeful.kernel.engine.long_output import keep_long_output, remove_files
+from wakeful.kernel.engine.loop import Engine, EngineConfig
+from wakeful.kernel.engine.sweep import Retention
+from wakeful.kernel.rules.limits import MIN_INTERVAL_MS
+from wakeful.kernel.rules.options import read_labels, read_options
+from wakeful.kernel.views.events import Bus
 from wakeful.store import make_store
 from wakeful.triggers import system_zone, zone_name
 from wakeful.triggers.durations import interval_ms
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
-    from wakeful.kernel.models import Run
+    from wakeful.kernel.views.models import Run
     from wakeful.scheduler.domains import Companion
     from wakeful.store.interface import Store, Transaction
 
@@ -71,7 +71,7 @@ class Core:
         self._ids = ids.IdSource(self._clock.now, self._rng)
         self._bus = Bus()
         self._store.on_events(self._bus.tell)
-        self._store.on_change(lambda: self._engine.poke(look_around=True))
+        self._store.on_change(lambda: self._engine.wake(recheck_store=True))
         self._engine = self._new_engine()
         self._status = "stopped"
         self._started_at: int | None = None
@@ -90,7 +90,7 @@ class Core:
         refuse_unset(self._clock)
         result = await self._store.write(work)
         if self._status == "running":
-            self._engine.poke(look_around=cancels)
+            self._engine.wake(recheck_store=cancels)
         return result
 
     async def _become_engine(self) -> None:
@@ -116,6 +116,6 @@ class Core:
             self._handlers.register(COMMAND, self._run_command)
 
     async def _run_command(self, run: Run) -> object:
-        from wakeful.kernel.command.kind import execute  # loaded with the first command
+        from wakeful.command.kind import execute  # loaded with the first command
 
         return await execute(run, self._log_folder())

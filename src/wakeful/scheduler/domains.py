@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from wakeful import ids
 from wakeful.errors import WrongCallbackToken
-from wakeful.kernel import callback, refs
-from wakeful.kernel.outcome import MAX_OUTPUT, from_return, reported
+from wakeful.kernel.actions import callbacks, lookup
+from wakeful.kernel.rules.outcome import MAX_OUTPUT, from_return, reported
 from wakeful.scheduler.core import Core
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
-    from wakeful.kernel.claim import Node
+    from wakeful.kernel.engine.claim import Context
     from wakeful.store.interface import Transaction
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ class Domains(Core):
     @property
     def node_id(self) -> int:
         """Which node this is while the engine runs."""
-        return self._engine.node.id
+        return self._engine.context.id
 
     @property
     def default_zone(self) -> str:
@@ -59,10 +59,10 @@ class Domains(Core):
         """The options of whatever has none of its own."""
         return self._job_defaults
 
-    async def transact(self, work: Callable[[Transaction, Node], T]) -> T:
+    async def transact(self, work: Callable[[Transaction, Context], T]) -> T:
         """Run `work` in one durable transaction; the engine looks at what it changed at once."""
-        node = self._engine.identify()
-        return await self._write(lambda tx: work(tx, node))
+        context = self._engine.identify()
+        return await self._write(lambda tx: work(tx, context))
 
     async def look(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` on one consistent snapshot; it must not write."""
@@ -76,13 +76,13 @@ class Domains(Core):
 
     async def callback_token(self, id: str) -> str:  # noqa: A002
         """The token with which the end of this run, and of no other, may be reported."""
-        number = refs.require_run(id)
-        return await self._write(lambda tx: callback.callback_token(tx, number))
+        number = lookup.require_run(id)
+        return await self._write(lambda tx: callbacks.callback_token(tx, number))
 
     async def check_callback(self, id: str, token: str) -> bool:  # noqa: A002
         """Whether this is the token with which the end of this run may be reported."""
-        number = refs.run_number(id)
-        return number is not None and await self._store.read(lambda tx: callback.verify(tx, number, token))
+        number = lookup.run_number(id)
+        return number is not None and await self._store.read(lambda tx: callbacks.verify(tx, number, token))
 
     async def report_run(
         self,
@@ -97,17 +97,17 @@ class Domains(Core):
         With a `token` it must be that run's own (WrongCallbackToken else). True when the run is settled now, False when
         it is not waiting yet and the report is kept for it.
         """
-        number, node = refs.run_number(id), self._engine.identify()
+        number, context = lookup.run_number(id), self._engine.identify()
         result = reported(error) if error is not None else from_return(output)
 
         def admit(tx: Transaction) -> int:
-            if token is not None and (number is None or not callback.verify(tx, number, token)):
+            if token is not None and (number is None or not callbacks.verify(tx, number, token)):
                 raise WrongCallbackToken
-            return refs.require_run(id)
+            return lookup.require_run(id)
 
         if result.output is not None and len(result.output) > MAX_OUTPUT:
             # A file is written only for who may report, and for a run that takes the report now.
-            waiting = await self._write(lambda tx: callback.waiting_for(tx, admit(tx), result))
+            waiting = await self._write(lambda tx: callbacks.waiting_for(tx, admit(tx), result))
             if waiting is not None:
                 result = self._engine.shorten(ids.run_text(waiting), result)
-        return await self._write(lambda tx: callback.report_end(tx, node, admit(tx), result))
+        return await self._write(lambda tx: callbacks.report_end(tx, context, admit(tx), result))

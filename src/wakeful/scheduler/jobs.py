@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from wakeful import ids
 from wakeful.errors import InvalidJob, JobNotFound
-from wakeful.kernel import edits, refs
-from wakeful.kernel.drafts import NewJob, check_limit, check_name, check_note, draft
-from wakeful.kernel.handlers import Handler
-from wakeful.kernel.models import Job, job_views
+from wakeful.kernel.actions import jobs as job_actions
+from wakeful.kernel.actions import lookup
+from wakeful.kernel.actions.drafts import NewJob, check_limit, check_name, check_note, draft
+from wakeful.kernel.engine.handlers import Handler
+from wakeful.kernel.views.models import Job, job_views
 from wakeful.scheduler.core import Core
 from wakeful.store.jobs import STATUS_SQL, JobFilter
 from wakeful.triggers import Trigger
@@ -88,35 +89,37 @@ class JobsApi(Core):
             message = f"if_exists is one of {', '.join(IF_EXISTS)}, not {if_exists!r}."
             raise InvalidJob(message)
         drafts = [self._draft(new, source) for new in jobs]
-        node, zone = self._engine.identify(), self._default_zone()
-        found = await self._write(lambda tx: edits.add_jobs(tx, node, drafts, if_exists, zone))
+        context, zone = self._engine.identify(), self._default_zone()
+        found = await self._write(lambda tx: job_actions.add_jobs(tx, context, drafts, if_exists, zone))
         return [ids.job_text(job_id) for job_id in found]
 
     async def update_job(self, id: str, /, *, revision: int | None = None, **changes: Any) -> Job:  # noqa: A002
         """Change a job: name, trigger, kind, payload, owner, enabled or any option. A run in progress goes on."""
-        node, zone = self._engine.identify(), self._default_zone()
-        return await self._write(lambda tx: edits.update_job(tx, node, id, changes, revision=revision, zone=zone))
+        context, zone = self._engine.identify(), self._default_zone()
+        return await self._write(
+            lambda tx: job_actions.update_job(tx, context, id, changes, revision=revision, zone=zone)
+        )
 
     async def remove_job(self, id: str) -> None:  # noqa: A002
         """Remove a job; a run in progress finishes, and history stays under its name."""
-        await self._write(lambda tx: edits.remove_job(tx, id))
+        await self._write(lambda tx: job_actions.remove_job(tx, id))
 
     async def pause_job(self, id: str, note: str | None = None) -> None:  # noqa: A002
         """No start by time until resumed."""
         text = check_note(note)
-        await self._write(lambda tx: edits.pause_job(tx, id, text))
+        await self._write(lambda tx: job_actions.pause_job(tx, id, text))
 
     async def resume_job(self, id: str) -> None:  # noqa: A002
         """Errors forgotten, idle again, a fresh next time; nothing is caught up."""
-        node = self._engine.identify()
-        await self._write(lambda tx: edits.resume_job(tx, node, id))
+        context = self._engine.identify()
+        await self._write(lambda tx: job_actions.resume_job(tx, context, id))
 
     async def get_job(self, id: str) -> Job | None:  # noqa: A002
         """The job of that id or name, or None."""
 
         def work(tx: Transaction) -> Job | None:
             try:
-                return job_views(tx, [refs.find_job(tx, id)], self._min_interval)[0]
+                return job_views(tx, [lookup.find_job(tx, id)], self._min_interval)[0]
             except JobNotFound:
                 return None
 

@@ -7,10 +7,10 @@ import logging
 from typing import Self
 
 from wakeful.errors import SchedulerShutdownError, StoreError
-from wakeful.kernel import control
-from wakeful.kernel.clockwatch import refuse_unset
-from wakeful.kernel.handlers import CANCEL_GRACE_S
-from wakeful.kernel.start import begin_incarnation, leave
+from wakeful.kernel.actions import runs as run_actions
+from wakeful.kernel.engine.clock_watch import refuse_unset
+from wakeful.kernel.engine.handlers import CANCEL_GRACE_S
+from wakeful.kernel.engine.incarnation import begin_incarnation, leave
 from wakeful.scheduler.jobs import JobsApi
 
 log = logging.getLogger("wakeful")
@@ -46,13 +46,13 @@ class Life(JobsApi):
         self._add_command_kind()
         await self._become_engine()
         try:
-            born = await begin_incarnation(self._store, self._engine, self._node_name, self._log_folder())
+            incarnation = await begin_incarnation(self._store, self._engine, self._node_name, self._log_folder())
             if self._declared:
                 await self._add(self._declared, "update", "code")
         except BaseException:
             await self._store.resign()
             raise
-        self._engine.begin(born.node_id, born.token)
+        self._engine.begin(incarnation.node_id, incarnation.token)
         self._status = "running"
         self._started_at = self._clock.now()
         self._stopped.clear()
@@ -88,9 +88,9 @@ class Life(JobsApi):
         """Return what never started, wait for the rest, cancel what is left; how many had to be cancelled."""
         engine = self._engine
         await engine.finish_turn()
-        back = engine.give_back()
+        back = engine.release_unstarted()
         if back:
-            await self._store.write(lambda tx: control.release_runs(tx, back))
+            await self._store.write(lambda tx: run_actions.release_runs(tx, back))
         left = 0
         if not await engine.wait_idle(seconds):
             left = len(engine.active)
@@ -98,8 +98,8 @@ class Life(JobsApi):
             await engine.wait_idle(CANCEL_GRACE_S, but_for_threads=True)
         await engine.end()
         try:
-            await engine.tell_left()
-            await self._store.write(lambda tx: leave(tx, engine.node.id))
+            await engine.record_left()
+            await self._store.write(lambda tx: leave(tx, engine.context.id))
         except StoreError as error:
             log.warning("stopped without a word to the store: %s", error)
         return left

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wakeful.kernel.nodes import NodeInfo, drain_node, list_nodes
+from wakeful.kernel.cluster.nodes import NodeInfo, drain_node, list_nodes
 from wakeful.scheduler.core import Core
 
 

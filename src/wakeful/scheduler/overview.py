@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from wakeful.kernel.bus import Listener
+from wakeful.kernel.views.events import Listener
 from wakeful.scheduler.core import Core
 from wakeful.triggers.moments import from_ms
 
@@ -61,7 +61,7 @@ class Overview(Core):
             counters.starts,
             from_ms(counters.last_check) if counters.last_check is not None else None,
             self._engine.trouble,
-            self._engine.standing.draining,
+            self._engine.node_lease.draining,
         )
 
     def running_count(self, owner: str | None = None) -> int:
@@ -77,7 +77,7 @@ class Overview(Core):
         """The store at a glance, whichever process runs it."""
 
         def work(tx: Transaction) -> Summary:
-            facts = tx.journal.facts(["incarnation", "alive_at", "clock_steps"])
+            facts = tx.journal.get_meta(["incarnation", "alive_at", "clock_steps"])
             return Summary(
                 tx.jobs.counts(), tx.jobs.parked_counts(), len(tx.runs.all_open()), len(tx.journal.open_alerts()), facts
             )

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from wakeful import ids
 from wakeful.errors import JobNotFound
-from wakeful.kernel import refs, requests
-from wakeful.kernel.drafts import NewJob, check_note
-from wakeful.kernel.explain import Explanation, explain_job, explain_run
-from wakeful.kernel.figures import Figures, figures
-from wakeful.kernel.history import view
-from wakeful.kernel.models import Job, Run, job_views
-from wakeful.kernel.once import Once, exactly_once
-from wakeful.kernel.requests import ALWAYS, Changed, Condition, Done, Many, Terms
-from wakeful.kernel.rights import Rights, own_job
+from wakeful.kernel.actions import authorized, lookup
+from wakeful.kernel.actions.authorization import Rights, own_job
+from wakeful.kernel.actions.authorized import ALWAYS, BulkResult, Changed, Condition, JobSelection, WriteTerms
+from wakeful.kernel.actions.drafts import NewJob, check_note
+from wakeful.kernel.actions.idempotency import IdempotentRequest, run_idempotent
+from wakeful.kernel.views.explain import Explanation, explain_job, explain_run
+from wakeful.kernel.views.history import view
+from wakeful.kernel.views.models import Job, Run, job_views
+from wakeful.kernel.views.statistics import Figures, figures
 from wakeful.scheduler.core import Core
 from wakeful.store.jobs import JobFilter
 from wakeful.store.runs import RunFilter
 
 if TYPE_CHECKING:
-    from wakeful.kernel.claim import Node
+    from wakeful.kernel.engine.claim import Context
     from wakeful.store.interface import Transaction
     from wakeful.store.records import Alert, EventGroup
 
@@ -36,10 +36,10 @@ class Requests(Core):
     """
 
     async def _ask(
-        self, work: Callable[[Transaction, Node], T], once: Once | None = None, *, cancels: bool = False
+        self, work: Callable[[Transaction, Context], T], once: IdempotentRequest | None = None, *, cancels: bool = False
     ) -> T:
-        node = self._engine.identify()
-        return await self._write(lambda tx: exactly_once(tx, once, lambda: work(tx, node)), cancels=cancels)
+        context = self._engine.identify()
+        return await self._write(lambda tx: run_idempotent(tx, once, lambda: work(tx, context)), cancels=cancels)
 
     # -- jobs ---------------------------------------------------------------------------------------------------------
 
@@ -56,62 +56,70 @@ class Requests(Core):
         return await self._store.read(lambda tx: job_views(tx, [own_job(tx, ref, rights)], self._min_interval)[0])
 
     async def request_create(
-        self, new: NewJob, rights: Rights, *, enabled: bool = True, once: Once | None = None
+        self, new: NewJob, rights: Rights, *, enabled: bool = True, once: IdempotentRequest | None = None
     ) -> Job:
         """Store a new job under a free name."""
-        made, terms = self._draft(new, SOURCE), Terms(rights, self._default_zone())
-        return await self._ask(lambda tx, node: requests.create_job(tx, node, made, terms, enabled=enabled), once)
+        made, terms = self._draft(new, SOURCE), WriteTerms(rights, self._default_zone())
+        return await self._ask(
+            lambda tx, context: authorized.create_job(tx, context, made, terms, enabled=enabled), once
+        )
 
     async def request_put(
         self, new: NewJob, rights: Rights, condition: Condition = ALWAYS, *, enabled: bool | None = None
     ) -> Changed:
         """Store a job under its name, whether there is one or not."""
-        made, terms = self._draft(new, SOURCE), Terms(rights, self._default_zone(), condition)
-        return await self._ask(lambda tx, node: requests.put_job(tx, node, made, terms, enabled=enabled))
+        made, terms = self._draft(new, SOURCE), WriteTerms(rights, self._default_zone(), condition)
+        return await self._ask(lambda tx, context: authorized.put_job(tx, context, made, terms, enabled=enabled))
 
     async def request_patch(
         self, ref: str, changes: dict[str, Any], rights: Rights, condition: Condition = ALWAYS
     ) -> Job:
         """Change some of a job."""
-        terms = Terms(rights, self._default_zone(), condition)
-        return await self._ask(lambda tx, node: requests.patch_job(tx, node, ref, changes, terms))
+        terms = WriteTerms(rights, self._default_zone(), condition)
+        return await self._ask(lambda tx, context: authorized.patch_job(tx, context, ref, changes, terms))
 
     async def request_remove(self, ref: str, rights: Rights, condition: Condition = ALWAYS) -> None:
-        terms = Terms(rights, self._default_zone(), condition)
-        await self._ask(lambda tx, _: requests.remove_job(tx, ref, terms))
+        terms = WriteTerms(rights, self._default_zone(), condition)
+        await self._ask(lambda tx, _: authorized.remove_job(tx, ref, terms))
 
-    async def request_pause(self, many: Many, note: str | None, rights: Rights, once: Once | None = None) -> Done:
+    async def request_pause(
+        self, many: JobSelection, note: str | None, rights: Rights, once: IdempotentRequest | None = None
+    ) -> BulkResult:
         """Pause many in one transaction."""
         text = check_note(note)
-        return await self._ask(lambda tx, _: requests.pause_many(tx, many, text, rights), once)
+        return await self._ask(lambda tx, _: authorized.pause_many(tx, many, text, rights), once)
 
-    async def request_resume(self, many: Many, rights: Rights, once: Once | None = None) -> Done:
+    async def request_resume(
+        self, many: JobSelection, rights: Rights, once: IdempotentRequest | None = None
+    ) -> BulkResult:
         """Resume many in one transaction."""
-        return await self._ask(lambda tx, node: requests.resume_many(tx, node, many, rights), once)
+        return await self._ask(lambda tx, context: authorized.resume_many(tx, context, many, rights), once)
 
     # -- runs ---------------------------------------------------------------------------------------------------------
 
-    async def request_start(self, ref: str, payload: Any, rights: Rights, once: Once | None = None) -> Run:
+    async def request_start(self, ref: str, payload: Any, rights: Rights, once: IdempotentRequest | None = None) -> Run:
         """Start a job now, through the same admission as everything else."""
-        return await self._ask(lambda tx, node: requests.run_job(tx, node, ref, payload, rights), once)
+        return await self._ask(lambda tx, context: authorized.run_job(tx, context, ref, payload, rights), once)
 
-    async def request_retry(self, run: str, rights: Rights, once: Once | None = None) -> Run:
-        number = refs.require_run(run)
-        return await self._ask(lambda tx, node: requests.retry_run(tx, node, number, rights), once)
+    async def request_retry(self, run: str, rights: Rights, once: IdempotentRequest | None = None) -> Run:
+        number = lookup.require_run(run)
+        return await self._ask(lambda tx, context: authorized.retry_run(tx, context, number, rights), once)
 
     async def request_cancel(self, run: str, rights: Rights) -> Run:
-        number = refs.require_run(run)
-        return await self._ask(lambda tx, node: requests.cancel_run(tx, node, number, rights), cancels=True)
+        number = lookup.require_run(run)
+        return await self._ask(lambda tx, context: authorized.cancel_run(tx, context, number, rights), cancels=True)
 
-    async def request_approval(self, run: str, note: str | None, rights: Rights, once: Once | None = None) -> Run:
+    async def request_approval(
+        self, run: str, note: str | None, rights: Rights, once: IdempotentRequest | None = None
+    ) -> Run:
         """Say yes to a run that asked; the run that goes on."""
-        number = refs.require_run(run)
-        return await self._ask(lambda tx, node: requests.approve_run(tx, node, number, note, rights), once)
+        number = lookup.require_run(run)
+        return await self._ask(lambda tx, context: authorized.approve_run(tx, context, number, note, rights), once)
 
     async def request_rejection(self, run: str, note: str | None, rights: Rights) -> Run:
         """Say no to a run that asked."""
-        number = refs.require_run(run)
-        return await self._ask(lambda tx, node: requests.reject_run(tx, node, number, note, rights))
+        number = lookup.require_run(run)
+        return await self._ask(lambda tx, context: authorized.reject_run(tx, context, number, note, rights))
 
     async def request_runs(self, wanted: RunFilter, rights: Rights, *, job: str | None = None) -> list[Run]:
         """Runs, the newest first; `job` by id or name, also a removed one."""
@@ -121,17 +129,17 @@ class Requests(Core):
             if job is not None:
                 if rights.owner is not None:
                     own_job(tx, job, rights)
-                chosen = chosen._replace(job_id=refs.history_of(tx, job))
+                chosen = chosen._replace(job_id=lookup.history_of(tx, job))
             return view(tx, tx.runs.matching(chosen))
 
         return await self._store.read(work)
 
     async def request_run(self, run: str, rights: Rights) -> Run:
         """The run of that id; JobNotFound where there is none for this caller."""
-        number = refs.require_run(run)
+        number = lookup.require_run(run)
 
         def work(tx: Transaction) -> Run:
-            requests.ensure_own_run(tx, number, rights)
+            authorized.ensure_own_run(tx, number, rights)
             row = tx.runs.get(number)
             assert row is not None  # noqa: S101 - just found, in the same snapshot
             return view(tx, [row])[0]
@@ -140,12 +148,12 @@ class Requests(Core):
 
     async def request_explanation(self, ref: str, rights: Rights) -> Explanation:
         """Why a job ran, did not, and when it will; or why a run was and how it ended."""
-        number = refs.run_number(ref)
+        number = lookup.run_number(ref)
 
         def work(tx: Transaction) -> Explanation:
             if number is not None:
-                requests.ensure_own_run(tx, number, rights)
-                job, _, run = refs.find_run(tx, number)
+                authorized.ensure_own_run(tx, number, rights)
+                job, _, run = lookup.find_run(tx, number)
                 return explain_run(tx, job, run)
             return explain_job(tx, *own_job(tx, ref, rights))
 

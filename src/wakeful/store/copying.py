@@ -20,7 +20,7 @@ from wakeful.errors import JobExists, StoreLocked, StoreUnusable
 from wakeful.private_files import make_private_folder, open_private, open_unlinked
 from wakeful.store.nodes import LEASE_MS
 from wakeful.store.presence import surely_gone
-from wakeful.store.records import NodeRow, RunDetails
+from wakeful.store.records import NodeDetails, RunDetails
 from wakeful.store.tables import OWN_FACTS, Table, known_tables
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _changes(origin: Transaction, files: _Files, now: int) -> dict[str, Change]:
     holders = origin.tables.holders()
 
     def node(row: Row) -> Row:
-        old = NodeRow._make(row)
+        old = NodeDetails._make(row)
         if old.id in holders:
             # It is gone, and its runs are not settled: whoever starts next must find it dead, and take over from it.
             return old._replace(stopped_at=None, taken_by=None, draining=0, seen_at=min(old.seen_at, now - LEASE_MS))
@@ -206,7 +206,7 @@ def _refuse_living(tx: Transaction, store: Store) -> None:
         raise StoreLocked(message)
 
 
-def _where(node: NodeRow) -> str:
+def _where(node: NodeDetails) -> str:
     about = json.loads(node.details)
     return f"process {about.get('pid')} on {about.get('host')}"
 
@@ -218,7 +218,7 @@ def _refuse_newer(tx: Transaction, store: Store) -> None:
 
 
 def _refuse_full(tx: Transaction, store: Store) -> None:
-    found = tx.tables.treasures()
+    found = tx.tables.row_counts()
     if found:
         told = " and ".join(
             f"{number} {name if number != 1 else name.removesuffix('s')}" for name, number in found.items()

@@ -239,7 +239,7 @@ class Jobs:
             ):
                 self._session.execute(f"DELETE FROM {table} WHERE {key} = ?", (job_id,))
 
-    def unpark(self, parked: str, now: int, limit: int) -> int:
+    def requeue_parked(self, parked: str, now: int, limit: int) -> int:
         """Put back the oldest jobs that wait for `parked`; how many there were."""
         back = self._session.rows(
             # Due since it first was: so it comes before jobs that became due while it waited.

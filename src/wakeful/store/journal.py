@@ -6,14 +6,14 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from wakeful.store.records import Alert, EventGroup, Node, Skip
+from wakeful.store.records import Alert, EventGroup, NodeRow, SkipRow
 from wakeful.store.schema_version import OLDEST_KEY, refuse_outgrown
 
 if TYPE_CHECKING:
     from wakeful.store.session import OldTransaction, Session
 
 _ALERT = ", ".join(Alert._fields)
-_NODE = ", ".join(Node._fields)
+_NODE = ", ".join(NodeRow._fields)
 
 
 class Journal:
@@ -82,9 +82,9 @@ class Journal:
 
     # -- refused starts -------------------------------------------------------------------------------------------
 
-    def skip(self, skips: Sequence[Skip]) -> None:
+    def skip(self, skips: Sequence[SkipRow]) -> None:
         """Count refused starts; one row per job and reason, with the last time."""
-        merged: dict[tuple[int, str], Skip] = {}
+        merged: dict[tuple[int, str], SkipRow] = {}
         for skip in skips:  # one statement must not meet a row twice
             seen = merged.get((skip.job_id, skip.reason))
             merged[skip.job_id, skip.reason] = skip._replace(times=skip.times + seen.times) if seen else skip
@@ -93,12 +93,12 @@ class Journal:
                 "ON CONFLICT (job_id, reason) DO UPDATE SET times = skips.times + excluded.times, "
                 "last_at = excluded.last_at, detail = excluded.detail"
             )
-            self._session.insert_many("skips", Skip._fields, list(merged.values()), conflict)
+            self._session.insert_many("skips", SkipRow._fields, list(merged.values()), conflict)
 
-    def skips(self, job_id: int) -> list[Skip]:
+    def skips(self, job_id: int) -> list[SkipRow]:
         """Why starts of this job were refused, the latest reason first."""
         sql = "SELECT job_id, reason, times, last_at, detail FROM skips WHERE job_id = ? ORDER BY last_at DESC, reason"
-        return [Skip._make(row) for row in self._session.rows(sql, (job_id,))]
+        return [SkipRow._make(row) for row in self._session.rows(sql, (job_id,))]
 
     # -- alerts -----------------------------------------------------------------------------------------------------
 
@@ -160,39 +160,39 @@ class Journal:
 
     # -- nodes and facts --------------------------------------------------------------------------------------------
 
-    def join(self, node: Node) -> None:
+    def join(self, node: NodeRow) -> None:
         """Become one of the nodes, unless the schema has left this code behind since the store was opened."""
-        self._session.insert_many("nodes", Node._fields, [node])
+        self._session.insert_many("nodes", NodeRow._fields, [node])
         # Asked after the insert: whoever raises the number holds the table from before it looks who lives.
-        refuse_outgrown(self.facts([OLDEST_KEY]).get(OLDEST_KEY))
+        refuse_outgrown(self.get_meta([OLDEST_KEY]).get(OLDEST_KEY))
 
     def leave(self, node_id: int, now: int) -> None:
         sql = "UPDATE nodes SET stopped_at = ?, seen_at = ? WHERE id = ? AND stopped_at IS NULL"
         self._session.execute(sql, (now, now, node_id))
 
-    def last_node(self) -> Node | None:
+    def last_node(self) -> NodeRow | None:
         found = self._session.rows(f"SELECT {_NODE} FROM nodes ORDER BY id DESC LIMIT 1")
-        return Node._make(found[0]) if found else None
+        return NodeRow._make(found[0]) if found else None
 
-    def serving(self) -> list[Node]:
+    def serving(self) -> list[NodeRow]:
         """The nodes that have not left and may start something."""
         return self._nodes("stopped_at IS NULL AND draining = 0")
 
-    def alive(self) -> list[Node]:
+    def alive(self) -> list[NodeRow]:
         """The nodes that have not left, oldest first; one of them may have died without a word."""
         return self._nodes("stopped_at IS NULL")
 
-    def silent(self, since: int) -> list[Node]:
+    def silent(self, since: int) -> list[NodeRow]:
         """The nodes that have not left, and were last heard of before that time."""
         return self._nodes("stopped_at IS NULL AND seen_at < ?", since)
 
-    def earlier(self, name: str) -> list[Node]:
+    def earlier(self, name: str) -> list[NodeRow]:
         """Incarnations of that name that never said they left."""
         return self._nodes("stopped_at IS NULL AND name = ?", name)
 
-    def _nodes(self, where: str, *params: object) -> list[Node]:
+    def _nodes(self, where: str, *params: object) -> list[NodeRow]:
         rows = self._session.rows(f"SELECT {_NODE} FROM nodes WHERE {where} ORDER BY id", params)
-        return [Node._make(row) for row in rows]
+        return [NodeRow._make(row) for row in rows]
 
     def beat(self, node_id: int, now: int, loop_at: int) -> bool | None:
         """The node is alive, and its loop last turned at `loop_at`; whether a person asked it to start nothing more.
@@ -207,7 +207,7 @@ class Journal:
         """Nobody was seen in the future: after the database's clock was set back, silence counts from now."""
         self._session.execute("UPDATE nodes SET seen_at = ? WHERE stopped_at IS NULL AND seen_at > ?", (now, now))
 
-    def stalled(self, since: int) -> list[Node]:
+    def stalled(self, since: int) -> list[NodeRow]:
         """The nodes that say they live, but whose loop has not turned since that time."""
         return self._nodes("stopped_at IS NULL AND loop_at < ?", since)
 
@@ -217,7 +217,7 @@ class Journal:
         found = self._session.rows(sql, (node_id,))
         return bool(found[0][0]) if found else None
 
-    def take_over(self, silent: Node, by: int, now: int) -> bool:
+    def take_over(self, silent: NodeRow, by: int, now: int) -> bool:
         """Declare a node dead, unless it was heard of or taken over since it was read; True for exactly one caller."""
         sql = "UPDATE nodes SET stopped_at = ?, taken_by = ? WHERE id = ? AND stopped_at IS NULL AND seen_at = ?"
         return self._session.execute(sql, (now, by, silent.id, silent.seen_at)) == 1
@@ -242,13 +242,13 @@ class Journal:
     def node_names(self, node_ids: Sequence[int]) -> dict[int, str]:
         return {row[0]: str(row[1]) for row in self._session.select_in(("id", "name"), "nodes", "id", node_ids)}
 
-    def facts(self, keys: Sequence[str]) -> dict[str, str]:
+    def get_meta(self, keys: Sequence[str]) -> dict[str, str]:
         # Alone with the facts, rather than with these rows: one that is not there yet could not be locked.
         self._session.serialize("facts")
         rows = self._session.select_in(("key", "value"), "meta", "key", keys)
         return {str(key): str(value) for key, value in rows}
 
-    def remember(self, facts: Mapping[str, object]) -> None:
+    def set_meta(self, facts: Mapping[str, object]) -> None:
         rows = [(key, str(value)) for key, value in facts.items()]
         self._session.serialize("facts")
         conflict = "ON CONFLICT (key) DO UPDATE SET value = excluded.value"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wakeful.store.records import NodeRow
+from wakeful.store.records import NodeDetails
 
 if TYPE_CHECKING:
     from wakeful.store.session import Session
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 #: A node that has been silent for so long is dead to the others.
 LEASE_MS = 20_000
 
-_NODE = ", ".join(NodeRow._fields)
+_NODE = ", ".join(NodeDetails._fields)
 
 
 class Nodes:
@@ -24,13 +24,13 @@ class Nodes:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def latest(self, limit: int) -> list[NodeRow]:
+    def latest(self, limit: int) -> list[NodeDetails]:
         """Every node that has not left, however many there are, and the latest others up to `limit` in all."""
         here = self._read("stopped_at IS NULL ORDER BY id")
         gone = self._read("stopped_at IS NOT NULL ORDER BY id DESC LIMIT ?", max(0, limit - len(here)))
         return sorted([*here, *gone], key=lambda node: node.id)
 
-    def named(self, name: str) -> NodeRow | None:
+    def named(self, name: str) -> NodeDetails | None:
         """The node of that name: the one that has not left, else the latest that did."""
         found = self._read("name = ? ORDER BY stopped_at IS NOT NULL, id DESC LIMIT 1", name)
         return found[0] if found else None
@@ -39,7 +39,7 @@ class Nodes:
         """The names nodes have had."""
         return [str(row[0]) for row in self._session.rows("SELECT DISTINCT name FROM nodes ORDER BY name")]
 
-    def living(self, since: int) -> list[NodeRow]:
+    def living(self, since: int) -> list[NodeDetails]:
         """Those that have not left and were heard of since."""
         return self._read("stopped_at IS NULL AND seen_at >= ? ORDER BY id", since)
 
@@ -55,5 +55,7 @@ class Nodes:
         sql = "SELECT node, count(*) FROM runs WHERE finished_at IS NULL AND status = 'active' GROUP BY node"
         return {int(row[0]): int(row[1]) for row in self._session.rows(sql) if row[0] is not None}
 
-    def _read(self, where: str, *params: object) -> list[NodeRow]:
-        return [NodeRow._make(row) for row in self._session.rows(f"SELECT {_NODE} FROM nodes WHERE {where}", params)]
+    def _read(self, where: str, *params: object) -> list[NodeDetails]:
+        return [
+            NodeDetails._make(row) for row in self._session.rows(f"SELECT {_NODE} FROM nodes WHERE {where}", params)
+        ]

@@ -21,7 +21,7 @@ from wakeful.errors import SchedulerNotOpen
 from wakeful.store.interface import Transaction
 from wakeful.store.nodes import LEASE_MS
 from wakeful.store.postgres_address import Address
-from wakeful.store.postgres_database import column_types, connect, current_schema, migrate, mind_pooler, tell_time
+from wakeful.store.postgres_database import check_pooler, column_types, connect, current_schema, migrate, set_time
 from wakeful.store.postgres_errors import POOLED, explain, lost
 from wakeful.store.postgres_listener import Listener
 from wakeful.store.postgres_session import PostgresSession, Types
@@ -115,7 +115,7 @@ class PostgresStore:
             told = self._database_clock.now() * 1000
             self._shared.hear(self._shared.boot_us(), told, self._shared.boot_us())
         else:
-            tell_time(connection, self._shared)
+            set_time(connection, self._shared)
 
     async def close(self) -> None:
         if not self._open:
@@ -232,7 +232,7 @@ def _begin_reading(connection: psycopg.Connection[Any]) -> None:
     cursor.nextset()
     row = cursor.fetchone()
     assert row is not None  # noqa: S101 - a SELECT without FROM has one row
-    mind_pooler(connection, row[-1])
+    check_pooler(connection, row[-1])
 
 
 def _latest_node(tx: Transaction) -> dict[str, object] | None:

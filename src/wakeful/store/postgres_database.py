@@ -44,7 +44,7 @@ def connect(address: Address) -> psycopg.Connection[Any]:
     return connection
 
 
-def mind_pooler(connection: psycopg.Connection[Any], backend: int) -> None:
+def check_pooler(connection: psycopg.Connection[Any], backend: int) -> None:
     """Prepare statements only on a server process of our own.
 
     `backend` is the process that runs the transaction just begun. Behind a pooler it is not the one the connection was
@@ -55,7 +55,7 @@ def mind_pooler(connection: psycopg.Connection[Any], backend: int) -> None:
     connection.prepare_threshold = PREPARE_AFTER if direct else None
 
 
-def tell_time(connection: psycopg.Connection[Any], clock: SharedClock) -> None:
+def set_time(connection: psycopg.Connection[Any], clock: SharedClock) -> None:
     """Let the server say what time it is."""
     asked = clock.boot_us()
     (told,) = _one(connection, "SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint")

@@ -19,7 +19,7 @@ from wakeful.errors import SchedulerError, StoreError, StoreUnreachable
 from wakeful.store.floor import Floor
 from wakeful.store.interface import Transaction
 from wakeful.store.postgres_address import Address
-from wakeful.store.postgres_database import connect, mind_pooler
+from wakeful.store.postgres_database import check_pooler, connect
 from wakeful.store.postgres_errors import AGAIN, POOLED, explain, lost
 from wakeful.store.postgres_listener import CHANNEL
 from wakeful.store.postgres_session import PostgresSession, Types
@@ -131,7 +131,7 @@ class PostgresWriter:
         row = cursor.fetchone()
         assert row is not None  # noqa: S101 - a SELECT without FROM has one row
         backend, number = row[-2:]
-        mind_pooler(connection, backend)
+        check_pooler(connection, backend)
         return str(number)
 
     def _run_all(self, connection: psycopg.Connection[Any], items: Sequence[Item]) -> tuple[int, bool]:

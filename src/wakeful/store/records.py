@@ -102,7 +102,7 @@ class Finish(NamedTuple):
     lanes: str | None
 
 
-class Skip(NamedTuple):
+class SkipRow(NamedTuple):
     """Starts refused for one reason."""
 
     job_id: int
@@ -137,7 +137,7 @@ class EventGroup(NamedTuple):
     body: str
 
 
-class Node(NamedTuple):
+class NodeRow(NamedTuple):
     """A process that ran, or runs, the engine on this store."""
 
     id: int
@@ -148,7 +148,7 @@ class Node(NamedTuple):
     details: str
 
 
-class NodeRow(NamedTuple):
+class NodeDetails(NamedTuple):
     """A node with all that people want to know about it."""
 
     id: int

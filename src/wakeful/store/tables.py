@@ -96,7 +96,7 @@ class Tables:
     def count(self, name: str) -> int:
         return int(self._session.rows(f"SELECT count(*) FROM {name}")[0][0])
 
-    def treasures(self) -> dict[str, int]:
+    def row_counts(self) -> dict[str, int]:
         """How many rows there are of what somebody would miss."""
         return {name: number for name in PRECIOUS if (number := self.count(name))}
 

@@ -1,0 +1,81 @@
+"""The handler of command jobs, and the end of what an earlier process left of them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+from wakeful import ids
+from wakeful.command.leftovers import RUN_ID, kill_leftover
+from wakeful.command.result import CommandResult, CommandTimedOut
+from wakeful.command.run import run_command
+from wakeful.command.spec import CommandSpec
+from wakeful.kernel.engine.long_output import log_path
+from wakeful.kernel.rules.outcome import Failed, Output, clean
+from wakeful.kernel.views.models import Run
+from wakeful.private_files import open_unlinked
+
+KEPT_OF_CANCELLED = 64 * 1024
+
+
+async def execute(run: Run, folder: Path) -> Output:
+    """Run the command in the job's payload, logging below `folder`."""
+    spec = CommandSpec.from_payload(run.payload)
+    path = log_path(folder, run.id)
+    try:
+        result = await run_command(spec, run_env=_environment(run), log_path=path)
+    except CommandTimedOut as error:
+        raise Failed(str(error), _output(error.result), "timeout") from None
+    except asyncio.CancelledError:
+        said = _said_so_far(path)
+        if said is None:
+            raise
+        # Whoever cancelled us decides the outcome; what was printed until then is kept with it.
+        raise Failed("it was ended before it was through", said) from None
+    problem = result.error()
+    if problem is not None:
+        raise Failed(problem, _output(result))
+    return _output(result)
+
+
+def _environment(run: Run) -> dict[str, str]:
+    slot = run.slot
+    return {
+        RUN_ID: run.id,
+        "WAKEFUL_JOB": run.job,
+        "WAKEFUL_SLOT": slot.isoformat() if slot is not None else "",
+        "WAKEFUL_ATTEMPT": str(run.attempt),
+        "WAKEFUL_REASON": run.reason,
+    }
+
+
+def _said_so_far(path: Path) -> Output | None:
+    """The end of what a cancelled command has printed; None when that is nothing."""
+    try:
+        with open_unlinked(path) as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - KEPT_OF_CANCELLED))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return None
+    return Output({"exit_code": None, "output": clean(text)}, str(path))
+
+
+async def end_leftovers(folder: Path, run_ids: list[int]) -> int:
+    """End commands that outlived the process that started them; how many there were."""
+    ended = 0
+    for run_id in run_ids:
+        path = log_path(folder, ids.run_text(run_id))
+        ended += await asyncio.get_running_loop().run_in_executor(None, kill_leftover, path)
+    return ended
+
+
+def _output(result: CommandResult) -> Output:
+    data: dict[str, Any] = {"exit_code": result.exit_code, "output": result.output}
+    if result.truncated:
+        data["output_bytes"] = result.output_bytes
+    if result.notes:
+        data["notes"] = list(result.notes)
+    return Output(data, str(result.log_file) if result.log_file is not None else None)

@@ -1,0 +1,183 @@
+"""What a killed scheduler leaves running: the note that says which process a run is, the proof, and the kill."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from wakeful.command.process_group import KILL_WAIT, exit_of
+from wakeful.private_files import make_private_folder, open_private, open_unlinked
+
+NOTE_MOST = 64 * 1024
+RUN_ID = "WAKEFUL_RUN_ID"  # the variable by which a process says which run it belongs to
+
+
+def _note_path(log_path: Path) -> Path:
+    return log_path.with_name(log_path.name + ".pid")
+
+
+class RunNote:
+    """The note beside the log that says which process a run is: its run before the start, its leader after.
+
+    Two lines of JSON. It is there while the command runs and removed with it, so one that is found belongs to a
+    scheduler that was killed. Methods block and run in the writer thread; that it cannot be written is a `problem`,
+    not a failure.
+    """
+
+    def __init__(self, log_path: Path) -> None:
+        self._path = _note_path(log_path)
+        self._fd: int | None = None
+        self.problem: str | None = None
+
+    def announce(self, run_id: str) -> None:
+        try:
+            make_private_folder(self._path.parent)
+            self._fd = open_private(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        except OSError as error:
+            self._failed(error)
+        else:
+            self._add(self._fd, {"run": run_id})
+
+    def name(self, pid: int) -> None:
+        if self._fd is not None:
+            self._add(self._fd, {"pid": pid, "started": start_of(pid)})
+
+    def remove(self) -> None:
+        if self._fd is None:
+            return
+        os.close(self._fd)
+        self._fd = None
+        try:
+            self._path.unlink(missing_ok=True)
+        except OSError as error:
+            self._failed(error)
+
+    def _add(self, fd: int, line: dict[str, object]) -> None:
+        try:
+            os.write(fd, json.dumps(line).encode() + b"\n")
+        except OSError as error:
+            self._failed(error)
+
+    def _failed(self, error: OSError) -> None:
+        reason = error.strerror or error
+        self.problem = f"It could not be noted which process this is ({reason}): a crash would leave it running."
+
+
+def kill_leftover(log_path: Path) -> bool:
+    """Kill what a killed scheduler left running of the run that logs to `log_path`; True if anything was.
+
+    For recovery, before the slot is run again and on the machine that ran it. Blocks, a few seconds at most, until what
+    was killed is gone. Kills a group only if it is proved to be ours: its leader has the noted number and start, or
+    (Linux) a member carries the run's id in its environment. Afterwards the note is gone: a second call does nothing.
+    """
+    path = _note_path(log_path)
+    try:
+        with open_unlinked(path) as file:
+            lines = file.read(NOTE_MOST).splitlines()
+    except OSError:
+        return False
+    noted: dict[str, Any] = {}
+    for line in lines:
+        with contextlib.suppress(ValueError, TypeError):  # half a line is what a kill -9 may leave
+            noted |= json.loads(line)
+    killed = _kill_group(*_leftover(noted.get("run", ""), noted.get("pid"), noted.get("started")))
+    with contextlib.suppress(OSError):  # it then proves nothing a second time either
+        path.unlink()
+    return killed
+
+
+def _kill_group(group: int, members: list[int]) -> bool:
+    # A command may itself have started the scheduler that now recovers it.
+    if not members or group <= 1 or group == os.getpgrp():
+        return False
+    with contextlib.ExitStack() as stack, selectors.DefaultSelector() as selector:
+        for pid in members:
+            with contextlib.suppress(OSError):  # gone meanwhile, or no way to watch it
+                selector.register(stack.enter_context(contextlib.closing(exit_of(pid))), selectors.EVENT_READ)
+        try:
+            os.killpg(group, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            return False
+        while selector.get_map() and (ended := selector.select(KILL_WAIT)):
+            for key, _ in ended:
+                selector.unregister(key.fileobj)
+    return True
+
+
+def _leftover(run_id: str, pid: int | None, started: str | None) -> tuple[int, list[int]]:
+    """The run's group and those of its members that live, none if there is no proof that they are ours."""
+    every = list(_processes())
+    if not every:  # no /proc: the leader alone can be told
+        return (pid, [pid]) if pid and started and start_of(pid) == started else (0, [])
+    if pid is None:
+        # Killed between start and note: the oldest leader that carries the run's id; younger ones it has detached.
+        leaders = [one for one in every if one.pid == one.group == one.session and _carries(one.pid, run_id)]
+        pid = min(leaders, key=lambda one: (one.ticks, one.pid)).pid if leaders else 0
+    members = [one for one in every if one.group == one.session == pid]
+    proved = any(one.pid == pid and started == f"{_boot()} {one.ticks}" for one in members)
+    if proved or any(_carries(one.pid, run_id) for one in members):
+        return pid, [one.pid for one in members if one.state not in "ZX"]
+    return 0, []
+
+
+class _Process(NamedTuple):
+    pid: int
+    state: str
+    group: int
+    session: int
+    ticks: int  # since boot, when it started
+
+
+def _processes() -> Iterator[_Process]:
+    for entry in Path("/proc").glob("[0-9]*"):
+        if process := _process(int(entry.name)):
+            yield process
+
+
+def _process(pid: int) -> _Process | None:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return None
+    # The name in parentheses may contain anything, parentheses too.
+    rest = stat.rpartition(b")")[2].split()
+    return _Process(pid, rest[0].decode(), int(rest[2]), int(rest[3]), int(rest[19]))
+
+
+def _carries(pid: int, run_id: str) -> bool:
+    if not run_id:
+        return False
+    try:
+        return f"{RUN_ID}={run_id}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+
+
+def start_of(pid: int) -> str | None:
+    """When a process started, in words that no other process of that number shares; None if it is gone."""
+    if process := _process(pid):
+        return f"{_boot()} {process.ticks}"
+    try:
+        listing = subprocess.run(  # noqa: S603
+            ["/bin/ps", "-o", "lstart=", "-p", str(pid)],
+            capture_output=True,
+            env={"LC_ALL": "C", "TZ": "UTC"},
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return listing.stdout.decode().strip()
+
+
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""

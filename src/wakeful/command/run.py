@@ -1,0 +1,133 @@
+"""Running a command: seen to its end by time, by cancellation or of its own, with nothing left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Collection, Coroutine, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from wakeful.command.capture import Capture, LogFile, Redactor, off_loop
+from wakeful.command.launch import environment, launch, secret_values
+from wakeful.command.leftovers import RUN_ID, RunNote
+from wakeful.command.process_group import KILL_WAIT, ProcessGroup
+from wakeful.command.result import CommandFailed, CommandResult, CommandTimedOut
+from wakeful.command.spec import CommandSpec
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLimits:
+    """How patient we are (seconds) and how much we keep (bytes)."""
+
+    grace: float = 5.0  # between SIGTERM and SIGKILL
+    drain: float = 1.0  # for the output to end after the command has
+    log_bytes: int = 100 * 1024 * 1024
+
+
+async def run_command(
+    spec: CommandSpec,
+    *,
+    run_env: Mapping[str, str],
+    log_path: Path,
+    secrets: Collection[str] = (),
+    limits: CommandLimits = CommandLimits(),  # noqa: B008 - frozen
+) -> CommandResult:
+    """Run a command to its end, however it ends; its exit code is a result, not an exception.
+
+    Raises CommandFailed when it could not be started and CommandTimedOut when it took longer than `spec.timeout_ms`.
+    Cancelling ends the whole group, SIGTERM first; a second cancellation does not wait for the grace to pass. When this
+    returns or raises, nothing of the command runs and its leader is reaped; `log_path` is gone unless it has more than
+    `output`, except that a cancelled command's log stays, since nothing else holds what it printed. `secrets`
+    and the values the job gives its command are replaced in everything kept.
+    """
+    run_note, redactor = RunNote(log_path), Redactor({*secrets, *secret_values(spec)})
+    try:
+        await off_loop(run_note.announce, run_env.get(RUN_ID, ""))
+        group, pipe = launch(spec, environment(spec, run_env))
+        capture = Capture(pipe, LogFile(log_path, limits.log_bytes), redactor, keep=spec.output_limit)
+        ending = await _supervise(group, capture, run_note, spec.timeout_ms, limits)
+    finally:
+        await off_loop(run_note.remove)
+    log_file = await capture.finish()
+    if ending.exit_code is None:
+        raise CommandFailed(
+            f"{spec.argv[0]!r} ended, but other code in this process took its exit code: SIGCHLD must not be ignored."
+        )
+    notes = (run_note.problem, ending.note, capture.log.problem)
+    result = CommandResult(
+        exit_code=ending.exit_code,
+        output=capture.excerpt.text(),
+        output_bytes=capture.excerpt.total,
+        truncated=capture.excerpt.truncated,
+        log_file=log_file,
+        success_codes=spec.success_codes,
+        notes=tuple(note for note in notes if note),
+    )
+    if ending.timed_out:
+        seconds = (spec.timeout_ms or 0) / 1000
+        raise CommandTimedOut(f"stopped after its limit of {seconds:g} s{result.last_words()}", result)
+    return result
+
+
+class _Ending(NamedTuple):
+    exit_code: int | None  # None: somebody else collected it
+    timed_out: bool
+    note: str | None
+
+
+async def _supervise(
+    group: ProcessGroup, capture: Capture, run_note: RunNote, timeout_ms: int | None, limits: CommandLimits
+) -> _Ending:
+    """See the group to its end. However this is left, the group has been killed and the reading has ended."""
+    pump = capture.start()
+    note = None
+    try:
+        try:
+            await off_loop(run_note.name, group.pid)
+            timed_out = not await _within(timeout_ms / 1000 if timeout_ms else None, group.exited())
+            if not timed_out and not await _ends(pump, limits.drain):
+                note = "Its output was still open after it had ended; what it left running in its group was killed."
+        except asyncio.CancelledError:
+            await _terminate(group, pump, limits.grace)
+            await _ends(pump, limits.drain / 4)
+            raise
+        if timed_out:
+            await _terminate(group, pump, limits.grace)
+        exit_code = group.reap()
+        if await _ends(pump, limits.drain / 4):
+            pump.result()
+        return _Ending(exit_code, timed_out, note)
+    finally:
+        group.reap()
+        pump.cancel()
+        await asyncio.wait({pump})
+
+
+async def _terminate(group: ProcessGroup, pump: asyncio.Task[None], grace: float) -> None:
+    """Ask the group to end, wait until its leader has and its output too, then kill what is left."""
+
+    async def end() -> None:
+        await group.exited()
+        await asyncio.wait({pump})
+
+    group.signal(signal.SIGTERM)
+    group.signal(signal.SIGCONT)
+    await _within(grace, end())
+    group.signal(signal.SIGKILL)
+    await _within(KILL_WAIT, group.exited())
+
+
+async def _within(seconds: float | None, work: Coroutine[Any, Any, None]) -> bool:
+    try:
+        async with asyncio.timeout(seconds):
+            await work
+    except TimeoutError:
+        return False
+    return True
+
+
+async def _ends(task: asyncio.Task[None], seconds: float) -> bool:
+    done, _ = await asyncio.wait({task}, timeout=seconds)
+    return bool(done)

@@ -1,0 +1,123 @@
+"""What callers from outside may not do, whatever they ask for.
+
+Each function raises inside the transaction that would do it. Who is limited to its own jobs (`owner`) knows of no
+others: it cannot start after them, feed what starts after its own name, or get rid of what an operator put on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from wakeful.errors import InvalidJob, JobNotFound, NotAllowed, QuotaReached
+from wakeful.kernel.actions.drafts import COMMAND
+from wakeful.kernel.actions.lookup import find_job
+from wakeful.kernel.rules.options import from_text
+from wakeful.store.interface import Transaction
+from wakeful.store.records import JobDef, JobState
+from wakeful.triggers import After, Trigger
+
+PayloadCheck = Callable[[Transaction, str, str, JobDef | None], None]
+"""Raises when a payload (of this kind, as JSON text, in place of this job's if there is one) says what it may not."""
+
+
+class Rights(NamedTuple):
+    """What a caller may do."""
+
+    caller: str
+    owner: str | None = None  # sees and changes only jobs of this owner
+    commands: bool = False  # may write jobs that execute commands
+    min_interval: int | None = None  # how close together the slots of a trigger it writes may lie
+    check: PayloadCheck | None = None  # what it may say to which kind of job, where that kind has an opinion
+    max_jobs: int | None = None  # how many jobs its owner may have
+    max_bytes: int | None = None  # how much its owner may have stored
+
+
+def own_job(tx: Transaction, ref: str, rights: Rights) -> tuple[JobDef, JobState]:
+    """The job of that id or name, if this caller may know of it."""
+    if rights.owner is None:
+        return find_job(tx, ref)
+    message = f"There is no job {ref!r:.300} of {rights.owner}."
+    try:
+        job, state = find_job(tx, ref)
+    except JobNotFound:
+        raise JobNotFound(message) from None  # without a hint at the names of others' jobs
+    if job.owner != rights.owner:
+        raise JobNotFound(message)
+    return job, state
+
+
+def refuse_command(rights: Rights, *kinds: str) -> None:
+    if COMMAND in kinds and not rights.commands:
+        message = "Only an admin may write jobs that execute commands."
+        raise NotAllowed(message)
+
+
+def refuse_said(tx: Transaction, rights: Rights, kind: str, payload: str, before: JobDef | None) -> None:
+    """What the kind itself has against this caller's payload."""
+    if rights.check is not None:
+        rights.check(tx, kind, payload, before)
+
+
+def refuse_unseen(tx: Transaction, rights: Rights, trigger: Trigger) -> None:
+    """A job starts after jobs its writer can see: when others run is not for everybody to know.
+
+    A job that is not there yet is refused like one that is not to be seen, or it could be waited for.
+    """
+    if rights.owner is None or not isinstance(trigger, After):
+        return
+    try:
+        own_job(tx, trigger.job, rights)
+    except JobNotFound as error:
+        message = f"There is no job {trigger.job!r:.300} of {rights.owner} to start after."
+        raise InvalidJob(message) from error
+
+
+def refuse_awaited(tx: Transaction, rights: Rights, name: str) -> None:
+    """A name that jobs of others start after is not for everybody: taking it would be starting them."""
+    if rights.owner is None:
+        return
+    waiting = tx.jobs.definitions([job_id for job_id, _ in tx.jobs.chained(name)])
+    if any(job.owner != rights.owner for job in waiting.values()):
+        message = f"Jobs of somebody else start after {name!r}: choose another name."
+        raise NotAllowed(message)
+
+
+def refuse_unasked(rights: Rights, job: JobDef, options: str) -> None:
+    """Who is limited to its own jobs cannot free them from asking a person."""
+    if rights.owner is not None and asks(job.options) and not asks(options):
+        message = f"{job.name} asks a person before every start; only an operator can change that."
+        raise NotAllowed(message)
+
+
+def refuse_shedding(rights: Rights, job: JobDef) -> None:
+    """Nor can it remove them, or take their name away, to make them anew under it."""
+    if rights.owner is not None and asks(job.options):
+        message = f"{job.name} asks a person before every start; only an operator can remove or rename it. Pause it."
+        raise NotAllowed(message)
+
+
+def asks(options: str) -> bool:
+    return from_text(options).approval
+
+
+def refuse_more(tx: Transaction, rights: Rights, size: int, *, jobs: int = 0) -> None:
+    """QuotaReached when so many bytes and jobs more are too many for the owner."""
+    if rights.owner is None:
+        return
+    if jobs and rights.max_jobs is not None and tx.jobs.count_of(rights.owner) + jobs > rights.max_jobs:
+        message = f"{rights.owner} has {rights.max_jobs} jobs, and may have no more: remove one."
+        raise QuotaReached(message)
+    if size > 0 and rights.max_bytes is not None:
+        stored = tx.jobs.bytes_of(rights.owner) + tx.access.answer_bytes(rights.owner)
+        if stored + size > rights.max_bytes:
+            message = (
+                f"{rights.owner} may store {rights.max_bytes} bytes, and has {stored} in its jobs, their runs and "
+                "answers: say less, or wait until old ones are forgotten."
+            )
+            raise QuotaReached(message)
+
+
+def size_of(trigger: str, payload: str, options: str) -> int:
+    """What a definition counts for; all of it is stored in ASCII, so letters are bytes."""
+    return len(trigger) + len(payload) + len(options)

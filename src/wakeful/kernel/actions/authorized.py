@@ -1,0 +1,333 @@
+"""What callers from outside do to jobs and runs: within their rights, under conditions, and never half.
+
+Each function is one transaction. Rights are checked against what is stored in that transaction, not against what was
+read before it. Jobs whose trigger a caller wrote are `bounded`: they obey the server's minimum interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from wakeful import ids
+from wakeful.errors import ChangedSinceRead, InvalidJob, JobExists, JobNotFound, NotAllowed
+from wakeful.kernel.actions import jobs as job_actions
+from wakeful.kernel.actions import runs as run_actions
+from wakeful.kernel.actions.authorization import (
+    Rights,
+    own_job,
+    refuse_awaited,
+    refuse_command,
+    refuse_more,
+    refuse_said,
+    refuse_shedding,
+    refuse_unasked,
+    refuse_unseen,
+    size_of,
+)
+from wakeful.kernel.actions.drafts import Draft, changed_fields, check_payload
+from wakeful.kernel.actions.lookup import find_run
+from wakeful.kernel.engine.claim import Context
+from wakeful.kernel.rules.limits import refuse_too_often
+from wakeful.kernel.rules.options import from_text, to_text
+from wakeful.kernel.rules.policy import trigger_of, trigger_text
+from wakeful.kernel.views.history import view
+from wakeful.kernel.views.models import Job, Run
+from wakeful.store.interface import Transaction
+from wakeful.store.jobs import JobFilter
+from wakeful.store.records import JobDef, JobState
+from wakeful.triggers import Trigger
+
+
+class Condition(NamedTuple):
+    """What must be so for a change to be made; the default asks for nothing."""
+
+    revisions: frozenset[int] | None = None  # the job is at one of these
+    exists: bool = False
+    absent: bool = False
+
+    def check(self, name: str, state: JobState | None) -> None:
+        """ChangedSinceRead when it is not so."""
+        if state is None:
+            if self.exists or self.revisions is not None:
+                message = f"There is no job {name!r}, and the change was to be made only if there is."
+                raise ChangedSinceRead(message)
+            return
+        if self.absent:
+            message = f"A job named {name!r} exists already, at revision {state.revision}."
+            raise ChangedSinceRead(message)
+        if self.revisions is not None and state.revision not in self.revisions:
+            message = f"{name} is at revision {state.revision}: read it again, then repeat your change."
+            raise ChangedSinceRead(message)
+
+
+ALWAYS = Condition()
+
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class WriteTerms(NamedTuple):
+    """On which terms a job is written: by whom, if what is so, and with which zone and options where it has none."""
+
+    rights: Rights
+    zone: str
+    condition: Condition = ALWAYS
+    defaults: Mapping[str, Any] = NOTHING
+
+
+class Changed(NamedTuple):
+    """A job as it is after a request, and whether the request made it."""
+
+    job: Job
+    created: bool
+
+
+# -- rights ------------------------------------------------------------------------------------------------------------
+
+
+def ensure_own_run(tx: Transaction, run_id: int, rights: Rights) -> None:
+    """JobNotFound unless this caller may know of the run."""
+    job, _, _ = find_run(tx, run_id)
+    if rights.owner is not None and job.owner != rights.owner:
+        message = f"There is no run {ids.run_text(run_id)} of {rights.owner}."
+        raise JobNotFound(message)
+
+
+# -- writing jobs ------------------------------------------------------------------------------------------------------
+
+
+def create_job(tx: Transaction, context: Context, draft: Draft, terms: WriteTerms, *, enabled: bool = True) -> Job:
+    """A new job under a free name."""
+    rights, draft = terms.rights, _allowed(draft, terms.rights)
+    refuse_too_often(draft.trigger, rights.min_interval)
+    refuse_unseen(tx, rights, draft.trigger)
+    refuse_awaited(tx, rights, draft.name)
+    refuse_said(tx, rights, draft.kind, draft.payload, None)
+    draft = draft._replace(options=_with(draft.options, bounded=True))
+    if tx.jobs.by_name(draft.name) is not None:
+        message = f"A job named {draft.name!r} already exists: choose another name, or replace it."
+        raise JobExists(message)
+    refuse_more(tx, rights, size_of(trigger_text(draft.trigger), draft.payload, draft.options), jobs=1)
+    (job_id,) = job_actions.add_jobs(tx, context, [draft], "error", terms.zone)
+    if not enabled:
+        job_actions.disable_job(tx, ids.job_text(job_id))
+    return _view(tx, job_id)
+
+
+def put_job(tx: Transaction, context: Context, draft: Draft, terms: WriteTerms, *, enabled: bool | None) -> Changed:
+    """The job of that name as given, whether there was one or not. What is as it was stays as it is."""
+    rights, zone = terms.rights, terms.zone
+    found = tx.jobs.by_name(draft.name)
+    if found is not None and rights.owner is not None and found[0].owner != rights.owner:
+        message = f"The name {draft.name!r} is taken by a job of somebody else: choose another."
+        raise NotAllowed(message)
+    terms.condition.check(draft.name, found[1] if found is not None else None)
+    if found is None:
+        try:
+            return Changed(create_job(tx, context, draft, terms, enabled=enabled is not False), created=True)
+        except JobExists:  # another node made it since we looked; from here on it is there to be replaced
+            return put_job(tx, context, draft, terms, enabled=enabled)
+    job, state = found
+    draft = _allowed(draft, rights)
+    refuse_command(rights, job.kind)
+    refuse_unasked(rights, job, draft.options)
+    refuse_said(tx, rights, draft.kind, draft.payload, job)
+    refuse_more(tx, rights, size_of(trigger_text(draft.trigger), draft.payload, draft.options) - _size(job))
+    bounded = from_text(job.options).bounded
+    if _moves(tx, job, draft.trigger, zone):
+        refuse_too_often(draft.trigger, rights.min_interval)
+        refuse_unseen(tx, rights, draft.trigger)
+        bounded = True
+    draft = draft._replace(options=_with(draft.options, bounded=bounded), source=job.source)
+    job_actions.add_jobs(tx, context, [draft], "update", zone)
+    _switch(tx, context, job.id, state, enabled=enabled)
+    return Changed(_view(tx, job.id), created=False)
+
+
+def patch_job(tx: Transaction, context: Context, ref: str, changes: dict[str, Any], terms: WriteTerms) -> Job:
+    """Some of a job changed, the rest as it is."""
+    rights, zone = terms.rights, terms.zone
+    job, state = own_job(tx, ref, rights)
+    terms.condition.check(job.name, state)
+    refuse_command(rights, job.kind, str(changes.get("kind", job.kind)))
+    if rights.owner is not None and changes.get("owner", rights.owner) != rights.owner:
+        message = f"{rights.owner} cannot give its jobs to another owner."
+        raise NotAllowed(message)
+    changes = dict(changes)
+    trigger = changes.get("trigger")
+    if trigger is not None:
+        if _moves(tx, job, trigger, zone):
+            refuse_too_often(trigger, rights.min_interval)
+            refuse_unseen(tx, rights, trigger)
+            changes["bounded"] = True
+        else:
+            del changes["trigger"]
+    enabled = changes.pop("enabled", None)
+    fields = changed_fields(job, changes)
+    _refuse_fields(tx, rights, job, fields)
+    if changes:
+        job_actions.update_job(tx, context, ids.job_text(job.id), changes, revision=None, zone=zone)
+    _switch(tx, context, job.id, state, enabled=enabled)
+    return _view(tx, job.id)
+
+
+def _refuse_fields(tx: Transaction, rights: Rights, job: JobDef, fields: dict[str, Any]) -> None:
+    """What stands against the columns a change would give a job."""
+    trigger = fields.get("trigger")
+    changed = job._replace(
+        name=fields.get("name", job.name),
+        kind=fields.get("kind", job.kind),
+        payload=fields.get("payload", job.payload),
+        options=fields.get("options", job.options),
+        trigger=job.trigger if trigger is None else trigger_text(trigger),
+    )
+    refuse_unasked(rights, job, changed.options)
+    if changed.name != job.name:
+        refuse_shedding(rights, job)
+        refuse_awaited(tx, rights, changed.name)
+    refuse_said(tx, rights, changed.kind, changed.payload, job)
+    refuse_more(tx, rights, _size(changed) - _size(job))
+
+
+def _size(job: JobDef) -> int:
+    return size_of(job.trigger, job.payload, job.options)
+
+
+def remove_job(tx: Transaction, ref: str, terms: WriteTerms) -> None:
+    job, state = own_job(tx, ref, terms.rights)
+    terms.condition.check(job.name, state)
+    refuse_command(terms.rights, job.kind)
+    refuse_shedding(terms.rights, job)
+    job_actions.remove_job(tx, ids.job_text(job.id))
+
+
+def _allowed(draft: Draft, rights: Rights) -> Draft:
+    """The draft as this caller may have it: no commands, and no owner but itself."""
+    refuse_command(rights, draft.kind)
+    if rights.owner is None:
+        return draft
+    if draft.owner not in (None, rights.owner):
+        message = f"{rights.owner} cannot make jobs for another owner."
+        raise NotAllowed(message)
+    return draft._replace(owner=rights.owner)
+
+
+def _moves(tx: Transaction, job: JobDef, trigger: Trigger, zone: str) -> bool:
+    """Whether the trigger means anything else than the stored one."""
+    stored = trigger_of(job.trigger)
+    return trigger.resolved(tx.now, zone, keep=stored) != stored
+
+
+def _with(options: str, *, bounded: bool) -> str:
+    return to_text(from_text(options)._replace(bounded=bounded))
+
+
+def _switch(tx: Transaction, context: Context, job_id: int, state: JobState, *, enabled: bool | None) -> None:
+    if enabled is True and not (state.enabled and not state.paused):
+        job_actions.resume_job(tx, context, ids.job_text(job_id))
+    elif enabled is False and state.enabled:
+        job_actions.disable_job(tx, ids.job_text(job_id))
+
+
+def _view(tx: Transaction, job_id: int) -> Job:
+    found = tx.jobs.by_id(job_id)
+    assert found is not None  # noqa: S101 - written in this transaction
+    return Job(*found, tx.now)
+
+
+# -- many at once ------------------------------------------------------------------------------------------------------
+
+
+class JobSelection(NamedTuple):
+    """Which jobs are meant: those named, or all that match."""
+
+    refs: tuple[str, ...] | None = None
+    wanted: JobFilter | None = None
+
+
+class BulkResult(NamedTuple):
+    """What became of many: the names of those that changed, and why others did not."""
+
+    changed: list[str]
+    unchanged: list[str]
+    refused: dict[str, str]
+
+
+def pause_many(tx: Transaction, many: JobSelection, note: str | None, rights: Rights) -> BulkResult:
+    pairs = _meant(tx, many, rights)
+    changed = job_actions.pause_all(tx, pairs, note)
+    known = set(changed)
+    return BulkResult(changed, [job.name for job, _ in pairs if job.name not in known], {})
+
+
+def resume_many(tx: Transaction, context: Context, many: JobSelection, rights: Rights) -> BulkResult:
+    pairs = _meant(tx, many, rights)
+    stopped = [job.name for job, state in pairs if state.paused or state.errors or not state.enabled]
+    refused = {name: str(error) for name, error in job_actions.resume_all(tx, context, pairs).items()}
+    known = set(stopped)
+    unchanged = [job.name for job, _ in pairs if job.name not in known]
+    return BulkResult([name for name in stopped if name not in refused], unchanged, refused)
+
+
+def _meant(tx: Transaction, many: JobSelection, rights: Rights) -> list[tuple[JobDef, JobState]]:
+    if many.refs is not None:
+        found = {pair[0].id: pair for pair in (own_job(tx, ref, rights) for ref in many.refs)}
+        return [found[job_id] for job_id in sorted(found)]
+    wanted = many.wanted if many.wanted is not None else JobFilter()
+    if rights.owner is not None:
+        if wanted.owner not in (None, rights.owner):
+            message = f"{rights.owner} may only name its own jobs."
+            raise InvalidJob(message)
+        wanted = wanted._replace(owner=rights.owner)
+    pairs = tx.jobs.matching(wanted)
+    states = tx.jobs.states(sorted(job.id for job, _ in pairs))  # nobody changes them from here on
+    return sorted(((job, states[job.id]) for job, _ in pairs if job.id in states), key=lambda pair: pair[0].id)
+
+
+# -- runs --------------------------------------------------------------------------------------------------------------
+
+
+def run_job(tx: Transaction, context: Context, ref: str, payload: Any, rights: Rights) -> Run:
+    """Start a job by hand. A command with another payload is another command, and needs the right to write one."""
+    job, _ = own_job(tx, ref, rights)
+    text = None
+    if payload is not None:
+        refuse_command(rights, job.kind)
+        text = check_payload(payload, job.kind)
+        refuse_said(tx, rights, job.kind, text, job)
+        refuse_more(tx, rights, len(text))
+    return _run(tx, run_actions.run_now(tx, context, ids.job_text(job.id), text))
+
+
+def retry_run(tx: Transaction, context: Context, run_id: int, rights: Rights) -> Run:
+    ensure_own_run(tx, run_id, rights)
+    given = tx.runs.details_of([run_id]).get(run_id)
+    refuse_more(tx, rights, len(given.payload or "") if given is not None else 0)
+    return _run(tx, run_actions.retry_run(tx, context, run_id))
+
+
+def cancel_run(tx: Transaction, context: Context, run_id: int, rights: Rights) -> Run:
+    ensure_own_run(tx, run_id, rights)
+    run_actions.cancel_run(tx, context, run_id)
+    return _run(tx, run_id)
+
+
+def approve_run(tx: Transaction, context: Context, run_id: int, note: str | None, rights: Rights) -> Run:
+    """Say yes; the run that goes on."""
+    ensure_own_run(tx, run_id, rights)
+    return _run(tx, run_actions.approve_run(tx, context, run_id, rights.caller, note))
+
+
+def reject_run(tx: Transaction, context: Context, run_id: int, note: str | None, rights: Rights) -> Run:
+    """Say no; the run that ended."""
+    ensure_own_run(tx, run_id, rights)
+    run_actions.reject_run(tx, context, run_id, rights.caller, note)
+    return _run(tx, run_id)
+
+
+def _run(tx: Transaction, run_id: int) -> Run:
+    row = tx.runs.get(run_id)
+    assert row is not None  # noqa: S101 - written in this transaction
+    return view(tx, [row])[0]

@@ -1,0 +1,162 @@
+"""Checking what a user wants to add or change, before anything touches the store."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from wakeful import ids
+from wakeful.errors import InvalidJob, InvalidTrigger
+from wakeful.kernel.rules.options import changed, from_text, read_options, to_text
+from wakeful.kernel.rules.outcome import clean
+from wakeful.store.records import JobDef
+from wakeful.triggers import Trigger
+from wakeful.triggers.base import TimedTrigger
+
+MAX_PAYLOAD = 1024 * 1024
+MAX_NAME = 200
+MAX_NOTE = 2_000
+MOST_DATES = 1_000
+COMMAND = "command"
+SOURCES = ("file", "cli", "api", "mcp", "code")
+
+
+class NewJob:
+    """A job to be added: `NewJob("weekly", Every("7d"), kind="report", payload={"to": "team"}, timeout="10m")`."""
+
+    __slots__ = ("kind", "name", "options", "owner", "payload", "trigger")
+
+    def __init__(
+        self,
+        name: str,
+        trigger: Trigger,
+        *,
+        kind: str = "job",
+        payload: Any = None,
+        owner: str | None = None,
+        **options: Any,
+    ) -> None:
+        self.name = name
+        self.trigger = trigger
+        self.kind = kind
+        self.payload = payload
+        self.owner = owner
+        self.options = options
+
+
+class Draft(NamedTuple):
+    """A job as it was asked for: validated, not yet placed in time."""
+
+    name: str
+    trigger: Trigger
+    kind: str
+    payload: str
+    options: str
+    owner: str | None
+    source: str
+
+
+def draft(new: NewJob, source: str) -> Draft:
+    """The job as it can be stored, or an error that says what is wrong with it."""
+    if source not in SOURCES:
+        message = f"source is one of {', '.join(SOURCES)}, not {source!r}."
+        raise InvalidJob(message)
+    options = to_text(read_options(new.options)) if new.options else "{}"
+    payload = check_payload(new.payload, new.kind)
+    return Draft(
+        check_name("name", new.name),
+        check_trigger(new.trigger),
+        check_name("kind", new.kind),
+        payload,
+        options,
+        None if new.owner is None else check_name("owner", new.owner),
+        source,
+    )
+
+
+def check_name(field: str, value: object) -> str:
+    if not isinstance(value, str) or not value.strip() or len(value) > MAX_NAME or not value.isprintable():
+        message = f"A job's {field} is a text of 1 to {MAX_NAME} printable characters, not {value!r:.80}."
+        raise InvalidJob(message)
+    if value != value.strip():
+        message = f"A job's {field} does not begin or end with a space: {value!r}."
+        raise InvalidJob(message)
+    if field == "name" and ids.decode(value) is not None:
+        message = f"{value!r} looks like an id: choose another name."
+        raise InvalidJob(message)
+    return value
+
+
+def check_flag(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        message = f"{name} is True or False, not {value!r}."
+        raise InvalidJob(message)
+    return value
+
+
+def check_limit(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        message = f"limit is a whole number, not {value!r}."
+        raise InvalidJob(message)
+    return value
+
+
+def check_trigger(value: object) -> Trigger:
+    if not isinstance(value, Trigger):
+        message = f'A trigger is one of Every, Interval, Cron, Once, After ..., such as Every("5m"), not {value!r:.80}.'
+        raise InvalidTrigger(message)
+    if isinstance(value, TimedTrigger) and len(value.modifiers.days) > MOST_DATES:
+        message = f"A trigger has {MOST_DATES} except dates at most, not {len(value.modifiers.days)}."
+        raise InvalidTrigger(message, "except_dates")
+    return value
+
+
+def check_note(note: str | None) -> str | None:
+    """What a person says about a job, as it can be stored."""
+    if note is not None and len(note) > MAX_NOTE:
+        message = f"A note has {MAX_NOTE} characters at most, not {len(note)}."
+        raise InvalidJob(message)
+    return clean(note) if note else None
+
+
+def check_payload(value: object, kind: str) -> str:
+    """The payload as JSON text; for commands also whether it is one."""
+    try:
+        text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        message = f"A payload must be JSON (texts, numbers, lists, maps): {error}."
+        raise InvalidJob(message) from error
+    if len(text) > MAX_PAYLOAD:
+        message = (
+            f"A payload may have {MAX_PAYLOAD} bytes at most, this one has {len(text)}: store a reference instead."
+        )
+        raise InvalidJob(message)
+    if kind == COMMAND:
+        from wakeful.command.spec import CommandSpec  # loaded when a command is used
+
+        CommandSpec.from_payload(value)
+    return text
+
+
+def changed_fields(job: JobDef, changes: dict[str, Any]) -> dict[str, Any]:
+    """What `update_job` was given, checked, as columns of the definition."""
+    fields: dict[str, Any] = {}
+    options: dict[str, Any] = {}
+    for key, value in changes.items():
+        if key in ("name", "kind"):
+            fields[key] = check_name(key, value)
+        elif key == "owner":
+            fields[key] = None if value is None else check_name(key, value)
+        elif key == "trigger":
+            fields[key] = check_trigger(value)
+        elif key == "payload":
+            fields[key] = check_payload(value, "")
+        else:
+            options[key] = value
+    if "trigger" in changes and from_text(job.options).bounded:
+        options.setdefault("bounded", False)  # whoever writes a trigger sets the trust in it
+    if "kind" in fields or "payload" in fields:
+        check_payload(changes.get("payload", json.loads(job.payload)), fields.get("kind", job.kind))
+    if options:
+        fields["options"] = to_text(changed(from_text(job.options), options))
+    return fields

@@ -1,0 +1,182 @@
+"""What people and programs do to runs: start one, try one again, cancel it, complete it, approve it, give it back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from wakeful import ids
+from wakeful.errors import ScheduleTriggerError
+from wakeful.kernel.actions.lookup import find_job, find_run
+from wakeful.kernel.engine.claim import Context
+from wakeful.kernel.engine.turn import Ended, free_lanes, queue_runs, queued_run, settle_all
+from wakeful.kernel.rules.approval import APPROVAL, APPROVED, REJECTED, approvals, decided
+from wakeful.kernel.rules.outcome import Result
+from wakeful.kernel.rules.states import after
+from wakeful.store.interface import Transaction
+from wakeful.store.records import Finish, JobDef, JobState, RunDetails, RunRow
+
+# -- starting and trying again by hand ---------------------------------------------------------------------------------
+
+
+def run_now(tx: Transaction, context: Context, ref: str, payload: str | None = None) -> int:
+    """Ask for a start now, through the same admission; the id of the run that will be. Refused while one runs."""
+    job, state = find_job(tx, ref)
+    _refuse_busy(tx, job, state)
+    if not state.enabled:
+        message = f"{job.name} is disabled: resume it first."
+        raise ScheduleTriggerError(message, {"job": job.name, "reason": "disabled"})
+    run = queued_run(context, job, "manual", tx.now)
+    tx.runs.add([run])
+    if payload is not None:
+        tx.runs.detail([RunDetails(run.id, payload=payload)])
+    _wake(tx, state)
+    return run.id
+
+
+def retry_run(tx: Transaction, context: Context, run_id: int) -> int:
+    """Try again what a finished run did not do; the id of the new run."""
+    job, state, run = find_run(tx, run_id)
+    about = {"job": job.name, "run": ids.run_text(run_id)}
+    if job.removed_at is not None:
+        message = f"{job.name} was removed: its runs cannot be tried again."
+        raise ScheduleTriggerError(message, {**about, "reason": "removed"})
+    if run.status != "done":
+        message = f"{ids.run_text(run_id)} is {run.status}: only a finished run can be tried again."
+        raise ScheduleTriggerError(message, {**about, "reason": "already_running"})
+    successor = tx.runs.successor(run_id)
+    if successor is not None:
+        message = f"{ids.run_text(run_id)} was already tried again as {ids.run_text(successor)}."
+        raise ScheduleTriggerError(message, {**about, "reason": "already_retried"})
+    _refuse_busy(tx, job, state)
+    again = queued_run(context, job, "manual", tx.now, slot=run.slot, attempt=run.attempt + 1, retry_of=run.id)
+    queue_runs(tx, [again])
+    _wake(tx, state)
+    return again.id
+
+
+def _refuse_busy(tx: Transaction, job: JobDef, state: JobState) -> None:
+    if state.run_id is not None:
+        current = ids.run_text(state.run_id)
+        message = f"{job.name} is already running ({current}): wait for it, or cancel it first."
+        raise ScheduleTriggerError(message, {"job": job.name, "reason": "already_running", "run": current})
+    asked = [run for run in tx.runs.open(job.id) if run.reason == "manual"] if state.queued else []
+    if asked:
+        current = ids.run_text(asked[0].id)
+        message = f"{job.name} is already about to start ({current})."
+        raise ScheduleTriggerError(message, {"job": job.name, "reason": "already_running", "run": current})
+
+
+def _wake(tx: Transaction, state: JobState) -> None:
+    """One more run waits as a row; a job parked on a lane keeps its place in the line."""
+    due_at = None if state.parked is not None else tx.now
+    tx.jobs.save([state._replace(queued=state.queued + 1, due_at=due_at)])
+
+
+# -- ending from outside -----------------------------------------------------------------------------------------------
+
+
+def cancel_run(tx: Transaction, context: Context, run_id: int) -> str:
+    """Cancel a run, whatever it is doing; returns the status it was in. An active one is ended by its own node."""
+    job, state, run = find_run(tx, run_id)
+    if run.status == "done":
+        message = f"{ids.run_text(run_id)} has already ended as {run.outcome}."
+        raise ScheduleTriggerError(message, {"job": job.name, "reason": "done"})
+    if run.status == "active":
+        tx.runs.ask_cancel(run_id)
+    elif run.status == "waiting":
+        settle_all(tx, context, [Ended(job, state.revision, run, Result("cancelled", error="cancelled by hand"))])
+    else:
+        tx.runs.finish(
+            [Finish(run_id, after("cancel", run.status, ids.run_text(run_id)), "cancelled", None, tx.now, None)]
+        )
+        tx.runs.detail([RunDetails(run_id, error="cancelled by hand")])
+        state = state._replace(queued=max(0, state.queued - 1))
+        if state.run_id is None:  # what it is armed or parked for may be gone: let the engine look at it afresh
+            state = state._replace(due_at=tx.now, parked=None)
+        tx.jobs.save([state])
+    return run.status
+
+
+def complete_run(tx: Transaction, context: Context, run_id: int, result: Result) -> None:
+    """Report how a waiting run ended."""
+    job, state, run = find_run(tx, run_id)
+    if run.phase == APPROVAL and run.status == "waiting":
+        message = f"{ids.run_text(run_id)} waits for approval: approve or reject it."
+        raise ScheduleTriggerError(message, {"job": job.name, "reason": APPROVAL})
+    if run.status != "waiting":
+        message = f"{ids.run_text(run_id)} is {run.status}: only a waiting run can be completed."
+        raise ScheduleTriggerError(message, {"job": job.name, "reason": run.status})
+    settle_all(tx, context, [Ended(job, state.revision, run, result)])
+
+
+# -- what a person says to a run that asked ----------------------------------------------------------------------------
+
+
+def approve_run(tx: Transaction, context: Context, run_id: int, by: str, note: str | None = None) -> int:
+    """The question is answered with yes: the run ends as deferred and the same slot goes on; the new run's id.
+
+    One transaction: after a crash either the question is still open or the new run is queued, never neither.
+    """
+    job, state, run = _open_question(tx, run_id)
+    about = {"job": job.name, "run": ids.run_text(run_id)}
+    if job.removed_at is not None or not state.enabled:
+        why, what = ("removed", "reject") if job.removed_at is not None else ("disabled", "resume it first, or reject")
+        message = f"{job.name} is {why}: {what} {ids.run_text(run_id)}."
+        raise ScheduleTriggerError(message, {**about, "reason": why})
+    if job.kind != run.kind:
+        message = f"{job.name} is of another kind now ({job.kind}, not {run.kind}) than when it asked: reject it."
+        raise ScheduleTriggerError(message, {**about, "reason": "changed"})
+    _decide(tx, run, APPROVED, by, note)
+    settle_all(tx, context, [Ended(job, state.revision, run, Result("deferred", approved=True))])
+    continued = tx.runs.successor(run_id)
+    assert continued is not None  # noqa: S101 - what is approved always goes on
+    return continued
+
+
+def reject_run(tx: Transaction, context: Context, run_id: int, by: str, note: str | None = None) -> None:
+    """The question is answered with no: the run is cancelled, counts as no error, and the next slot comes as usual."""
+    job, state, run = _open_question(tx, run_id)
+    said = _decide(tx, run, REJECTED, by, note)
+    why = f"rejected by {said['by']}" + (f": {said['note']}" if said["note"] else "")
+    settle_all(tx, context, [Ended(job, state.revision, run, Result("cancelled", error_type="Rejected", error=why))])
+
+
+def _open_question(tx: Transaction, run_id: int) -> tuple[JobDef, JobState, RunRow]:
+    job, state, run = find_run(tx, run_id)
+    if run.status == "waiting" and run.phase == APPROVAL and state.run_id == run_id:
+        return job, state, run
+    entries = approvals(_record(tx, run_id))
+    message = f"{ids.run_text(run_id)} does not wait for approval: it is {run.outcome or run.status}."
+    if run.phase == APPROVAL and entries and entries[-1]["verdict"] is not None:
+        message = f"{ids.run_text(run_id)} was already {entries[-1]['verdict']} by {entries[-1]['by']}."
+    raise ScheduleTriggerError(message, {"job": job.name, "run": ids.run_text(run_id), "reason": "no_question"})
+
+
+def _decide(tx: Transaction, run: RunRow, verdict: str, by: str, note: str | None) -> dict[str, Any]:
+    record = decided(_record(tx, run.id), verdict, by, note, tx.now)
+    said = approvals(record)[-1]
+    tx.runs.detail([RunDetails(run.id, approval=record)])
+    tx.journal.emit("run", [verdict, run.id, run.job_id, said["by"], said["note"]])
+    return said
+
+
+def _record(tx: Transaction, run_id: int) -> str | None:
+    details = tx.runs.details(run_id)
+    return details.approval if details is not None else None
+
+
+def release_runs(tx: Transaction, runs: Sequence[RunRow]) -> None:
+    """Give back what was claimed and never started: it waits as before, and no attempt was made."""
+    states = tx.jobs.states([run.job_id for run in runs])
+    back = []
+    for run in runs:
+        state = states.get(run.job_id)
+        if state is None or state.run_id != run.id:
+            continue
+        back.append(
+            run._replace(status=after("release", run.status, ids.run_text(run.id)), started_at=None, lanes=None)
+        )
+        tx.jobs.save([state._replace(run_id=None, queued=state.queued + 1, due_at=run.due_at)])
+    tx.runs.activate([run._replace(node=None, token=None) for run in back])
+    free_lanes(tx, runs)

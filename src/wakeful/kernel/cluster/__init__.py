@@ -1,0 +1,1 @@
+"""Several nodes on one store: heartbeats, leases, take-over, and the nodes as people see them."""

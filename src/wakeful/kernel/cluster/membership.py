@@ -1,0 +1,187 @@
+"""Several nodes on one store: who lives, who is dead, and who takes over what the dead held.
+
+A node beats by the database's clock. Silent for a lease it is dead: one other node marks it so (compare and set on its
+row) and in the same transaction records its runs as crashed and queues them again. A node admits only while its own
+last beat is young by boot time, which goes on through suspend; and every claim reads the node's own row again, so that
+one that was frozen and declared dead meanwhile claims nothing. What it still had running settles as lost.
+
+On a store that only one process can run (SQLite) none of this happens: the file lock stands for it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from wakeful.errors import StoreLocked
+from wakeful.kernel.engine.claim import Context, serves
+from wakeful.kernel.engine.recovery import Recovered, crash_all, requeue_served
+from wakeful.kernel.engine.turn import apply_alert
+from wakeful.kernel.rules.settle import AlertChange
+from wakeful.store import nodes
+from wakeful.store.presence import surely_gone
+from wakeful.store.records import NodeRow
+
+if TYPE_CHECKING:
+    from wakeful.clock import Clock
+    from wakeful.store.interface import Transaction
+    from wakeful.store.records import RunRow
+
+BEAT_MS = 5_000
+LEASE_MS = nodes.LEASE_MS
+#: A node stops admitting this long before others may call it dead.
+MARGIN_MS = 5_000
+#: A lease is looked at this long after it may have run out: who was heard at the last moment is spared.
+SOON_MS = 100
+#: A loop that stands still for this long is reported, and for this long is as good as dead, though its node beats.
+STALLED_MS = 30_000
+GIVEN_UP_MS = 600_000
+
+
+class Lease:
+    """How long ago, by boot time, this node was last known to be alive to the others."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._confirmed = clock.boot()
+
+    def confirm(self, asked_at: int) -> None:
+        """A beat was stored that was asked for at `asked_at` of boot time."""
+        self._confirmed = asked_at
+
+    def holds(self) -> bool:
+        """Whether this node may still start anything."""
+        return self._clock.boot() - self._confirmed < LEASE_MS - MARGIN_MS
+
+
+class Beat(NamedTuple):
+    """What a beat found."""
+
+    alive: bool  # False: others took over from us
+    draining: bool  # a person asked us to start nothing more
+
+
+def beat(tx: Transaction, node_id: int, stood_ms: int) -> Beat:
+    """Say that we live, and that our loop has stood for so long."""
+    now = tx.journal.database_now()
+    draining = tx.journal.beat(node_id, now, now - stood_ms)
+    return Beat(alive=draining is not None, draining=bool(draining))
+
+
+class PeerObserver:
+    """What this node saw of the others with its own eyes: when, by boot time, each was last heard of anew.
+
+    The database's clock decides who is silent; but when it jumps forward, everybody seems to be. Whoever we heard
+    ourselves within a lease is not.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._heard: dict[int, tuple[int, int | None]] = {}
+
+    def note(self, rows: Iterable[NodeRow]) -> None:
+        """The rows as they are now; of a node seen for the first time we cannot say when it was heard."""
+        now = self._clock.boot()
+        heard: dict[int, tuple[int, int | None]] = {}
+        for node in rows:
+            seen_at, at = self._heard.get(node.id, (node.seen_at, None))
+            heard[node.id] = (node.seen_at, at if seen_at == node.seen_at else now)
+        self._heard = heard
+
+    def heard_lately(self, node_id: int) -> bool:
+        _, at = self._heard.get(node_id, (0, None))
+        return at is not None and self._clock.boot() - at < LEASE_MS - BEAT_MS
+
+
+class Look(NamedTuple):
+    """What a look at the others found."""
+
+    taken: list[str]  # the names of those we took over from
+    left: list[NodeRow]  # everybody who has not left or been taken over from
+    soonest: int  # in how many milliseconds the next lease may run out
+
+
+def take_over_silent(tx: Transaction, context: Context, observer: PeerObserver) -> Look:
+    """Take over from those who have been silent for a lease."""
+    now = tx.journal.database_now()
+    tx.journal.correct_seen(now)
+    taken = []
+    for silent in tx.journal.silent(now - LEASE_MS):
+        if (
+            silent.id != context.id
+            and not observer.heard_lately(silent.id)
+            and tx.journal.take_over(silent, context.id, now)
+        ):
+            why = f"Node {silent.name} was silent for more than {LEASE_MS // 1000} s; its runs were taken over."
+            _take_over_runs(tx, context, silent, why)
+            taken.append(silent.name)
+    for stalled in tx.journal.stalled(now - GIVEN_UP_MS):
+        if stalled.id != context.id and tx.journal.take_over(stalled, context.id, now):
+            why = f"The loop of node {stalled.name} stood still for 10 minutes; its runs were taken over."
+            _take_over_runs(tx, context, stalled, why)
+            taken.append(stalled.name)
+    left = tx.journal.alive()
+    _alert_stalled(tx, context, {row.id for row in tx.journal.stalled(now - STALLED_MS)}, left)
+    leases = [row.seen_at + LEASE_MS - now for row in left if row.id != context.id]
+    return Look(taken, left, max(min(leases, default=LEASE_MS), 0) + SOON_MS)
+
+
+def _take_over_runs(tx: Transaction, context: Context, dead: NodeRow, why: str) -> None:
+    take_runs(tx, context, tx.runs.of_nodes([dead.id]))
+    apply_alert(tx, context, None, AlertChange(f"node:{dead.name}", "dead_node", why))
+
+
+def _alert_stalled(tx: Transaction, context: Context, stalled: set[int], rows: Iterable[NodeRow]) -> None:
+    told = {alert.key for alert in tx.journal.open_alerts() if alert.kind == "stalled"}
+    for row in rows:
+        key = f"stalled:{row.name}"
+        if row.id in stalled and key not in told:
+            why = f"The loop of node {row.name} has stood still for {STALLED_MS // 1000} s: a handler blocks it."
+            apply_alert(tx, context, None, AlertChange(key, "stalled", why))
+        elif row.id not in stalled and key in told:
+            apply_alert(tx, context, None, AlertChange(key, "stalled", None))
+
+
+def take_runs(tx: Transaction, context: Context, runs: list[RunRow]) -> int:
+    """Record a dead node's runs as crashed, queue them again, and free what they held; how many there were."""
+    if runs:
+        crash_all(tx, context, runs)
+    return len(runs)
+
+
+def recover_name(tx: Transaction, context: Context, name: str, alive: Collection[int] = ()) -> Recovered:
+    """Take over from earlier incarnations of our own name; a living node of that name is not to be pushed aside.
+
+    `alive`: runs that outlived a stop in threads of this very process; they are this incarnation's now.
+    """
+    tx.runs.adopt(sorted(alive), context.id)
+    now = tx.journal.database_now()
+    runs: list[RunRow] = []
+    for earlier in tx.journal.earlier(name):
+        if now - earlier.seen_at < LEASE_MS and not surely_gone(json.loads(earlier.details)):
+            message = (
+                f"A node named {name} is alive (seen {(now - earlier.seen_at) / 1000:.0f} s ago): use another name."
+            )
+            raise StoreLocked(message)
+        if tx.journal.take_over(earlier, context.id, now):
+            runs += tx.runs.of_nodes([earlier.id])
+    take_runs(tx, context, runs)
+    requeue_served(tx, context)
+    return Recovered([run.id for run in runs], 0, 0)
+
+
+def join(tx: Transaction, context: Context, name: str, details: str) -> None:
+    """Become a node, by the database's clock."""
+    now = tx.journal.database_now()
+    tx.journal.join(NodeRow(context.id, name, now, now, None, details))
+    tx.journal.close_alert(f"node:{name}", tx.now)
+
+
+def served_elsewhere(tx: Transaction, key: str) -> bool:
+    """Whether a living node can run what is parked on `key`."""
+    for other in tx.journal.serving():
+        details = json.loads(other.details)
+        if serves(frozenset(details.get("kinds", ())), frozenset(details.get("labels", ())), key):
+            return True
+    return False

@@ -1,0 +1,396 @@
+"""Admission: the only way a run starts, whatever asked for it.
+
+`Claim` is the half of a turn that looks at due jobs inside a transaction and decides for each: start it, let a slot
+go, or park it until a lane is free or a handler is there. A refused start has a reason, counted once per slot.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import NamedTuple
+
+from wakeful.kernel.engine.stretches import was_run
+from wakeful.kernel.rules.limits import BELOW, limit_words, too_often
+from wakeful.kernel.rules.options import JobOptions, from_text
+from wakeful.kernel.rules.policy import (
+    LATE_MS,
+    alarm,
+    count_passed,
+    due_slot,
+    end,
+    next_start,
+    rest,
+    too_late,
+    trigger_of,
+)
+from wakeful.store.interface import Transaction
+from wakeful.store.records import Alert, Finish, JobDef, JobState, RunDetails, RunRow, SkipRow
+from wakeful.triggers import TimedTrigger, Trigger
+
+log = logging.getLogger("wakeful.engine")
+
+GLOBAL_LANE = "running"
+SUSPECT_LANE = "crash-suspects"
+SUSPECT_AFTER = 2  # crashes in a row
+BY_HAND = ("manual", "approval")  # why a run was asked for by a person
+BY_TIME = ("schedule", "catch_up")  # why a run was claimed for its slot; it waits as a row only if it was given back
+HANDLER = "kind:"  # what a job is parked on when this node has no handler for it ...
+PLACE = "labels:"  # ... or not the labels it asks for
+
+
+class Claimed(NamedTuple):
+    """A run that is on record as active and must now be started."""
+
+    job: JobDef
+    state: JobState
+    run: RunRow
+    payload: str
+    approval: str | None = None  # what was asked and approved before this attempt
+
+
+class Context(NamedTuple):
+    """Who claims: what this process can run, and how it marks what it took."""
+
+    id: int
+    token: int
+    kinds: frozenset[str]
+    max_running: int | None
+    new_id: Callable[[], int]
+    rng: random.Random
+    only: int | None = None  # claim nothing but this job
+    labels: frozenset[str] = frozenset()
+    min_interval: int | None = None  # how close two slots of a bounded job may lie
+    clock_moved: Callable[[], bool] = lambda: False  # whether the clock was set and deadlines were not yet
+
+    def serves(self, key: str) -> bool:
+        """Whether this node can run what is parked on `key`."""
+        return serves(self.kinds, self.labels, key)
+
+
+def serves(kinds: frozenset[str], labels: frozenset[str], key: str) -> bool:
+    """Whether a node with these kinds and labels can run what is parked on `key`."""
+    if key.startswith(HANDLER):
+        return key.removeprefix(HANDLER) in kinds
+    return key.startswith(PLACE) and labels.issuperset(labels_of(key))
+
+
+def place_key(labels: tuple[str, ...]) -> str:
+    """What a job is parked on that asks for a node with these labels: `labels_of` reads the same out of it."""
+    text = ",".join(labels)
+    return PLACE + (text if "[" not in text and text.split(",") == list(labels) else json.dumps(labels))
+
+
+def labels_of(key: str) -> list[str]:
+    """The labels in what a job is parked on."""
+    text = key.removeprefix(PLACE)
+    return [str(label) for label in json.loads(text)] if text.startswith("[") else text.split(",")
+
+
+def is_lane(key: str) -> bool:
+    """Whether what a job is parked on is a lane, which a settle frees."""
+    return not key.startswith((HANDLER, PLACE))
+
+
+class Claim:
+    """One pass over the due jobs of one transaction."""
+
+    def __init__(self, tx: Transaction, context: Context) -> None:
+        self._tx = tx
+        self._node = context
+        self._used: dict[str, int] = {}
+        self._taken: Counter[str] = Counter()
+        self._capacity: dict[str, int] = {}
+        self._states: list[JobState] = []
+        self._new: list[RunRow] = []
+        self._woken: list[RunRow] = []
+        self._skips: list[SkipRow] = []
+        self.claimed: list[Claimed] = []
+        self.expired: list[tuple[JobDef, JobState, RunRow]] = []
+        self.to_cancel: list[int] = []
+
+    def run(self, limit: int) -> None:
+        """Claim at most `limit` runs, and write everything that follows."""
+        for job, state in self._due(limit):
+            try:
+                self._look(job, state)
+            except Exception as error:  # noqa: BLE001 - one poisoned job must not stop the others
+                self._poisoned(job, state, error)
+        self._write()
+
+    def _due(self, limit: int) -> list[tuple[JobDef, JobState]]:
+        if self._node.only is None:
+            return self._tx.jobs.due(self._tx.now, limit)
+        found = self._tx.jobs.by_id(self._node.only)
+        return [found] if found is not None and (found[1].due_at or self._tx.now + 1) <= self._tx.now else []
+
+    # -- one job ------------------------------------------------------------------------------------------------------
+
+    def _look(self, job: JobDef, state: JobState) -> None:
+        now = self._tx.now
+        if state.run_id is not None:
+            self._look_at_running(job, state)
+        elif job.removed_at is not None:
+            self._states.append(state._replace(due_at=None, next_at=None, slot=None, enabled=0))
+        elif state.queued:
+            self._look_at_queued(job, state)
+        elif state.enabled and not state.paused and state.slot is not None and (state.next_at or 0) <= now:
+            self._start_slot(job, state)
+        else:
+            state = state._replace(due_at=alarm(state) if (state.next_at or 0) > now else None, ready_at=None)
+            self._states.append(rest(trigger_of(job.trigger), state, now))
+
+    def _look_at_running(self, job: JobDef, state: JobState) -> None:
+        """The alarm of a job in progress: a waiting run's deadline, or a slot that replaces the active run."""
+        found = [run for run in self._tx.runs.open(state.job_id) if run.id == state.run_id]
+        if found and found[0].status == "waiting":
+            if self._node.clock_moved():
+                return  # it is due by the new time alone; the engine moves deadlines before it looks again
+            self.expired.append((job, state, found[0]))
+            return
+        if found:
+            self.to_cancel.append(found[0].id)
+        self._states.append(state._replace(due_at=None))
+
+    def _look_at_queued(self, job: JobDef, state: JobState) -> None:
+        now = self._tx.now
+        waiting = [run for run in self._tx.runs.open(state.job_id) if run.status == "queued"]
+        if len(waiting) != state.queued:
+            state = state._replace(queued=len(waiting))
+        slot_due = bool(state.enabled and not state.paused and state.slot is not None and (state.next_at or 0) <= now)
+        for run in waiting[:]:
+            why = self._overtaken(job, state, run, slot_due=slot_due)
+            if why is not None:
+                self._drop([run], why)
+                waiting.remove(run)
+                if run.slot is not None and run.attempt == 1:
+                    state = state._replace(missed=state.missed + 1)
+        state = state._replace(queued=len(waiting))
+        ready = [run for run in waiting if run.due_at <= now]
+        if ready:
+            chosen = min(ready, key=lambda run: (run.due_at, run.id))
+            if slot_due and chosen.reason in ("recovery", *BY_TIME):
+                state = self._instead_of_catching_up(job, state)
+            self._start_queued(job, state, chosen)
+        elif slot_due:
+            self._start_slot(job, state)
+        else:
+            earliest = min((run.due_at for run in waiting), default=None)
+            state = state._replace(due_at=alarm(state, earliest), ready_at=None)
+            self._states.append(rest(trigger_of(job.trigger), state, now))
+
+    def _overtaken(self, job: JobDef, state: JobState, run: RunRow, *, slot_due: bool) -> str | None:
+        """Why a run that waits is not wanted any more, or None."""
+        if run.reason in BY_HAND:
+            return None  # a person may always start it by hand
+        if not state.enabled or state.paused:
+            return "the job was paused" if state.paused else "the job was disabled"
+        options, now = from_text(job.options), self._tx.now
+        if run.reason == "retry" and run.slot is not None and slot_due:
+            return "a new slot came first"
+        if run.reason in ("retry", *BY_TIME) and too_late(options, state, run, now):
+            return "its time passed while nothing ran, and catch_up says to let it go"
+        nearest = (state.last_run_at or 0) + (self._node.min_interval or 0)
+        if run.reason == "after" and options.bounded and state.last_run_at is not None and nearest > now:
+            self._skips.append(SkipRow(job.id, BELOW, 1, now, limit_words(self._node.min_interval or 0)))
+            return limit_words(self._node.min_interval or 0)
+        return None
+
+    def _instead_of_catching_up(self, job: JobDef, state: JobState) -> JobState:
+        """A slot that is run late, once more or because it was given back, stands for those that passed since."""
+        trigger = trigger_of(job.trigger)
+        if trigger.type == "once" or self._tx.now - (state.next_at or 0) <= LATE_MS:
+            return state
+        before = (state.slot or 0) - 1
+        passed = count_passed(trigger, before, self._tx.now)
+        latest = trigger.latest_slot(before, self._tx.now) or state.last_slot
+        return state._replace(slot=None, next_at=None, last_slot=latest, missed=state.missed + passed)
+
+    def _start_queued(self, job: JobDef, state: JobState, run: RunRow) -> None:
+        options = from_text(job.options)
+        lanes = self._admit(job, options, state)
+        if lanes is None:
+            return
+        run = run._replace(
+            kind=job.kind,
+            status="active",
+            started_at=self._tx.now,
+            node=self._node.id,
+            token=self._node.token,
+            lanes=_text(lanes),
+        )
+        self._woken.append(run)
+        details = self._tx.runs.details(run.id)
+        payload = details.payload if details is not None and details.payload is not None else job.payload
+        last_slot = state.last_slot
+        if run.slot is not None and (last_slot is None or run.slot > last_slot):
+            last_slot = run.slot
+        state = state._replace(
+            due_at=None,
+            run_id=run.id,
+            queued=state.queued - 1,
+            parked=None,
+            ready_at=None,
+            last_slot=last_slot,
+            last_run_id=run.id,
+            last_run_at=run.started_at,
+        )
+        self._start(job, state, run, payload, details.approval if details is not None else None)
+
+    def _start_slot(self, job: JobDef, state: JobState) -> None:
+        now = self._tx.now
+        trigger, options = trigger_of(job.trigger), from_text(job.options)
+        due = due_slot(trigger, options, state, now)
+        if due.slot is not None and self._was_run(job, state, due.slot):
+            due = due._replace(slot=None, passed=0)
+        if due.slot is None:
+            self._let_go(trigger, state, due.passed)
+            return
+        if options.bounded and too_often(trigger, self._node.min_interval):
+            self._skips.append(SkipRow(job.id, BELOW, 1, now, limit_words(self._node.min_interval or 0)))
+            self._let_go(trigger, state, due.passed)
+            return
+        lanes = self._admit(job, options, state)
+        if lanes is None:
+            return
+        if due.passed and due.why == "backing_off":
+            self._skips.append(SkipRow(job.id, "backing_off", due.passed, now, None))
+        if isinstance(trigger, TimedTrigger) and trigger.active_hours is not None and state.last_slot is not None:
+            closed = trigger.closed_slots(state.last_slot, due.slot)
+            if closed:
+                self._skips.append(SkipRow(job.id, "outside_active_hours", closed, now, None))
+        run = RunRow(
+            self._node.new_id(), job.id, job.kind, due.reason, due.slot, 1, None, None, None, "active", None,
+            state.next_at or now, now, None, self._node.id, self._node.token, _text(lanes), 0,
+        )  # fmt: skip
+        self._new.append(run)
+        last_slot = due.slot if state.last_slot is None or due.slot > state.last_slot else state.last_slot
+        self._start(
+            job,
+            state._replace(
+                due_at=None,
+                next_at=None,
+                slot=None,
+                run_id=run.id,
+                parked=None,
+                ready_at=None,
+                last_slot=last_slot,
+                last_run_id=run.id,
+                last_run_at=now,
+                missed=state.missed + due.passed,
+                slot_runs=state.slot_runs + 1,
+                backoff_until=None,
+            ),
+            run,
+            job.payload,
+        )
+
+    def _start(self, job: JobDef, state: JobState, run: RunRow, payload: str, approval: str | None = None) -> None:
+        """Take the run as claimed; `state` is the job's with the run in it."""
+        if from_text(job.options).overlap == "cancel_other" and trigger_of(job.trigger).type in ("every", "cron"):
+            at = next_start(trigger_of(job.trigger), state, self._tx.now, self._node.rng.random()).at
+            state = state._replace(due_at=at)
+        self.claimed.append(Claimed(job, state, run, payload, approval))
+
+    def _was_run(self, job: JobDef, state: JobState, slot: int) -> bool:
+        """Whether the slot is on record; can only be once the clock went back or the trigger was changed."""
+        if slot > max(state.last_run_at or 0, state.last_slot or 0):
+            return False
+        return was_run(self._tx, job, slot)
+
+    def _let_go(self, trigger: Trigger, state: JobState, passed: int) -> None:
+        now = self._tx.now
+        state = state._replace(missed=state.missed + passed, ready_at=None, parked=None, backoff_until=None)
+        if trigger.type == "once":
+            self._states.append(end(state, "its time was missed, and catch_up says to let it go", now))
+            return
+        # As if it had run now: else an interval that never ran, or is overdue, would be due again at once.
+        base = state._replace(last_slot=max(state.slot or 0, state.last_slot or 0), last_run_at=now)
+        coming = next_start(trigger, base, now, self._node.rng.random(), completed=now)
+        if coming.slot is None:
+            self._states.append(end(state, coming.ended or "", now))
+        else:
+            self._states.append(state._replace(slot=coming.slot, next_at=coming.at, due_at=coming.at))
+
+    # -- lanes and handlers -------------------------------------------------------------------------------------------
+
+    def _admit(self, job: JobDef, options: JobOptions, state: JobState) -> tuple[str, ...] | None:
+        """The bounded lanes this start takes; None when it was parked instead."""
+        if job.kind not in self._node.kinds:
+            self._park(state, HANDLER + job.kind, "no_handler", f"nobody here runs jobs of kind {job.kind}")
+            return None
+        if not self._node.labels.issuperset(options.labels):
+            needs = ", ".join(options.labels)
+            self._park(state, place_key(options.labels), "no_node", f"it asks for a node labelled {needs}")
+            return None
+        if not options.lanes and self._node.max_running is None and state.crashes < SUSPECT_AFTER:
+            return ()
+        wanted = dict(options.lanes)
+        if self._node.max_running is not None:
+            wanted[GLOBAL_LANE] = self._node.max_running
+        if state.crashes >= SUSPECT_AFTER:
+            wanted[SUSPECT_LANE] = 1
+        self._load(wanted)
+        for lane in wanted:
+            capacity = self._capacity[lane]
+            if self._used[lane] + self._taken[lane] >= capacity:
+                self._park(state, lane, "at_capacity", f"{lane} holds {capacity}")
+                return None
+        for lane in wanted:
+            self._taken[lane] += 1
+        return tuple(wanted)
+
+    def _load(self, wanted: dict[str, int]) -> None:
+        unknown = [lane for lane in wanted if lane not in self._used]
+        if unknown:
+            for lane, (used, size) in self._tx.lanes.sizes(unknown).items():
+                self._used[lane] = used
+                if size is not None:
+                    self._capacity[lane] = size
+        for lane, capacity in wanted.items():
+            # Jobs that disagree about a lane's size: the smallest holds.
+            self._capacity[lane] = min(capacity, self._capacity.get(lane, capacity))
+
+    def _park(self, state: JobState, key: str, reason: str, detail: str) -> None:
+        now = self._tx.now
+        if state.ready_at is None:
+            self._skips.append(SkipRow(state.job_id, reason, 1, now, detail))
+        ready_at = state.ready_at if state.ready_at is not None else state.due_at
+        self._states.append(state._replace(due_at=None, parked=key, ready_at=ready_at))
+
+    def _drop(self, runs: list[RunRow], why: str) -> None:
+        now = self._tx.now
+        self._tx.runs.finish([Finish(run.id, "done", "cancelled", None, now, None) for run in runs])
+        self._tx.runs.detail([RunDetails(run.id, error=why) for run in runs])
+
+    def _poisoned(self, job: JobDef, state: JobState, error: Exception) -> None:
+        log.error("job %s cannot be scheduled and was disabled", job.name, exc_info=error)
+        message = f"{job.name} cannot be scheduled and was disabled: {type(error).__name__}: {error}"
+        self._states.append(end(state, message, self._tx.now)._replace(last_error=message))
+        now = self._tx.now
+        self._tx.journal.raise_alert(
+            Alert(self._node.new_id(), f"disabled:{job.id}", "disabled", job.id, message, now, now, 1, None, None)
+        )
+
+    def _write(self) -> None:
+        tx, now = self._tx, self._tx.now
+        tx.jobs.save(self._states)
+        tx.jobs.save_started([claimed.state for claimed in self.claimed])
+        tx.runs.add(self._new)
+        tx.runs.activate(self._woken)
+        tx.lanes.add(self._taken)
+        tx.journal.skip(self._skips)
+        for lane, capacity in self._capacity.items():
+            # A job put back by a freed lane may have parked on another; the place it left is offered on.
+            free = capacity - self._used[lane] - self._taken[lane]
+            if free > 0:
+                tx.jobs.requeue_parked(lane, now, free)
+        if self.claimed:
+            tx.journal.emit("run", *[["started", c.run.id, c.run.job_id, c.run.reason] for c in self.claimed])
+
+
+def _text(lanes: tuple[str, ...]) -> str | None:
+    return json.dumps(lanes) if lanes else None

@@ -1,0 +1,214 @@
+"""Running handlers: async ones on the loop, sync ones in threads, and none of them able to stop the engine."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import queue
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from wakeful.errors import InvalidJob
+from wakeful.kernel.engine.claim import Claimed
+from wakeful.kernel.rules.approval import question_before
+from wakeful.kernel.rules.outcome import Result, from_exception, from_return
+from wakeful.kernel.views.models import Run
+from wakeful.store.records import RunDetails
+from wakeful.triggers.durations import format_interval
+
+Handler = Callable[[Run], Any]
+MAX_THREADS = 64
+CANCEL_GRACE_S = 8.0  # from being asked to end until it counts as not stopping; a command is killed within it
+_STARTING = threading.Lock()
+
+
+class Active:
+    """A run in this process, from claim to settle."""
+
+    __slots__ = (
+        "asked_at",
+        "claimed",
+        "deadline",
+        "overdue",
+        "released",
+        "run",
+        "started",
+        "started_at",
+        "task",
+        "threaded",
+        "told",
+        "verdict",
+    )
+
+    def __init__(self, claimed: Claimed, node: str, deadline: int) -> None:
+        self.claimed = claimed
+        details = RunDetails(claimed.run.id, approval=claimed.approval) if claimed.approval is not None else None
+        self.run = Run(claimed.run, claimed.job.name, claimed.payload, details, node)
+        self.deadline = deadline  # boot time
+        self.task: asyncio.Task[None] | None = None
+        self.verdict: Result | None = None  # why it is being cancelled
+        self.started = False
+        self.released = False
+        self.started_at: int | None = claimed.run.started_at
+        self.threaded = False
+        self.overdue = False
+        self.asked_at: int | None = None  # boot time at which it was first asked to end
+        self.told: str | None = None  # the phase under which it is on record as not stopping
+
+    def begin(self) -> bool:
+        """The handler is about to be called; False when the run was given back before that."""
+        with _STARTING:
+            self.started = not self.released
+        return self.started
+
+    def release(self) -> bool:
+        """Give the run back; False when its handler has already been called."""
+        with _STARTING:
+            self.released = not self.started
+        return self.released
+
+    def in_thread(self) -> bool:
+        """Whether a thread has begun it, which nothing can stop."""
+        return self.threaded and self.started
+
+    def cancel(self, verdict: Result, now: int) -> None:
+        """Ask it to end; who asked first decides how it counts. A thread keeps its job until it ends by itself."""
+        if self.verdict is None:  # what a person cancelled is not run again by a shutdown
+            self.verdict = verdict
+        if self.asked_at is None:
+            self.asked_at = now
+        # One that still waits for a thread must not be begun by it any more.
+        if self.task is not None and (not self.threaded or self.release()):
+            self.task.cancel()
+
+    def refuses_to_end(self, now: int) -> str | None:
+        """The phase of a run that was asked to end and goes on (see `GOES_ON`); None while it may still end."""
+        if self.asked_at is None or self.verdict is None:
+            return None
+        if now - self.asked_at < CANCEL_GRACE_S * 1000 and not (self.overdue and self.in_thread()):
+            return None
+        if self.overdue:
+            return "timeout"
+        return "stopping" if self.verdict.interrupted else "cancelled"
+
+
+class Handlers:
+    """Who runs which kind."""
+
+    def __init__(self) -> None:
+        self._by_kind: dict[str, tuple[Handler, bool]] = {}
+
+    def register(self, kind: str, handler: Handler) -> None:
+        """One handler per kind; the last one given counts."""
+        call = getattr(handler, "__call__", None)  # noqa: B004 - objects with an async __call__ are handlers too
+        if call is None:
+            message = f"The handler of {kind!r} must be a function, not {handler!r}."
+            raise InvalidJob(message)
+        awaits = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(call)
+        self._by_kind[kind] = (handler, awaits)
+
+    def kinds(self) -> frozenset[str]:
+        return frozenset(self._by_kind)
+
+    def of(self, kind: str) -> tuple[Handler, bool]:
+        return self._by_kind[kind]
+
+
+def past_limit(limit_ms: int) -> Result:
+    """The verdict on a run that took longer than it may."""
+    return Result("timeout", error_type="Timeout", error=f"still running after {format_interval(limit_ms)}")
+
+
+async def drive(active: Active, handler: Handler, threads: Threads, *, awaits: bool) -> Result:
+    """Run one handler to its end, whatever it does; the result says what that was."""
+    try:
+        _ask_first(active.claimed)
+        if awaits:
+            active.begin()
+            value = await handler(active.run)
+        else:
+            active.threaded = True
+            value, error = await threads.call(active, handler)
+            if error is not None:
+                return active.verdict or from_exception(error)
+            active.threaded = False
+            if inspect.isawaitable(value):
+                value = await value
+    except asyncio.CancelledError:
+        if active.verdict is None:
+            return Result("cancelled", error_type="CancelledError", error="the handler was cancelled from within")
+        return active.verdict
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its result
+        said = from_exception(error)
+        if active.verdict is None:
+            return said
+        return active.verdict._replace(output=said.output, log_file=said.log_file)
+    if active.verdict is not None and not active.verdict.interrupted:
+        return active.verdict
+    return from_return(value)
+
+
+def _ask_first(claimed: Claimed) -> None:
+    """Raise the question that comes before the handler, where there is one."""
+    question = question_before(claimed.job.name, claimed.job.options, claimed.approval)
+    if question is not None:
+        raise question
+
+
+class Threads:
+    """Daemon threads for sync handlers: one that never ends must not keep the process from ending."""
+
+    def __init__(self, *, inline: bool = False, limit: int = MAX_THREADS) -> None:
+        self._inline = inline
+        self._limit = limit
+        self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._threads = 0
+        self._idle = 0
+        self._lock = threading.Lock()
+
+    def call(self, active: Active, handler: Handler) -> Awaitable[tuple[Any, BaseException | None]]:
+        """A future of what the handler returns or raises. Cancelling it does not stop a thread; nothing can."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
+        if self._inline:
+            active.begin()
+            future.set_result(_attempt(handler, active.run))
+            return future
+
+        def work() -> None:
+            if not active.begin():
+                return
+            ending = _attempt(handler, active.run)
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(_finish, future, ending)
+
+        with self._lock:
+            if self._idle == 0 and self._threads < self._limit:
+                self._threads += 1
+                threading.Thread(target=self._serve, name=f"wakeful-run-{self._threads}", daemon=True).start()
+        self._work.put(work)
+        return future
+
+    def _serve(self) -> None:
+        while True:
+            with self._lock:
+                self._idle += 1
+            work = self._work.get()
+            with self._lock:
+                self._idle -= 1
+            work()
+
+
+def _attempt(handler: Handler, run: Run) -> tuple[Any, BaseException | None]:
+    try:
+        return handler(run), None
+    except BaseException as error:  # noqa: BLE001 - carried to the loop, where raising some of them would end it
+        return None, error
+
+
+def _finish(future: asyncio.Future[tuple[Any, BaseException | None]], ending: tuple[Any, BaseException | None]) -> None:
+    if not future.done():
+        future.set_result(ending)

@@ -1,0 +1,49 @@
+"""Files beside the store, for what is too long for a row: one per run, removed with it."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+
+from wakeful import ids
+from wakeful.kernel.rules.outcome import Result, shortened
+from wakeful.private_files import make_private_folder, open_private
+
+log = logging.getLogger("wakeful.engine")
+
+MAX_FILE = 100 * 1024 * 1024
+
+
+def log_path(folder: Path, run_id: str) -> Path:
+    """Where a command's output goes as it comes."""
+    return folder / f"{run_id}.log"
+
+
+def output_path(folder: Path, run_id: str) -> Path:
+    """Where a handler's long output goes."""
+    return folder / f"{run_id}.json"
+
+
+def keep_long_output(folder: Path | None, run_id: str, result: Result) -> Result:
+    """The result with a bounded output; the whole of it in a file, if there is a place and room for one."""
+    text = result.output or ""
+    if folder is None or len(text) > MAX_FILE:
+        return shortened(result, None)
+    path = output_path(folder, run_id)
+    try:
+        make_private_folder(folder)
+        with os.fdopen(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        log.warning("the whole output of %s could not be kept: %s", run_id, error)
+        return shortened(result, None)
+    return shortened(result, str(path))
+
+
+def remove_files(folder: Path, run_ids: list[int]) -> None:
+    """Delete the files of runs that are no longer on record."""
+    for run_id in run_ids:
+        text = ids.run_text(run_id)
+        log_path(folder, text).unlink(missing_ok=True)
+        output_path(folder, text).unlink(missing_ok=True)

@@ -1,0 +1,107 @@
+"""One poisoned row must not fail its group.
+
+A turn is one transaction for hundreds of runs. If the database refuses it for what is in it, each run is settled by
+itself, and the one that cannot be is recorded as failed for that reason; a job that cannot be claimed is disabled.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from wakeful import ids
+from wakeful.errors import StoreError, StoreRefused
+from wakeful.kernel.engine.recovery import requeue_served
+from wakeful.kernel.engine.turn import Ended, TurnResult, apply_alert, turn
+from wakeful.kernel.rules.outcome import Result
+from wakeful.kernel.rules.policy import end
+from wakeful.kernel.rules.settle import AlertChange
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wakeful.kernel.engine.claim import Context
+    from wakeful.store.interface import Store, Transaction
+
+log = logging.getLogger("wakeful.engine")
+
+
+def _environment(error: Exception) -> bool:
+    """Whether the fault lies with the database's surroundings: nothing in the turn is to blame, and it is kept."""
+    return isinstance(error, StoreError) and not isinstance(error, StoreRefused)
+
+
+async def run_turn(
+    store: Store,
+    context: Context,
+    ended: Sequence[Ended],
+    limit: int,
+    *,
+    recheck_store: bool = False,
+    not_before: int | None = None,
+) -> TurnResult:
+    """A turn that gets through: as one group, or one by one around whatever is poisoned.
+
+    `recheck_store`: other processes wrote; also see what they cancelled, and what they left for this node to run.
+    """
+
+    def work(tx: Transaction) -> TurnResult:
+        if recheck_store:
+            tx.jobs.look_below()
+        if recheck_store and limit:
+            # In the transaction that claims: put back alone, they could be taken and parked again by a node that
+            # cannot run them.
+            requeue_served(tx, context)
+        result = turn(tx, context, ended, limit)
+        return result._replace(to_cancel=result.to_cancel + tx.runs.to_cancel()) if recheck_store else result
+
+    try:
+        return await store.write(work, not_before=not_before)
+    except Exception as error:
+        if _environment(error):
+            raise
+        log.warning("a turn of %d settlements failed and is taken apart: %s", len(ended), error)
+        return await _one_by_one(store, context, ended, limit)
+
+
+async def _one_by_one(store: Store, context: Context, ended: Sequence[Ended], limit: int) -> TurnResult:
+    settled: list[int] = []
+    lost: list[int] = []
+    unsettled: list[Ended] = []
+    for item in ended:
+        result = await _settle_alone(store, context, item)
+        settled += result.settled
+        lost += result.lost
+        unsettled += result.unsettled
+    try:
+        claimed = await store.write(lambda tx: turn(tx, context, (), min(limit, 1)))
+    except Exception as error:
+        if _environment(error):
+            raise
+        message = f"{type(error).__name__}: {error}"  # the one job that was looked at is the one
+        alarm = await store.write(lambda tx: _disable_first(tx, context, message))
+        return TurnResult([], settled, lost, [], alarm, unsettled=unsettled)
+    return claimed._replace(settled=settled, lost=lost, unsettled=unsettled)
+
+
+async def _settle_alone(store: Store, context: Context, item: Ended) -> TurnResult:
+    try:
+        return await store.write(lambda tx: turn(tx, context, [item], 0))
+    except Exception as error:
+        if _environment(error):
+            raise
+        log.warning("%s cannot be recorded as it ended: %s", ids.run_text(item.run.id), error)
+        plain = Result("error", error_type="NotStored", error=f"its result could not be stored: {error}"[:500])
+        try:
+            return await store.write(lambda tx: turn(tx, context, [item._replace(result=plain)], 0))
+        except StoreRefused:
+            log.exception("%s cannot be recorded at all; it is tried again in a while", ids.run_text(item.run.id))
+            return TurnResult([], [], [], [], None, unsettled=[item])
+
+
+def _disable_first(tx: Transaction, context: Context, why: str) -> int | None:
+    for job, state in tx.jobs.due(tx.now, 1):
+        message = f"{job.name} cannot be started and was disabled: {why}"
+        tx.jobs.save([end(state, message, tx.now)._replace(last_error=message)])
+        apply_alert(tx, context, job.id, AlertChange(f"disabled:{job.id}", "disabled", message))
+    return tx.jobs.next_alarm()

@@ -1,0 +1,228 @@
+"""The rules of time: which slot is next, what a late one is worth, how errors delay.
+
+Pure functions of records and a `now`. They return decisions; `claim` and `settle` write them down.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from wakeful.kernel.rules.options import JobOptions
+from wakeful.store.records import JobState, RunRow
+from wakeful.triggers import Once, TimedTrigger, Trigger, trigger_from_data
+from wakeful.triggers.durations import format_interval
+from wakeful.triggers.moments import iso
+
+FLOOR_MS = 10_000
+#: A start later than this was missed, not merely slow: the loop never sleeps longer.
+LATE_MS = 60_000
+MAX_NOTES = 8
+
+
+@lru_cache(maxsize=8192)
+def trigger_of(text: str) -> Trigger:
+    """The trigger behind stored JSON. Cached by text: triggers are values, and many jobs share one."""
+    return trigger_from_data(json.loads(text))
+
+
+def trigger_text(trigger: Trigger) -> str:
+    """A trigger as stored."""
+    return json.dumps(trigger.to_data(), separators=(",", ":"))
+
+
+class Next(NamedTuple):
+    """When a job starts next: the slot it stands for and the moment; or why there is none any more."""
+
+    slot: int | None
+    at: int | None
+    ended: str | None = None
+
+
+NO_TIME_OF_ITS_OWN = Next(None, None)
+
+
+def next_start(trigger: Trigger, state: JobState, now: int, rand: float, *, completed: int | None = None) -> Next:
+    """The next start strictly after `now`, never for a slot that was run, never closer than the floor.
+
+    `completed`: when the last run ended, where that is not in `state` yet.
+    """
+    if not isinstance(trigger, TimedTrigger):
+        return NO_TIME_OF_ITS_OWN
+    if used_up(trigger, state):
+        return Next(None, None, f"it has run {state.slot_runs} times, as often as max_runs allows")
+    if isinstance(trigger, Once):
+        at = trigger.at_ms
+        if state.last_slot is not None and at <= state.last_slot:
+            return Next(None, None, "")  # nothing to explain: that is what `once` means
+        return Next(at, max(now, trigger.due_ms(at, job_id=state.job_id, rand=rand)))
+    slot = _next_slot(trigger, state, now, completed or state.last_finished_at)
+    if slot is None:
+        return Next(None, None, "its trigger has no time in the future")
+    return Next(slot, trigger.due_ms(slot, job_id=state.job_id, rand=rand))
+
+
+def used_up(trigger: Trigger, state: JobState) -> bool:
+    """Whether the job has run as often as `max_runs` allows."""
+    most = trigger.max_runs if isinstance(trigger, TimedTrigger) else None
+    return most is not None and state.slot_runs >= most
+
+
+def _next_slot(trigger: Trigger, state: JobState, now: int, completed: int | None) -> int | None:
+    last = state.last_slot
+    if trigger.type == "interval":
+        if completed is not None and completed > now:
+            completed = now  # the clock went back: count from here rather than wait for the old time to come again
+        slot = trigger.next_slot(now, completed)
+        if slot is None or state.last_run_at is None or state.last_run_at > now:
+            return slot
+        return max(slot, state.last_run_at + FLOOR_MS)
+    if last is None:
+        return trigger.next_slot(now)
+    if last <= now:
+        return trigger.next_slot(max(now, last + FLOOR_MS - 1))
+    # The clock went back behind a slot that was run. Within one period: be silent until it has passed. Further: go on
+    # from now; slots on record are left out when their turn comes.
+    after_now = trigger.next_slot(now)
+    if after_now is None or after_now >= last:
+        return trigger.next_slot(last + FLOOR_MS - 1)
+    return after_now
+
+
+def too_late(options: JobOptions, state: JobState, run: RunRow, now: int) -> bool:
+    """Whether a further attempt that should have begun while nothing ran is one that `catch_up` lets go."""
+    ready = state.ready_at if state.ready_at is not None else now
+    if ready - run.due_at <= LATE_MS or options.catch_up == "once":
+        return False
+    since = run.slot if run.slot is not None else run.due_at
+    return not (isinstance(options.catch_up, int) and now - since <= options.catch_up)
+
+
+def upcoming_starts(trigger: Trigger, options: JobOptions, state: JobState, now: int) -> Iterator[int]:
+    """The starts by time of a job that is not stopped, in order, as if each run ended in the moment it began.
+
+    What is left out is what will not fire: slots below the floor or beyond `max_runs`, and one that `catch_up` lets
+    go. Jitter of later starts is not known yet, and counts as none.
+    """
+    coming = Next(state.slot, state.next_at)
+    if state.run_id is not None and state.next_at is None:
+        coming = next_start(trigger, state, now, 0.0, completed=now)
+    elif _is_let_go(trigger, options, state, now):
+        state = state._replace(last_slot=max(state.slot or 0, state.last_slot or 0), last_run_at=now)
+        coming = next_start(trigger, state, now, 0.0, completed=now)
+    while coming.slot is not None and coming.at is not None:
+        yield coming.at
+        at, last_slot = max(coming.at, now), max(coming.slot, state.last_slot or 0)
+        state = state._replace(last_slot=last_slot, last_run_at=at, slot_runs=state.slot_runs + 1)
+        coming = next_start(trigger, state, at, 0.0, completed=at)
+
+
+def _is_let_go(trigger: Trigger, options: JobOptions, state: JobState, now: int) -> bool:
+    """Whether the slot the job is armed for has passed, and will not be caught up."""
+    if state.slot is None or state.next_at is None or state.next_at > now:
+        return False
+    return due_slot(trigger, options, state, now).slot is None
+
+
+def spaced_slots(trigger: Trigger, after: int) -> Iterator[int]:
+    """The slots of a trigger after a moment that the floor leaves."""
+    slot = trigger.next_slot(after)
+    while slot is not None:
+        yield slot
+        slot = trigger.next_slot(slot + FLOOR_MS - 1, slot)
+
+
+class Due(NamedTuple):
+    """What a due slot is worth now: the slot to run (None: nothing), and how many went by."""
+
+    slot: int | None
+    reason: str
+    passed: int  # slots that will have no run of their own
+    why: str  # the reason they are counted under
+
+
+def due_slot(trigger: Trigger, options: JobOptions, state: JobState, now: int) -> Due:
+    """Decide about the slot in `state` whose time has come: run it, run a later one for all, or let it go."""
+    slot = state.slot
+    assert slot is not None  # noqa: S101 - the caller looked
+    if trigger.type in ("once", "interval"):
+        latest, passed = slot, 0
+    else:
+        latest, passed = _latest(trigger, slot, now)
+    ready = state.ready_at if state.ready_at is not None else now
+    late = ready - (state.next_at if state.next_at is not None else slot)
+    why = "backing_off" if state.backoff_until is not None else "missed"
+    if late <= LATE_MS or trigger.type == "interval":
+        return Due(latest, "schedule", passed, why)
+    keep = options.catch_up == "once" or (isinstance(options.catch_up, int) and now - latest <= options.catch_up)
+    if keep:
+        return Due(latest, "catch_up", passed, why)
+    return Due(None, "catch_up", passed + 1, "missed")
+
+
+def _latest(trigger: Trigger, slot: int, now: int) -> tuple[int, int]:
+    """The latest slot not after now, and how many from `slot` on come before it."""
+    if now - slot < FLOOR_MS:
+        return slot, 0
+    latest = trigger.latest_slot(slot - 1, now)
+    if latest is None or latest <= slot:
+        return slot, 0
+    return latest, count_passed(trigger, slot, latest)
+
+
+def count_passed(trigger: Trigger, after: int, until: int) -> int:
+    """How many starts the trigger and the floor would have allowed in (after, until]."""
+    count = trigger.count_slots(after, until) if until > after else 0
+    if count == 0 or (trigger.min_gap_ms() or FLOOR_MS) >= FLOOR_MS:
+        return count
+    return min(count, (until - after) // FLOOR_MS)
+
+
+def backoff_delay(options: JobOptions, errors: int) -> int:
+    """How long after the n-th error in a row the next start must wait at least."""
+    ladder = options.backoff
+    return ladder[min(errors, len(ladder)) - 1]
+
+
+def alarm(state: JobState, queued_at: int | None = None) -> int | None:
+    """When the engine must look at an idle job: its next start, or the earliest run that waits as a row."""
+    next_at = state.next_at if state.enabled and not state.paused else None
+    if queued_at is None:
+        return next_at
+    return queued_at if next_at is None else min(queued_at, next_at)
+
+
+def rest(trigger: Trigger, state: JobState, now: int) -> JobState:
+    """An idle job with nothing armed and nothing queued will never run again by time: it is over."""
+    nothing = state.next_at is None and not state.queued and state.run_id is None
+    if nothing and trigger.timed and state.enabled and not state.paused:
+        return end(state, "", now)
+    return state
+
+
+def thinned_note(trigger: Trigger) -> str | None:
+    """What a job is told whose trigger asks for more than the kernel gives."""
+    gap = trigger.min_gap_ms() if trigger.timed else None
+    if gap is None or gap >= FLOOR_MS:
+        return None
+    floor = format_interval(FLOOR_MS)
+    return f"asks for a start every {gap / 1000:g}s; starts closer than {floor} are left out"
+
+
+def add_note(notes: str | None, note: str | None) -> str | None:
+    """Notes with one more, once, the newest last."""
+    if note is None:
+        return notes
+    known: list[str] = json.loads(notes) if notes else []
+    kept = [item for item in known if item != note]
+    return json.dumps([*kept, note][-MAX_NOTES:])
+
+
+def end(state: JobState, ended: str, now: int) -> JobState:
+    """Nothing more to come: the job is disabled and says why."""
+    note = f"finished {iso(now)}: {ended}" if ended else None
+    return state._replace(
+        enabled=0, due_at=None, next_at=None, slot=None, parked=None, ready_at=None, notes=add_note(state.notes, note)
+    )

@@ -1,0 +1,257 @@
+"""What the end of a run changes: a pure function from records and a result to new records.
+
+The one place that decides about errors, backoff, retries, auto-disable, overlap and the next time. The engine
+applies the answer in one transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from wakeful.kernel.rules.options import from_text
+from wakeful.kernel.rules.outcome import APPROVAL, FAILURES, GOES_ON, WAITING, Result
+from wakeful.kernel.rules.policy import (
+    FLOOR_MS,
+    add_note,
+    backoff_delay,
+    count_passed,
+    end,
+    next_start,
+    trigger_of,
+    used_up,
+)
+from wakeful.store.records import Finish, JobDef, JobState, RunDetails, RunRow, SkipRow
+from wakeful.triggers import Trigger
+from wakeful.triggers.moments import iso
+
+
+class AlertChange(NamedTuple):
+    """An incident that opens (`message`) or is over (None)."""
+
+    key: str
+    kind: str
+    message: str | None
+
+
+class Settled(NamedTuple):
+    """Everything one settled run writes."""
+
+    state: JobState
+    finish: Finish
+    queue: tuple[RunRow, ...] = ()
+    details: RunDetails | None = None
+    skips: tuple[SkipRow, ...] = ()
+    alerts: tuple[AlertChange, ...] = ()
+    ended_as: str | None = None  # for jobs that start after this one: success, failure or other; None: not over yet
+
+
+def settle(
+    job: JobDef,
+    state: JobState,
+    run: RunRow,
+    result: Result,
+    *,
+    now: int,
+    rand: float,
+    new_id: Callable[[], int],
+    min_interval: int | None = None,
+) -> Settled:
+    """What `result` of `run` means for its job; `job` and `state` are the current ones, read in this transaction.
+
+    `min_interval`: how close two starts of a bounded job may lie.
+    """
+    if result.outcome == WAITING:
+        return _wait(state, run, result)
+    finish = Finish(run.id, "done", result.outcome, run.started_at, now, None)
+    details = _details(run, result)
+    plan = _plan(job, state, run, now, rand) if job.removed_at is None else STOPPED
+    again = _again(job, run, result, now, min_interval=min_interval, new_id=new_id)
+    if again is not None and not _still_wanted(job, state, plan, again, result):
+        again = None
+    over = plan.ended is not None and again is None and not state.queued
+    # One copy for everything a good end changes: this is the hot path, and each copy costs as much as the decisions.
+    state = state._replace(
+        enabled=0 if over and plan.ended == "" else state.enabled,
+        due_at=_earliest(plan.next_at, now if state.queued else again.due_at if again is not None else None),
+        next_at=plan.next_at,
+        slot=plan.slot,
+        run_id=None,
+        queued=state.queued + (again is not None),
+        ready_at=plan.ready_at,
+        last_finished_at=now,
+        last_outcome=result.outcome,
+        crashes=0,
+        missed=state.missed + plan.missed,
+        backoff_until=None,
+    )
+    if over and plan.ended:
+        state = end(state, plan.ended, now)
+    state, alerts = _count_error(job, state, result, now, again=again)
+    if run.phase in GOES_ON and result.outcome != "timeout":
+        alerts = (*alerts, AlertChange(f"stuck:{job.id}", "stuck", None))  # it has ended after all
+    queue = (again,) if again is not None else ()
+    return Settled(state, finish, queue, details, plan.skips, alerts, _ended_as(result) if again is None else None)
+
+
+def _wait(state: JobState, run: RunRow, result: Result) -> Settled:
+    """The run holds nothing any more; its alarm is the deadline, after which it is unknown."""
+    finish = Finish(run.id, "waiting", None, run.started_at, None, None)
+    return Settled(state._replace(due_at=result.until), finish, details=_details(run, result))
+
+
+def _details(run: RunRow, result: Result) -> RunDetails | None:
+    if result.output is None and result.error is None and result.log_file is None:
+        return None
+    return RunDetails(
+        run.id,
+        output=result.output,
+        error_type=result.error_type,
+        error=result.error,
+        trace=result.trace,
+        log_file=result.log_file,
+    )
+
+
+def _again(
+    job: JobDef, run: RunRow, result: Result, now: int, *, min_interval: int | None, new_id: Callable[[], int]
+) -> RunRow | None:
+    """The next attempt at the same thing, if there is to be one."""
+    options = from_text(job.options)
+    reason, at = "retry", now
+    if result.approved:
+        reason = APPROVAL
+    elif result.interrupted and options.on_crash != "skip":
+        reason = "recovery"
+    elif result.outcome == "deferred" and result.until is not None:
+        at = max(result.until, (run.started_at or now) + FLOOR_MS)  # not a way around the floor
+    elif result.outcome in FAILURES and result.until is not None:
+        at = max(result.until, now + FLOOR_MS)
+    elif result.outcome in FAILURES:
+        delays = options.retry_delays(trigger_of(job.trigger).type)
+        tries = run.attempt - 1
+        wanted = options.retry_on == "any" or result.transient
+        if not wanted or tries >= len(delays):
+            return None
+        at = now + delays[tries]
+        if options.bounded:  # a retry is a start nobody asked for by hand
+            at = max(at, (run.started_at or now) + max(FLOOR_MS, min_interval or 0))
+    else:
+        return None
+    return RunRow(
+        new_id(), run.job_id, run.kind, reason, run.slot, run.attempt + 1, run.id, run.caused_by, None, "queued", None,
+        at, None, None, None, None, None, 0,
+    )  # fmt: skip
+
+
+def _still_wanted(job: JobDef, state: JobState, plan: _Plan, again: RunRow, result: Result) -> bool:
+    """A further attempt is dropped when the job was stopped, or when a new slot comes before it."""
+    if job.removed_at is not None:
+        return False
+    if result.approved:
+        return True
+    if not state.enabled or state.paused:
+        return False
+    if result.interrupted:
+        return True
+    return again.slot is None or plan.next_at is None or again.due_at < plan.next_at
+
+
+def _count_error(
+    job: JobDef, state: JobState, result: Result, now: int, *, again: RunRow | None
+) -> tuple[JobState, tuple[AlertChange, ...]]:
+    """Errors in a row: they delay, and too many disable. An error that is tried again is not counted yet."""
+    if result.outcome in ("success", "noop"):
+        if not state.errors and state.last_error is None:
+            return state, ()
+        closed = (AlertChange(f"failing:{job.id}", "failing", None), AlertChange(f"stuck:{job.id}", "stuck", None))
+        return state._replace(errors=0, last_error=None, failing_since=None), closed
+    if result.outcome not in FAILURES:
+        return state, ()
+    state = state._replace(last_error=result.error)
+    alerts: list[AlertChange] = []
+    if result.outcome == "timeout":
+        alerts.append(AlertChange(f"stuck:{job.id}", "stuck", f"{job.name} ran past its limit: {result.error}"))
+    if again is not None or job.removed_at is not None:
+        return state, tuple(alerts)
+    since = now if state.failing_since is None else state.failing_since
+    state, more = count_failure(job, state._replace(errors=state.errors + 1, failing_since=since), now)
+    state = state._replace(due_at=_earliest(state.next_at, now if state.queued else None))
+    return state, (*alerts, *more)
+
+
+def count_failure(job: JobDef, state: JobState, now: int) -> tuple[JobState, tuple[AlertChange, ...]]:
+    """Disable after too many failures in a row, else push the next start back; never forward."""
+    errors, options = state.errors, from_text(job.options)
+    since = state.failing_since  # none: it crashed, which nobody should see for long
+    long_enough = since is None or now - since >= options.error_span
+    if options.max_errors and errors >= options.max_errors and long_enough:
+        times = f"{errors} errors in a row" if errors > 1 else "an error"
+        note = f"disabled {iso(now)} after {times}"
+        state = state._replace(enabled=0, slot=None, next_at=None, notes=add_note(state.notes, note))
+        message = f"{job.name} was disabled after {times}; the last: {state.last_error}"
+        over = AlertChange(f"failing:{job.id}", "failing", None)
+        return state, (over, AlertChange(f"disabled:{job.id}", "disabled", message))
+    until = now + backoff_delay(options, errors)
+    if state.next_at is not None and until > state.next_at:
+        state = state._replace(next_at=until, backoff_until=until)
+    if errors == 1:
+        return state, ()
+    message = f"{job.name} has failed {errors} times in a row; the last: {state.last_error}"
+    return state, (AlertChange(f"failing:{job.id}", "failing", message),)
+
+
+class _Plan(NamedTuple):
+    """The next start, backoff aside, and what went by."""
+
+    slot: int | None
+    next_at: int | None
+    missed: int = 0
+    skips: tuple[SkipRow, ...] = ()
+    ready_at: int | None = None
+    ended: str | None = None  # why there is no next start, and never will be
+
+
+STOPPED = _Plan(None, None)
+
+
+def _plan(job: JobDef, state: JobState, run: RunRow, now: int, rand: float) -> _Plan:
+    """Overlap first, then the trigger."""
+    trigger, options = trigger_of(job.trigger), from_text(job.options)
+    if not state.enabled or state.paused or not trigger.timed:
+        return STOPPED
+    if state.slot is not None and state.next_at is not None and state.next_at <= (run.started_at or 0):
+        # It was due before this run began, and only waited: not late, not missed.
+        return _Plan(state.slot, state.next_at, ready_at=state.next_at)
+    missed = 0
+    skips: tuple[SkipRow, ...] = ()
+    if trigger.type not in ("once", "interval"):
+        since = state.slot - 1 if state.slot is not None else max(run.slot or 0, state.last_slot or 0)
+        missed = count_passed(trigger, since, now) if since else 0
+        if missed and options.overlap != "skip" and not used_up(trigger, state):
+            return _Plan(trigger.latest_slot(since, now), now, missed - 1)
+        if missed:  # slots that came while the job itself was running
+            skips = (SkipRow(state.job_id, "already_running", missed, now, None),)
+    if _keeps(trigger, state, now) and state.backoff_until is None:
+        return _Plan(state.slot, state.next_at)
+    coming = next_start(trigger, state, now, rand, completed=now)
+    return _Plan(coming.slot, coming.at, missed, skips, ended=coming.ended)
+
+
+def _keeps(trigger: Trigger, state: JobState, now: int) -> bool:
+    """A start that lies ahead is not touched by a run beside it; only `interval` counts from every end."""
+    if state.slot is None or state.next_at is None or trigger.type == "interval":
+        return False
+    return trigger.type == "once" or state.slot > now
+
+
+def _earliest(first: int | None, second: int | None) -> int | None:
+    if first is None or second is None:
+        return second if first is None else first
+    return min(first, second)
+
+
+def _ended_as(result: Result) -> str:
+    if result.outcome == "success":
+        return "success"
+    return "failure" if result.outcome in FAILURES or result.outcome == "crashed" else "other"

@@ -1,0 +1,1 @@
+"""Jobs, runs, events and explanations as people and programs see them: read-only."""
