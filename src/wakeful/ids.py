@@ -17,6 +17,8 @@ _VALUES = {letter: value for value, letter in enumerate(_LETTERS)}
 _COUNTER_BITS = 21
 _LENGTH = 13
 _MAX = 2**63 - 1
+#: What ids begin with; domains add theirs.
+PREFIXES = {"job", "run", "dlv"}
 
 
 class IdSource:
@@ -65,7 +67,7 @@ def run_text(number: int) -> str:
 def decode(text: str) -> tuple[str, int] | None:
     """`("run", 123)` for a well-formed id, None for anything else, such as a name."""
     prefix, found, letters = text.partition("_")
-    if not found or len(letters) != _LENGTH or prefix not in ("job", "run", "dlv"):
+    if not found or len(letters) != _LENGTH or prefix not in PREFIXES:
         return None
     number = 0
     for letter in letters:

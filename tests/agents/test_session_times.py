@@ -10,7 +10,7 @@ from tests.kernel.scene import at, virtual
 from wakeful import Cron, Every, Manual, Once
 from wakeful.agents import schedules
 from wakeful.agents.schedules import ScheduleSpec
-from wakeful.agents.session_kind import Task
+from wakeful.agents.task import Task
 from wakeful.errors import ScheduleTriggerError
 from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.actions.authorized import WriteTerms

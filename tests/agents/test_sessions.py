@@ -10,7 +10,8 @@ import pytest
 from tests.agents.real_sessions import talking
 from tests.service.real_time import real
 from wakeful import Manual
-from wakeful.agents.session_kind import read_task
+from wakeful.agents.tables import Sessions
+from wakeful.agents.task import read_task
 from wakeful.errors import InvalidJob, ScheduleTriggerError, WrongCallbackToken
 
 HOUR, HALF = timedelta(hours=1), timedelta(minutes=30)
@@ -67,7 +68,7 @@ async def test_an_ephemeral_session_is_new_each_time_and_nothing_is_kept(tmp_pat
         await send(scheduler, watch, persist=False)
         await send(scheduler, watch, persist=False)
         assert [session for session, _, _ in sessions.messages] == ["s-1", "s-2"]
-        kept = await scheduler.look(lambda tx: tx.sessions.of_all([tx.jobs.by_name("standup")[0].id]))
+        kept = await scheduler.look(lambda tx: tx.of(Sessions).of_all([tx.jobs.by_name("standup")[0].id]))
         assert kept == {}
 
 
@@ -314,7 +315,7 @@ async def test_a_status_address_elsewhere_is_never_asked_and_the_run_can_still_b
         run = await send(scheduler, watch)
         assert run.status == "waiting"
         assert "must lie where server.sessions.url does" in run.output
-        assert await scheduler.look(lambda tx: tx.sessions.watched()) == []
+        assert await scheduler.look(lambda tx: tx.of(Sessions).watched()) == []
         token = await scheduler.callback_token(run.id)
         assert await scheduler.report_run(run.id, {"ok": True}, token=token)
         assert (await scheduler.get_run(run.id)).outcome == "success"

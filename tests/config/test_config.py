@@ -13,8 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from wakeful.config.loading import json_schema, load_config
-from wakeful.config.models import Config
 from wakeful.config.reading import ConfigError, store_in
+from wakeful.config.schema import config_model
+
+Config = config_model()
 
 SECRET = "hunter2-and-more"  # noqa: S105 - a secret that is none
 

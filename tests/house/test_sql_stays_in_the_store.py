@@ -24,7 +24,7 @@ def test_no_module_outside_the_store_holds_sql():
     found = [
         f"{module.at(line)}: {text.strip()[:60]!r}"
         for module in modules()
-        if module.room != "store"
+        if module.room != "store" and module.path.name != "tables.py"
         for text, line in strings(module)
         if SQL.search(text)
     ]

@@ -44,8 +44,8 @@ async def test_a_run_is_told_as_started_and_finished_in_that_order(scene):
         await scene.until(at(2))
         run = scene.runs[0].id
         assert [(event.type, event.data) for event in heard] == [
-            ("started", {"run": run, "job_id": job_id, "reason": "schedule"}),
-            ("finished", {"run": run, "job_id": job_id, "outcome": "success"}),
+            ("started", {"run": run, "job_id": job_id, "job": "a", "reason": "schedule"}),
+            ("finished", {"run": run, "job_id": job_id, "job": "a", "outcome": "success"}),
         ]
         assert [event.at for event in heard] == [at(1), at(1)]
 

@@ -59,8 +59,8 @@ def job_of(trigger, **options):
 
 
 def run_of(slot, started, attempt=1):
-    due, held = slot or started, (1, 1, None, 0)
-    return RunRow(7, 1, "job", "schedule", slot, attempt, None, None, None, "active", None, due, started, None, *held)
+    due = slot or started
+    return RunRow(7, 1, "job", "schedule", slot, attempt, None, None, None, "active", None, due, started, node=1)
 
 
 def settled(job, state, run, result, now):

@@ -134,7 +134,7 @@ def test_an_incident_is_opened_once_counted_while_it_lasts_and_closed_once(store
     assert not store.write(lambda tx: tx.journal.close_alert("failing:1", NOW + 9))
     assert store.read(lambda tx: tx.journal.open_alerts()) == []
     assert store.write(lambda tx: tx.journal.raise_alert(alert(3)))
-    assert [event[2][0][0] for event in bodies(store.read(lambda tx: tx.journal.events(0, "alert")))] == [
+    assert [event[2][0]["type"] for event in bodies(store.read(lambda tx: tx.journal.events(0, "alert")))] == [
         "opened",
         "closed",
         "opened",

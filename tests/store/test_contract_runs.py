@@ -78,9 +78,9 @@ def test_a_row_that_contradicts_itself_is_refused_by_the_schema(store, broken):
 # -- the life of a run ------------------------------------------------------------------------------------------------
 
 
-def test_a_queued_run_becomes_active_with_its_node_and_token(store):
+def test_a_queued_run_becomes_active_with_its_node(store):
     store.add_runs(run(1), run(2))
-    active = run(1, status="active", started_at=NOW + 1, node=4, token=5, lanes='["a"]')
+    active = run(1, status="active", started_at=NOW + 1, node=4, lanes='["a"]')
     store.write(lambda tx: tx.runs.activate([active]))
     assert store.read(lambda tx: (tx.runs.get(1), tx.runs.get(2))) == (active, run(2))
 

@@ -48,13 +48,12 @@ SELECT n, 1, (n % 2 = 1 OR n < 10000)::int, 0,
     CASE WHEN n > 10000 AND n % 2 = 0 THEN {NOW} - n END
 FROM generate_series(1, {ROWS}) n;
 
-INSERT INTO runs (id, job_id, kind, reason, slot, attempt, status, outcome, due_at, started_at, finished_at, node,
-    token)
+INSERT INTO runs (id, job_id, kind, reason, slot, attempt, status, outcome, due_at, started_at, finished_at, node)
 SELECT n, CASE WHEN n % 100 = 0 THEN {BUSY_JOB} ELSE 10000 + n % 20000 END, 'work', 'schedule', n, 1, 'done',
-    'success', n, n, n + 5, 1 + n % {NODES}, 1
+    'success', n, n, n + 5, 1 + n % {NODES}
 FROM generate_series(1, {ROWS}) n;
-INSERT INTO runs (id, job_id, kind, reason, slot, attempt, status, due_at, started_at, node, token)
-SELECT {ROWS} + n, n, 'work', 'schedule', n, 1, 'active', {NOW}, {NOW}, {NODES} - n % {LIVE}, 1
+INSERT INTO runs (id, job_id, kind, reason, slot, attempt, status, due_at, started_at, node)
+SELECT {ROWS} + n, n, 'work', 'schedule', n, 1, 'active', {NOW}, {NOW}, {NODES} - n % {LIVE}
 FROM generate_series({ACTIVE.start}, {ACTIVE.stop - 1}) n;
 INSERT INTO runs (id, job_id, kind, reason, attempt, status, due_at)
 SELECT {ROWS} + n, n, 'work', 'manual', 1, 'queued', {NOW} FROM generate_series({QUEUED.start}, {QUEUED.stop - 1}) n;
@@ -124,7 +123,7 @@ def _wake_queued(tx):
     for job_id in QUEUED[:50]:
         (found,) = tx.runs.open(job_id)
         tx.runs.details(found.id)
-        tx.runs.activate([found._replace(status="active", started_at=NOW, node=1, token=1)])
+        tx.runs.activate([found._replace(status="active", started_at=NOW, node=1)])
 
 
 def _forget(tx):

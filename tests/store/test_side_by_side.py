@@ -25,7 +25,9 @@ from wakeful.errors import StoreLocked, StoreUnusable
 from wakeful.kernel.cluster import membership
 from wakeful.store import nodes, schema_version
 from wakeful.store.records import NodeRow
-from wakeful.store.schema_version import FOLDER, schema_number, steps
+from wakeful.store.schema_version import FOLDERS, schema_number, steps
+
+FOLDER = FOLDERS["wakeful"]
 
 ADDS = """
 ALTER TABLE jobs ADD COLUMN colour text;
@@ -40,7 +42,7 @@ import json, logging
 from pathlib import Path
 from wakeful import Scheduler
 from wakeful.store import schema_version
-schema_version.FOLDER = Path({folder!r})
+schema_version.FOLDERS["wakeful"] = Path({folder!r})
 
 async def main():
     scheduler = Scheduler(url, node={name!r}, timezone="UTC")
@@ -120,7 +122,7 @@ def test_a_lease_is_as_long_to_whoever_changes_the_schema_as_to_the_nodes():
 
 def open_as(url, folder, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(schema_version, "FOLDER", folder)
+        patch.setitem(schema_version.FOLDERS, "wakeful", folder)
         with OpenStore(url, SystemClock()):
             pass
 

@@ -6,14 +6,35 @@ on there for as long as the engine runs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wakeful.agents.settings import SessionSettings
+from wakeful.kernel.domain import Domain
+from wakeful.kernel.kinds import Kind
 
 if TYPE_CHECKING:
     from wakeful.scheduler import Scheduler
 
-__all__ = ["SessionSettings", "install"]
+__all__ = ["SESSION", "SessionSettings", "domain", "install"]
+
+SESSION = "session"
+
+
+def _check(payload: Any) -> None:
+    from wakeful.agents.task import read_task  # loaded when a session is used
+
+    read_task(payload)
+
+
+domain = Domain(
+    "agents",
+    kinds=(Kind(SESSION, check_payload=_check),),
+    job_tables=("sessions",),
+    section="server.sessions",
+    settings="wakeful.agents.configuration:Sessions",
+    install="wakeful.agents.configuration:install_configured",
+    routes="wakeful.agents.routes:router",
+)
 
 
 def install(scheduler: Scheduler, settings: SessionSettings) -> None:
@@ -21,7 +42,6 @@ def install(scheduler: Scheduler, settings: SessionSettings) -> None:
     from wakeful.agents.client import SessionClient  # loads httpx
     from wakeful.agents.polling import Polling
     from wakeful.agents.session_kind import SessionKind
-    from wakeful.agents.sharing import SESSION
 
     if SESSION in scheduler.handled_kinds:
         return

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
 from wakeful.agents.answers import Done, read_status
+from wakeful.agents.tables import Sessions, Watch
 from wakeful.errors import JobNotFound, SchedulerError, ScheduleTriggerError, StoreError
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from wakeful.agents.settings import SessionSettings
     from wakeful.scheduler import Scheduler
     from wakeful.store.interface import Transaction
-    from wakeful.store.sessions import Watch
 
 log = logging.getLogger("wakeful.sessions")
 
@@ -113,7 +113,7 @@ class Polling:
         node_id = self._scheduler.node_id
         mine, over = await self._scheduler.look(lambda tx: _sorted(tx, node_id))
         if over:
-            await self._scheduler.transact(lambda tx, _: tx.sessions.unwatch(over))
+            await self._scheduler.transact(lambda tx, _: tx.of(Sessions).unwatch(over))
         for watch in mine:
             if watch.run_id not in self._questions:
                 self.watch(watch)
@@ -141,13 +141,13 @@ class Polling:
             await self._scheduler.report_run(ids.run_text(run_id), output, error=error)
         except (ScheduleTriggerError, JobNotFound) as late:
             log.debug("%s", late)
-        await self._scheduler.transact(lambda tx, _: tx.sessions.unwatch([run_id]))
+        await self._scheduler.transact(lambda tx, _: tx.of(Sessions).unwatch([run_id]))
         self._questions.pop(run_id, None)
 
 
 def _sorted(tx: Transaction, node_id: int) -> tuple[list[Watch], list[int]]:
     """What this node is to ask about, and what nobody needs to any more."""
-    watched = tx.sessions.watched()
+    watched = tx.of(Sessions).watched()
     alive = {row.id for row in tx.journal.alive()} if watched and not tx.exclusive else set()
     mine = [
         found.watch

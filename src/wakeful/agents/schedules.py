@@ -11,8 +11,10 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
-from wakeful.agents.session_kind import Task, read_task
-from wakeful.agents.sharing import LANE, SESSION
+from wakeful.agents import SESSION
+from wakeful.agents.sharing import LANE
+from wakeful.agents.tables import Sessions
+from wakeful.agents.task import Task, read_task
 from wakeful.errors import InvalidJob, InvalidTrigger, JobExists, JobNotFound, NotAllowed, TooOften
 from wakeful.kernel.actions import authorized
 from wakeful.kernel.actions import jobs as job_actions
@@ -29,7 +31,7 @@ from wakeful.triggers.durations import interval_ms
 if TYPE_CHECKING:
     from wakeful.kernel.actions.authorization import Rights
     from wakeful.kernel.actions.authorized import WriteTerms
-    from wakeful.kernel.engine.claim import Context
+    from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, JobState, RunDetails
 
@@ -80,7 +82,7 @@ def _own(tx: Transaction, slug: str, rights: Rights) -> tuple[JobDef, JobState]:
 
 
 def _views(tx: Transaction, pairs: list[tuple[JobDef, JobState]]) -> list[Schedule]:
-    kept = tx.sessions.of_all([job.id for job, _ in pairs])
+    kept = tx.of(Sessions).of_all([job.id for job, _ in pairs])
     last = [state.last_run_id for _, state in pairs if state.last_run_id != state.run_id]
     details = tx.runs.details_of([run_id for run_id in last if run_id is not None])
     return [_view(tx.now, job, state, kept, details.get(state.last_run_id or 0)) for job, state in pairs]
@@ -163,9 +165,9 @@ def _make(tx: Transaction, context: Context, slug: str, wish: ScheduleSpec, term
     trigger = read_timing(wish.timing, tx.now, terms.rights.min_interval)
     options = {**terms.defaults, "error_span": ERROR_SPAN, "lanes": _lanes({}, wish.task)}
     new = NewJob(slug, trigger, kind=SESSION, payload=wish.task.to_payload(), **options)
-    job = authorized.create_job(tx, context, draft(new, "api"), terms)
+    job = authorized.create_job(tx, context, draft(new, "api", context.declared), terms)
     if wish.enabled is False:
-        job_actions.pause_job(tx, job.id)
+        job_actions.pause_job(tx, context, job.id)
 
 
 def patch(tx: Transaction, context: Context, slug: str, wish: ScheduleSpec, terms: WriteTerms) -> Schedule:
@@ -183,7 +185,7 @@ def patch(tx: Transaction, context: Context, slug: str, wish: ScheduleSpec, term
     if changes:
         authorized.patch_job(tx, context, job_id, changes, terms)
     if wish.enabled is False and not state.paused:
-        job_actions.pause_job(tx, job_id)
+        job_actions.pause_job(tx, context, job_id)
     elif wish.enabled is True and (state.paused or not state.enabled) and not _is_over(stored, state, changes):
         job_actions.resume_job(tx, context, job_id)
     return find(tx, slug, terms.rights)
@@ -200,10 +202,10 @@ def _lanes(known: dict[str, int], task: Task) -> dict[str, int]:
     return {**lanes, LANE + task.session: 1} if task.session is not None else lanes
 
 
-def remove(tx: Transaction, slug: str, terms: WriteTerms) -> None:
+def remove(tx: Transaction, context: Context, slug: str, terms: WriteTerms) -> None:
     """Remove the schedule; a run in progress finishes, and its history stays."""
     job, _ = _own(tx, slug, terms.rights)
-    authorized.remove_job(tx, ids.job_text(job.id), terms)
+    authorized.remove_job(tx, context, ids.job_text(job.id), terms)
 
 
 def start(tx: Transaction, context: Context, slug: str, rights: Rights) -> tuple[str, str | None]:

@@ -24,20 +24,20 @@ from wakeful.agents.answers import (
     read_answer,
     same_origin,
     session_id,
-    usable_id,
 )
 from wakeful.agents.settings import SessionSettings
 from wakeful.agents.sharing import replace_session
-from wakeful.errors import InvalidJob, SchedulerError
+from wakeful.agents.tables import KeptSession, Sessions, Watch
+from wakeful.agents.task import Task, read_task
+from wakeful.errors import SchedulerError
 from wakeful.kernel.actions.callbacks import callback_token
 from wakeful.kernel.rules.outcome import Defer, TryAgain, Wait
 from wakeful.kernel.views.models import Run
-from wakeful.store.sessions import KeptSession, Watch
 from wakeful.triggers.moments import from_ms
 
 if TYPE_CHECKING:
     from wakeful.agents.client import SessionClient
-    from wakeful.kernel.engine.claim import Context
+    from wakeful.kernel.context import Context
     from wakeful.scheduler import Scheduler
     from wakeful.store.interface import Transaction
     from wakeful.store.reports import Report
@@ -45,55 +45,10 @@ if TYPE_CHECKING:
 log = logging.getLogger("wakeful.sessions")
 
 MOST_TRIES = 48  # of one slot, half an hour apart: a day
-MAX_PROMPT = 200_000
-MAX_MODEL = 200
 
 
 class SessionFailed(SchedulerError):
     """The session, or the server it lives on, says that it did not work."""
-
-
-class Task(NamedTuple):
-    """What a run of this kind is to do: its job's payload, read."""
-
-    prompt: str
-    model: str | None = None
-    persist: bool = True
-    session: str | None = None  # a session that somebody named, to share it
-    deadline_ms: int | None = None
-
-    def to_payload(self) -> dict[str, Any]:
-        """As stored: what differs from the defaults."""
-        return {
-            key: value
-            for key, value in self._asdict().items()
-            if key == "prompt" or value != self._field_defaults.get(key)
-        }
-
-
-def read_task(payload: Any) -> Task:
-    """The task behind a payload, or InvalidJob naming what is wrong with it."""
-    if not isinstance(payload, dict):
-        message = 'A session job\'s payload is a map with a "prompt".'
-        raise InvalidJob(message)
-    unknown = set(payload) - set(Task._fields)
-    if unknown:
-        message = f"A session job's payload has no {min(unknown)!r}: it takes {', '.join(Task._fields)}."
-        raise InvalidJob(message)
-    checks: dict[str, Callable[[Any], bool]] = {
-        "prompt": lambda value: isinstance(value, str) and bool(value.strip()) and len(value) <= MAX_PROMPT,
-        "model": lambda value: (
-            value is None or (isinstance(value, str) and 0 < len(value) <= MAX_MODEL and value.isprintable())
-        ),
-        "persist": lambda value: isinstance(value, bool),
-        "session": lambda value: value is None or (isinstance(value, str) and usable_id(value)),
-        "deadline_ms": lambda value: value is None or (type(value) is int and 0 < value <= 30 * 86_400_000),
-    }
-    for key, check in checks.items():
-        if not check(payload.get(key, Task._field_defaults.get(key))):
-            message = f"A session job's {key} cannot be {payload.get(key)!r:.60}."
-            raise InvalidJob(message)
-    return Task(**payload)
 
 
 class Attempt(NamedTuple):
@@ -147,7 +102,7 @@ class SessionKind:
         if task.session is None:
             await self._forget(_number(run.job_id), old)
             return await self._create(run, task, attempt, again=True)
-        kept = await self._scheduler.look(lambda tx: tx.sessions.called(old))
+        kept = await self._scheduler.look(lambda tx: tx.of(Sessions).called(old))
         if kept is None:
             why = "it was not made here, so no other one is put in its place: name another session, or none"
             self._fail(run, Failed(f"{gone.why}; {why}"), f"session {old}")
@@ -178,14 +133,14 @@ class SessionKind:
         """Remember the session before anything is said to it, and let go of those that are too many."""
 
         def work(tx: Transaction, _: Context) -> list[str]:
-            tx.sessions.keep(KeptSession(job_id, session, model or "", tx.now, tx.now))
-            return tx.sessions.crowd_out(self._settings.max_kept)
+            tx.of(Sessions).keep(KeptSession(job_id, session, model or "", tx.now, tx.now))
+            return tx.of(Sessions).crowd_out(self._settings.max_kept)
 
         for old in await self._scheduler.transact(work):
             await self._discard(old)
 
     async def _forget(self, job_id: int, session: str, *, discard: bool = False) -> None:
-        await self._scheduler.transact(lambda tx, _: tx.sessions.forget(job_id, session))
+        await self._scheduler.transact(lambda tx, _: tx.of(Sessions).forget(job_id, session))
         if discard:
             await self._discard(session)
 
@@ -231,7 +186,7 @@ class SessionKind:
                 log.warning("%s of %s: %s", run.id, run.job, why)
             else:
                 watch = Watch(_number(run.id), url, now)
-                await self._scheduler.transact(lambda tx, _: tx.sessions.watch(watch))
+                await self._scheduler.transact(lambda tx, _: tx.of(Sessions).watch(watch))
                 self.on_watch(watch)
         deadline = task.deadline_ms or self._settings.deadline_ms
         return Wait(from_ms(now + deadline), why)
@@ -252,8 +207,8 @@ def _find(tx: Transaction, number: int, job_id: int) -> Attempt:
     first, run = number, tx.runs.get(number)
     while run is not None and run.reason == "recovery" and run.retry_of is not None:
         first, run = run.retry_of, tx.runs.get(run.retry_of)
-    tx.sessions.touch(job_id, tx.now)
-    return Attempt(first, callback_token(tx, first), tx.sessions.of(job_id), tx.reports.of([number]).get(number))
+    tx.of(Sessions).touch(job_id, tx.now)
+    return Attempt(first, callback_token(tx, first), tx.of(Sessions).of(job_id), tx.reports.of([number]).get(number))
 
 
 def _reported(report: Report) -> Any:

@@ -10,6 +10,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
+from wakeful.agents import SESSION
+from wakeful.agents.tables import Sessions
 from wakeful.errors import NotAllowed
 from wakeful.kernel.actions import jobs as job_actions
 from wakeful.kernel.rules.options import from_text
@@ -17,11 +19,10 @@ from wakeful.store.jobs import JobFilter
 
 if TYPE_CHECKING:
     from wakeful.kernel.actions.authorization import PayloadCheck
-    from wakeful.kernel.engine.claim import Context
+    from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef
 
-SESSION = "session"
 LANE = "session:"
 
 
@@ -42,7 +43,7 @@ def own_sessions(owner: str) -> PayloadCheck:
         name = named_session(kind, payload)
         if name is None or (before is not None and named_session(before.kind, before.payload) == name):
             return
-        if not tx.sessions.is_kept_by(owner, name):
+        if not tx.of(Sessions).is_kept_by(owner, name):
             message = f"{owner} may name only sessions that its own jobs keep, and {name!r:.220} is none of them."
             raise NotAllowed(message)
 
@@ -51,7 +52,7 @@ def own_sessions(owner: str) -> PayloadCheck:
 
 def replace_session(tx: Transaction, context: Context, old: str, new: str, zone: str) -> None:
     """Whoever keeps or names the old session goes on with the new one, in one transaction."""
-    tx.sessions.rename(old, new)
+    tx.of(Sessions).rename(old, new)
     for job, _ in tx.jobs.matching(JobFilter(kind=SESSION)):
         if json.dumps(old) in job.payload and named_session(job.kind, job.payload) == old:
             job_actions.update_job(tx, context, ids.job_text(job.id), _renamed(job, old, new), revision=None, zone=zone)

@@ -8,13 +8,15 @@ from functools import partial
 from fastapi import FastAPI
 
 from wakeful import __version__
-from wakeful.api import description, events, health, jobs, me, runs, schedule, stats
+from wakeful.api import description, events, health, jobs, me, runs, stats
 from wakeful.api.auth import Gate
 from wakeful.api.problems import add_handlers
 from wakeful.api.settings import ServerSettings
+from wakeful.domains import domains
+from wakeful.kernel.domain import load
 from wakeful.scheduler import Scheduler
 
-ROUTES = (health, description, me, jobs, runs, schedule, events, stats)
+ROUTES = (health, description, me, jobs, runs, events, stats)
 
 
 def create_app(scheduler: Scheduler, settings: ServerSettings) -> FastAPI:
@@ -33,8 +35,9 @@ def create_app(scheduler: Scheduler, settings: ServerSettings) -> FastAPI:
     app.state.gate = Gate(scheduler)
     app.state.ending = asyncio.Event()
     add_handlers(app)
-    for module in ROUTES:
-        app.include_router(module.router)
-    app.state.allowed = partial(description.allowed, [route for module in ROUTES for route in module.router.routes])
+    routers = [*(module.router for module in ROUTES), *(load(domain.routes) for domain in domains() if domain.routes)]
+    for router in routers:
+        app.include_router(router)
+    app.state.allowed = partial(description.allowed, [route for router in routers for route in router.routes])
     app.openapi = partial(description.describe, app)  # type: ignore[method-assign]
     return app

@@ -7,7 +7,8 @@ from typing import Any
 from wakeful.api.forms import MOST_RUNS
 from wakeful.api.models import Written
 from wakeful.api.problems import ApiError
-from wakeful.kernel.actions.drafts import COMMAND, NewJob
+from wakeful.command import COMMAND
+from wakeful.kernel.actions.drafts import NewJob
 from wakeful.kernel.rules import options as kernel_options
 from wakeful.triggers import Trigger
 from wakeful.triggers.written import BESIDE, SHORT, trigger_as_written

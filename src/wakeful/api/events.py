@@ -25,13 +25,12 @@ from wakeful.api.problems import ApiError, answers
 from wakeful.api.wiring import Ending, Sched
 from wakeful.clock import Clock
 from wakeful.errors import SchedulerError
-from wakeful.kernel.views.events import Event, events_of
+from wakeful.kernel.views.events import STREAMS, Event, events_of
 from wakeful.store.records import EventGroup
 from wakeful.triggers import iso, to_ms
 
 router = APIRouter(prefix="/api", tags=["events"])
 
-STREAMS = ("run", "job", "alert", "node", "heartbeat", "delivery", "workflow")
 BEAT_S = 15.0
 #: A reader's token is looked at again this often, whether events come or not.
 CHECK_S = 5.0

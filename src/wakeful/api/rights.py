@@ -18,7 +18,7 @@ async def rights_of(caller: Anyone, settings: Settings) -> Rights:
     return Rights(
         caller.name,
         owner=caller.name if caller.is_agent else None,
-        commands=caller.may("admin"),
+        admin_kinds=caller.may("admin"),
         min_interval=settings.min_interval_ms or None,
         check=own_sessions(caller.name) if caller.is_agent else None,
         max_jobs=settings.jobs_per_agent,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 HOUR_MS = 3_600_000
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -25,16 +24,6 @@ class ServerSettings:
     """How many jobs an agent may have; None for no limit."""
     bytes_per_agent: int | None = 16 * 1024 * 1024
     """How much an agent may have stored; None for no limit."""
-    sessions_url: str | None = None
-    """Where sessions live that schedules send messages to."""
-    sessions_token: str | None = None
-    """Sent there as a bearer token."""
-    sessions_done: Literal["answer", "report"] = "answer"
-    """Whether a plain 200 says that a session's work is done, or only a report does."""
-    sessions_max: int = 100
-    """How many sessions are kept of each owner."""
-    sessions_deadline_ms: int = 2 * HOUR_MS
-    """How long a run waits to be told how its session's work ended."""
     max_body: int = 1024 * 1024
     max_depth: int = 64
     """How deeply JSON in a request may be nested."""

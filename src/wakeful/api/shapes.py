@@ -8,12 +8,10 @@ from zoneinfo import ZoneInfo
 
 from wakeful import ids
 from wakeful.api.auth import Caller
-from wakeful.kernel.actions.drafts import COMMAND
+from wakeful.domains import domains
 from wakeful.kernel.views.models import Job, Run
 from wakeful.store.records import Alert
 from wakeful.triggers import iso
-
-HIDDEN = "***"
 
 
 def job_shape(job: Job, caller: Caller, zone: str) -> dict[str, Any]:
@@ -64,6 +62,9 @@ def alert_shape(alert: Alert) -> dict[str, Any]:
 
 
 def _seen(kind: str, payload: Any, caller: Caller) -> Any:
-    if kind != COMMAND or caller.may("admin") or not isinstance(payload, dict) or not payload.get("env"):
-        return payload
-    return {**payload, "env": dict.fromkeys(payload["env"], HIDDEN)}
+    """A payload as this caller may see it."""
+    redact = None if caller.may("admin") else _REDACTED.get(kind)
+    return payload if redact is None else redact(payload)
+
+
+_REDACTED = {kind.name: kind.redact for domain in domains() for kind in domain.kinds if kind.redact is not None}

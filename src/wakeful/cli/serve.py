@@ -30,7 +30,7 @@ from wakeful.triggers import parse_interval
 if TYPE_CHECKING:
     from wakeful.api.server import HttpServer
     from wakeful.api.settings import ServerSettings
-    from wakeful.config.models import Config
+    from wakeful.config.models import BaseConfig
 
 log = logging.getLogger("wakeful.serve")
 
@@ -84,15 +84,15 @@ def serve(
         scheduler = load_app(app_ref)
         _say_ignored(ctx, app_ref, scheduler, {"--db": db, "--node": node, "--labels": labels})
     log_to(sys.stderr, "%(asctime)s %(levelname)-7s %(message)s")
-    asyncio.run(_serve(scheduler, settings, file))
+    asyncio.run(_serve(scheduler, settings, known, file))
 
 
-def _read_config(file: Path | None) -> tuple[ServerSettings, Config]:
+def _read_config(file: Path | None) -> tuple[ServerSettings, BaseConfig]:
     from wakeful.api.settings import ServerSettings
     from wakeful.config.loading import load_config
-    from wakeful.config.models import Config
+    from wakeful.config.schema import config_model
 
-    known = load_config(file) if file is not None else Config()
+    known = load_config(file) if file is not None else config_model()()
     server = known.server
     settings = ServerSettings(
         host=server.host,
@@ -102,16 +102,11 @@ def _read_config(file: Path | None) -> tuple[ServerSettings, Config]:
         min_interval_ms=known.limits.min_interval,
         jobs_per_agent=known.limits.jobs_per_agent,
         bytes_per_agent=known.limits.bytes_per_agent,
-        sessions_url=server.sessions.url,
-        sessions_token=server.sessions.token,
-        sessions_done=server.sessions.done,
-        sessions_max=server.sessions.max,
-        sessions_deadline_ms=server.sessions.deadline,
     )
     return settings, known
 
 
-def _scheduler(url: str, known: Config, node: str | None, labels: list[str]) -> Scheduler:
+def _scheduler(url: str, known: BaseConfig, node: str | None, labels: list[str]) -> Scheduler:
     return Scheduler(
         url,
         node=node,
@@ -170,7 +165,7 @@ def _nearest(module: Any) -> str:
     return f" Did you mean {schedulers[0]!r}?" if schedulers else ""
 
 
-async def _serve(scheduler: Scheduler, settings: ServerSettings, file: Path | None) -> None:
+async def _serve(scheduler: Scheduler, settings: ServerSettings, known: BaseConfig, file: Path | None) -> None:
     """Engine and HTTP in one process: the port is ours before the engine is, and answers only while it runs."""
     from wakeful.api.server import HttpServer, bind, first_token
 
@@ -178,7 +173,7 @@ async def _serve(scheduler: Scheduler, settings: ServerSettings, file: Path | No
     with contextlib.closing(bind(settings.host, settings.port)) as bound:
         settings = dataclasses.replace(settings, port=bound.getsockname()[1])
         server = HttpServer(scheduler, settings, bound)
-        _install_sessions(scheduler, settings)
+        _install_domains(scheduler, known, settings)
 
         def impatient() -> None:
             log.info("stopping at once")
@@ -198,22 +193,15 @@ async def _serve(scheduler: Scheduler, settings: ServerSettings, file: Path | No
             log.info("stopped")
 
 
-def _install_sessions(scheduler: Scheduler, settings: ServerSettings) -> None:
-    """Schedules can be run, and whoever works on them can call back."""
-    from wakeful.agents import SessionSettings, install
+def _install_domains(scheduler: Scheduler, known: BaseConfig, settings: ServerSettings) -> None:
+    """Every domain brings its handlers and services, with its own section of the file."""
+    from wakeful.config.schema import section_of
+    from wakeful.domains import domains
+    from wakeful.kernel.domain import load
 
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # an address may hold a secret; what came of it is in the run
-    install(
-        scheduler,
-        SessionSettings(
-            url=settings.sessions_url,
-            callback_url=settings.public_url or settings.url,
-            token=settings.sessions_token,
-            done=settings.sessions_done,
-            max_kept=settings.sessions_max,
-            deadline_ms=settings.sessions_deadline_ms,
-        ),
-    )
+    for domain in domains():
+        if domain.install is not None:
+            load(domain.install)(scheduler, section_of(known, domain), settings)
 
 
 def _say_served(scheduler: Scheduler, settings: ServerSettings, file: Path | None, token_file: Path | None) -> None:

@@ -10,3 +10,57 @@ What must stay true:
   long as it holds the number no other group can get it;
 - what a killed scheduler left running is found again by `kill_leftover`, before the slot is run once more.
 """
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wakeful.kernel.domain import Domain
+from wakeful.kernel.kinds import Kind
+
+if TYPE_CHECKING:
+    from wakeful.kernel.views.models import Run
+
+COMMAND = "command"
+HIDDEN = "***"
+
+
+def _check(payload: Any) -> None:
+    from wakeful.command.spec import CommandSpec  # loaded when a command is used
+
+    CommandSpec.from_payload(payload)
+
+
+def _redact(payload: Any) -> Any:
+    """Values of variables may be secrets; their names are not."""
+    if not isinstance(payload, dict) or not payload.get("env"):
+        return payload
+    return {**payload, "env": dict.fromkeys(payload["env"], HIDDEN)}
+
+
+async def _execute(run: Run, folder: Path) -> Any:
+    from wakeful.command.kind import execute  # loaded with the first command
+
+    return await execute(run, folder)
+
+
+async def _end_leftovers(folder: Path, run_ids: list[str]) -> None:
+    from wakeful.command.kind import end_leftovers
+
+    await end_leftovers(folder, run_ids)
+
+
+domain = Domain(
+    "command",
+    kinds=(
+        Kind(
+            COMMAND,
+            handler=_execute,
+            check_payload=_check,
+            admin_only=True,
+            before_recovery=_end_leftovers,
+            redact=_redact,
+        ),
+    ),
+)

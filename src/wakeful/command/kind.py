@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-from wakeful import ids
 from wakeful.command.leftovers import RUN_ID, kill_leftover
 from wakeful.command.result import CommandResult, CommandTimedOut
 from wakeful.command.run import run_command
@@ -63,11 +62,11 @@ def _said_so_far(path: Path) -> Output | None:
     return Output({"exit_code": None, "output": clean(text)}, str(path))
 
 
-async def end_leftovers(folder: Path, run_ids: list[int]) -> int:
+async def end_leftovers(folder: Path, run_ids: list[str]) -> int:
     """End commands that outlived the process that started them; how many there were."""
     ended = 0
     for run_id in run_ids:
-        path = log_path(folder, ids.run_text(run_id))
+        path = log_path(folder, run_id)
         ended += await asyncio.get_running_loop().run_in_executor(None, kill_leftover, path)
     return ended
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from wakeful.config.models import LATER, Config
+from wakeful.config.models import LATER, BaseConfig
 from wakeful.config.reading import ConfigError, Fault, Raw, Where, read_config
+from wakeful.config.schema import config_model
 
 _WANTED = {
     "int_type": "a whole number", "int_parsing": "a whole number", "int_from_float": "a whole number",
@@ -21,11 +22,11 @@ _WANTED = {
 }  # fmt: skip
 
 
-def load_config(path: Path, environ: Mapping[str, str] = os.environ) -> Config:
+def load_config(path: Path, environ: Mapping[str, str] = os.environ) -> BaseConfig:
     """The configuration in a file; ConfigError has every fault in it."""
     raw = read_config(path, environ)
     try:
-        return Config.model_validate(raw.data)
+        return config_model().model_validate(raw.data)
     except ValidationError as error:
         found = [one for one in error.errors(include_url=False) if not _is_other_branch(dict(one))]
         faults = [_fault(raw, dict(one)) for one in found]
@@ -35,7 +36,10 @@ def load_config(path: Path, environ: Mapping[str, str] = os.environ) -> Config:
 
 def json_schema() -> dict[str, Any]:
     """For editors: what may be in the file."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Config.model_json_schema(mode="validation")}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **config_model().model_json_schema(mode="validation"),
+    }
 
 
 def _is_other_branch(error: dict[str, Any]) -> bool:
@@ -62,7 +66,7 @@ def _in_file(raw: Raw, loc: tuple[str | int, ...]) -> Where:
 
 
 def _is_key(part: str | int) -> bool:
-    return isinstance(part, str) and part.isidentifier() and part in _all_keys(Config)
+    return isinstance(part, str) and part.isidentifier() and part in _all_keys(config_model())
 
 
 def _all_keys(model: type[BaseModel]) -> set[str]:
@@ -90,7 +94,7 @@ def _unknown(where: Where) -> str:
 
 
 def _keys_at(above: Where) -> set[str]:
-    models: list[type[BaseModel]] = [Config]
+    models: list[type[BaseModel]] = [config_model()]
     for part in above:
         models = [section for model in models if part in model.model_fields for section in _sections(model, str(part))]
     return set().union(*(model.model_fields for model in models))

@@ -72,16 +72,6 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Sessions(Section):
-    """Where sessions live that schedules send messages to, what says that they are done, how many are kept."""
-
-    url: WebAddress | None = None
-    token: str | None = None
-    done: Literal["answer", "report"] = "answer"
-    max: Annotated[int, Field(ge=1, le=100_000)] = 100
-    deadline: Annotated[Duration, Field(gt=0)] = 7_200_000
-
-
 class Server(Section):
     """Where the server listens, and by which names it may be called."""
 
@@ -89,7 +79,6 @@ class Server(Section):
     port: Annotated[int, Field(ge=0, le=65535)] = 7878
     public_url: Annotated[WebAddress, AfterValidator(_origin)] | None = None
     allowed_hosts: list[Annotated[str, AfterValidator(_host)]] = []
-    sessions: Sessions = Sessions()
 
 
 class Limits(Section):
@@ -121,8 +110,8 @@ class Defaults(Section):
         return {"catch_up": {"within": within.within / 1000} if isinstance(within, CatchUp) else within}
 
 
-class Config(Section):
-    """The whole file."""
+class BaseConfig(Section):
+    """The sections that belong to no domain."""
 
     store: Annotated[str, Field(min_length=1)] | None = None
     env_file: str | None = None

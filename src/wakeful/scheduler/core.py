@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from wakeful import ids
 from wakeful.clock import SystemClock, VirtualClock
-from wakeful.kernel.actions.drafts import COMMAND, Draft, NewJob, draft
+from wakeful.domains import domains
+from wakeful.kernel.actions.drafts import Draft, NewJob, draft
 from wakeful.kernel.engine.clock_watch import refuse_unset
-from wakeful.kernel.engine.handlers import Handlers
 from wakeful.kernel.engine.long_output import keep_long_output, remove_files
 from wakeful.kernel.engine.loop import Engine, EngineConfig
-from wakeful.kernel.engine.sweep import Retention
+from wakeful.kernel.engine.sweep import DomainRows, Retention
+from wakeful.kernel.kinds import Kinds
 from wakeful.kernel.rules.limits import MIN_INTERVAL_MS
 from wakeful.kernel.rules.options import read_labels, read_options
 from wakeful.kernel.views.events import Bus
@@ -28,7 +29,6 @@ from wakeful.triggers.durations import interval_ms
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
-    from wakeful.kernel.views.models import Run
     from wakeful.scheduler.domains import Companion
     from wakeful.store.interface import Store, Transaction
 
@@ -65,12 +65,12 @@ class Core:
         self._clock = self._store.clock  # where nodes share the store, they share its time
         self._job_defaults = dict(job_defaults or {})
         read_options(self._job_defaults)  # a mistake is told where it was made
-        self._handlers = Handlers()
+        self._kinds = Kinds(kind for domain in domains() for kind in domain.kinds)
         self._declared: list[NewJob] = []
         self._companions: list[Companion] = []
         self._ids = ids.IdSource(self._clock.now, self._rng)
         self._bus = Bus()
-        self._store.on_events(self._bus.tell)
+        self._store.on_events(self._bus.notify)
         self._store.on_change(lambda: self._engine.wake(recheck_store=True))
         self._engine = self._new_engine()
         self._status = "stopped"
@@ -81,7 +81,11 @@ class Core:
         config = EngineConfig(
             self._node_name, self._max_running, self._labels, self._retention, self._min_interval, self._virtual
         )
-        engine = Engine(self._store, self._clock, self._handlers, config, self._ids)
+        engine = Engine(self._store, self._clock, self._kinds, config, self._ids)
+        engine.housekeeping.rows = DomainRows(
+            tuple(table for domain in domains() for table in domain.job_tables),
+            tuple(domain.prune for domain in domains() if domain.prune is not None),
+        )
         engine.housekeeping.on_deleted = lambda run_ids: remove_files(self._log_folder(), run_ids)
         engine.shorten = lambda run_id, result: keep_long_output(self._log_folder(), run_id, result)
         return engine
@@ -100,22 +104,14 @@ class Core:
 
     def _draft(self, new: NewJob, source: str) -> Draft:
         """The job as it can be stored, with this scheduler's defaults where it says nothing itself."""
-        if self._job_defaults:
-            options = {**self._job_defaults, **new.options}
+        defaults = {**self._kinds.declared(new.kind).options, **self._job_defaults}
+        if defaults:
+            options = {**defaults, **new.options}
             new = NewJob(new.name, new.trigger, kind=new.kind, payload=new.payload, owner=new.owner, **options)
-        return draft(new, source)
+        return draft(new, source, self._kinds)
 
     def _default_zone(self) -> str:
         return self._zone if self._zone is not None else system_zone()
 
     def _log_folder(self) -> Path:
         return self._store.folder
-
-    def _add_command_kind(self) -> None:
-        if COMMAND not in self._handlers.kinds():
-            self._handlers.register(COMMAND, self._run_command)
-
-    async def _run_command(self, run: Run) -> object:
-        from wakeful.command.kind import execute  # loaded with the first command
-
-        return await execute(run, self._log_folder())

@@ -16,7 +16,7 @@ from wakeful.scheduler.core import Core
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
-    from wakeful.kernel.engine.claim import Context
+    from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ class Domains(Core):
     @property
     def handled_kinds(self) -> frozenset[str]:
         """The kinds of job this scheduler has a handler for."""
-        return self._handlers.kinds()
+        return self._kinds.handled()
 
     @property
     def node_id(self) -> int:

@@ -10,7 +10,7 @@ from wakeful.errors import InvalidJob, JobNotFound
 from wakeful.kernel.actions import jobs as job_actions
 from wakeful.kernel.actions import lookup
 from wakeful.kernel.actions.drafts import NewJob, check_limit, check_name, check_note, draft
-from wakeful.kernel.engine.handlers import Handler
+from wakeful.kernel.kinds import Handler
 from wakeful.kernel.views.models import Job, job_views
 from wakeful.scheduler.core import Core
 from wakeful.store.jobs import STATUS_SQL, JobFilter
@@ -36,7 +36,7 @@ class JobsApi(Core):
         check_name("kind", kind)
 
         def register(function: H) -> H:
-            self._handlers.register(kind, function)
+            self._kinds.handle(kind, function)
             if self._status == "running":
                 self._engine.handlers_changed()
             return function
@@ -57,8 +57,8 @@ class JobsApi(Core):
         def register(function: H) -> H:
             called = name if name is not None else getattr(function, "__name__", "job")
             new = NewJob(called, trigger, kind=called, payload=payload, owner=owner, **options)
-            draft(new, "code")  # a mistake is told where it was made
-            self._handlers.register(called, function)
+            draft(new, "code", self._kinds)  # a mistake is told where it was made
+            self._kinds.handle(called, function)
             self._declared.append(new)
             return function
 
@@ -102,12 +102,13 @@ class JobsApi(Core):
 
     async def remove_job(self, id: str) -> None:  # noqa: A002
         """Remove a job; a run in progress finishes, and history stays under its name."""
-        await self._write(lambda tx: job_actions.remove_job(tx, id))
+        context = self._engine.identify()
+        await self._write(lambda tx: job_actions.remove_job(tx, context, id))
 
     async def pause_job(self, id: str, note: str | None = None) -> None:  # noqa: A002
         """No start by time until resumed."""
-        text = check_note(note)
-        await self._write(lambda tx: job_actions.pause_job(tx, id, text))
+        text, context = check_note(note), self._engine.identify()
+        await self._write(lambda tx: job_actions.pause_job(tx, context, id, text))
 
     async def resume_job(self, id: str) -> None:  # noqa: A002
         """Errors forgotten, idle again, a fresh next time; nothing is caught up."""

@@ -43,7 +43,7 @@ class Life(JobsApi):
         if self._status != "stopped":
             return
         refuse_unset(self._clock)
-        self._add_command_kind()
+        self._kinds.handle_builtin(self._log_folder)
         await self._become_engine()
         try:
             incarnation = await begin_incarnation(self._store, self._engine, self._node_name, self._log_folder())
@@ -52,7 +52,7 @@ class Life(JobsApi):
         except BaseException:
             await self._store.resign()
             raise
-        self._engine.begin(incarnation.node_id, incarnation.token)
+        self._engine.begin(incarnation.node_id)
         self._status = "running"
         self._started_at = self._clock.now()
         self._stopped.clear()

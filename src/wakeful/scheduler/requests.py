@@ -21,7 +21,7 @@ from wakeful.store.jobs import JobFilter
 from wakeful.store.runs import RunFilter
 
 if TYPE_CHECKING:
-    from wakeful.kernel.engine.claim import Context
+    from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
     from wakeful.store.records import Alert, EventGroup
 
@@ -80,14 +80,14 @@ class Requests(Core):
 
     async def request_remove(self, ref: str, rights: Rights, condition: Condition = ALWAYS) -> None:
         terms = WriteTerms(rights, self._default_zone(), condition)
-        await self._ask(lambda tx, _: authorized.remove_job(tx, ref, terms))
+        await self._ask(lambda tx, context: authorized.remove_job(tx, context, ref, terms))
 
     async def request_pause(
         self, many: JobSelection, note: str | None, rights: Rights, once: IdempotentRequest | None = None
     ) -> BulkResult:
         """Pause many in one transaction."""
         text = check_note(note)
-        return await self._ask(lambda tx, _: authorized.pause_many(tx, many, text, rights), once)
+        return await self._ask(lambda tx, context: authorized.pause_many(tx, context, many, text, rights), once)
 
     async def request_resume(
         self, many: JobSelection, rights: Rights, once: IdempotentRequest | None = None

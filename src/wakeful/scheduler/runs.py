@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from wakeful import ids
 from wakeful.kernel.actions import lookup
 from wakeful.kernel.actions import runs as run_actions
-from wakeful.kernel.actions.drafts import check_limit, check_payload
+from wakeful.kernel.actions.drafts import check_limit
 from wakeful.kernel.engine.incarnation import begin_incarnation, leave, run_alone
 from wakeful.kernel.engine.long_output import log_path
 from wakeful.kernel.rules.outcome import from_return, reported
@@ -29,18 +29,17 @@ class RunsApi(Core):
     async def run_job(self, id: str, payload: Any = None) -> str:  # noqa: A002
         """Start a job now, through the same admission as everything else; the run's id. Refused while it runs."""
         context = self._engine.identify()
-        text = None if payload is None else check_payload(payload, "")
-        run_id = await self._write(lambda tx: run_actions.run_now(tx, context, id, text))
+        run_id = await self._write(lambda tx: run_actions.run_now(tx, context, id, payload))
         return ids.run_text(run_id)
 
     async def run_here(self, id: str) -> Run:  # noqa: A002
         """Run one job in this process to its end and start nothing else; for use without a server."""
-        self._add_command_kind()
+        self._kinds.handle_builtin(self._log_folder)
         await self._become_engine()
         try:
             incarnation = await begin_incarnation(self._store, self._engine, self._node_name, self._log_folder())
-            context = self._engine.identify()._replace(id=incarnation.node_id, token=incarnation.token)
-            run_id = await run_alone(self._store, context, self._handlers, id, virtual=self._virtual)
+            context = self._engine.identify()._replace(id=incarnation.node_id)
+            run_id = await run_alone(self._store, context, self._kinds, id, virtual=self._virtual)
             await self._store.write(lambda tx: leave(tx, incarnation.node_id))
         finally:
             await self._store.resign()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from wakeful.store.access import Access
 from wakeful.store.jobs import Jobs
@@ -18,7 +18,6 @@ from wakeful.store.lanes import Lanes
 from wakeful.store.nodes import Nodes
 from wakeful.store.reports import Reports
 from wakeful.store.runs import Runs
-from wakeful.store.sessions import Sessions
 from wakeful.store.stretches import Stretches
 from wakeful.store.tables import Tables
 
@@ -28,12 +27,15 @@ if TYPE_CHECKING:
     from wakeful.store.session import Session
 
 T = TypeVar("T")
+V = TypeVar("V", bound="Verbs")
 
 
 class Transaction:
     """The verbs, grouped by what they speak about."""
 
     __slots__ = (
+        "_rooms",
+        "_session",
         "access",
         "exclusive",
         "jobs",
@@ -43,12 +45,13 @@ class Transaction:
         "now",
         "reports",
         "runs",
-        "sessions",
         "stretches",
         "tables",
     )
 
     def __init__(self, session: Session, now: int) -> None:
+        self._session = session
+        self._rooms: dict[type[Any], Any] = {}
         self.now = now
         self.exclusive = session.exclusive  # False: other nodes work on this store at the same time
         self.jobs = Jobs(session, now)
@@ -58,9 +61,21 @@ class Transaction:
         self.tables = Tables(session)
         self.journal = Journal(session, now)
         self.access = Access(session)
-        self.sessions = Sessions(session)
         self.stretches = Stretches(session)
         self.reports = Reports(session)
+
+    def of(self, verbs: type[V]) -> V:
+        """A domain's own verbs (`tx.of(Sessions)`), as part of this transaction."""
+        found = self._rooms.get(verbs)
+        if found is None:
+            found = self._rooms[verbs] = verbs(self._session)
+        return cast("V", found)
+
+
+class Verbs(Protocol):
+    """What a domain's `tables.py` has: verbs on its tables, made with the session of one transaction."""
+
+    def __init__(self, session: Session) -> None: ...
 
 
 class Store(Protocol):

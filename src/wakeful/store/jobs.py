@@ -225,17 +225,17 @@ class Jobs:
     def define(self, definition: JobDef) -> None:
         self._session.update_many("jobs", JOB_COLUMNS, [definition])
 
-    def forget(self, job_ids: Sequence[int]) -> None:
-        """Delete jobs whose whole history is gone."""
+    def forget(self, job_ids: Sequence[int], tables: Sequence[str] = ()) -> None:
+        """Delete jobs whose whole history is gone, and their rows in these further tables."""
         for job_id in job_ids:
             for table, key in (
                 ("jobs", "id"),
                 ("job_state", "job_id"),
                 ("skips", "job_id"),
                 ("chains", "job_id"),
-                ("sessions", "job_id"),
                 ("stretches", "job_id"),
                 ("past_triggers", "job_id"),
+                *((table, "job_id") for table in tables),
             ):
                 self._session.execute(f"DELETE FROM {table} WHERE {key} = ?", (job_id,))
 

@@ -111,7 +111,7 @@ class Journal:
         if known:
             return False
         self._session.insert_many("alerts", Alert._fields, [alert])
-        self.emit("alert", ["opened", alert.id, alert.kind, alert.message])
+        self.emit("alert", _about_alert("opened", alert.id, alert.kind, alert.message))
         return True
 
     def close_alert(self, key: str, now: int) -> bool:
@@ -121,7 +121,7 @@ class Journal:
             (now, key),
         )
         for alert_id, kind, message in closed:
-            self.emit("alert", ["closed", alert_id, kind, message])
+            self.emit("alert", _about_alert("closed", alert_id, kind, message))
         return bool(closed)
 
     def alert(self, alert_id: int) -> Alert | None:
@@ -135,7 +135,7 @@ class Journal:
             (now, alert_id),
         )
         for found_id, kind, message in acked:
-            self.emit("alert", ["acked", found_id, kind, message])
+            self.emit("alert", _about_alert("acked", found_id, kind, message))
         return bool(acked)
 
     def alerts_before(self, before: int | None, limit: int, *, open_only: bool) -> list[Alert]:
@@ -253,3 +253,7 @@ class Journal:
         self._session.serialize("facts")
         conflict = "ON CONFLICT (key) DO UPDATE SET value = excluded.value"
         self._session.insert_many("meta", ("key", "value"), rows, conflict)
+
+
+def _about_alert(what: str, alert_id: int, kind: str, message: str) -> dict[str, object]:
+    return {"type": what, "alert": alert_id, "kind": kind, "message": message}

@@ -53,6 +53,16 @@ class JobState(NamedTuple):
     notes: str | None
     failing_since: int | None = None  # when the first of the errors in a row was
 
+    @classmethod
+    def new(cls, job_id: int, notes: str | None = None) -> JobState:
+        """A job that was just stored: enabled, idle, and not placed in time yet."""
+        return cls(
+            job_id, revision=1, enabled=1, paused=0, due_at=None, next_at=None, slot=None, run_id=None, queued=0,
+            parked=None, ready_at=None, last_slot=None, last_run_id=None, last_run_at=None, last_finished_at=None,
+            last_outcome=None, last_error=None, errors=0, crashes=0, missed=0, slot_runs=0, backoff_until=None,
+            notes=notes,
+        )  # fmt: skip
+
 
 class RunRow(NamedTuple):
     """One run, without its details."""
@@ -70,11 +80,36 @@ class RunRow(NamedTuple):
     outcome: str | None
     due_at: int
     started_at: int | None
-    finished_at: int | None
-    node: int | None
-    token: int | None
-    lanes: str | None
-    cancel: int
+    finished_at: int | None = None
+    node: int | None = None
+    lanes: str | None = None
+    cancel: int = 0
+
+    @classmethod
+    def queued(
+        cls,
+        run_id: int,
+        job: JobDef,
+        reason: str,
+        due_at: int,
+        *,
+        slot: int | None = None,
+        attempt: int = 1,
+        retry_of: int | None = None,
+        caused_by: int | None = None,
+    ) -> RunRow:
+        """A run that was asked for and waits for its turn."""
+        return cls(
+            run_id, job.id, job.kind, reason, slot, attempt, retry_of, caused_by, None, "queued", None, due_at, None
+        )
+
+    @classmethod
+    def again(cls, run_id: int, before: RunRow, reason: str, due_at: int) -> RunRow:
+        """A further attempt at what a run did not do, waiting for its turn."""
+        return cls(
+            run_id, before.job_id, before.kind, reason, before.slot, before.attempt + 1, before.id, before.caused_by,
+            None, "queued", None, due_at, None,
+        )  # fmt: skip
 
 
 class RunDetails(NamedTuple):

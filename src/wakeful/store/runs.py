@@ -17,7 +17,7 @@ _PRUNABLE = (
     "(SELECT 1 FROM job_state s WHERE s.job_id = r.job_id AND s.last_run_id = r.id)"
 )
 _FINISH = ("id", "status", "outcome", "started_at", "finished_at", "lanes")
-_ACTIVATE = ("id", "kind", "status", "started_at", "node", "token", "lanes")
+_ACTIVATE = ("id", "kind", "status", "started_at", "node", "lanes")
 
 
 class RunFilter(NamedTuple):
@@ -48,8 +48,8 @@ class Runs:
             self._session.insert_many("runs", RUN_COLUMNS, runs)
 
     def activate(self, runs: Sequence[RunRow]) -> None:
-        """Queued runs become active, with the node and token they carry."""
-        rows = [(run.id, run.kind, run.status, run.started_at, run.node, run.token, run.lanes) for run in runs]
+        """Queued runs become active, with the node they carry."""
+        rows = [(run.id, run.kind, run.status, run.started_at, run.node, run.lanes) for run in runs]
         self._session.update_many("runs", _ACTIVATE, rows)
 
     def finish(self, ends: Sequence[Finish]) -> None:

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from wakeful.errors import StoreLocked, StoreUnusable
 
-FOLDER = Path(__file__).parent / "schema"
+#: Where numbered scripts lie; a domain that is not part of Wakeful adds a folder of its own.
+FOLDERS = {"wakeful": Path(__file__).parent / "schema"}
 #: Under which name the store's own facts keep the oldest schema whose code it suits.
 OLDEST_KEY = "oldest_schema"
 #: And the number of the latest script it has seen, for whoever reads facts and not the database's own records.
@@ -35,8 +36,18 @@ class Step(NamedTuple):
 
 def steps() -> list[Step]:
     """All scripts this code knows, in order."""
-    scripts = [path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.sql"))]
-    return [Step(number, _oldest(script, number), script) for number, script in enumerate(scripts, start=1)]
+    return [
+        Step(number, _oldest(script, number), script)
+        for number, path in _scripts()
+        for script in [path.read_text(encoding="utf-8")]
+    ]
+
+
+def _scripts() -> list[tuple[int, Path]]:
+    """The scripts by number, which is what their names begin with."""
+    return sorted(
+        (int(path.name.partition("_")[0]), path) for folder in FOLDERS.values() for path in folder.glob("*.sql")
+    )
 
 
 def _oldest(script: str, number: int) -> int:
@@ -47,7 +58,7 @@ def _oldest(script: str, number: int) -> int:
 
 def schema_number() -> int:
     """The schema this code was written for; a node tells it to the others in its details as `schema`."""
-    return sum(1 for _ in FOLDER.glob("*.sql"))
+    return _scripts()[-1][0]
 
 
 class Stored(NamedTuple):

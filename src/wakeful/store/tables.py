@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wakeful.store.session import Row, Session
 
 #: What somebody would miss: a store with any of these is not empty.
-PRECIOUS = ("jobs", "runs")
+PRECIOUS: dict[str, None] = {"jobs": None, "runs": None}
 #: What is added to what is there: whoever was let in stays, and a name that is taken keeps its token.
 JOINED = ("tokens",)
 #: What a store says about itself alone.

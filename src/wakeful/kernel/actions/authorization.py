@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from wakeful.errors import InvalidJob, JobNotFound, NotAllowed, QuotaReached
-from wakeful.kernel.actions.drafts import COMMAND
 from wakeful.kernel.actions.lookup import find_job
+from wakeful.kernel.kinds import Kinds
 from wakeful.kernel.rules.options import from_text
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState
@@ -26,7 +26,7 @@ class Rights(NamedTuple):
 
     caller: str
     owner: str | None = None  # sees and changes only jobs of this owner
-    commands: bool = False  # may write jobs that execute commands
+    admin_kinds: bool = False  # may write jobs of kinds that are for admins, such as commands
     min_interval: int | None = None  # how close together the slots of a trigger it writes may lie
     check: PayloadCheck | None = None  # what it may say to which kind of job, where that kind has an opinion
     max_jobs: int | None = None  # how many jobs its owner may have
@@ -47,10 +47,12 @@ def own_job(tx: Transaction, ref: str, rights: Rights) -> tuple[JobDef, JobState
     return job, state
 
 
-def refuse_command(rights: Rights, *kinds: str) -> None:
-    if COMMAND in kinds and not rights.commands:
-        message = "Only an admin may write jobs that execute commands."
-        raise NotAllowed(message)
+def refuse_admin_kind(rights: Rights, kinds: Kinds, *names: str) -> None:
+    """NotAllowed when one of these kinds of job is for admins to write, and the caller is none."""
+    for name in names:
+        if kinds.declared(name).admin_only and not rights.admin_kinds:
+            message = f"Only an admin may write jobs of kind {name}."
+            raise NotAllowed(message)
 
 
 def refuse_said(tx: Transaction, rights: Rights, kind: str, payload: str, before: JobDef | None) -> None:

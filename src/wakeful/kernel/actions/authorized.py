@@ -17,8 +17,8 @@ from wakeful.kernel.actions import runs as run_actions
 from wakeful.kernel.actions.authorization import (
     Rights,
     own_job,
+    refuse_admin_kind,
     refuse_awaited,
-    refuse_command,
     refuse_more,
     refuse_said,
     refuse_shedding,
@@ -28,7 +28,8 @@ from wakeful.kernel.actions.authorization import (
 )
 from wakeful.kernel.actions.drafts import Draft, changed_fields, check_payload
 from wakeful.kernel.actions.lookup import find_run
-from wakeful.kernel.engine.claim import Context
+from wakeful.kernel.context import Context
+from wakeful.kernel.kinds import Kinds
 from wakeful.kernel.rules.limits import refuse_too_often
 from wakeful.kernel.rules.options import from_text, to_text
 from wakeful.kernel.rules.policy import trigger_of, trigger_text
@@ -100,7 +101,7 @@ def ensure_own_run(tx: Transaction, run_id: int, rights: Rights) -> None:
 
 def create_job(tx: Transaction, context: Context, draft: Draft, terms: WriteTerms, *, enabled: bool = True) -> Job:
     """A new job under a free name."""
-    rights, draft = terms.rights, _allowed(draft, terms.rights)
+    rights, draft = terms.rights, _allowed(draft, terms.rights, context.declared)
     refuse_too_often(draft.trigger, rights.min_interval)
     refuse_unseen(tx, rights, draft.trigger)
     refuse_awaited(tx, rights, draft.name)
@@ -112,7 +113,7 @@ def create_job(tx: Transaction, context: Context, draft: Draft, terms: WriteTerm
     refuse_more(tx, rights, size_of(trigger_text(draft.trigger), draft.payload, draft.options), jobs=1)
     (job_id,) = job_actions.add_jobs(tx, context, [draft], "error", terms.zone)
     if not enabled:
-        job_actions.disable_job(tx, ids.job_text(job_id))
+        job_actions.disable_job(tx, context, ids.job_text(job_id))
     return _view(tx, job_id)
 
 
@@ -130,8 +131,8 @@ def put_job(tx: Transaction, context: Context, draft: Draft, terms: WriteTerms, 
         except JobExists:  # another node made it since we looked; from here on it is there to be replaced
             return put_job(tx, context, draft, terms, enabled=enabled)
     job, state = found
-    draft = _allowed(draft, rights)
-    refuse_command(rights, job.kind)
+    draft = _allowed(draft, rights, context.declared)
+    refuse_admin_kind(rights, context.declared, job.kind)
     refuse_unasked(rights, job, draft.options)
     refuse_said(tx, rights, draft.kind, draft.payload, job)
     refuse_more(tx, rights, size_of(trigger_text(draft.trigger), draft.payload, draft.options) - _size(job))
@@ -151,7 +152,7 @@ def patch_job(tx: Transaction, context: Context, ref: str, changes: dict[str, An
     rights, zone = terms.rights, terms.zone
     job, state = own_job(tx, ref, rights)
     terms.condition.check(job.name, state)
-    refuse_command(rights, job.kind, str(changes.get("kind", job.kind)))
+    refuse_admin_kind(rights, context.declared, job.kind, str(changes.get("kind", job.kind)))
     if rights.owner is not None and changes.get("owner", rights.owner) != rights.owner:
         message = f"{rights.owner} cannot give its jobs to another owner."
         raise NotAllowed(message)
@@ -165,7 +166,7 @@ def patch_job(tx: Transaction, context: Context, ref: str, changes: dict[str, An
         else:
             del changes["trigger"]
     enabled = changes.pop("enabled", None)
-    fields = changed_fields(job, changes)
+    fields = changed_fields(job, changes, context.declared)
     _refuse_fields(tx, rights, job, fields)
     if changes:
         job_actions.update_job(tx, context, ids.job_text(job.id), changes, revision=None, zone=zone)
@@ -195,17 +196,17 @@ def _size(job: JobDef) -> int:
     return size_of(job.trigger, job.payload, job.options)
 
 
-def remove_job(tx: Transaction, ref: str, terms: WriteTerms) -> None:
+def remove_job(tx: Transaction, context: Context, ref: str, terms: WriteTerms) -> None:
     job, state = own_job(tx, ref, terms.rights)
     terms.condition.check(job.name, state)
-    refuse_command(terms.rights, job.kind)
+    refuse_admin_kind(terms.rights, context.declared, job.kind)
     refuse_shedding(terms.rights, job)
-    job_actions.remove_job(tx, ids.job_text(job.id))
+    job_actions.remove_job(tx, context, ids.job_text(job.id))
 
 
-def _allowed(draft: Draft, rights: Rights) -> Draft:
+def _allowed(draft: Draft, rights: Rights, kinds: Kinds) -> Draft:
     """The draft as this caller may have it: no commands, and no owner but itself."""
-    refuse_command(rights, draft.kind)
+    refuse_admin_kind(rights, kinds, draft.kind)
     if rights.owner is None:
         return draft
     if draft.owner not in (None, rights.owner):
@@ -228,7 +229,7 @@ def _switch(tx: Transaction, context: Context, job_id: int, state: JobState, *, 
     if enabled is True and not (state.enabled and not state.paused):
         job_actions.resume_job(tx, context, ids.job_text(job_id))
     elif enabled is False and state.enabled:
-        job_actions.disable_job(tx, ids.job_text(job_id))
+        job_actions.disable_job(tx, context, ids.job_text(job_id))
 
 
 def _view(tx: Transaction, job_id: int) -> Job:
@@ -255,9 +256,9 @@ class BulkResult(NamedTuple):
     refused: dict[str, str]
 
 
-def pause_many(tx: Transaction, many: JobSelection, note: str | None, rights: Rights) -> BulkResult:
+def pause_many(tx: Transaction, context: Context, many: JobSelection, note: str | None, rights: Rights) -> BulkResult:
     pairs = _meant(tx, many, rights)
-    changed = job_actions.pause_all(tx, pairs, note)
+    changed = job_actions.pause_all(tx, context, pairs, note)
     known = set(changed)
     return BulkResult(changed, [job.name for job, _ in pairs if job.name not in known], {})
 
@@ -292,13 +293,12 @@ def _meant(tx: Transaction, many: JobSelection, rights: Rights) -> list[tuple[Jo
 def run_job(tx: Transaction, context: Context, ref: str, payload: Any, rights: Rights) -> Run:
     """Start a job by hand. A command with another payload is another command, and needs the right to write one."""
     job, _ = own_job(tx, ref, rights)
-    text = None
     if payload is not None:
-        refuse_command(rights, job.kind)
-        text = check_payload(payload, job.kind)
+        refuse_admin_kind(rights, context.declared, job.kind)
+        text = check_payload(payload, context.declared.declared(job.kind))
         refuse_said(tx, rights, job.kind, text, job)
         refuse_more(tx, rights, len(text))
-    return _run(tx, run_actions.run_now(tx, context, ids.job_text(job.id), text))
+    return _run(tx, run_actions.run_now(tx, context, ids.job_text(job.id), payload))
 
 
 def retry_run(tx: Transaction, context: Context, run_id: int, rights: Rights) -> Run:

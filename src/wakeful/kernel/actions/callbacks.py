@@ -21,7 +21,7 @@ from wakeful import ids
 from wakeful.errors import ScheduleTriggerError
 from wakeful.kernel.actions.lookup import find_run
 from wakeful.kernel.actions.runs import complete_run
-from wakeful.kernel.engine.claim import Context
+from wakeful.kernel.context import Context
 from wakeful.kernel.rules.outcome import Result
 from wakeful.store.interface import Transaction
 from wakeful.store.records import RunRow

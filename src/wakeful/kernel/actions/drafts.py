@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from wakeful import ids
 from wakeful.errors import InvalidJob, InvalidTrigger
+from wakeful.kernel.kinds import Kind, Kinds
 from wakeful.kernel.rules.options import changed, from_text, read_options, to_text
 from wakeful.kernel.rules.outcome import clean
 from wakeful.store.records import JobDef
@@ -17,7 +18,6 @@ MAX_PAYLOAD = 1024 * 1024
 MAX_NAME = 200
 MAX_NOTE = 2_000
 MOST_DATES = 1_000
-COMMAND = "command"
 SOURCES = ("file", "cli", "api", "mcp", "code")
 
 
@@ -56,13 +56,13 @@ class Draft(NamedTuple):
     source: str
 
 
-def draft(new: NewJob, source: str) -> Draft:
+def draft(new: NewJob, source: str, kinds: Kinds) -> Draft:
     """The job as it can be stored, or an error that says what is wrong with it."""
     if source not in SOURCES:
         message = f"source is one of {', '.join(SOURCES)}, not {source!r}."
         raise InvalidJob(message)
     options = to_text(read_options(new.options)) if new.options else "{}"
-    payload = check_payload(new.payload, new.kind)
+    payload = check_payload(new.payload, kinds.declared(new.kind))
     return Draft(
         check_name("name", new.name),
         check_trigger(new.trigger),
@@ -119,8 +119,8 @@ def check_note(note: str | None) -> str | None:
     return clean(note) if note else None
 
 
-def check_payload(value: object, kind: str) -> str:
-    """The payload as JSON text; for commands also whether it is one."""
+def check_payload(value: object, kind: Kind) -> str:
+    """The payload as JSON text; InvalidJob says what its kind does not take."""
     try:
         text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
@@ -131,14 +131,12 @@ def check_payload(value: object, kind: str) -> str:
             f"A payload may have {MAX_PAYLOAD} bytes at most, this one has {len(text)}: store a reference instead."
         )
         raise InvalidJob(message)
-    if kind == COMMAND:
-        from wakeful.command.spec import CommandSpec  # loaded when a command is used
-
-        CommandSpec.from_payload(value)
+    if kind.check_payload is not None:
+        kind.check_payload(value)
     return text
 
 
-def changed_fields(job: JobDef, changes: dict[str, Any]) -> dict[str, Any]:
+def changed_fields(job: JobDef, changes: dict[str, Any], kinds: Kinds) -> dict[str, Any]:
     """What `update_job` was given, checked, as columns of the definition."""
     fields: dict[str, Any] = {}
     options: dict[str, Any] = {}
@@ -150,13 +148,14 @@ def changed_fields(job: JobDef, changes: dict[str, Any]) -> dict[str, Any]:
         elif key == "trigger":
             fields[key] = check_trigger(value)
         elif key == "payload":
-            fields[key] = check_payload(value, "")
+            fields[key] = check_payload(value, Kind(""))
         else:
             options[key] = value
     if "trigger" in changes and from_text(job.options).bounded:
         options.setdefault("bounded", False)  # whoever writes a trigger sets the trust in it
     if "kind" in fields or "payload" in fields:
-        check_payload(changes.get("payload", json.loads(job.payload)), fields.get("kind", job.kind))
+        kind = kinds.declared(fields.get("kind", job.kind))
+        check_payload(changes.get("payload", json.loads(job.payload)), kind)
     if options:
         fields["options"] = to_text(changed(from_text(job.options), options))
     return fields

@@ -13,18 +13,22 @@ from wakeful import ids
 from wakeful.errors import ChangedSinceRead, InvalidJob, InvalidTrigger, JobExists, ScheduleTriggerError
 from wakeful.kernel.actions.drafts import Draft, changed_fields, check_flag
 from wakeful.kernel.actions.lookup import find_job
-from wakeful.kernel.engine.claim import BY_HAND, Context
+from wakeful.kernel.context import Context
+from wakeful.kernel.engine.alerts import OF_A_JOB, alert_key, close_alert
+from wakeful.kernel.engine.claim import BY_HAND
+from wakeful.kernel.engine.ending import drop_runs
 from wakeful.kernel.engine.lane_sizes import enter_lanes, leave_lanes
-from wakeful.kernel.engine.turn import queued_run
+from wakeful.kernel.engine.turn import Ended, settle_all
 from wakeful.kernel.rules.options import from_text
-from wakeful.kernel.rules.outcome import APPROVAL
+from wakeful.kernel.rules.outcome import APPROVAL, Result
 from wakeful.kernel.rules.policy import Next, add_note, alarm, next_start, thinned_note, trigger_of, trigger_text
 from wakeful.kernel.views.models import Job
 from wakeful.store.interface import Transaction
-from wakeful.store.records import Finish, JobDef, JobState, RunDetails
+from wakeful.store.records import JobDef, JobState, RunRow
 from wakeful.triggers import After, Once
 
 MANY = 1_000
+GONE = "the job was removed"
 
 # -- adding and changing ----------------------------------------------------------------------------------------------
 
@@ -55,7 +59,7 @@ def add_jobs(tx: Transaction, context: Context, drafts: Sequence[Draft], if_exis
     enter_lanes(tx, [job for job, _ in new])
     _move_lanes(tx, updated)
     if new:
-        tx.journal.emit("job", *[["added", job.id, job.name] for job, _ in new])
+        tx.journal.emit("job", *[_event("added", job) for job, _ in new])
     return found
 
 
@@ -87,10 +91,10 @@ def update_job(
     _refuse_stale(job, state, revision)
     enabled = check_flag("enabled", changes["enabled"]) if "enabled" in changes else None
     if enabled is False and state.enabled:
-        disable_job(tx, ref)
+        disable_job(tx, context, ref)
     elif enabled is True:
         resume_job(tx, context, ref)
-    fields = changed_fields(job, {key: value for key, value in changes.items() if key != "enabled"})
+    fields = changed_fields(job, {key: value for key, value in changes.items() if key != "enabled"}, context.declared)
     if fields:
         changed = _redefine(tx, context, ref, fields, zone)
         return Job(changed, tx.jobs.states([changed.id])[changed.id], tx.now)
@@ -134,14 +138,15 @@ def _change(
     elif state.parked is not None:  # what it waits for may be another thing now, or nothing
         state = state._replace(parked=None, due_at=tx.now)
     if changed.kind != job.kind:
-        tx.journal.close_alert(f"no_handler:{job.id}", tx.now)
+        for kind in ("no_handler", "no_node"):
+            close_alert(tx, kind, job.id)
     tx.jobs.define(changed)
     tx.jobs.save([state])
     tx.jobs.unchain(job.id)
     _chain(tx, changed)
     if changed.name != job.name:
         _rename_in_chains(tx, job.name, changed.name)
-    tx.journal.emit("job", ["changed", job.id, changed.name, state.revision])
+    tx.journal.emit("job", {**_event("changed", changed), "revision": state.revision})
     return changed
 
 
@@ -169,10 +174,7 @@ def _place(tx: Transaction, context: Context, draft: Draft, zone: str) -> tuple[
         draft.options, now, now, None,
     )  # fmt: skip
     notes = add_note(None, thinned_note(trigger))
-    state = JobState(
-        job.id, 1, 1, 0, None, None, None, None, 0, None, None, None, None, None, None, None, None, 0, 0, 0, 0, None,
-        notes,
-    )  # fmt: skip
+    state = JobState.new(job.id, notes)
     coming = next_start(trigger, state, now, context.rng.random())
     _refuse_never(coming, draft.name)
     return job, state._replace(due_at=coming.at, next_at=coming.at, slot=coming.slot)
@@ -222,16 +224,14 @@ def _rename_in_chains(tx: Transaction, old: str, new: str) -> None:
         tx.jobs.chain(new, job_id, on_end)
 
 
-def remove_job(tx: Transaction, ref: str) -> int:
+def remove_job(tx: Transaction, context: Context, ref: str) -> int:
     """Remove the definition; a run in progress finishes, and history stays under its name."""
     job, state = find_job(tx, ref)
+    drop_runs(tx, context, job, [run for run in tx.runs.open(job.id) if run.status == "queued"], GONE)
     for run in tx.runs.open(job.id):
-        asks = run.status == "waiting" and run.phase == APPROVAL  # nobody is to be asked about what is gone
-        if asks and state.run_id == run.id:
-            state = state._replace(run_id=None, last_outcome="cancelled", last_finished_at=tx.now)
-        if run.status == "queued" or asks:
-            tx.runs.finish([Finish(run.id, "done", "cancelled", None, tx.now, None)])
-            tx.runs.detail([RunDetails(run.id, error="the job was removed")])
+        if run.status == "waiting" and run.phase == APPROVAL:  # nobody is to be asked about what is gone
+            settle_all(tx, context, [Ended(job, state.revision, run, Result("cancelled", error=GONE))])
+    state = tx.jobs.states([job.id])[job.id]
     tx.jobs.define(job._replace(removed_at=tx.now, updated_at=tx.now))
     tx.jobs.save(
         [
@@ -248,25 +248,27 @@ def remove_job(tx: Transaction, ref: str) -> int:
     )
     tx.jobs.unchain(job.id)
     leave_lanes(tx, [job.id])
-    for key in ("disabled", "failing", "stuck", "no_handler"):
-        tx.journal.close_alert(f"{key}:{job.id}", tx.now)
-    tx.journal.emit("job", ["removed", job.id, job.name])
+    for kind in OF_A_JOB:
+        close_alert(tx, kind, job.id)
+    tx.journal.emit("job", _event("removed", job))
     return job.id
 
 
 # -- pause and resume -------------------------------------------------------------------------------------------------
 
 
-def pause_job(tx: Transaction, ref: str, note: str | None = None) -> None:
+def pause_job(tx: Transaction, context: Context, ref: str, note: str | None = None) -> None:
     """No start by time until resumed. A run in progress finishes; a person may still start it by hand."""
-    pause_all(tx, [find_job(tx, ref)], note)
+    pause_all(tx, context, [find_job(tx, ref)], note)
 
 
-def pause_all(tx: Transaction, pairs: Sequence[tuple[JobDef, JobState]], note: str | None) -> list[str]:
+def pause_all(
+    tx: Transaction, context: Context, pairs: Sequence[tuple[JobDef, JobState]], note: str | None
+) -> list[str]:
     """Pause many at the price of a few statements; the names of those that were not paused already."""
     text = f"paused: {note}" if note else None
     paused = [
-        (job, _paused(_without_pending(tx, state, "the job was paused"), text, tx.now))
+        (job, _paused(_without_pending(tx, context, (job, state), "the job was paused"), text, tx.now))
         for job, state in pairs
         if text is not None or not state.paused
     ]
@@ -275,22 +277,28 @@ def pause_all(tx: Transaction, pairs: Sequence[tuple[JobDef, JobState]], note: s
     return [job.name for job, _ in paused]
 
 
-def _without_pending(tx: Transaction, state: JobState, why: str, keep: Sequence[str] = BY_HAND) -> JobState:
+def _without_pending(
+    tx: Transaction, context: Context, pair: tuple[JobDef, JobState], why: str, keep: Sequence[str] = BY_HAND
+) -> JobState:
     """End what waits to be started, but for what a person asked for: it belongs to a time that is over."""
+    job, state = pair
     if not state.queued:
         return state
-    pending = [run for run in tx.runs.open(state.job_id) if run.status == "queued" and run.reason not in keep]
-    tx.runs.finish([Finish(run.id, "done", "cancelled", None, tx.now, None) for run in pending])
-    tx.runs.detail([RunDetails(run.id, error=why) for run in pending])
+    pending = [run for run in tx.runs.open(job.id) if run.status == "queued" and run.reason not in keep]
+    drop_runs(tx, context, job, pending, why)
     return state._replace(queued=state.queued - len(pending))
+
+
+def _event(what: str, job: JobDef) -> dict[str, object]:
+    return {"type": what, "job_id": job.id, "job": job.name}
 
 
 def _emit_many(tx: Transaction, what: str, jobs: Sequence[JobDef]) -> None:
     """One event each; of very many only how many, for whoever reads events reads all of one transaction at once."""
     if len(jobs) > MANY:
-        tx.journal.emit("job", [f"{what}_many", None, None, len(jobs)])
+        tx.journal.emit("job", {"type": f"{what}_many", "count": len(jobs)})
     elif jobs:
-        tx.journal.emit("job", *[[what, job.id, job.name] for job in jobs])
+        tx.journal.emit("job", *[_event(what, job) for job in jobs])
 
 
 def _paused(state: JobState, note: str | None, now: int) -> JobState:
@@ -300,13 +308,13 @@ def _paused(state: JobState, note: str | None, now: int) -> JobState:
     return state if state.run_id is not None else state._replace(due_at=now if state.queued else None)
 
 
-def disable_job(tx: Transaction, ref: str) -> None:
+def disable_job(tx: Transaction, context: Context, ref: str) -> None:
     """Switch a job off; like paused, but it may not be started by hand either."""
     job, state = find_job(tx, ref)
-    state = _without_pending(tx, state, "the job was disabled", keep=())
+    state = _without_pending(tx, context, (job, state), "the job was disabled", keep=())
     state = state._replace(enabled=0, next_at=None, slot=None, parked=None, ready_at=None)
     tx.jobs.save([state if state.run_id is not None else state._replace(due_at=None)])
-    tx.journal.emit("job", ["disabled", job.id, job.name])
+    tx.journal.emit("job", _event("disabled", job))
 
 
 def resume_job(tx: Transaction, context: Context, ref: str) -> None:
@@ -328,7 +336,7 @@ def resume_all(
         except ScheduleTriggerError as error:
             refused[job.name] = error
     tx.jobs.save([state for _, state in resumed])
-    over = {f"{kind}:{job.id}" for job, _ in resumed for kind in ("disabled", "failing", "stuck")}
+    over = {alert_key(kind, job.id) for job, _ in resumed for kind in ("disabled", "failing", "stuck")}
     for alert in tx.journal.open_alerts() if over else ():
         if alert.key in over:
             tx.journal.close_alert(alert.key, tx.now)
@@ -340,7 +348,7 @@ def _resumed(tx: Transaction, context: Context, job: JobDef, state: JobState) ->
     trigger = trigger_of(job.trigger)
     notes = add_note(None, thinned_note(trigger))
     if state.paused or not state.enabled:
-        state = _without_pending(tx, state, "the job was stopped before it could start")
+        state = _without_pending(tx, context, (job, state), "the job was stopped before it could start")
     state = state._replace(
         enabled=1, paused=0, errors=0, crashes=0, failing_since=None, parked=None, ready_at=None, backoff_until=None,
         notes=notes,
@@ -364,7 +372,5 @@ def _again_once(tx: Transaction, context: Context, job: JobDef, state: JobState,
         raise ScheduleTriggerError(message, {"job": job.name, "reason": "disabled"})
     while (successor := tx.runs.successor(last.id)) is not None and (dropped := tx.runs.get(successor)) is not None:
         last = dropped  # a further attempt that a pause ended
-    tx.runs.add(
-        [queued_run(context, job, "manual", tx.now, slot=last.slot, attempt=last.attempt + 1, retry_of=last.id)]
-    )
+    tx.runs.add([RunRow.again(context.new_id(), last, "manual", tx.now)._replace(kind=job.kind)])
     return state._replace(queued=state.queued + 1)

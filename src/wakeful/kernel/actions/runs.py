@@ -7,29 +7,32 @@ from typing import Any
 
 from wakeful import ids
 from wakeful.errors import ScheduleTriggerError
+from wakeful.kernel.actions.drafts import check_payload
 from wakeful.kernel.actions.lookup import find_job, find_run
-from wakeful.kernel.engine.claim import Context
-from wakeful.kernel.engine.turn import Ended, free_lanes, queue_runs, queued_run, settle_all
+from wakeful.kernel.context import Context
+from wakeful.kernel.engine.ending import drop_runs, free_lanes, queue_runs
+from wakeful.kernel.engine.turn import Ended, settle_all
 from wakeful.kernel.rules.approval import APPROVAL, APPROVED, REJECTED, approvals, decided
 from wakeful.kernel.rules.outcome import Result
 from wakeful.kernel.rules.states import after
 from wakeful.store.interface import Transaction
-from wakeful.store.records import Finish, JobDef, JobState, RunDetails, RunRow
+from wakeful.store.records import JobDef, JobState, RunDetails, RunRow
 
 # -- starting and trying again by hand ---------------------------------------------------------------------------------
 
 
-def run_now(tx: Transaction, context: Context, ref: str, payload: str | None = None) -> int:
+def run_now(tx: Transaction, context: Context, ref: str, payload: Any = None) -> int:
     """Ask for a start now, through the same admission; the id of the run that will be. Refused while one runs."""
     job, state = find_job(tx, ref)
     _refuse_busy(tx, job, state)
     if not state.enabled:
         message = f"{job.name} is disabled: resume it first."
         raise ScheduleTriggerError(message, {"job": job.name, "reason": "disabled"})
-    run = queued_run(context, job, "manual", tx.now)
+    run = RunRow.queued(context.new_id(), job, "manual", tx.now)
     tx.runs.add([run])
     if payload is not None:
-        tx.runs.detail([RunDetails(run.id, payload=payload)])
+        text = check_payload(payload, context.declared.declared(job.kind))
+        tx.runs.detail([RunDetails(run.id, payload=text)])
     _wake(tx, state)
     return run.id
 
@@ -49,7 +52,7 @@ def retry_run(tx: Transaction, context: Context, run_id: int) -> int:
         message = f"{ids.run_text(run_id)} was already tried again as {ids.run_text(successor)}."
         raise ScheduleTriggerError(message, {**about, "reason": "already_retried"})
     _refuse_busy(tx, job, state)
-    again = queued_run(context, job, "manual", tx.now, slot=run.slot, attempt=run.attempt + 1, retry_of=run.id)
+    again = RunRow.again(context.new_id(), run, "manual", tx.now)._replace(kind=job.kind, caused_by=None)
     queue_runs(tx, [again])
     _wake(tx, state)
     return again.id
@@ -87,10 +90,8 @@ def cancel_run(tx: Transaction, context: Context, run_id: int) -> str:
     elif run.status == "waiting":
         settle_all(tx, context, [Ended(job, state.revision, run, Result("cancelled", error="cancelled by hand"))])
     else:
-        tx.runs.finish(
-            [Finish(run_id, after("cancel", run.status, ids.run_text(run_id)), "cancelled", None, tx.now, None)]
-        )
-        tx.runs.detail([RunDetails(run_id, error="cancelled by hand")])
+        drop_runs(tx, context, job, [run], "cancelled by hand")
+        state = tx.jobs.states([job.id])[job.id]
         state = state._replace(queued=max(0, state.queued - 1))
         if state.run_id is None:  # what it is armed or parked for may be gone: let the engine look at it afresh
             state = state._replace(due_at=tx.now, parked=None)
@@ -127,7 +128,7 @@ def approve_run(tx: Transaction, context: Context, run_id: int, by: str, note: s
     if job.kind != run.kind:
         message = f"{job.name} is of another kind now ({job.kind}, not {run.kind}) than when it asked: reject it."
         raise ScheduleTriggerError(message, {**about, "reason": "changed"})
-    _decide(tx, run, APPROVED, by, note)
+    _decide(tx, (job, run), APPROVED, by, note)
     settle_all(tx, context, [Ended(job, state.revision, run, Result("deferred", approved=True))])
     continued = tx.runs.successor(run_id)
     assert continued is not None  # noqa: S101 - what is approved always goes on
@@ -137,7 +138,7 @@ def approve_run(tx: Transaction, context: Context, run_id: int, by: str, note: s
 def reject_run(tx: Transaction, context: Context, run_id: int, by: str, note: str | None = None) -> None:
     """The question is answered with no: the run is cancelled, counts as no error, and the next slot comes as usual."""
     job, state, run = _open_question(tx, run_id)
-    said = _decide(tx, run, REJECTED, by, note)
+    said = _decide(tx, (job, run), REJECTED, by, note)
     why = f"rejected by {said['by']}" + (f": {said['note']}" if said["note"] else "")
     settle_all(tx, context, [Ended(job, state.revision, run, Result("cancelled", error_type="Rejected", error=why))])
 
@@ -153,11 +154,13 @@ def _open_question(tx: Transaction, run_id: int) -> tuple[JobDef, JobState, RunR
     raise ScheduleTriggerError(message, {"job": job.name, "run": ids.run_text(run_id), "reason": "no_question"})
 
 
-def _decide(tx: Transaction, run: RunRow, verdict: str, by: str, note: str | None) -> dict[str, Any]:
+def _decide(tx: Transaction, pair: tuple[JobDef, RunRow], verdict: str, by: str, note: str | None) -> dict[str, Any]:
+    job, run = pair
     record = decided(_record(tx, run.id), verdict, by, note, tx.now)
     said = approvals(record)[-1]
     tx.runs.detail([RunDetails(run.id, approval=record)])
-    tx.journal.emit("run", [verdict, run.id, run.job_id, said["by"], said["note"]])
+    about = {"run": run.id, "job_id": job.id, "job": job.name}
+    tx.journal.emit("run", {"type": verdict, **about, "by": said["by"], "note": said["note"]})
     return said
 
 
@@ -178,5 +181,5 @@ def release_runs(tx: Transaction, runs: Sequence[RunRow]) -> None:
             run._replace(status=after("release", run.status, ids.run_text(run.id)), started_at=None, lanes=None)
         )
         tx.jobs.save([state._replace(run_id=None, queued=state.queued + 1, due_at=run.due_at)])
-    tx.runs.activate([run._replace(node=None, token=None) for run in back])
+    tx.runs.activate([run._replace(node=None) for run in back])
     free_lanes(tx, runs)

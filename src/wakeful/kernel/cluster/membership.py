@@ -15,10 +15,10 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful.errors import StoreLocked
-from wakeful.kernel.engine.claim import Context, serves
+from wakeful.kernel.context import Context
+from wakeful.kernel.engine.alerts import alert_key, close_alert, open_alert
 from wakeful.kernel.engine.recovery import Recovered, crash_all, requeue_served
-from wakeful.kernel.engine.turn import apply_alert
-from wakeful.kernel.rules.settle import AlertChange
+from wakeful.kernel.parking import serves
 from wakeful.store import nodes
 from wakeful.store.presence import surely_gone
 from wakeful.store.records import NodeRow
@@ -129,18 +129,18 @@ def take_over_silent(tx: Transaction, context: Context, observer: PeerObserver) 
 
 def _take_over_runs(tx: Transaction, context: Context, dead: NodeRow, why: str) -> None:
     take_runs(tx, context, tx.runs.of_nodes([dead.id]))
-    apply_alert(tx, context, None, AlertChange(f"node:{dead.name}", "dead_node", why))
+    open_alert(tx, context, "dead_node", dead.name, why)
 
 
 def _alert_stalled(tx: Transaction, context: Context, stalled: set[int], rows: Iterable[NodeRow]) -> None:
     told = {alert.key for alert in tx.journal.open_alerts() if alert.kind == "stalled"}
     for row in rows:
-        key = f"stalled:{row.name}"
+        key = alert_key("stalled", row.name)
         if row.id in stalled and key not in told:
             why = f"The loop of node {row.name} has stood still for {STALLED_MS // 1000} s: a handler blocks it."
-            apply_alert(tx, context, None, AlertChange(key, "stalled", why))
+            open_alert(tx, context, "stalled", row.name, why)
         elif row.id not in stalled and key in told:
-            apply_alert(tx, context, None, AlertChange(key, "stalled", None))
+            close_alert(tx, "stalled", row.name)
 
 
 def take_runs(tx: Transaction, context: Context, runs: list[RunRow]) -> int:
@@ -175,7 +175,7 @@ def join(tx: Transaction, context: Context, name: str, details: str) -> None:
     """Become a node, by the database's clock."""
     now = tx.journal.database_now()
     tx.journal.join(NodeRow(context.id, name, now, now, None, details))
-    tx.journal.close_alert(f"node:{name}", tx.now)
+    close_alert(tx, "dead_node", name)
 
 
 def served_elsewhere(tx: Transaction, key: str) -> bool:

@@ -16,7 +16,7 @@ from wakeful.kernel.cluster.membership import Beat, Lease, PeerObserver, beat, t
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
-    from wakeful.kernel.engine.claim import Context
+    from wakeful.kernel.context import Context
     from wakeful.store.interface import Store
 
 log = logging.getLogger("wakeful.engine")

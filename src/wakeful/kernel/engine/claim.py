@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import json
 import logging
-import random
 from collections import Counter
-from collections.abc import Callable
 from typing import NamedTuple
 
+from wakeful.kernel.context import Context
+from wakeful.kernel.engine.alerts import open_alert
+from wakeful.kernel.engine.ending import drop_runs
 from wakeful.kernel.engine.stretches import was_run
+from wakeful.kernel.kinds import Refused
+from wakeful.kernel.parking import GLOBAL_LANE, HANDLER, SUSPECT_LANE, place_key
 from wakeful.kernel.rules.limits import BELOW, limit_words, too_often
 from wakeful.kernel.rules.options import JobOptions, from_text
 from wakeful.kernel.rules.policy import (
@@ -28,18 +31,14 @@ from wakeful.kernel.rules.policy import (
     trigger_of,
 )
 from wakeful.store.interface import Transaction
-from wakeful.store.records import Alert, Finish, JobDef, JobState, RunDetails, RunRow, SkipRow
+from wakeful.store.records import JobDef, JobState, RunRow, SkipRow
 from wakeful.triggers import TimedTrigger, Trigger
 
 log = logging.getLogger("wakeful.engine")
 
-GLOBAL_LANE = "running"
-SUSPECT_LANE = "crash-suspects"
 SUSPECT_AFTER = 2  # crashes in a row
 BY_HAND = ("manual", "approval")  # why a run was asked for by a person
 BY_TIME = ("schedule", "catch_up")  # why a run was claimed for its slot; it waits as a row only if it was given back
-HANDLER = "kind:"  # what a job is parked on when this node has no handler for it ...
-PLACE = "labels:"  # ... or not the labels it asks for
 
 
 class Claimed(NamedTuple):
@@ -52,55 +51,13 @@ class Claimed(NamedTuple):
     approval: str | None = None  # what was asked and approved before this attempt
 
 
-class Context(NamedTuple):
-    """Who claims: what this process can run, and how it marks what it took."""
-
-    id: int
-    token: int
-    kinds: frozenset[str]
-    max_running: int | None
-    new_id: Callable[[], int]
-    rng: random.Random
-    only: int | None = None  # claim nothing but this job
-    labels: frozenset[str] = frozenset()
-    min_interval: int | None = None  # how close two slots of a bounded job may lie
-    clock_moved: Callable[[], bool] = lambda: False  # whether the clock was set and deadlines were not yet
-
-    def serves(self, key: str) -> bool:
-        """Whether this node can run what is parked on `key`."""
-        return serves(self.kinds, self.labels, key)
-
-
-def serves(kinds: frozenset[str], labels: frozenset[str], key: str) -> bool:
-    """Whether a node with these kinds and labels can run what is parked on `key`."""
-    if key.startswith(HANDLER):
-        return key.removeprefix(HANDLER) in kinds
-    return key.startswith(PLACE) and labels.issuperset(labels_of(key))
-
-
-def place_key(labels: tuple[str, ...]) -> str:
-    """What a job is parked on that asks for a node with these labels: `labels_of` reads the same out of it."""
-    text = ",".join(labels)
-    return PLACE + (text if "[" not in text and text.split(",") == list(labels) else json.dumps(labels))
-
-
-def labels_of(key: str) -> list[str]:
-    """The labels in what a job is parked on."""
-    text = key.removeprefix(PLACE)
-    return [str(label) for label in json.loads(text)] if text.startswith("[") else text.split(",")
-
-
-def is_lane(key: str) -> bool:
-    """Whether what a job is parked on is a lane, which a settle frees."""
-    return not key.startswith((HANDLER, PLACE))
-
-
 class Claim:
     """One pass over the due jobs of one transaction."""
 
     def __init__(self, tx: Transaction, context: Context) -> None:
         self._tx = tx
-        self._node = context
+        self._context = context
+        self._hooks = context.declared.hooks
         self._used: dict[str, int] = {}
         self._taken: Counter[str] = Counter()
         self._capacity: dict[str, int] = {}
@@ -108,6 +65,7 @@ class Claim:
         self._new: list[RunRow] = []
         self._woken: list[RunRow] = []
         self._skips: list[SkipRow] = []
+        self._dropped: list[tuple[JobDef, RunRow, str]] = []
         self.claimed: list[Claimed] = []
         self.expired: list[tuple[JobDef, JobState, RunRow]] = []
         self.to_cancel: list[int] = []
@@ -122,9 +80,9 @@ class Claim:
         self._write()
 
     def _due(self, limit: int) -> list[tuple[JobDef, JobState]]:
-        if self._node.only is None:
+        if self._context.only is None:
             return self._tx.jobs.due(self._tx.now, limit)
-        found = self._tx.jobs.by_id(self._node.only)
+        found = self._tx.jobs.by_id(self._context.only)
         return [found] if found is not None and (found[1].due_at or self._tx.now + 1) <= self._tx.now else []
 
     # -- one job ------------------------------------------------------------------------------------------------------
@@ -147,7 +105,7 @@ class Claim:
         """The alarm of a job in progress: a waiting run's deadline, or a slot that replaces the active run."""
         found = [run for run in self._tx.runs.open(state.job_id) if run.id == state.run_id]
         if found and found[0].status == "waiting":
-            if self._node.clock_moved():
+            if self._context.clock_moved():
                 return  # it is due by the new time alone; the engine moves deadlines before it looks again
             self.expired.append((job, state, found[0]))
             return
@@ -164,7 +122,7 @@ class Claim:
         for run in waiting[:]:
             why = self._overtaken(job, state, run, slot_due=slot_due)
             if why is not None:
-                self._drop([run], why)
+                self._dropped.append((job, run, why))
                 waiting.remove(run)
                 if run.slot is not None and run.attempt == 1:
                     state = state._replace(missed=state.missed + 1)
@@ -193,10 +151,10 @@ class Claim:
             return "a new slot came first"
         if run.reason in ("retry", *BY_TIME) and too_late(options, state, run, now):
             return "its time passed while nothing ran, and catch_up says to let it go"
-        nearest = (state.last_run_at or 0) + (self._node.min_interval or 0)
+        nearest = (state.last_run_at or 0) + (self._context.min_interval or 0)
         if run.reason == "after" and options.bounded and state.last_run_at is not None and nearest > now:
-            self._skips.append(SkipRow(job.id, BELOW, 1, now, limit_words(self._node.min_interval or 0)))
-            return limit_words(self._node.min_interval or 0)
+            self._skips.append(SkipRow(job.id, BELOW, 1, now, limit_words(self._context.min_interval or 0)))
+            return limit_words(self._context.min_interval or 0)
         return None
 
     def _instead_of_catching_up(self, job: JobDef, state: JobState) -> JobState:
@@ -212,14 +170,20 @@ class Claim:
     def _start_queued(self, job: JobDef, state: JobState, run: RunRow) -> None:
         options = from_text(job.options)
         lanes = self._admit(job, options, state)
+        if isinstance(lanes, Refused):
+            if self._refuse(state, lanes):
+                self._dropped.append((job, run, lanes.detail or lanes.reason))
+                state = state._replace(queued=state.queued - 1, ready_at=None)
+                # Looked at again at once: another run may wait, or nothing is left and the job is over.
+                self._states.append(state._replace(due_at=self._tx.now if state.queued else alarm(state)))
+            return
         if lanes is None:
             return
         run = run._replace(
             kind=job.kind,
             status="active",
             started_at=self._tx.now,
-            node=self._node.id,
-            token=self._node.token,
+            node=self._context.id,
             lanes=_text(lanes),
         )
         self._woken.append(run)
@@ -249,11 +213,15 @@ class Claim:
         if due.slot is None:
             self._let_go(trigger, state, due.passed)
             return
-        if options.bounded and too_often(trigger, self._node.min_interval):
-            self._skips.append(SkipRow(job.id, BELOW, 1, now, limit_words(self._node.min_interval or 0)))
+        if options.bounded and too_often(trigger, self._context.min_interval):
+            self._skips.append(SkipRow(job.id, BELOW, 1, now, limit_words(self._context.min_interval or 0)))
             self._let_go(trigger, state, due.passed)
             return
         lanes = self._admit(job, options, state)
+        if isinstance(lanes, Refused):
+            if self._refuse(state, lanes):
+                self._let_go(trigger, state, due.passed)
+            return
         if lanes is None:
             return
         if due.passed and due.why == "backing_off":
@@ -263,8 +231,8 @@ class Claim:
             if closed:
                 self._skips.append(SkipRow(job.id, "outside_active_hours", closed, now, None))
         run = RunRow(
-            self._node.new_id(), job.id, job.kind, due.reason, due.slot, 1, None, None, None, "active", None,
-            state.next_at or now, now, None, self._node.id, self._node.token, _text(lanes), 0,
+            self._context.new_id(), job.id, job.kind, due.reason, due.slot, 1, None, None, None, "active", None,
+            state.next_at or now, now, None, self._context.id, _text(lanes),
         )  # fmt: skip
         self._new.append(run)
         last_slot = due.slot if state.last_slot is None or due.slot > state.last_slot else state.last_slot
@@ -291,8 +259,13 @@ class Claim:
     def _start(self, job: JobDef, state: JobState, run: RunRow, payload: str, approval: str | None = None) -> None:
         """Take the run as claimed; `state` is the job's with the run in it."""
         if from_text(job.options).overlap == "cancel_other" and trigger_of(job.trigger).type in ("every", "cron"):
-            at = next_start(trigger_of(job.trigger), state, self._tx.now, self._node.rng.random()).at
+            at = next_start(trigger_of(job.trigger), state, self._tx.now, self._context.rng.random()).at
             state = state._replace(due_at=at)
+        hook = self._hooks.claimed.get(job.kind) if self._hooks.claimed else None
+        added = hook(self._tx, self._context, job, run) if hook is not None else None
+        if added:
+            given = json.loads(payload)
+            payload = json.dumps({**(given if isinstance(given, dict) else {}), **added})
         self.claimed.append(Claimed(job, state, run, payload, approval))
 
     def _was_run(self, job: JobDef, state: JobState, slot: int) -> bool:
@@ -309,7 +282,7 @@ class Claim:
             return
         # As if it had run now: else an interval that never ran, or is overdue, would be due again at once.
         base = state._replace(last_slot=max(state.slot or 0, state.last_slot or 0), last_run_at=now)
-        coming = next_start(trigger, base, now, self._node.rng.random(), completed=now)
+        coming = next_start(trigger, base, now, self._context.rng.random(), completed=now)
         if coming.slot is None:
             self._states.append(end(state, coming.ended or "", now))
         else:
@@ -317,20 +290,32 @@ class Claim:
 
     # -- lanes and handlers -------------------------------------------------------------------------------------------
 
-    def _admit(self, job: JobDef, options: JobOptions, state: JobState) -> tuple[str, ...] | None:
-        """The bounded lanes this start takes; None when it was parked instead."""
-        if job.kind not in self._node.kinds:
+    def _refuse(self, state: JobState, refused: Refused) -> bool:
+        """A kind does not admit this start; True when that is the end of it, False when it waits."""
+        now = self._tx.now
+        if state.ready_at is None:
+            self._skips.append(SkipRow(state.job_id, refused.reason, 1, now, refused.detail))
+        if refused.until is None:
+            return True
+        ready_at = state.ready_at if state.ready_at is not None else state.due_at
+        again_at = max(refused.until, now + 1)  # never at once: that would be a busy loop
+        self._states.append(state._replace(due_at=again_at, ready_at=ready_at, parked=None))
+        return False
+
+    def _admit(self, job: JobDef, options: JobOptions, state: JobState) -> tuple[str, ...] | Refused | None:
+        """The bounded lanes this start takes; None when it was parked instead, Refused when its kind says no."""
+        if job.kind not in self._context.kinds:
             self._park(state, HANDLER + job.kind, "no_handler", f"nobody here runs jobs of kind {job.kind}")
             return None
-        if not self._node.labels.issuperset(options.labels):
+        if not self._context.labels.issuperset(options.labels):
             needs = ", ".join(options.labels)
             self._park(state, place_key(options.labels), "no_node", f"it asks for a node labelled {needs}")
             return None
-        if not options.lanes and self._node.max_running is None and state.crashes < SUSPECT_AFTER:
-            return ()
+        if not options.lanes and self._context.max_running is None and state.crashes < SUSPECT_AFTER:
+            return self._asked(job, state) or ()
         wanted = dict(options.lanes)
-        if self._node.max_running is not None:
-            wanted[GLOBAL_LANE] = self._node.max_running
+        if self._context.max_running is not None and job.kind not in self._hooks.internal:
+            wanted[GLOBAL_LANE] = self._context.max_running
         if state.crashes >= SUSPECT_AFTER:
             wanted[SUSPECT_LANE] = 1
         self._load(wanted)
@@ -339,9 +324,17 @@ class Claim:
             if self._used[lane] + self._taken[lane] >= capacity:
                 self._park(state, lane, "at_capacity", f"{lane} holds {capacity}")
                 return None
+        refused = self._asked(job, state)
+        if refused is not None:
+            return refused
         for lane in wanted:
             self._taken[lane] += 1
         return tuple(wanted)
+
+    def _asked(self, job: JobDef, state: JobState) -> Refused | None:
+        """What the job's kind says about starting it now; asked last, when nothing else stands against it."""
+        hook = self._hooks.admit.get(job.kind) if self._hooks.admit else None
+        return hook(self._tx, self._context, job, state) if hook is not None else None
 
     def _load(self, wanted: dict[str, int]) -> None:
         unknown = [lane for lane in wanted if lane not in self._used]
@@ -361,19 +354,11 @@ class Claim:
         ready_at = state.ready_at if state.ready_at is not None else state.due_at
         self._states.append(state._replace(due_at=None, parked=key, ready_at=ready_at))
 
-    def _drop(self, runs: list[RunRow], why: str) -> None:
-        now = self._tx.now
-        self._tx.runs.finish([Finish(run.id, "done", "cancelled", None, now, None) for run in runs])
-        self._tx.runs.detail([RunDetails(run.id, error=why) for run in runs])
-
     def _poisoned(self, job: JobDef, state: JobState, error: Exception) -> None:
         log.error("job %s cannot be scheduled and was disabled", job.name, exc_info=error)
         message = f"{job.name} cannot be scheduled and was disabled: {type(error).__name__}: {error}"
         self._states.append(end(state, message, self._tx.now)._replace(last_error=message))
-        now = self._tx.now
-        self._tx.journal.raise_alert(
-            Alert(self._node.new_id(), f"disabled:{job.id}", "disabled", job.id, message, now, now, 1, None, None)
-        )
+        open_alert(self._tx, self._context, "disabled", job.id, message, job_id=job.id)
 
     def _write(self) -> None:
         tx, now = self._tx, self._tx.now
@@ -389,7 +374,14 @@ class Claim:
             if free > 0:
                 tx.jobs.requeue_parked(lane, now, free)
         if self.claimed:
-            tx.journal.emit("run", *[["started", c.run.id, c.run.job_id, c.run.reason] for c in self.claimed])
+            tx.journal.emit("run", *[_started(claimed) for claimed in self.claimed])
+        for job, run, why in self._dropped:
+            drop_runs(tx, self._context, job, [run], why)
+
+
+def _started(claimed: Claimed) -> dict[str, object]:
+    job, run = claimed.job, claimed.run
+    return {"type": "started", "run": run.id, "job_id": job.id, "job": job.name, "reason": run.reason}
 
 
 def _text(lanes: tuple[str, ...]) -> str | None:

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 
 from wakeful.clock import EARLIEST_MS
 from wakeful.errors import SchedulerError
+from wakeful.kernel.engine.alerts import open_alert
 from wakeful.kernel.engine.recovery import move_deadlines, rearm
-from wakeful.kernel.engine.turn import apply_alert
-from wakeful.kernel.rules.settle import AlertChange
 from wakeful.triggers.moments import iso
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
-    from wakeful.kernel.engine.claim import Context
+    from wakeful.kernel.context import Context
     from wakeful.store.interface import Store, Transaction
 
 #: Smaller differences are the daily slewing of a time service.
@@ -77,7 +76,7 @@ def _note_step(tx: Transaction, context: Context, step: int) -> None:
         tx.journal.set_meta({"clock_carry": json.dumps(carry)})
     way = "back" if step < 0 else "forward"
     message = f"The clock was set {way} by {abs(step) / 1000:g} s, to {iso(tx.now)}; no slot is run twice."
-    apply_alert(tx, context, None, AlertChange(f"clock:{way}", "clock", message))
+    open_alert(tx, context, "clock", way, message)
 
 
 async def carry_on(store: Store, context: Context) -> None:

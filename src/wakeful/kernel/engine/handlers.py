@@ -9,15 +9,14 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from wakeful.errors import InvalidJob
 from wakeful.kernel.engine.claim import Claimed
+from wakeful.kernel.kinds import Handler
 from wakeful.kernel.rules.approval import question_before
 from wakeful.kernel.rules.outcome import Result, from_exception, from_return
 from wakeful.kernel.views.models import Run
 from wakeful.store.records import RunDetails
 from wakeful.triggers.durations import format_interval
 
-Handler = Callable[[Run], Any]
 MAX_THREADS = 64
 CANCEL_GRACE_S = 8.0  # from being asked to end until it counts as not stopping; a command is killed within it
 _STARTING = threading.Lock()
@@ -91,28 +90,6 @@ class Active:
         if self.overdue:
             return "timeout"
         return "stopping" if self.verdict.interrupted else "cancelled"
-
-
-class Handlers:
-    """Who runs which kind."""
-
-    def __init__(self) -> None:
-        self._by_kind: dict[str, tuple[Handler, bool]] = {}
-
-    def register(self, kind: str, handler: Handler) -> None:
-        """One handler per kind; the last one given counts."""
-        call = getattr(handler, "__call__", None)  # noqa: B004 - objects with an async __call__ are handlers too
-        if call is None:
-            message = f"The handler of {kind!r} must be a function, not {handler!r}."
-            raise InvalidJob(message)
-        awaits = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(call)
-        self._by_kind[kind] = (handler, awaits)
-
-    def kinds(self) -> frozenset[str]:
-        return frozenset(self._by_kind)
-
-    def of(self, kind: str) -> tuple[Handler, bool]:
-        return self._by_kind[kind]
 
 
 def past_limit(limit_ms: int) -> Result:

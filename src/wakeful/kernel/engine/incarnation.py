@@ -7,30 +7,32 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from wakeful import ids
 from wakeful.kernel.actions import lookup
 from wakeful.kernel.actions import runs as run_actions
-from wakeful.kernel.actions.drafts import COMMAND
 from wakeful.kernel.cluster.membership import join, recover_name
-from wakeful.kernel.engine.claim import Claimed, Context
+from wakeful.kernel.context import Context
+from wakeful.kernel.engine.claim import Claimed
 from wakeful.kernel.engine.clock_watch import STEP_MS, ClockWatch, carry_on
-from wakeful.kernel.engine.handlers import CANCEL_GRACE_S, Active, Handlers, Threads, drive, past_limit
+from wakeful.kernel.engine.handlers import CANCEL_GRACE_S, Active, Threads, drive, past_limit
 from wakeful.kernel.engine.lane_sizes import size_all
 from wakeful.kernel.engine.recovery import Recovered, recover
 from wakeful.kernel.engine.run_turn import run_turn
 from wakeful.kernel.engine.turn import Ended
+from wakeful.kernel.kinds import Kinds
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import Result
 
 if TYPE_CHECKING:
     from wakeful.kernel.engine.loop import Engine
     from wakeful.store.interface import Store, Transaction
+    from wakeful.store.records import RunRow
 
 
 class Incarnation(NamedTuple):
     """Who this process is to the store."""
 
     node_id: int
-    token: int
     recovered: Recovered
 
 
@@ -41,18 +43,17 @@ async def begin_incarnation(store: Store, engine: Engine, name: str, logs: Path)
     stop in threads of this very process are not cut off: they still hold their jobs.
     """
     context, alive = engine.identify(), engine.active.keys()
-    await _end_leftover_commands(store, name, logs, alive)
+    await _end_leftovers(store, context.declared, name, logs, alive)
     details = engine.details()
 
     def work(tx: Transaction) -> tuple[Incarnation, int]:
         facts = tx.journal.get_meta(["incarnation", "alive_at"])
-        token = int(facts.get("incarnation", "0")) + 1
         back = int(facts.get("alive_at", "0")) - tx.now
-        incarnation = context._replace(id=context.new_id(), token=token)
-        tx.journal.set_meta({"incarnation": token, "alive_at": tx.now})
-        recovered = recover(tx, incarnation, alive) if tx.exclusive else recover_name(tx, incarnation, name, alive)
-        join(tx, incarnation, name, details)
-        return Incarnation(incarnation.id, token, recovered), back
+        here = context._replace(id=context.new_id())
+        tx.journal.set_meta({"incarnation": int(facts.get("incarnation", "0")) + 1, "alive_at": tx.now})
+        recovered = recover(tx, here, alive) if tx.exclusive else recover_name(tx, here, name, alive)
+        join(tx, here, name, details)
+        return Incarnation(here.id, recovered), back
 
     await store.write(size_all)
     incarnation, back = await store.write(work)
@@ -63,24 +64,23 @@ async def begin_incarnation(store: Store, engine: Engine, name: str, logs: Path)
     return incarnation
 
 
-async def _end_leftover_commands(store: Store, name: str, logs: Path, alive: Collection[int]) -> None:
-    """What still runs of a command whose server was killed must end before its slot is run again."""
+async def _end_leftovers(store: Store, kinds: Kinds, name: str, logs: Path, alive: Collection[int]) -> None:
+    """What still runs of a killed server's work, such as a command, must end before its slot is run again."""
+    concerned = kinds.with_recovery()
 
-    def left(tx: Transaction) -> list[int]:
+    def left(tx: Transaction) -> list[RunRow]:
         if tx.exclusive:
-            runs = [run for run in tx.runs.all_open() if run.status == "active" and run.id not in alive]
-        else:
-            runs = tx.runs.of_nodes([earlier.id for earlier in tx.journal.earlier(name)])
-        return [run.id for run in runs if run.kind == COMMAND]
+            return [run for run in tx.runs.all_open() if run.status == "active" and run.id not in alive]
+        return tx.runs.of_nodes([earlier.id for earlier in tx.journal.earlier(name)])
 
-    commands = await store.read(left)
-    if commands:
-        from wakeful.command.kind import end_leftovers
-
-        await end_leftovers(logs, commands)
+    runs = await store.read(left) if concerned else []
+    for kind in concerned:
+        mine = [ids.run_text(run.id) for run in runs if run.kind == kind.name]
+        if mine and kind.before_recovery is not None:
+            await kind.before_recovery(logs, mine)
 
 
-async def run_alone(store: Store, context: Context, handlers: Handlers, ref: str, *, virtual: bool) -> int:
+async def run_alone(store: Store, context: Context, kinds: Kinds, ref: str, *, virtual: bool) -> int:
     """Start one job by hand, run it to its end or its limit here, and settle it; the run's id."""
 
     def ask(tx: Transaction) -> tuple[int, int]:
@@ -92,15 +92,15 @@ async def run_alone(store: Store, context: Context, handlers: Handlers, ref: str
     while True:  # a recovery of the same job may come first
         taken = await run_turn(store, here, (), 1)
         for claimed in taken.claimed:
-            result = await _run_within_limit(claimed, handlers, virtual=virtual)
+            result = await _run_within_limit(claimed, kinds, virtual=virtual)
             await run_turn(store, here, [Ended(claimed.job, claimed.state.revision, claimed.run, result)], 0)
         if not taken.claimed or any(claimed.run.id == run_id for claimed in taken.claimed):
             return run_id
 
 
-async def _run_within_limit(claimed: Claimed, handlers: Handlers, *, virtual: bool) -> Result:
+async def _run_within_limit(claimed: Claimed, kinds: Kinds, *, virtual: bool) -> Result:
     """Call the handler; past its limit, or when we are cancelled ourselves, it is cancelled, and its end is known."""
-    handler, awaits = handlers.of(claimed.run.kind)
+    handler, awaits = kinds.handler(claimed.run.kind)
     active = Active(claimed, "", 0)
     limit = from_text(claimed.job.options).timeout
     task = asyncio.ensure_future(drive(active, handler, Threads(inline=virtual), awaits=awaits))

@@ -18,16 +18,18 @@ from wakeful.errors import StoreError
 from wakeful.kernel.actions.runs import release_runs
 from wakeful.kernel.cluster.membership import join
 from wakeful.kernel.cluster.node_lease import NodeLease
-from wakeful.kernel.engine.claim import Claimed, Context
+from wakeful.kernel.context import Context
+from wakeful.kernel.engine.alerts import open_alert
+from wakeful.kernel.engine.claim import Claimed
 from wakeful.kernel.engine.clock_watch import ClockWatch
-from wakeful.kernel.engine.handlers import CANCEL_GRACE_S, Active, Handlers, Threads, drive, past_limit
+from wakeful.kernel.engine.handlers import CANCEL_GRACE_S, Active, Threads, drive, past_limit
 from wakeful.kernel.engine.run_turn import run_turn
 from wakeful.kernel.engine.sweep import Housekeeping, Retention
-from wakeful.kernel.engine.turn import Ended, TurnResult, apply_alert
+from wakeful.kernel.engine.turn import Ended, TurnResult
+from wakeful.kernel.kinds import Kinds
 from wakeful.kernel.rules.limits import MIN_INTERVAL_MS
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import GOES_ON, MAX_OUTPUT, Result, shortened
-from wakeful.kernel.rules.settle import AlertChange
 from wakeful.store.presence import myself
 from wakeful.store.schema_version import schema_number
 from wakeful.version import __version__
@@ -74,19 +76,24 @@ class Counters:
 
 
 class Engine:
-    """Runs due jobs. `start` and `stop` belong to its owner; `poke` may be called at any time on its loop."""
+    """Runs due jobs. `start` and `stop` belong to its owner; `wake` may be called at any time on its loop."""
 
-    def __init__(
-        self, store: Store, clock: Clock, handlers: Handlers, config: EngineConfig, source: ids.IdSource
-    ) -> None:
+    def __init__(self, store: Store, clock: Clock, kinds: Kinds, config: EngineConfig, source: ids.IdSource) -> None:
         self._store = store
         self._clock = clock
-        self._handlers = handlers
+        self._kinds = kinds
         self._config = config
         self.context = Context(
-            0, 0, frozenset(), config.max_running, source.next, source.rng, None, config.labels, config.min_interval,
-            self._clock_moved,
-        )  # fmt: skip
+            0,
+            kinds,
+            frozenset(),
+            config.max_running,
+            source.next,
+            source.rng,
+            labels=config.labels,
+            min_interval=config.min_interval,
+            clock_moved=self._clock_moved,
+        )
         self.counters = Counters()
         self.active: dict[int, Active] = {}
         self.housekeeping = Housekeeping(store, clock, config.retention)
@@ -115,10 +122,9 @@ class Engine:
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
-    def begin(self, node_id: int, token: int) -> None:
+    def begin(self, node_id: int) -> None:
         """Start the loop, with the store already recovered."""
-        kinds = self._handlers.kinds()
-        self.context = self.context._replace(id=node_id, token=token, kinds=kinds)
+        self.context = self.context._replace(id=node_id, kinds=self._kinds.handled())
         self.counters = Counters()
         self._watch = ClockWatch(self._clock)
         self.trouble = None
@@ -128,8 +134,8 @@ class Engine:
         self._task = asyncio.get_running_loop().create_task(self._loop(), name="wakeful-engine")
 
     def identify(self) -> Context:
-        """A node that makes ids and chances for edits made beside the loop."""
-        return self.context._replace(kinds=self._handlers.kinds())
+        """A context that makes ids and chances for edits made beside the loop."""
+        return self.context._replace(kinds=self._kinds.handled())
 
     def wake(self, *, recheck_store: bool = False) -> None:
         """Something changed: look again now; `recheck_store` when it may be about a run, or come from elsewhere."""
@@ -139,7 +145,7 @@ class Engine:
 
     def handlers_changed(self) -> None:
         """A handler was registered while running: a sweep puts back the jobs that wait for it."""
-        self.context = self.context._replace(kinds=self._handlers.kinds())
+        self.context = self.context._replace(kinds=self._kinds.handled())
         self.housekeeping.wait(0)
         self._wake()
 
@@ -378,7 +384,7 @@ class Engine:
         active.task = asyncio.get_running_loop().create_task(self._drive(active))
 
     async def _drive(self, active: Active) -> None:
-        handler, awaits = self._handlers.of(active.claimed.run.kind)
+        handler, awaits = self._kinds.handler(active.claimed.run.kind)
         result = await drive(active, handler, self._threads, awaits=awaits)
         if result.output is not None and len(result.output) > MAX_OUTPUT:
             result = self.shorten(active.run.id, result)
@@ -418,8 +424,8 @@ class Engine:
         def work(tx: Transaction) -> None:
             for active in stuck:
                 if tx.runs.goes_on(active.claimed.run.id, active.told):  # else somebody else has settled it
-                    change = AlertChange(f"stuck:{active.claimed.job.id}", "stuck", _goes_on(active))
-                    apply_alert(tx, self.context, active.claimed.job.id, change)
+                    job_id = active.claimed.job.id
+                    open_alert(tx, self.context, "stuck", job_id, _goes_on(active), job_id=job_id)
 
         await self._store.write(work)
         del self._stuck[: len(stuck)]
@@ -445,7 +451,7 @@ class Engine:
         """What other nodes and people may know about this one."""
         about = {**myself(), "version": __version__, "schema": schema_number()}
         about["min_interval"] = self.context.min_interval
-        return json.dumps({**about, "kinds": sorted(self._handlers.kinds()), "labels": sorted(self.context.labels)})
+        return json.dumps({**about, "kinds": sorted(self._kinds.handled()), "labels": sorted(self.context.labels)})
 
     # -- the clock and housekeeping -----------------------------------------------------------------------------------
 

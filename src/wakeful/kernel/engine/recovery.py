@@ -12,18 +12,13 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from wakeful.kernel.engine.claim import SUSPECT_AFTER, Context, is_lane
+from wakeful.kernel.context import Context
+from wakeful.kernel.engine.alerts import close_alert
+from wakeful.kernel.engine.claim import SUSPECT_AFTER
+from wakeful.kernel.engine.ending import Ending, end_runs
 from wakeful.kernel.engine.handlers import past_limit
-from wakeful.kernel.engine.turn import (
-    Ended,
-    apply_alert,
-    chain_all,
-    free_lanes,
-    from_report,
-    queue_runs,
-    queued_run,
-    settle_all,
-)
+from wakeful.kernel.engine.turn import Ended, from_report, settle_all
+from wakeful.kernel.parking import is_lane
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import GOES_ON, Result
 from wakeful.kernel.rules.policy import FLOOR_MS, alarm, backoff_delay, count_passed, end, next_start, trigger_of
@@ -92,20 +87,13 @@ def crash_all(tx: Transaction, context: Context, runs: Sequence[RunRow]) -> None
     runs = _without_overdue(tx, context, [run for run in runs if not run.cancel], jobs, states)
     runs = _without_reported(tx, context, runs, jobs, states)
     blamed = blame(runs, states)
-    answers: list[tuple[JobDef, RunRow, Settled]] = []
-    for run in runs:
-        answer = crash(jobs[run.job_id], states[run.job_id], run, context, now=tx.now, blamed=run.id in blamed)
-        answers.append((jobs[run.job_id], run, answer))
-    tx.jobs.save([answer.state for _, _, answer in answers])
-    tx.runs.finish([answer.finish for _, _, answer in answers])
-    tx.runs.detail([RunDetails(run.id, error_type="Crashed", error=CUT_OFF) for run in runs])
-    queue_runs(tx, [run for _, _, answer in answers for run in answer.queue])
-    for job, _, answer in answers:
-        for change in answer.alerts:
-            apply_alert(tx, context, job.id, change)
-    chain_all(tx, context, answers)
-    free_lanes(tx, runs)
-    tx.journal.emit("run", *[["finished", run.id, run.job_id, "crashed"] for run in runs])
+    crashed = Result("crashed", error_type="Crashed", error=CUT_OFF)
+    endings = [
+        Ending(job, run, crashed, crash(job, states[job.id], run, context, now=tx.now, blamed=run.id in blamed))
+        for run in runs
+        for job in [jobs[run.job_id]]
+    ]
+    end_runs(tx, context, endings, announce=True)
 
 
 def _without_overdue(
@@ -124,7 +112,7 @@ def _without_overdue(
     )
     for run in runs:
         if run.phase in GOES_ON and run not in late:
-            apply_alert(tx, context, run.job_id, AlertChange(f"stuck:{run.job_id}", "stuck", None))
+            close_alert(tx, "stuck", run.job_id)
     return [run for run in runs if run not in late]
 
 
@@ -155,12 +143,13 @@ def crash(job: JobDef, state: JobState, run: RunRow, context: Context, *, now: i
     """What a crash means for one job."""
     trigger, options = trigger_of(job.trigger), from_text(job.options)
     finish = Finish(run.id, "done", "crashed", run.started_at, now, None)
+    details = RunDetails(run.id, error_type="Crashed", error=CUT_OFF)
     state = state._replace(
         run_id=None, last_run_id=run.id, last_run_at=run.started_at, last_finished_at=now, last_outcome="crashed",
         last_error=CUT_OFF, crashes=state.crashes + 1, errors=state.errors + blamed, ready_at=None, due_at=None,
     )  # fmt: skip
     if job.removed_at is not None:
-        return Settled(state._replace(next_at=None, slot=None, enabled=0), finish, ended_as="failure")
+        return Settled(state._replace(next_at=None, slot=None, enabled=0), finish, details=details, ended_as="failure")
     ended: str | None = None
     if trigger.timed and state.enabled and not state.paused and state.slot is None:
         coming = next_start(trigger, state, now, context.rng.random())
@@ -176,7 +165,7 @@ def crash(job: JobDef, state: JobState, run: RunRow, context: Context, *, now: i
     queued_at = now if state.queued else again.due_at if again is not None else None
     state = state._replace(due_at=alarm(state, queued_at), queued=state.queued + (again is not None))
     queue = (again,) if again is not None else ()
-    return Settled(state, finish, queue, None, (), alerts, "failure" if again is None else None)
+    return Settled(state, finish, queue, details, (), alerts, "failure" if again is None else None)
 
 
 def _again(job: JobDef, state: JobState, run: RunRow, context: Context, now: int) -> RunRow:
@@ -185,9 +174,7 @@ def _again(job: JobDef, state: JobState, run: RunRow, context: Context, now: int
     if state.crashes >= SUSPECT_AFTER:
         delay = backoff_delay(options, state.crashes - 1)
         at += max(delay, FLOOR_MS, context.min_interval or 0) if options.bounded else delay
-    return queued_run(
-        context, job, "recovery", at, slot=run.slot, attempt=run.attempt + 1, retry_of=run.id, caused_by=run.caused_by
-    )
+    return RunRow.again(context.new_id(), run, "recovery", at)._replace(kind=job.kind)
 
 
 # -- a clock that was set ---------------------------------------------------------------------------------------------

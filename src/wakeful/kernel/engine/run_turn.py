@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 from wakeful import ids
 from wakeful.errors import StoreError, StoreRefused
+from wakeful.kernel.engine.alerts import open_alert
 from wakeful.kernel.engine.recovery import requeue_served
-from wakeful.kernel.engine.turn import Ended, TurnResult, apply_alert, turn
+from wakeful.kernel.engine.turn import Ended, TurnResult, turn
 from wakeful.kernel.rules.outcome import Result
 from wakeful.kernel.rules.policy import end
-from wakeful.kernel.rules.settle import AlertChange
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wakeful.kernel.engine.claim import Context
+    from wakeful.kernel.context import Context
     from wakeful.store.interface import Store, Transaction
 
 log = logging.getLogger("wakeful.engine")
@@ -103,5 +103,5 @@ def _disable_first(tx: Transaction, context: Context, why: str) -> int | None:
     for job, state in tx.jobs.due(tx.now, 1):
         message = f"{job.name} cannot be started and was disabled: {why}"
         tx.jobs.save([end(state, message, tx.now)._replace(last_error=message)])
-        apply_alert(tx, context, job.id, AlertChange(f"disabled:{job.id}", "disabled", message))
+        open_alert(tx, context, "disabled", job.id, message, job_id=job.id)
     return tx.jobs.next_alarm()

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from wakeful import ids
 from wakeful.kernel.actions.idempotency import KEPT_MS
 from wakeful.kernel.cluster.membership import served_elsewhere, take_runs
-from wakeful.kernel.engine.claim import HANDLER, PLACE, Context, is_lane, labels_of
+from wakeful.kernel.context import Context
+from wakeful.kernel.engine.alerts import close_alert, open_alert
 from wakeful.kernel.engine.lane_sizes import leave_lanes
 from wakeful.kernel.engine.recovery import requeue_waiting
 from wakeful.kernel.engine.stretches import keep_slots
-from wakeful.kernel.engine.turn import apply_alert
-from wakeful.kernel.rules.settle import AlertChange
+from wakeful.kernel.parking import HANDLER, PLACE, is_lane, labels_of
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
@@ -39,6 +39,16 @@ class Retention(NamedTuple):
     runs_per_job: int = 1000
     slot_days: int = 365  # how long it stays known which slots were run, once their runs are gone
     check_every: int = 100  # a job's history is counted once per so many of its runs
+
+
+class DomainRows(NamedTuple):
+    """What domains store beside jobs and runs, and how it goes."""
+
+    job_tables: tuple[str, ...] = ()  # rows go with their job
+    pruners: tuple[Callable[[Transaction, int, int], int], ...] = ()  # each deletes some rows older than a moment
+
+
+NO_ROWS = DomainRows()
 
 
 class Cursors(NamedTuple):
@@ -77,14 +87,14 @@ def guard(tx: Transaction, context: Context) -> int:
 def _tell_old_transaction(tx: Transaction, context: Context) -> None:
     found = tx.journal.oldest_transaction()
     if found is None or found.age_ms < OLD_TRANSACTION_MS:
-        tx.journal.close_alert(OLD_TRANSACTION, tx.now)
+        close_alert(tx, OLD_TRANSACTION, "database")
         return
     who = f"process {found.pid}, {found.name or 'unnamed'}" if found.pid is not None else f"prepared as {found.name}"
     message = (
         f"A transaction of {found.user} has been open for {found.age_ms // 60_000} minutes ({who}): until it ends, "
         "PostgreSQL cannot clean up and the database grows."
     )
-    apply_alert(tx, context, None, AlertChange(OLD_TRANSACTION, OLD_TRANSACTION, message))
+    open_alert(tx, context, OLD_TRANSACTION, "database", message)
 
 
 def _alert_unserved(tx: Transaction, context: Context, key: str) -> None:
@@ -93,10 +103,10 @@ def _alert_unserved(tx: Transaction, context: Context, key: str) -> None:
     why = f"nobody runs jobs of kind {wanted}" if kind == "no_handler" else f"no running node is labelled {wanted}"
     for job, state in tx.jobs.parked_on(key, tx.now - NO_HANDLER_GRACE_MS, CHUNK):
         message = f"{job.name} has been due since its time came, but {why}"
-        apply_alert(tx, context, state.job_id, AlertChange(f"no_handler:{state.job_id}", kind, message))
+        open_alert(tx, context, kind, state.job_id, message, job_id=state.job_id)
 
 
-def prune(tx: Transaction, keep: Retention, cursors: Cursors, crowded: set[int]) -> Swept:
+def prune(tx: Transaction, keep: Retention, cursors: Cursors, crowded: set[int], rows: DomainRows = NO_ROWS) -> Swept:
     """Delete a chunk of what is older or more than is kept."""
     before = tx.now - keep.days * 86_400_000
     doomed, runs_cursor = tx.runs.older(ids.first_id_at(before), cursors.runs, CHUNK)
@@ -111,7 +121,9 @@ def prune(tx: Transaction, keep: Retention, cursors: Cursors, crowded: set[int])
     gone, jobs_cursor = tx.jobs.finished_once(before, cursors.jobs, LOOK_AT, CHUNK)
     for job_id in gone:
         tx.runs.prune_job(job_id, CHUNK)
-    tx.jobs.forget(gone)
+    tx.jobs.forget(gone, rows.job_tables)
+    for pruner in rows.pruners:
+        pruner(tx, before, CHUNK)
     leave_lanes(tx, gone)
     return Swept(deleted, Cursors(runs_cursor, jobs_cursor))
 
@@ -126,6 +138,7 @@ class Housekeeping:
         self._next = 0
         self._cursors = Cursors()
         self._crowded: set[int] = set()
+        self.rows = DomainRows()
         self.on_deleted: Callable[[list[int]], None] = lambda _: None
 
     def wait(self, ms: int = SWEEP_MS) -> None:
@@ -156,7 +169,7 @@ class Housekeeping:
     async def _prune(self) -> None:
         crowded, self._crowded = self._crowded, set()
         cursors = self._cursors
-        swept = await self._store.write(lambda tx: prune(tx, self._retention, cursors, crowded))
+        swept = await self._store.write(lambda tx: prune(tx, self._retention, cursors, crowded, self.rows))
         self._cursors = swept.cursors
         if swept.deleted:
             self.on_deleted(swept.deleted)

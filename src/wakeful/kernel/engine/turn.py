@@ -7,16 +7,17 @@ records it writes and the `TurnResult` it returns after the commit.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from wakeful.kernel.engine.claim import HANDLER, Claim, Claimed, Context
+from wakeful.kernel.context import Context
+from wakeful.kernel.engine.claim import Claim, Claimed
+from wakeful.kernel.engine.ending import Ending, end_runs
 from wakeful.kernel.rules.approval import asked
 from wakeful.kernel.rules.outcome import APPROVAL, WAITING, Result
-from wakeful.kernel.rules.settle import AlertChange, Settled, settle
+from wakeful.kernel.rules.settle import settle
 from wakeful.store.interface import Transaction
-from wakeful.store.records import Alert, JobDef, JobState, RunRow, SkipRow
+from wakeful.store.records import JobDef, JobState, RunRow
 from wakeful.store.reports import Report
 
 #: Ends after which a run's work may still be done elsewhere: what is said about it there counts more.
@@ -82,7 +83,7 @@ def settle_all(tx: Transaction, context: Context, ended: Sequence[Ended]) -> tup
         if (state := states.get(item.job.id)) is not None and state.revision != item.revision
     ]
     definitions = tx.jobs.definitions(edited) if edited else {}
-    answers: list[tuple[JobDef, RunRow, Settled]] = []
+    endings: list[Ending] = []
     lost: list[int] = []
     waiting = _already_waiting(tx, ended)
     ended = take_reports(tx, ended)
@@ -102,12 +103,12 @@ def settle_all(tx: Transaction, context: Context, ended: Sequence[Ended]) -> tup
             new_id=context.new_id,
             min_interval=context.min_interval,
         )
-        answers.append((job, item.run, answer))
-    _write(tx, context, answers)
+        endings.append(Ending(job, item.run, item.result, answer))
+    end_runs(tx, context, endings)
     for item in ended:
         if item.result.phase == APPROVAL and item.run.id not in lost:
             _ask(tx, item)
-    return [run.id for _, run, _ in answers], lost
+    return [ending.run.id for ending in endings], lost
 
 
 def _already_waiting(tx: Transaction, ended: Sequence[Ended]) -> set[int]:
@@ -122,7 +123,8 @@ def _ask(tx: Transaction, item: Ended) -> None:
     details = tx.runs.details(item.run.id)
     record = asked(details.approval if details is not None else None, question, tx.now)
     tx.runs.ask(item.run.id, APPROVAL, item.job.payload, record)
-    tx.journal.emit("run", ["approval_needed", item.run.id, item.run.job_id, question])
+    about = {"run": item.run.id, "job_id": item.job.id, "job": item.job.name}
+    tx.journal.emit("run", {"type": "approval_needed", **about, "question": question})
 
 
 def take_reports(tx: Transaction, ended: Sequence[Ended]) -> Sequence[Ended]:
@@ -138,102 +140,3 @@ def take_reports(tx: Transaction, ended: Sequence[Ended]) -> Sequence[Ended]:
 def from_report(report: Report) -> Result:
     """What somebody else said about a run."""
     return Result(report.outcome, report.output, report.error_type, report.error)
-
-
-def _write(tx: Transaction, context: Context, answers: Sequence[tuple[JobDef, RunRow, Settled]]) -> None:
-    # Asked first: a question waits for all that was written before it.
-    chains = any(answer.ended_as is not None for _, _, answer in answers) and tx.jobs.any_chains()
-    tx.jobs.save_settled([answer.state for _, _, answer in answers])
-    tx.runs.finish([answer.finish for _, _, answer in answers])
-    tx.runs.detail([answer.details for _, _, answer in answers if answer.details is not None])
-    queue_runs(tx, [run for _, _, answer in answers for run in answer.queue])
-    tx.journal.skip([skip for _, _, answer in answers for skip in answer.skips])
-    for job, _, answer in answers:
-        for change in answer.alerts:
-            apply_alert(tx, context, job.id, change)
-    if chains:
-        chain_all(tx, context, answers)
-    free_lanes(tx, [run for _, run, _ in answers])  # last: nobody waits for a row while holding the lanes
-    tx.journal.emit("run", *[_told(run, answer.finish.outcome) for _, run, answer in answers])
-
-
-def _told(run: RunRow, outcome: str | None) -> list[object]:
-    return ["waiting" if outcome is None else "finished", run.id, run.job_id, outcome]
-
-
-def queue_runs(tx: Transaction, runs: Sequence[RunRow]) -> None:
-    """Runs that wait for their turn, each with the payload of the one it continues."""
-    tx.runs.add(runs)
-    for run in runs:
-        if run.retry_of is not None:
-            tx.runs.inherit(run.id, run.retry_of, approvals=run.reason != "manual")
-
-
-def free_lanes(tx: Transaction, runs: Sequence[RunRow]) -> None:
-    """Give back what the runs held, and put back the jobs that waited for it, oldest first."""
-    held = Counter(lane for run in runs if run.lanes is not None for lane in json.loads(run.lanes))
-    if held:
-        tx.lanes.add({lane: -count for lane, count in held.items()})
-        for lane, count in sorted(held.items()):
-            tx.jobs.requeue_parked(lane, tx.now, count)
-
-
-def apply_alert(tx: Transaction, context: Context, job_id: int | None, change: AlertChange) -> None:
-    if change.message is None:
-        tx.journal.close_alert(change.key, tx.now)
-        return
-    tx.journal.raise_alert(
-        Alert(context.new_id(), change.key, change.kind, job_id, change.message, tx.now, tx.now, 1, None, None)
-    )
-
-
-def chain_all(tx: Transaction, context: Context, answers: Sequence[tuple[JobDef, RunRow, Settled]]) -> None:
-    """Queue what starts after these runs, in the transaction that ends them."""
-    over = [(job, run, answer.ended_as) for job, run, answer in answers if answer.ended_as is not None]
-    if not over or not tx.jobs.any_chains():
-        return
-    for job, run, ended_as in over:
-        for job_id, on_end in tx.jobs.chained(job.name):
-            if on_end in ("any", ended_as):
-                _chain(tx, context, job_id, run)
-
-
-def _chain(tx: Transaction, context: Context, job_id: int, cause: RunRow) -> None:
-    found = tx.jobs.by_id(job_id)
-    if found is None or found[0].removed_at is not None:
-        return
-    job, state = found
-    if not state.enabled or state.paused:
-        reason = "paused" if state.paused else "disabled"
-        tx.journal.skip([SkipRow(job_id, reason, 1, tx.now, None)])
-        return
-    if any(run.status == "queued" and run.reason == "after" for run in tx.runs.open(job_id)):
-        tx.journal.skip([SkipRow(job_id, "already_running", 1, tx.now, "one start is already waiting")])
-        return
-    tx.runs.add([queued_run(context, job, "after", tx.now, caused_by=cause.id)])
-    # A parked job keeps waiting for its lane; a running one is looked at when it ends.
-    due_at = state.due_at if state.run_id is not None or state.parked is not None else tx.now
-    tx.jobs.save([state._replace(queued=state.queued + 1, due_at=due_at)])
-
-
-def queued_run(
-    context: Context,
-    job: JobDef,
-    reason: str,
-    due_at: int,
-    *,
-    slot: int | None = None,
-    attempt: int = 1,
-    retry_of: int | None = None,
-    caused_by: int | None = None,
-) -> RunRow:
-    """A run that was asked for and waits for its turn."""
-    return RunRow(
-        context.new_id(), job.id, job.kind, reason, slot, attempt, retry_of, caused_by, None, "queued", None, due_at,
-        None, None, None, None, None, 0,
-    )  # fmt: skip
-
-
-def handler_key(kind: str) -> str:
-    """What a job of that kind is parked on while nobody can run it."""
-    return HANDLER + kind

@@ -27,17 +27,16 @@ from wakeful.triggers.moments import iso
 
 
 class AlertChange(NamedTuple):
-    """An incident that opens (`message`) or is over (None)."""
+    """An incident about a run's job that opens (`message`) or is over (None)."""
 
-    key: str
     kind: str
     message: str | None
 
 
 class Settled(NamedTuple):
-    """Everything one settled run writes."""
+    """Everything the end of one run writes."""
 
-    state: JobState
+    state: JobState | None  # None: the caller writes it
     finish: Finish
     queue: tuple[RunRow, ...] = ()
     details: RunDetails | None = None
@@ -89,9 +88,19 @@ def settle(
         state = end(state, plan.ended, now)
     state, alerts = _count_error(job, state, result, now, again=again)
     if run.phase in GOES_ON and result.outcome != "timeout":
-        alerts = (*alerts, AlertChange(f"stuck:{job.id}", "stuck", None))  # it has ended after all
+        alerts = (*alerts, AlertChange("stuck", None))  # it has ended after all
     queue = (again,) if again is not None else ()
     return Settled(state, finish, queue, details, plan.skips, alerts, _ended_as(result) if again is None else None)
+
+
+def dropped(run: RunRow, why: str, now: int, before: str | None) -> Settled:
+    """A run that waited to be started and is not wanted any more; `before` is the outcome of the one it continues.
+
+    Where that one had failed, it failed for good: so it is to the jobs that start after a failure.
+    """
+    finish = Finish(run.id, "done", "cancelled", None, now, None)
+    ended_as = "failure" if before in FAILURES or before == "crashed" else "other"
+    return Settled(None, finish, details=RunDetails(run.id, error=why), ended_as=ended_as)
 
 
 def _wait(state: JobState, run: RunRow, result: Result) -> Settled:
@@ -138,10 +147,7 @@ def _again(
             at = max(at, (run.started_at or now) + max(FLOOR_MS, min_interval or 0))
     else:
         return None
-    return RunRow(
-        new_id(), run.job_id, run.kind, reason, run.slot, run.attempt + 1, run.id, run.caused_by, None, "queued", None,
-        at, None, None, None, None, None, 0,
-    )  # fmt: skip
+    return RunRow.again(new_id(), run, reason, at)
 
 
 def _still_wanted(job: JobDef, state: JobState, plan: _Plan, again: RunRow, result: Result) -> bool:
@@ -164,14 +170,14 @@ def _count_error(
     if result.outcome in ("success", "noop"):
         if not state.errors and state.last_error is None:
             return state, ()
-        closed = (AlertChange(f"failing:{job.id}", "failing", None), AlertChange(f"stuck:{job.id}", "stuck", None))
+        closed = (AlertChange("failing", None), AlertChange("stuck", None))
         return state._replace(errors=0, last_error=None, failing_since=None), closed
     if result.outcome not in FAILURES:
         return state, ()
     state = state._replace(last_error=result.error)
     alerts: list[AlertChange] = []
     if result.outcome == "timeout":
-        alerts.append(AlertChange(f"stuck:{job.id}", "stuck", f"{job.name} ran past its limit: {result.error}"))
+        alerts.append(AlertChange("stuck", f"{job.name} ran past its limit: {result.error}"))
     if again is not None or job.removed_at is not None:
         return state, tuple(alerts)
     since = now if state.failing_since is None else state.failing_since
@@ -190,15 +196,15 @@ def count_failure(job: JobDef, state: JobState, now: int) -> tuple[JobState, tup
         note = f"disabled {iso(now)} after {times}"
         state = state._replace(enabled=0, slot=None, next_at=None, notes=add_note(state.notes, note))
         message = f"{job.name} was disabled after {times}; the last: {state.last_error}"
-        over = AlertChange(f"failing:{job.id}", "failing", None)
-        return state, (over, AlertChange(f"disabled:{job.id}", "disabled", message))
+        over = AlertChange("failing", None)
+        return state, (over, AlertChange("disabled", message))
     until = now + backoff_delay(options, errors)
     if state.next_at is not None and until > state.next_at:
         state = state._replace(next_at=until, backoff_until=until)
     if errors == 1:
         return state, ()
     message = f"{job.name} has failed {errors} times in a row; the last: {state.last_error}"
-    return state, (AlertChange(f"failing:{job.id}", "failing", message),)
+    return state, (AlertChange("failing", message),)
 
 
 class _Plan(NamedTuple):

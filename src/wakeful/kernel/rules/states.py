@@ -15,6 +15,7 @@ crashed by the next start; what continues it is a new run.
 
 from __future__ import annotations
 
+from wakeful import ids
 from wakeful.errors import SchedulerError
 
 RUN_STATES = ("queued", "active", "waiting", "done")
@@ -31,6 +32,17 @@ TRANSITIONS: dict[str, tuple[frozenset[str], str]] = {
 
 class ImpossibleTransition(SchedulerError):
     """A run was asked to do what its state does not allow."""
+
+
+#: (from, to) of every arrow.
+ARROWS = frozenset((start, end) for starts, end in TRANSITIONS.values() for start in starts)
+
+
+def check_transition(start: str, end: str, run_id: int) -> None:
+    """ImpossibleTransition unless there is an arrow between the two states."""
+    if (start, end) not in ARROWS:
+        message = f"{ids.run_text(run_id)} is {start}; it cannot become {end}."
+        raise ImpossibleTransition(message)
 
 
 def after(verb: str, state: str, run: str) -> str:

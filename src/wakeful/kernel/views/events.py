@@ -20,7 +20,7 @@ log = logging.getLogger("wakeful.events")
 
 
 class Event(NamedTuple):
-    """Something that happened, in one stream: run, job or alert."""
+    """Something that happened, in one stream."""
 
     id: int  # of the group it was stored with
     stream: str
@@ -33,11 +33,15 @@ class Event(NamedTuple):
 Listener = Callable[[Event], None]
 
 
+#: The streams there are; domains add theirs.
+STREAMS: dict[str, None] = dict.fromkeys(("run", "job", "alert", "node", "heartbeat", "delivery", "workflow"))
+#: Fields that hold ids, which are stored as numbers, and the prefix people see; domains add theirs.
+ID_FIELDS = {"run": "run", "job_id": "job", "alert": "alr"}
 _ABOUT_APPROVAL = {"approval_needed": ("question",), "approved": ("by", "note"), "rejected": ("by", "note")}
 
 
 class Bus:
-    """Tells listeners what was committed."""
+    """Notifies listeners of what was committed."""
 
     def __init__(self) -> None:
         self._listeners: list[tuple[str | None, Listener]] = []
@@ -53,7 +57,7 @@ class Bus:
 
         return unsubscribe
 
-    def tell(self, groups: list[EventGroup]) -> None:
+    def notify(self, groups: list[EventGroup]) -> None:
         if not self._listeners:
             return
         for group in groups:
@@ -72,23 +76,31 @@ def _call(listener: Listener, event: Event) -> None:
 
 def events_of(group: EventGroup) -> list[Event]:
     """The single events of a stored group."""
-    bodies: list[list[Any]] = json.loads(group.body)
+    bodies: list[Any] = json.loads(group.body)
     first = group.seq - len(bodies) + 1
     at = from_ms(group.at)
+    read = [_by_name(group.stream, body) if isinstance(body, list) else dict(body) for body in bodies]
     return [
-        Event(group.id, group.stream, first + number, at, body[0], _data(group.stream, body))
-        for number, body in enumerate(bodies)
+        Event(group.id, group.stream, first + number, at, str(fields.pop("type")), _shown(fields))
+        for number, fields in enumerate(read)
     ]
 
 
-def _data(stream: str, body: list[Any]) -> dict[str, Any]:
+def _shown(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields as people and programs see them: ids as text."""
+    for name in fields.keys() & ID_FIELDS.keys():
+        if isinstance(fields[name], int):
+            fields[name] = ids.encode(ID_FIELDS[name], fields[name])
+    return fields
+
+
+def _by_name(stream: str, body: list[Any]) -> dict[str, Any]:
+    """An event as version 0.1 stored it, by position."""
+    kind = str(body[0])
     if stream == "run":
-        about = {"run": ids.run_text(body[1]), "job_id": ids.job_text(body[2])}
-        if body[0] in _ABOUT_APPROVAL:
-            return {**about, **dict(zip(_ABOUT_APPROVAL[body[0]], body[3:], strict=False))}
-        return about if body[3] is None else {**about, "reason" if body[0] == "started" else "outcome": body[3]}
-    if stream == "job" and body[1] is None:
-        return {"count": body[3]}
-    if stream == "job":
-        return {"job_id": ids.job_text(body[1]), "job": body[2]}
-    return {"alert": ids.encode("alr", body[1]), "kind": body[2], "message": body[3]}
+        names = ("type", "run", "job_id", *_ABOUT_APPROVAL.get(kind, ("reason" if kind == "started" else "outcome",)))
+    elif stream == "job":
+        names = ("type", "job_id", "job", "count" if body[1] is None else "revision")
+    else:
+        names = ("type", "alert", "kind", "message")
+    return {name: value for name, value in zip(names, body, strict=False) if value is not None}

@@ -6,7 +6,8 @@ import json
 from typing import Any, NamedTuple
 
 from wakeful import ids
-from wakeful.kernel.engine.claim import BY_HAND, GLOBAL_LANE, HANDLER, PLACE, SUSPECT_LANE, labels_of
+from wakeful.kernel.engine.claim import BY_HAND
+from wakeful.kernel.parking import GLOBAL_LANE, HANDLER, PLACE, SUSPECT_LANE, labels_of
 from wakeful.kernel.rules.approval import APPROVAL, approvals
 from wakeful.kernel.rules.limits import BELOW
 from wakeful.kernel.rules.outcome import GOES_ON

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from wakeful import ids
-from wakeful.kernel.engine.claim import HANDLER, PLACE
+from wakeful.kernel.parking import HANDLER, PLACE
 from wakeful.store.interface import Transaction
 
 DAY_MS = 86_400_000

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from wakeful.agents.session_kind import MAX_MODEL, MAX_PROMPT, Task
+from wakeful.agents.task import MAX_MODEL, MAX_PROMPT, Task
 from wakeful.api import forms
 
 MINUTE_MS = 60_000

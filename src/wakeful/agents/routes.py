@@ -8,13 +8,13 @@ from fastapi import APIRouter, Path
 from starlette.responses import Response
 
 from wakeful.agents import schedules
+from wakeful.agents.route_models import MINUTE_MS, ScheduleChange, ScheduleIn, ScheduleOut, Started, Written
 from wakeful.agents.schedules import Schedule, ScheduleSpec
-from wakeful.agents.session_kind import Task
+from wakeful.agents.task import Task
 from wakeful.api.auth import Anyone
 from wakeful.api.idempotency import Answer, Key, answer, respond
 from wakeful.api.problems import ApiError, answers
 from wakeful.api.rights import Allowed, Editor
-from wakeful.api.schedule_models import MINUTE_MS, ScheduleChange, ScheduleIn, ScheduleOut, Started, Written
 from wakeful.api.shapes import local, zone_of
 from wakeful.api.wiring import Sched
 from wakeful.kernel.actions.authorized import WriteTerms
@@ -102,7 +102,7 @@ async def patch_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slu
 )
 async def delete_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slug) -> Response:
     terms = WriteTerms(rights, scheduler.default_zone)
-    await scheduler.transact(lambda tx, _: schedules.remove(tx, slug, terms))
+    await scheduler.transact(lambda tx, context: schedules.remove(tx, context, slug, terms))
     return Response(status_code=204)
 
 

@@ -1,0 +1,29 @@
+"""What the engine's transactions, and those of people and programs beside it, are carried out with."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import NamedTuple
+
+from wakeful.kernel.kinds import Kinds
+from wakeful.kernel.parking import serves
+
+
+class Context(NamedTuple):
+    """Which node acts, what it knows and can run, and where ids and chance come from."""
+
+    id: int  # of this incarnation of the node; 0 for who only edits
+    declared: Kinds
+    kinds: frozenset[str]  # those this process has a handler for
+    max_running: int | None
+    new_id: Callable[[], int]
+    rng: random.Random
+    only: int | None = None  # claim nothing but this job
+    labels: frozenset[str] = frozenset()
+    min_interval: int | None = None  # how close two slots of a bounded job may lie
+    clock_moved: Callable[[], bool] = lambda: False  # whether the clock was set and deadlines were not yet
+
+    def serves(self, key: str) -> bool:
+        """Whether this node can run what is parked on `key`."""
+        return serves(self.kinds, self.labels, key)

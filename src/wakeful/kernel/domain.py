@@ -1,0 +1,99 @@
+"""What a domain is: one room that adds kinds of job, with everything they need, to the scheduler.
+
+A domain is one declaration, listed once in `wakeful.domains`. It is light: what needs a library or much code is named
+as `module:name` and loaded when it is used. Its SQL lies in its own `tables.py`, its routes in `routes.py`, its
+commands in `commands.py`, the model of its configuration in `configuration.py`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from wakeful import ids
+from wakeful.kernel.kinds import Kind
+from wakeful.kernel.views import events, explain
+from wakeful.store import schema_version, tables
+
+if TYPE_CHECKING:
+    from wakeful.store.interface import Transaction
+
+
+class ServerAddress(Protocol):
+    """Where the server that a domain is installed in can be reached."""
+
+    @property
+    def public_url(self) -> str | None:
+        """How it is reached from elsewhere, if that was configured."""
+
+    @property
+    def url(self) -> str:
+        """How it is reached on this machine."""
+
+
+Reference = str
+"""`module:name` of something that is loaded when it is needed."""
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Everything a domain adds. Only the name is required."""
+
+    name: str
+    kinds: tuple[Kind, ...] = ()
+
+    # Stored
+    migrations: Path | None = None
+    """A folder with numbered scripts, for a domain that is not part of Wakeful; Wakeful's own lie in `store/schema`."""
+    job_tables: tuple[str, ...] = ()
+    """Tables with a column `job_id` whose rows go when their job is forgotten."""
+    precious_tables: tuple[str, ...] = ()
+    """Tables that make a store one with something in it: `copy` does not write over them."""
+    prune: Callable[[Transaction, int, int], int] | None = None
+    """Deletes at most so many (the third argument) rows older than a moment (the second); how many it deleted."""
+    id_prefixes: Mapping[str, str] = field(default_factory=dict)
+    """Fields of events and records that hold ids, and the prefix people see: `{"item": "wrk"}`."""
+
+    # Told
+    streams: tuple[str, ...] = ()
+    """Event streams it emits to."""
+    alerts: Mapping[str, str] = field(default_factory=dict)
+    """Kinds of alert it opens, each with what it means."""
+    skip_reasons: Mapping[str, str] = field(default_factory=dict)
+    """Reasons a start is refused for, as `explain` tells them."""
+    start_reasons: Mapping[str, str] = field(default_factory=dict)
+    """Reasons a run is started for, as `explain` tells them."""
+
+    # Surfaces
+    section: str | None = None
+    """Its section of `wakeful.yaml`, such as `deliveries` or `server.sessions`."""
+    settings: Reference | None = None
+    """The pydantic model of that section."""
+    install: Reference | None = None
+    """`(scheduler, settings, server) -> None`: registers handlers and background services when a server starts."""
+    routes: Reference | None = None
+    """A FastAPI router."""
+    commands: Reference | None = None
+    """A Typer app: a group of commands under the domain's name."""
+
+
+def load(reference: Reference) -> Any:
+    """What `module:name` names."""
+    module, _, name = reference.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def declare(domain: Domain) -> Domain:
+    """Make a domain's words, ids, tables and scripts known to the parts of the kernel that speak of them."""
+    explain.REASONS.update(domain.skip_reasons)
+    explain.STARTED_BY.update(domain.start_reasons)
+    events.STREAMS.update(dict.fromkeys(domain.streams))
+    events.ID_FIELDS.update(domain.id_prefixes)
+    ids.PREFIXES.update(domain.id_prefixes.values())
+    tables.PRECIOUS.update(dict.fromkeys(domain.precious_tables))
+    if domain.migrations is not None:
+        schema_version.FOLDERS[domain.name] = domain.migrations
+    return domain

@@ -1,0 +1,110 @@
+"""The one door to `done`: every run ends here, whatever ended it, and all that follows is written with it.
+
+A handler that returned, a crash, a deadline, a cancel, an edit that takes a waiting start away: each decides what the
+end means (`Settled`, pure) and hands it in. One transaction then holds the run's end and details, its job's state,
+further attempts, refused starts, alerts, what its kind adds, the jobs that start after it, the lanes it held, and the
+event.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from wakeful.kernel.context import Context
+from wakeful.kernel.engine.alerts import close_alert, open_alert
+from wakeful.kernel.engine.chains import start_chained
+from wakeful.kernel.rules.outcome import Result
+from wakeful.kernel.rules.settle import Settled, dropped
+from wakeful.kernel.rules.states import check_transition
+from wakeful.store.interface import Transaction
+from wakeful.store.records import JobDef, RunRow
+
+
+class Ending(NamedTuple):
+    """A run that ends, or begins to wait, and everything that means."""
+
+    job: JobDef
+    run: RunRow
+    result: Result
+    settled: Settled
+
+
+def end_runs(tx: Transaction, context: Context, endings: Sequence[Ending], *, announce: bool = False) -> None:
+    """End these runs. The caller has checked in this transaction that they are still open and its own.
+
+    `announce`: other nodes may have to look at what became due; an engine's own turn looks itself.
+    """
+    if not endings:
+        return
+    for item in endings:
+        check_transition(item.run.status, item.settled.finish.status, item.run.id)
+    # Asked first: a question waits for all that was written before it.
+    chains = any(item.settled.ended_as is not None for item in endings) and tx.jobs.any_chains()
+    save = tx.jobs.save if announce else tx.jobs.save_settled
+    save([item.settled.state for item in endings if item.settled.state is not None])
+    tx.runs.finish([item.settled.finish for item in endings])
+    tx.runs.detail([item.settled.details for item in endings if item.settled.details is not None])
+    queue_runs(tx, [run for item in endings for run in item.settled.queue])
+    tx.journal.skip([skip for item in endings for skip in item.settled.skips])
+    _change_alerts(tx, context, endings)
+    if context.declared.hooks.ended:
+        _call_hooks(tx, context, endings)
+    if chains:
+        over = [(item.job, item.run, item.settled.ended_as) for item in endings]
+        start_chained(tx, context, [(job, run, how) for job, run, how in over if how is not None])
+    free_lanes(tx, [item.run for item in endings])  # last: nobody waits for a row while holding the lanes
+    tx.journal.emit("run", *[_event(item.job, item.run, item.settled.finish.outcome) for item in endings])
+
+
+def drop_runs(tx: Transaction, context: Context, job: JobDef, runs: Sequence[RunRow], why: str) -> None:
+    """End runs that wait to be started and are not wanted any more; the caller writes the job's state."""
+    endings = []
+    for run in runs:
+        before = tx.runs.get(run.retry_of) if run.retry_of is not None else None
+        result = Result("cancelled", error=why)
+        endings.append(
+            Ending(job, run, result, dropped(run, why, tx.now, before.outcome if before is not None else None))
+        )
+    end_runs(tx, context, endings)
+
+
+def queue_runs(tx: Transaction, runs: Sequence[RunRow]) -> None:
+    """Runs that wait for their turn, each with the payload of the one it continues."""
+    tx.runs.add(runs)
+    for run in runs:
+        if run.retry_of is not None:
+            tx.runs.inherit(run.id, run.retry_of, approvals=run.reason != "manual")
+
+
+def free_lanes(tx: Transaction, runs: Sequence[RunRow]) -> None:
+    """Release what the runs held, and requeue the jobs that waited for it."""
+    held = Counter(lane for run in runs if run.lanes is not None for lane in json.loads(run.lanes))
+    if held:
+        tx.lanes.add({lane: -count for lane, count in held.items()})
+        for lane, count in sorted(held.items()):
+            tx.jobs.requeue_parked(lane, tx.now, count)
+
+
+def _change_alerts(tx: Transaction, context: Context, endings: Sequence[Ending]) -> None:
+    for job, _, _, settled in endings:
+        for change in settled.alerts:
+            if change.message is None:
+                close_alert(tx, change.kind, job.id)
+            else:
+                open_alert(tx, context, change.kind, job.id, change.message, job_id=job.id)
+
+
+def _call_hooks(tx: Transaction, context: Context, endings: Sequence[Ending]) -> None:
+    for job, run, result, settled in endings:
+        hook = context.declared.hooks.ended.get(run.kind)
+        if hook is not None and settled.finish.outcome is not None:
+            hook(tx, context, job, run, result)
+
+
+def _event(job: JobDef, run: RunRow, outcome: str | None) -> dict[str, object]:
+    if outcome is None:
+        return {"type": "waiting", "run": run.id, "job_id": job.id, "job": job.name}
+    return {"type": "finished", "run": run.id, "job_id": job.id, "job": job.name, "outcome": outcome}

@@ -1,0 +1,36 @@
+"""What a due job waits for when it cannot start: a lane with room, a node with a handler for its kind, or one with its
+labels. A parked job has no alarm; whoever brings what it waits for requeues it.
+"""
+
+from __future__ import annotations
+
+import json
+
+GLOBAL_LANE = "running"
+SUSPECT_LANE = "crash-suspects"
+HANDLER = "kind:"  # what a job is parked on when this node has no handler for it ...
+PLACE = "labels:"  # ... or not the labels it asks for
+
+
+def serves(kinds: frozenset[str], labels: frozenset[str], key: str) -> bool:
+    """Whether a node with these kinds and labels can run what is parked on `key`."""
+    if key.startswith(HANDLER):
+        return key.removeprefix(HANDLER) in kinds
+    return key.startswith(PLACE) and labels.issuperset(labels_of(key))
+
+
+def place_key(labels: tuple[str, ...]) -> str:
+    """What a job is parked on that asks for a node with these labels: `labels_of` reads the same out of it."""
+    text = ",".join(labels)
+    return PLACE + (text if "[" not in text and text.split(",") == list(labels) else json.dumps(labels))
+
+
+def labels_of(key: str) -> list[str]:
+    """The labels in what a job is parked on."""
+    text = key.removeprefix(PLACE)
+    return [str(label) for label in json.loads(text)] if text.startswith("[") else text.split(",")
+
+
+def is_lane(key: str) -> bool:
+    """Whether what a job is parked on is a lane, which the end of a run frees."""
+    return not key.startswith((HANDLER, PLACE))
