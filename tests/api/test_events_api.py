@@ -19,6 +19,7 @@ from wakeful.api.auth import Caller, Gate
 from wakeful.api.events import EventStream, Pass, Place, Reader, Streams
 from wakeful.api.feed import Feed
 from wakeful.api.problems import ApiError
+from wakeful.api.settings import ConnectionLimits
 from wakeful.testing import VirtualClock, run
 
 _numbers = itertools.count(1)
@@ -158,7 +159,7 @@ class Scene:
     def __init__(self, scheduler, clock):
         self.scheduler, self.clock = scheduler, clock
         self.ending = asyncio.Event()
-        self.feed, self.streams = Feed(scheduler, self.ending), Streams()
+        self.feed, self.streams = Feed(scheduler, self.ending), Streams(ConnectionLimits())
         self.gate = Gate(scheduler, clock)
         self.token = None
 
@@ -307,8 +308,7 @@ async def test_what_is_kept_in_memory_is_bounded_and_the_store_has_the_rest(scen
 
 @virtual
 async def test_streams_are_bounded_in_all_and_of_each_caller(scene, monkeypatch):
-    monkeypatch.setattr(module, "MOST_OF_ONE", 2)
-    monkeypatch.setattr(module, "MOST_STREAMS", 3)
+    scene.streams = Streams(ConnectionLimits(streams=3, streams_of_one=2))
     wires = [Wire(), Wire()]
     tasks = [await scene.read(wire) for wire in wires]
     with pytest.raises(ApiError) as refused:
@@ -322,3 +322,7 @@ async def test_streams_are_bounded_in_all_and_of_each_caller(scene, monkeypatch)
         wire.left.set()
     await asyncio.gather(*tasks)
     scene.streams.check("ana")
+
+
+def test_streams_leave_half_of_the_connections_to_others():
+    assert ConnectionLimits(most=20).most_streams == 10

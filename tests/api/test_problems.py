@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
+from http import HTTPStatus
+from pathlib import Path
 
 import httpx
 import pytest
 
 from wakeful import Scheduler
+from wakeful.api import problems
 from wakeful.api.app import create_app
 from wakeful.api.guard import Guard
-from wakeful.api.problems import PROBLEM_TYPE, ApiError, Problem, answers
+from wakeful.api.problems import PROBLEM_TYPE, TITLES, ApiError, Problem, answers
 from wakeful.api.settings import ServerSettings
 from wakeful.errors import ChangedSinceRead, InvalidTrigger, JobExists, JobNotFound, StoreFull
 
@@ -80,3 +84,20 @@ def test_what_is_wrong_with_a_request_is_told_part_by_part(tmp_path):
 def test_every_route_may_answer_what_any_route_may():
     assert set(answers(404)) == {400, 401, 403, 404, 422, 429, 500, 503}
     assert all(one["model"] is Problem for one in answers().values())
+
+
+@pytest.mark.parametrize(("status", "title"), [(422, "Unprocessable Entity"), (413, "Request Entity Too Large")])
+def test_an_answer_has_the_same_title_on_every_version_of_python(tmp_path, monkeypatch, status, title):
+    monkeypatch.setattr(HTTPStatus(status), "phrase", "What another version of Python calls it")
+    answer, _ = asked(tmp_path, ApiError(status, "refused", "No."))
+    assert answer.json()["title"] == title
+    assert answers(status)[status]["description"] == title
+
+
+def test_every_status_that_is_answered_has_a_title():
+    sources = Path(problems.__file__).parents[1].rglob("*.py")
+    pattern = re.compile(r"(?:ApiError|problem|answers)\(\s*(\d{3}(?:, \d{3})*)|status(?:_code)? = (\d{3})\b")
+    found = [match[1] or match[2] for path in sources for match in pattern.finditer(path.read_text())]
+    statuses = {int(status) for text in found for status in text.split(", ")}
+    assert len(statuses) > 10
+    assert statuses <= set(TITLES)

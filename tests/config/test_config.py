@@ -54,7 +54,8 @@ def test_everything_that_can_be_said_is_understood(write):
         write(
             "store: sqlite:///.wakeful/wakeful.db\n"
             "server: {host: 0.0.0.0, port: 0, public_url: https://jobs.example.org,\n"
-            "         allowed_hosts: [a.example, 'b:81'], sessions: {url: http://127.0.0.1:3000}}\n"
+            "         allowed_hosts: [a.example, 'b:81'], proxies: [10.0.0.5, 'fd00::/64'],\n"
+            "         sessions: {url: http://127.0.0.1:3000}}\n"
             "limits: {max_running: 1, min_interval: 5m}\n"
             "defaults: {timezone: Europe/Berlin, catch_up: {within: 2h}}\n"
         ),
@@ -63,6 +64,7 @@ def test_everything_that_can_be_said_is_understood(write):
     assert found.store == "sqlite:///.wakeful/wakeful.db"
     assert (found.server.port, found.server.public_url) == (0, "https://jobs.example.org")
     assert (found.server.allowed_hosts, found.server.sessions.url) == (["a.example", "b:81"], "http://127.0.0.1:3000")
+    assert found.server.proxies == ["10.0.0.5", "fd00::/64"]
     assert (found.limits.max_running, found.limits.min_interval) == (1, 300_000)
     assert (found.defaults.timezone, found.defaults.job_options()) == (
         "Europe/Berlin",
@@ -128,6 +130,7 @@ def test_a_mistake_is_told_with_its_line_and_the_nearest_right_name(write, text,
         ("server: {public_url: 'https://a/b'}", "without a path"),
         ("server: {public_url: 'https://me:pw@a'}", "without a user or password"),
         ("server: {allowed_hosts: ['*']}", "server.allowed_hosts.0 must be a host name"),
+        ("server: {proxies: [proxy.internal]}", "server.proxies.0 must be an address such as 10.0.0.5, or a network"),
         ("server: {sessions: {url: 'ftp://a'}}", "server.sessions.url must be an address"),
         ("limits: {min_interval: 5x}", "must be a duration such as 30m or 1h"),
         ("limits: {min_interval: -4}", "must be a duration such as 30m or 1h"),

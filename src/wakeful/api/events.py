@@ -22,6 +22,7 @@ from starlette.types import Receive, Scope, Send
 from wakeful.api.auth import Caller, Gate, Viewer, presented
 from wakeful.api.feed import Feed
 from wakeful.api.problems import ApiError, answers
+from wakeful.api.settings import ConnectionLimits
 from wakeful.api.wiring import Ending, Sched
 from wakeful.clock import Clock
 from wakeful.errors import SchedulerError
@@ -34,8 +35,6 @@ router = APIRouter(prefix="/api", tags=["events"])
 BEAT_S = 15.0
 #: A reader's token is looked at again this often, whether events come or not.
 CHECK_S = 5.0
-MOST_STREAMS = 200
-MOST_OF_ONE = 50
 #: A reader that was up to date and is this many groups behind is let go.
 MOST_BEHIND = 5_000
 #: A reader that takes nothing for so long is gone.
@@ -143,15 +142,17 @@ class Reader:
 class Streams:
     """How many read, in all and of each caller."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self._most = limits.most_streams
+        self._most_of_one = limits.streams_of_one
         self._open: Counter[str] = Counter()
 
     def check(self, caller: str) -> None:
         """503 when there are too many, 429 when this caller has too many."""
-        if self._open.total() >= MOST_STREAMS:
+        if self._open.total() >= self._most:
             raise ApiError(503, "too_many_streams", "Too many streams are open.", headers={"Retry-After": "5"})
-        if self._open[caller] >= MOST_OF_ONE:
-            sentence = f"{caller} has {MOST_OF_ONE} streams open already: close one."
+        if self._open[caller] >= self._most_of_one:
+            sentence = f"{caller} has {self._most_of_one} streams open already: close one."
             raise ApiError(429, "too_many_streams", sentence, headers={"Retry-After": "5"})
 
     @contextlib.contextmanager
@@ -292,7 +293,7 @@ async def read_events(
     wanted, place = read_streams(stream), read_place(last_event_id if last_event_id is not None else last_id)
     state = request.app.state
     if not hasattr(state, "feed"):
-        state.feed, state.streams = Feed(scheduler, ending), Streams()
+        state.feed, state.streams = Feed(scheduler, ending), Streams(state.settings.connections)
     state.streams.check(caller.name)
     right = Pass(caller, state.gate, presented(request))
     return EventStream(Reader(state.feed, wanted, place), state.feed, state.streams, right, ending)

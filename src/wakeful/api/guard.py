@@ -31,7 +31,6 @@ from wakeful.errors import SchedulerError
 log = logging.getLogger("wakeful.access")
 
 SAFE = ("GET", "HEAD")
-BODY_TIMEOUT_S = 30
 OWN_PAGE = ("same-origin", "none")
 
 HEADERS = {
@@ -226,8 +225,9 @@ class Guard:
         if headers.get("content-length", "0").isdigit() and int(headers.get("content-length", "0")) > most:
             raise refusal
         body = bytearray()
+        patience = self._settings.connections.body_s
         try:
-            async with asyncio.timeout(BODY_TIMEOUT_S):
+            async with asyncio.timeout(patience):
                 while True:
                     message = await receive()
                     if message["type"] != "http.request":
@@ -238,7 +238,7 @@ class Guard:
                     if not message.get("more_body", False):
                         return bytes(body)
         except TimeoutError:
-            sentence = f"The body did not arrive within {BODY_TIMEOUT_S} s."
+            sentence = f"The body did not arrive within {patience:g} s."
             raise ApiError(408, "too_slow", sentence, headers={"Connection": "close"}) from None
 
     def _check_body(self, headers: Headers, body: bytes) -> None:

@@ -33,6 +33,21 @@ CODES = {
     422: "invalid", 428: "precondition_required", 429: "too_many_requests", 500: "fault", 503: "unavailable",
 }  # fmt: skip
 
+TITLES = {
+    400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",
+    406: "Not Acceptable", 408: "Request Timeout", 409: "Conflict", 410: "Gone", 411: "Length Required",
+    412: "Precondition Failed", 413: "Request Entity Too Large", 414: "Request-URI Too Long",
+    415: "Unsupported Media Type", 417: "Expectation Failed", 422: "Unprocessable Entity",
+    428: "Precondition Required", 429: "Too JobSelection Requests", 431: "Request Header Fields Too Large",
+    500: "Internal Server Error", 501: "Not Implemented", 503: "Service Unavailable",
+}  # fmt: skip
+"""What a status is called in an answer. A table of ours: the interpreter's phrases differ between its versions."""
+
+
+def title(status: int) -> str:
+    """What this status is called."""
+    return TITLES.get(status, "Error")
+
 
 class FieldProblem(BaseModel):
     """What is wrong with one part of a request."""
@@ -77,7 +92,7 @@ def problem(
         "code": code,
         "status": status,
         "type": "about:blank",
-        "title": HTTPStatus(status).phrase,
+        "title": title(status),
         "detail": sentence,
         **more,
     }
@@ -88,9 +103,7 @@ def problem(
 
 def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """For `responses=` of a route: these errors, and those that any route may answer."""
-    return {
-        status: {"model": Problem, "description": HTTPStatus(status).phrase} for status in sorted({*ALWAYS, *statuses})
-    }
+    return {status: {"model": Problem, "description": title(status)} for status in sorted({*ALWAYS, *statuses})}
 
 
 def add_handlers(app: FastAPI) -> None:
@@ -132,8 +145,9 @@ async def _plain(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for it alone
     code = CODES.get(error.status_code, "error")
     sentences = {404: "There is nothing at this address.", 405: "This cannot be done to this address."}
-    default = HTTPStatus(error.status_code).phrase
-    sentence = str(error.detail) if error.detail != default else sentences.get(error.status_code, f"{default}.")
+    default = f"{title(error.status_code)}."
+    is_bare = error.detail == HTTPStatus(error.status_code).phrase  # what the framework says when it says nothing
+    sentence = sentences.get(error.status_code, default) if is_bare else str(error.detail)
     headers = dict(error.headers or {})
     if error.status_code == 405 and (methods := request.app.state.allowed(request.url.path)):
         headers["Allow"] = ", ".join(methods)  # the framework names those of one route; an address may have several

@@ -28,7 +28,7 @@ from wakeful.scheduler import Scheduler
 PATIENCE_S = 5  # what requests in progress are given when the server ends
 GOODBYE_S = 1  # and to be told that this was not enough
 LARGEST_TOKEN = 4096  # of a token file this much is read
-TICK_S = 1.0  # how often the Date header is looked at
+SEND_BUFFER = 256 * 1024  # what the kernel keeps for a client that reads slowly; without a bound it is megabytes
 
 
 class CannotListen(SchedulerError):
@@ -50,6 +50,7 @@ def bind(host: str, port: int) -> socket.socket:
     bound = socket.socket(family, kind, number)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
         bound.bind(address)
         # SO_REUSEADDR lets two sockets be bound that do not listen: only the second to listen would fail.
         bound.listen(0)
@@ -84,10 +85,11 @@ class HttpServer(uvicorn.Server):
             server_header=False,
             proxy_headers=False,
             ws="none",
+            backlog=settings.connections.places,  # also what is accepted in one go, before any can be refused
             timeout_graceful_shutdown=PATIENCE_S,
         )
         super().__init__(config)
-        self.server_state = self._all = Connections()
+        self.server_state = self._all = Connections(settings.connections)
         logging.getLogger("uvicorn").setLevel(logging.ERROR)  # what clients do wrong is told to them, not to the log
         self._app = app
         self._bound = bound
@@ -144,8 +146,9 @@ class HttpServer(uvicorn.Server):
         counter = 0
         while not await self.on_tick(counter):
             counter = (counter + 10) % 864_000
+            self._all.sweep()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._asked.wait(), TICK_S)
+                await asyncio.wait_for(self._asked.wait(), self._all.limits.sweep_s)
 
 
 async def first_token(scheduler: Scheduler) -> Path | None:

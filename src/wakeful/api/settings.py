@@ -2,10 +2,56 @@
 
 from __future__ import annotations
 
+import resource
 from dataclasses import dataclass
 
 HOUR_MS = 3_600_000
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
+LOCAL = ("127.0.0.0/8", "::1")
+"""Where a proxy on this machine comes from."""
+
+
+@dataclass(frozen=True)
+class ConnectionLimits:
+    """How many connections a server has at once, and how long each may take over what it does."""
+
+    most: int = 500
+    """No more than this, and no more than a quarter of the process's file descriptors."""
+    head_s: float = 10.0
+    """Until the head of a request has arrived, from its first byte; on a new connection, from the start."""
+    body_s: float = 30.0
+    """Until its body has arrived, from the end of the head."""
+    idle_s: float = 20.0
+    """Between an answer and the next request."""
+    drain_s: float = 30.0
+    """Until a client has read the next 64 KiB of an answer, or all that is left of it."""
+    proxies: tuple[str, ...] = LOCAL
+    """Addresses and networks others come through."""
+    streams: int = 200
+    """No more event streams than this, and than half of the connections: streams last."""
+    streams_of_one: int = 50
+    """Event streams of one caller."""
+
+    @property
+    def places(self) -> int:
+        """How many connections there may be at once."""
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return self.most if soft == resource.RLIM_INFINITY else max(1, min(self.most, soft // 4))
+
+    def share(self, *, is_proxy: bool) -> int:
+        """How many of them one address may hold: half, and a proxy's all but a tenth."""
+        places = self.places
+        return max(1, places - max(1, places // 10) if is_proxy else places // 2)
+
+    @property
+    def most_streams(self) -> int:
+        """How many event streams there may be at once."""
+        return max(1, min(self.streams, self.places // 2))
+
+    @property
+    def sweep_s(self) -> float:
+        """How often to look whose time is over."""
+        return min(1.0, self.head_s / 4, self.idle_s / 4, self.drain_s / 4)
 
 
 @dataclass(frozen=True)
@@ -24,6 +70,7 @@ class ServerSettings:
     """How many jobs an agent may have; None for no limit."""
     bytes_per_agent: int | None = 16 * 1024 * 1024
     """How much an agent may have stored; None for no limit."""
+    connections: ConnectionLimits = ConnectionLimits()
     max_body: int = 1024 * 1024
     max_depth: int = 64
     """How deeply JSON in a request may be nested."""

@@ -88,7 +88,7 @@ def serve(
 
 
 def _read_config(file: Path | None) -> tuple[ServerSettings, BaseConfig]:
-    from wakeful.api.settings import ServerSettings
+    from wakeful.api.settings import LOCAL, ConnectionLimits, ServerSettings
     from wakeful.config.loading import load_config
     from wakeful.config.schema import config_model
 
@@ -99,6 +99,7 @@ def _read_config(file: Path | None) -> tuple[ServerSettings, BaseConfig]:
         port=server.port,
         public_url=server.public_url,
         allowed_hosts=tuple(server.allowed_hosts),
+        connections=ConnectionLimits(proxies=(*LOCAL, *server.proxies)),
         min_interval_ms=known.limits.min_interval,
         jobs_per_agent=known.limits.jobs_per_agent,
         bytes_per_agent=known.limits.bytes_per_agent,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_network
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -46,6 +47,14 @@ def _host(value: str) -> str:
     return value
 
 
+def _network(value: str) -> str:
+    try:
+        ip_network(value, strict=False)
+    except ValueError as error:
+        raise ValueError("must be an address such as 10.0.0.5, or a network such as 10.0.0.0/24") from error
+    return value
+
+
 def _duration(value: Any) -> Any:
     try:
         return 0 if value in (0, "0") and not isinstance(value, bool) else interval_ms(value)
@@ -79,6 +88,7 @@ class Server(Section):
     port: Annotated[int, Field(ge=0, le=65535)] = 7878
     public_url: Annotated[WebAddress, AfterValidator(_origin)] | None = None
     allowed_hosts: list[Annotated[str, AfterValidator(_host)]] = []
+    proxies: list[Annotated[str, AfterValidator(_network)]] = []
 
 
 class Limits(Section):
