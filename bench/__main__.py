@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from bench import report
 from bench.contenders import PEERS, PEERS_POSTGRES, ROOT
-from bench.measures import Plan, Table, burst, cron, crowd, http, lateness, postgres, raw, recurring
+from bench.measures import Plan, Table, burst, cron, crowd, http, lateness, million, postgres, raw, recurring
 from bench.peers import compile_ours, set_up
 
 MEASURES: dict[str, Callable[[Plan], list[Table]]] = {
@@ -23,6 +23,7 @@ MEASURES: dict[str, Callable[[Plan], list[Table]]] = {
     "recurring": recurring.measure,
     "http": http.measure,
     "postgres": postgres.measure,
+    "million": million.measure,
 }
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from wakeful.clock import EARLIEST_MS
 
 _LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: no i, l, o, u
+_PAIRS = [first + second for first in _LETTERS for second in _LETTERS]  # ten bits at a time
 _VALUES = {letter: value for value, letter in enumerate(_LETTERS)}
 _COUNTER_BITS = 21
 _LENGTH = 13
@@ -49,11 +50,11 @@ def first_id_at(ms: int) -> int:
 
 
 def encode(prefix: str, number: int) -> str:
-    letters = []
-    for _ in range(_LENGTH):
-        letters.append(_LETTERS[number & 31])
-        number >>= 5
-    return f"{prefix}_{''.join(reversed(letters))}"
+    high, low = number >> 30, number & 0x3FFFFFFF
+    return (
+        f"{prefix}_{_LETTERS[high >> 30 & 31]}{_PAIRS[high >> 20 & 1023]}{_PAIRS[high >> 10 & 1023]}"
+        f"{_PAIRS[high & 1023]}{_PAIRS[low >> 20]}{_PAIRS[low >> 10 & 1023]}{_PAIRS[low & 1023]}"
+    )
 
 
 def job_text(number: int) -> str:

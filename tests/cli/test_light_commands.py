@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-# The argument parser loads pydantic by itself, so that one is not ours to leave out.
+# The argument parser loads pydantic by itself, and tables need rich.
 HEAVY = ("fastapi", "httpx", "starlette", "uvicorn", "yaml", "psycopg")
+NOT_PLAIN = ("pydantic", "rich")
 PROGRAM = """
 import sys
 from wakeful.cli import main
@@ -18,8 +19,8 @@ sys.exit(code)
 """
 
 
-def loaded(folder, *argv):
-    program = PROGRAM.format(argv=list(argv), heavy=HEAVY)
+def loaded(folder, *argv, heavy=HEAVY):
+    program = PROGRAM.format(argv=list(argv), heavy=heavy)
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, timeout=60, check=False
     )
@@ -30,6 +31,16 @@ def loaded(folder, *argv):
 @pytest.mark.parametrize("argv", [["list"], ["status"], ["token", "list"], ["--help"], ["next", "0 9 * * *"]])
 def test_a_command_loads_no_more_than_it_needs(here, argv):
     assert loaded(here, *argv) == []
+
+
+@pytest.mark.promise("X24")
+@pytest.mark.parametrize(
+    "argv",
+    [["list", "--json"], ["status", "--json"], ["next", "-n", "3"], ["next", "0 9 * * *"], ["--version"],
+     ["add", "job", "--every", "5m", "--", "true"]],
+)  # fmt: skip
+def test_a_plain_command_that_prints_no_table_loads_no_parser(here, argv):
+    assert loaded(here, *argv, heavy=(*HEAVY, *NOT_PLAIN)) == []
 
 
 def test_a_configuration_file_brings_its_parser_and_nothing_else(here):

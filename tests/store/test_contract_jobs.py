@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from tests.store.samples import NOW, OpenStore, job, run
 from wakeful.errors import StoreError
-from wakeful.store.jobs import SETTLED_COLUMNS, STARTED_COLUMNS, JobFilter
+from wakeful.store import listing
+from wakeful.store.jobs import SETTLED_COLUMNS, STARTED_COLUMNS, STATUS_SQL, JobFilter
 from wakeful.store.records import JobState, RunDetails
 
 
@@ -131,8 +134,9 @@ def test_each_side_of_a_filter_narrows_the_list(store):
         job(2, owner="a", source="api", run_id=7, paused=1),
         job(3, enabled=0, paused=1),
         job(4, enabled=0),
-        job(5, removed_at=NOW),
+        job(5, removed_at=NOW, enabled=0),
     )
+    store.write(lambda tx: tx.runs.add([run(7, 2)]))
 
     def found(**wanted):
         return ids(store.read(lambda tx: tx.jobs.matching(JobFilter(**wanted))))
@@ -145,6 +149,48 @@ def test_each_side_of_a_filter_narrows_the_list(store):
     assert found(enabled=False, limit=1) == [3]
     assert found(owner="a", status="idle", after="job-1") == []
     assert store.read(lambda tx: tx.jobs.counts()) == {"running": 1, "paused": 1, "disabled": 1, "idle": 1}
+    for wanted in ({}, {"kind": "mail"}, {"owner": "a"}, {"status": "paused"}, {"enabled": False}, {"contains": "B-2"}):
+        assert store.read(lambda tx: tx.jobs.count(JobFilter(**wanted))) == len(found(**wanted)), wanted  # noqa: B023
+    assert store.read(lambda tx: tx.jobs.count(JobFilter(limit=1, after="job-2"))) == 4
+
+
+FLAGS = list(itertools.product((0, 1), (0, 1), (None, 1), (None, NOW)))
+
+
+@pytest.mark.parametrize("few", [0, 20_000], ids=["by name", "by status"])
+def test_counts_and_listings_say_what_a_look_at_every_job_would(store, monkeypatch, few):
+    monkeypatch.setattr(listing, "FEW", few)
+    truth, active = {}, []
+    for number, (enabled, paused, run_id, removed_at) in enumerate(FLAGS * 2, 1):
+        open_run = 1000 + number if run_id is not None else None
+        store.add(job(number, enabled=enabled, paused=paused, run_id=open_run, removed_at=removed_at))
+        if open_run is not None:
+            active.append(run(open_run, number))
+        if removed_at is None:
+            status = "running" if run_id else "paused" if paused else "idle" if enabled else "disabled"
+            truth.setdefault(status, []).append(number)
+    store.write(lambda tx: tx.runs.add(active))
+    found = store.read(lambda tx: {status: tx.jobs.matching(JobFilter(status=status)) for status in STATUS_SQL})
+    assert {status: sorted(ids(pairs)) for status, pairs in found.items()} == truth
+    counts = {status: len(numbers) for status, numbers in truth.items()}
+    assert store.read(lambda tx: tx.jobs.counts()) == counts
+    assert store.read(lambda tx: {status: tx.jobs.count(JobFilter(status=status)) for status in STATUS_SQL}) == counts
+
+
+def test_what_starts_next_is_found_among_alarms_parked_and_running_jobs(store):
+    store.add(
+        *(job(number, due_at=NOW + number, next_at=NOW + number) for number in range(1, 30)),
+        *(job(40 + n, parked="lane", ready_at=NOW - n, next_at=NOW - n) for n in range(3)),
+        job(43, parked="other", ready_at=NOW, next_at=NOW),
+        job(50, run_id=500, due_at=NOW - 50),
+        job(51, run_id=501),
+        job(52, run_id=502, due_at=NOW - 40, removed_at=NOW),
+        job(60, paused=1),
+        job(61, enabled=0),
+    )
+    store.write(lambda tx: tx.runs.add([run(500, 50, status="waiting"), run(501, 51), run(502, 52, status="waiting")]))
+    assert sorted(ids(store.read(lambda tx: tx.jobs.soonest(2)))) == [1, 2, 41, 42, 43, 50, 51]
+    assert store.read(lambda tx: tx.jobs.armed()) == 29 + 4
 
 
 # -- saving -----------------------------------------------------------------------------------------------------------

@@ -170,6 +170,13 @@ READS = {
     "first and last event": (lambda tx: tx.journal.event_ids(), 2),
     "first page of jobs": (lambda tx: tx.jobs.matching(JobFilter(limit=50)), 50),
     "a later page of jobs": (lambda tx: tx.jobs.matching(JobFilter(limit=50, after="job-5")), 50),
+    "jobs of a rare kind": (lambda tx: tx.jobs.matching(JobFilter(kind="none", limit=50)), 1),
+    "jobs of a common kind": (lambda tx: tx.jobs.matching(JobFilter(kind="work", limit=50, after="job-5")), 50),
+    "jobs of an owner": (lambda tx: tx.jobs.matching(JobFilter(owner="nobody", limit=50)), 1),
+    "jobs of a source": (lambda tx: tx.jobs.matching(JobFilter(source="cli", limit=50)), 1),
+    "jobs that are paused": (lambda tx: tx.jobs.matching(JobFilter(status="paused", limit=50)), 1),
+    "what starts next": (lambda tx: tx.jobs.soonest(3), len(ACTIVE) + len(QUEUED)),
+    "open alerts": (lambda tx: tx.journal.open_alert_count(), 1),
     "runs of a job": (lambda tx: tx.runs.log(12_345, 50), 50),
     "runs of all jobs": (lambda tx: tx.runs.log(None, 50), 50),
     "a further page of runs": (lambda tx: tx.runs.log(None, 50, ROWS // 2), 50),
@@ -186,6 +193,7 @@ def test_what_the_engine_asks_costs_its_answer_and_not_the_history(store, name):
     _assert_cheap(store.write(lambda tx: _plans(tx, verb)), rows)
 
 
+@pytest.mark.promise("X24")
 @pytest.mark.parametrize("name", READS)
 def test_what_people_ask_costs_a_page_and_not_the_history(store, name):
     verb, rows = READS[name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -10,10 +11,12 @@ import pytest
 
 from tests.store.samples import NOW, OpenStore, job, run
 from wakeful import store as store_room
+from wakeful.store import schema_version
 from wakeful.store.records import Alert, EventGroup, JobDef, JobState, NodeRow, RunDetails, RunRow, SkipRow, Token
+from wakeful.store.schema_version import schema_number
 from wakeful.store.sqlite_file import APPLICATION_ID, _statements, migrations
 
-STEPS = migrations()
+STEPS = [(step.number, script) for step, script in zip(schema_version.steps(), migrations(), strict=True)]
 SCRIPTS = sorted((Path(store_room.__file__).parent / "schema").glob("*.sql"))
 
 
@@ -31,10 +34,10 @@ def shape(file):
 def a_store_of_version(file, version):
     connection = sqlite3.connect(file)
     connection.execute("PRAGMA journal_mode = WAL")
-    for script in STEPS[:version]:
+    for _, script in STEPS[:version]:
         for statement in _statements(script):
             connection.execute(statement)
-    connection.execute(f"PRAGMA user_version = {version}")
+    connection.execute(f"PRAGMA user_version = {STEPS[version - 1][0]}")
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute("INSERT INTO meta (key, value) VALUES ('made by', 'an earlier version')")
     connection.commit()
@@ -52,10 +55,31 @@ def test_a_store_of_any_earlier_version_becomes_what_a_new_one_is_and_keeps_what
     assert shape(tmp_path / "old.db") == shape(tmp_path / "new.db")
 
 
-def test_migrations_are_numbered_without_gaps():
-    numbers = [re.fullmatch(r"(\d{4})_[a-z_]+\.sql", script.name) for script in SCRIPTS]
-    assert all(numbers)
-    assert [int(number[1]) for number in numbers] == list(range(1, len(SCRIPTS) + 1))
+def test_the_number_of_a_migration_is_that_of_its_file():
+    names = [re.fullmatch(r"(\d{4})_[a-z_]+\.sql", script.name) for script in SCRIPTS]
+    assert all(names)
+    assert [number for number, _ in STEPS] == [int(name[1]) for name in names]
+    assert schema_number() == STEPS[-1][0]
+
+
+def test_a_number_that_is_left_out_keeps_no_later_migration_from_a_store(tmp_path, clock, monkeypatch):
+    folder = shutil.copytree(schema_version.FOLDER, tmp_path / "schema")
+    latest = schema_number()
+    monkeypatch.setattr(schema_version, "FOLDER", folder)
+    for number in (latest + 5, latest + 7):
+        (folder / f"{number:04}_more.sql").write_text(f"-- oldest: 1\nCREATE TABLE more_{number} (id bigint);\n")
+        with OpenStore(f"sqlite:///{tmp_path / 'wakeful.db'}", clock):
+            pass
+        assert shape(tmp_path / "wakeful.db")[2] == (number,)
+    assert {f"more_{latest + 5}", f"more_{latest + 7}"} < set(shape(tmp_path / "wakeful.db")[0])
+
+
+def test_two_migrations_of_one_number_are_refused(tmp_path, monkeypatch):
+    folder = shutil.copytree(schema_version.FOLDER, tmp_path / "schema")
+    monkeypatch.setattr(schema_version, "FOLDER", folder)
+    (folder / f"{schema_number():04}_another.sql").write_text("-- oldest: 1\n")
+    with pytest.raises(ValueError, match="have the same number"):
+        schema_version.steps()
 
 
 def test_the_schema_asks_no_clock_and_speaks_no_dialect():

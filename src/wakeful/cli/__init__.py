@@ -13,6 +13,24 @@ from typing import Any
 
 __all__ = ["main"]
 
+#: The modules that hold commands, and which; groups of commands are read by the argument parser alone.
+MODULES: dict[str, tuple[str, ...]] = {
+    "adding": ("add", "edit"),
+    "jobs": ("list", "show", "remove", "pause", "resume"),
+    "running": ("run", "logs"),
+    "runs": ("runs", "cancel", "retry"),
+    "approval": ("approve", "reject"),
+    "times": ("next", "explain"),
+    "health": ("status",),
+    "doctor": ("doctor",),
+    "serve": ("serve",),
+    "nodes": (),
+    "copying": ("copy",),
+    "tokens": (),
+    "checking": ("check", "schema"),
+    "demo": ("demo",),
+}
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; its exit code: 0 done, 1 failed, 2 wrong use, 3 not found, 4 refused."""
@@ -20,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):  # a terminal that cannot show a letter shows a question mark
             stream.reconfigure(errors="replace")
     try:
-        code = _command().main(list(sys.argv[1:] if argv is None else argv), prog_name="wakeful", standalone_mode=False)
+        code = _run(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
     except BrokenPipeError:  # whoever read us has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -32,28 +50,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
+def _run(argv: list[str]) -> Any:
+    if argv == ["--version"]:
+        from wakeful.cli.saying import say
+        from wakeful.version import __version__
+
+        return say(f"wakeful {__version__}")
+    from wakeful.cli.light import read_plainly
+
+    call = read_plainly(argv, {name: module for module, names in MODULES.items() for name in names})
+    if call is not None:
+        return call.run()
+    return _command().main(argv, prog_name="wakeful", standalone_mode=False)
+
+
 @cache
 def _command() -> Any:
     from importlib import import_module
 
     from typer.main import get_command
 
-    for name in (
-        "adding",
-        "jobs",
-        "running",
-        "runs",
-        "approval",
-        "times",
-        "health",
-        "doctor",
-        "serve",
-        "nodes",
-        "copying",
-        "tokens",
-        "checking",
-        "demo",
-    ):
+    for name in MODULES:
         import_module(f"wakeful.cli.{name}")
     front = import_module("wakeful.cli.app")
     command: Any = get_command(front.app)

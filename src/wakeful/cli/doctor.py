@@ -19,9 +19,11 @@ from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Json, console, print_beside, print_json
 from wakeful.cli.words import count, span, stamp, zone_named
 from wakeful.errors import SchedulerError
+from wakeful.store.jobs import JobFilter
 from wakeful.triggers import system_zone
 
 if TYPE_CHECKING:
+    from wakeful.store.interface import Transaction
     from wakeful.store.records import Alert
 
 OLDEST_PYTHON = (3, 11)
@@ -30,6 +32,7 @@ LEAST_FREE = 100 * 1024 * 1024
 PLAUSIBLE = range(1_767_225_600_000, 4_102_444_800_000)
 STEP_MS = 60_000
 NO_HANDLER = "kind:"
+MOST_NAMED = 20  # jobs that nobody runs, of one kind
 
 
 class Check(NamedTuple):
@@ -44,8 +47,11 @@ class Check(NamedTuple):
 class Inside(NamedTuple):
     """What the store itself can tell."""
 
-    jobs: list[Job]
+    jobs: int
+    waiting: int  # jobs that will start by time
+    unhandled: list[tuple[Job, int]]  # a job that is due and nobody runs, with how many more of its kind there are
     alerts: list[Alert]
+    names: dict[int, str]  # of the jobs the alerts are about
     server: dict[str, Any] | None
     alive_at: int
 
@@ -93,18 +99,35 @@ def examine(place: Place, now: int) -> list[Check]:
     except (SchedulerError, OSError) as error:
         return [*checks, Check("store", ok=False, found=str(error), do="see the sentence above"), _clock(now, 0)]
     assert inside is not None  # noqa: S101 - the place exists
-    checks += [_sqlite(), Check("store", ok=True, found=f"{place}, {count(len(inside.jobs), 'job')}"), _folder(place)]
+    checks += [_sqlite(), Check("store", ok=True, found=f"{place}, {count(inside.jobs, 'job')}"), _folder(place)]
     return [*checks, *_disk(place), _clock(now, inside.alive_at), _server(inside), *_handlers(inside), *_alerts(inside)]
 
 
 async def _look(scheduler: Scheduler) -> Inside | None:
     summary = await scheduler.get_summary()
-    return Inside(
-        await scheduler.list_jobs(),
-        list(await scheduler.list_alerts()),
-        server_of(scheduler),
-        int(summary.facts.get("alive_at", "0")),
-    )
+    alerts = list(await scheduler.list_alerts())
+
+    def work(tx: Transaction) -> Inside:
+        running = (Job(*pair, tx.now) for pair in tx.jobs.matching(JobFilter(status="running")))
+        about = tx.jobs.definitions(sorted({alert.job_id for alert in alerts if alert.job_id is not None}))
+        return Inside(
+            sum(summary.jobs.values()),
+            tx.jobs.armed() + sum(job.next_run_at is not None for job in running),
+            [found for key, number in summary.parked.items() if key.startswith(NO_HANDLER)
+             for found in _first_and_rest(tx, key, number)],
+            alerts,
+            {job_id: job.name for job_id, job in about.items() if job.removed_at is None},
+            server_of(scheduler),
+            int(summary.facts.get("alive_at", "0")),
+        )  # fmt: skip
+
+    return await scheduler.look(work)
+
+
+def _first_and_rest(tx: Transaction, key: str, number: int) -> list[tuple[Job, int]]:
+    """The jobs that have waited longest for that handler; the last one named stands for the rest, too."""
+    jobs = [Job(*pair, tx.now) for pair in tx.jobs.parked_on(key, tx.now, MOST_NAMED)]
+    return [(job, number - len(jobs) if job is jobs[-1] else 0) for job in jobs]
 
 
 def _python() -> Check:
@@ -168,31 +191,32 @@ def _nearest(folder: Path) -> Path:
 def _server(inside: Inside) -> Check:
     if inside.server is not None:
         return Check("server", ok=True, found=f"running, process {inside.server.get('pid')}")
-    waiting = sum(job.next_run_at is not None for job in inside.jobs)
-    found = f"not running, and {count(waiting, 'job')} will not fire" if waiting else "not running, and nothing waits"
-    return Check("server", ok=not waiting, found=found, do="start one: wakeful serve")
+    waits = inside.waiting
+    found = f"not running, and {count(waits, 'job')} will not fire" if waits else "not running, and nothing waits"
+    return Check("server", ok=not waits, found=found, do="start one: wakeful serve")
 
 
 def _handlers(inside: Inside) -> list[Check]:
-    left = [job for job in inside.jobs if (job.waiting_for or "").startswith(NO_HANDLER)]
     return [
-        Check("handler", ok=False, found=f"{job.name} is due, but nobody runs jobs of kind {job.kind!r}",
-              do="start the program that handles them: wakeful serve --app module:scheduler")
-        for job in left
-    ]  # fmt: skip
+        Check(
+            "handler",
+            ok=False,
+            found=f"{job.name}{f' and {rest} more are' if rest else ' is'} due, "
+            f"but nobody runs jobs of kind {job.kind!r}",
+            do="start the program that handles them: wakeful serve --app module:scheduler",
+        )
+        for job, rest in inside.unhandled
+    ]
 
 
 def _alerts(inside: Inside) -> list[Check]:
     if not inside.alerts:
         return [Check("alerts", ok=True, found="none open")]
-    names = {job.id: job.name for job in inside.jobs}
-    return [Check("alert", ok=False, found=alert.message, do=_remedy(alert, names)) for alert in inside.alerts]
+    return [Check("alert", ok=False, found=alert.message, do=_remedy(alert, inside.names)) for alert in inside.alerts]
 
 
-def _remedy(alert: Alert, names: dict[str, str]) -> str:
-    from wakeful import ids
-
-    name = names.get(ids.job_text(alert.job_id)) if alert.job_id is not None else None
+def _remedy(alert: Alert, names: dict[int, str]) -> str:
+    name = names.get(alert.job_id) if alert.job_id is not None else None
     if name is None:
         return "wakeful alert list"
     return f"wakeful explain {name}" + (f", then wakeful resume {name}" if alert.kind == "disabled" else "")

@@ -12,7 +12,7 @@ from wakeful.cli.opening import now_ms, read, server_of
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Column, Json, print_facts, print_json, print_table
-from wakeful.cli.times import merged_starts
+from wakeful.cli.times import next_starts
 from wakeful.cli.words import ahead, brief, count, relative, zone_named, zone_of
 from wakeful.triggers import iso
 
@@ -50,7 +50,7 @@ def status(ctx: typer.Context, *, as_json: Json = False, db: Db = None) -> None:
 
 async def _look(scheduler: Scheduler) -> Glance:
     summary = await scheduler.get_summary()
-    starts = merged_starts(await scheduler.list_jobs(enabled=True), 1)
+    starts = await next_starts(scheduler, 1)
     first = starts[0] if starts else None
     server = server_of(scheduler)
     return Glance(server, summary.jobs, summary.parked, summary.open_runs, summary.open_alerts, first)

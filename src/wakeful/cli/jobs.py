@@ -6,8 +6,9 @@ import asyncio
 import json
 import shlex
 import sys
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,12 +21,18 @@ from wakeful.cli.opening import change, now_ms, read
 from wakeful.cli.place import Db, Place, chosen
 from wakeful.cli.runs import print_run, run_rows
 from wakeful.cli.saying import say
-from wakeful.cli.tables import Cell, Column, Json, coloured, print_facts, print_json, print_table
+from wakeful.cli.tables import Cell, Column, Json, JsonLines, coloured, print_facts, print_json, print_table
 from wakeful.cli.words import ago, ahead, brief, count, plain, relative, stamp, zone_of
 from wakeful.errors import SchedulerError
+from wakeful.store.jobs import STATUS_SQL, JobFilter
 from wakeful.triggers import iso, to_ms
 
+if TYPE_CHECKING:
+    from wakeful.store.interface import Transaction
+
 TOGETHER = 64  # changes that share a commit
+FIRST_PAGE = 50  # jobs a listing shows unless told otherwise
+PAGE = 1_000  # jobs read at a time
 RECENT = 5
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="NAME...", help="Jobs, by name or id.", show_default=False)]
@@ -40,21 +47,66 @@ def list_jobs(
         str | None, typer.Option("--status", metavar="STATUS", help="Only idle, running, paused or disabled ones.")
     ] = None,
     kind: Annotated[str | None, typer.Option("--kind", metavar="KIND", help="Only jobs of this kind.")] = None,
+    owner: Annotated[str | None, typer.Option("--owner", metavar="OWNER", help="Only this owner's jobs.")] = None,
+    match: Annotated[str | None, typer.Option("--match", metavar="TEXT", help="Only names with this text.")] = None,
+    number: Annotated[
+        int | None,
+        typer.Option("-n", "--limit", metavar="N", min=1, help="How many (50; with --json all).", show_default=False),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="However many there are.")] = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """All jobs: when they run, how they are, how they last ended."""
+    """Jobs by name: when they run, how they are, how they last ended."""
     place = chosen(ctx, db)
-    if status is not None and status not in ("idle", "running", "paused", "disabled"):
+    if status is not None and status not in STATUS_SQL:
         raise WrongUse(f"--status {status!r} is none of idle, running, paused and disabled.")
-    nothing: list[Job] = []
-    jobs = read(place, lambda scheduler: scheduler.list_jobs(status=status, kind=kind), nothing)
+    if everything and number is not None:
+        raise WrongUse("Say --all or --limit; not both.")
+    wanted = JobFilter(kind=kind, owner=owner, status=status, contains=match or None)
+    most = number if number is not None or everything or as_json else FIRST_PAGE
     if as_json:
-        print_json([job.to_dict() for job in jobs])
-    elif jobs:
-        print_table(*job_rows(jobs, now_ms()))
-    else:
-        say(_nothing(place, filtered=status is not None or kind is not None))
+        lines = JsonLines()
+        read(place, lambda scheduler: _each_page(scheduler, wanted, most, lambda jobs: lines.put(_data(jobs))), 0)
+        lines.end()
+    elif not read(place, lambda scheduler: _print_jobs(scheduler, wanted, most), 0):
+        say(_nothing(place, filtered=wanted != JobFilter()))
+
+
+def _data(jobs: list[Job]) -> list[dict[str, Any]]:
+    return [job.to_dict() for job in jobs]
+
+
+async def _each_page(
+    scheduler: Scheduler, wanted: JobFilter, most: int | None, show: Callable[[list[Job]], None]
+) -> int:
+    """Show what is wanted, at most so many, a page at a time; how many there were. Only a few pages are kept."""
+    shown, wanted = 0, wanted._replace(limit=PAGE if most is None else min(PAGE, most))
+    jobs = await scheduler.look(partial(_page, wanted))
+    while jobs:
+        shown += len(jobs)
+        left = PAGE if most is None else min(PAGE, most - shown)
+        if not left or len(jobs) < (wanted.limit or 0):
+            show(jobs)
+            break
+        wanted = wanted._replace(after=jobs[-1].name, limit=left)
+        reading = scheduler.look(partial(_page, wanted))  # while this page is printed
+        _, jobs = await asyncio.gather(asyncio.to_thread(show, jobs), reading)
+    return shown
+
+
+def _page(wanted: JobFilter, tx: Transaction) -> list[Job]:
+    return [Job(*pair, tx.now) for pair in tx.jobs.matching(wanted)]
+
+
+async def _print_jobs(scheduler: Scheduler, wanted: JobFilter, most: int | None) -> int:
+    present = now_ms()
+    shown = await _each_page(scheduler, wanted, most, lambda jobs: print_table(*job_rows(jobs, present)))
+    if shown == most:
+        more = await scheduler.look(lambda tx: tx.jobs.count(wanted)) - shown
+        if more > 0:
+            say_note(f"{count(more, 'more job')} not shown: --limit N shows N, --all shows every one.")
+    return shown
 
 
 def job_rows(jobs: Sequence[Job], now: int) -> tuple[list[Column], list[list[str | Cell]]]:

@@ -61,8 +61,28 @@ class Cell(NamedTuple):
 
 def print_json(value: Any) -> None:
     """JSON and nothing else; control characters in it are escaped, so it is the same value to any reader."""
-    text = json.dumps(value, indent=2, ensure_ascii=False)
-    print(visible(text, keep="\n", escape=lambda letter: json.dumps(letter)[1:-1]))
+    print(_json_text(json.dumps(value, indent=2, ensure_ascii=False)))
+
+
+def _json_text(text: str) -> str:
+    return visible(text, keep="\n", escape=lambda letter: json.dumps(letter)[1:-1])
+
+
+class JsonLines:
+    """A JSON list that is printed while it is read: a line for each item, and none of them is kept."""
+
+    def __init__(self) -> None:
+        self._head = "["
+        self._encode = json.JSONEncoder(ensure_ascii=False).encode
+
+    def put(self, items: Sequence[Any]) -> None:
+        if items:
+            text = ",\n".join(self._encode(item) for item in items)
+            sys.stdout.write(f"{self._head}\n{_json_text(text)}")
+            self._head = ","
+
+    def end(self) -> None:
+        print("[]" if self._head == "[" else "\n]")
 
 
 def coloured(word: str) -> Cell:

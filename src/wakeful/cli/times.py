@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from wakeful import Cron, Every, Job, Trigger
+from wakeful import Cron, Every, Job, Scheduler, Trigger
 from wakeful.cli.app import TIME, app
 from wakeful.cli.failures import WrongUse, say_note
 from wakeful.cli.finding import Ref
@@ -83,9 +83,8 @@ def _trigger(expression: str, zone: str | None) -> Trigger:
 
 
 def _print_starts(place: Place, number: int, *, as_json: bool) -> None:
-    nothing: list[Job] = []
-    jobs = read(place, lambda scheduler: scheduler.list_jobs(), nothing)
-    starts = merged_starts(jobs, number)
+    nothing: list[tuple[Job, int]] = []
+    starts = read(place, lambda scheduler: next_starts(scheduler, number), nothing)
     if as_json:
         print_json([_start(job, ms) for job, ms in starts])
     elif starts:
@@ -100,6 +99,12 @@ def _print_starts(place: Place, number: int, *, as_json: bool) -> None:
 
 def _start(job: Job, ms: int) -> dict[str, Any]:
     return {"job": job.name, "job_id": job.id, "at": iso(ms), "schedule": job.trigger.describe()}
+
+
+async def next_starts(scheduler: Scheduler, number: int) -> list[tuple[Job, int]]:
+    """The next starts of everything stored, in order of time; only jobs that could be among them are read."""
+    jobs = await scheduler.look(lambda tx: [Job(*pair, tx.now) for pair in tx.jobs.soonest(number)])
+    return merged_starts(jobs, number)
 
 
 def merged_starts(jobs: list[Job], number: int) -> list[tuple[Job, int]]:

@@ -79,7 +79,11 @@ class Overview(Core):
         def work(tx: Transaction) -> Summary:
             facts = tx.journal.get_meta(["incarnation", "alive_at", "clock_steps"])
             return Summary(
-                tx.jobs.counts(), tx.jobs.parked_counts(), len(tx.runs.all_open()), len(tx.journal.open_alerts()), facts
+                tx.jobs.counts(),
+                tx.jobs.parked_counts(),
+                sum(tx.runs.open_counts().values()),
+                tx.journal.open_alert_count(),
+                facts,
             )
 
         return await self._store.read(work)

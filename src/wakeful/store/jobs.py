@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from wakeful.store.floor import LOWEST
+from wakeful.store.listing import BOTH, JOINED, STATUS_SQL, JobFilter, Listing, pair_of
 from wakeful.store.records import JOB_COLUMNS, STATE_COLUMNS, JobDef, JobState
 
 if TYPE_CHECKING:
     from wakeful.store.session import Session
 
-_J = tuple(f"j.{column}" for column in JOB_COLUMNS)
-_S = tuple(f"s.{column}" for column in STATE_COLUMNS)
-_BOTH = _J + _S
-_WIDTH = len(JOB_COLUMNS)
-_JOINED = "jobs j JOIN job_state s ON s.job_id = j.id"
-
+__all__ = ["HIGHEST_ID", "LOOK_AGAIN_MS", "NEAR_MS", "STATUS_SQL", "JobFilter", "Jobs"]
 
 STARTED_COLUMNS = (
     "job_id", "due_at", "next_at", "slot", "run_id", "queued", "parked", "ready_at", "last_slot", "last_run_id",
@@ -38,29 +34,7 @@ LOOK_AGAIN_MS = 5
 NEAR_MS = 3_000
 
 
-class JobFilter(NamedTuple):
-    """Which jobs to list; None leaves that side open. `after` is the name the previous page ended with."""
-
-    kind: str | None = None
-    owner: str | None = None
-    source: str | None = None
-    status: str | None = None
-    enabled: bool | None = None
-    after: str | None = None
-    limit: int | None = None
-    contains: str | None = None  # in the name; letters of ASCII in either case
-
-
-#: A job's status is derived, never stored: these conditions are the one definition both sides use.
-STATUS_SQL = {
-    "running": "s.run_id IS NOT NULL",
-    "paused": "s.run_id IS NULL AND s.paused = 1",
-    "disabled": "s.run_id IS NULL AND s.paused = 0 AND s.enabled = 0",
-    "idle": "s.run_id IS NULL AND s.paused = 0 AND s.enabled = 1",
-}
-
-
-class Jobs:
+class Jobs(Listing):
     """Verbs on jobs; each call is part of the transaction it was made in."""
 
     def __init__(self, session: Session, now: int) -> None:
@@ -82,7 +56,7 @@ class Jobs:
             "(SELECT * FROM job_state WHERE due_at IS NOT NULL AND due_at <= ? ORDER BY due_at, job_id LIMIT ?) s "
             "JOIN jobs j ON j.id = s.job_id"
         )
-        found = [_pair(row) for row in self._session.bulk(_BOTH, source, (now, limit))]
+        found = [pair_of(row) for row in self._session.bulk(BOTH, source, (now, limit))]
         found.sort(key=_by_alarm)
         return found
 
@@ -140,7 +114,7 @@ class Jobs:
             "(SELECT * FROM job_state WHERE due_at IS NOT NULL AND due_at > ? AND job_id > ? ORDER BY job_id LIMIT ?) s"
             " JOIN jobs j ON j.id = s.job_id"
         )
-        found = [_pair(row) for row in self._session.bulk(_BOTH, source, (now, cursor, limit))]
+        found = [pair_of(row) for row in self._session.bulk(BOTH, source, (now, cursor, limit))]
         found.sort(key=_by_id)
         return found
 
@@ -170,28 +144,6 @@ class Jobs:
         """Which of these names are taken, and by which job."""
         rows = self._session.select_in(("name", "id"), "jobs", "name", names, only="removed_at IS NULL")
         return {row[0]: row[1] for row in rows}
-
-    def matching(self, wanted: JobFilter) -> list[tuple[JobDef, JobState]]:
-        """Jobs in the order of their names."""
-        where, params = ["j.removed_at IS NULL"], []
-        for column in ("kind", "owner", "source"):
-            value = getattr(wanted, column)
-            if value is not None:
-                where.append(f"j.{column} = ?")
-                params.append(value)
-        if wanted.status is not None:
-            where.append(STATUS_SQL[wanted.status])
-        if wanted.enabled is not None:
-            where.append(f"s.enabled = {int(wanted.enabled)}")
-        if wanted.contains is not None:
-            where.append("lower(j.name) LIKE ? ESCAPE '!'")
-            params.append(f"%{_pattern(wanted.contains)}%")
-        if wanted.after is not None:
-            where.append("j.name > ?")
-            params.append(wanted.after)
-        limit = f" LIMIT {int(wanted.limit)}" if wanted.limit is not None else ""
-        sql = f"SELECT {', '.join(_BOTH)} FROM {_JOINED} WHERE {' AND '.join(where)} ORDER BY j.name{limit}"
-        return [_pair(row) for row in self._session.rows(sql, params)]
 
     def add(self, pairs: Sequence[tuple[JobDef, JobState]]) -> None:
         self._announce([state for _, state in pairs])
@@ -261,10 +213,10 @@ class Jobs:
     def parked_on(self, key: str, since: int, limit: int) -> list[tuple[JobDef, JobState]]:
         """Jobs that have waited for `key` since that time or longer, longest first."""
         sql = (
-            f"SELECT {', '.join(_BOTH)} FROM {_JOINED} WHERE s.parked = ? AND s.ready_at <= ? "
+            f"SELECT {', '.join(BOTH)} FROM {JOINED} WHERE s.parked = ? AND s.ready_at <= ? "
             "ORDER BY s.ready_at, s.job_id LIMIT ?"
         )
-        return [_pair(row) for row in self._session.rows(sql, (key, since, limit))]
+        return [pair_of(row) for row in self._session.rows(sql, (key, since, limit))]
 
     def chain(self, upstream: str, job_id: int, on_end: str) -> None:
         self._session.execute(
@@ -297,7 +249,7 @@ class Jobs:
         ahead = self._session.rows("SELECT id FROM jobs WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?", (cursor, look_at))
         until = int(ahead[0][0]) if ahead else None
         rows = self._session.rows(
-            f"SELECT j.id FROM {_JOINED} WHERE j.id > ? AND j.id < ? AND (j.removed_at < ? OR (s.enabled = 0 AND "
+            f"SELECT j.id FROM {JOINED} WHERE j.id > ? AND j.id < ? AND (j.removed_at < ? OR (s.enabled = 0 AND "
             's.last_finished_at < ? AND j.trigger LIKE \'{"type":"once"%\')) AND s.run_id IS NULL AND s.queued = 0 '
             "ORDER BY j.id LIMIT ?",
             (cursor, until if until is not None else HIGHEST_ID, before, before, limit),
@@ -327,18 +279,10 @@ class Jobs:
         self._session.execute(f"UPDATE job_state SET revision = revision + 1 WHERE job_id IN {mine}", (owner,))
         return self._session.execute("UPDATE jobs SET owner = NULL, updated_at = ? WHERE owner = ?", (now, owner))
 
-    def counts(self) -> dict[str, int]:
-        """How many jobs there are by status."""
-        cases = " ".join(f"WHEN {condition} THEN '{status}'" for status, condition in STATUS_SQL.items())
-        rows = self._session.rows(
-            f"SELECT CASE {cases} END AS status, count(*) FROM {_JOINED} WHERE j.removed_at IS NULL GROUP BY 1"
-        )
-        return {str(status): int(count) for status, count in rows}
-
     def _one(self, where: str, value: object) -> tuple[JobDef, JobState] | None:
-        sql = f"SELECT {', '.join(_BOTH)} FROM {_JOINED} WHERE {where}{self._session.lock_clause}"
+        sql = f"SELECT {', '.join(BOTH)} FROM {JOINED} WHERE {where}{self._session.lock_clause}"
         found = self._session.rows(sql, (value,))
-        return _pair(found[0]) if found else None
+        return pair_of(found[0]) if found else None
 
     def _announce(self, states: Sequence[JobState]) -> None:
         """Before they are written: tell the other nodes, unless they will look by themselves before these are due."""
@@ -355,17 +299,6 @@ class Jobs:
             return True
         first = self.next_alarm()
         return first is None or due_at < first
-
-
-def _pair(row: Iterable[object]) -> tuple[JobDef, JobState]:
-    values = list(row)
-    return JobDef._make(values[:_WIDTH]), JobState._make(values[_WIDTH:])
-
-
-def _pattern(text: str) -> str:
-    """For LIKE: word for word, and small letters only where both databases know them."""
-    small = "".join(letter.lower() if letter.isascii() else letter for letter in text)
-    return small.replace("!", "!!").replace("%", "!%").replace("_", "!_")
 
 
 def _by_alarm(pair: tuple[JobDef, JobState]) -> tuple[int, int]:

@@ -153,6 +153,9 @@ class Journal:
         sql = f"SELECT {_ALERT} FROM alerts WHERE closed_at IS NULL ORDER BY id"
         return [Alert._make(row) for row in self._session.rows(sql)]
 
+    def open_alert_count(self) -> int:
+        return int(self._session.rows("SELECT count(*) FROM alerts WHERE closed_at IS NULL")[0][0])
+
     def alerts(self, job_id: int | None = None, limit: int = 50) -> list[Alert]:
         where, params = ("WHERE job_id = ?", [job_id]) if job_id is not None else ("", [])
         sql = f"SELECT {_ALERT} FROM alerts {where} ORDER BY id DESC LIMIT ?"

@@ -116,6 +116,9 @@ class PostgresSession:
         self.rows("SELECT set_config('enable_indexscan', 'on', true)")
         return int(found[0][0]) if found[0][0] is not None else None
 
+    def contains(self, column: str) -> str:
+        return f"lower({column}) LIKE ? ESCAPE '!'"
+
     def among(self, select: str) -> str:
         # ARRAY makes the server run the select once; as a plain IN it may run, and lock, again for every row.
         return f"= ANY (ARRAY({select}{self.skip_clause}))"

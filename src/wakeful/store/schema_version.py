@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,19 +36,21 @@ class Step(NamedTuple):
 
 
 def steps() -> list[Step]:
-    """All scripts this code knows, in order."""
-    return [
-        Step(number, _oldest(script, number), script)
-        for number, path in _scripts()
-        for script in [path.read_text(encoding="utf-8")]
-    ]
+    """All scripts this code knows, in the order of their numbers."""
+    scripts = {number: path.read_text(encoding="utf-8") for number, path in _numbered()}
+    return [Step(number, _oldest(script, number), script) for number, script in scripts.items()]
 
 
-def _scripts() -> list[tuple[int, Path]]:
-    """The scripts by number, which is what their names begin with."""
-    return sorted(
+def _numbered() -> list[tuple[int, Path]]:
+    """The scripts by the number their file's name begins with; numbers may be left out, but none is used twice."""
+    found = sorted(
         (int(path.name.partition("_")[0]), path) for folder in FOLDERS.values() for path in folder.glob("*.sql")
     )
+    for (number, path), (following, other) in pairwise(found):
+        if number == following:
+            message = f"{path.name} and {other.name} have the same number."
+            raise ValueError(message)
+    return found
 
 
 def _oldest(script: str, number: int) -> int:
@@ -58,7 +61,7 @@ def _oldest(script: str, number: int) -> int:
 
 def schema_number() -> int:
     """The schema this code was written for; a node tells it to the others in its details as `schema`."""
-    return _scripts()[-1][0]
+    return _numbered()[-1][0]
 
 
 class Stored(NamedTuple):

@@ -50,6 +50,9 @@ class Session(Protocol):
         `only`: a further condition, such as that of the index to find them by.
         """
 
+    def contains(self, column: str) -> str:
+        """The condition that the column is like a pattern of small letters, whose ASCII letters may be large there."""
+
     # -- what it takes not to be alone. Where only one transaction can write at a time, all of this is nothing. ------
 
     @property

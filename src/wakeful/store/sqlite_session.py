@@ -68,6 +68,9 @@ class SqliteSession:
         del due_at
         return None
 
+    def contains(self, column: str) -> str:
+        return f"{column} LIKE ? ESCAPE '!'"  # takes large and small letters of ASCII as the same by itself
+
     def among(self, select: str) -> str:
         return f"IN ({select})"
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from wakeful.errors import InvalidTrigger
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH_WALL = EPOCH.replace(tzinfo=None)
 
 DAY = 86_400
 FIRST_SECOND = -62_135_424_000  # 0001-01-03: every zone's local date can still be written from here …
@@ -63,8 +64,8 @@ def read_moment(value: object, field: str) -> int:
 
 def iso(ms: int) -> str:
     """ISO 8601 with `Z`, to the second where that is exact, else to the millisecond."""
-    text = from_ms(ms).isoformat(timespec="milliseconds" if ms % 1000 else "seconds")
-    return text.replace("+00:00", "Z")
+    moment = _EPOCH_WALL + timedelta(0, 0, 0, ms)  # without a zone, whose offset would be asked for and cut off again
+    return f"{moment.isoformat(timespec='milliseconds') if ms % 1000 else moment.isoformat()}Z"
 
 
 def spoken(ms: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,13 @@ def _moment(ms: int | None) -> datetime | None:
 
 def _wire(ms: int | None) -> str | None:
     return iso(ms) if ms is not None else None
+
+
+@lru_cache(maxsize=8192)
+def _trigger_words(text: str) -> tuple[str, str]:
+    """A stored trigger as data, in JSON, and in words. Cached by text, as triggers are."""
+    trigger = trigger_of(text)
+    return json.dumps(trigger.to_data()), trigger.describe()
 
 
 class Job:
@@ -157,14 +165,15 @@ class Job:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, times as ISO 8601 in UTC."""
+        trigger, schedule = _trigger_words(self._definition.trigger)
         return {
             "id": self.id,
             "name": self.name,
             "kind": self.kind,
             "owner": self.owner,
             "source": self.source,
-            "trigger": self.trigger.to_data(),
-            "schedule": self.trigger.describe(),
+            "trigger": json.loads(trigger),
+            "schedule": schedule,
             "payload": self.payload,
             "options": self.options,
             "enabled": self.enabled,

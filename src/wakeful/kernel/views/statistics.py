@@ -48,7 +48,7 @@ def figures(tx: Transaction) -> Figures:
         tx.jobs.overdue(tx.now),
         tx.jobs.next_alarm(),
         _lateness(tx.runs.lateness(day, MEASURED)),
-        len(tx.journal.open_alerts()),
+        tx.journal.open_alert_count(),
     )
 
 

@@ -1,0 +1,199 @@
+"""Jobs as people ask for them: pages in the order of names, how many there are, and what starts next.
+
+A question costs its answer and not the store: a page is found by an index that has its order, what is rare is found by
+an index of its own, and what is common is counted as the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wakeful.store.records import JOB_COLUMNS, STATE_COLUMNS, JobDef, JobState
+
+if TYPE_CHECKING:
+    from wakeful.store.session import Session
+
+J_COLUMNS = tuple(f"j.{column}" for column in JOB_COLUMNS)
+S_COLUMNS = tuple(f"s.{column}" for column in STATE_COLUMNS)
+BOTH = J_COLUMNS + S_COLUMNS
+JOINED = "jobs j JOIN job_state s ON s.job_id = j.id"
+_WIDTH = len(JOB_COLUMNS)
+
+#: Up to so many jobs in a status are sorted for a page; where there are more, the next ones are soon found by name.
+FEW = 20_000
+
+
+class JobFilter(NamedTuple):
+    """Which jobs to list; None leaves that side open. `after` is the name the previous page ended with."""
+
+    kind: str | None = None
+    owner: str | None = None
+    source: str | None = None
+    status: str | None = None
+    enabled: bool | None = None
+    after: str | None = None
+    limit: int | None = None
+    contains: str | None = None  # in the name; letters of ASCII in either case
+
+
+#: A job's status is derived, never stored: these conditions are the one definition both sides use.
+STATUS_SQL = {
+    "running": "s.run_id IS NOT NULL",
+    "paused": "s.run_id IS NULL AND s.paused = 1",
+    "disabled": "s.run_id IS NULL AND s.paused = 0 AND s.enabled = 0",
+    "idle": "s.run_id IS NULL AND s.paused = 0 AND s.enabled = 1",
+}
+_STOPPED = "(enabled = 0 OR paused = 1)"  # word for word the condition of the index
+_OPEN_RUNS = "SELECT DISTINCT job_id FROM runs WHERE finished_at IS NULL"
+_REMOVED = "removed_at IS NOT NULL"
+#: Where all jobs of a status are found without looking at any other.
+_RARE = {
+    "running": _OPEN_RUNS,
+    "paused": f"SELECT job_id FROM job_state WHERE {_STOPPED} AND paused = 1",
+    "disabled": f"SELECT job_id FROM job_state WHERE {_STOPPED} AND paused = 0",
+}
+
+
+class _Active(NamedTuple):
+    """What counts ask about a job that runs."""
+
+    job_id: int
+    paused: int
+    enabled: int
+    due_at: int | None
+
+
+class Listing:
+    """Questions about many jobs; each call is part of the transaction it was made in."""
+
+    _session: Session
+
+    def matching(self, wanted: JobFilter) -> list[tuple[JobDef, JobState]]:
+        """Jobs in the order of their names."""
+        source, where, params = self._chosen(wanted, states=wanted.contains is None)
+        if wanted.after is not None:
+            where.append("j.name > ?")
+            params.append(wanted.after)
+        limit = f" LIMIT {int(wanted.limit)}" if wanted.limit is not None else ""
+        end = f"FROM {source} WHERE {' AND '.join(where)} ORDER BY j.name{limit}"
+        if wanted.contains is not None:
+            # Names alone are read from an index; rows only of those that have the text.
+            names = [row[0] for row in self._session.rows(f"SELECT j.name {end}", params)]
+            ids = [row[0] for row in self._session.select_in(("id",), "jobs", "name", names, only="removed_at IS NULL")]
+            return sorted(self._pairs(ids), key=lambda pair: pair[0].name) if ids else []
+        return [pair_of(row) for row in self._session.rows(f"SELECT {', '.join(BOTH)} {end}", params)]
+
+    def count(self, wanted: JobFilter) -> int:
+        """How many jobs there are of that kind, whatever the page."""
+        wanted = wanted._replace(after=None, limit=None)
+        if wanted._replace(status=None) == JobFilter():
+            counts = self.counts()
+            return counts.get(wanted.status, 0) if wanted.status is not None else sum(counts.values())
+        source, where, params = self._chosen(wanted, states=False)
+        return self._number(f"SELECT count(*) FROM {source} WHERE {' AND '.join(where)}", params)
+
+    def counts(self) -> dict[str, int]:
+        """How many jobs there are by status; none where there are none."""
+        active = self._in_progress()
+        gone = self._session.select_in(("id",), "jobs", "id", [row.job_id for row in active], only=_REMOVED)
+        removed_ids = {row[0] for row in gone}
+        active = [row for row in active if row.job_id not in removed_ids]
+        stopped = self._by_paused(f"SELECT paused, count(*) FROM job_state WHERE {_STOPPED} GROUP BY paused")
+        removed = self._by_paused(
+            f"SELECT s.paused, count(*) FROM {JOINED} "
+            f"WHERE j.{_REMOVED} AND (s.enabled = 0 OR s.paused = 1) GROUP BY s.paused"
+        )
+        everything = self._number("SELECT count(*) FROM job_state")
+        everything -= self._number(f"SELECT count(*) FROM jobs WHERE {_REMOVED}")
+        paused = stopped[1] - removed[1] - sum(1 for row in active if row.paused)
+        disabled = stopped[0] - removed[0] - sum(1 for row in active if not row.paused and not row.enabled)
+        idle = everything - len(active) - paused - disabled
+        found = {"idle": idle, "running": len(active), "paused": paused, "disabled": disabled}
+        return {status: number for status, number in found.items() if number}
+
+    def soonest(self, limit: int) -> list[tuple[JobDef, JobState]]:
+        """Among these are the `limit` jobs that start next: the first alarms, what waits for a place, and what runs."""
+        active = self._in_progress()
+        ids = {row.job_id for row in active}
+        # The alarm of a run is its deadline and no start: so many alarms more are looked at.
+        alarms = limit + sum(row.due_at is not None for row in active)
+        ids.update(
+            int(row[0])
+            for row in self._session.rows(
+                "SELECT job_id FROM job_state WHERE due_at IS NOT NULL ORDER BY due_at, job_id LIMIT ?", (alarms,)
+            )
+        )
+        for key in self._parked_keys():
+            sql = "SELECT job_id FROM job_state WHERE parked = ? ORDER BY ready_at, job_id LIMIT ?"
+            ids.update(int(row[0]) for row in self._session.rows(sql, (key, limit)))
+        return [pair for pair in self._pairs(sorted(ids)) if pair[0].removed_at is None]
+
+    def armed(self) -> int:
+        """How many jobs will start by an alarm or as soon as there is a place; none of those that run."""
+        alarms = self._number("SELECT count(*) FROM job_state WHERE due_at IS NOT NULL")
+        parked = self._number("SELECT count(*) FROM job_state WHERE parked IS NOT NULL")
+        return alarms + parked - sum(row.due_at is not None for row in self._in_progress())
+
+    def _parked_keys(self) -> Iterator[str]:
+        """What jobs wait for, from one to the next: however many wait for it."""
+        sql = "SELECT parked FROM job_state WHERE parked IS NOT NULL AND parked > ? ORDER BY parked, ready_at LIMIT 1"
+        key = ""
+        while found := self._session.rows(sql, (key,)):
+            key = str(found[0][0])
+            yield key
+
+    def _in_progress(self) -> list[_Active]:
+        """The jobs that have a run in progress, removed ones too."""
+        ids = [int(row[0]) for row in self._session.rows(_OPEN_RUNS)]
+        rows = self._session.select_in(_Active._fields, "job_state", "job_id", ids, only="run_id IS NOT NULL")
+        return [_Active._make(row) for row in rows]
+
+    def _chosen(self, wanted: JobFilter, *, states: bool) -> tuple[str, list[str], list[Any]]:
+        """The tables to read, with `states` also where no condition is about them; the conditions, and their values."""
+        where, params = ["j.removed_at IS NULL"], list[Any]()
+        for column in ("kind", "owner", "source"):
+            value = getattr(wanted, column)
+            if value is not None:
+                where.append(f"j.{column} = ?")
+                params.append(value)
+        if wanted.owner is not None:
+            where.append("j.owner IS NOT NULL")  # as the condition of its index says
+        if wanted.status is not None:
+            where.append(STATUS_SQL[wanted.status])
+        if wanted.enabled is not None:
+            where.append(f"s.enabled = {int(wanted.enabled)}")
+        if wanted.contains is not None:
+            where.append(self._session.contains("j.name"))
+            params.append(f"%{_pattern(wanted.contains)}%")
+        rare = _RARE.get(wanted.status or "")
+        if rare is not None and self._are_few(rare):
+            where.append("j.id = o.job_id")
+            return f"({rare}) o CROSS JOIN {JOINED}", where, params
+        states = states or wanted.status is not None or wanted.enabled is not None
+        return JOINED if states else "jobs j", where, params
+
+    def _are_few(self, select: str) -> bool:
+        return self._number(f"SELECT count(*) FROM ({select} LIMIT {FEW + 1}) o") <= FEW
+
+    def _pairs(self, ids: list[int]) -> list[tuple[JobDef, JobState]]:
+        definitions = {row[0]: JobDef._make(row) for row in self._session.select_in(JOB_COLUMNS, "jobs", "id", ids)}
+        states = self._session.select_in(STATE_COLUMNS, "job_state", "job_id", ids)
+        return [(definitions[row[0]], JobState._make(row)) for row in states]
+
+    def _number(self, sql: str, params: Iterable[Any] = ()) -> int:
+        return int(self._session.rows(sql, tuple(params))[0][0])
+
+    def _by_paused(self, sql: str) -> dict[int, int]:
+        return {0: 0, 1: 0, **{int(paused): int(number) for paused, number in self._session.rows(sql)}}
+
+
+def pair_of(row: Iterable[object]) -> tuple[JobDef, JobState]:
+    values = list(row)
+    return JobDef._make(values[:_WIDTH]), JobState._make(values[_WIDTH:])
+
+
+def _pattern(text: str) -> str:
+    """For LIKE: word for word, and small letters only where both databases know them."""
+    small = "".join(letter.lower() if letter.isascii() else letter for letter in text)
+    return small.replace("!", "!!").replace("%", "!%").replace("_", "!_")

@@ -1,0 +1,106 @@
+"""`list` with many jobs: a first page for people, all of it as a stream for programs."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+
+import pytest
+
+from wakeful import Every, Job, NewJob, Scheduler
+from wakeful.cli import jobs as listing
+
+COUNT = 60
+
+
+@pytest.fixture
+def many(store):
+    """Sixty jobs, one of them paused, two of another kind, three of somebody's own."""
+
+    async def fill():
+        scheduler = Scheduler(f"sqlite:///{store}")
+        await scheduler.open()
+        await scheduler.add_jobs(
+            NewJob(f"job-{n:02}", Every("1h"), kind="mail" if n < 2 else "work", owner="ada" if n > 56 else None)
+            for n in range(COUNT)
+        )
+        await scheduler.pause_job("job-07")
+        await scheduler.close()
+
+    asyncio.run(fill())
+
+
+def shown(answer):
+    return [line.split()[0] for line in answer.out.splitlines() if line.startswith("job-")]
+
+
+@pytest.mark.usefixtures("many")
+def test_a_listing_shows_a_first_page_and_says_how_many_more_there_are(wakeful):
+    answer = wakeful("list")
+    assert shown(answer) == [f"job-{n:02}" for n in range(50)]
+    assert answer.err == "Note: 10 more jobs not shown: --limit N shows N, --all shows every one.\n"
+    assert "Note: 1 more job not shown" in wakeful("list", "--limit", "59").err
+
+
+@pytest.mark.usefixtures("many")
+@pytest.mark.parametrize("argv", [["--all"], ["-n", "60"], ["--limit", "1000"]])
+def test_all_of_it_is_shown_to_who_asks(wakeful, argv):
+    answer = wakeful("list", *argv)
+    assert (len(shown(answer)), answer.err) == (COUNT, "")
+
+
+@pytest.mark.usefixtures("many")
+@pytest.mark.parametrize(
+    ("argv", "found"),
+    [
+        (["--status", "paused"], ["job-07"]),
+        (["--kind", "mail"], ["job-00", "job-01"]),
+        (["--owner", "ada"], ["job-57", "job-58", "job-59"]),
+        (["--match", "B-3", "-n", "2"], ["job-30", "job-31"]),
+        (["--match", "nothing"], []),
+    ],
+)
+def test_filters_say_which_and_the_rest_is_counted_by_the_same(wakeful, argv, found):
+    answer = wakeful("list", *argv)
+    assert shown(answer) == found
+    assert answer.err == ("" if "-n" not in argv else "Note: 8 more jobs not shown: --limit N shows N, --all shows "
+                          "every one.\n")  # fmt: skip
+    assert [job["name"] for job in wakeful("list", "--json", *argv).json] == found
+
+
+@pytest.mark.usefixtures("many")
+def test_json_has_everything_that_matches_one_job_on_a_line(wakeful):
+    answer = wakeful("list", "--json")
+    assert [job["name"] for job in answer.json] == [f"job-{n:02}" for n in range(COUNT)]
+    first, *lines, last = answer.out.splitlines()
+    assert (first, last) == ("[", "]")
+    assert [json.loads(line.removesuffix(","))["name"] for line in lines] == [job["name"] for job in answer.json]
+    assert len(wakeful("list", "--json", "--limit", "7").json) == 7
+
+
+@pytest.mark.promise("X24")
+@pytest.mark.usefixtures("many")
+@pytest.mark.parametrize("argv", [["--json"], ["--all"]])
+def test_a_listing_keeps_a_few_pages_however_long_it_is(wakeful, monkeypatch, argv):
+    kept, rows, data = [], listing.job_rows, listing._data
+
+    def watch(show):
+        def shown(jobs, *rest):
+            kept.append(sum(type(each) is Job for each in gc.get_objects()))
+            return show(jobs, *rest)
+
+        return shown
+
+    monkeypatch.setattr(listing, "PAGE", 4)
+    monkeypatch.setattr(listing, "job_rows", watch(rows))
+    monkeypatch.setattr(listing, "_data", watch(data))
+    assert wakeful("list", *argv).code == 0
+    assert len(kept) == COUNT / 4
+    assert max(kept) <= 4 * 4, "one is printed, one is read, and two may not be given back yet"
+
+
+@pytest.mark.usefixtures("many")
+def test_all_and_a_limit_are_not_said_together(wakeful):
+    answer = wakeful("list", "--all", "--limit", "3")
+    assert (answer.code, answer.err) == (2, "Error: Say --all or --limit; not both.\n")
