@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from bench import report
 from bench.contenders import PEERS, PEERS_POSTGRES, ROOT
-from bench.measures import Plan, Table, burst, cron, crowd, http, lateness, million, postgres, raw, recurring
+from bench.measures import Plan, Table, burst, cron, crowd, http, lateness, million, postgres, raw, recurring, soak
 from bench.peers import compile_ours, set_up
 
 MEASURES: dict[str, Callable[[Plan], list[Table]]] = {
@@ -24,7 +24,9 @@ MEASURES: dict[str, Callable[[Plan], list[Table]]] = {
     "http": http.measure,
     "postgres": postgres.measure,
     "million": million.measure,
+    "soak": soak.measure,
 }
+ON_REQUEST = {"soak"}  # half an hour of waiting
 
 
 def main() -> int:
@@ -44,11 +46,13 @@ def main() -> int:
         PEERS if peers else (),
         lambda text: print(text, flush=True),
         PEERS_POSTGRES if peers else (),
+        asked.minutes,
     )
     if os.getloadavg()[0] > 0.5 and not asked.quick:
         print(f"Note: something else is running here (load {os.getloadavg()[0]:.1f}); expect noise.", flush=True)
     began, tables = time.time(), list[Table]()
-    for name in asked.only.split(",") if asked.only else MEASURES:
+    usual = [name for name in MEASURES if name not in ON_REQUEST]
+    for name in asked.only.split(",") if asked.only else usual:
         print(f"{name} ...", flush=True)
         for table in MEASURES[name](plan):
             tables.append(table)
@@ -77,6 +81,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="ours alone, small, within a minute")
     parser.add_argument("--only", metavar="NAMES", help=f"some of: {','.join(MEASURES)}")
+    parser.add_argument("--minutes", type=float, help="how long each soak takes (10; 2 with --quick)")
     parser.add_argument("--rounds", type=int, default=3, help="how often everybody is measured (3)")
     parser.add_argument("--no-peers", action="store_true", help="ours alone, in full size")
     parser.add_argument("--publish", action="store_true", help="write the figures into docs/benchmarks.md")

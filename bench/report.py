@@ -120,7 +120,20 @@ def save(results: dict[str, Any], path: Path) -> Path:
     return path
 
 
-ORDER = ("burst", "nodes", "lateness", "pickup", "recurring", "idle", "parked", "pressure", "http", "cron", "raw")
+ORDER = (
+    "burst",
+    "nodes",
+    "lateness",
+    "pickup",
+    "recurring",
+    "idle",
+    "parked",
+    "pressure",
+    "http",
+    "cron",
+    "raw",
+    "soak",
+)
 
 
 def page(results: dict[str, Any]) -> str:

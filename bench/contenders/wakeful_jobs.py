@@ -14,7 +14,7 @@ from typing import Any
 
 from bench.contenders.contender import Jobs, act, mark
 from bench.contenders.contender import Scheduler as Contender
-from wakeful import Every, NewJob, Once, Run, Scheduler
+from wakeful import Every, NewJob, Once, Retention, Run, Scheduler
 
 PROBE_S = 0.005
 FAR = timedelta(days=300)
@@ -30,11 +30,12 @@ class Wakeful(Contender):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self._url = self.address or f"sqlite:///{folder}/wakeful.db"
+        self._retention = Retention()
         self._asked: tuple[asyncio.Runner, Scheduler] | None = None
 
     def _with(self, use: Callable[[Scheduler], Awaitable[None]]) -> None:
         async def go() -> None:
-            async with Scheduler(self._url) as scheduler:
+            async with Scheduler(self._url, retention=self._retention) as scheduler:
                 await use(scheduler)
 
         asyncio.run(go())
@@ -68,6 +69,15 @@ class Wakeful(Contender):
 
         self._with(use)
 
+    def tick(self, options: dict[str, Any]) -> None:
+        """Recurring jobs whose starts are spread evenly over their interval."""
+        count, every, first = options["count"], options["every"], options["first"]
+        grid = [moment(first + number * every / count) for number in range(count)]
+        self._add(
+            [NewJob(f"t{n}", Every(every, anchor=anchor), kind="tick", payload=n) for n, anchor in enumerate(grid)]
+        )
+        print(json.dumps({}))
+
     def park(self, options: dict[str, Any]) -> None:
         """Due jobs that all wait for a lane one job holds."""
         lanes, now = {"gate": 1}, moment(options["first"])
@@ -86,10 +96,17 @@ class Wakeful(Contender):
         return len(runner.run(scheduler.list_jobs(enabled=True, limit=1)))
 
     def serve(self, options: dict[str, Any]) -> None:
+        self._retention = Retention(**options.get("retention", {}))
+
         async def use(scheduler: Scheduler) -> None:
             @scheduler.on_job_due("mark")
             async def run_mark(run: Run) -> None:
                 mark(*run.payload)
+
+            @scheduler.on_job_due("tick")
+            async def tick(run: Run) -> None:
+                assert run.slot is not None
+                mark(run.payload, run.slot.timestamp())
 
             @scheduler.on_job_due("hold")
             async def hold(_: Run) -> None:

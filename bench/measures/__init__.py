@@ -51,6 +51,7 @@ class Plan:
     peers: tuple[Contender, ...]
     say: Callable[[str], None]
     peers_postgres: tuple[Contender, ...] = ()
+    minutes: float | None = None  # of a soak
 
 
 Entry = tuple[str, Callable[[Path], Run]]

@@ -162,7 +162,7 @@ def _pickup(plan: Plan) -> Table:
         ],
         notes=[
             "From before the call that adds the job to the job's start.",
-            "On SQLite a running Wakeful looks twice a second for what others wrote: bounded by that, not by speed.",
+            "On SQLite a process that committed something rings the bell of the running Wakeful.",
             "Only the first row is compared: APScheduler 3 cannot be woken from outside, Huey polls at 10 to 50 ms.",
         ],
         ours="Wakeful, same process",

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from tests.kernel.scene import at, virtual
-from wakeful import Every, Manual, Once, Retention, Wait
+from wakeful import Every, Manual, NewJob, Once, Retention, Wait
+from wakeful.kernel.engine import sweep
+from wakeful.kernel.engine.sweep import Housekeeping
 
 
 @pytest.mark.promise("X11")
@@ -86,3 +90,104 @@ async def test_pruning_does_not_let_a_slot_run_twice(scene):
         scene.step(minutes=-30)
         await scene.sleep("3h")
         assert len(scene.slots) == len(set(scene.slots))
+
+
+@pytest.mark.promise("X11", "X24")
+@pytest.mark.usefixtures("minutely_sweeps")
+@virtual
+async def test_a_crowd_that_grows_old_at_once_is_gone_minutes_later(scene):
+    async with scene.scheduler(retention=Retention(days=1)) as scheduler:
+        await scheduler.add_jobs([NewJob(f"j{n}", Every("1d", anchor=at(0, 1))) for n in range(1500)])
+        await scheduler.start()
+        await scene.until(at(0, 5, days=1))  # four minutes since the first runs became old, and no longer the last
+        assert len(scene.runs) == 3000
+        assert await stored(scheduler) == 1500
+
+
+async def stored(scheduler):
+    return await scheduler._store.read(lambda tx: tx.tables.count("runs"))
+
+
+def bites(scheduler):
+    """How many runs each bite deletes, as they come."""
+    sizes = []
+    scheduler._engine.housekeeping.on_deleted = lambda run_ids: sizes.append(len(run_ids))
+    return sizes
+
+
+@pytest.mark.promise("X11")
+@virtual
+async def test_bites_are_small_and_become_smaller_where_they_take_long(scene, monkeypatch):
+    monkeypatch.setattr(sweep, "BITE_US", 0)  # whatever it takes is long
+    async with scene.scheduler(retention=Retention(days=1)) as scheduler:
+        sizes = bites(scheduler)
+        await scheduler.add_jobs([NewJob(f"j{n}", Every("1d", anchor=at(0, 1))) for n in range(600)])
+        await scheduler.start()
+        await scene.until(at(2, days=2))
+        assert sum(sizes) == 1200
+        assert max(sizes) == sweep.SMALLEST_BITE
+
+
+@pytest.mark.promise("X11")
+@virtual
+async def test_history_is_pruned_beside_any_number_of_long_runs(scene):
+    async def act(run):
+        if run.job.startswith("long"):
+            await asyncio.Event().wait()
+
+    scene.act = act
+    async with scene.scheduler(retention=Retention(days=2)) as scheduler:
+        await scheduler.add_jobs([NewJob(f"long{n}", Once(at(0)), timeout="20d") for n in range(100)])
+        await scheduler.add_job("often", Every("6h"))
+        await scheduler.start()
+        await scene.sleep("10d")
+        assert scheduler.running_count() == 100
+        assert len(await scheduler.get_run_log("often", limit=1000)) <= 10
+
+
+@pytest.mark.promise("X11")
+@virtual
+async def test_pruning_waits_while_due_jobs_wait_but_not_for_ever(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_jobs([NewJob(f"j{n}", Every("1d", anchor=at(0, 1))) for n in range(10)])
+        await scheduler.start()
+        await scene.until(at(0, 0, days=2))
+        await scheduler.stop()
+        housekeeping = Housekeeping(scheduler._store, scene.clock, Retention(days=0))
+        deleted = []
+        housekeeping.on_deleted = deleted.extend
+        await housekeeping.sweep(scheduler._engine.context)
+        await housekeeping.prune(quiet=False)
+        await scene.sleep("9s")
+        await housekeeping.prune(quiet=False)
+        assert deleted == []
+        await scene.sleep("2s")
+        await housekeeping.prune(quiet=False)
+        assert len(deleted) == 10
+
+
+@pytest.mark.promise("X11")
+@virtual
+async def test_a_removed_job_with_more_runs_than_a_bite_is_forgotten_with_all_of_them_and_their_files(
+    scene, monkeypatch
+):
+    for name in ("SMALLEST_BITE", "FIRST_BITE", "LARGEST_BITE"):
+        monkeypatch.setattr(sweep, name, 3)
+
+    async def act(run):
+        return "x" * 300_000
+
+    scene.act = act
+    async with scene.scheduler(retention=Retention(days=2)) as scheduler:
+        await scheduler.add_job("removed", Every("1h"))
+        await scheduler.add_job("done", Once(at(1)))
+        await scheduler.start()
+        await scene.until(at(10, 30))
+        assert len(await scheduler.get_run_log("removed", limit=100)) == 10
+        folder = scheduler._store.folder
+        assert len(list(folder.iterdir())) == 11
+        await scheduler.remove_job("removed")
+        await scene.until(at(days=4))
+        assert await stored(scheduler) == 0
+        assert await scheduler._store.read(lambda tx: tx.tables.count("jobs")) == 0
+        assert list(folder.iterdir()) == []

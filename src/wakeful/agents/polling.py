@@ -111,13 +111,14 @@ class Polling:
         """Compare what we ask about with what the store says there is to ask about."""
         self._next_look = self._clock.boot() + LOOK_MS
         node_id = self._scheduler.node_id
+        known = set(self._questions)
         mine, over = await self._scheduler.look(lambda tx: _sorted(tx, node_id))
         if over:
             await self._scheduler.transact(lambda tx, _: tx.of(Sessions).unwatch(over))
         for watch in mine:
             if watch.run_id not in self._questions:
                 self.watch(watch)
-        for run_id in over:
+        for run_id in known.difference(watch.run_id for watch in mine):  # ended here, or another node sees to it
             self._questions.pop(run_id, None)
 
     async def _ask(self, question: Question) -> None:

@@ -17,7 +17,7 @@ from wakeful.cli.failures import say_aside, say_error, say_note
 from wakeful.cli.finding import OPEN, Ref, job_named, run_meant
 from wakeful.cli.opening import change, is_lone_run, now_ms, server_of
 from wakeful.cli.place import Db, chosen
-from wakeful.cli.runs import POLL_S, output_text, took
+from wakeful.cli.runs import POLL_S, output_text, pauses, took
 from wakeful.cli.saying import Output, say
 from wakeful.cli.tables import Json, print_facts, print_json
 from wakeful.clock import sleep
@@ -117,6 +117,7 @@ async def _until_signalled(scheduler: Scheduler, job: Job) -> Run:
 
 async def _until_done(scheduler: Scheduler, run_id: str) -> Run:
     """The run, once it has ended. Asking a few times a second costs next to nothing, and needs no server to answer."""
+    ahead = pauses()
     while True:
         run = await scheduler.get_run(run_id)
         if run is None:
@@ -127,7 +128,7 @@ async def _until_done(scheduler: Scheduler, run_id: str) -> Run:
             raise ScheduleTriggerError(
                 f"The server ended while {run_id} was {run.status}: the next one goes on with it."
             )
-        await sleep(POLL_S)
+        await sleep(next(ahead))
 
 
 def _report(scheduler: Scheduler, run: Run, *, as_json: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -22,6 +22,7 @@ from wakeful.errors import JobNotFound, ScheduleTriggerError
 from wakeful.triggers import to_ms
 
 POLL_S = 0.2
+FIRST_POLL_S = 0.005
 CANCEL_WAIT_S = 10.0
 
 
@@ -156,13 +157,23 @@ def cancel(ctx: typer.Context, *, ref: Ref, db: Db = None) -> None:
 
 async def _until_done(scheduler: Scheduler, run: Run, seconds: float) -> Run:
     """The run as it is when it is done or that time has passed."""
-    for _ in range(max(1, round(seconds / POLL_S))):
+    left = seconds
+    for pause in pauses():
         latest = await scheduler.get_run(run.id)
         run = latest if latest is not None else run
-        if run.status == "done" or not seconds:
+        if run.status == "done" or left <= 0:
             break
-        await sleep(POLL_S)
+        await sleep(pause)
+        left -= pause
     return run
+
+
+def pauses() -> Iterator[float]:
+    """Seconds between two looks at something that may end at once or run for hours: short at first."""
+    pause = FIRST_POLL_S
+    while True:
+        yield pause
+        pause = min(POLL_S, 2 * pause)
 
 
 @app.command("retry", rich_help_panel=RUNS)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("wakeful.serve")
 
 MOST_NAMES = 10_000  # remembered, so that a busy job is looked up once
+MOST_STARTED = 10_000  # remembered, to tell how long they took
+MOST_BEHIND = 1_000  # ends that wait to be told in full
 UNWELL = ("error", "timeout", "crashed", "unknown")
 
 
@@ -57,10 +59,14 @@ class Teller:
         data = event.data
         if event.stream == "alert":
             log.warning("alert %s: %s", event.type, plain(str(data.get("message", ""))))
-        elif event.stream == "job":
-            self._names[data["job_id"]] = data["job"]
+        elif event.stream == "job" and "job_id" in data:
+            self._keep_name(data["job_id"], data["job"])
             log.info("job %s was %s", data["job"], event.type)
+        elif event.stream == "job":
+            log.info("%s jobs were %s", data["count"], event.type.removesuffix("_many"))
         elif event.stream == "run" and event.type == "started":
+            if len(self._started) >= MOST_STARTED:  # what others ended: nobody here is told
+                del self._started[next(iter(self._started))]
             self._started[data["run"]] = event.at
         elif event.stream == "run":
             self._ended.put_nowait(event)
@@ -79,17 +85,24 @@ class Teller:
         run_id, outcome = event.data["run"], event.data.get("outcome")
         started = self._started.pop(run_id, None)
         took = f" after {span(max(0, int((event.at - started).total_seconds() * 1000)))}" if started is not None else ""
-        name, error = await self._name(event.data["job_id"]), ""
-        if outcome in UNWELL:
+        behind = self._ended.qsize() > MOST_BEHIND  # then without asking the store: what waits must not pile up
+        name, error = await self._name(event.data["job_id"], ask=not behind), ""
+        if outcome in UNWELL and not behind:
             run = await self._scheduler.get_run(run_id)
             error = f": {plain(run.error)}" if run is not None and run.error else ""
         level = logging.WARNING if outcome in UNWELL else logging.INFO
         log.log(level, "%s %s %s%s%s", name, run_id, outcome or event.type, took, error)
 
-    async def _name(self, job_id: str) -> str:
-        if job_id not in self._names:
-            if len(self._names) >= MOST_NAMES:
-                self._names.clear()
-            job = await self._scheduler.get_job(job_id)
-            self._names[job_id] = job.name if job is not None else job_id
-        return self._names[job_id]
+    async def _name(self, job_id: str, *, ask: bool) -> str:
+        known = self._names.get(job_id)
+        if known is not None or not ask:
+            return known or job_id
+        job = await self._scheduler.get_job(job_id)
+        name = job.name if job is not None else job_id
+        self._keep_name(job_id, name)
+        return name
+
+    def _keep_name(self, job_id: str, name: str) -> None:
+        if len(self._names) >= MOST_NAMES:
+            self._names.clear()
+        self._names[job_id] = name

@@ -179,17 +179,11 @@ class Jobs(Listing):
 
     def forget(self, job_ids: Sequence[int], tables: Sequence[str] = ()) -> None:
         """Delete jobs whose whole history is gone, and their rows in these further tables."""
-        for job_id in job_ids:
-            for table, key in (
-                ("jobs", "id"),
-                ("job_state", "job_id"),
-                ("skips", "job_id"),
-                ("chains", "job_id"),
-                ("stretches", "job_id"),
-                ("past_triggers", "job_id"),
-                *((table, "job_id") for table in tables),
-            ):
-                self._session.execute(f"DELETE FROM {table} WHERE {key} = ?", (job_id,))
+        if not job_ids:
+            return
+        self._session.delete_in("jobs", "id", job_ids)
+        for table in ("job_state", "skips", "chains", "stretches", "past_triggers", *tables):
+            self._session.delete_in(table, "job_id", job_ids)
 
     def requeue_parked(self, parked: str, now: int, limit: int) -> int:
         """Put back the oldest jobs that wait for `parked`; how many there were."""

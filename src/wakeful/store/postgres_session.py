@@ -119,6 +119,11 @@ class PostgresSession:
     def contains(self, column: str) -> str:
         return f"lower({column}) LIKE ? ESCAPE '!'"
 
+    def delete_in(self, table: str, key: str, keys: Sequence[Any]) -> int:
+        (cast,) = self._casts(table, (key,))
+        sql = f"DELETE FROM {table} WHERE {key} = ANY (%s::{cast})"
+        return self._connection.execute(sql, (_array(keys),)).rowcount
+
     def among(self, select: str) -> str:
         # ARRAY makes the server run the select once; as a plain IN it may run, and lock, again for every row.
         return f"= ANY (ARRAY({select}{self.skip_clause}))"

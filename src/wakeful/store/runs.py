@@ -257,13 +257,14 @@ class Runs:
             ahead += [int(row[0]) for row in before]
         return found
 
-    def prune_job(self, job_id: int, limit: int) -> int:
-        """Delete a forgotten job's runs; how many."""
+    def prune_job(self, job_id: int, limit: int) -> list[int]:
+        """Delete a forgotten job's runs, at most `limit`; which."""
         rows = self._session.rows("SELECT id FROM runs WHERE job_id = ? LIMIT ?", (job_id, limit))
-        self.delete([int(row[0]) for row in rows])
-        return len(rows)
+        found = [int(row[0]) for row in rows]
+        self.delete(found)
+        return found
 
     def delete(self, run_ids: Sequence[int]) -> None:
-        for run_id in run_ids:
-            self._session.execute("DELETE FROM runs WHERE id = ?", (run_id,))
-            self._session.execute("DELETE FROM run_details WHERE run_id = ?", (run_id,))
+        if run_ids:
+            self._session.delete_in("runs", "id", run_ids)
+            self._session.delete_in("run_details", "run_id", run_ids)

@@ -53,6 +53,9 @@ class Session(Protocol):
     def contains(self, column: str) -> str:
         """The condition that the column is like a pattern of small letters, whose ASCII letters may be large there."""
 
+    def delete_in(self, table: str, key: str, keys: Sequence[Any]) -> int:
+        """Delete the rows whose `key` is one of `keys`; how many there were."""
+
     # -- what it takes not to be alone. Where only one transaction can write at a time, all of this is nothing. ------
 
     @property

@@ -17,7 +17,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from wakeful import clock as clocks
-from wakeful.errors import InvalidJob, SchedulerNotOpen, StoreLocked
+from wakeful.errors import InvalidJob, SchedulerError, SchedulerNotOpen, StoreLocked
+from wakeful.store.bell import Bell, ring
 from wakeful.store.interface import Transaction
 from wakeful.store.sqlite_file import (
     MEMORY,
@@ -67,6 +68,8 @@ class SqliteStore:
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="wakeful-read")
         self._idle_readers: list[sqlite3.Connection] = []
         self._lock = EngineLock(self.path)
+        self._bell = Bell(self.path)
+        self._on_change: Callable[[], None] = lambda: None
         self._data_version = 0
         self._listeners: list[Callable[[list[EventGroup]], None]] = []
         self._busy_since: int | None = None
@@ -99,7 +102,7 @@ class SqliteStore:
             connection.close()
         self._idle_readers.clear()
         self._writer = None
-        self._lock.release()
+        await self.resign()
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="wakeful-read")
 
     def _open_writer(self) -> None:
@@ -170,7 +173,16 @@ class SqliteStore:
         return bool(await self.write(_ASK_VERSION))
 
     def on_change(self, listener: Callable[[], None]) -> None:
-        """SQLite tells nobody: `changed_elsewhere` is asked instead."""
+        """Call `listener` on the loop when another process wrote and rang the engine's bell."""
+        self._on_change = listener
+
+    async def _rung(self) -> None:
+        try:
+            changed = await self.changed_elsewhere()
+        except SchedulerError:
+            changed = True  # that the store is in trouble, the engine finds out by looking
+        if changed:
+            self._on_change()
 
     def on_events(self, listener: Callable[[list[EventGroup]], None]) -> None:
         self._listeners.append(listener)
@@ -185,11 +197,14 @@ class SqliteStore:
     async def become_engine(self, who: dict[str, object]) -> None:
         if self.path != MEMORY:
             self._lock.acquire(who)
+        if not self._inline:
+            self._bell.hang(self._rung)
 
     def holder(self) -> dict[str, object] | None:
         return engine_holder(self.path) if self.path != MEMORY else None
 
     async def resign(self) -> None:
+        self._bell.take_down()  # before another engine can have hung its own
         self._lock.release()
 
     # -- the writer ---------------------------------------------------------------------------------------------------
@@ -235,15 +250,22 @@ class SqliteStore:
                 (version,) = connection.execute("PRAGMA data_version").fetchone()
                 item.result, self._data_version = version != self._data_version, version
             if writing:
-                self._patiently(partial(connection.execute, "BEGIN IMMEDIATE"))
-                for item in writing:
-                    self._run(connection, item, alone=len(writing) == 1)
-                connection.execute("COMMIT" if any(item.error is None for item in writing) else "ROLLBACK")
+                self._commit_together(connection, writing)
         except sqlite3.Error as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             for item in items:
                 item.fail(error, self.path)
+
+    def _commit_together(self, connection: sqlite3.Connection, writing: list[_Item]) -> None:
+        before = connection.total_changes
+        self._patiently(partial(connection.execute, "BEGIN IMMEDIATE"))
+        for item in writing:
+            self._run(connection, item, alone=len(writing) == 1)
+        good = any(item.error is None for item in writing)
+        connection.execute("COMMIT" if good else "ROLLBACK")
+        if good and connection.total_changes != before and not self._inline and not self._lock.held:
+            ring(self.path)  # what the engine itself writes, it knows
 
     def _run(self, connection: sqlite3.Connection, item: _Item, *, alone: bool) -> None:
         if not alone:

@@ -215,6 +215,11 @@ class EngineLock:
         file.flush()
         self._file = file
 
+    @property
+    def held(self) -> bool:
+        """Whether this process took it, and has not let go of it."""
+        return self._file is not None
+
     def release(self) -> None:
         if self._file is not None:
             self._file.close()

@@ -71,6 +71,10 @@ class SqliteSession:
     def contains(self, column: str) -> str:
         return f"{column} LIKE ? ESCAPE '!'"  # takes large and small letters of ASCII as the same by itself
 
+    def delete_in(self, table: str, key: str, keys: Sequence[Any]) -> int:
+        sql = f"DELETE FROM {table} WHERE {key} IN (SELECT value FROM json_each(?))"
+        return self._connection.execute(sql, (json.dumps(list(keys)),)).rowcount
+
     def among(self, select: str) -> str:
         return f"IN ({select})"
 

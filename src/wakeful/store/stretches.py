@@ -66,13 +66,18 @@ class Stretches:
 
     def replace(self, old: Sequence[Stretch], new: Sequence[Stretch]) -> None:
         """Store `new` in the place of `old`."""
+        stays = {(stretch.job_id, stretch.fate, stretch.first_slot, stretch.since) for stretch in new}
         for stretch in old:
+            if (stretch.job_id, stretch.fate, stretch.first_slot, stretch.since) in stays:
+                continue  # it only grows
             self._session.execute(
                 "DELETE FROM stretches WHERE job_id = ? AND fate = ? AND first_slot = ? AND since = ?",
                 (stretch.job_id, stretch.fate, stretch.first_slot, stretch.since),
             )
         if new:
-            self._session.insert_many("stretches", Stretch._fields, new)
+            grown = "last_slot = excluded.last_slot, slots = excluded.slots"
+            clause = f"ON CONFLICT (job_id, fate, first_slot, since) DO UPDATE SET {grown}"
+            self._session.insert_many("stretches", Stretch._fields, new, clause)
 
     def prune(self, before_slot: int, limit: int) -> int:
         """Delete stretches that ended before that slot, at most `limit`; how many there were."""
@@ -81,6 +86,14 @@ class Stretches:
             "FROM stretches WHERE last_slot < ? ORDER BY last_slot LIMIT ?)",
             (before_slot, limit),
         )
+
+    def past_triggers_of(self, job_ids: Sequence[int]) -> dict[int, list[PastTrigger]]:
+        """As below, of several jobs; those that never had another trigger are left out."""
+        found: dict[int, list[PastTrigger]] = {}
+        rows = self._session.select_in(PastTrigger._fields, "past_triggers", "job_id", job_ids)
+        for past in sorted(map(PastTrigger._make, rows), key=lambda item: item.until):
+            found.setdefault(past.job_id, []).append(past)
+        return found
 
     def past_triggers(self, job_id: int) -> list[PastTrigger]:
         """The triggers this job had before its current one, oldest first."""

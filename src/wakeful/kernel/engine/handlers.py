@@ -141,10 +141,7 @@ class Threads:
     def __init__(self, *, inline: bool = False, limit: int = MAX_THREADS) -> None:
         self._inline = inline
         self._limit = limit
-        self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._threads = 0
-        self._idle = 0
-        self._lock = threading.Lock()
+        self._pool = _Pool()
 
     def call(self, active: Active, handler: Handler) -> Awaitable[tuple[Any, BaseException | None]]:
         """A future of what the handler returns or raises. Cancelling it does not stop a thread; nothing can."""
@@ -162,12 +159,34 @@ class Threads:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(_finish, future, ending)
 
+        self._pool.put(work, self._limit)
+        return future
+
+    def end(self) -> None:
+        """Let the threads go, each when it has nothing left to do; whoever calls after this is served by new ones."""
+        self._pool.end()
+        self._pool = _Pool()
+
+
+class _Pool:
+    """Threads that serve one queue until it ends."""
+
+    def __init__(self) -> None:
+        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._threads = 0
+        self._idle = 0
+        self._lock = threading.Lock()
+
+    def put(self, work: Callable[[], None], limit: int) -> None:
         with self._lock:
-            if self._idle == 0 and self._threads < self._limit:
+            if self._idle == 0 and self._threads < limit:
                 self._threads += 1
                 threading.Thread(target=self._serve, name=f"wakeful-run-{self._threads}", daemon=True).start()
         self._work.put(work)
-        return future
+
+    def end(self) -> None:
+        for _ in range(self._threads):
+            self._work.put(None)
 
     def _serve(self) -> None:
         while True:
@@ -176,7 +195,10 @@ class Threads:
             work = self._work.get()
             with self._lock:
                 self._idle -= 1
+            if work is None:
+                return
             work()
+            del work  # or it, and all it holds, is kept until the next one comes
 
 
 def _attempt(handler: Handler, run: Run) -> tuple[Any, BaseException | None]:

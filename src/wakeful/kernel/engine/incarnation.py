@@ -103,7 +103,8 @@ async def _run_within_limit(claimed: Claimed, kinds: Kinds, *, virtual: bool) ->
     handler, awaits = kinds.handler(claimed.run.kind)
     active = Active(claimed, "", 0)
     limit = from_text(claimed.job.options).timeout
-    task = asyncio.ensure_future(drive(active, handler, Threads(inline=virtual), awaits=awaits))
+    threads = Threads(inline=virtual)
+    task = asyncio.ensure_future(drive(active, handler, threads, awaits=awaits))
     try:
         done, _ = await asyncio.wait({task}, timeout=limit / 1000)
         if not done:
@@ -113,6 +114,7 @@ async def _run_within_limit(claimed: Claimed, kinds: Kinds, *, virtual: bool) ->
     if not task.done():
         task.cancel()
         await asyncio.wait({task}, timeout=CANCEL_GRACE_S)
+    threads.end()
     # A handler that does not end when it is cancelled is left behind: what it was told is how its run ends.
     return task.result() if task.done() or active.verdict is None else active.verdict
 

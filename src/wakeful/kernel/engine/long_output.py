@@ -43,6 +43,8 @@ def keep_long_output(folder: Path | None, run_id: str, result: Result) -> Result
 
 def remove_files(folder: Path, run_ids: list[int]) -> None:
     """Delete the files of runs that are no longer on record."""
+    if not folder.exists():
+        return
     for run_id in run_ids:
         text = ids.run_text(run_id)
         log_path(folder, text).unlink(missing_ok=True)

@@ -50,7 +50,7 @@ RETRY_S = 1.0
 #: The turn for an alarm is handed to the store this much early, and waits there for the exact moment: timers of the
 #: event loop are a millisecond coarse, and the hand-over takes its time too.
 LEAD_MS = 2
-BUSY = 64  # with more than this running, housekeeping waits
+FEW_DEADLINES = 64  # not worth tidying
 
 
 class EngineConfig(NamedTuple):
@@ -117,6 +117,7 @@ class Engine:
         self._next_poll = 0
         self._stuck: list[Active] = []
         self._later: list[Ended] = []  # what the store did not take; tried again with the next sweep
+        self._behind = False  # whether the last turn left due jobs for the next
         self._unsure = False  # whether the store may hold claims of ours that we never heard of
         self._turning = False
 
@@ -202,6 +203,7 @@ class Engine:
     async def end(self) -> None:
         """Stop the loop at once."""
         self.node_lease.end()
+        self._threads.end()
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -272,10 +274,15 @@ class Engine:
         await self._check_other_processes()
         if self._ended or (self._admitted and (self._changed or self._alarm_within(now))):
             await self._turn()
-        if self._admitted and self.housekeeping.due():
+        if self._admitted:
+            await self._keep_house()
+
+    async def _keep_house(self) -> None:
+        if self.housekeeping.due():
             self._ended, self._later = self._ended + self._later, []
-            put_back = await self.housekeeping.sweep(self.context, quiet=len(self.active) < BUSY)
+            put_back = await self.housekeeping.sweep(self.context)
             self._changed = self._changed or put_back
+        await self.housekeeping.prune(quiet=not self._behind)
 
     def _check_admission(self) -> None:
         """While we may start nothing, due jobs are others'; once we may again, look at what there is."""
@@ -309,6 +316,9 @@ class Engine:
         if self._alarm is not None and self._admitted:
             full = len(self.active) >= MAX_ACTIVE
             delay = min(delay, LONGEST_SLEEP_S if full else self._clock.until(self._alarm) - self._lead_ms / 1000)
+        bite = self.housekeeping.next_bite()
+        if bite is not None and self._admitted:
+            delay = min(delay, (bite - self._clock.boot()) / 1000)
         if self._deadlines:
             delay = min(delay, (self._deadlines[0][0] - self._clock.boot()) / 1000)
         return max(0.0, delay)
@@ -350,6 +360,7 @@ class Engine:
         finally:
             self._turning = False
             self._idle.set()
+        self._behind = 0 < limit <= len(result.claimed)
         self._apply(result)
         self.node_lease.draining = self.node_lease.draining or result.draining
         if result.fenced:
@@ -379,6 +390,7 @@ class Engine:
         active = Active(claimed, self._config.node_name, deadline)
         self.active[run.id] = active
         heapq.heappush(self._deadlines, (deadline, run.id))
+        self._tidy_deadlines()
         self.counters.starts += 1
         self.housekeeping.counted(job.id, claimed.state.slot_runs)
         active.task = asyncio.get_running_loop().create_task(self._drive(active))
@@ -401,6 +413,13 @@ class Engine:
         if active.asked_at is None:
             heapq.heappush(self._deadlines, (now + int(CANCEL_GRACE_S * 1000), active.claimed.run.id))
         active.cancel(verdict, now)
+
+    def _tidy_deadlines(self) -> None:
+        """Forget the deadlines of runs that have ended, once they are the most: what is kept is bound by what runs."""
+        if len(self._deadlines) > FEW_DEADLINES + 2 * len(self.active):
+            ahead = [(active.deadline, run_id) for run_id, active in self.active.items() if not active.overdue]
+            heapq.heapify(ahead)
+            self._deadlines = ahead
 
     def _enforce_deadlines(self) -> None:
         now = self._clock.boot()

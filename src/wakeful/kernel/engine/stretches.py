@@ -50,16 +50,28 @@ def keep_slots(tx: Transaction, runs: Sequence[RunRow]) -> None:
     for run in runs:
         if run.slot is not None and run.attempt == 1:  # a slot is counted once, whatever it took
             by_job[run.job_id].append(run)
-    for job_id, gone in by_job.items():
-        found = tx.jobs.by_id(job_id)
-        if found is not None:
-            _keep(tx, job_id, found[0].trigger, gone)
+    if not by_job:
+        return
+    job_ids = sorted(by_job)
+    tx.jobs.states(job_ids)  # nobody else changes what is known of these jobs' slots meanwhile
+    jobs = tx.jobs.definitions(job_ids)
+    past = tx.stretches.past_triggers_of(job_ids)
+    old, new = list[Stretch](), list[Stretch]()
+    for job_id in job_ids:
+        if job_id in jobs:
+            before, after = _joined(tx, jobs[job_id], past.get(job_id, []), by_job[job_id])
+            old += before
+            new += after
+    tx.stretches.replace(old, new)
 
 
-def _keep(tx: Transaction, job_id: int, current: str, runs: Sequence[RunRow]) -> None:
-    past = tx.stretches.past_triggers(job_id)
+def _joined(
+    tx: Transaction, job: JobDef, past: Sequence[PastTrigger], runs: Sequence[RunRow]
+) -> tuple[list[Stretch], list[Stretch]]:
+    """The job's stretches that change, as they are and as they are to be."""
+    job_id, current = job.id, job.trigger
     if not past and trigger_of(current).type == "once":
-        return  # its one slot is its state's last
+        return [], []  # its one slot is its state's last
     triggers = {item.since: item.trigger for item in past}
     triggers[past[-1].until if past else 0] = current
     slots = [(run.slot or 0, _since(past, run)) for run in runs]
@@ -76,9 +88,7 @@ def _keep(tx: Transaction, job_id: int, current: str, runs: Sequence[RunRow]) ->
 
     joined = join([*known, *new], adjacent)
     before = set(known)
-    tx.stretches.replace(
-        [item for item in known if item not in joined], [item for item in joined if item not in before]
-    )
+    return [item for item in known if item not in joined], [item for item in joined if item not in before]
 
 
 def _since(past: Sequence[PastTrigger], run: RunRow) -> int:

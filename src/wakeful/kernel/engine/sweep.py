@@ -7,7 +7,7 @@ or a run that an open one continues.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful import ids
@@ -19,6 +19,7 @@ from wakeful.kernel.engine.lane_sizes import leave_lanes
 from wakeful.kernel.engine.recovery import requeue_waiting
 from wakeful.kernel.engine.stretches import keep_slots
 from wakeful.kernel.parking import HANDLER, PLACE, is_lane, labels_of
+from wakeful.store.records import RunRow
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
@@ -28,8 +29,15 @@ SWEEP_MS = 60_000
 NO_HANDLER_GRACE_MS = 60_000
 OLD_TRANSACTION, OLD_TRANSACTION_MS = "old_transaction", 15 * 60_000
 CHUNK = 200
-LOOK_AT = 5_000  # jobs in one sweep, to find those that may be forgotten
-SOON_MS = 1_000
+DAY_MS = 86_400_000
+LOOK_AT = 1_000  # jobs in one bite, to find those that may be forgotten
+JOBS_AT_ONCE = 10  # in one bite, to find those that have more runs than are kept
+SMALLEST_BITE, FIRST_BITE, LARGEST_BITE = 50, 200, 2_000  # runs deleted in one transaction
+BITE_US = 5_000  # what takes longer than this makes others wait: the next bite is smaller
+REST = 4  # times what a bite took, before the next one
+SHORTEST_REST_MS = 20
+HELD_UP_MS = 200
+PATIENCE_MS = 10_000  # after this long without quiet, pruning goes on all the same
 
 
 class Retention(NamedTuple):
@@ -52,17 +60,23 @@ NO_ROWS = DomainRows()
 
 
 class Cursors(NamedTuple):
-    """Where pruning goes on; 0 when a round is complete."""
+    """Where a round of pruning goes on, and of what there is no more."""
 
-    runs: int = 0
-    jobs: int = 0
+    runs: int | None = 0
+    jobs: int | None = 0
+    journal: bool = True
+    crowded: bool = True
+
+
+NOTHING_LEFT = Cursors(None, None, journal=False, crowded=False)
 
 
 class Swept(NamedTuple):
-    """What one sweep did; `deleted` are runs, whose log files go too."""
+    """What one bite did; `deleted` are runs, whose log files go too."""
 
     deleted: list[int]
     cursors: Cursors
+    crowded: Sequence[int]  # jobs still to be looked at
 
 
 def guard(tx: Transaction, context: Context) -> int:
@@ -106,38 +120,94 @@ def _alert_unserved(tx: Transaction, context: Context, key: str) -> None:
         open_alert(tx, context, kind, state.job_id, message, job_id=state.job_id)
 
 
-def prune(tx: Transaction, keep: Retention, cursors: Cursors, crowded: set[int], rows: DomainRows = NO_ROWS) -> Swept:
-    """Delete a chunk of what is older or more than is kept."""
-    before = tx.now - keep.days * 86_400_000
-    doomed, runs_cursor = tx.runs.older(ids.first_id_at(before), cursors.runs, CHUNK)
-    for job_id in sorted(crowded):
-        doomed += tx.runs.beyond(job_id, keep.runs_per_job, CHUNK)
-    deleted = sorted({run.id for run in doomed})
-    keep_slots(tx, doomed)
+def prune(
+    tx: Transaction,
+    keep: Retention,
+    cursors: Cursors,
+    crowded: Sequence[int],
+    *,
+    size: int,
+    rows: DomainRows = NO_ROWS,
+) -> Swept:
+    """Delete about `size` runs that are older or more than is kept, and as much of whatever else is."""
+    before = tx.now - keep.days * DAY_MS
+    doomed, runs_cursor = list[RunRow](), cursors.runs
+    if runs_cursor is not None:
+        doomed, following = tx.runs.older(ids.first_id_at(before), runs_cursor, size)
+        runs_cursor = following or None
+    crowded = _thin_out(tx, keep, doomed, crowded, size)
+    once = {run.id: run for run in doomed}  # some are both older and more
+    deleted = sorted(once)
+    keep_slots(tx, list(once.values()))
     tx.runs.delete(deleted)
-    tx.stretches.prune(tx.now - keep.slot_days * 86_400_000, CHUNK)
-    tx.journal.prune_events(before, CHUNK)
+    journal = cursors.journal and _prune_journal(tx, keep, rows, before, size)
+    jobs_cursor = cursors.jobs
+    if jobs_cursor is not None and len(deleted) < size:
+        gone, jobs_cursor = _forget_jobs(tx, rows, before, jobs_cursor, size - len(deleted))
+        deleted += gone
+    return Swept(deleted, Cursors(runs_cursor, jobs_cursor, journal=journal), crowded)
+
+
+def _thin_out(
+    tx: Transaction, keep: Retention, doomed: list[RunRow], crowded: Sequence[int], size: int
+) -> Sequence[int]:
+    """Add to `doomed` what jobs have beyond their number; the jobs that are still to be looked at."""
+    for number, job_id in enumerate(crowded[:JOBS_AT_ONCE]):
+        if len(doomed) >= size:
+            return crowded[number:]
+        doomed += tx.runs.beyond(job_id, keep.runs_per_job, size - len(doomed))
+    through = min(JOBS_AT_ONCE, len(crowded))
+    return crowded[max(0, through - 1) if len(doomed) >= size else through :]  # the last may have more
+
+
+def _prune_journal(tx: Transaction, keep: Retention, rows: DomainRows, before: int, size: int) -> bool:
+    """Whether there is more of it."""
+    stretches = tx.stretches.prune(tx.now - keep.slot_days * DAY_MS, size)
+    events = tx.journal.prune_events(before, size)
     tx.access.prune_answers(tx.now - KEPT_MS)
-    gone, jobs_cursor = tx.jobs.finished_once(before, cursors.jobs, LOOK_AT, CHUNK)
-    for job_id in gone:
-        tx.runs.prune_job(job_id, CHUNK)
-    tx.jobs.forget(gone, rows.job_tables)
-    for pruner in rows.pruners:
-        pruner(tx, before, CHUNK)
-    leave_lanes(tx, gone)
-    return Swept(deleted, Cursors(runs_cursor, jobs_cursor))
+    others = [pruner(tx, before, size) for pruner in rows.pruners]
+    return max(stretches, events, *others) >= size
+
+
+def _forget_jobs(
+    tx: Transaction, rows: DomainRows, before: int, cursor: int, size: int
+) -> tuple[list[int], int | None]:
+    """Delete jobs that are over, with their last runs: those runs, and where to go on."""
+    gone, following = tx.jobs.finished_once(before, cursor, LOOK_AT, size)
+    deleted: list[int] = []
+    for number, job_id in enumerate(gone):
+        left = size - len(deleted)
+        found = tx.runs.prune_job(job_id, left)
+        deleted += found
+        if len(found) == left:  # it may have more
+            _forget(tx, rows, gone[:number])
+            return deleted, job_id - 1
+    _forget(tx, rows, gone)
+    return deleted, following or None
+
+
+def _forget(tx: Transaction, rows: DomainRows, job_ids: Sequence[int]) -> None:
+    tx.jobs.forget(job_ids, rows.job_tables)
+    leave_lanes(tx, job_ids)
 
 
 class Housekeeping:
-    """When the engine sweeps, and where it has got to."""
+    """When the engine sweeps, and where it has got to.
+
+    Pruning is done in bites, each a transaction that holds the store for a few milliseconds, with a rest after it:
+    large and soon while there is much to delete, and none while there is nothing.
+    """
 
     def __init__(self, store: Store, clock: Clock, retention: Retention) -> None:
         self._store = store
         self._clock = clock
         self._retention = retention
         self._next = 0
-        self._cursors = Cursors()
-        self._crowded: set[int] = set()
+        self._cursors = NOTHING_LEFT
+        self._crowded: dict[int, None] = {}  # a set that keeps its order
+        self._next_bite = 0
+        self._held_up_since: int | None = None
+        self._size = FIRST_BITE
         self.rows = DomainRows()
         self.on_deleted: Callable[[list[int]], None] = lambda _: None
 
@@ -148,13 +218,17 @@ class Housekeeping:
     def due(self) -> bool:
         return self._clock.boot() >= self._next
 
+    def next_bite(self) -> int | None:
+        """When, by boot time, there is more to prune; None when nothing is left before the next sweep."""
+        return None if self._cursors == NOTHING_LEFT else self._next_bite
+
     def counted(self, job_id: int, runs: int) -> None:
         """A job has run so many times; every so often its history is looked through."""
         if runs % self._retention.check_every == 0:
-            self._crowded.add(job_id)
+            self._crowded[job_id] = None
 
-    async def sweep(self, context: Context, *, quiet: bool) -> bool:
-        """One bite of everything; True when jobs were put back. Deleting waits for a `quiet` moment."""
+    async def sweep(self, context: Context) -> bool:
+        """Offer the lanes once more and begin to prune; True when jobs were put back."""
         self.wait()
 
         def work(tx: Transaction) -> int:
@@ -162,16 +236,38 @@ class Housekeeping:
             return guard(tx, context)
 
         unparked = await self._store.write(work)
-        if quiet:
-            await self._prune()
+        if self._cursors == NOTHING_LEFT:
+            self._cursors, self._next_bite = Cursors(), 0
         return unparked > 0
 
-    async def _prune(self) -> None:
-        crowded, self._crowded = self._crowded, set()
-        cursors = self._cursors
-        swept = await self._store.write(lambda tx: prune(tx, self._retention, cursors, crowded, self.rows))
-        self._cursors = swept.cursors
+    async def prune(self, *, quiet: bool) -> None:
+        """One bite, if it is time for one. While there is no `quiet` it waits, though not for ever."""
+        now = self._clock.boot()
+        if self._cursors == NOTHING_LEFT or now < self._next_bite:
+            return
+        if not quiet:
+            if self._held_up_since is None:
+                self._held_up_since = now
+            if now - self._held_up_since < PATIENCE_MS:
+                self._next_bite = now + HELD_UP_MS
+                return
+        self._held_up_since = None
+        await self._bite()
+
+    async def _bite(self) -> None:
+        cursors, crowded, size = self._cursors, list(self._crowded), self._size
+
+        def work(tx: Transaction) -> tuple[Swept, int]:
+            began = self._clock.boot_us()
+            return prune(
+                tx, self._retention, cursors, crowded, size=size, rows=self.rows
+            ), self._clock.boot_us() - began
+
+        swept, took = await self._store.write(work)
+        for job_id in crowded[: len(crowded) - len(swept.crowded)]:
+            self._crowded.pop(job_id, None)
+        self._cursors = swept.cursors._replace(crowded=bool(self._crowded))
+        self._size = min(LARGEST_BITE, 2 * size) if took < BITE_US else max(SMALLEST_BITE, size // 2)
+        self._next_bite = self._clock.boot() + max(SHORTEST_REST_MS, REST * took // 1000)
         if swept.deleted:
             self.on_deleted(swept.deleted)
-            self._crowded |= crowded
-            self.wait(SOON_MS)  # more of the same: soon, but not at once
