@@ -27,3 +27,8 @@ def register(module: str) -> None:
 def domains() -> tuple[Domain, ...]:
     """All domains, in the order they are listed."""
     return tuple(declare(importlib.import_module(module).domain) for module in MODULES)
+
+
+def hidden_kinds() -> tuple[str, ...]:
+    """The kinds that listings leave out."""
+    return tuple(kind.name for domain in domains() for kind in domain.kinds if kind.internal)

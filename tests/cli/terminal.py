@@ -45,8 +45,10 @@ class Terminal:
         self.env = {"HOME": str(self.home), "PATH": os.environ["PATH"], "TZ": "UTC", "PYTHONWARNINGS": "error"}
         self._opened: list[Process] = []
 
+    module = "wakeful.cli"  # what is run as `wakeful`
+
     def start(self, *argv: str, **env: str) -> Process:
-        process = Process(argv, self.folder, {**self.env, **env})
+        process = Process(argv, self.folder, {**self.env, **env}, self.module)
         self._opened.append(process)
         return process
 
@@ -82,9 +84,9 @@ class Terminal:
 class Process:
     """A running `wakeful`, whose lines can be waited for."""
 
-    def __init__(self, argv, folder: Path, env: dict[str, str]) -> None:
+    def __init__(self, argv, folder: Path, env: dict[str, str], module: str = "wakeful.cli") -> None:
         self._popen = subprocess.Popen(
-            [sys.executable, "-m", "wakeful.cli", *argv],
+            [sys.executable, "-m", module, *argv],
             cwd=folder,
             env=env,
             text=True,

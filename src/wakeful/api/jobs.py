@@ -67,10 +67,12 @@ async def list_jobs(
     status: Status | None = None,
     enabled: bool | None = None,
     q: Annotated[str | None, Query(max_length=1000, description="in the name")] = None,
+    internal: Annotated[bool, Query(description="also jobs of internal kinds, such as deliveries")] = False,
     limit: Limit = LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    wanted, zone = JobFilter(kind, owner, source, status, enabled, contains=q or None), scheduler.default_zone
+    hidden, zone = () if internal else scheduler.hidden_kinds, scheduler.default_zone
+    wanted = JobFilter(kind, owner, source, status, enabled, contains=q or None, hidden=hidden)
     items, last = await page(
         limit,
         read_cursor("job", cursor),

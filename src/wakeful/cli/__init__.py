@@ -70,9 +70,17 @@ def _command() -> Any:
 
     from typer.main import get_command
 
+    from wakeful.domains import domains
+    from wakeful.kernel.domain import load
+
     for name in MODULES:
         import_module(f"wakeful.cli.{name}")
     front = import_module("wakeful.cli.app")
+    for domain in domains():
+        if domain.commands is not None:
+            front.app.add_typer(load(domain.commands), name=domain.name)
     command: Any = get_command(front.app)
-    command.commands = {name: command.commands[name] for name in front.ORDER}
+    # In the order of the help; a command that is missing there comes last rather than not at all.
+    order = {name: place for place, name in enumerate(front.ORDER)}
+    command.commands = dict(sorted(command.commands.items(), key=lambda item: order.get(item[0], len(order))))
     return command

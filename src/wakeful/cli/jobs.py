@@ -23,6 +23,7 @@ from wakeful.cli.runs import print_run, run_rows
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Column, Json, JsonLines, coloured, print_facts, print_json, print_table
 from wakeful.cli.words import ago, ahead, brief, count, plain, relative, stamp, zone_of
+from wakeful.domains import hidden_kinds
 from wakeful.errors import SchedulerError
 from wakeful.store.jobs import STATUS_SQL, JobFilter
 from wakeful.triggers import iso, to_ms
@@ -54,6 +55,9 @@ def list_jobs(
         typer.Option("-n", "--limit", metavar="N", min=1, help="How many (50; with --json all).", show_default=False),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="However many there are.")] = False,
+    internal: Annotated[
+        bool, typer.Option("--internal", help="Also jobs of internal kinds, such as deliveries.")
+    ] = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
@@ -63,14 +67,15 @@ def list_jobs(
         raise WrongUse(f"--status {status!r} is none of idle, running, paused and disabled.")
     if everything and number is not None:
         raise WrongUse("Say --all or --limit; not both.")
-    wanted = JobFilter(kind=kind, owner=owner, status=status, contains=match or None)
+    hidden = () if internal else hidden_kinds()
+    wanted = JobFilter(kind=kind, owner=owner, status=status, contains=match or None, hidden=hidden)
     most = number if number is not None or everything or as_json else FIRST_PAGE
     if as_json:
         lines = JsonLines()
         read(place, lambda scheduler: _each_page(scheduler, wanted, most, lambda jobs: lines.put(_data(jobs))), 0)
         lines.end()
     elif not read(place, lambda scheduler: _print_jobs(scheduler, wanted, most), 0):
-        say(_nothing(place, filtered=wanted != JobFilter()))
+        say(_nothing(place, filtered=wanted._replace(hidden=()) != JobFilter()))
 
 
 def _data(jobs: list[Job]) -> list[dict[str, Any]]:

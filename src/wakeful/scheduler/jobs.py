@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from wakeful import ids
+from wakeful.domains import hidden_kinds
 from wakeful.errors import InvalidJob, JobNotFound
 from wakeful.kernel.actions import jobs as job_actions
 from wakeful.kernel.actions import lookup
@@ -126,6 +127,11 @@ class JobsApi(Core):
 
         return await self._store.read(work)
 
+    @property
+    def hidden_kinds(self) -> tuple[str, ...]:
+        """The kinds that listings leave out."""
+        return hidden_kinds()
+
     async def list_jobs(
         self,
         *,
@@ -136,12 +142,17 @@ class JobsApi(Core):
         enabled: bool | None = None,
         after: str | None = None,
         limit: int | None = None,
+        internal: bool = False,
     ) -> list[Job]:
-        """Jobs by name, filtered; `after` is the name the previous page ended with."""
+        """Jobs by name, filtered; `after` is the name the previous page ended with.
+
+        Jobs of internal kinds, such as deliveries, are left out unless `internal` or their kind asks for them.
+        """
         if status is not None and status not in STATUS_SQL:
             message = f"status is one of {', '.join(sorted(STATUS_SQL))}, not {status!r}."
             raise InvalidJob(message)
         if limit is not None:
             check_limit(limit)
-        wanted = JobFilter(kind, owner, source, status, enabled, after, limit)
+        hidden = () if internal else self.hidden_kinds
+        wanted = JobFilter(kind, owner, source, status, enabled, after, limit, hidden=hidden)
         return await self._store.read(lambda tx: job_views(tx, tx.jobs.matching(wanted), self._min_interval))

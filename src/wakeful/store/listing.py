@@ -35,6 +35,7 @@ class JobFilter(NamedTuple):
     after: str | None = None
     limit: int | None = None
     contains: str | None = None  # in the name; letters of ASCII in either case
+    hidden: tuple[str, ...] = ()  # kinds that are left out unless one is asked for by name
 
 
 #: A job's status is derived, never stored: these conditions are the one definition both sides use.
@@ -87,9 +88,10 @@ class Listing:
     def count(self, wanted: JobFilter) -> int:
         """How many jobs there are of that kind, whatever the page."""
         wanted = wanted._replace(after=None, limit=None)
-        if wanted._replace(status=None) == JobFilter():
+        if wanted._replace(status=None, hidden=()) == JobFilter():
             counts = self.counts()
-            return counts.get(wanted.status, 0) if wanted.status is not None else sum(counts.values())
+            found = counts.get(wanted.status, 0) if wanted.status is not None else sum(counts.values())
+            return found - sum(self.count(JobFilter(kind=kind, status=wanted.status)) for kind in wanted.hidden)
         source, where, params = self._chosen(wanted, states=False)
         return self._number(f"SELECT count(*) FROM {source} WHERE {' AND '.join(where)}", params)
 
@@ -157,6 +159,9 @@ class Listing:
             if value is not None:
                 where.append(f"j.{column} = ?")
                 params.append(value)
+        if wanted.hidden and wanted.kind is None:
+            where.append(f"j.kind NOT IN ({', '.join('?' * len(wanted.hidden))})")
+            params += wanted.hidden
         if wanted.owner is not None:
             where.append("j.owner IS NOT NULL")  # as the condition of its index says
         if wanted.status is not None:
