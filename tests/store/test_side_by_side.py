@@ -106,7 +106,10 @@ def test_every_script_says_which_code_it_still_suits():
 
 
 def test_a_script_that_takes_something_away_suits_only_code_that_came_with_it_or_later():
-    takes = re.compile(r"\b(DROP|RENAME|ALTER COLUMN)\b|ADD COLUMN \w+ \w+ NOT NULL(?! DEFAULT)", re.IGNORECASE)
+    # Without an index a question is slower, and answered all the same.
+    takes = re.compile(
+        r"\b(DROP(?! INDEX)|RENAME|ALTER COLUMN)\b|ADD COLUMN \w+ \w+ NOT NULL(?! DEFAULT)", re.IGNORECASE
+    )
     wrong = [step.number for step in steps() if takes.search(step.script) and step.oldest < step.number]
     assert wrong == []
 

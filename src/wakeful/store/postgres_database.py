@@ -98,9 +98,10 @@ def _migrate(connection: psycopg.Connection[Any], address: Address) -> None:
         # Nobody joins from here on: who wanted to finds the new number, and who did before is seen.
         connection.execute("LOCK TABLE nodes IN ACCESS EXCLUSIVE MODE")
         refuse_contracting(coming, _living(connection), str(address))
-    for number, script in enumerate(migrations()[stored.version :], start=stored.version + 1):
-        connection.execute(script)
-        connection.execute("INSERT INTO wakeful_schema (version) VALUES (%s)", (number,))
+    for step, script in zip(steps(), migrations(), strict=True):
+        if step.number > stored.version:
+            connection.execute(script)
+            connection.execute("INSERT INTO wakeful_schema (version) VALUES (%s)", (step.number,))
     for fact in coming.facts():
         connection.execute(
             "INSERT INTO meta (key, value) VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value", fact

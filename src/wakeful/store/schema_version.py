@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,9 +35,19 @@ class Step(NamedTuple):
 
 
 def steps() -> list[Step]:
-    """All scripts this code knows, in order."""
-    scripts = [path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.sql"))]
-    return [Step(number, _oldest(script, number), script) for number, script in enumerate(scripts, start=1)]
+    """All scripts this code knows, in the order of their numbers."""
+    scripts = {number: path.read_text(encoding="utf-8") for number, path in _numbered()}
+    return [Step(number, _oldest(script, number), script) for number, script in scripts.items()]
+
+
+def _numbered() -> list[tuple[int, Path]]:
+    """The scripts by the number their file's name begins with; numbers may be left out, but none is used twice."""
+    found = sorted((int(path.name.partition("_")[0]), path) for path in FOLDER.glob("*.sql"))
+    for (number, path), (following, other) in pairwise(found):
+        if number == following:
+            message = f"{path.name} and {other.name} have the same number."
+            raise ValueError(message)
+    return found
 
 
 def _oldest(script: str, number: int) -> int:
@@ -47,7 +58,7 @@ def _oldest(script: str, number: int) -> int:
 
 def schema_number() -> int:
     """The schema this code was written for; a node tells it to the others in its details as `schema`."""
-    return sum(1 for _ in FOLDER.glob("*.sql"))
+    return _numbered()[-1][0]
 
 
 class Stored(NamedTuple):

@@ -155,10 +155,11 @@ def migrate(connection: sqlite3.Connection, path: str) -> None:
         return
     if stored.version and coming.oldest > stored.oldest and path != MEMORY:
         refuse_contracting(coming, _living(path), path)
-    for number, script in enumerate(migrations()[stored.version :], start=stored.version + 1):
-        for statement in _statements(script):
-            connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {number}")
+    for step, script in zip(steps(), migrations(), strict=True):
+        if step.number > stored.version:
+            for statement in _statements(script):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {step.number}")
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.executemany(
         "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
