@@ -17,7 +17,7 @@ from tests.store.samples import NOW, OpenStore, job
 from tests.store.test_postgres_plans import _plans
 from wakeful import Once, Scheduler
 from wakeful.clock import VirtualClock
-from wakeful.store.floor import COSTLY_MS, LONGEST_REST_MS, LOWEST, Floor
+from wakeful.store.floor import COSTLY_MS, LONGEST_REST_MS, Floor
 from wakeful.triggers.moments import to_ms
 
 pytestmark = pytest.mark.promise("X2")
@@ -198,32 +198,32 @@ def test_whatever_a_process_arms_clears_parks_or_rolls_back_it_is_told_all_that_
 def test_of_works_that_share_a_transaction_one_that_is_rolled_back_leaves_its_alarms_in_sight():
     floor = Floor()
     floor.begin(0)
-    floor.first(NOW - 50_000, NOW)
+    floor.first({0: NOW - 50_000, 5: None}, NOW)
     floor.committed(0)
     floor.begin(0)
     floor.armed(NOW - 70_000)
-    floor.first(None, NOW)  # the second work cleared everything ...
+    floor.first({0: None, 5: None}, NOW)  # the second work cleared everything ...
     floor.undone()  # ... and was rolled back
-    assert floor.since == NOW - 70_000
+    assert floor.since == {0: NOW - 70_000, 5: NOW - 70_000}
 
 
 def test_a_commit_of_which_nothing_is_known_forgets_the_floor():
     floor = Floor()
     floor.begin(0)
-    floor.first(None, NOW)
+    floor.first({0: None, 5: None}, NOW)
     floor.committed(0)
     floor.begin(0)
-    assert floor.since == NOW - 1000
+    assert floor.since == {0: NOW - 1000, 5: NOW - 1000}
     floor.forget()
     floor.begin(0)
-    assert floor.since == LOWEST
+    assert floor.since == {}
 
 
 def test_after_a_look_that_took_long_there_is_a_pause_that_ends():
     floor = Floor()
     floor.begin(0)
     assert not floor.wants_look()  # nothing to look below
-    floor.first(None, NOW)
+    floor.first({0: None, 5: None}, NOW)
     assert floor.wants_look()
     floor.committed(COSTLY_MS)
     floor.begin(COSTLY_MS + 1)

@@ -52,6 +52,7 @@ class JobState(NamedTuple):
     backoff_until: int | None
     notes: str | None
     failing_since: int | None = None  # when the first of the errors in a row was
+    priority: int = 0  # as the job's options have it
 
 
 class RunRow(NamedTuple):

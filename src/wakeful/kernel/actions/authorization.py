@@ -27,6 +27,7 @@ class Rights(NamedTuple):
     caller: str
     owner: str | None = None  # sees and changes only jobs of this owner
     commands: bool = False  # may write jobs that execute commands
+    priority: bool = False  # may write jobs that start before others
     min_interval: int | None = None  # how close together the slots of a trigger it writes may lie
     check: PayloadCheck | None = None  # what it may say to which kind of job, where that kind has an opinion
     max_jobs: int | None = None  # how many jobs its owner may have
@@ -50,6 +51,14 @@ def own_job(tx: Transaction, ref: str, rights: Rights) -> tuple[JobDef, JobState
 def refuse_command(rights: Rights, *kinds: str) -> None:
     if COMMAND in kinds and not rights.commands:
         message = "Only an admin may write jobs that execute commands."
+        raise NotAllowed(message)
+
+
+def refuse_priority(rights: Rights, options: str, before: JobDef | None) -> None:
+    """Nobody jumps the queue without leave; what was given to a job stays with it, and everybody may stand back."""
+    allowed = max(0, from_text(before.options).priority if before is not None else 0)
+    if from_text(options).priority > allowed and not rights.priority:
+        message = f"Only an admin may give a job a priority above {allowed}."
         raise NotAllowed(message)
 
 

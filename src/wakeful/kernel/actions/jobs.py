@@ -127,7 +127,7 @@ def _change(
     if changed == job:
         return job
     changed = changed._replace(updated_at=tx.now)
-    state = state._replace(revision=state.revision + 1)
+    state = state._replace(revision=state.revision + 1, priority=from_text(changed.options).priority)
     if changed.trigger != job.trigger:
         tx.stretches.retire_trigger(job.id, job.trigger, tx.now)
         state = _retime(context, changed, state._replace(slot_runs=0), tx.now)
@@ -171,7 +171,7 @@ def _place(tx: Transaction, context: Context, draft: Draft, zone: str) -> tuple[
     notes = add_note(None, thinned_note(trigger))
     state = JobState(
         job.id, 1, 1, 0, None, None, None, None, 0, None, None, None, None, None, None, None, None, 0, 0, 0, 0, None,
-        notes,
+        notes, priority=from_text(draft.options).priority,
     )  # fmt: skip
     coming = next_start(trigger, state, now, context.rng.random())
     _refuse_never(coming, draft.name)
