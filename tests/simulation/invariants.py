@@ -28,12 +28,14 @@ def check(connection: Connection, capacities: dict[str, int]) -> None:
     for run in open_runs:
         by_job[run["job_id"]].append(run)
     states = connection.execute(
-        "SELECT s.*, j.name, j.trigger, j.removed_at FROM job_state s JOIN jobs j ON j.id = s.job_id ORDER BY s.job_id"
+        "SELECT s.*, j.name, j.trigger, j.options, j.removed_at FROM job_state s JOIN jobs j ON j.id = s.job_id "
+        "ORDER BY s.job_id"
     ).fetchall()
     for state in states:
         _check_job(state, by_job[state["job_id"]])
         _check_limits(state, by_job[state["job_id"]])
     check_lanes(connection, capacities)
+    check_priorities(connection, states)
     _check_slots(connection)
 
 
@@ -82,6 +84,16 @@ def check_lanes(connection: Connection, capacities: dict[str, int]) -> None:
             raise Broken(f"lane {lane} counts {used.get(lane, 0)}, but {held.get(lane, 0)} runs hold it")
         if held.get(lane, 0) > capacities.get(lane, 10**9):
             raise Broken(f"D6: lane {lane} holds {held[lane]}, more than {capacities[lane]}")
+
+
+def check_priorities(connection: Connection, states: Sequence[Row]) -> None:
+    """Each job stands where its options put it, and nowhere that is not looked at."""
+    levels = {row["level"] for row in connection.execute("SELECT level FROM priorities")}
+    for state in states:
+        if state["priority"] != json.loads(state["options"]).get("priority", 0):
+            raise Broken(f"X22: {state['name']} stands at priority {state['priority']}, which is not its own")
+        if state["priority"] not in levels:
+            raise Broken(f"X22: {state['name']} stands at priority {state['priority']}, where nobody looks")
 
 
 def check_places(connection: Connection, carried: Sequence[str]) -> None:

@@ -30,6 +30,7 @@ class People:
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
+        self.ranks = random.Random(f"priorities {seed}")
         self.clock = VirtualClock(datetime(2026, 3, 27, tzinfo=UTC) + timedelta(minutes=self.rng.randrange(20_000)))
         self.trace = hashlib.sha256()
         self.steps: list[str] = []
@@ -77,6 +78,8 @@ class People:
             options["retry"] = rng.choice((1, 3, ["5s", "1m"]))
         if rng.random() < 0.2:
             options["on_crash"] = "skip"
+        if self.ranks.random() < 0.4:
+            options["priority"] = self.ranks.choice((-100, -1, 0, 1, 1, 100))
         return options
 
     def _needs(self) -> dict[str, object]:

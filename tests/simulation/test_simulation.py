@@ -12,24 +12,28 @@ from wakeful.kernel.engine.handlers import Active
 from wakeful.kernel.engine.loop import Engine
 from wakeful.kernel.rules import options
 from wakeful.scheduler import core
+from wakeful.store import priorities
 from wakeful.store.jobs import Jobs
+from wakeful.store.records import JobState
 
 SEEDS = range(240)
 GROUPS, QUICK = 12, 2
 
 
-@pytest.mark.promise("H2", "H9", "H11", "H12", "X14")
+@pytest.mark.promise("H2", "H9", "H11", "H12", "X14", "X22")
 @pytest.mark.parametrize(
     "group", [*range(QUICK), *(pytest.param(group, marks=pytest.mark.long) for group in range(QUICK, GROUPS))]
 )
 def test_no_fault_at_any_moment_loses_doubles_or_strands_a_run(group: int) -> None:
-    starts = deaths = 0
+    starts = deaths = compared = 0
     for seed in SEEDS[group::GROUPS]:
         world = live(seed, steps=40)
         starts += world.starts
         deaths += world.deaths
+        compared += world.order.compared
     assert starts > 100
     assert deaths > 5
+    assert compared > 20
 
 
 @pytest.mark.parametrize("seed", [3, 71])
@@ -86,7 +90,7 @@ def test_it_finds_a_change_that_is_covered_up_by_a_turn(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(Engine, "_apply", forgetful)
     monkeypatch.setattr(Faults, "max_delay", 3.0)
-    assert "nothing happens" in _breaks(range(290, 410))
+    assert "nothing happens" in _breaks(range(270, 300))
 
 
 @pytest.mark.promise("H10")
@@ -105,3 +109,27 @@ def test_it_finds_a_label_that_cannot_be_read_back(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(claim, "place_key", lambda labels: "labels:" + ",".join(labels))
     monkeypatch.setattr(claim, "labels_of", lambda key: key.removeprefix("labels:").split(","))
     assert "waits for labels that the node has" in _breaks()
+
+
+@pytest.mark.promise("X22")
+@pytest.mark.parametrize(
+    ("verb", "wrong"), [("due_alone", ("p.level DESC", "p.level")), ("due_alone", ("s.due_at, s.job_id", "s.job_id"))]
+)
+def test_it_finds_what_is_due_being_taken_out_of_order(
+    monkeypatch: pytest.MonkeyPatch, verb: str, wrong: tuple[str, str]
+) -> None:
+    ask = getattr(priorities, verb)
+    monkeypatch.setattr(priorities, verb, lambda now, limit: (ask(now, limit)[0].replace(*wrong), (now, limit)))
+    assert "X22: of what is due" in _breaks()
+
+
+@pytest.mark.promise("X22")
+def test_it_finds_a_priority_that_an_edit_leaves_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    save = Jobs.save
+
+    def forgetful(self: Jobs, states: list[JobState]) -> None:
+        before = self.states([state.job_id for state in states])
+        save(self, [state._replace(priority=before[state.job_id].priority) for state in states])
+
+    monkeypatch.setattr(Jobs, "save", forgetful)
+    assert "which is not its own" in _breaks()
