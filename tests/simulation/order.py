@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Callable
 
 from wakeful.store.jobs import Jobs
@@ -15,8 +14,8 @@ _ALL = "SELECT s.job_id, s.{since}, j.options FROM job_state s JOIN jobs j ON j.
 class Order:
     """Of one world: how many jobs a turn takes at most, and what was seen to be out of order."""
 
-    def __init__(self, seed: int, tell: Callable[[str], None]) -> None:
-        self.most = random.Random(f"batch {seed}").choice((1, 2, 3, 256))
+    def __init__(self, most: int, tell: Callable[[str], None]) -> None:
+        self.most = most
         self.compared = 0  # how often a turn took less than all
         self._tell = tell
 

@@ -25,6 +25,7 @@ from wakeful.triggers.moments import to_ms
 
 MEMORY_DISK = Path("/dev/shm")  # noqa: S108 - only faster; any directory will do
 FOR_EVER = 100_000
+CROWDED = 10_000  # from this seed on, jobs come in crowds and have priorities, and turns may be small
 SLACK_MS = 61_000  # a step goes unnoticed for as long as the loop sleeps
 
 
@@ -47,7 +48,8 @@ class World(People):
         self.deaf = Deaf(self.rng)
         self.carried: list[str] = []  # the labels of the node that lives
         self.violations: list[str] = []  # seen inside handlers, where an exception would only fail the run
-        self.order = Order(seed, self.violations.append)
+        self.prioritizes = seed >= CROWDED
+        self.order = Order(self.ranks.choice((1, 2, 3, 256)) if seed >= CROWDED else 256, self.violations.append)
         self._stepped = -SLACK_MS
         self._dead = asyncio.Event()
         self._store: FaultyStore | None = None
@@ -200,7 +202,7 @@ class World(People):
 
     async def _add(self) -> None:
         await super()._add()
-        if self.ranks.random() < 0.3:
+        if self.prioritizes and self.ranks.random() < 0.3:
             await self._add_crowd()
 
     async def _add_crowd(self) -> None:
