@@ -6,14 +6,18 @@ And what that costs: an answer is not paid for by jobs that are not in it, whate
 from __future__ import annotations
 
 import random
+import shutil
 
 import pytest
 
 from tests.store.samples import NOW, OpenStore, job
 from wakeful.clock import VirtualClock
+from wakeful.store import schema_version
+from wakeful.store.records import JOB_COLUMNS, STATE_COLUMNS
 
 pytestmark = pytest.mark.promise("X22")
 
+PRIORITY_SCHEMA = 11
 LEVELS = (-100, -7, -1, 0, 0, 0, 1, 7, 100)
 
 
@@ -111,6 +115,36 @@ def test_a_priority_that_only_another_process_has_used_is_seen_at_the_next_look(
         other.add(job(2, due_at=NOW, priority=9), job(3, due_at=NOW - 100_000, priority=-9))
         other.write(lambda tx: tx.jobs.save([tx.jobs.states([1])[1]._replace(due_at=NOW - 90_000, priority=9)]))
     assert ids(store.write(lambda tx: (tx.jobs.look_below(), tx.jobs.due(NOW, 9))[1])) == [1, 2, 3]
+
+
+def test_jobs_stored_before_there_were_priorities_have_0_and_keep_their_order(store_url, clock, tmp_path, monkeypatch):
+    before = shutil.copytree(schema_version.FOLDER, tmp_path / "before")
+    for script in before.glob("*.sql"):
+        if int(script.name[:4]) >= PRIORITY_SCHEMA:
+            script.unlink()
+    with monkeypatch.context() as older:
+        older.setattr(schema_version, "FOLDER", before)
+        with OpenStore(store_url, clock) as store:
+            store.write(_stock)
+    with OpenStore(store_url, clock) as store:
+        assert ids(store.write(lambda tx: tx.jobs.due(NOW, 9))) == [2, 1]
+        assert ids(store.write(lambda tx: tx.jobs.parked_on("lane", NOW, 9))) == [4, 3]
+        states = store.read(lambda tx: tx.jobs.states([1, 2, 3, 4]))
+        assert {state.priority for state in states.values()} == {0}
+        store.add(job(5, due_at=NOW, priority=1))
+        store.write(lambda tx: tx.jobs.requeue_parked("lane", NOW, 1))
+        assert ids(store.write(lambda tx: tx.jobs.due(NOW, 9))) == [5, 4, 2, 1]
+
+
+def _stock(tx):
+    """Two jobs that are due and two that are parked, with the columns there were."""
+    waits = [{"due_at": NOW}, {"due_at": NOW - 1}, {"parked": "lane", "ready_at": NOW - 3}]
+    waits.append({"parked": "lane", "ready_at": NOW - 4})
+    pairs = [job(number, **more) for number, more in enumerate(waits, 1)]
+    columns = [name for name in STATE_COLUMNS if name != "priority"]
+    rows = [[getattr(state, name) for name in columns] for _, state in pairs]
+    tx.jobs._session.insert_many("jobs", JOB_COLUMNS, [definition for definition, _ in pairs])
+    tx.jobs._session.insert_many("job_state", columns, rows)
 
 
 # -- what it costs on SQLite; for PostgreSQL see test_postgres_plans.py -----------------------------------------------
