@@ -91,6 +91,7 @@ def crash_all(tx: Transaction, context: Context, runs: Sequence[RunRow]) -> None
     )
     runs = _without_overdue(tx, context, [run for run in runs if not run.cancel], jobs, states)
     runs = _without_reported(tx, context, runs, jobs, states)
+    states = tx.jobs.states([run.job_id for run in runs])  # again: what was settled may have queued a start of theirs
     blamed = blame(runs, states)
     answers: list[tuple[JobDef, RunRow, Settled]] = []
     for run in runs:
