@@ -51,7 +51,8 @@ def test_events_come_as_they_happen_with_ids_that_only_go_up(client):
         ("run", "started"),
         ("run", "finished"),
     ]
-    assert seen[2].data["data"] == {"run": started, "job_id": seen[1].data["data"]["job_id"], "outcome": "success"}
+    about = {"run": started, "job_id": seen[1].data["data"]["job_id"], "job": seen[1].data["data"]["job"]}
+    assert seen[2].data["data"] == {**about, "outcome": "success"}
     places = [tuple(map(int, one.id.split("-"))) for one in seen]
     assert places == sorted(set(places))
 

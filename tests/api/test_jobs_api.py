@@ -293,6 +293,32 @@ def test_a_viewer_reads_and_changes_nothing(client, client_for, name):
         assert viewer.request(how, path, **body).status_code == 403, (how, path)
 
 
+@pytest.mark.promise("X22")
+@pytest.mark.parametrize("role", ["operator", "agent"])
+def test_only_an_admin_lets_a_job_go_before_others(client, client_for, name, role):
+    caller = client_for(role)
+    body = {"name": name, "every": "6h", "kind": "report"}
+    assert caller.post("/api/jobs", json={**body, "priority": -3}).json()["options"]["priority"] == -3
+
+    def attempts(priority):
+        yield caller.patch(f"/api/jobs/{name}", json={"priority": priority})
+        yield caller.patch(f"/api/jobs/{name}", json={"options": {"priority": priority}})
+        yield caller.put(f"/api/jobs/{name}", json={"every": "6h", "kind": "report", "priority": priority})
+        yield caller.post("/api/jobs", json={**body, "name": f"{name}-new", "priority": priority})
+        yield caller.put(f"/api/jobs/{name}-new", json={"every": "6h", "kind": "report", "priority": priority})
+
+    for refused in attempts(1):
+        assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
+        assert refused.json()["error"] == "Only an admin may give a job a priority above 0."
+    assert caller.get(f"/api/jobs/{name}").json()["options"]["priority"] == -3
+    assert client.patch(f"/api/jobs/{name}", json={"priority": 5}).json()["options"]["priority"] == 5
+    assert caller.patch(f"/api/jobs/{name}", json={"timeout": "1m"}).json()["options"]["priority"] == 5, "it stays"
+    for refused in list(attempts(6))[:3]:
+        assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
+    assert caller.patch(f"/api/jobs/{name}", json={"priority": 4}).json()["options"]["priority"] == 4
+    assert caller.patch(f"/api/jobs/{name}", json={"priority": 5}).status_code == 403, "given back is given back"
+
+
 def test_only_an_admin_writes_commands(client, client_for, name):
     operator = client_for("operator")
     refused = operator.post("/api/jobs", json={"name": name, "every": "6h", "command": ["true"]})
@@ -349,6 +375,7 @@ def test_an_agent_sees_and_changes_only_its_own(client, client_for, name):
         {"tz": "Mars/Olympus"}, {"max_runs": 0}, {"max_runs": 2**70}, {"jitter": 1e9}, {"payload": float("nan")},
         {"payload": "x" * 1_048_600}, {"timeout": "never"}, {"retry": 10**7}, {"lanes": {"": 1}}, {"lanes": [1]},
         {"labels": [""]}, {"labels": ["a,b"]}, {"approval": "yes please"}, {"colour": "red"},
+        {"priority": 101}, {"priority": "high"}, {"options": {"priority": -101}},
         {"options": {"colour": "red"}},
         {"options": {"self": 1}}, {"trigger": {"every": "6h"}}, {"trigger": {"type": "x"}, "every": None},
         {"trigger": [], "every": None}, {"command": "ls -l"}, {"command": []}, {"command": ["a\u0000b"]},

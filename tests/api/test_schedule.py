@@ -274,8 +274,10 @@ def test_a_schedule_is_its_job_and_a_job_of_another_kind_is_none(client, slug):
 
 @pytest.mark.promise("C1")
 def test_a_session_job_made_elsewhere_is_a_schedule_too(client, slug):
-    client.post("/api/jobs", json={"name": slug, "kind": "session", "every": "6h", "payload": {"odd": True}})
-    assert (get(client, slug)["prompt"], get(client, slug)["schedule"]["intervalMinutes"]) == ("", 360)
+    refused = client.post("/api/jobs", json={"name": slug, "kind": "session", "every": "6h", "payload": {"odd": True}})
+    assert (refused.status_code, "has no 'odd'" in refused.json()["error"]) == (400, True)
+    client.post("/api/jobs", json={"name": slug, "kind": "session", "every": "6h", "payload": {"prompt": "Look"}})
+    assert (get(client, slug)["prompt"], get(client, slug)["schedule"]["intervalMinutes"]) == ("Look", 360)
     assert client.patch(f"/api/schedule/{slug}", json={"enabled": False}).json()["enabled"] is False
     assert client.patch(f"/api/schedule/{slug}", json={"prompt": "Now"}).json()["prompt"] == "Now"
     client.post(f"/api/jobs/{slug}/resume")

@@ -298,7 +298,7 @@ async def test_questions_and_answers_are_told_on_the_event_bus(scene):
         scheduler.subscribe(lambda event: heard.append((event.type, event.data)), "run")
         run = await asking(scene, scheduler)
         await scheduler.reject_run(run.id, by="ben", note="no")
-        about = {"run": run.id, "job_id": run.job_id}
+        about = {"run": run.id, "job_id": run.job_id, "job": "a"}
         assert ("approval_needed", {**about, "question": "Deploy to production?"}) in heard
         assert ("rejected", {**about, "by": "ben", "note": "no"}) in heard
 

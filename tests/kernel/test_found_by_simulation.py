@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.kernel.scene import START, at, failing, virtual
-from wakeful import Every, Interval, Once, TransientError
+from wakeful import After, Every, Interval, Manual, Once, TransientError
 
 
 @pytest.mark.promise("H13")
@@ -90,3 +90,35 @@ async def test_a_run_that_was_cancelled_is_not_run_again_after_a_crash(scene):
         assert [run.id for run in scene.runs] == [asked]
         assert (await second.get_run(asked)).outcome == "cancelled"
         assert (await second.get_job("a")).status == "idle"
+
+
+@pytest.mark.promise("X14")
+@virtual
+async def test_a_job_that_crashed_beside_the_one_it_follows_is_not_made_to_wait_for_its_own_recovery(scene):
+    async def act(run):
+        await scene.sleep("1h")
+
+    scene.act = act
+    first = scene.scheduler()
+    await first.open()
+    await first.add_job("upstream", Manual())
+    await first.add_job("a", After("upstream", on="any"))
+    await first.run_job("a")
+    await first.start()
+    await scene.sleep("5s")
+    await scene.crash(first)
+    second = scene.scheduler()
+    await second.open()
+    await second.start()
+    cancelled = await second.run_job("upstream")
+    await scene.sleep("5s")
+    async with scene.scheduler() as other:
+        await other.cancel_run(cancelled)
+        await scene.crash(second)  # both: one was cancelled, and the other is run again, after a while this time
+    scene.act = None
+    async with scene.scheduler() as third:
+        await third.start()
+        await scene.sleep("5s")
+        assert [run.reason for run in scene.of("a")] == ["manual", "recovery", "after"]
+        await scene.sleep("5m")
+        assert [run.reason for run in scene.of("a")] == ["manual", "recovery", "after", "recovery"]

@@ -1,4 +1,4 @@
-"""The sample domain, registered by one line: each of its parts through the real server and command line, both stores."""
+"""The sample domain, registered by one line: all its parts through the real server and command line, on both stores."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.api.waiting import ended
 from tests.cli.terminal import PATIENCE, Terminal
-from tests.store.postgres_server import emptied_url
+from tests.store.postgres_server import postgres_url
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,6 +22,7 @@ class PostOffice(Terminal):
 
     def __init__(self, folder, db):
         super().__init__(folder)
+        self.clients = []
         self.env |= {"PYTHONPATH": str(ROOT), "WAKEFUL_DB": db, "XDG_STATE_HOME": str(folder)}
         (folder / "wakeful.yaml").write_text("letters: {stamps: 3}\nlimits: {max_running: 1}\n")
 
@@ -34,9 +35,9 @@ class PostOffice(Terminal):
 
     def client_of(self, role, url):
         token = self("token", "create", f"{role}-{len(self._opened)}", "--role", role).out.strip()
-        return httpx.Client(
-            base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=PATIENCE, trust_env=False
-        )
+        headers = {"Authorization": f"Bearer {token}"}
+        self.clients.append(httpx.Client(base_url=url, headers=headers, timeout=PATIENCE, trust_env=False))
+        return self.clients[-1]
 
     def job(self, name, **fields):
         body = {"name": name, "kind": "letter", "trigger": {"type": "manual"}, **fields}
@@ -50,10 +51,12 @@ class PostOffice(Terminal):
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def office(request, tmp_path):
-    db = emptied_url() if request.param == "postgres" else f"sqlite:///{tmp_path}/letters.db"
+    db = postgres_url() if request.param == "postgres" else f"sqlite:///{tmp_path}/letters.db"
     office = PostOffice(tmp_path, db)
     yield office
     office.close()
+    for client in office.clients:
+        client.close()
 
 
 def test_every_part_of_a_domain_works_once_it_is_registered(office):
@@ -83,7 +86,7 @@ def test_every_part_of_a_domain_works_once_it_is_registered(office):
     assert office("letters", "list").out.splitlines() == ["arrived", "returned"]
     assert "letters" in client.get("/api/openapi.json").text
     # Events have their names and ids.
-    with client.stream("GET", "/api/events", params={"stream": "letter", "last_id": "0"}) as stream:
+    with client.stream("GET", "/api/events", params={"stream": "letter", "last_event_id": "0"}) as stream:
         lines = (line for line in stream.iter_lines() if line.startswith("data:"))
         assert [re.search(r"ltr_\w{13}", next(lines)) is not None for _ in range(2)] == [True, True]
 

@@ -11,6 +11,7 @@ from wakeful.errors import StoreFull
 from wakeful.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
+    from tests.simulation.order import Order
     from wakeful.clock import Clock
     from wakeful.store.interface import Transaction
 
@@ -32,9 +33,10 @@ class Faults:
 class FaultyStore(SqliteStore):
     """The store of one incarnation."""
 
-    def __init__(self, url: str, clock: Clock, faults: Faults) -> None:
+    def __init__(self, url: str, clock: Clock, faults: Faults, order: Order) -> None:
         super().__init__(url, clock, inline=True)
         self._faults = faults
+        self._order = order
         self.dead = False
 
     def die(self, where: str) -> None:
@@ -59,7 +61,12 @@ class FaultyStore(SqliteStore):
         if faults.rng.random() < faults.full_rate:
             message = "simulated: the disk is full"
             raise StoreFull(message)
-        result = await super().write(work, not_before=not_before)
+
+        def watched(tx: Transaction) -> T:
+            tx.jobs = self._order.watch(tx.jobs)
+            return work(tx)
+
+        result = await super().write(watched, not_before=not_before)
         if faults.rng.random() < faults.crash_rate:
             self.die("after commit")
             await self._silence()

@@ -28,12 +28,14 @@ def check(connection: Connection, capacities: dict[str, int]) -> None:
     for run in open_runs:
         by_job[run["job_id"]].append(run)
     states = connection.execute(
-        "SELECT s.*, j.name, j.trigger, j.removed_at FROM job_state s JOIN jobs j ON j.id = s.job_id ORDER BY s.job_id"
+        "SELECT s.*, j.name, j.trigger, j.options, j.removed_at FROM job_state s JOIN jobs j ON j.id = s.job_id "
+        "ORDER BY s.job_id"
     ).fetchall()
     for state in states:
         _check_job(state, by_job[state["job_id"]])
         _check_limits(state, by_job[state["job_id"]])
     check_lanes(connection, capacities)
+    check_priorities(connection, states)
     _check_slots(connection)
 
 
@@ -65,7 +67,7 @@ def _check_job(state: Row, runs: list[Row]) -> None:
 def _check_limits(state: Row, runs: list[Row]) -> None:
     """Nothing waits for a paused job to be resumed, and none runs more often than it may."""
     left = [run for run in runs if run["status"] == "queued" and run["reason"] not in ("manual", "approval")]
-    if state["paused"] and left:
+    if state["paused"] and left and state["due_at"] is None:  # else the engine ends it when it looks
         raise Broken(f"H8: {state['name']} is paused, and a start from before waits for it to be resumed")
     most = json.loads(state["trigger"]).get("max_runs")
     if most is not None and state["slot_runs"] > most:
@@ -82,6 +84,16 @@ def check_lanes(connection: Connection, capacities: dict[str, int]) -> None:
             raise Broken(f"lane {lane} counts {used.get(lane, 0)}, but {held.get(lane, 0)} runs hold it")
         if held.get(lane, 0) > capacities.get(lane, 10**9):
             raise Broken(f"D6: lane {lane} holds {held[lane]}, more than {capacities[lane]}")
+
+
+def check_priorities(connection: Connection, states: Sequence[Row]) -> None:
+    """Each job stands where its options put it, and nowhere that is not looked at."""
+    levels = {row["level"] for row in connection.execute("SELECT level FROM priorities")}
+    for state in states:
+        if state["priority"] != json.loads(state["options"]).get("priority", 0):
+            raise Broken(f"X22: {state['name']} stands at priority {state['priority']}, which is not its own")
+        if state["priority"] not in levels:
+            raise Broken(f"X22: {state['name']} stands at priority {state['priority']}, where nobody looks")
 
 
 def check_places(connection: Connection, carried: Sequence[str]) -> None:

@@ -24,12 +24,14 @@ class People:
     crons: tuple[str, ...] = ("* * * * *", "*/5 * * * *", "0 * * * *", "30 2 * * *", "*/20 * * * * *", "0 9 * * 1-5")
     moments: tuple[int, ...] = (-60, 0, 5, 300, 7200)  # from now, in seconds
     timeouts: tuple[str, ...] = ("30s", "5m", "1h")
+    prioritizes = True  # whether they give jobs priorities
     kinds: tuple[tuple[str, int], ...] = (  # and how often
         ("good", 30), ("slow", 15), ("flaky", 15), ("crasher", 2), ("chatty", 10), ("rare", 5),
     )  # fmt: skip
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
+        self.ranks = random.Random(f"priorities {seed}")
         self.clock = VirtualClock(datetime(2026, 3, 27, tzinfo=UTC) + timedelta(minutes=self.rng.randrange(20_000)))
         self.trace = hashlib.sha256()
         self.steps: list[str] = []
@@ -77,6 +79,8 @@ class People:
             options["retry"] = rng.choice((1, 3, ["5s", "1m"]))
         if rng.random() < 0.2:
             options["on_crash"] = "skip"
+        if self.prioritizes and self.ranks.random() < 0.4:
+            options["priority"] = self.ranks.choice((-100, -1, 0, 1, 1, 100))
         return options
 
     def _needs(self) -> dict[str, object]:

@@ -6,16 +6,21 @@ import pytest
 
 from tests.simulation.faulty_store import Faults
 from tests.simulation.invariants import Broken
-from tests.simulation.world import World, live
+from tests.simulation.world import CROWDED, World, live
 from wakeful.kernel.engine import claim, turn
 from wakeful.kernel.engine.handlers import Active
 from wakeful.kernel.engine.loop import Engine
 from wakeful.kernel.rules import options
 from wakeful.scheduler import core
+from wakeful.store import priorities
 from wakeful.store.jobs import Jobs
+from wakeful.store.records import JobState
+from wakeful.store.sqlite_session import SqliteSession
 
 SEEDS = range(240)
 GROUPS, QUICK = 12, 2
+CROWDED_SEEDS = range(CROWDED, CROWDED + 120)
+CROWDED_GROUPS = 6
 
 
 @pytest.mark.promise("H2", "H9", "H11", "H12", "X14")
@@ -30,6 +35,20 @@ def test_no_fault_at_any_moment_loses_doubles_or_strands_a_run(group: int) -> No
         deaths += world.deaths
     assert starts > 100
     assert deaths > 5
+
+
+@pytest.mark.promise("H2", "H9", "H12", "X14", "X22")
+@pytest.mark.parametrize(
+    "group", [0, *(pytest.param(group, marks=pytest.mark.long) for group in range(1, CROWDED_GROUPS))]
+)
+def test_whatever_happens_nobody_is_taken_before_somebody_of_higher_priority(group: int) -> None:
+    starts = compared = 0
+    for seed in CROWDED_SEEDS[group::CROWDED_GROUPS]:
+        world = live(seed, steps=40)
+        starts += world.starts
+        compared += world.order.compared
+    assert starts > 100
+    assert compared > 20, "turns that took less than all there was"
 
 
 @pytest.mark.parametrize("seed", [3, 71])
@@ -105,3 +124,38 @@ def test_it_finds_a_label_that_cannot_be_read_back(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(claim, "place_key", lambda labels: "labels:" + ",".join(labels))
     monkeypatch.setattr(claim, "labels_of", lambda key: key.removeprefix("labels:").split(","))
     assert "waits for labels that the node has" in _breaks()
+
+
+@pytest.mark.promise("X22")
+@pytest.mark.parametrize(
+    ("verb", "wrong"), [("due_alone", ("p.level DESC", "p.level")), ("due_alone", ("s.due_at, s.job_id", "s.job_id"))]
+)
+def test_it_finds_what_is_due_being_taken_out_of_order(
+    monkeypatch: pytest.MonkeyPatch, verb: str, wrong: tuple[str, str]
+) -> None:
+    ask = getattr(priorities, verb)
+    monkeypatch.setattr(priorities, verb, lambda now, limit: (ask(now, limit)[0].replace(*wrong), (now, limit)))
+    assert "X22: of what is due" in _breaks(CROWDED_SEEDS)
+
+
+@pytest.mark.promise("X22")
+def test_it_finds_a_priority_that_an_edit_leaves_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    save = Jobs.save
+
+    def forgetful(self: Jobs, states: list[JobState]) -> None:
+        before = self.states([state.job_id for state in states])
+        save(self, [state._replace(priority=before[state.job_id].priority) for state in states])
+
+    monkeypatch.setattr(Jobs, "save", forgetful)
+    assert "which is not its own" in _breaks(CROWDED_SEEDS)
+
+
+@pytest.mark.promise("X22")
+def test_it_finds_who_waits_for_a_lane_being_put_back_out_of_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    among = SqliteSession.among
+
+    def oldest_first(self: SqliteSession, select: str) -> str:
+        return among(self, select.replace("priority DESC, ", ""))
+
+    monkeypatch.setattr(SqliteSession, "among", oldest_first)
+    assert "X22: of what waits for press" in _breaks(CROWDED_SEEDS)

@@ -16,14 +16,16 @@ from pathlib import Path
 from tests.simulation.deaf import Deaf
 from tests.simulation.faulty_store import Faults, FaultyStore
 from tests.simulation.invariants import Broken, check, check_live, check_places
+from tests.simulation.order import Order
 from tests.simulation.people import LANES, People
-from wakeful import Defer, Noop, Retention, Run, Scheduler, SchedulerError, Skip, TransientError, Wait
+from wakeful import Defer, NewJob, Noop, Once, Retention, Run, Scheduler, SchedulerError, Skip, TransientError, Wait
 from wakeful.ids import run_text
 from wakeful.testing import run
 from wakeful.triggers.moments import to_ms
 
 MEMORY_DISK = Path("/dev/shm")  # noqa: S108 - only faster; any directory will do
 FOR_EVER = 100_000
+CROWDED = 10_000  # from this seed on, jobs come in crowds and have priorities, and turns may be small
 SLACK_MS = 61_000  # a step goes unnoticed for as long as the loop sleeps
 
 
@@ -46,6 +48,8 @@ class World(People):
         self.deaf = Deaf(self.rng)
         self.carried: list[str] = []  # the labels of the node that lives
         self.violations: list[str] = []  # seen inside handlers, where an exception would only fail the run
+        self.prioritizes = seed >= CROWDED
+        self.order = Order(self.ranks.choice((1, 2, 3, 256)) if seed >= CROWDED else 256, self.violations.append)
         self._stepped = -SLACK_MS
         self._dead = asyncio.Event()
         self._store: FaultyStore | None = None
@@ -117,7 +121,7 @@ class World(People):
         self._dead.clear()
         self.carried = [label for label in self.labels if self.rng.random() < 0.6]
         while True:
-            store = FaultyStore(f"sqlite:///{self.path}", self.clock, self.faults)
+            store = FaultyStore(f"sqlite:///{self.path}", self.clock, self.faults, self.order)
             scheduler = Scheduler(
                 store,
                 clock=self.clock,
@@ -195,6 +199,30 @@ class World(People):
         self._stepped = self.clock.boot()
 
     # -- people --------------------------------------------------------------------------------------------------------
+
+    async def _add(self) -> None:
+        await super()._add()
+        if self.prioritizes and self.ranks.random() < 0.3:
+            await self._add_crowd()
+
+    async def _add_crowd(self) -> None:
+        """Jobs that all want to start at once: more than a turn takes, or than their lane holds."""
+        assert self._scheduler is not None
+        moment = Once(
+            datetime.fromtimestamp(self.clock.now() / 1000, UTC) + timedelta(seconds=self.ranks.choice((0, 9)))
+        )
+        lane = self.ranks.choice(({}, {"press": LANES["press"]}))
+        names = [f"job-{self._names + number}" for number in range(self.ranks.randrange(3, 8))]
+        self._names += len(names)
+        await self._scheduler.add_jobs(
+            [
+                NewJob(
+                    name, moment, kind="good", payload={}, lanes=lane, priority=self.ranks.choice((-100, 0, 0, 1, 100))
+                )
+                for name in names
+            ]
+        )
+        self.acknowledged.update(names)
 
     def _needs(self) -> dict[str, object]:
         asked = [label for label in self.labels if self.rng.random() < 0.15]

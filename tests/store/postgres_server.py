@@ -191,6 +191,7 @@ class _KeptDatabase:
             f"SELECT pg_terminate_backend(pid) {others}",
             *[f"DELETE FROM {table}" for table in tables],  # noqa: S608 - names of our own tables
             f"INSERT INTO meta (key, value) VALUES {told}",  # noqa: S608 - as above
+            "INSERT INTO priorities (level) VALUES (0)",
             "ALTER TABLE events ALTER COLUMN id RESTART",
         ])  # fmt: skip
 

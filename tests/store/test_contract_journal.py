@@ -130,6 +130,7 @@ def test_an_incident_is_opened_once_counted_while_it_lasts_and_closed_once(store
     assert store.write(lambda tx: tx.journal.raise_alert(alert(1)))
     assert not store.write(lambda tx: tx.journal.raise_alert(alert(2, message="still", last_at=NOW + 5)))
     assert store.read(lambda tx: tx.journal.open_alerts()) == [alert(1, message="still", last_at=NOW + 5, times=2)]
+    assert store.read(lambda tx: tx.journal.open_alert_count()) == 1
     assert store.write(lambda tx: tx.journal.close_alert("failing:1", NOW + 9))
     assert not store.write(lambda tx: tx.journal.close_alert("failing:1", NOW + 9))
     assert store.read(lambda tx: tx.journal.open_alerts()) == []

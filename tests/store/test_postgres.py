@@ -21,6 +21,7 @@ from wakeful.store import make_store
 from wakeful.store.jobs import LOOK_AGAIN_MS
 from wakeful.store.postgres_session import PostgresSession, _array
 from wakeful.store.records import RunDetails
+from wakeful.store.schema_version import steps
 
 pytestmark = pytest.mark.promise("X2")
 
@@ -65,7 +66,7 @@ async def test_processes_that_open_a_new_database_at_once_make_its_tables_once(u
     await asyncio.gather(*(store.close() for store in stores))
     with psycopg.connect(url) as connection:
         versions = connection.execute("SELECT version FROM wakeful_schema ORDER BY version").fetchall()
-    assert versions == [(number,) for number in range(1, len(versions) + 1)]
+    assert versions == [(step.number,) for step in steps()]
 
 
 @real
@@ -443,6 +444,39 @@ class _With:
     def __init__(self, connection, execute):
         self.execute = execute
         self.info = connection.info
+
+
+@pytest.mark.promise("X22")
+@real
+async def test_a_node_takes_the_highest_priority_that_no_other_node_has_in_hand(url):
+    async with Opened(url) as (store,):
+        pairs = [job(number, due_at=NOW, priority=priority) for number, priority in enumerate((0, 9, 9, -9, 0), 1)]
+        await store.write(lambda tx: tx.jobs.add(pairs))
+        with psycopg.connect(url) as other:
+            other.execute("SELECT * FROM job_state WHERE job_id IN (2, 5) FOR UPDATE")
+            taken = await store.write(lambda tx: [state.job_id for _, state in tx.jobs.due(NOW, 2)])
+            assert taken == [3, 1]
+            other.execute("UPDATE job_state SET priority = 100 WHERE job_id = 5")
+            other.execute("INSERT INTO priorities (level) VALUES (100)")
+            other.commit()
+        taken = await store.write(lambda tx: [state.job_id for _, state in tx.jobs.due(NOW, 9)])
+        assert taken == [5, 2, 3, 1, 4]
+
+
+@pytest.mark.promise("X22")
+@real
+async def test_a_claim_locks_no_more_jobs_than_it_takes(url):
+    async with Opened(url) as (store,):
+        pairs = [job(number, due_at=NOW, priority=number % 3) for number in range(1, 10)]
+        await store.write(lambda tx: tx.jobs.add(pairs))
+
+        def claim(tx):
+            taken = [state.job_id for _, state in tx.jobs.due(NOW, 4)]
+            with psycopg.connect(url) as other:
+                left = other.execute("SELECT job_id FROM job_state ORDER BY 1 FOR UPDATE SKIP LOCKED").fetchall()
+            return taken, [number for (number,) in left]
+
+        assert await store.write(claim) == ([2, 5, 8, 1], [3, 4, 6, 7, 9])
 
 
 @real

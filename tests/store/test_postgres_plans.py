@@ -29,6 +29,7 @@ DUE, PARKED, ACTIVE, QUEUED = (range(first, first + 600) for first in (1, 1001, 
 NODES, LIVE = 20_000, 4
 BUSY_JOB = 9_999
 DAY_MS = 86_400_000
+CENTURY_MS = 36_500 * DAY_MS
 
 _FILL = f"""
 INSERT INTO jobs (id, name, kind, source, trigger, payload, options, created_at, updated_at, removed_at)
@@ -37,7 +38,7 @@ SELECT n, 'job-' || n, 'work', 'code', CASE WHEN n % 2 = 0 THEN '{{"type":"once"
 FROM generate_series(1, {ROWS}) n;
 
 INSERT INTO job_state (job_id, revision, enabled, paused, due_at, run_id, queued, parked, ready_at, errors, crashes,
-    missed, slot_runs, last_finished_at)
+    missed, slot_runs, last_finished_at, priority)
 SELECT n, 1, (n % 2 = 1 OR n < 10000)::int, 0,
     CASE WHEN n BETWEEN {DUE.start} AND {DUE.stop - 1} THEN {NOW} - 5000 + n
          WHEN n > 10000 AND n % 2 = 1 THEN {NOW} + n * 1000 END,
@@ -45,8 +46,10 @@ SELECT n, 1, (n % 2 = 1 OR n < 10000)::int, 0,
     (n BETWEEN {QUEUED.start} AND {QUEUED.stop - 1})::int,
     CASE WHEN n BETWEEN {PARKED.start} AND {PARKED.stop - 1} THEN 'lane' END,
     CASE WHEN n BETWEEN {PARKED.start} AND {PARKED.stop - 1} THEN {NOW} - n END, 0, 0, 0, 0,
-    CASE WHEN n > 10000 AND n % 2 = 0 THEN {NOW} - n END
+    CASE WHEN n > 10000 AND n % 2 = 0 THEN {NOW} - n END,
+    CASE n % 8 WHEN 1 THEN 7 WHEN 2 THEN 7 WHEN 3 THEN -7 WHEN 4 THEN -7 ELSE 0 END
 FROM generate_series(1, {ROWS}) n;
+INSERT INTO priorities (level) VALUES (7), (-7);
 
 INSERT INTO runs (id, job_id, kind, reason, slot, attempt, status, outcome, due_at, started_at, finished_at, node)
 SELECT n, CASE WHEN n % 100 = 0 THEN {BUSY_JOB} ELSE 10000 + n % 20000 END, 'work', 'schedule', n, 1, 'done',
@@ -110,6 +113,13 @@ def _turn(tx):
     tx.jobs.next_alarm()
 
 
+def _turn_when_everything_is_due(tx):
+    due = tx.jobs.due(NOW + CENTURY_MS, BATCH)
+    assert [state.priority for _, state in due] == [7] * BATCH
+    tx.jobs.save([state._replace(due_at=None, parked="lane", ready_at=state.due_at) for _, state in due])
+    tx.jobs.next_alarm()
+
+
 def _settle(tx):
     states = tx.jobs.states(_SOME)
     assert len(states) == BATCH
@@ -133,6 +143,8 @@ def _forget(tx):
 
 WRITES = {
     "claim": (_turn, BATCH),
+    "claim, everything is due": (_turn_when_everything_is_due, BATCH),
+    "next alarm": (lambda tx: tx.jobs.next_alarm(), 3),
     "settle": (_settle, BATCH),
     "start what was queued": (_wake_queued, 50),
     "definitions": (lambda tx: tx.jobs.definitions(_SOME), BATCH),
@@ -142,6 +154,7 @@ WRITES = {
     "requeue_parked one": (lambda tx: tx.jobs.requeue_parked("lane", NOW, 1), 1),
     "parked, counted": (lambda tx: tx.jobs.parked_counts(), len(PARKED)),
     "parked": (lambda tx: tx.jobs.parked_on("lane", NOW, 50), 50),
+    "parked for long": (lambda tx: tx.jobs.parked_on("lane", NOW - PARKED.stop + 50, 50), 50),
     "rearm": (lambda tx: tx.jobs.armed_after(NOW, ROWS // 2, BATCH), 2 * BATCH),
     "to cancel": (lambda tx: tx.runs.to_cancel(), len(ACTIVE) + len(QUEUED)),
     "all open runs": (lambda tx: tx.runs.all_open(), len(ACTIVE) + len(QUEUED)),

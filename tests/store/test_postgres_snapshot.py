@@ -17,7 +17,7 @@ from tests.store.samples import NOW, OpenStore, job
 from tests.store.test_postgres_plans import _plans
 from wakeful import Once, Scheduler
 from wakeful.clock import VirtualClock
-from wakeful.store.floor import COSTLY_MS, LONGEST_REST_MS, LOWEST, Floor
+from wakeful.store.floor import COSTLY_MS, LONGEST_REST_MS, Floor
 from wakeful.triggers.moments import to_ms
 
 pytestmark = pytest.mark.promise("X2")
@@ -28,8 +28,9 @@ FUTURE = NOW + 3_600_000
 _FILL = f"""
 INSERT INTO jobs (id, name, kind, source, trigger, payload, options, created_at, updated_at)
 SELECT n, 'job-' || n, 'work', 'code', '{{}}', 'null', '{{}}', {NOW}, {NOW} FROM generate_series(1, {DEAD}) n;
-INSERT INTO job_state (job_id, revision, enabled, paused, due_at, queued, errors, crashes, missed, slot_runs)
-SELECT n, 1, 1, 0, {NOW} - 100000 + n * 7919 % {DEAD}, 0, 0, 0, 0, 0 FROM generate_series(1, {DEAD}) n
+INSERT INTO job_state (job_id, revision, enabled, paused, due_at, queued, errors, crashes, missed, slot_runs, priority)
+SELECT n, 1, 1, 0, {NOW} - 100000 + n * 7919 % {DEAD}, 0, 0, 0, 0, 0, n % 2 * 5 FROM generate_series(1, {DEAD}) n;
+INSERT INTO priorities (level) VALUES (5), (-5)
 """  # noqa: S608 - numbers of our own
 
 
@@ -72,6 +73,19 @@ def test_what_is_due_and_the_next_alarm_are_asked_for_above_the_entries_that_a_s
     print(f"\nwith {DEAD} dead entries: claim and next alarm {before} pages without a floor, {after} with one")
     assert min(before) > DEAD // 2
     assert max(after) <= 10
+
+
+@pytest.mark.promise("X22")
+def test_a_job_of_low_priority_that_has_long_been_due_keeps_no_other_priority_from_its_floor(held):
+    store, url = held
+    with psycopg.connect(url, autocommit=True) as other:
+        other.execute("UPDATE job_state SET due_at = %s, priority = -5 WHERE job_id = 9", (NOW - 99_999,))
+        store.store._writer.floor.forget()
+        assert store.write(lambda tx: tx.jobs.next_alarm()) == NOW - 99_999
+        after = _buffers(store, _ask)
+        other.execute("UPDATE job_state SET due_at = NULL, priority = 5 WHERE job_id = 9")
+    print(f"\nbeside a starved job: claim and next alarm {after} pages")
+    assert max(after) <= 20
 
 
 def test_a_look_below_reads_each_page_once(held):
@@ -131,12 +145,12 @@ class Armed:
 
     def __init__(self, store, clock, seed):
         self._store, self._clock, self._rng = store, clock, random.Random(seed)
-        self._store.write(lambda tx: tx.jobs.add([job(number) for number in range(1, 13)]))
+        self._store.write(lambda tx: tx.jobs.add([job(number, priority=number % 3) for number in range(1, 13)]))
 
     def step(self):
         self._clock.step(timedelta(milliseconds=self._rng.choice([0, 1, 900, 1100, 60_000, -30_000])))
-        act = self._rng.choice([self._arm, self._arm, self._clear, self._park, self._unpark, self._refuse])
-        act()
+        acts = [self._arm, self._arm, self._clear, self._park, self._unpark, self._refuse, self._prioritize]
+        self._rng.choice(acts)()
         asked, truth = self._store.write(lambda tx: (_answers(tx), _truth(tx)))
         assert asked == truth
 
@@ -165,6 +179,13 @@ class Armed:
     def _unpark(self):
         self._store.write(lambda tx: tx.jobs.requeue_parked("lane", tx.now, 2))
 
+    def _prioritize(self):
+        def work(tx):
+            states = tx.jobs.states(self._rng.sample(range(1, 13), 3)).values()
+            tx.jobs.save([state._replace(priority=self._rng.choice([-1, 0, 1, 2, 9])) for state in states])
+
+        self._store.write(work)
+
     def _refuse(self):
         """It clears everything, asks, and is rolled back: all of it is due again."""
 
@@ -182,8 +203,9 @@ def _answers(tx):
 
 
 def _truth(tx):
-    rows = tx.jobs._session.rows("SELECT due_at, job_id FROM job_state WHERE due_at IS NOT NULL ORDER BY 1, 2")
-    return (rows[0][0] if rows else None), [job_id for due_at, job_id in rows if due_at <= tx.now]
+    rows = tx.jobs._session.rows("SELECT -priority, due_at, job_id FROM job_state WHERE due_at IS NOT NULL")
+    due = [job_id for _, due_at, job_id in sorted(map(tuple, rows)) if due_at <= tx.now]
+    return min((due_at for _, due_at, _ in rows), default=None), due
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -198,32 +220,32 @@ def test_whatever_a_process_arms_clears_parks_or_rolls_back_it_is_told_all_that_
 def test_of_works_that_share_a_transaction_one_that_is_rolled_back_leaves_its_alarms_in_sight():
     floor = Floor()
     floor.begin(0)
-    floor.first(NOW - 50_000, NOW)
+    floor.first({0: NOW - 50_000, 5: None}, NOW)
     floor.committed(0)
     floor.begin(0)
     floor.armed(NOW - 70_000)
-    floor.first(None, NOW)  # the second work cleared everything ...
+    floor.first({0: None, 5: None}, NOW)  # the second work cleared everything ...
     floor.undone()  # ... and was rolled back
-    assert floor.since == NOW - 70_000
+    assert floor.since == {0: NOW - 70_000, 5: NOW - 70_000}
 
 
 def test_a_commit_of_which_nothing_is_known_forgets_the_floor():
     floor = Floor()
     floor.begin(0)
-    floor.first(None, NOW)
+    floor.first({0: None, 5: None}, NOW)
     floor.committed(0)
     floor.begin(0)
-    assert floor.since == NOW - 1000
+    assert floor.since == {0: NOW - 1000, 5: NOW - 1000}
     floor.forget()
     floor.begin(0)
-    assert floor.since == LOWEST
+    assert floor.since == {}
 
 
 def test_after_a_look_that_took_long_there_is_a_pause_that_ends():
     floor = Floor()
     floor.begin(0)
     assert not floor.wants_look()  # nothing to look below
-    floor.first(None, NOW)
+    floor.first({0: None, 5: None}, NOW)
     assert floor.wants_look()
     floor.committed(COSTLY_MS)
     floor.begin(COSTLY_MS + 1)

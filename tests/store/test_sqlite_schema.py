@@ -63,9 +63,9 @@ def test_the_number_of_a_migration_is_that_of_its_file():
 
 
 def test_a_number_that_is_left_out_keeps_no_later_migration_from_a_store(tmp_path, clock, monkeypatch):
-    folder = shutil.copytree(schema_version.FOLDER, tmp_path / "schema")
+    folder = shutil.copytree(schema_version.FOLDERS["wakeful"], tmp_path / "schema")
     latest = schema_number()
-    monkeypatch.setattr(schema_version, "FOLDER", folder)
+    monkeypatch.setitem(schema_version.FOLDERS, "wakeful", folder)
     for number in (latest + 5, latest + 7):
         (folder / f"{number:04}_more.sql").write_text(f"-- oldest: 1\nCREATE TABLE more_{number} (id bigint);\n")
         with OpenStore(f"sqlite:///{tmp_path / 'wakeful.db'}", clock):
@@ -75,8 +75,8 @@ def test_a_number_that_is_left_out_keeps_no_later_migration_from_a_store(tmp_pat
 
 
 def test_two_migrations_of_one_number_are_refused(tmp_path, monkeypatch):
-    folder = shutil.copytree(schema_version.FOLDER, tmp_path / "schema")
-    monkeypatch.setattr(schema_version, "FOLDER", folder)
+    folder = shutil.copytree(schema_version.FOLDERS["wakeful"], tmp_path / "schema")
+    monkeypatch.setitem(schema_version.FOLDERS, "wakeful", folder)
     (folder / f"{schema_number():04}_another.sql").write_text("-- oldest: 1\n")
     with pytest.raises(ValueError, match="have the same number"):
         schema_version.steps()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from wakeful.kernel.rules.options import CATCH_UP, MOST, ON_CRASH, OVERLAP, RETRY_ON
+from wakeful.kernel.rules.options import CATCH_UP, MOST, ON_CRASH, OVERLAP, PRIORITIES, RETRY_ON
 
 Schema = dict[str, Any]
 
@@ -124,6 +124,12 @@ OPTIONS: dict[str, Schema] = {
         "maxItems": MOST,
     },
     "approval": {"type": "boolean", "description": "every start waits for a person"},
+    "priority": {
+        "type": "integer",
+        "minimum": PRIORITIES[0],
+        "maximum": PRIORITIES[-1],
+        "description": "of what is due and what waits for a lane, the higher starts first; above 0 for admins",
+    },
 }
 NESTED = _map({}, {**OPTIONS, "bounded": {"description": "shown, and not yours to set"}})
 COMMAND: Schema = {

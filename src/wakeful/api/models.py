@@ -78,6 +78,7 @@ class Written(Given):
     lanes: Annotated[dict[str, Any] | None, _option("lanes")] = None
     labels: Annotated[list[str] | None, _option("labels")] = Field(None, max_length=100)
     approval: bool | None = Field(None, description="every start waits for a person")
+    priority: Annotated[int | None, _option("priority")] = None
 
     @model_validator(mode="before")
     @classmethod

@@ -14,11 +14,12 @@ from wakeful.kernel.actions.authorization import Rights
 
 
 async def rights_of(caller: Anyone, settings: Settings) -> Rights:
-    """Agents see and change only what they own; commands are written by admins; everybody obeys the limit."""
+    """Agents see and change only what they own; commands and priorities are for admins; everybody obeys the limit."""
     return Rights(
         caller.name,
         owner=caller.name if caller.is_agent else None,
         admin_kinds=caller.may("admin"),
+        priority=caller.may("admin"),
         min_interval=settings.min_interval_ms or None,
         check=own_sessions(caller.name) if caller.is_agent else None,
         max_jobs=settings.jobs_per_agent,

@@ -19,6 +19,7 @@ from wakeful.cli.saying import say
 from wakeful.cli.tables import Json, console, print_json
 from wakeful.cli.words import count
 from wakeful.clock import SystemClock
+from wakeful.domains import domains
 from wakeful.errors import JobNotFound
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def copy(
     as_json: Json = False,
 ) -> None:
     """Everything in one store into another: from SQLite to PostgreSQL, back, or from file to file."""
+    domains()  # their tables are copied too
     here = Path.cwd()
     origin, goal = find_place(source, os.environ, here), find_place(target, os.environ, here)
     if not origin.exists:

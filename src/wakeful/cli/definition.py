@@ -75,6 +75,9 @@ class Definition:
     approval: Annotated[
         str | None, _option("--approval", "Ask a person before every start: yes or no.", _HOW, "YES")
     ] = None
+    priority: Annotated[str | None, _option("--priority", "The higher starts first: -100 to 100 (0).", _HOW, "N")] = (
+        None
+    )
     lane: Annotated[list[str] | None, _option("--lane", "Share a limit: KEY=CAPACITY (repeatable).", _HOW, "KEY=N")] = (
         None
     )
@@ -202,6 +205,7 @@ def job_options(wanted: Definition) -> dict[str, Any]:
         "max_errors": lambda text: _whole("--max-errors", text),
         "on_crash": lambda text: text,
         "approval": lambda text: _yes("--approval", text),
+        "priority": lambda text: _signed("--priority", text),
     }
     said = {name: getattr(wanted, name) for name in read if getattr(wanted, name) is not None}
     found = {name: None if text == NONE else read[name](text) for name, text in said.items()}
@@ -263,6 +267,13 @@ def _duration(option: str, text: str) -> str:
 
 def _whole(option: str, text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise WrongUse(f"{option} {text!r} is not a whole number.")
+    return int(text)
+
+
+def _signed(option: str, text: str) -> int:
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdecimal() and len(digits) < 10):
         raise WrongUse(f"{option} {text!r} is not a whole number.")
     return int(text)
 

@@ -15,7 +15,7 @@ from wakeful.kernel.domain import Domain, load
 @cache
 def config_model() -> type[BaseConfig]:
     """The model of the file, with a section for each domain that has one."""
-    model: type[BaseConfig] = BaseConfig
+    model: type[BaseConfig] = create_model("Config", __base__=BaseConfig, __doc__="The whole file.")
     for domain in domains():
         if domain.section is not None and domain.settings is not None:
             model = _with_section(model, domain.section.split("."), load(domain.settings))

@@ -1,21 +1,24 @@
 """From where on alarms are asked for, so that the question does not walk over those that are long past.
 
 While somebody holds a snapshot open, PostgreSQL keeps the index entry of every alarm that has been cleared since, all
-of them at the low end of the index, where "what is due first?" begins. The floor is a time below which no alarm is
-set, as far as this process knows, and the questions begin there.
+of them at the low end of their priority's part of the index, where "what is due first?" begins. The floor of a priority
+is a time below which no alarm of its jobs is set, as far as this process knows, and the questions begin there.
 
 Why nothing is missed:
 - It rises only with a transaction that asked for the first alarm from the old floor on, and only once that is
   committed: to what was found, and never beyond a second before now. What other nodes arm is nearly always later.
-- Whatever this process writes below it lowers it at once, in the same transaction. Every write of an alarm passes
-  through the session, which is where it is noted.
-- What another process writes below it (a job given back with the time it was first due, a clock set back) is found by
-  a look below the floor. A node looks when it hears of a change and once a second, which is how it learns of what
-  others do in any case.
+- Whatever this process writes below it lowers it at once, in the same transaction, and those of all other priorities
+  with it. Every write of an alarm passes through the session, which is where it is noted.
+- A priority that is new to this process has no floor yet.
+- What another process writes below it (a job given back with the time it was first due, one that is given another
+  priority, a clock set back) is found by a look below the floor. A node looks when it hears of a change and once a
+  second, which is how it learns of what others do in any case.
 - A commit whose fate is not known forgets it. Then, as at the start, the question begins at the lowest time there is.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 LOWEST = -(2**63)
 #: It stays so far below now: nodes arm what is due at once by clocks that differ by less.
@@ -25,19 +28,19 @@ COSTLY_MS, REST_TIMES, LONGEST_REST_MS = 200, 10, 10_000
 
 
 class Floor:
-    """The floor of one process; used by one transaction at a time."""
+    """The floors of one process, by priority; used by one transaction at a time."""
 
     def __init__(self) -> None:
-        self._kept: int | None = None  # as of the last commit; None: not known
-        self._since: int | None = None  # in the transaction under way
+        self._kept: dict[int, int] = {}  # as of the last commit; empty: not known
+        self._since: dict[int, int] = {}  # in the transaction under way
         self._lowest: int | None = None  # that it wrote
         self._begun = self._rest_until = 0
         self._looked = False
 
     @property
-    def since(self) -> int:
-        """No alarm is set before this."""
-        return self._since if self._since is not None else LOWEST
+    def since(self) -> Mapping[int, int]:
+        """Of each priority: no alarm is set before this."""
+        return self._since
 
     # -- a transaction ------------------------------------------------------------------------------------------------
 
@@ -57,7 +60,7 @@ class Floor:
 
     def forget(self) -> None:
         """It is not known what was stored."""
-        self._kept = self._since = None
+        self._kept = self._since = {}
 
     # -- what it finds and writes -------------------------------------------------------------------------------------
 
@@ -66,19 +69,19 @@ class Floor:
         self._lowest = min(due_at, self._lowest) if self._lowest is not None else due_at
         self._since = _lower(self._since, due_at)
 
-    def first(self, due_at: int | None, now: int) -> None:
-        """From the floor on, this is the first alarm; None: there is none."""
+    def first(self, alarms: Mapping[int, int | None], now: int) -> None:
+        """From the floor on, these are the first alarms of all priorities; None: there is none."""
         recent = now - RECENT_MS
-        self._since = recent if due_at is None else min(due_at, recent)
+        self._since = {level: recent if due_at is None else min(due_at, recent) for level, due_at in alarms.items()}
 
     def wants_look(self) -> bool:
         """Whether there is a floor to look below, and the time to do it."""
-        if self._since is None or self._begun < self._rest_until:
+        if not self._since or self._begun < self._rest_until:
             return False
         self._looked = True
         return True
 
 
-def _lower(floor: int | None, due_at: int | None) -> int | None:
-    """The floor, lowered to an alarm; one that is not known stays so."""
-    return floor if floor is None or due_at is None else min(floor, due_at)
+def _lower(floors: dict[int, int], due_at: int | None) -> dict[int, int]:
+    """The floors, lowered to an alarm."""
+    return floors if due_at is None else {level: min(since, due_at) for level, since in floors.items()}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from wakeful.store.floor import LOWEST
+from wakeful.store import priorities
 from wakeful.store.listing import BOTH, JOINED, STATUS_SQL, JobFilter, Listing, pair_of
 from wakeful.store.records import JOB_COLUMNS, STATE_COLUMNS, JobDef, JobState
 
@@ -43,27 +43,24 @@ class Jobs(Listing):
         self._emptied_at: int | None = None  # when `due` gave all that was there to have
 
     def due(self, now: int, limit: int) -> list[tuple[JobDef, JobState]]:
-        """The jobs whose alarm has passed, oldest alarm first, at most `limit`; none that another node looks at."""
+        """The jobs whose alarm has passed, at most `limit`; none that another node looks at.
+
+        By priority, the highest first, and within one by the oldest alarm.
+        """
         if not self._session.exclusive:
-            # From the floor on, as a pair: of a range with two plain ends the server expects so few rows that it would
-            # rather read and sort all of it.
-            where = "(due_at, job_id) > (?, -1) AND due_at <= ? ORDER BY due_at, job_id LIMIT ?"
-            taken = self._locked(where + self._session.skip_clause, (self._since(), now, limit))
+            question = priorities.due_shared(self._session.floor, now, limit, self._session.skip_clause)
+            taken = self._locked(*question)
             self._emptied_at = now if len(taken) < limit else None
-            taken.sort(key=_by_alarm)
+            taken.sort(key=_by_priority)
             return taken
-        source = (
-            "(SELECT * FROM job_state WHERE due_at IS NOT NULL AND due_at <= ? ORDER BY due_at, job_id LIMIT ?) s "
-            "JOIN jobs j ON j.id = s.job_id"
-        )
-        found = [pair_of(row) for row in self._session.bulk(BOTH, source, (now, limit))]
-        found.sort(key=_by_alarm)
+        sql, params = priorities.due_alone(now, limit)
+        found = [pair_of(row) for row in self._session.bulk(BOTH, f"({sql}) s JOIN jobs j ON j.id = s.job_id", params)]
+        found.sort(key=_by_priority)
         return found
 
     def overdue(self, now: int) -> int:
         """How many jobs are due and have not been looked at yet."""
-        sql = "SELECT count(*) FROM job_state WHERE due_at IS NOT NULL AND due_at <= ?"
-        return int(self._session.rows(sql, (now,))[0][0])
+        return int(self._session.rows(priorities.OVERDUE, (now,))[0][0])
 
     def next_alarm(self) -> int | None:
         """When the engine must look again; None when nothing is armed."""
@@ -79,28 +76,22 @@ class Jobs(Listing):
         """Other processes wrote: from here on, see also what they armed for times long past."""
         floor = self._session.floor
         if floor is not None and floor.wants_look():
-            found = self._session.first_alarm_below(floor.since)
+            found = self._session.first_alarm_below()
             if found is not None:
                 floor.armed(found)
 
     def _first_alarm(self) -> int | None:
-        found = self._session.rows(
-            "SELECT due_at FROM job_state WHERE due_at >= ? ORDER BY due_at, job_id LIMIT 1", (self._since(),)
-        )
-        due_at = int(found[0][0]) if found else None
+        rows = self._session.rows(*priorities.first_alarms(self._session.floor))
+        found = {int(level): due_at for level, due_at in rows}
         if self._session.floor is not None:
-            self._session.floor.first(due_at, self._now)
-        return due_at
+            self._session.floor.first(found, self._now)
+        return min((due_at for due_at in found.values() if due_at is not None), default=None)
 
-    def _since(self) -> int:
-        return self._session.floor.since if self._session.floor is not None else LOWEST
-
-    def _locked(self, where: str, params: tuple[int, ...]) -> list[tuple[JobDef, JobState]]:
+    def _locked(self, sql: str, params: tuple[object, ...]) -> list[tuple[JobDef, JobState]]:
         """Lock states first and read their definitions after: so both are of one moment.
 
         One joined statement would wait for a lock and then pair the state it finds with a definition from before.
         """
-        sql = f"SELECT {', '.join(STATE_COLUMNS)} FROM job_state WHERE {where}"
         states = [JobState._make(row) for row in self._session.rows(sql, params)]
         definitions = self.definitions([state.job_id for state in states]) if states else {}
         return [(definitions[state.job_id], state) for state in states]
@@ -109,7 +100,8 @@ class Jobs(Listing):
         """Jobs with an alarm later than `now`, by id from `cursor`: for re-arming after the clock went back."""
         if not self._session.exclusive:
             where = "due_at IS NOT NULL AND due_at > ? AND job_id > ? ORDER BY job_id LIMIT ?"
-            return self._locked(where + self._session.lock_clause, (now, cursor, limit))
+            sql = f"SELECT {', '.join(STATE_COLUMNS)} FROM job_state WHERE {where}{self._session.lock_clause}"
+            return self._locked(sql, (now, cursor, limit))
         source = (
             "(SELECT * FROM job_state WHERE due_at IS NOT NULL AND due_at > ? AND job_id > ? ORDER BY job_id LIMIT ?) s"
             " JOIN jobs j ON j.id = s.job_id"
@@ -146,14 +138,17 @@ class Jobs(Listing):
         return {row[0]: row[1] for row in rows}
 
     def add(self, pairs: Sequence[tuple[JobDef, JobState]]) -> None:
-        self._announce([state for _, state in pairs])
+        states = [state for _, state in pairs]
+        self._announce(states)
+        self._open_levels(states)
         self._session.insert_many("jobs", JOB_COLUMNS, [definition for definition, _ in pairs])
-        self._session.insert_many("job_state", STATE_COLUMNS, [state for _, state in pairs])
+        self._session.insert_many("job_state", STATE_COLUMNS, states)
 
     def save(self, states: Sequence[JobState]) -> None:
         """Write whole states; the caller read them in this transaction."""
         if states:
             self._announce(states)
+            self._open_levels(states)
             self._session.update_many("job_state", STATE_COLUMNS, states)
 
     def save_started(self, states: Sequence[JobState]) -> None:
@@ -186,12 +181,14 @@ class Jobs(Listing):
             self._session.delete_in(table, "job_id", job_ids)
 
     def requeue_parked(self, parked: str, now: int, limit: int) -> int:
-        """Put back the oldest jobs that wait for `parked`; how many there were."""
+        """Put back those who go first of the jobs that wait for `parked`; how many there were."""
         back = self._session.rows(
             # Due since it first was: so it comes before jobs that became due while it waited.
             "UPDATE job_state SET due_at = coalesce(ready_at, ?), parked = NULL "
             "WHERE job_id "
-            + self._session.among("SELECT job_id FROM job_state WHERE parked = ? ORDER BY ready_at, job_id LIMIT ?")
+            + self._session.among(
+                "SELECT job_id FROM job_state WHERE parked = ? ORDER BY priority DESC, ready_at, job_id LIMIT ?"
+            )
             + " RETURNING due_at",
             (now, parked, limit),
         )
@@ -205,12 +202,9 @@ class Jobs(Listing):
         return {str(key): int(count) for key, count in self._session.rows(sql)}
 
     def parked_on(self, key: str, since: int, limit: int) -> list[tuple[JobDef, JobState]]:
-        """Jobs that have waited for `key` since that time or longer, longest first."""
-        sql = (
-            f"SELECT {', '.join(BOTH)} FROM {JOINED} WHERE s.parked = ? AND s.ready_at <= ? "
-            "ORDER BY s.ready_at, s.job_id LIMIT ?"
-        )
-        return [pair_of(row) for row in self._session.rows(sql, (key, since, limit))]
+        """Jobs that have waited for `key` since that time or longer, in the order in which they go."""
+        ask = priorities.parked_alone if self._session.exclusive else priorities.parked_shared
+        return [pair_of(row) for row in self._session.rows(*ask(BOTH, key, since, limit))]
 
     def chain(self, upstream: str, job_id: int, on_end: str) -> None:
         self._session.execute(
@@ -278,6 +272,14 @@ class Jobs(Listing):
         found = self._session.rows(sql, (value,))
         return pair_of(found[0]) if found else None
 
+    def _open_levels(self, states: Sequence[JobState]) -> None:
+        """Before they are written: what is due is asked for by priority, and theirs are among those asked about."""
+        found = {state.priority for state in states} - {0}
+        if found:
+            # In one order, so that two transactions with levels nobody had before do not wait in a ring.
+            rows = [(level,) for level in sorted(found)]
+            self._session.insert_many("priorities", ("level",), rows, "ON CONFLICT DO NOTHING")
+
     def _announce(self, states: Sequence[JobState]) -> None:
         """Before they are written: tell the other nodes, unless they will look by themselves before these are due."""
         # Only here, where people and programs change jobs. What a node arms while it settles, it looks at itself.
@@ -295,9 +297,9 @@ class Jobs(Listing):
         return first is None or due_at < first
 
 
-def _by_alarm(pair: tuple[JobDef, JobState]) -> tuple[int, int]:
+def _by_priority(pair: tuple[JobDef, JobState]) -> tuple[int, int, int]:
     state = pair[1]
-    return (state.due_at or 0, state.job_id)
+    return (-state.priority, state.due_at or 0, state.job_id)
 
 
 def _by_id(pair: tuple[JobDef, JobState]) -> int:

@@ -120,14 +120,13 @@ class Listing:
         ids = {row.job_id for row in active}
         # The alarm of a run is its deadline and no start: so many alarms more are looked at.
         alarms = limit + sum(row.due_at is not None for row in active)
-        ids.update(
-            int(row[0])
-            for row in self._session.rows(
-                "SELECT job_id FROM job_state WHERE due_at IS NOT NULL ORDER BY due_at, job_id LIMIT ?", (alarms,)
+        for level in self._session.rows("SELECT level FROM priorities ORDER BY level"):
+            sql = (
+                "SELECT job_id FROM job_state WHERE priority = ? AND due_at IS NOT NULL ORDER BY due_at, job_id LIMIT ?"
             )
-        )
+            ids.update(int(row[0]) for row in self._session.rows(sql, (level[0], alarms)))
         for key in self._parked_keys():
-            sql = "SELECT job_id FROM job_state WHERE parked = ? ORDER BY ready_at, job_id LIMIT ?"
+            sql = "SELECT job_id FROM job_state WHERE parked = ? ORDER BY priority DESC, ready_at, job_id LIMIT ?"
             ids.update(int(row[0]) for row in self._session.rows(sql, (key, limit)))
         return [pair for pair in self._pairs(sorted(ids)) if pair[0].removed_at is None]
 
@@ -139,7 +138,7 @@ class Listing:
 
     def _parked_keys(self) -> Iterator[str]:
         """What jobs wait for, from one to the next: however many wait for it."""
-        sql = "SELECT parked FROM job_state WHERE parked IS NOT NULL AND parked > ? ORDER BY parked, ready_at LIMIT 1"
+        sql = "SELECT parked FROM job_state WHERE parked IS NOT NULL AND parked > ? ORDER BY parked LIMIT 1"
         key = ""
         while found := self._session.rows(sql, (key,)):
             key = str(found[0][0])

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
+from wakeful.store.priorities import first_below
 from wakeful.store.session import OldTransaction
 
 if TYPE_CHECKING:
@@ -108,11 +109,13 @@ class PostgresSession:
             if alarms:
                 self.floor.armed(min(alarms))
 
-    def first_alarm_below(self, due_at: int) -> int | None:
+    def first_alarm_below(self) -> int | None:
+        if self.floor is None:
+            return None
         # By a bitmap, which reads each page once: in the order of the index, each entry that is kept for somebody's
-        # snapshot costs a page. The sum keeps the server from asking for the first in the order of the index.
+        # snapshot costs a page.
         self.rows("SELECT set_config('enable_indexscan', 'off', true)")
-        found = self.rows("SELECT min(due_at + 0) FROM job_state WHERE due_at IS NOT NULL AND due_at < ?", (due_at,))
+        found = self.rows(*first_below(self.floor))
         self.rows("SELECT set_config('enable_indexscan', 'on', true)")
         return int(found[0][0]) if found[0][0] is not None else None
 

@@ -52,15 +52,16 @@ class JobState(NamedTuple):
     backoff_until: int | None
     notes: str | None
     failing_since: int | None = None  # when the first of the errors in a row was
+    priority: int = 0  # as the job's options have it
 
     @classmethod
-    def new(cls, job_id: int, notes: str | None = None) -> JobState:
+    def new(cls, job_id: int, notes: str | None = None, *, priority: int = 0) -> JobState:
         """A job that was just stored: enabled, idle, and not placed in time yet."""
         return cls(
             job_id, revision=1, enabled=1, paused=0, due_at=None, next_at=None, slot=None, run_id=None, queued=0,
             parked=None, ready_at=None, last_slot=None, last_run_id=None, last_run_at=None, last_finished_at=None,
             last_outcome=None, last_error=None, errors=0, crashes=0, missed=0, slot_runs=0, backoff_until=None,
-            notes=notes,
+            notes=notes, priority=priority,
         )  # fmt: skip
 
 

@@ -74,8 +74,8 @@ class Session(Protocol):
     def floor(self) -> Floor | None:
         """From where on alarms need be asked for; None: from the first."""
 
-    def first_alarm_below(self, due_at: int) -> int | None:
-        """The first alarm before that time."""
+    def first_alarm_below(self) -> int | None:
+        """The first alarm below the floor."""
 
     def among(self, select: str) -> str:
         """The condition `IN (select)`, less the rows somebody else is deciding about."""

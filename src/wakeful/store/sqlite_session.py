@@ -64,8 +64,7 @@ class SqliteSession:
         source = f"{table} WHERE {key} IN (SELECT value FROM json_each(?)){f' AND {only}' if only else ''}"
         return self.bulk(columns, source, (json.dumps(list(keys)),))
 
-    def first_alarm_below(self, due_at: int) -> int | None:
-        del due_at
+    def first_alarm_below(self) -> int | None:
         return None
 
     def contains(self, column: str) -> str:

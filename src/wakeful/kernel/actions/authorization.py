@@ -27,6 +27,7 @@ class Rights(NamedTuple):
     caller: str
     owner: str | None = None  # sees and changes only jobs of this owner
     admin_kinds: bool = False  # may write jobs of kinds that are for admins, such as commands
+    priority: bool = False  # may write jobs that start before others
     min_interval: int | None = None  # how close together the slots of a trigger it writes may lie
     check: PayloadCheck | None = None  # what it may say to which kind of job, where that kind has an opinion
     max_jobs: int | None = None  # how many jobs its owner may have
@@ -53,6 +54,14 @@ def refuse_admin_kind(rights: Rights, kinds: Kinds, *names: str) -> None:
         if kinds.declared(name).admin_only and not rights.admin_kinds:
             message = f"Only an admin may write jobs of kind {name}."
             raise NotAllowed(message)
+
+
+def refuse_priority(rights: Rights, options: str, before: JobDef | None) -> None:
+    """Nobody jumps the queue without leave; what was given to a job stays with it, and everybody may stand back."""
+    allowed = max(0, from_text(before.options).priority if before is not None else 0)
+    if from_text(options).priority > allowed and not rights.priority:
+        message = f"Only an admin may give a job a priority above {allowed}."
+        raise NotAllowed(message)
 
 
 def refuse_said(tx: Transaction, rights: Rights, kind: str, payload: str, before: JobDef | None) -> None:

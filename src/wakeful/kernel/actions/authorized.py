@@ -20,6 +20,7 @@ from wakeful.kernel.actions.authorization import (
     refuse_admin_kind,
     refuse_awaited,
     refuse_more,
+    refuse_priority,
     refuse_said,
     refuse_shedding,
     refuse_unasked,
@@ -101,7 +102,7 @@ def ensure_own_run(tx: Transaction, run_id: int, rights: Rights) -> None:
 
 def create_job(tx: Transaction, context: Context, draft: Draft, terms: WriteTerms, *, enabled: bool = True) -> Job:
     """A new job under a free name."""
-    rights, draft = terms.rights, _allowed(draft, terms.rights, context.declared)
+    rights, draft = terms.rights, _allowed(draft, terms.rights, context.declared, None)
     refuse_too_often(draft.trigger, rights.min_interval)
     refuse_unseen(tx, rights, draft.trigger)
     refuse_awaited(tx, rights, draft.name)
@@ -131,7 +132,7 @@ def put_job(tx: Transaction, context: Context, draft: Draft, terms: WriteTerms, 
         except JobExists:  # another node made it since we looked; from here on it is there to be replaced
             return put_job(tx, context, draft, terms, enabled=enabled)
     job, state = found
-    draft = _allowed(draft, rights, context.declared)
+    draft = _allowed(draft, rights, context.declared, job)
     refuse_admin_kind(rights, context.declared, job.kind)
     refuse_unasked(rights, job, draft.options)
     refuse_said(tx, rights, draft.kind, draft.payload, job)
@@ -185,6 +186,7 @@ def _refuse_fields(tx: Transaction, rights: Rights, job: JobDef, fields: dict[st
         trigger=job.trigger if trigger is None else trigger_text(trigger),
     )
     refuse_unasked(rights, job, changed.options)
+    refuse_priority(rights, changed.options, job)
     if changed.name != job.name:
         refuse_shedding(rights, job)
         refuse_awaited(tx, rights, changed.name)
@@ -204,9 +206,10 @@ def remove_job(tx: Transaction, context: Context, ref: str, terms: WriteTerms) -
     job_actions.remove_job(tx, context, ids.job_text(job.id))
 
 
-def _allowed(draft: Draft, rights: Rights, kinds: Kinds) -> Draft:
-    """The draft as this caller may have it: no commands, and no owner but itself."""
+def _allowed(draft: Draft, rights: Rights, kinds: Kinds, before: JobDef | None) -> Draft:
+    """The draft as this caller may have it: no commands, no place before others, and no owner but itself."""
     refuse_admin_kind(rights, kinds, draft.kind)
+    refuse_priority(rights, draft.options, before)
     if rights.owner is None:
         return draft
     if draft.owner not in (None, rights.owner):

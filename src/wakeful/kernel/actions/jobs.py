@@ -131,7 +131,7 @@ def _change(
     if changed == job:
         return job
     changed = changed._replace(updated_at=tx.now)
-    state = state._replace(revision=state.revision + 1)
+    state = state._replace(revision=state.revision + 1, priority=from_text(changed.options).priority)
     if changed.trigger != job.trigger:
         tx.stretches.retire_trigger(job.id, job.trigger, tx.now)
         state = _retime(context, changed, state._replace(slot_runs=0), tx.now)
@@ -174,7 +174,7 @@ def _place(tx: Transaction, context: Context, draft: Draft, zone: str) -> tuple[
         draft.options, now, now, None,
     )  # fmt: skip
     notes = add_note(None, thinned_note(trigger))
-    state = JobState.new(job.id, notes)
+    state = JobState.new(job.id, notes, priority=from_text(draft.options).priority)
     coming = next_start(trigger, state, now, context.rng.random())
     _refuse_never(coming, draft.name)
     return job, state._replace(due_at=coming.at, next_at=coming.at, slot=coming.slot)

@@ -86,6 +86,7 @@ def crash_all(tx: Transaction, context: Context, runs: Sequence[RunRow]) -> None
     )
     runs = _without_overdue(tx, context, [run for run in runs if not run.cancel], jobs, states)
     runs = _without_reported(tx, context, runs, jobs, states)
+    states = tx.jobs.states([run.job_id for run in runs])  # again: what was settled may have queued a start of theirs
     blamed = blame(runs, states)
     crashed = Result("crashed", error_type="Crashed", error=CUT_OFF)
     endings = [

@@ -20,6 +20,7 @@ RETRY_DELAYS = (30_000, 120_000)
 STUCK_LIMIT_MS = 7_200_000
 MAX_ERRORS = 5
 MAX_WORD = 200
+PRIORITIES = range(-100, 101)
 MOST = 100  # entries of any list, and retries: each is stored, and read with every listing
 
 JobSelection = TypeVar("JobSelection", bound=Sized)
@@ -47,6 +48,7 @@ class JobOptions(NamedTuple):
     lanes: tuple[tuple[str, int], ...] = ()
     labels: tuple[str, ...] = ()
     approval: bool = False  # every start waits for a person
+    priority: int = 0  # who starts first of what is due, and of what waits for a lane: the higher
     bounded: bool = False  # its trigger came from outside, and obeys the server's minimum interval
 
     def retry_delays(self, trigger_type: str) -> tuple[int, ...]:
@@ -218,6 +220,13 @@ def read_labels(key: str, value: Iterable[Any]) -> frozenset[str]:
     return frozenset(items)
 
 
+def _priority(key: str, value: Any) -> dict[str, Any]:
+    if isinstance(value, bool) or not isinstance(value, int) or value not in PRIORITIES:
+        message = f"{key} is a whole number from {PRIORITIES[0]} to {PRIORITIES[-1]}, not {value!r:.80}."
+        raise InvalidJob(message)
+    return {key: value}
+
+
 def _flag(key: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, bool):
         message = f"{key} is true or false, not {value!r:.80}."
@@ -237,6 +246,7 @@ _READERS = {
     "lanes": _lanes,
     "labels": _labels,
     "approval": _flag,
+    "priority": _priority,
     "bounded": _flag,
 }
 

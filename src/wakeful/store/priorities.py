@@ -1,0 +1,101 @@
+"""Questions that are answered by priority: the highest first, and within one whoever has waited longest.
+
+There are few priorities, and the table `priorities` holds each that a job ever had, as a level. A question is put to
+one level after the other, from the highest on, all in one statement that ends with its answer; the indexes begin with
+the priority, so each level's part is read in its order. This costs an index entry per level, however many jobs there
+are of any.
+
+Levels are not derived from the alarms that are set: while somebody holds a snapshot open, PostgreSQL keeps the entries
+of alarms that were cleared, and looking for the next level would walk over those of the one before. From a table that
+hardly changes, each level is asked from its own floor (see `floor.py`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from wakeful.store.floor import LOWEST
+from wakeful.store.records import STATE_COLUMNS
+
+if TYPE_CHECKING:
+    from wakeful.store.floor import Floor
+
+Question = tuple[str, tuple[object, ...]]
+"""A statement, or a part of one, and its parameters."""
+
+OVERDUE = (
+    "SELECT sum((SELECT count(*) FROM job_state WHERE priority = p.level AND due_at IS NOT NULL AND due_at <= ?)) "
+    "FROM priorities p"
+)
+
+
+def levels(floor: Floor | None) -> Question:
+    """All levels, and since when each can have alarms."""
+    if floor is None:
+        return "SELECT level, CAST(? AS bigint) AS since FROM priorities", (LOWEST,)
+    since = "coalesce(CAST(CAST(? AS jsonb) ->> CAST(level AS text) AS bigint), ?)"
+    return f"SELECT level, {since} AS since FROM priorities", (json.dumps(floor.since), LOWEST)
+
+
+def first_alarms(floor: Floor | None) -> Question:
+    """Each level, and its first alarm."""
+    source, params = levels(floor)
+    first = (
+        "SELECT due_at FROM job_state WHERE due_at IS NOT NULL AND priority = p.level AND due_at >= p.since "
+        "ORDER BY due_at, job_id LIMIT 1"
+    )
+    return f"SELECT p.level, ({first}) FROM ({source}) p", params
+
+
+def due_alone(now: int, limit: int) -> Question:
+    """The states that are due, where nobody else can write."""
+    # CROSS JOIN keeps the levels outside: so the rows come in order, and no more are read than are wanted.
+    sql = (
+        "SELECT s.* FROM priorities p CROSS JOIN job_state s WHERE s.priority = p.level AND s.due_at IS NOT NULL "
+        "AND s.due_at <= ? ORDER BY p.level DESC, s.due_at, s.job_id LIMIT ?"
+    )
+    return sql, (now, limit)
+
+
+def due_shared(floor: Floor | None, now: int, limit: int, skip_clause: str) -> Question:
+    """The states that are due and in nobody else's hands, to be locked one by one until there are enough."""
+    source, params = levels(floor)
+    # Compared as rows, which the order is read from: of plain conditions the server expects so few rows that it would
+    # rather read and sort them all.
+    one = (
+        f"SELECT {', '.join(STATE_COLUMNS)} FROM job_state WHERE due_at IS NOT NULL "
+        "AND (priority, due_at, job_id) > (p.level, p.since, -1) AND (priority, due_at) <= (p.level, ?) "
+        f"ORDER BY priority, due_at, job_id LIMIT ?{skip_clause}"
+    )
+    sql = f"SELECT s.* FROM ({source} ORDER BY level DESC) p CROSS JOIN LATERAL ({one}) s LIMIT ?"
+    return sql, (*params, now, limit, limit)
+
+
+def parked_alone(columns: Sequence[str], key: str, since: int, limit: int) -> Question:
+    """Jobs `j` with their states `s` that have waited for `key` since that time or longer, in the order they go."""
+    sql = (
+        f"SELECT {', '.join(columns)} FROM priorities p CROSS JOIN job_state s CROSS JOIN jobs j WHERE j.id = s.job_id "
+        "AND s.parked = ? AND s.priority = p.level AND s.ready_at <= ? "
+        "ORDER BY p.level DESC, s.ready_at, s.job_id LIMIT ?"
+    )
+    return sql, (key, since, limit)
+
+
+def parked_shared(columns: Sequence[str], key: str, since: int, limit: int) -> Question:
+    """The same on a server, which would sort all that wait if it were not asked level by level."""
+    one = (
+        f"SELECT {', '.join(columns)} FROM job_state s JOIN jobs j ON j.id = s.job_id WHERE s.parked = ? "
+        "AND s.priority = p.level AND s.ready_at <= ? ORDER BY s.ready_at, s.job_id LIMIT ?"
+    )
+    sql = f"SELECT x.* FROM (SELECT level FROM priorities ORDER BY level DESC) p CROSS JOIN LATERAL ({one}) x LIMIT ?"
+    return sql, (key, since, limit, limit)
+
+
+def first_below(floor: Floor) -> Question:
+    """The first alarm below the floors, read in whatever order is cheapest."""
+    source, params = levels(floor)
+    # The sum keeps the server from asking for the first in the order of the index.
+    one = "SELECT min(due_at + 0) FROM job_state WHERE due_at IS NOT NULL AND priority = p.level AND due_at < p.since"
+    return f"SELECT min(({one})) FROM ({source}) p", params
