@@ -235,6 +235,7 @@ class RunOut(BaseModel):
     status: RunStatus
     outcome: Outcome | None
     error: str | None
+    error_type: str | None
     output: Json
     approvals: list[ApprovalOut]
     due_at: datetime

@@ -103,7 +103,7 @@ def took(run: Run, now: int) -> str:
 def print_run(run: Run, *, as_json: bool) -> None:
     """One run in full."""
     if as_json:
-        print_json(run.to_dict())
+        print_json({**run.to_dict(), "trace": run.trace})
         return
     now, zone = now_ms(), zone_named(None)
     facts: list[tuple[str, str | Cell]] = [("run", run.id), ("job", f"{run.job} ({run.job_id})")]
@@ -115,13 +115,20 @@ def print_run(run: Run, *, as_json: bool) -> None:
     if run.started_at is not None:
         facts += [("took", took(run, now))]
     links = [("attempt", str(run.attempt) if run.attempt > 1 else None), ("continues", run.retry_of)]
-    links += [("caused by", run.caused_by), ("node", run.node), ("error", run.error), ("full log", run.log_file)]
+    links += [("caused by", run.caused_by), ("node", run.node), ("error", _error(run)), ("full log", run.log_file)]
     facts += [(name, text) for name, text in links if text]
     print_facts(facts)
-    text = output_text(run)
-    if text:
-        say()
-        say_text(text.rstrip())
+    for text in (output_text(run), run.trace):
+        if text:
+            say()
+            say_text(text.rstrip())
+
+
+def _error(run: Run) -> str | None:
+    """What went wrong, with the name of the exception where there was one."""
+    if run.error is None or run.error_type is None or run.trace is None:
+        return run.error
+    return f"{run.error_type}: {run.error}"
 
 
 def output_text(run: Run) -> str:

@@ -153,7 +153,7 @@ def _on_crash(key: str, value: Any) -> dict[str, Any]:
 
 def _retry(key: str, value: Any) -> dict[str, Any]:
     """`2`, `["30s", "2m"]` or `{"delays": [...], "on": "any"}` (also `times`)."""
-    on = "transient"
+    on = "any"
     if isinstance(value, Mapping):
         unknown = set(value) - {"times", "delays", "on"}
         if unknown:
@@ -161,8 +161,6 @@ def _retry(key: str, value: Any) -> dict[str, Any]:
             raise InvalidJob(message)
         on = _one_of("retry.on", value.get("on", "any"), RETRY_ON)
         value = value.get("delays", value.get("times", len(RETRY_DELAYS)))
-    elif not isinstance(value, bool) and isinstance(value, int):
-        on = "any"
     if isinstance(value, Sequence) and not isinstance(value, str):
         return {"retry": tuple(interval_ms(item) for item in _few(key, value)), "retry_on": on}
     times = _count(key, value, MOST)
