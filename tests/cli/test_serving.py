@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from datetime import datetime
 
@@ -59,6 +60,14 @@ def test_a_server_makes_the_store_it_serves(terminal):
 def test_a_second_server_on_the_same_store_is_refused(terminal):
     server = terminal.serve()
     answer = terminal("serve", "--port", "0")
+    assert answer.code == 4
+    assert answer.err.startswith(f"Error: Another server already runs this store (process {server.pid} on ")
+
+
+def test_a_second_server_on_the_same_store_and_port_names_the_first_one(terminal):
+    server = terminal.start("serve", "--port", "0")
+    port = re.search(r"http://\S+:(\d+)", server.until("listening on"))[1]
+    answer = terminal("serve", "--port", port)
     assert answer.code == 4
     assert answer.err.startswith(f"Error: Another server already runs this store (process {server.pid} on ")
 

@@ -63,3 +63,22 @@ async def test_every_way_to_write_a_retry_means_the_same(scene, retry, error):
         await scheduler.start()
         await scene.until(at(1))
     assert scene.times == [at(0), at(seconds=30), at(seconds=150)]
+
+
+@virtual
+async def test_a_one_shot_that_fails_for_good_raises_an_alert_that_success_closes(scene):
+    async def act(run):
+        raise ValueError("no such file")
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Once(at(0)))
+        await scheduler.start()
+        await scene.sleep("10m")
+        (alert,) = await scheduler.list_alerts()
+        assert (alert.kind, alert.message) == ("failed", "a failed and will not run again: no such file")
+        scene.act = None
+        await scheduler.resume_job("a")
+        await scene.sleep("1m")
+        assert await scheduler.list_alerts() == []
+        assert (await scheduler.get_job("a")).last_outcome == "success"

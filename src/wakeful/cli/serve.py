@@ -20,11 +20,12 @@ import typer
 from wakeful import Scheduler
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.failures import WrongUse, say_note
+from wakeful.cli.opening import is_lone_run
 from wakeful.cli.place import ConfigFile, Db, given_store, nearest_config, place_beside
 from wakeful.cli.saying import log_to
 from wakeful.cli.telling import Teller, on_signals
 from wakeful.cli.words import count
-from wakeful.errors import SchedulerShutdownError
+from wakeful.errors import SchedulerShutdownError, StoreLocked
 from wakeful.triggers import parse_interval
 
 if TYPE_CHECKING:
@@ -170,6 +171,7 @@ async def _serve(scheduler: Scheduler, settings: ServerSettings, known: BaseConf
     """Engine and HTTP in one process: the port is ours before the engine is, and answers only while it runs."""
     from wakeful.api.server import HttpServer, bind, first_token
 
+    _refuse_second(scheduler)
     stop = asyncio.Event()
     with contextlib.closing(bind(settings.host, settings.port)) as bound:
         settings = dataclasses.replace(settings, port=bound.getsockname()[1])
@@ -192,6 +194,14 @@ async def _serve(scheduler: Scheduler, settings: ServerSettings, known: BaseConf
             await _stop(scheduler, server, settings.shutdown_wait)
             await teller.finish()
             log.info("stopped")
+
+
+def _refuse_second(scheduler: Scheduler) -> None:
+    """Name the server that runs this store before its port gets in the way."""
+    holder = scheduler.engine_holder()
+    if holder is not None and not is_lone_run(holder):
+        who = f"process {holder.get('pid')} on {holder.get('host')}, node {holder.get('node')}"
+        raise StoreLocked(f"Another server already runs this store ({who}): stop it first, or use another store.")
 
 
 def _install_domains(scheduler: Scheduler, known: BaseConfig, settings: ServerSettings) -> None:

@@ -336,7 +336,7 @@ def resume_all(
         except ScheduleTriggerError as error:
             refused[job.name] = error
     tx.jobs.save([state for _, state in resumed])
-    over = {alert_key(kind, job.id) for job, _ in resumed for kind in ("disabled", "failing", "stuck")}
+    over = {alert_key(kind, job.id) for job, _ in resumed for kind in ("disabled", "failed", "failing", "stuck")}
     for alert in tx.journal.open_alerts() if over else ():
         if alert.key in over:
             tx.journal.close_alert(alert.key, tx.now)
