@@ -97,7 +97,7 @@ def test_a_file_has_one_node_and_it_cannot_be_drained(terminal):
     assert (node["name"], node["state"], node["pid"]) == ("kitchen", "alive", server.pid)
     answer = terminal.ask("node", "drain", "kitchen")
     assert (answer.code, answer.err) == (
-        4, "Error: A store in a file has one node, and nobody to take its work: stop its server instead.\n"
+        4, "Error: A SQLite store has only one node, so no other can take over its work: stop its server instead.\n"
     )  # fmt: skip
     server.kill()
     (node,) = terminal.ask("node", "list", "--json").json

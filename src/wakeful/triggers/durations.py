@@ -107,7 +107,7 @@ def _complaint(body: str, number: str, rest: str) -> str:
 
 
 def _sum(body: str) -> str:
-    """The way to write "1h30m", where it can be told."""
+    """The way to write "1h30m", where that is possible."""
     total, number = 0, ""
     for c in body.replace(" ", ""):
         if c in "0123456789" and len(number) < 9:
