@@ -77,7 +77,7 @@ def _facts(glance: Glance, now: int) -> list[tuple[str, str | Cell]]:
     parts = ", ".join(f"{number} {name}" for name, number in glance.jobs.items() if number)
     facts += [("jobs", f"{total} ({parts})" if total else "none")]
     if glance.open_runs:
-        facts += [("runs", f"{glance.open_runs} going on or waiting to start")]
+        facts += [("runs", f"{glance.open_runs} active, waiting or queued")]
     facts += [("waiting", f"{count(number, 'job')} for {what}") for what, number in glance.waiting.items() if number]
     if glance.next_start is not None:
         job, ms = glance.next_start

@@ -119,15 +119,15 @@ def drain(
     else:
         say(_summary(node))
     if wait is not None and node.running:
-        say_error(f"Time is up, and {name} still runs {count(node.running, 'run')}: it goes on draining.")
+        say_error(f"Timed out: {name} still has {count(node.running, 'run')} and continues to drain.")
         raise typer.Exit(1)
 
 
 def _summary(node: NodeInfo) -> str:
     if node.running:
-        return f"{node.name} starts nothing more; {count(node.running, 'run')} of it still to end"
+        return f"{node.name} is draining; {count(node.running, 'run')} still active"
     gone = "" if node.lives else f" ({node.state})"
-    return f"{node.name} starts nothing more and runs nothing{gone}: it can be stopped"
+    return f"{node.name} is drained{gone} and can be stopped"
 
 
 async def _until_drained(scheduler: Scheduler, node: NodeInfo, patience: float) -> NodeInfo:
@@ -135,7 +135,7 @@ async def _until_drained(scheduler: Scheduler, node: NodeInfo, patience: float) 
     waited, shown = 0.0, -1
     while node.running and waited < patience:
         if node.running != shown:
-            say_aside(f"{count(node.running, 'run')} still to end")
+            say_aside(f"{count(node.running, 'run')} still active")
             shown = node.running
         await sleep(POLL_S)
         waited += POLL_S
