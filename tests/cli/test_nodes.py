@@ -97,7 +97,7 @@ def test_a_file_has_one_node_and_it_cannot_be_drained(terminal):
     assert (node["name"], node["state"], node["pid"]) == ("kitchen", "alive", server.pid)
     answer = terminal.ask("node", "drain", "kitchen")
     assert (answer.code, answer.err) == (
-        4, "Error: A store in a file has one node, and nobody to take its work: stop its server instead.\n"
+        4, "Error: A SQLite store has only one node, so no other can take over its work: stop its server instead.\n"
     )  # fmt: skip
     server.kill()
     (node,) = terminal.ask("node", "list", "--json").json
@@ -124,7 +124,7 @@ def test_only_a_living_node_can_be_drained(wakeful, fleet, argv, code, said):
 
 def test_draining_is_asked_for_and_taken_back(wakeful, fleet):
     answer = wakeful("node", "drain", "north", "--db", fleet)
-    assert (answer.code, answer.out) == (0, "north starts nothing more and runs nothing: it can be stopped\n")
+    assert (answer.code, answer.out) == (0, "north is drained and can be stopped\n")
     states = {node["name"]: node["state"] for node in wakeful("node", "list", "--db", fleet, "--json").json}
     assert states["north"] == "drained"
     assert wakeful("node", "drain", "north", "--undo", "--db", fleet).out == "north starts runs again\n"
@@ -156,17 +156,17 @@ def test_a_drained_node_finishes_what_it_runs_and_the_other_takes_the_rest(termi
     assert inside.line() == "in"
     terminal.serve("--db", url, "--node", "second", "--port", "0")
     answer = terminal("node", "drain", "first", "--wait", "1s", "--db", url)
-    assert (answer.code, answer.out) == (1, "first starts nothing more; 1 run of it still to end\n")
-    assert "1 run still to end" in answer.err
+    assert (answer.code, answer.out) == (1, "first is draining; 1 run still active\n")
+    assert "1 run still active" in answer.err
     for number in range(5):
         terminal.ask("add", f"quick-{number}", "--at", "now", "--db", url, "--", "true")
         run = until_done(terminal, url, f"quick-{number}")
         assert (run["outcome"], run["node"]) == ("success", "second")
     waiting = terminal.start("node", "drain", "first", "--wait", f"{PATIENCE}s", "--db", url)
-    waiting.until("1 run still to end")
+    waiting.until("1 run still active")
     out.write("go on")
     answer = waiting.ended()
-    assert (answer.code, answer.out) == (0, "first starts nothing more and runs nothing: it can be stopped\n")
+    assert (answer.code, answer.out) == (0, "first is drained and can be stopped\n")
     first.signal(signal.SIGTERM)
     assert first.ended().code == 0
     states = {node["name"]: node["state"] for node in terminal.ask("node", "list", "--db", url, "--json").json}

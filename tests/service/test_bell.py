@@ -199,7 +199,7 @@ async def test_what_lies_in_the_bells_place_stays_and_changes_are_seen_at_the_ne
         assert place.lstat() == before
         with pytest.raises(BlockingIOError):
             theirs.recv(1)
-    assert "wakeful.db.bell cannot be made (something else is in its place: remove it)" in caplog.text
+    assert "wakeful.db.bell (something else is in its place: remove it)" in caplog.text
 
 
 @pytest.mark.promise("X23")

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import ClassVar
 
 from tests.simulation.deaf import Deaf
 from tests.simulation.faulty_store import Faults, FaultyStore
@@ -80,24 +81,15 @@ class World(People):
             await self._rebirth(ours)
         await self.clock.sleep("70m")
 
+    #: How often each thing happens beside the others.
+    weights: ClassVar[dict[str, int]] = {
+        "_pass_time": 30, "_add": 12, "_pause": 4, "_resume": 5, "_edit": 4, "_remove": 2, "_run_now": 8, "_cancel": 4,
+        "_retry": 3, "_complete": 4, "_kill": 4, "_restart": 3, "_step_clock": 2, "_trouble": 2,
+    }  # fmt: skip
+
     async def _step(self) -> None:
-        actions: list[tuple[int, Callable[[], object]]] = [
-            (30, self._pass_time),
-            (12, self._add),
-            (4, self._pause),
-            (5, self._resume),
-            (4, self._edit),
-            (2, self._remove),
-            (8, self._run_now),
-            (4, self._cancel),
-            (3, self._retry),
-            (4, self._complete),
-            (4, self._kill),
-            (3, self._restart),
-            (2, self._step_clock),
-            (2, self._trouble),
-        ]
-        action = self.rng.choices([a for _, a in actions], [weight for weight, _ in actions])[0]
+        name = self.rng.choices(list(self.weights), list(self.weights.values()))[0]
+        action = getattr(self, name)
         self._note(action.__name__)
         with contextlib.suppress(SchedulerError):  # refusals are part of life; what they leave behind is checked
             await self._bounded(action())
@@ -328,10 +320,10 @@ class World(People):
             self._eye.close()
 
 
-def live(seed: int, steps: int = 60) -> World:
+def live(seed: int, steps: int = 60, kind: type[World] = World) -> World:
     """Live through one seed; raises Broken, with the seed and the last things that happened, if a promise breaks."""
     with tempfile.TemporaryDirectory(dir=MEMORY_DISK if MEMORY_DISK.is_dir() else None) as folder:
-        world = World(seed, Path(folder))
+        world = kind(seed, Path(folder))
         try:
             run(world.live(steps), world.clock)
         except BaseException as error:

@@ -190,7 +190,7 @@ async def test_a_node_whose_loop_is_blocked_is_reported_and_not_taken_for_dead(u
             told = pool.submit(lambda: asyncio.run(stalled_as_seen_by_another(url, seen)))
             await watch.finished()
             alerts = await asyncio.wrap_future(told)
-        assert alerts == [("stalled", "The loop of node one has stood still for 4 s: a handler blocks it.")]
+        assert alerts == [("stalled", "The event loop of node one has been blocked for 4 s by a handler.")]
         assert [run.outcome for run in await one.get_run_log("a")] == ["success"]
         await one.stop()
 

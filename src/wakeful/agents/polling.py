@@ -81,11 +81,11 @@ class Polling:
                 self._troubled = False
             except SchedulerError as error:
                 if not self._troubled:  # say it once, not every second
-                    log.warning("asking about waiting runs goes on when the store is back: %s", error)
+                    log.warning("database unavailable, polling of waiting runs is retried: %s", error)
                 self._troubled = True
                 self._next_look = self._clock.boot() + 1000
             except Exception:
-                log.exception("asking about waiting runs failed; it goes on")
+                log.exception("unexpected error while polling waiting runs; retrying")
                 self._next_look = self._clock.boot() + LOOK_MS
             await self._sleep()
 
@@ -135,7 +135,7 @@ class Polling:
         try:
             await self._report(watch.run_id, output, error)
         except StoreError as trouble:
-            log.warning("%s has ended, which is stored when the store is back: %s", ids.run_text(watch.run_id), trouble)
+            log.warning("database unavailable, the end of %s is stored later: %s", ids.run_text(watch.run_id), trouble)
 
     async def _report(self, run_id: int, output: Any, error: str | None) -> None:
         try:

@@ -3,12 +3,12 @@
     async def pause(caller: Operator, …)        # operators and admins
     async def read(caller: Anyone, …)           # every valid token; `caller.is_agent` sees and changes only its own
 
-Roles: `viewer` reads; `operator` also starts, stops and edits what executes no commands; `admin` may everything;
+Roles: `viewer` reads; `operator` also starts, stops and edits what executes no commands; `admin` has full access;
 `agent` stands beside them: it may read and edit what it owns (the owner is its token's name) and nothing else.
 `Viewer`, `Operator` and `Admin` therefore refuse agents; routes that know about owners take `Anyone`.
 
 A right token is never refused, whoever else asks from the same address: a proxy has one address for everybody. Wrong
-ones are: after a few of them an address is told to wait (429), in a table that cannot grow without bound.
+ones are: after a few of them an address must wait (429), in a table that cannot grow without bound.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ log = logging.getLogger("wakeful.api")
 RANK = {"agent": 0, "viewer": 1, "operator": 2, "admin": 3}
 USE_NOTED_MS = 60_000
 FREE_FAILURES = 10  # wrong tokens an address may present …
-WINDOW_MS = 60_000  # … within this time before further wrong ones are told to wait for the rest of it
+WINDOW_MS = 60_000  # … within this time before further wrong ones must wait for the rest of it
 MOST_ADDRESSES = 1_000
 MOST_TOKENS = 10_000
 
@@ -133,7 +133,7 @@ class Gate:
         try:
             await self._scheduler.note_token_use(token)
         except SchedulerError as error:
-            log.warning("the use of token %s could not be noted: %s", token.name, error)
+            log.warning("cannot record the use of token %s: %s", token.name, error)
 
     async def finish(self) -> None:
         """Wait for what is still being noted."""

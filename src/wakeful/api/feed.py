@@ -97,7 +97,7 @@ class Feed:
                     troubled = False
                 except SchedulerError as error:
                     if not troubled:  # said once, not every second
-                        log.warning("events cannot be read right now: %s", error)
+                        log.warning("database unavailable, event streams wait: %s", error)
                     troubled = True
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(LOOK_S):

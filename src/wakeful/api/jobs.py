@@ -46,7 +46,7 @@ _ETAG = {"ETag": {"description": "the job's revision, in quotes", "schema": {"ty
 _LOCATION = {"Location": {"description": "where it is", "schema": {"type": "string"}}}
 
 
-def _told(job: Job, caller: Caller, scheduler: Scheduler, status: int = 200) -> Answer:
+def _render(job: Job, caller: Caller, scheduler: Scheduler, status: int = 200) -> Answer:
     headers = {"ETag": etag(job.revision)}
     if status == 201:
         headers["Location"] = f"/api/jobs/{job.id}"
@@ -95,7 +95,7 @@ async def create_job(scheduler: Sched, caller: Editor, rights: Allowed, written:
     new, enabled = new_job(written, written.name), written.enabled is not False
     return await key.do(
         lambda once: scheduler.request_create(new, rights, enabled=enabled, once=once),
-        lambda job: _told(job, caller, scheduler, 201),
+        lambda job: _render(job, caller, scheduler, 201),
     )
 
 
@@ -108,7 +108,7 @@ async def create_job(scheduler: Sched, caller: Editor, rights: Allowed, written:
 )
 async def pause_jobs(scheduler: Sched, _: Editor, rights: Allowed, many: ManyJobs, key: Key) -> Response:
     meant = _meant(many)
-    return await key.do(lambda once: scheduler.request_pause(meant, many.note, rights, once), _many_told)
+    return await key.do(lambda once: scheduler.request_pause(meant, many.note, rights, once), _render_many)
 
 
 @router.post(
@@ -120,7 +120,7 @@ async def pause_jobs(scheduler: Sched, _: Editor, rights: Allowed, many: ManyJob
 )
 async def resume_jobs(scheduler: Sched, _: Editor, rights: Allowed, many: ManyJobs, key: Key) -> Response:
     meant = _meant(many)
-    return await key.do(lambda once: scheduler.request_resume(meant, rights, once), _many_told)
+    return await key.do(lambda once: scheduler.request_resume(meant, rights, once), _render_many)
 
 
 def _meant(many: ManyJobs) -> JobSelection:
@@ -136,7 +136,7 @@ def _meant(many: ManyJobs) -> JobSelection:
     )
 
 
-def _many_told(done: BulkResult) -> Answer:
+def _render_many(done: BulkResult) -> Answer:
     body = {
         "count": len(done.changed), "names": done.changed, "unchanged": done.unchanged, "refused": done.refused,
     }  # fmt: skip
@@ -160,7 +160,7 @@ async def get_job(
     job = await scheduler.request_job(ref, rights)
     if unchanged(if_none_match, job.revision):
         return Response(status_code=304, headers={"ETag": etag(job.revision)})
-    return respond(_told(job, caller, scheduler))
+    return respond(_render(job, caller, scheduler))
 
 
 @router.put(
@@ -190,7 +190,7 @@ async def put_job(
     if written.name not in (None, name):
         raise ApiError(400, "invalid_job", f"The address says {name!r:.300} and the body says another name.")
     changed = await scheduler.request_put(new_job(written, name), rights, wanted, enabled=written.enabled)
-    return respond(_told(changed.job, caller, scheduler, 201 if changed.created else 200))
+    return respond(_render(changed.job, caller, scheduler, 201 if changed.created else 200))
 
 
 @router.patch(
@@ -204,7 +204,7 @@ async def patch_job(
     *, scheduler: Sched, caller: Editor, rights: Allowed, ref: Ref, written: JobPatch, if_match: IfMatch = None
 ) -> Response:
     job = await scheduler.request_patch(ref, changes(written), rights, condition(if_match))
-    return respond(_told(job, caller, scheduler))
+    return respond(_render(job, caller, scheduler))
 
 
 @router.delete(
@@ -233,10 +233,10 @@ async def run_job(
 ) -> Response:
     payload: Any = given.payload if given is not None else None
 
-    def told(run: Run) -> Answer:
+    def render(run: Run) -> Answer:
         return answer(202, run_shape(run), Location=f"/api/runs/{run.id}")
 
-    return await key.do(lambda once: scheduler.request_start(ref, payload, rights, once), told)
+    return await key.do(lambda once: scheduler.request_start(ref, payload, rights, once), render)
 
 
 @router.post(
@@ -250,7 +250,7 @@ async def pause_job(
     scheduler: Sched, caller: Editor, rights: Allowed, ref: Ref, given: Noted | None = None
 ) -> Response:
     await scheduler.request_pause(JobSelection(refs=(ref,)), given.note if given is not None else None, rights)
-    return respond(_told(await scheduler.request_job(ref, rights), caller, scheduler))
+    return respond(_render(await scheduler.request_job(ref, rights), caller, scheduler))
 
 
 @router.post(
@@ -264,7 +264,7 @@ async def resume_job(scheduler: Sched, caller: Editor, rights: Allowed, ref: Ref
     done = await scheduler.request_resume(JobSelection(refs=(ref,)), rights)
     for refusal in done.refused.values():
         raise ApiError(409, "refused", refusal)
-    return respond(_told(await scheduler.request_job(ref, rights), caller, scheduler))
+    return respond(_render(await scheduler.request_job(ref, rights), caller, scheduler))
 
 
 @router.get(

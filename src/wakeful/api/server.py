@@ -26,7 +26,7 @@ from wakeful.private_files import make_private_folder, open_private, open_unlink
 from wakeful.scheduler import Scheduler
 
 PATIENCE_S = 5  # what requests in progress are given when the server ends
-GOODBYE_S = 1  # and to be told that this was not enough
+GOODBYE_S = 1  # and to be closed after that
 LARGEST_TOKEN = 4096  # of a token file this much is read
 SEND_BUFFER = 256 * 1024  # what the kernel keeps for a client that reads slowly; without a bound it is megabytes
 
@@ -90,7 +90,7 @@ class HttpServer(uvicorn.Server):
         )
         super().__init__(config)
         self.server_state = self._all = Connections(settings.connections)
-        logging.getLogger("uvicorn").setLevel(logging.ERROR)  # what clients do wrong is told to them, not to the log
+        logging.getLogger("uvicorn").setLevel(logging.ERROR)  # mistakes of clients are answered, not logged
         self._app = app
         self._bound = bound
         self._asked = asyncio.Event()

@@ -1,4 +1,4 @@
-"""What `add` and `edit` are told about a job, turned into what the library stores. Pure: the present is given.
+"""The options of `add` and `edit`, turned into what the library stores. Pure: the present is given.
 
 `edit` changes what is named and leaves the rest. "none" puts an option back to its default; a repeatable option
 replaces all its former values.

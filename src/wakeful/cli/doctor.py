@@ -45,7 +45,7 @@ class Check(NamedTuple):
 
 
 class Inside(NamedTuple):
-    """What the store itself can tell."""
+    """What the store itself knows."""
 
     jobs: int
     waiting: int  # jobs that will start by time
@@ -58,7 +58,7 @@ class Inside(NamedTuple):
 
 @app.command("doctor", rich_help_panel=SERVER)
 def doctor(ctx: typer.Context, *, as_json: Json = False, db: Db = None) -> None:
-    """Check everything that could keep jobs from running; exit 1 if something does."""
+    """Check for everything that could keep jobs from running. Exits with 1 if there is a problem."""
     place = chosen(ctx, db)
     checks = examine(place, now_ms())
     well = all(check.ok for check in checks)

@@ -33,19 +33,19 @@ def run(
     *,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The job, by name or id.", show_default=False)],
     wait: Annotated[
-        bool, typer.Option("--wait", help="Wait for its end, print its output, exit 0 or 1 by it.")
+        bool, typer.Option("--wait", help="Wait until it ends, print its output, and exit with 0 or 1.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen, and change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would happen, and change nothing.")] = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Start a job now, through the same admission as always. Without a server this command runs it itself."""
+    """Start a job now, within its lanes and limits. Without a running server, this command runs it itself."""
     place = chosen(ctx, db)
 
     async def work(scheduler: Scheduler) -> None:
         job = await job_named(scheduler, name)
         if dry_run:
-            _tell_plan(job, scheduler)
+            _say_plan(job, scheduler)
         elif server_of(scheduler) is None:
             _refuse_what_only_a_server_runs(job, scheduler)
             _report(scheduler, await _until_signalled(scheduler, job), as_json=as_json)
@@ -56,12 +56,12 @@ def run(
             elif as_json:
                 print_json({"run": run_id})
             else:
-                say(f"{run_id} was started; see wakeful logs -f {run_id}")
+                say(f"{run_id} started; follow it with wakeful logs -f {run_id}")
 
     change(place, work)
 
 
-def _tell_plan(job: Job, scheduler: Scheduler) -> None:
+def _say_plan(job: Job, scheduler: Scheduler) -> None:
     server = server_of(scheduler)
     facts = [("job", f"{job.name} ({job.id})")]
     if job.kind == COMMAND:
@@ -154,10 +154,10 @@ def logs(
     ctx: typer.Context,
     *,
     ref: Ref,
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the run ends.")] = False,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Follow the output until the run ends.")] = False,
     db: Db = None,
 ) -> None:
-    """What a run printed, or prints; of a job, its latest run."""
+    """Show the output of a run, or of a job's latest run."""
 
     async def work(scheduler: Scheduler) -> None:
         run = await run_meant(scheduler, ref, (*OPEN, "done") if follow else ("active", "waiting", "done", "queued"))

@@ -35,7 +35,7 @@ def list_runs(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """The latest runs, newest first."""
+    """List the latest runs, newest first."""
     place = chosen(ctx, db)
     nothing: list[Run] = []
 
@@ -143,7 +143,7 @@ def output_text(run: Run) -> str:
 
 @app.command("cancel", rich_help_panel=RUNS)
 def cancel(ctx: typer.Context, *, ref: Ref, db: Db = None) -> None:
-    """End a run, or the run a job is in: one that waits for its turn, or one that is going on."""
+    """Cancel a run, or the current run of a job, whether it is queued, running or waiting."""
 
     async def work(scheduler: Scheduler) -> tuple[Run, bool]:
         run = await run_meant(scheduler, ref, OPEN)
@@ -157,9 +157,9 @@ def cancel(ctx: typer.Context, *, ref: Ref, db: Db = None) -> None:
     if run.status == "done":
         say(f"{run.id} of {run.job} ended as {run.outcome}")
     else:
-        say(f"{run.id} of {run.job} was asked to end")
+        say(f"{run.id} of {run.job} is being cancelled")
         if not served:
-            say_note("No server is running: what runs it is gone, and the next server settles it.")
+            say_note("No server is running: the next one records the run as ended.")
 
 
 async def _until_done(scheduler: Scheduler, run: Run, seconds: float) -> Run:
@@ -185,7 +185,7 @@ def pauses() -> Iterator[float]:
 
 @app.command("retry", rich_help_panel=RUNS)
 def retry(ctx: typer.Context, *, ref: Ref, db: Db = None) -> None:
-    """Try again what a run did not do; of a job, its latest run."""
+    """Retry a run that did not succeed, or a job's latest run."""
     place = chosen(ctx, db)
 
     async def work(scheduler: Scheduler) -> tuple[str, Run, bool]:

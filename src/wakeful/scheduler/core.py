@@ -64,7 +64,7 @@ class Core:
         self._store = make_store(url, own_clock, inline=self._virtual) if isinstance(url, str) else url
         self._clock = self._store.clock  # where nodes share the store, they share its time
         self._job_defaults = dict(job_defaults or {})
-        read_options(self._job_defaults)  # a mistake is told where it was made
+        read_options(self._job_defaults)  # a mistake is reported where it was made
         self._kinds = Kinds(kind for domain in domains() for kind in domain.kinds)
         self._declared: list[NewJob] = []
         self._companions: list[Companion] = []

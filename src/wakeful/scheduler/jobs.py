@@ -58,7 +58,7 @@ class JobsApi(Core):
         def register(function: H) -> H:
             called = name if name is not None else getattr(function, "__name__", "job")
             new = NewJob(called, trigger, kind=called, payload=payload, owner=owner, **options)
-            draft(new, "code", self._kinds)  # a mistake is told where it was made
+            draft(new, "code", self._kinds)  # a mistake is reported where it was made
             self._kinds.handle(called, function)
             self._declared.append(new)
             return function

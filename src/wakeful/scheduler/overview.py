@@ -97,5 +97,5 @@ class Overview(Core):
         return await self._store.read(work)
 
     def subscribe(self, listener: Listener, stream: str | None = None) -> Callable[[], None]:
-        """Be told of events after they are stored; call the answer to stop."""
+        """Call a listener with events after they are stored; call the answer to stop."""
         return self._bus.subscribe(listener, stream)

@@ -30,7 +30,7 @@ _SETTLED = itemgetter(*map(STATE_COLUMNS.index, SETTLED_COLUMNS))
 HIGHEST_ID = 2**63 - 1
 #: What is due but in another node's hands is looked at again after this long.
 LOOK_AGAIN_MS = 5
-#: Nodes look by themselves more often than this, whatever they were told.
+#: Nodes look by themselves more often than this, whatever notifications they get.
 NEAR_MS = 3_000
 
 
@@ -181,7 +181,7 @@ class Jobs(Listing):
             self._session.delete_in(table, "job_id", job_ids)
 
     def requeue_parked(self, parked: str, now: int, limit: int) -> int:
-        """Put back those who go first of the jobs that wait for `parked`; how many there were."""
+        """Requeue those who go first of the jobs that wait for `parked`; how many there were."""
         back = self._session.rows(
             # Due since it first was: so it comes before jobs that became due while it waited.
             "UPDATE job_state SET due_at = coalesce(ready_at, ?), parked = NULL "
@@ -281,7 +281,7 @@ class Jobs(Listing):
             self._session.insert_many("priorities", ("level",), rows, "ON CONFLICT DO NOTHING")
 
     def _announce(self, states: Sequence[JobState]) -> None:
-        """Before they are written: tell the other nodes, unless they will look by themselves before these are due."""
+        """Before they are written: notify the other nodes, unless they will look by themselves before these are due."""
         # Only here, where people and programs change jobs. What a node arms while it settles, it looks at itself.
         alarms = [state.due_at for state in states if state.due_at is not None]
         if alarms and not self._session.exclusive and self._sooner(min(alarms)):

@@ -63,7 +63,7 @@ class Beat(NamedTuple):
 
 
 def beat(tx: Transaction, node_id: int, stood_ms: int) -> Beat:
-    """Say that we live, and that our loop has stood for so long."""
+    """Record that this node is alive, and for how long its loop has been blocked."""
     now = tx.journal.database_now()
     draining = tx.journal.beat(node_id, now, now - stood_ms)
     return Beat(alive=draining is not None, draining=bool(draining))
@@ -113,12 +113,12 @@ def take_over_silent(tx: Transaction, context: Context, observer: PeerObserver) 
             and not observer.heard_lately(silent.id)
             and tx.journal.take_over(silent, context.id, now)
         ):
-            why = f"Node {silent.name} was silent for more than {LEASE_MS // 1000} s; its runs were taken over."
+            why = f"Node {silent.name} was silent for more than {LEASE_MS // 1000} s; another node took over its runs."
             _take_over_runs(tx, context, silent, why)
             taken.append(silent.name)
     for stalled in tx.journal.stalled(now - GIVEN_UP_MS):
         if stalled.id != context.id and tx.journal.take_over(stalled, context.id, now):
-            why = f"The loop of node {stalled.name} stood still for 10 minutes; its runs were taken over."
+            why = f"The event loop of node {stalled.name} was blocked for 10 minutes; another node took over its runs."
             _take_over_runs(tx, context, stalled, why)
             taken.append(stalled.name)
     left = tx.journal.alive()
@@ -133,13 +133,13 @@ def _take_over_runs(tx: Transaction, context: Context, dead: NodeRow, why: str) 
 
 
 def _alert_stalled(tx: Transaction, context: Context, stalled: set[int], rows: Iterable[NodeRow]) -> None:
-    told = {alert.key for alert in tx.journal.open_alerts() if alert.kind == "stalled"}
+    reported = {alert.key for alert in tx.journal.open_alerts() if alert.kind == "stalled"}
     for row in rows:
         key = alert_key("stalled", row.name)
-        if row.id in stalled and key not in told:
-            why = f"The loop of node {row.name} has stood still for {STALLED_MS // 1000} s: a handler blocks it."
+        if row.id in stalled and key not in reported:
+            why = f"The event loop of node {row.name} has been blocked for {STALLED_MS // 1000} s by a handler."
             open_alert(tx, context, "stalled", row.name, why)
-        elif row.id not in stalled and key in told:
+        elif row.id not in stalled and key in reported:
             close_alert(tx, "stalled", row.name)
 
 

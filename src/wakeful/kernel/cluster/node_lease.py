@@ -58,7 +58,7 @@ class NodeLease:
             self._lease,
             node_id=lambda: self._node_id,
             turned_at=lambda: self._turned_at,
-            tell=lambda node_id, found: _on(loop, lambda: self._told(node_id, found)),
+            report=lambda node_id, found: _on(loop, lambda: self._apply(node_id, found)),
         )
         self._heartbeat.start()
 
@@ -85,7 +85,7 @@ class NodeLease:
         return self._store.exclusive or (self._lease.holds() and not self.fenced)
 
     def next_look(self) -> int | None:
-        """When, by boot time, `mind` has something to do again."""
+        """When, by boot time, `tick` has something to do again."""
         return None if self._store.exclusive else self._next_look
 
     async def tick(self, context: Context) -> bool:
@@ -104,7 +104,7 @@ class NodeLease:
         self._next_look = min(self._next_look, self._clock.boot() + look.soonest)
         taken = look.taken
         for name in taken:
-            log.warning("node %s was silent for too long; its runs are taken over", name)
+            log.warning("node %s lost its lease; this node took over its runs", name)
         return bool(taken)
 
     async def _beat(self) -> None:
@@ -112,13 +112,13 @@ class NodeLease:
         found = await self._store.write(lambda tx: beat(tx, self._node_id, 0))
         if found.alive:
             self._lease.confirm(asked_at)
-        self._told(self._node_id, found)
+        self._apply(self._node_id, found)
 
-    def _told(self, node_id: int, found: Beat) -> None:
+    def _apply(self, node_id: int, found: Beat) -> None:
         if node_id != self._node_id:
             return  # of an id we have given up
         if found.draining and not self.draining:
-            log.info("this node is being drained: it starts nothing more")
+            log.info("this node is draining: it starts no new runs")
         self.draining, self.fenced = found.draining, not found.alive
         self._wake()
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class NodeInfo(NamedTuple):
     """One incarnation of a node; times are epoch milliseconds.
 
-    `state` is `alive`, `draining` (told to start nothing more), `drained` (and nothing runs any more), `silent` (not
-    heard of for a lease), `dead` (gone without a word; `taken_by` says who took over) or `stopped`.
+    `state` is `alive`, `draining` (asked to start nothing more), `drained` (and nothing runs any more), `silent` (not
+    heard of for a lease), `dead` (ended without signing off; `taken_by` says who took over) or `stopped`.
     """
 
     id: str
@@ -84,7 +84,7 @@ def drain_node(tx: Transaction, name: str, *, drain: bool) -> NodeInfo:
     """Ask the living node of that name to start nothing more, or to go on."""
     node_id, info = find_node(tx, name, None)
     if tx.exclusive:
-        message = "A store in a file has one node, and nobody to take its work: stop its server instead."
+        message = "A SQLite store has only one node, so no other can take over its work: stop its server instead."
         raise NodeNotAlive(message)
     if not info.lives or not tx.nodes.drain(node_id, drain=drain):
         message = f"Node {name} is {info.state}: only a node that is alive can be drained."

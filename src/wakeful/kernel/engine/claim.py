@@ -38,7 +38,7 @@ log = logging.getLogger("wakeful.engine")
 
 SUSPECT_AFTER = 2  # crashes in a row
 BY_HAND = ("manual", "approval")  # why a run was asked for by a person
-BY_TIME = ("schedule", "catch_up")  # why a run was claimed for its slot; it waits as a row only if it was given back
+BY_TIME = ("schedule", "catch_up")  # why a run was claimed for its slot; it waits as a row only if it was released
 
 
 class Claimed(NamedTuple):
@@ -158,7 +158,7 @@ class Claim:
         return None
 
     def _instead_of_catching_up(self, job: JobDef, state: JobState) -> JobState:
-        """A slot that is run late, once more or because it was given back, stands for those that passed since."""
+        """A slot that is run late, once more or because it was released, stands for those that passed since."""
         trigger = trigger_of(job.trigger)
         if trigger.type == "once" or self._tx.now - (state.next_at or 0) <= LATE_MS:
             return state
@@ -369,7 +369,7 @@ class Claim:
         tx.lanes.add(self._taken)
         tx.journal.skip(self._skips)
         for lane, capacity in self._capacity.items():
-            # A job put back by a freed lane may have parked on another; the place it left is offered on.
+            # A job requeued by a freed lane may have parked on another; the place it left is offered on.
             free = capacity - self._used[lane] - self._taken[lane]
             if free > 0:
                 tx.jobs.requeue_parked(lane, now, free)

@@ -33,12 +33,12 @@ class Active:
         "deadline",
         "overdue",
         "released",
+        "reported_phase",
         "run",
         "started",
         "started_at",
         "task",
         "threaded",
-        "told",
         "verdict",
     )
 
@@ -55,10 +55,10 @@ class Active:
         self.threaded = False
         self.overdue = False
         self.asked_at: int | None = None  # boot time at which it was first asked to end
-        self.told: str | None = None  # the phase under which it is on record as not stopping
+        self.reported_phase: str | None = None  # the phase under which it is on record as not stopping
 
     def begin(self) -> bool:
-        """The handler is about to be called; False when the run was given back before that."""
+        """The handler is about to be called; False when the run was released before that."""
         with _STARTING:
             self.started = not self.released
         return self.started

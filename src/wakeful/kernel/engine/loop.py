@@ -54,7 +54,7 @@ FEW_DEADLINES = 64  # not worth tidying
 
 
 class EngineConfig(NamedTuple):
-    """What an engine may be told."""
+    """The settings of an engine."""
 
     node_name: str
     max_running: int | None = None
@@ -110,7 +110,7 @@ class Engine:
         self._recheck_store = False
         self._admitting = False
         self._admitted = False  # whether we might start anything when we last looked
-        self.trouble: str | None = None  # what is wrong with the store right now
+        self.trouble: str | None = None  # why the store is unavailable right now
         self._waiter: asyncio.Future[None] | None = None
         self._idle = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -118,7 +118,7 @@ class Engine:
         self._stuck: list[Active] = []
         self._later: list[Ended] = []  # what the store did not take; tried again with the next sweep
         self._behind = False  # whether the last turn left due jobs for the next
-        self._unsure = False  # whether the store may hold claims of ours that we never heard of
+        self._unsure = False  # whether the store may hold claims of ours whose commit result is unknown
         self._turning = False
 
     # -- life ---------------------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ class Engine:
         self._wake()
 
     def handlers_changed(self) -> None:
-        """A handler was registered while running: a sweep puts back the jobs that wait for it."""
+        """A handler was registered while running: a sweep requeues the jobs that wait for it."""
         self.context = self.context._replace(kinds=self._kinds.handled())
         self.housekeeping.wait(0)
         self._wake()
@@ -176,7 +176,9 @@ class Engine:
         return True
 
     def _busy(self, *, but_for_threads: bool) -> bool:
-        return any(not (but_for_threads and (active.threaded or active.told)) for active in self.active.values())
+        return any(
+            not (but_for_threads and (active.threaded or active.reported_phase)) for active in self.active.values()
+        )
 
     def interrupt_all(self) -> None:
         """Cancel what still runs because we are going down; its slots are run again at the next start."""
@@ -186,7 +188,7 @@ class Engine:
     async def record_left(self) -> None:
         """Put on record what goes on although it was asked to end: whoever waits for it should know."""
         for active in self.active.values():
-            active.told = active.told or "stopping"
+            active.reported_phase = active.reported_phase or "stopping"
             self._stuck.append(active)
         if self._stuck:
             await self._alert_stuck()
@@ -223,7 +225,7 @@ class Engine:
                 await self._sleep(RETRY_S)
                 continue
             except Exception:
-                log.exception("a check failed; the loop goes on")
+                log.exception("unexpected error in the engine loop; retrying")
                 await self._sleep(RETRY_S)
                 continue
             delay = self._delay()
@@ -232,17 +234,17 @@ class Engine:
 
     def _log_trouble(self, error: StoreError) -> None:
         if self.trouble is None:  # say it once, not every second
-            log.warning("the store is in trouble, work goes on when it is back: %s", error)
+            log.warning("database unavailable, retrying: %s", error)
         self.trouble = str(error)
         self._unsure = True
 
     def _log_recovered(self) -> None:
         if self.trouble is not None:
-            log.warning("the store is back; work goes on")
+            log.warning("database available again")
             self.trouble = None
 
     async def _come_back(self) -> None:
-        """A turn whose answer never came, or too late, may have been stored. What it claimed is given back."""
+        """A turn whose answer never came, or too late, may have been stored. What it claimed is released."""
         known = self.active.keys() | {ended.run.id for ended in [*self._ended, *self._later]}
 
         def work(tx: Transaction) -> int:
@@ -252,7 +254,7 @@ class Engine:
 
         back = await self._store.write(work)
         if back:
-            log.warning("%d starts whose answer was lost are made again", back)
+            log.warning("released %s with an unknown commit result", _counted(back, "claimed run"))
         self._unsure = False
         self._changed = self._recheck_store = True
 
@@ -280,8 +282,8 @@ class Engine:
     async def _keep_house(self) -> None:
         if self.housekeeping.due():
             self._ended, self._later = self._ended + self._later, []
-            put_back = await self.housekeeping.sweep(self.context)
-            self._changed = self._changed or put_back
+            requeued = await self.housekeeping.sweep(self.context)
+            self._changed = self._changed or requeued
         await self.housekeeping.prune(quiet=not self._behind)
 
     def _check_admission(self) -> None:
@@ -347,7 +349,7 @@ class Engine:
             min(self._batch, MAX_ACTIVE - len(self.active)) if self._admitting and self.node_lease.may_admit() else 0
         )
         recheck_store, self._recheck_store = self._recheck_store, False
-        self._turning = True  # what it claims must be started or given back, also when we are asked to stop meanwhile
+        self._turning = True  # what it claims must be started or released, also when we are asked to stop meanwhile
         try:
             result = await run_turn(
                 self._store, self.context, ended, limit, recheck_store=recheck_store, not_before=self._alarm
@@ -370,11 +372,11 @@ class Engine:
         self._alarm = result.next_alarm
         for run_id in result.lost:
             self.counters.lost += 1
-            log.warning("%s was settled by somebody else; its result is discarded", ids.run_text(run_id))
+            log.warning("%s was already settled by another node; its result is discarded", ids.run_text(run_id))
         self._later += result.unsettled
         if result.claimed and not self.node_lease.holds():
             # The answer came so late that others may have taken over from us: nothing of it may be started.
-            log.warning("%d starts came too late to be made here", len(result.claimed))
+            log.warning("the lease ran out during a claim; not starting %s", _counted(len(result.claimed), "run"))
             self._unsure = True
         else:
             for claimed in result.claimed:
@@ -403,7 +405,7 @@ class Engine:
         claimed = active.claimed
         if self.active.pop(claimed.run.id, None) is None:
             return  # returned or lost meanwhile
-        run = claimed.run if active.told is None else claimed.run._replace(phase=active.told)
+        run = claimed.run if active.reported_phase is None else claimed.run._replace(phase=active.reported_phase)
         self._ended.append(Ended(claimed.job, claimed.state.revision, run, result))
         self._wake()
 
@@ -432,8 +434,8 @@ class Engine:
                 active.overdue = True
                 self._cancel(active, past_limit(from_text(active.claimed.job.options).timeout))
             phase = active.refuses_to_end(now)
-            if phase is not None and phase != active.told:
-                active.told = phase
+            if phase is not None and phase != active.reported_phase:
+                active.reported_phase = phase
                 self._stuck.append(active)
 
     async def _alert_stuck(self) -> None:
@@ -442,7 +444,7 @@ class Engine:
 
         def work(tx: Transaction) -> None:
             for active in stuck:
-                if tx.runs.goes_on(active.claimed.run.id, active.told):  # else somebody else has settled it
+                if tx.runs.goes_on(active.claimed.run.id, active.reported_phase):  # else somebody else has settled it
                     job_id = active.claimed.job.id
                     open_alert(tx, self.context, "stuck", job_id, _goes_on(active), job_id=job_id)
 
@@ -455,7 +457,7 @@ class Engine:
 
     async def _rejoin(self) -> None:
         """Others took over from us: what runs here is theirs now. Let go of it, and come back as a new incarnation."""
-        log.warning("this node was taken for dead; its %d runs are others' now", len(self.active))
+        log.warning("this node lost its lease; other nodes took over its %s", _counted(len(self.active), "run"))
         for active in list(self.active.values()):
             self._cancel(active, Result("cancelled", error="the node lost its lease"))
         asked_at = self._clock.boot()
@@ -482,12 +484,16 @@ class Engine:
         if step == 0:
             return
         self.counters.clock_steps += 1
-        log.warning("the clock was set %s by %s s", "back" if step < 0 else "forward", abs(step) / 1000)
+        log.warning("the system clock was set %s by %s s", "back" if step < 0 else "forward", abs(step) / 1000)
         await self._watch.settle_in(self._store, self.context, step)
         self._changed = True
 
 
 def _goes_on(active: Active) -> str:
     what = "thread" if active.in_thread() else "handler"
-    why = GOES_ON[active.told or "timeout"]
+    why = GOES_ON[active.reported_phase or "timeout"]
     return f"{active.run.job} {why}, and its {what} cannot be stopped: {active.run.id}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

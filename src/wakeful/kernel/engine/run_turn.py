@@ -49,7 +49,7 @@ async def run_turn(
         if recheck_store:
             tx.jobs.look_below()
         if recheck_store and limit:
-            # In the transaction that claims: put back alone, they could be taken and parked again by a node that
+            # In the transaction that claims: requeued alone, they could be taken and parked again by a node that
             # cannot run them.
             requeue_served(tx, context)
         result = turn(tx, context, ended, limit)
@@ -60,7 +60,7 @@ async def run_turn(
     except Exception as error:
         if _environment(error):
             raise
-        log.warning("a turn of %d settlements failed and is taken apart: %s", len(ended), error)
+        log.warning("a turn that settles %d runs failed; settling them one by one: %s", len(ended), error)
         return await _one_by_one(store, context, ended, limit)
 
 
@@ -90,12 +90,12 @@ async def _settle_alone(store: Store, context: Context, item: Ended) -> TurnResu
     except Exception as error:
         if _environment(error):
             raise
-        log.warning("%s cannot be recorded as it ended: %s", ids.run_text(item.run.id), error)
+        log.warning("the result of %s cannot be stored: %s", ids.run_text(item.run.id), error)
         plain = Result("error", error_type="NotStored", error=f"its result could not be stored: {error}"[:500])
         try:
             return await store.write(lambda tx: turn(tx, context, [item._replace(result=plain)], 0))
         except StoreRefused:
-            log.exception("%s cannot be recorded at all; it is tried again in a while", ids.run_text(item.run.id))
+            log.exception("%s cannot be settled; retrying later", ids.run_text(item.run.id))
             return TurnResult([], [], [], [], None, unsettled=[item])
 
 

@@ -1,4 +1,4 @@
-"""What a job may be told beside when and what: how long, how often again, how many at once.
+"""The options of a job beside its trigger and kind: time limit, retries, lanes, and so on.
 
 `JobOptions` is the validated value. In the store it is JSON with only what differs from the defaults, so a default
 that changes reaches the jobs that never chose otherwise.
