@@ -26,15 +26,15 @@ class Stepped(World):
 class Failing(World):
     """Jobs that fail or take too long, with retries, an end and every overlap; and people who pause them."""
 
-    kinds = (("flaky", 20), ("slow", 20))
-    weights: ClassVar[dict[str, int]] = {"_pass_time": 40, "_add": 15, "_pause": 6, "_resume": 6, "_restart": 4}
+    kinds = (("flaky", 30), ("slow", 10))
+    weights: ClassVar[dict[str, int]] = {"_pass_time": 40, "_add": 15, "_pause": 10, "_resume": 10, "_kill": 10}
 
     def _trigger(self) -> Trigger:
-        return Every(self.rng.choice(("1m", "7m")), max_runs=self.rng.choice((None, 1, 2)))
+        return Every("7m", max_runs=self.rng.choice((None, None, 1, 2)))
 
     def _options(self) -> dict[str, object]:
         overlap = self.rng.choice(("queue", "cancel_other"))
-        return {"timeout": "1h", "overlap": overlap, "retry": ["50s", "50s"], "max_errors": 0}
+        return {"timeout": "1h", "overlap": overlap, "retry": ["6m", "6m"], "max_errors": 0}
 
 
 def _breaks(kind: type[World], seeds: range = range(20)) -> str:
