@@ -218,7 +218,7 @@ async def test_jobs_resumed_together_lose_no_start_of_each_other(scene):
         await scene.until(at(1, 1))
 
         def stop(tx, context):  # as by an engine that disables the job while its retry waits
-            job, state = find_job(tx, "up")
+            _, state = find_job(tx, "up")
             tx.jobs.save([state._replace(enabled=0, due_at=None)])
 
         await scheduler.transact(stop)

@@ -38,6 +38,7 @@ log = logging.getLogger("wakeful.engine")
 
 SUSPECT_AFTER = 2  # crashes in a row
 BY_HAND = ("manual", "approval")  # why a run was asked for by a person
+ASK_AGAIN_MS = 1_000  # when a kind lets a start wait for a moment that has passed
 MISSED = "its time was missed, and catch_up says to let it go"
 BY_TIME = ("schedule", "catch_up")  # why a run was claimed for its slot; it waits as a row only if it was given back
 
@@ -311,7 +312,7 @@ class Claim:
         if refused.until is None:
             return True
         ready_at = state.ready_at if state.ready_at is not None else state.due_at
-        again_at = max(refused.until, now + 1)  # never at once: that would be a busy loop
+        again_at = refused.until if refused.until > now else now + ASK_AGAIN_MS  # at once would be a busy loop
         self._states.append(state._replace(due_at=again_at, ready_at=ready_at, parked=None))
         return False
 
