@@ -106,7 +106,7 @@ def test_it_finds_a_change_that_is_covered_up_by_a_turn(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(Engine, "_apply", forgetful)
     monkeypatch.setattr(Faults, "max_delay", 3.0)
-    assert "nothing happens" in _breaks(range(290, 410))
+    assert "nothing happens" in _breaks(range(52, 64))
 
 
 @pytest.mark.promise("H10")
