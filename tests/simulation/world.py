@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 import sqlite3
 import tempfile
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from typing import ClassVar
 
 from tests.simulation.deaf import Deaf
 from tests.simulation.faulty_store import Faults, FaultyStore
+from tests.simulation.hooks import Hooks
 from tests.simulation.invariants import Broken, check, check_live, check_places
 from tests.simulation.order import Order
 from tests.simulation.people import LANES, People
@@ -27,6 +29,7 @@ from wakeful.triggers.moments import to_ms
 MEMORY_DISK = Path("/dev/shm")  # noqa: S108 - only faster; any directory will do
 FOR_EVER = 100_000
 CROWDED = 10_000  # from this seed on, jobs come in crowds and have priorities, and turns may be small
+PICKY = 20_000  # from this seed on, kinds refuse some starts
 SLACK_MS = 61_000  # a step goes unnoticed for as long as the loop sleeps
 
 
@@ -51,6 +54,7 @@ class World(People):
         self.violations: list[str] = []  # seen inside handlers, where an exception would only fail the run
         self.prioritizes = seed >= CROWDED
         self.order = Order(self.ranks.choice((1, 2, 3, 256)) if seed >= CROWDED else 256, self.violations.append)
+        self.hooks = Hooks(random.Random(f"hooks {seed}") if seed >= PICKY else None)
         self._stepped = -SLACK_MS
         self._dead = asyncio.Event()
         self._store: FaultyStore | None = None
@@ -121,6 +125,7 @@ class World(People):
                 seed=self.rng.getrandbits(32),
                 timezone="UTC",
                 labels=self.carried,
+                kinds=self.hooks.kinds(kind for kind, _ in self.kinds),
                 retention=Retention(days=self.days, runs_per_job=self.history, check_every=self.history),
             )
             for kind in ("good", "slow", "flaky", "crasher", "chatty", "deaf"):
@@ -295,6 +300,7 @@ class World(People):
         if self.violations:
             raise Broken(self.violations[0])
         check(self._watch(), LANES)
+        self.hooks.check(self._watch())
         self._look_at_waiting()
         check_places(self._watch(), self.carried)
         self.deaf.check(self._watch(), asyncio.get_running_loop().time())

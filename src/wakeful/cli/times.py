@@ -105,7 +105,9 @@ def _start(job: Job, ms: int) -> dict[str, Any]:
 
 async def next_starts(scheduler: Scheduler, number: int) -> list[tuple[Job, int]]:
     """The next starts of everything stored, in order of time; only jobs that could be among them are read."""
-    jobs = await scheduler.look(lambda tx: [Job(*pair, tx.now) for pair in tx.jobs.soonest(number)])
+    jobs = await scheduler.look(
+        lambda tx: [Job(*pair, tx.now) for pair in tx.jobs.soonest(number, scheduler.hidden_kinds)]
+    )
     return merged_starts(jobs, number)
 
 

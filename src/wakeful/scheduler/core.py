@@ -19,7 +19,7 @@ from wakeful.kernel.engine.clock_watch import refuse_unset
 from wakeful.kernel.engine.long_output import keep_long_output, remove_files
 from wakeful.kernel.engine.loop import Engine, EngineConfig
 from wakeful.kernel.engine.sweep import DomainRows, Retention
-from wakeful.kernel.kinds import Kinds
+from wakeful.kernel.kinds import Kind, Kinds
 from wakeful.kernel.rules.limits import MIN_INTERVAL_MS
 from wakeful.kernel.rules.options import read_labels, read_options
 from wakeful.kernel.views.events import Bus
@@ -51,7 +51,9 @@ class Core:
         retention: Retention | None = None,
         job_defaults: Mapping[str, Any] | None = None,
         seed: int | None = None,
+        kinds: Iterable[Kind] = (),
     ) -> None:
+        """`kinds`: kinds with rules or hooks of their own, beside those of the domains."""
         own_clock = clock if clock is not None else SystemClock()
         self._virtual = isinstance(own_clock, VirtualClock)
         self._zone = zone_name(timezone) if timezone is not None else None
@@ -65,7 +67,7 @@ class Core:
         self._clock = self._store.clock  # where nodes share the store, they share its time
         self._job_defaults = dict(job_defaults or {})
         read_options(self._job_defaults)  # a mistake is reported where it was made
-        self._kinds = Kinds(kind for domain in domains() for kind in domain.kinds)
+        self._kinds = Kinds([*(kind for domain in domains() for kind in domain.kinds), *kinds])
         self._declared: list[NewJob] = []
         self._companions: list[Companion] = []
         self._ids = ids.IdSource(self._clock.now, self._rng)
@@ -76,6 +78,11 @@ class Core:
         self._status = "stopped"
         self._started_at: int | None = None
         self._stopped = asyncio.Event()
+
+    @property
+    def hidden_kinds(self) -> tuple[str, ...]:
+        """The kinds that listings and counts leave out unless they are asked for."""
+        return tuple(sorted(self._kinds.hooks.internal))
 
     def _new_engine(self) -> Engine:
         config = EngineConfig(

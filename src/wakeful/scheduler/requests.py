@@ -125,7 +125,9 @@ class Requests(Core):
         """Runs, the newest first; `job` by id or name, also a removed one."""
 
         def work(tx: Transaction) -> list[Run]:
-            chosen = wanted if rights.owner is None else wanted._replace(owner=rights.owner)
+            chosen = wanted._replace(hidden=self.hidden_kinds)
+            if rights.owner is not None:
+                chosen = chosen._replace(owner=rights.owner)
             if job is not None:
                 if rights.owner is not None:
                     own_job(tx, job, rights)
@@ -162,7 +164,7 @@ class Requests(Core):
     # -- the whole ----------------------------------------------------------------------------------------------------
 
     async def get_figures(self) -> Figures:
-        return await self._store.read(figures)
+        return await self._store.read(lambda tx: figures(tx, self.hidden_kinds))
 
     async def page_alerts(self, *, open_only: bool, before: int | None, limit: int) -> list[Alert]:
         """What needs a person, the newest first."""
