@@ -139,7 +139,7 @@ class Polling:
 
     async def _report(self, run_id: int, output: Any, error: str | None) -> None:
         try:
-            await self._scheduler.report_run(ids.run_text(run_id), output, error=error)
+            await self._scheduler.server_side.report_run(ids.run_text(run_id), output, error=error)
         except (ScheduleTriggerError, JobNotFound) as late:
             log.debug("%s", late)
         await self._scheduler.transact(lambda tx, _: tx.of(Sessions).unwatch([run_id]))

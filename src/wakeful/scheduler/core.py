@@ -9,7 +9,7 @@ import socket
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from wakeful import ids
 from wakeful.clock import SystemClock, VirtualClock
@@ -33,6 +33,23 @@ if TYPE_CHECKING:
     from wakeful.store.interface import Store, Transaction
 
 T = TypeVar("T")
+
+
+class Write(Protocol):
+    """Run `work` in one durable transaction and wake the engine; with `cancels` it looks for runs to end as well."""
+
+    async def __call__(self, work: Callable[[Transaction], T], *, cancels: bool = False) -> T: ...
+
+
+class Wiring(NamedTuple):
+    """The scheduler's parts, for objects beside it that work with them."""
+
+    store: Store
+    engine: Engine
+    min_interval: int | None
+    write: Write
+    draft: Callable[[NewJob, str], Draft]
+    default_zone: Callable[[], str]
 
 
 class Core:
@@ -76,6 +93,9 @@ class Core:
         self._status = "stopped"
         self._started_at: int | None = None
         self._stopped = asyncio.Event()
+
+    def _wiring(self) -> Wiring:
+        return Wiring(self._store, self._engine, self._min_interval, self._write, self._draft, self._default_zone)
 
     def _new_engine(self) -> Engine:
         config = EngineConfig(

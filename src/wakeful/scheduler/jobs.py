@@ -127,11 +127,6 @@ class JobsApi(Core):
 
         return await self._store.read(work)
 
-    @property
-    def hidden_kinds(self) -> tuple[str, ...]:
-        """The kinds that listings leave out."""
-        return hidden_kinds()
-
     async def list_jobs(
         self,
         *,
@@ -153,6 +148,6 @@ class JobsApi(Core):
             raise InvalidJob(message)
         if limit is not None:
             check_limit(limit)
-        hidden = () if internal else self.hidden_kinds
+        hidden = () if internal else hidden_kinds()
         wanted = JobFilter(kind, owner, source, status, enabled, after, limit, hidden=hidden)
         return await self._store.read(lambda tx: job_views(tx, tx.jobs.matching(wanted), self._min_interval))
