@@ -11,7 +11,7 @@ import pytest
 from tests.cli.terminal import PATIENCE
 from tests.store.postgres_server import postgres_url
 from tests.store.samples import OpenStore
-from wakeful import JobNotFound, NodeNotAlive, Scheduler
+from wakeful import NodeNotAlive, NodeNotFound, Scheduler
 from wakeful.cli.nodes import latest
 from wakeful.clock import SystemClock
 from wakeful.kernel.cluster import membership
@@ -136,7 +136,7 @@ def test_the_library_says_the_same(fleet):
         async with Scheduler(fleet) as scheduler:
             assert (await scheduler.drain_node("north")).state == "drained"
             assert (await scheduler.drain_node("north", drain=False)).state == "alive"
-            with pytest.raises(JobNotFound):
+            with pytest.raises(NodeNotFound):
                 await scheduler.drain_node("nobody")
             with pytest.raises(NodeNotAlive):
                 await scheduler.drain_node("west")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.kernel.scene import at, virtual
-from wakeful import Defer, Every, JobNotFound, Manual, ScheduleTriggerError, Wait
+from wakeful import Defer, Every, Manual, RunNotFound, ScheduleTriggerError, Wait
 from wakeful.errors import WrongCallbackToken
 from wakeful.kernel.rules.outcome import TryAgain
 
@@ -109,7 +109,7 @@ async def test_a_report_about_nothing_is_refused(scene):
         run_id = await started(scene, scheduler, None)
         with pytest.raises(ScheduleTriggerError, match="has already ended as success"):
             await scheduler.server_side.report_run(run_id, "again")
-        with pytest.raises(JobNotFound):
+        with pytest.raises(RunNotFound):
             await scheduler.server_side.report_run("run_0000000000000", "x")
         token = await scheduler.server_side.callback_token(run_id)
         for wrong in ("run_0000000000000", "nonsense", "a"):

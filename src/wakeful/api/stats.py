@@ -11,9 +11,10 @@ from wakeful.api.auth import Admin, Operator, Viewer
 from wakeful.api.idempotency import answer, respond
 from wakeful.api.models import AlertOut, NodeOut, Nodes, Page, Stats
 from wakeful.api.paging import LIMIT, Cursor, Limit, alert_number, cursor_of, read_id_cursor
-from wakeful.api.problems import ApiError, answers
+from wakeful.api.problems import answers
 from wakeful.api.shapes import alert_shape
 from wakeful.api.wiring import Sched
+from wakeful.errors import AlertNotFound
 from wakeful.kernel.views.statistics import Figures, parked_reason
 from wakeful.scheduler import Scheduler
 from wakeful.triggers import iso, to_ms
@@ -95,7 +96,8 @@ async def ack_alert(
 ) -> Response:
     number = alert_number(alert_id)
     if number is None:
-        raise ApiError(404, "not_found", f"There is no alert {alert_id!r}: an alert's id looks like alr_0000000000000.")
+        message = f"There is no alert {alert_id!r}: an alert's id looks like alr_0000000000000."
+        raise AlertNotFound(message)
     return respond(answer(200, alert_shape(await scheduler.server_side.ack_alert(number))))
 
 

@@ -17,6 +17,6 @@ class NodesApi(Core):
     async def drain_node(self, name: str, *, drain: bool = True) -> NodeInfo:
         """Ask a living node to start nothing more (or, without `drain`, to go on); what it runs, it finishes.
 
-        Raises JobNotFound for a name no node ever had, NodeNotAlive for one that is not alive.
+        Raises NodeNotFound for a name no node ever had, NodeNotAlive for one that is not alive.
         """
         return await self._write(lambda tx: drain_node(tx, name, drain=drain))

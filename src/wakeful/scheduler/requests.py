@@ -135,7 +135,7 @@ class Requests:
         return await self._store.read(work)
 
     async def get_run(self, run: str, rights: Rights) -> Run:
-        """The run of that id; JobNotFound where there is none for this caller."""
+        """The run of that id; RunNotFound where there is none for this caller."""
         number = lookup.require_run(run)
 
         def work(tx: Transaction) -> Run:

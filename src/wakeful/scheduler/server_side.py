@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from wakeful import ids
 from wakeful.domains import hidden_kinds
-from wakeful.errors import JobNotFound
+from wakeful.errors import AlertNotFound
 from wakeful.kernel.actions import tokens
 from wakeful.kernel.views.statistics import Figures, figures
 from wakeful.scheduler.callbacks import Callbacks
@@ -64,7 +64,7 @@ class ServerSide(Requests, Callbacks):
             found = tx.journal.alert(alert_id)
             if found is None:
                 message = f"There is no alert {ids.encode('alr', alert_id)}."
-                raise JobNotFound(message)
+                raise AlertNotFound(message)
             return found
 
         return await self._wiring.write(work)

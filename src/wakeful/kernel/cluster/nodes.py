@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
-from wakeful.errors import JobNotFound, NodeNotAlive
+from wakeful.errors import NodeNotAlive, NodeNotFound
 from wakeful.kernel.cluster import membership
 from wakeful.triggers.moments import iso
 
@@ -67,13 +67,13 @@ def list_nodes(tx: Transaction, holder: Mapping[str, object] | None, limit: int)
 
 
 def find_node(tx: Transaction, name: str, holder: Mapping[str, object] | None) -> tuple[int, NodeInfo]:
-    """The node of that name, the living one before those that are gone; JobNotFound offers the nearest name."""
+    """The node of that name, the living one before those that are gone; NodeNotFound offers the nearest name."""
     row = tx.nodes.named(name)
     if row is None:
         near = difflib.get_close_matches(name, tx.nodes.names(), n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         message = f"There is no node {name!r}.{hint}"
-        raise JobNotFound(message)
+        raise NodeNotFound(message)
     names = tx.journal.node_names([row.taken_by] if row.taken_by is not None else [])
     last, now = tx.journal.last_node(), _now(tx)
     state = _state(tx, row, last.id if last is not None else row.id, holder, now)
