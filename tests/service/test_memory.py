@@ -8,13 +8,13 @@ import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from wakeful.store.sessions import Watch as WatchedRun
 
 from tests.service.real_time import PATIENCE, Gate, Watch, make, real
 from wakeful import Manual, NewJob, Once
 from wakeful.agents.client import SessionClient
 from wakeful.agents.polling import Polling
 from wakeful.agents.settings import SessionSettings
+from wakeful.agents.tables import Watch as WatchedRun
 from wakeful.cli import telling
 from wakeful.cli.telling import Teller
 from wakeful.testing import VirtualClock, run
