@@ -16,8 +16,9 @@ from wakeful.clock import SystemClock, VirtualClock
 from wakeful.domains import domains
 from wakeful.kernel.actions.drafts import Draft, NewJob, draft
 from wakeful.kernel.engine.clock_watch import refuse_unset
+from wakeful.kernel.engine.config import EngineConfig, Tuning
 from wakeful.kernel.engine.long_output import keep_long_output, remove_files
-from wakeful.kernel.engine.loop import Engine, EngineConfig
+from wakeful.kernel.engine.loop import Engine
 from wakeful.kernel.engine.sweep import DomainRows, Retention
 from wakeful.kernel.kinds import Kinds
 from wakeful.kernel.rules.limits import MIN_INTERVAL_MS
@@ -68,6 +69,7 @@ class Core:
         retention: Retention | None = None,
         job_defaults: Mapping[str, Any] | None = None,
         seed: int | None = None,
+        tuning: Tuning | None = None,
     ) -> None:
         own_clock = clock if clock is not None else SystemClock()
         self._virtual = isinstance(own_clock, VirtualClock)
@@ -77,6 +79,7 @@ class Core:
         self._max_running = max_running
         self._min_interval = interval_ms(min_interval) if min_interval else None
         self._labels = read_labels("labels", labels)
+        self._tuning = tuning if tuning is not None else Tuning()
         self._retention = retention if retention is not None else Retention()
         self._store = make_store(url, own_clock, inline=self._virtual) if isinstance(url, str) else url
         self._clock = self._store.clock  # where nodes share the store, they share its time
@@ -99,7 +102,13 @@ class Core:
 
     def _new_engine(self) -> Engine:
         config = EngineConfig(
-            self._node_name, self._max_running, self._labels, self._retention, self._min_interval, self._virtual
+            self._node_name,
+            self._max_running,
+            self._labels,
+            self._retention,
+            self._min_interval,
+            self._virtual,
+            self._tuning,
         )
         engine = Engine(self._store, self._clock, self._kinds, config, self._ids)
         engine.housekeeping.rows = DomainRows(

@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from wakeful import ids
 from wakeful.errors import StoreError
@@ -19,15 +19,15 @@ from wakeful.kernel.cluster.node_lease import NodeLease
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.claim import Claimed
 from wakeful.kernel.engine.clock_watch import ClockWatch
+from wakeful.kernel.engine.config import EngineConfig
 from wakeful.kernel.engine.deadlines import Deadlines
 from wakeful.kernel.engine.handlers import Active, Threads, drive
 from wakeful.kernel.engine.loop_state import LoopState
 from wakeful.kernel.engine.run_turn import run_turn
 from wakeful.kernel.engine.store_trouble import note_recovery, note_trouble, release_unknown
-from wakeful.kernel.engine.sweep import Housekeeping, Retention
+from wakeful.kernel.engine.sweep import Housekeeping
 from wakeful.kernel.engine.turn import Ended, TurnResult
 from wakeful.kernel.kinds import Kinds
-from wakeful.kernel.rules.limits import MIN_INTERVAL_MS
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import MAX_OUTPUT, Result, shortened
 from wakeful.store.presence import myself
@@ -41,26 +41,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("wakeful.engine")
 
-BATCH = 256  # claimed in one turn: 512 is no faster in a file, and holds the loop and other writers twice as long
-SHARED_BATCH = 512  # a turn on a server waits for a dozen answers, and no other writer waits for it
 MAX_ACTIVE = 1024
 LONGEST_SLEEP_S = 60.0
-POLL_S = 0.5
 RETRY_S = 1.0
 #: The turn for an alarm is handed to the store this much early, and waits there for the exact moment: timers of the
 #: event loop are a millisecond coarse, and the hand-over takes its time too.
 LEAD_MS = 2
-
-
-class EngineConfig(NamedTuple):
-    """What an engine may be told."""
-
-    node_name: str
-    max_running: int | None = None
-    labels: frozenset[str] = frozenset()
-    retention: Retention = Retention()
-    min_interval: int | None = MIN_INTERVAL_MS  # of bounded jobs
-    virtual: bool = False  # nothing else writes to the store, and no thread may
 
 
 class Counters:
@@ -92,18 +78,19 @@ class Engine:
             labels=config.labels,
             min_interval=config.min_interval,
             clock_moved=self._clock_moved,
+            lease=config.tuning.lease,
         )
         self.counters = Counters()
         self.active: dict[int, Active] = {}
-        self.housekeeping = Housekeeping(store, clock, config.retention)
+        self.housekeeping = Housekeeping(store, clock, config.retention, config.tuning.sweep_ms)
         self.shorten: Callable[[str, Result], Result] = lambda _, result: shortened(result, None)
         self._ended: list[Ended] = []
         self._deadlines = Deadlines(clock, self.active)
         self._threads = Threads(inline=config.virtual)
         self._watch = ClockWatch(clock)
-        self.node_lease = NodeLease(store, clock, virtual=config.virtual)
+        self.node_lease = NodeLease(store, clock, config.tuning.lease, virtual=config.virtual)
         self._alarm: int | None = None
-        self._batch = BATCH if store.exclusive else SHARED_BATCH
+        self._batch = config.tuning.batch_on(exclusive=store.exclusive)
         self._lead_ms = 0 if config.virtual else LEAD_MS
         self._state = LoopState()
         self._waiter: asyncio.Future[None] | None = None
@@ -256,11 +243,11 @@ class Engine:
         return self._alarm is not None and self._alarm <= now + self._lead_ms
 
     async def _check_other_processes(self) -> None:
-        """Twice a second, ask whether another process wrote: a job added or a run cancelled from the command line."""
+        """Every so often, ask whether another process wrote: a job added or a run cancelled from the command line."""
         now = self._clock.boot()
         if self._config.virtual or now < self._next_poll:
             return
-        self._next_poll = now + int(POLL_S * 1000)
+        self._next_poll = now + self._config.tuning.poll_ms
         if await self._store.changed_elsewhere():
             self.wake(recheck_store=True)
 
