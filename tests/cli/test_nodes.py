@@ -11,11 +11,11 @@ import pytest
 from tests.cli.terminal import PATIENCE
 from tests.store.postgres_server import postgres_url
 from tests.store.samples import OpenStore
-from wakeful import JobNotFound, NodeNotAlive, Scheduler
+from wakeful import NodeNotAlive, NodeNotFound, Scheduler
 from wakeful.cli.nodes import latest
 from wakeful.clock import SystemClock
-from wakeful.kernel.cluster import membership
-from wakeful.kernel.cluster.nodes import list_nodes
+from wakeful.kernel.cluster.lease_times import LeaseTimes
+from wakeful.kernel.cluster.nodes import Seen, list_nodes
 from wakeful.store.records import NodeDetails
 from wakeful.store.tables import known_tables
 
@@ -27,13 +27,16 @@ def url():
     return postgres_url()
 
 
+TIMES = LeaseTimes()
+
+
 @pytest.fixture
 def fleet():
     """A database with nodes in every state, as if they had been there for an hour."""
     url = postgres_url()
     with OpenStore(url, SystemClock()) as store:
         now = store.read(lambda tx: tx.journal.database_now())
-        hour, lease = now - 3_600_000, membership.LEASE_MS
+        hour, lease = now - 3_600_000, TIMES.lease_ms
         about = {"host": "mill", "pid": 7, "labels": ["gpu"], "kinds": ["command"], "version": "0.1.0", "schema": 6}
         told = json.dumps(about)
         rows = [
@@ -42,7 +45,7 @@ def fleet():
             NodeDetails(3, "south", hour, now, None, told, None, 1, now),
             NodeDetails(4, "east", hour, now - 2 * lease, None, "{}", None, 0, None),
             NodeDetails(5, "west", hour, now - 2 * lease, now - lease, told, 2, 0, hour),
-            NodeDetails(6, "busy", hour, now, None, told, None, 0, now - membership.STALLED_MS - 1),
+            NodeDetails(6, "busy", hour, now, None, told, None, 0, now - TIMES.stalled_ms - 1),
             NodeDetails(7, "gone", hour, now, now, told, None, 0, now),
         ]
         store.write(lambda tx: tx.tables.fill(NODES, rows))
@@ -51,7 +54,7 @@ def fleet():
 
 def test_every_state_a_node_can_be_in_is_told(fleet):
     with OpenStore(fleet, SystemClock()) as store:
-        found = store.read(lambda tx: list_nodes(tx, None, 100))
+        found = store.read(lambda tx: list_nodes(tx, Seen(), 100))
     assert [(node.name, node.state, node.stalled, node.taken_by) for node in found] == [
         ("north", "stopped", False, None),
         ("north", "alive", False, None),
@@ -136,7 +139,7 @@ def test_the_library_says_the_same(fleet):
         async with Scheduler(fleet) as scheduler:
             assert (await scheduler.drain_node("north")).state == "drained"
             assert (await scheduler.drain_node("north", drain=False)).state == "alive"
-            with pytest.raises(JobNotFound):
+            with pytest.raises(NodeNotFound):
                 await scheduler.drain_node("nobody")
             with pytest.raises(NodeNotAlive):
                 await scheduler.drain_node("west")

@@ -102,7 +102,7 @@ def test_it_finds_a_change_that_is_covered_up_by_a_turn(monkeypatch: pytest.Monk
 
     def forgetful(self: Engine, result: turn.TurnResult) -> None:
         apply(self, result)
-        self._changed = False
+        self._state.changed = False
 
     monkeypatch.setattr(Engine, "_apply", forgetful)
     monkeypatch.setattr(Faults, "max_delay", 3.0)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from wakeful import ids
 from wakeful.agents.answers import Done, read_status
 from wakeful.agents.tables import Sessions, Watch
-from wakeful.errors import JobNotFound, SchedulerError, ScheduleTriggerError, StoreError
+from wakeful.errors import RunNotFound, SchedulerError, ScheduleTriggerError, StoreError
 
 if TYPE_CHECKING:
     from wakeful.agents.client import SessionClient
@@ -139,8 +139,8 @@ class Polling:
 
     async def _report(self, run_id: int, output: Any, error: str | None) -> None:
         try:
-            await self._scheduler.report_run(ids.run_text(run_id), output, error=error)
-        except (ScheduleTriggerError, JobNotFound) as late:
+            await self._scheduler.server_side.report_run(ids.run_text(run_id), output, error=error)
+        except (ScheduleTriggerError, RunNotFound) as late:
             log.debug("%s", late)
         await self._scheduler.transact(lambda tx, _: tx.of(Sessions).unwatch([run_id]))
         self._questions.pop(run_id, None)

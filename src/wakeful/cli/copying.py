@@ -20,7 +20,7 @@ from wakeful.cli.tables import Json, console, print_json
 from wakeful.cli.words import count
 from wakeful.clock import SystemClock
 from wakeful.domains import domains
-from wakeful.errors import JobNotFound
+from wakeful.errors import StoreNotFound
 
 if TYPE_CHECKING:
     from wakeful.store.copying import Copied
@@ -41,7 +41,7 @@ def copy(
     here = Path.cwd()
     origin, goal = find_place(source, os.environ, here), find_place(target, os.environ, here)
     if not origin.exists:
-        raise JobNotFound(f"There is no store at {origin}: nothing was copied.")
+        raise StoreNotFound(f"There is no store at {origin}: nothing was copied.")
     if _same(origin, goal):
         raise WrongUse(f"{origin} is FROM and TO: name two stores.")
     with _progress(quiet=as_json) as report:

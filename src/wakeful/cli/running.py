@@ -21,7 +21,7 @@ from wakeful.cli.runs import POLL_S, output_text, pauses, took
 from wakeful.cli.saying import Output, say
 from wakeful.cli.tables import Json, print_facts, print_json
 from wakeful.clock import sleep
-from wakeful.errors import JobNotFound, ScheduleTriggerError
+from wakeful.errors import RunNotFound, ScheduleTriggerError
 from wakeful.private_files import open_unlinked
 
 WELL = ("success", "noop", "skipped")
@@ -121,7 +121,7 @@ async def _until_done(scheduler: Scheduler, run_id: str) -> Run:
     while True:
         run = await scheduler.get_run(run_id)
         if run is None:
-            raise JobNotFound(f"{run_id} is gone: it was pruned.")
+            raise RunNotFound(f"{run_id} is gone: it was pruned.")
         if run.status == "done":
             return run
         if scheduler.engine_holder() is None:
@@ -162,7 +162,7 @@ def logs(
     async def work(scheduler: Scheduler) -> None:
         run = await run_meant(scheduler, ref, (*OPEN, "done") if follow else ("active", "waiting", "done", "queued"))
         if run is None:
-            raise JobNotFound(f"{ref} has never run.")
+            raise RunNotFound(f"{ref} has never run.")
         if run.status == "done":
             _print_output(run, scheduler.log_path(run.id))
             if run.error:

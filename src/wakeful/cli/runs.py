@@ -18,7 +18,7 @@ from wakeful.cli.saying import say, say_text
 from wakeful.cli.tables import Cell, Column, Json, coloured, print_facts, print_json, print_table
 from wakeful.cli.words import ago, brief, plain, relative, span, stamp, zone_named
 from wakeful.clock import sleep
-from wakeful.errors import JobNotFound, ScheduleTriggerError
+from wakeful.errors import RunNotFound, ScheduleTriggerError
 from wakeful.triggers import to_ms
 
 POLL_S = 0.2
@@ -191,7 +191,7 @@ def retry(ctx: typer.Context, *, ref: Ref, db: Db = None) -> None:
     async def work(scheduler: Scheduler) -> tuple[str, Run, bool]:
         run = await run_meant(scheduler, ref, ("done",))
         if run is None:
-            raise JobNotFound(f"{ref} has no run that has ended.")
+            raise RunNotFound(f"{ref} has no run that has ended.")
         return await scheduler.retry_run(run.id), run, server_of(scheduler) is not None
 
     again, run, served = change(place, work)

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from wakeful.errors import SchedulerError
-from wakeful.kernel.cluster import membership
 from wakeful.kernel.cluster.membership import Beat, Lease, beat
 
 if TYPE_CHECKING:
@@ -33,6 +32,7 @@ class Heartbeat:
         clock: Clock,
         lease: Lease,
         *,
+        beat_ms: int,
         node_id: Callable[[], int],
         turned_at: Callable[[], int],
         report: Callable[[int, Beat], None],
@@ -40,6 +40,7 @@ class Heartbeat:
         self._store = store
         self._clock = clock
         self._lease = lease
+        self._beat_ms = beat_ms
         self._node_id = node_id
         self._turned_at = turned_at
         self._report = report
@@ -56,7 +57,7 @@ class Heartbeat:
             self._thread.join(LEAVE_S)
 
     def _loop(self) -> None:
-        while not self._stop.wait(membership.BEAT_MS / 1000):
+        while not self._stop.wait(self._beat_ms / 1000):
             try:
                 self._beat()
             except SchedulerError as error:

@@ -10,8 +10,8 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from wakeful.kernel.cluster import membership
 from wakeful.kernel.cluster.heartbeat import Heartbeat
+from wakeful.kernel.cluster.lease_times import LeaseTimes
 from wakeful.kernel.cluster.membership import Beat, Lease, PeerObserver, beat, take_over_silent
 
 if TYPE_CHECKING:
@@ -25,17 +25,18 @@ log = logging.getLogger("wakeful.engine")
 class NodeLease:
     """Belongs to the engine's loop; only the lease is also touched by the thread that beats."""
 
-    def __init__(self, store: Store, clock: Clock, *, virtual: bool) -> None:
+    def __init__(self, store: Store, clock: Clock, times: LeaseTimes, *, virtual: bool) -> None:
         self._store = store
         self._clock = clock
+        self._times = times
         self._virtual = virtual  # no threads: the loop beats itself
         self.draining = False
         self.fenced = False  # others took over from us
         self._node_id = 0
         self._turned_at = 0
         self._next_look = 0
-        self._lease = Lease(clock)
-        self._observer = PeerObserver(clock)
+        self._lease = Lease(clock, times)
+        self._observer = PeerObserver(clock, times)
         self._heartbeat: Heartbeat | None = None
         self._wake: Callable[[], None] = lambda: None
 
@@ -43,7 +44,7 @@ class NodeLease:
 
     def begin(self, node_id: int, wake: Callable[[], None]) -> None:
         """The node has joined, just now."""
-        self._lease, self._observer = Lease(self._clock), PeerObserver(self._clock)
+        self._lease, self._observer = Lease(self._clock, self._times), PeerObserver(self._clock, self._times)
         self.came_back(node_id, self._clock.boot())
         self._wake = wake
         self._next_look = 0
@@ -56,6 +57,7 @@ class NodeLease:
             self._store,
             self._clock,
             self._lease,
+            beat_ms=self._times.beat_ms,
             node_id=lambda: self._node_id,
             turned_at=lambda: self._turned_at,
             report=lambda node_id, found: _on(loop, lambda: self._apply(node_id, found)),
@@ -93,7 +95,7 @@ class NodeLease:
         self._turned_at = self._clock.boot()
         if self._store.exclusive or self._turned_at < self._next_look:
             return False
-        self._next_look = self._turned_at + membership.BEAT_MS
+        self._next_look = self._turned_at + self._times.beat_ms
         if self._virtual:
             await self._beat()
         if self.fenced or not self._lease.holds():

@@ -198,10 +198,11 @@ class Housekeeping:
     large and soon while there is much to delete, and none while there is nothing.
     """
 
-    def __init__(self, store: Store, clock: Clock, retention: Retention) -> None:
+    def __init__(self, store: Store, clock: Clock, retention: Retention, sweep_ms: int = SWEEP_MS) -> None:
         self._store = store
         self._clock = clock
         self._retention = retention
+        self._sweep_ms = sweep_ms
         self._next = 0
         self._cursors = NOTHING_LEFT
         self._crowded: dict[int, None] = {}  # a set that keeps its order
@@ -211,9 +212,9 @@ class Housekeeping:
         self.rows = DomainRows()
         self.on_deleted: Callable[[list[int]], None] = lambda _: None
 
-    def wait(self, ms: int = SWEEP_MS) -> None:
-        """Sweep again after that long."""
-        self._next = self._clock.boot() + ms
+    def wait(self, ms: int | None = None) -> None:
+        """Sweep again after that long, or the usual time."""
+        self._next = self._clock.boot() + (ms if ms is not None else self._sweep_ms)
 
     def due(self) -> bool:
         return self._clock.boot() >= self._next

@@ -23,7 +23,7 @@ MAX_WORD = 200
 PRIORITIES = range(-100, 101)
 MOST = 100  # entries of any list, and retries: each is stored, and read with every listing
 
-JobSelection = TypeVar("JobSelection", bound=Sized)
+Items = TypeVar("Items", bound=Sized)
 
 CATCH_UP = ("once", "skip")
 OVERLAP = ("skip", "queue", "cancel_other")
@@ -259,7 +259,7 @@ def _one_of(key: str, value: Any, allowed: Sequence[str], more: str = "") -> str
     return str(value)
 
 
-def _few(key: str, value: JobSelection) -> JobSelection:
+def _few(key: str, value: Items) -> Items:
     """A list or map as it is, if it is short enough to be kept."""
     if len(value) > MOST:
         message = f"{key} has {MOST} entries at most, not {len(value)}."
