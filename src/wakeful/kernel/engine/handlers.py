@@ -134,7 +134,8 @@ def _failed(run: Run, error: BaseException) -> Result:
     """What the exception says; an error is logged with its trace, so that it is seen without asking for the run."""
     result = from_exception(error)
     if result.outcome in FAILURES:
-        log.error("%s of %s failed: %s: %s", run.id, run.job, result.error_type, result.error, exc_info=error)
+        # The trace as it is stored: bounded, and with no letter that a log file cannot hold.
+        log.error("%s of %s failed: %s: %s\n%s", run.id, run.job, result.error_type, result.error, result.trace or "")
     return result
 
 
