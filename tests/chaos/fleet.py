@@ -85,7 +85,7 @@ class Fleet:
         """Wait until every process serves."""
         end = time.monotonic() + PATIENCE_S
         wanted = {process.pid for process in self._processes.values()}
-        while wanted - {fact.pid for fact in self.get_meta() if fact.what == READY}:
+        while wanted - {fact.pid for fact in self.facts() if fact.what == READY}:
             assert all(process.poll() is None for process in self._processes.values()), "a node ended while starting"
             assert time.monotonic() < end, "not all nodes became ready"
             time.sleep(0.05)
