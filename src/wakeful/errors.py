@@ -13,6 +13,7 @@ SchedulerError
 ├── NodeNotAlive                               a node that is not there, or not one of several, cannot be asked
 ├── SchedulerShutdownError                     stop() ran out of time; `.context` says how many still run
 ├── NotAllowed                                 whoever asked has no right to this
+│   └── OutboundRefused                        an address from the network leads where it may not
 ├── QuotaReached                               whoever asked has as much stored as it may have
 ├── WrongCallbackToken                         a report about a run by somebody who was not asked for it
 ├── SchedulerNotOpen                           used before `async with scheduler` or after it
@@ -147,6 +148,12 @@ class NotAllowed(SchedulerError):
     exit_code = 4
     status = 403
     code = "forbidden"
+
+
+class OutboundRefused(NotAllowed):
+    """An address that came over the network leads to a private place; the message names the key that allows it."""
+
+    code = "outbound"
 
 
 class QuotaReached(SchedulerError):
