@@ -30,10 +30,10 @@ def request_payload(wanted: Definition, old: Mapping[str, Any] | None = None) ->
     changes: dict[str, Any] = {}
     if wanted.url is not None:
         changes |= {"url": wanted.url, "guarded": None}  # whoever writes an address sets the trust in it
-    for name in ("method", "body"):
-        text = getattr(wanted, name)
-        if text is not None:
-            changes[name] = None if text == NONE else text
+    if wanted.method is not None:
+        changes["method"] = None if wanted.method == NONE else wanted.method.upper()
+    if wanted.body is not None:
+        changes["body"] = None if wanted.body == NONE else wanted.body
     if wanted.header is not None:
         changes["headers"] = None if wanted.header == [NONE] else dict(_header(text) for text in wanted.header)
     if wanted.expect is not None:

@@ -66,7 +66,8 @@ def _holds_hidden(url: str) -> bool:
     found = _USER.match(address)
     if found is not None and found["user"].rpartition(":")[2] == HIDDEN:
         return True
-    return any(pair.endswith(f"={HIDDEN}") and _redacted_pair(pair) == pair for pair in query.split("&"))
+    pairs = (pair.partition("=") for pair in query.split("&"))
+    return any(value == HIDDEN and _TELLING.search(unquote(name)) for name, _, value in pairs)
 
 
 def secret_values(spec: RequestSpec) -> list[str]:
