@@ -50,6 +50,16 @@ def test_a_redirect_that_is_refused_is_the_answer(site):
     assert len(site.seen) == 1
 
 
+def test_a_key_in_a_redirect_is_not_kept(site):
+    run = ask({"url": f"{site.url}/to?url=/ok?token=very-secret", "expect": 302})
+    assert run.output["headers"]["location"] == "/ok?token=***"
+
+
+def test_a_redirect_with_a_space_in_its_path_is_followed(site):
+    send({"url": f"{site.url}/to?url=/echo/a%20b"})
+    assert site.seen[-1]["path"] == "/echo/a%20b"
+
+
 def test_redirects_end(site):
     run = ask({"url": f"{site.url}/loop"})
     assert "redirect number 6" in run.error

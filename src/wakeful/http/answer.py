@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
-from wakeful.http.secrets import secret_values, without
+from wakeful.http.secrets import redacted_url, secret_values, without
 from wakeful.http.spec import RequestSpec
 from wakeful.kernel.rules.outcome import clean
 
@@ -45,9 +45,7 @@ def output_of(spec: RequestSpec, reply: Reply, most: int) -> dict[str, Any]:
     found: dict[str, Any] = {
         "status": reply.status,
         "url": reply.url,
-        "headers": {
-            name: without(clean(reply.headers[name][:SHOWN_MOST]), secrets) for name in SHOWN if name in reply.headers
-        },
+        "headers": {name: without(_header(reply, name), secrets) for name in SHOWN if name in reply.headers},
         "body": None if body is None else without(body, secrets),
         "elapsed_ms": reply.elapsed_ms,
     }
@@ -56,6 +54,11 @@ def output_of(spec: RequestSpec, reply: Reply, most: int) -> dict[str, Any]:
     if reply.redirects:
         found["redirects"] = reply.redirects
     return found
+
+
+def _header(reply: Reply, name: str) -> str:
+    value = clean(reply.headers[name][:SHOWN_MOST])
+    return redacted_url(value) if name == "location" else value
 
 
 def body_text(reply: Reply, most: int) -> tuple[str | None, bool]:

@@ -10,7 +10,7 @@ import asyncio
 import ssl
 from collections.abc import Mapping
 from typing import NamedTuple
-from urllib.parse import urljoin
+from urllib.parse import quote, urljoin
 
 import httpx
 
@@ -27,6 +27,7 @@ REDIRECTS_MOST = 5
 ADDRESSES_MOST = 4
 #: What goes along to another origin; anything else may be a secret.
 HARMLESS = frozenset({"accept", "accept-language", "content-type", "user-agent"})
+LOCATION = "/?#%:@!$&'()*+,;=~-._[]"  # servers send addresses with spaces; in a host they are refused all the same
 _OWN = {"User-Agent": "wakeful", "Accept": "*/*", "Accept-Encoding": "identity", "Connection": "close"}
 
 
@@ -167,7 +168,7 @@ def next_hop(spec: RequestSpec, hop: Hop, reply: Reply) -> Hop | None:
         return None
     base = f"{hop.address.scheme}://{hop.address.netloc}{hop.address.target}"
     try:
-        address = read_address(urljoin(base, location))
+        address = read_address(urljoin(base, quote(location, safe=LOCATION)))
     except ValueError as error:
         raise SendingFailed(f"{hop.address.shown} redirects to an address that {error}", passing=False) from None
     headers, body, method = dict(hop.headers), hop.body, hop.method
