@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import subprocess
+import sys
+
 import pytest
 
 from tests.http.targets import target
+from wakeful import Every, Scheduler
 
 ADD = ("add", "check", "--every", "5m", "--url", "https://example.org/health")
 
@@ -117,10 +122,35 @@ def test_run_fails_as_the_answer_does(wakeful, site):
 
 
 def test_a_command_loads_no_http_library(here):
-    import subprocess
-    import sys
-
     program = "import sys; from wakeful.cli import main; main(sys.argv[1:]); print('httpx' in sys.modules)"
     command = [sys.executable, "-c", program, *ADD]
     done = subprocess.run(command, cwd=here, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "False"
+
+
+@pytest.fixture
+def guarded(store, site):
+    """A job whose address came over the network, and leads to loopback."""
+
+    async def main():
+        async with Scheduler(f"sqlite:///{store}") as scheduler:
+            payload = {"url": f"{site.url}/ok"}
+            await scheduler.add_job("check", Every("1d"), kind="http", payload=payload, source="api")
+
+    asyncio.run(main())
+
+
+@pytest.mark.usefixtures("guarded")
+def test_a_request_from_the_network_obeys_the_policy_here_too(wakeful, here):
+    assert "obeys server.outbound" in wakeful("show", "check").out
+    assert "server.outbound.allow" in wakeful("run", "check").err
+    (here / "wakeful.yaml").write_text("server: {outbound: {allow: [127.0.0.1]}}\n")
+    assert wakeful("run", "check").code == 0
+
+
+@pytest.mark.usefixtures("guarded")
+def test_an_operators_own_address_is_trusted_and_what_else_is_edited_is_not(wakeful, site):
+    wakeful("edit", "check", "--expect", "200")
+    assert wakeful("run", "check").code == 1
+    wakeful("edit", "check", "--url", f"{site.url}/ok")
+    assert wakeful("run", "check").code == 0
