@@ -99,9 +99,9 @@ class SharedClock:
         self._own = own
         self._offset_us: int | None = None  # from boot time to the database's
 
-    def hear(self, asked_us: int, told_us: int, answered_us: int) -> None:
-        """The database said `told_us` at some moment of boot time between `asked_us` and `answered_us`."""
-        lowest, highest = told_us - answered_us, told_us - asked_us
+    def hear(self, asked_us: int, said_us: int, answered_us: int) -> None:
+        """The database said `said_us` at some moment of boot time between `asked_us` and `answered_us`."""
+        lowest, highest = said_us - answered_us, said_us - asked_us
         if self._offset_us is None or not lowest <= self._offset_us <= highest:
             self._offset_us = lowest
 

@@ -1,28 +1,53 @@
 """Every error a user of Wakeful can meet, as one tree.
 
 SchedulerError
-├── IntervalParseError      (also ValueError)  a duration that cannot be read
-├── InvalidTrigger          (also ValueError)  a trigger that can never work
-│   └── TooOften                               it asks for more than the minimum interval of the server gives
-├── InvalidJob              (also ValueError)  a definition, payload or option that cannot be stored
-├── InvalidSetting          (also ValueError)  a setting, role or configuration that cannot be used
-├── JobNotFound                                no job, run or delivery of that id or name
-├── JobExists                                  the name is taken
-├── ChangedSinceRead                           somebody else edited it first
-├── ScheduleTriggerError                       a start was refused; `.context` says why
-├── NodeNotAlive                               a node that is not there, or not one of several, cannot be asked
-├── SchedulerShutdownError                     stop() ran out of time; `.context` says how many still run
-├── NotAllowed                                 whoever asked has no right to this
-│   └── OutboundRefused                        an address from the network leads where it may not
-├── QuotaReached                               whoever asked has as much stored as it may have
-├── WrongCallbackToken                         a report about a run by somebody who was not asked for it
-├── SchedulerNotOpen                           used before `async with scheduler` or after it
-└── StoreError                                 the database: operator's turn
-    ├── StoreLocked                            another server holds it
-    ├── StoreUnusable                          not a database, foreign, newer, corrupt or read-only
-    ├── StoreRefused                           it does not take what was to be written, whoever tries
-    ├── StoreUnreachable                       the server does not answer, or not us; we go on when it does
-    └── StoreFull                              no space left on the device
+├── IntervalParseError      (also ValueError)   a duration that cannot be read
+├── InvalidTrigger          (also ValueError)   a trigger that can never work
+│   └── TooOften                                it asks for more than the minimum interval of the server gives
+├── InvalidJob              (also ValueError)   a definition, payload or option that cannot be stored
+├── InvalidSetting          (also ValueError)   a setting, role or configuration that cannot be used
+│   └── ConfigError         config/reading      a configuration file that cannot be used; `.faults` has all of it
+├── NotFound                (also LookupError)  nothing of that id or name
+│   ├── JobNotFound                             no job of that id or name
+│   │   └── RunNotFound                         no run of that id, or of that job
+│   ├── TokenNotFound                           no valid token of that name
+│   ├── NodeNotFound                            no node ever had that name
+│   ├── AlertNotFound                           no alert of that id
+│   └── StoreNotFound                           no store at that place
+├── AlreadyExists                               the name is taken
+│   ├── JobExists                               by another job
+│   └── TokenExists                             by another token
+├── ChangedSinceRead                            somebody else edited it first
+├── ScheduleTriggerError                        a start was refused; `.context` says why
+├── NodeNotAlive                                a node that is not there, or not one of several, cannot be asked
+├── SchedulerShutdownError                      stop() ran out of time; `.context` says how many still run
+├── NotAllowed                                  whoever asked has no right to this
+│   └── OutboundRefused                         an address from the network leads where it may not
+├── QuotaReached                                whoever asked has as much stored as it may have
+├── WrongCallbackToken                          a report about a run by somebody who was not asked for it
+├── SchedulerNotOpen                            used before `async with scheduler` or after it
+├── StoreError                                  the database: operator's turn
+│   ├── StoreLocked                             another server holds it
+│   ├── StoreUnusable                           not a database, foreign, newer, corrupt or read-only
+│   ├── StoreRefused                            it does not take what was to be written, whoever tries
+│   ├── StoreUnreachable                        the server does not answer, or not us; we go on when it does
+│   └── StoreFull                               no space left on the device
+│
+│   Those of one part of the program, defined in the module named:
+├── KeyReused               kernel/actions/idempotency  an idempotency key that was used for another request
+├── KeyBusy                 kernel/actions/idempotency  the first request with this key is not done yet
+├── ImpossibleTransition    kernel/rules/states         a run was asked to do what its state does not allow
+├── Failed                  kernel/rules/outcome        a run's error that has output to keep
+│   └── RequestFailed       http/kind                   a request without a good answer
+│       └── RequestFailedForNow  http/kind              one that may well have a good one in a minute
+├── CommandFailed           command/result              a command without an exit code
+├── CommandTimedOut         command/result              a command that ran longer than it may
+├── SendingFailed           http/sending                a request without any answer
+├── NoSessionServer         agents/client               nobody to send messages to
+├── SessionFailed           agents/session_kind         a session says that it did not work
+├── ApiError                api/problems                a refusal that only the HTTP server makes
+├── CannotListen            api/server                  the port is not to be had
+└── WrongUse                cli/failures                the command line cannot be read
 
 A message says what happened, to which thing, and what to do next. `exit_code` is what the command line returns for
 the family and `status` what HTTP answers, so both surfaces agree without a table of their own.
@@ -88,20 +113,52 @@ class InvalidSetting(SchedulerError, ValueError):
     code = "invalid_setting"
 
 
-class JobNotFound(SchedulerError, LookupError):
-    """No job, run or delivery carries that id or name."""
+class NotFound(SchedulerError, LookupError):
+    """Nothing carries that id or name."""
 
     exit_code = 3
     status = 404
     code = "not_found"
 
 
-class JobExists(SchedulerError):
-    """The name belongs to another job."""
+class JobNotFound(NotFound):
+    """No job carries that id or name; caught for a run as well, see RunNotFound."""
+
+
+class RunNotFound(JobNotFound):
+    """No run carries that id, or the job has none. Also a JobNotFound: many calls take a job's or a run's id."""
+
+
+class TokenNotFound(NotFound):
+    """No valid token carries that name."""
+
+
+class NodeNotFound(NotFound):
+    """No node ever carried that name."""
+
+
+class AlertNotFound(NotFound):
+    """No alert carries that id."""
+
+
+class StoreNotFound(NotFound):
+    """There is no store at that place."""
+
+
+class AlreadyExists(SchedulerError):
+    """The name is taken; nothing was changed."""
 
     exit_code = 4
     status = 409
     code = "exists"
+
+
+class JobExists(AlreadyExists):
+    """The name belongs to another job."""
+
+
+class TokenExists(AlreadyExists):
+    """The name belongs to another token."""
 
 
 class ChangedSinceRead(SchedulerError):

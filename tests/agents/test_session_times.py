@@ -127,7 +127,7 @@ async def test_a_run_that_nobody_reports_becomes_unknown_at_its_deadline(scene):
         job = await scheduler.get_job("standup")
         assert (job.last_outcome, job.consecutive_errors) == ("unknown", 0)
         with pytest.raises(ScheduleTriggerError, match="already ended as unknown"):
-            await scheduler.report_run(run.id, "too late")
+            await scheduler.server_side.report_run(run.id, "too late")
 
 
 @pytest.mark.promise("C10")
@@ -149,9 +149,9 @@ async def test_a_report_that_comes_before_our_own_answer_is_taken_up(scene, repo
     early = []
 
     async def act(number, message):
-        early.append(await scheduler.report_run(message["runId"], **report))
+        early.append(await scheduler.server_side.report_run(message["runId"], **report))
         with pytest.raises(ScheduleTriggerError, match="already reported"):
-            await scheduler.report_run(message["runId"], "again")
+            await scheduler.server_side.report_run(message["runId"], "again")
         return ACCEPTED
 
     sessions = VirtualSessions(scene, act)
@@ -179,7 +179,7 @@ async def cut_off(scene, sessions, report=None):
     [run] = await log(scheduler)
     assert run.status == "active"
     if report is not None:
-        assert not await scheduler.report_run(run.id, report)
+        assert not await scheduler.server_side.report_run(run.id, report)
     await scene.crash(scheduler)
     return run.id
 
@@ -231,7 +231,7 @@ async def test_a_report_about_a_run_that_crashed_ends_the_one_that_continues_it(
         await scheduler.start()
         await scene.sleep("1m")
         assert [run.status for run in await log(scheduler)] == ["done", "waiting"]
-        assert await scheduler.report_run(first, error="tool failed")
+        assert await scheduler.server_side.report_run(first, error="tool failed")
         assert [run.outcome for run in await log(scheduler)] == ["crashed", "error"]
 
 
@@ -245,8 +245,8 @@ async def test_a_success_that_comes_late_ends_the_slot_and_nothing_is_sent_again
         await scene.sleep("1m")
         assert [run.outcome for run in await log(scheduler)] == ["crashed", "deferred", None]
         with pytest.raises(ScheduleTriggerError, match="already ended as deferred"):
-            await scheduler.report_run(first, error="no")  # the slot is going to be tried again anyway
-        assert not await scheduler.report_run(first, {"done": True})
+            await scheduler.server_side.report_run(first, error="no")  # the slot is going to be tried again anyway
+        assert not await scheduler.server_side.report_run(first, {"done": True})
         await scene.sleep("2h")
         runs = await log(scheduler)
         assert [run.outcome for run in runs] == ["crashed", "deferred", "success"]

@@ -106,7 +106,9 @@ async def test_where_sessions_report_a_plain_200_waits_for_its_report(tmp_path, 
         sessions.behave("done", (200, {"status": "completed"}, {}))
         run = await send(scheduler, watch)
         assert (run.status, run.outcome) == ("waiting", None)
-        await scheduler.report_run(run.id, {"rows": 3}, token=await scheduler.callback_token(run.id))
+        await scheduler.server_side.report_run(
+            run.id, {"rows": 3}, token=await scheduler.server_side.callback_token(run.id)
+        )
         run = await scheduler.get_run(run.id)
         assert (run.outcome, run.output) == ("success", {"rows": 3})
         assert (await send(scheduler, watch)).outcome == "success", "what says that it is done is done"
@@ -316,8 +318,8 @@ async def test_a_status_address_elsewhere_is_never_asked_and_the_run_can_still_b
         assert run.status == "waiting"
         assert "must lie where server.sessions.url does" in run.output
         assert await scheduler.look(lambda tx: tx.of(Sessions).watched()) == []
-        token = await scheduler.callback_token(run.id)
-        assert await scheduler.report_run(run.id, {"ok": True}, token=token)
+        token = await scheduler.server_side.callback_token(run.id)
+        assert await scheduler.server_side.report_run(run.id, {"ok": True}, token=token)
         assert (await scheduler.get_run(run.id)).outcome == "success"
 
 
@@ -330,12 +332,12 @@ async def test_only_the_runs_own_token_reports_its_end_and_only_once(tmp_path, s
         tokens = [body["callbackUrl"].rpartition("=")[2] for _, body, _ in sessions.messages]
         for wrong in (tokens[1], "", "x", tokens[0][:-1], tokens[0].upper(), "\udce9"):
             with pytest.raises(WrongCallbackToken):
-                await scheduler.report_run(one.id, token=wrong)
+                await scheduler.server_side.report_run(one.id, token=wrong)
         with pytest.raises(WrongCallbackToken):
-            await scheduler.report_run("run_nonsense", token=tokens[0])
-        assert await scheduler.report_run(one.id, "done", token=tokens[0])
+            await scheduler.server_side.report_run("run_nonsense", token=tokens[0])
+        assert await scheduler.server_side.report_run(one.id, "done", token=tokens[0])
         with pytest.raises(ScheduleTriggerError, match="already ended as success"):
-            await scheduler.report_run(one.id, error="no, it was not", token=tokens[0])
+            await scheduler.server_side.report_run(one.id, error="no, it was not", token=tokens[0])
         assert (await scheduler.get_run(one.id)).output == "done"
         assert (await scheduler.get_run(two.id)).status == "waiting"
 

@@ -46,7 +46,7 @@ async def test_what_one_node_sent_is_asked_about_by_another_once_it_is_gone(sess
 @pytest.mark.promise("C10")
 @real
 async def test_a_report_at_the_very_moment_a_run_begins_to_wait_is_never_lost(sessions):
-    """JobSelection runs, each reported by another node as soon as the session server has its message."""
+    """Many runs, each reported by another node as soon as the session server has its message."""
     sessions.behave("accepts")
     url = postgres_url()
     async with node(url, "one", sessions, callback_url="http://here") as one, node(url, "two", sessions) as two:
@@ -61,7 +61,7 @@ async def test_a_report_at_the_very_moment_a_run_begins_to_wait_is_never_lost(se
             for _, message, _ in list(sessions.messages):
                 if message["runId"] not in told:
                     told.add(message["runId"])
-                    await two.report_run(message["runId"], {"ok": True})
+                    await two.server_side.report_run(message["runId"], {"ok": True})
         async with asyncio.timeout(20):
             outcomes = [None]
             while None in outcomes:  # either node may have settled it, and each hears only itself

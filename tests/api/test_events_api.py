@@ -296,7 +296,7 @@ async def test_what_is_kept_in_memory_is_bounded_and_the_store_has_the_rest(scen
     monkeypatch.setattr("wakeful.api.feed.RING_CHARS", 2_000)
     wire = Wire()
     await scene.touch(500)
-    _, newest = await scene.scheduler.event_ids()
+    _, newest = await scene.scheduler.server_side.event_ids()
     task = await scene.read(wire, place=Place(0))
     await scene.touch(500)
     await scene.clock.sleep("5s")

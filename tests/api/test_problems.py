@@ -61,6 +61,12 @@ def test_an_error_of_the_library_knows_its_own_answer(tmp_path, error, status, c
     assert answer.headers.get("x-pot") == ("tea" if status == 418 else None)
 
 
+def test_a_status_is_called_what_http_calls_it():
+    renamed = {413, 414, 422}  # between versions of the interpreter
+    wrong = {status: name for status, name in TITLES.items() if name != HTTPStatus(status).phrase}
+    assert wrong.keys() <= renamed
+
+
 def test_a_fault_shows_an_id_and_the_log_has_the_rest(tmp_path, caplog):
     with caplog.at_level(logging.ERROR, "wakeful.api"):
         answer, _ = asked(tmp_path, RuntimeError(SECRET))

@@ -192,7 +192,7 @@ def test_a_runs_own_token_completes_that_run_and_no_other(client, server, start,
 
     async def token():
         async with Scheduler(f"sqlite:///{server.folder}/.wakeful/wakeful.db") as scheduler:
-            return await scheduler.callback_token(mine)
+            return await scheduler.server_side.callback_token(mine)
 
     secret = asyncio.run(token())
     given = {"params": {"token": secret}} if how == "query" else {"headers": {"Authorization": f"Bearer {secret}"}}
@@ -314,7 +314,7 @@ def test_a_report_with_the_right_token_is_taken_from_an_address_that_guesses(cli
 
     async def token():
         async with Scheduler(f"sqlite:///{server.folder}/.wakeful/wakeful.db") as scheduler:
-            return await scheduler.callback_token(run)
+            return await scheduler.server_side.callback_token(run)
 
     def report(outside, secret):
         return outside.post(f"/api/runs/{run}/complete", params={"token": secret}, json={"outcome": "success"})

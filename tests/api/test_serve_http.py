@@ -94,7 +94,7 @@ def test_the_first_start_makes_a_token_that_its_owner_alone_can_read(terminal):
     assert stat.S_IMODE(server.token_file.stat().st_mode) == 0o600
     with server.client(server.token) as client:
         assert client.get("/api/me").json() == {"name": "admin", "role": "admin"}
-    assert f"an admin's token is in {server.token_file}" in said(server)
+    assert f"the admin token is in {server.token_file}" in said(server)
     again = Server(terminal)
     assert again.token == server.token
     assert [token["name"] for token in terminal.ask("token", "list", "--json").json] == ["admin"]
@@ -110,7 +110,7 @@ def test_a_lost_token_file_is_told_and_the_command_line_makes_another_token(term
     token = terminal.ask("token", "create", "again", "--role", "admin").out.strip()
     with server.client(token) as client:
         assert client.get("/api/me").status_code == 200
-    assert "no valid token is kept here, wakeful token create NAME --role admin makes one" in said(server)
+    assert "no valid token is stored beside it: create one with wakeful token create NAME --role admin" in said(server)
 
 
 @pytest.mark.long
@@ -118,7 +118,7 @@ def test_a_revoked_token_is_not_pointed_at(terminal):
     first = Server(terminal)
     said(first)
     assert terminal.ask("token", "revoke", "admin").code == 0
-    assert "no valid token is kept here" in said(Server(terminal))
+    assert "no valid token is stored beside it" in said(Server(terminal))
 
 
 def test_an_app_of_ones_own_answers_too(terminal):
@@ -134,7 +134,7 @@ def test_an_app_of_ones_own_answers_too(terminal):
 def test_a_server_that_others_can_reach_says_what_protects_it(terminal):
     server = Server(terminal, "--host", "0.0.0.0")  # noqa: S104 - what is tested
     assert server.url == f"http://127.0.0.1:{server.port}"
-    assert "can be reached from other machines: the token is all that protects it" in said(server)
+    assert "is reachable from other machines; only tokens protect it" in said(server)
 
 
 def test_labels_are_what_jobs_can_ask_for(terminal):
@@ -299,7 +299,7 @@ def test_a_request_that_never_ends_does_not_hold_up_the_end(terminal, number):
         server.process.signal(number)
         server.process.until("stopping")
         server.process.signal(number)
-        server.process.until("stopping at once")
+        server.process.until("stopping without waiting for runs")
         answer = server.process.ended()
     assert answer.code == 0
     assert answer.err.splitlines()[-1].endswith("stopped")

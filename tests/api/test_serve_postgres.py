@@ -23,7 +23,7 @@ def terminal(tmp_path):
 def serve(terminal, url, node):
     server = Server(terminal, "--db", url, "--node", node)
     said = "".join(server.process._said["err"])
-    found = re.search(r"an admin's token is in (\S+)", said)
+    found = re.search(r"the admin token is in (\S+)", said)
     return server, found[1] if found else None
 
 
@@ -57,7 +57,7 @@ def test_a_database_out_of_reach_is_told_by_health_until_it_is_back(terminal):
             database.stop()
             sick = until(client, 503)
             assert sick["status"] == "unavailable"
-            assert sick["reasons"][0].startswith("The store is in trouble: ")
+            assert sick["reasons"][0].startswith("The database is unavailable: ")
             assert client.get("/livez").status_code == 200
             database.start()
             assert until(client, 200) == {"status": "ok", "version": sick["version"], "reasons": []}

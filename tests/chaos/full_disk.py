@@ -25,7 +25,7 @@ from wakeful import NewJob, Once, Scheduler
 
 JOBS = 40
 PATIENCE_S = 40.0
-COMPLAINT = "the store is in trouble"
+COMPLAINT = "database unavailable"
 
 
 def drill_by_limit(folder: Path) -> list[str]:
@@ -88,7 +88,7 @@ def _serve(store: Path, said: IO[bytes]) -> subprocess.Popen[bytes]:
 
 
 def _findings(said: str, ledger: Ledger, ended_full: int) -> list[str]:
-    complaints = said.count(COMPLAINT) + said.count("taken apart")
+    complaints = said.count(COMPLAINT) + said.count("settling them one by one")
     ends = [line.job for line in ledger.lines() if line.what == END]
     wrong = []
     if complaints != 1:

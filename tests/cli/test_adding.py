@@ -104,7 +104,7 @@ def test_what_follows_the_dashes_is_the_command_word_for_word(wakeful):
         (["new", "--", "true"], "Say when: --cron, --every, --interval, --at or --after"),
         (["new", "--every", "5m", "--cron", "* * * * *", "--", "true"], "are two schedules"),
         (["new", "--every", "5", "--", "true"], "--every '5': Missing time unit"),
-        (["new", "--every", "1h30m", "--", "true"], "90m"),
+        (["new", "--every", "30m1h", "--", "true"], "from long to short"),
         (["new", "--cron", "61 * * * *", "--", "true"], 'minute "61" is out of range'),
         (["new", "--cron", "0 0 30 2 *", "--", "true"], "would never run"),
         (["new", "--cron", "0 9 * * *", "--tz", "Europe/Berln", "--", "true"], 'did you mean "Europe/Berlin"'),

@@ -50,7 +50,8 @@ def test_what_was_copied_is_counted(wakeful, here):
         answer.out,
     )
     assert (
-        answer.err == f"Note: {here}/from.db is as it was: start no server on it any more, or its jobs run on both.\n"
+        answer.err
+        == f"Note: {here}/from.db is unchanged. Do not start a server on it again, or its jobs run on both stores.\n"
     )
     data = wakeful("copy", "from.db", "again.db", "--json").json
     assert (data["from"], data["to"]) == (f"{here}/from.db", f"{here}/again.db")

@@ -39,7 +39,7 @@ def shown(answer):
 def test_a_listing_shows_a_first_page_and_says_how_many_more_there_are(wakeful):
     answer = wakeful("list")
     assert shown(answer) == [f"job-{n:02}" for n in range(50)]
-    assert answer.err == "Note: 10 more jobs not shown: --limit N shows N, --all shows every one.\n"
+    assert answer.err == "Note: 10 more jobs not shown: use --limit N or --all to see more.\n"
     assert "Note: 1 more job not shown" in wakeful("list", "--limit", "59").err
 
 
@@ -64,8 +64,8 @@ def test_all_of_it_is_shown_to_who_asks(wakeful, argv):
 def test_filters_say_which_and_the_rest_is_counted_by_the_same(wakeful, argv, found):
     answer = wakeful("list", *argv)
     assert shown(answer) == found
-    assert answer.err == ("" if "-n" not in argv else "Note: 8 more jobs not shown: --limit N shows N, --all shows "
-                          "every one.\n")  # fmt: skip
+    more = "Note: 8 more jobs not shown: use --limit N or --all to see more.\n"
+    assert answer.err == (more if "-n" in argv else "")
     assert [job["name"] for job in wakeful("list", "--json", *argv).json] == found
 
 

@@ -11,11 +11,11 @@ import pytest
 from tests.cli.terminal import PATIENCE
 from tests.store.postgres_server import postgres_url
 from tests.store.samples import OpenStore
-from wakeful import JobNotFound, NodeNotAlive, Scheduler
+from wakeful import NodeNotAlive, NodeNotFound, Scheduler
 from wakeful.cli.nodes import latest
 from wakeful.clock import SystemClock
-from wakeful.kernel.cluster import membership
-from wakeful.kernel.cluster.nodes import list_nodes
+from wakeful.kernel.cluster.lease_times import LeaseTimes
+from wakeful.kernel.cluster.nodes import Seen, list_nodes
 from wakeful.store.records import NodeDetails
 from wakeful.store.tables import known_tables
 
@@ -27,13 +27,16 @@ def url():
     return postgres_url()
 
 
+TIMES = LeaseTimes()
+
+
 @pytest.fixture
 def fleet():
     """A database with nodes in every state, as if they had been there for an hour."""
     url = postgres_url()
     with OpenStore(url, SystemClock()) as store:
         now = store.read(lambda tx: tx.journal.database_now())
-        hour, lease = now - 3_600_000, membership.LEASE_MS
+        hour, lease = now - 3_600_000, TIMES.lease_ms
         about = {"host": "mill", "pid": 7, "labels": ["gpu"], "kinds": ["command"], "version": "0.1.0", "schema": 6}
         told = json.dumps(about)
         rows = [
@@ -42,7 +45,7 @@ def fleet():
             NodeDetails(3, "south", hour, now, None, told, None, 1, now),
             NodeDetails(4, "east", hour, now - 2 * lease, None, "{}", None, 0, None),
             NodeDetails(5, "west", hour, now - 2 * lease, now - lease, told, 2, 0, hour),
-            NodeDetails(6, "busy", hour, now, None, told, None, 0, now - membership.STALLED_MS - 1),
+            NodeDetails(6, "busy", hour, now, None, told, None, 0, now - TIMES.stalled_ms - 1),
             NodeDetails(7, "gone", hour, now, now, told, None, 0, now),
         ]
         store.write(lambda tx: tx.tables.fill(NODES, rows))
@@ -51,7 +54,7 @@ def fleet():
 
 def test_every_state_a_node_can_be_in_is_told(fleet):
     with OpenStore(fleet, SystemClock()) as store:
-        found = store.read(lambda tx: list_nodes(tx, None, 100))
+        found = store.read(lambda tx: list_nodes(tx, Seen(), 100))
     assert [(node.name, node.state, node.stalled, node.taken_by) for node in found] == [
         ("north", "stopped", False, None),
         ("north", "alive", False, None),
@@ -97,7 +100,7 @@ def test_a_file_has_one_node_and_it_cannot_be_drained(terminal):
     assert (node["name"], node["state"], node["pid"]) == ("kitchen", "alive", server.pid)
     answer = terminal.ask("node", "drain", "kitchen")
     assert (answer.code, answer.err) == (
-        4, "Error: A store in a file has one node, and nobody to take its work: stop its server instead.\n"
+        4, "Error: A SQLite store has only one node, so no other can take over its work: stop its server instead.\n"
     )  # fmt: skip
     server.kill()
     (node,) = terminal.ask("node", "list", "--json").json
@@ -124,7 +127,7 @@ def test_only_a_living_node_can_be_drained(wakeful, fleet, argv, code, said):
 
 def test_draining_is_asked_for_and_taken_back(wakeful, fleet):
     answer = wakeful("node", "drain", "north", "--db", fleet)
-    assert (answer.code, answer.out) == (0, "north starts nothing more and runs nothing: it can be stopped\n")
+    assert (answer.code, answer.out) == (0, "north is drained and can be stopped\n")
     states = {node["name"]: node["state"] for node in wakeful("node", "list", "--db", fleet, "--json").json}
     assert states["north"] == "drained"
     assert wakeful("node", "drain", "north", "--undo", "--db", fleet).out == "north starts runs again\n"
@@ -136,7 +139,7 @@ def test_the_library_says_the_same(fleet):
         async with Scheduler(fleet) as scheduler:
             assert (await scheduler.drain_node("north")).state == "drained"
             assert (await scheduler.drain_node("north", drain=False)).state == "alive"
-            with pytest.raises(JobNotFound):
+            with pytest.raises(NodeNotFound):
                 await scheduler.drain_node("nobody")
             with pytest.raises(NodeNotAlive):
                 await scheduler.drain_node("west")
@@ -156,17 +159,17 @@ def test_a_drained_node_finishes_what_it_runs_and_the_other_takes_the_rest(termi
     assert inside.line() == "in"
     terminal.serve("--db", url, "--node", "second", "--port", "0")
     answer = terminal("node", "drain", "first", "--wait", "1s", "--db", url)
-    assert (answer.code, answer.out) == (1, "first starts nothing more; 1 run of it still to end\n")
-    assert "1 run still to end" in answer.err
+    assert (answer.code, answer.out) == (1, "first is draining; 1 run still active\n")
+    assert "1 run still active" in answer.err
     for number in range(5):
         terminal.ask("add", f"quick-{number}", "--at", "now", "--db", url, "--", "true")
         run = until_done(terminal, url, f"quick-{number}")
         assert (run["outcome"], run["node"]) == ("success", "second")
     waiting = terminal.start("node", "drain", "first", "--wait", f"{PATIENCE}s", "--db", url)
-    waiting.until("1 run still to end")
+    waiting.until("1 run still active")
     out.write("go on")
     answer = waiting.ended()
-    assert (answer.code, answer.out) == (0, "first starts nothing more and runs nothing: it can be stopped\n")
+    assert (answer.code, answer.out) == (0, "first is drained and can be stopped\n")
     first.signal(signal.SIGTERM)
     assert first.ended().code == 0
     states = {node["name"]: node["state"] for node in terminal.ask("node", "list", "--db", url, "--json").json}

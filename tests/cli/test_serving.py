@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from datetime import datetime
 
@@ -63,6 +64,14 @@ def test_a_second_server_on_the_same_store_is_refused(terminal):
     assert answer.err.startswith(f"Error: Another server already runs this store (process {server.pid} on ")
 
 
+def test_a_second_server_on_the_same_store_and_port_names_the_first_one(terminal):
+    server = terminal.start("serve", "--port", "0")
+    port = re.search(r"http://\S+:(\d+)", server.until("listening on"))[1]
+    answer = terminal("serve", "--port", port)
+    assert answer.code == 4
+    assert answer.err.startswith(f"Error: Another server already runs this store (process {server.pid} on ")
+
+
 def test_status_says_who_serves_and_since_when(terminal):
     assert terminal.ask("status", "--json").json["server"] is None
     server = terminal.serve("--node", "kitchen")
@@ -88,7 +97,7 @@ def test_a_running_job_is_not_started_again_and_can_be_cancelled(terminal):
     terminal.ask("add", "job", "--every", "1h", *SHELL, f"echo $$ > {pipe.path}; sleep 600")
     answer = terminal("run", "job")
     run = answer.out.split()[0]
-    assert answer.out == f"{run} was started; see wakeful logs -f {run}\n"
+    assert answer.out == f"{run} started; follow it with wakeful logs -f {run}\n"
     pid = int(pipe.line())
     refused = terminal("run", "job")
     assert (refused.code, refused.err) == (
@@ -177,7 +186,7 @@ def test_stopping_waits_for_what_runs(terminal):
     terminal.ask("add", "job", "--at", "now", *SHELL, f"echo > {started.path}; read x < {go_on.path}; echo done")
     started.line()
     server.signal(signal.SIGINT)
-    server.until("stopping, 1 run may take up to 30 s to end")
+    server.until("stopping, 1 run may take up to 30 s")
     go_on.write("go")
     assert server.ended().code == 0
     assert terminal.ask("runs", "--json").json[0]["outcome"] == "success"
@@ -209,7 +218,9 @@ def test_what_still_runs_after_the_wait_is_cut_off(terminal):
     server.signal(signal.SIGTERM)
     answer = server.ended()
     assert answer.code == 0
-    assert "timed out after 1s with 1 job(s) still running; cut off, and run again at the next start" in answer.err
+    assert (
+        "timed out after 1s with 1 job(s) still running; interrupted runs start again at the next start" in answer.err
+    )
 
 
 @pytest.mark.promise("H11")
@@ -265,7 +276,7 @@ def test_an_app_brings_its_own_jobs_handlers_and_store(terminal, name):
 def test_a_store_named_beside_an_app_does_not_count_and_is_told(terminal):
     (terminal.folder / "jobs.py").write_text(APP)
     server = terminal.start("serve", "--port", "0", "--app", "jobs:scheduler", "--db", "other.db")
-    assert "jobs:scheduler brings its own store, sqlite:///app.db" in server.until("--db does not count here")
+    assert "jobs:scheduler brings its own store, sqlite:///app.db" in server.until("--db is ignored")
     server.until("hello run_")
     assert not (terminal.folder / "other.db").exists()
 

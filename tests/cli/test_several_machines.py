@@ -11,7 +11,7 @@ import pytest
 from tests.cli.test_documentation import first_words
 from tests.store.postgres_server import postgres_url
 from wakeful.cli import _command
-from wakeful.kernel.cluster import membership
+from wakeful.kernel.cluster.lease_times import LeaseTimes
 from wakeful.kernel.engine.sweep import NO_HANDLER_GRACE_MS
 from wakeful.kernel.rules.outcome import MAX_OUTPUT
 from wakeful.store import postgres, postgres_database, postgres_writer
@@ -53,7 +53,7 @@ def test_every_command_on_the_page_is_there():
 
 
 def test_the_numbers_on_the_page_are_those_of_the_code():
-    beat, lease, margin = membership.BEAT_MS, membership.LEASE_MS, membership.MARGIN_MS
+    beat, lease, margin, stalled, given_up = LeaseTimes()
     statement, lock = (
         postgres_writer._SETTINGS[name].removesuffix("s") for name in ("statement_timeout", "lock_timeout")
     )
@@ -61,8 +61,8 @@ def test_the_numbers_on_the_page_are_those_of_the_code():
         f"A node beats every {beat // 1000} seconds. Silent for {lease // 1000} it is dead",
         f"within {(lease + beat) // 1000} seconds its runs are `crashed`",
         f"after {(lease - margin) // 1000} seconds without a confirmed beat",
-        f"After {membership.STALLED_MS // 1000} seconds `node list` says `stalled`",
-        f"after {membership.GIVEN_UP_MS // 60_000} minutes the others take over",
+        f"After {stalled // 1000} seconds `node list` says `stalled`",
+        f"after {given_up // 60_000} minutes the others take over",
         f"given up after {statement} seconds, a lock after {lock}",
         f"at most {3 + postgres.READERS}: one that writes, one that beats, one that listens, two that read",
         f"a look for changes every second{'' if postgres.LOOK_MS == 1000 else '?'}",

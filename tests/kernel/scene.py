@@ -17,8 +17,8 @@ import pytest
 from tests.kernel.crashing import die
 from tests.store.postgres_server import emptied_url
 from wakeful import Scheduler
-from wakeful.kernel.cluster import membership
-from wakeful.kernel.engine.sweep import SWEEP_MS, Housekeeping
+from wakeful.kernel.cluster.lease_times import LeaseTimes
+from wakeful.kernel.engine.config import Tuning
 from wakeful.testing import VirtualClock, run
 
 START = datetime(2026, 1, 1, tzinfo=UTC)  # a Thursday
@@ -32,9 +32,10 @@ def at(hours=0, minutes=0, seconds=0, days=0):
 class Scene:
     """One store through several lives of a scheduler."""
 
-    def __init__(self, url):
+    def __init__(self, url, tuning=None):
         self.clock = VirtualClock(START)
         self.url = url
+        self.tuning = tuning if tuning is not None else Tuning()
         self.runs = []  # every run the handler was given, as it saw it
         self.times = []  # when it was given it
         self.act = None  # what the handler does: an async function of the run
@@ -57,6 +58,7 @@ class Scene:
     def scheduler(self, *kinds, **options):
         """A scheduler on this store whose kinds (`job` unless said) are handled here."""
         options.setdefault("timezone", "UTC")
+        options.setdefault("tuning", self.tuning)
         self.lives += 1  # ids and chances of each life are its own, and the same in every test run
         made = Scheduler(self.url, clock=self.clock, seed=self.lives, node="here", **options)
         for kind in kinds or ("job",):
@@ -121,16 +123,14 @@ def postgres_scene(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))  # what does not fit into a row goes there
     # There is one node, and it never waits for another: beats of five seconds would be most of what happens in a month,
     # and sweeps of a minute most of the rest. What is about sweeps asks for `minutely_sweeps`.
-    monkeypatch.setattr(membership, "BEAT_MS", 3_600_000)
-    monkeypatch.setattr(membership, "LEASE_MS", 4 * 3_600_000)
-    monkeypatch.setattr(Housekeeping.wait, "__defaults__", (600_000,))
-    return Scene(emptied_url())
+    lease = LeaseTimes(beat_ms=3_600_000, lease_ms=4 * 3_600_000)
+    return Scene(emptied_url(), Tuning(lease=lease, sweep_ms=600_000))
 
 
 @pytest.fixture
-def minutely_sweeps(scene, monkeypatch):
+def minutely_sweeps(scene):
     """On every store as in life."""
-    monkeypatch.setattr(Housekeeping.wait, "__defaults__", (SWEEP_MS,))
+    scene.tuning = scene.tuning._replace(sweep_ms=Tuning().sweep_ms)
 
 
 async def raising(error):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.kernel.scene import at, virtual
-from wakeful import ApprovalNeeded, Every, InvalidJob, JobNotFound, Manual, Once, ScheduleTriggerError
+from wakeful import ApprovalNeeded, Every, InvalidJob, Manual, Once, RunNotFound, ScheduleTriggerError
 
 pytestmark = pytest.mark.promise("X8")
 
@@ -118,7 +118,7 @@ async def test_only_what_asks_can_be_answered(scene):
         done = await scheduler.run_job("b")
         with pytest.raises(ScheduleTriggerError, match="does not wait for approval"):
             await scheduler.approve_run(done, by="ana")
-        with pytest.raises(JobNotFound):
+        with pytest.raises(RunNotFound):
             await scheduler.reject_run("run_zzz", by="ana")
         run = await asking(scene, scheduler)
         with pytest.raises(ScheduleTriggerError, match="approve or reject it"):

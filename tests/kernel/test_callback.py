@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.kernel.scene import at, virtual
-from wakeful import Defer, Every, JobNotFound, Manual, ScheduleTriggerError, Wait
+from wakeful import Defer, Every, Manual, RunNotFound, ScheduleTriggerError, Wait
 from wakeful.errors import WrongCallbackToken
 from wakeful.kernel.rules.outcome import TryAgain
 
@@ -40,10 +40,10 @@ def taking(scene, length, end=None):
 async def test_a_report_before_the_run_waits_ends_it_when_it_does(scene):
     async with scene.scheduler() as scheduler:
         run_id = await started(scene, scheduler, taking(scene, "1m", Wait))
-        assert await scheduler.report_run(run_id, {"n": 1}) is False
+        assert await scheduler.server_side.report_run(run_id, {"n": 1}) is False
         assert (await scheduler.get_run(run_id)).status == "active"
         with pytest.raises(ScheduleTriggerError, match="already reported"):
-            await scheduler.report_run(run_id, error="no")
+            await scheduler.server_side.report_run(run_id, error="no")
         await scene.sleep("2m")
         run = await scheduler.get_run(run_id)
         assert (run.outcome, run.output) == ("success", {"n": 1})
@@ -55,7 +55,7 @@ async def test_a_report_before_the_run_waits_ends_it_when_it_does(scene):
 async def test_what_the_handler_says_itself_counts_more_than_a_report(scene):
     async with scene.scheduler() as scheduler:
         run_id = await started(scene, scheduler, taking(scene, "1m", lambda: "mine"))
-        await scheduler.report_run(run_id, error="theirs")
+        await scheduler.server_side.report_run(run_id, error="theirs")
         await scene.sleep("2m")
         run = await scheduler.get_run(run_id)
         assert (run.outcome, run.output) == ("success", "mine")
@@ -66,7 +66,7 @@ async def test_what_the_handler_says_itself_counts_more_than_a_report(scene):
 async def test_a_run_that_a_person_cancelled_stays_cancelled(scene):
     async with scene.scheduler() as scheduler:
         run_id = await started(scene, scheduler, taking(scene, "1m", Wait))
-        await scheduler.report_run(run_id, "done")
+        await scheduler.server_side.report_run(run_id, "done")
         await scheduler.cancel_run(run_id)
         await scene.sleep("2m")
         assert (await scheduler.get_run(run_id)).outcome == "cancelled"
@@ -77,7 +77,7 @@ async def test_a_run_that_a_person_cancelled_stays_cancelled(scene):
 async def test_a_report_about_a_run_that_was_cut_off_by_a_stop_ends_it(scene):
     async with scene.scheduler() as scheduler:
         run_id = await started(scene, scheduler, taking(scene, "1h", Wait))
-        await scheduler.report_run(run_id, "done")
+        await scheduler.server_side.report_run(run_id, "done")
         await scheduler.stop(wait_for_jobs=False)
         run = await scheduler.get_run(run_id)
         assert (run.outcome, run.output) == ("success", "done")
@@ -91,7 +91,7 @@ async def test_a_report_about_a_run_that_was_cut_off_by_a_stop_ends_it(scene):
 async def test_a_report_about_a_deferred_run_ends_the_next_try_when_that_waits(scene):
     async with scene.scheduler() as scheduler:
         first = await started(scene, scheduler, lambda run: _raise(Defer(scene.now + timedelta(hours=1))))
-        assert await scheduler.report_run(first, "done after all") is False
+        assert await scheduler.server_side.report_run(first, "done after all") is False
         scene.act = taking(scene, "1s", Wait)
         await scene.sleep("2h")
         last = (await scheduler.get_run_log("a"))[0]
@@ -108,13 +108,13 @@ async def test_a_report_about_nothing_is_refused(scene):
     async with scene.scheduler() as scheduler:
         run_id = await started(scene, scheduler, None)
         with pytest.raises(ScheduleTriggerError, match="has already ended as success"):
-            await scheduler.report_run(run_id, "again")
-        with pytest.raises(JobNotFound):
-            await scheduler.report_run("run_0000000000000", "x")
-        token = await scheduler.callback_token(run_id)
+            await scheduler.server_side.report_run(run_id, "again")
+        with pytest.raises(RunNotFound):
+            await scheduler.server_side.report_run("run_0000000000000", "x")
+        token = await scheduler.server_side.callback_token(run_id)
         for wrong in ("run_0000000000000", "nonsense", "a"):
             with pytest.raises(WrongCallbackToken):
-                await scheduler.report_run(wrong, "x", token=token)
+                await scheduler.server_side.report_run(wrong, "x", token=token)
 
 
 @pytest.mark.promise("C10")
@@ -122,27 +122,27 @@ async def test_a_report_about_nothing_is_refused(scene):
 async def test_a_token_outlives_restarts_and_belongs_to_one_store(scene):
     async with scene.scheduler() as scheduler:
         run_id = await started(scene, scheduler, lambda run: _raise(Wait()))
-        token = await scheduler.callback_token(run_id)
+        token = await scheduler.server_side.callback_token(run_id)
         assert len(token) == 64
     async with scene.scheduler() as scheduler:
-        assert await scheduler.callback_token(run_id) == token
-        assert await scheduler.report_run(run_id, "done", token=token) is True
+        assert await scheduler.server_side.callback_token(run_id) == token
+        assert await scheduler.server_side.report_run(run_id, "done", token=token) is True
 
 
 @virtual
 async def test_long_reports_are_kept_beside_the_store(scene):
     async with scene.scheduler() as scheduler:
         run_id = await started(scene, scheduler, lambda run: _raise(Wait()))
-        await scheduler.report_run(run_id, "x" * 600_000)
+        await scheduler.server_side.report_run(run_id, "x" * 600_000)
         run = await scheduler.get_run(run_id)
         assert run.output["truncated"] is True
         whole = text_of(run.log_file)
         assert len(whole) == 600_002
         with pytest.raises(ScheduleTriggerError):
-            await scheduler.report_run(run_id, "y" * 600_000)
+            await scheduler.server_side.report_run(run_id, "y" * 600_000)
         for token in ("wrong", None):
             with pytest.raises((WrongCallbackToken, ScheduleTriggerError)):
-                await scheduler.report_run(run_id, "y" * 600_000, token=token)
+                await scheduler.server_side.report_run(run_id, "y" * 600_000, token=token)
         assert text_of(run.log_file) == whole
 
 
@@ -150,7 +150,7 @@ async def test_long_reports_are_kept_beside_the_store(scene):
 async def test_a_long_report_that_comes_early_is_kept_whole(scene):
     async with scene.scheduler() as scheduler:
         run_id = await started(scene, scheduler, taking(scene, "1m", Wait))
-        await scheduler.report_run(run_id, "x" * 600_000)
+        await scheduler.server_side.report_run(run_id, "x" * 600_000)
         await scene.sleep("2m")
         assert (await scheduler.get_run(run_id)).output == "x" * 600_000
 

@@ -321,10 +321,10 @@ async def test_a_retry_is_dropped_when_a_new_slot_comes_first(scene):
 
 @pytest.mark.promise("X9")
 @virtual
-async def test_only_transient_failures_are_retried_unless_any_is_asked_for(scene):
+async def test_only_transient_failures_are_retried_where_that_is_asked_for(scene):
     scene.act = failing("a bug")
     async with scene.scheduler() as scheduler:
-        await scheduler.add_job("a", Every("1h"), retry=["1m"])
+        await scheduler.add_job("a", Every("1h"), retry={"delays": ["1m"], "on": "transient"})
         await scheduler.start()
         await scene.until(at(1, 30))
         assert len(scene.runs) == 1

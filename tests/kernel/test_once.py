@@ -20,13 +20,13 @@ def once(key="k", body="hash", tell=lambda job: f"made {job.name}, revision {job
 @virtual
 async def test_what_was_done_is_answered_from_the_record_also_after_a_restart(scene):
     async with scene.scheduler() as scheduler:
-        await scheduler.request_create(NewJob("a", Every("2h")), RIGHTS, once=once())
+        await scheduler.server_side.create_job(NewJob("a", Every("2h")), RIGHTS, once=once())
     async with scene.scheduler() as scheduler:
         with pytest.raises(Replayed) as replayed:
-            await scheduler.request_create(NewJob("a", Every("2h")), RIGHTS, once=once())
+            await scheduler.server_side.create_job(NewJob("a", Every("2h")), RIGHTS, once=once())
         assert replayed.value.answer == "made a, revision 1"
         with pytest.raises(KeyReused):
-            await scheduler.request_create(NewJob("b", Every("2h")), RIGHTS, once=once(body="other"))
+            await scheduler.server_side.create_job(NewJob("b", Every("2h")), RIGHTS, once=once(body="other"))
 
 
 @virtual
@@ -36,9 +36,9 @@ async def test_work_whose_answer_cannot_be_kept_is_not_done(scene):
 
     async with scene.scheduler() as scheduler:
         with pytest.raises(RuntimeError):
-            await scheduler.request_create(NewJob("a", Every("2h")), RIGHTS, once=once(tell=broken))
+            await scheduler.server_side.create_job(NewJob("a", Every("2h")), RIGHTS, once=once(tell=broken))
         assert await scheduler.get_job("a") is None
-        job = await scheduler.request_create(NewJob("a", Every("2h")), RIGHTS, once=once())
+        job = await scheduler.server_side.create_job(NewJob("a", Every("2h")), RIGHTS, once=once())
         assert job.name == "a", "and its key is free"
 
 
@@ -48,13 +48,13 @@ async def test_answers_are_kept_for_a_day_and_then_swept_up(scene):
         return await scheduler.look(lambda tx: tx.access.answer("ana", "k"))
 
     async with scene.scheduler() as scheduler:
-        await scheduler.request_create(NewJob("a", Every("2h")), RIGHTS, once=once())
+        await scheduler.server_side.create_job(NewJob("a", Every("2h")), RIGHTS, once=once())
         await scene.sleep("23h")
         with pytest.raises(Replayed):
-            await scheduler.request_create(NewJob("a", Every("2h")), RIGHTS, once=once())
+            await scheduler.server_side.create_job(NewJob("a", Every("2h")), RIGHTS, once=once())
         await scene.sleep("2h")
         assert await kept(scheduler) is not None, "nobody has swept yet"
-        again = await scheduler.request_create(NewJob("b", Every("2h")), RIGHTS, once=once())
+        again = await scheduler.server_side.create_job(NewJob("b", Every("2h")), RIGHTS, once=once())
         assert again.name == "b", "but it is forgotten already"
         await scheduler.start()
         await scene.sleep("25h")
@@ -67,9 +67,9 @@ async def test_very_many_at_once_are_told_as_a_number(scene):
     async with scene.scheduler() as scheduler:
         await scheduler.add_jobs([NewJob(f"job-{number}", Every("2h")) for number in range(MANY)])
         scheduler.subscribe(lambda event: heard.append((event.type, event.data)), "job")
-        done = await scheduler.request_pause(JobSelection(), "holiday", RIGHTS)
+        done = await scheduler.server_side.pause_jobs(JobSelection(), "holiday", RIGHTS)
         assert len(done.changed) == MANY
         assert heard == [("paused_many", {"count": MANY})]
-        assert len((await scheduler.request_resume(JobSelection(), RIGHTS)).changed) == MANY
+        assert len((await scheduler.server_side.resume_jobs(JobSelection(), RIGHTS)).changed) == MANY
         assert heard[1:] == [("resumed_many", {"count": MANY})]
         assert {job.status for job in await scheduler.list_jobs()} == {"idle"}

@@ -6,7 +6,6 @@ import pytest
 
 from tests.kernel.scene import at, failing, virtual
 from wakeful import Every, InvalidJob, Manual, NewJob, Once
-from wakeful.kernel.engine import loop
 
 pytestmark = pytest.mark.promise("X22")
 
@@ -67,9 +66,8 @@ async def test_a_newcomer_of_higher_priority_goes_before_those_who_wait(scene):
 
 
 @virtual
-async def test_of_a_burst_larger_than_a_batch_the_high_ones_start_first_though_they_were_added_last(scene, monkeypatch):
-    monkeypatch.setattr(loop, "BATCH", 20)
-    monkeypatch.setattr(loop, "SHARED_BATCH", 20)
+async def test_of_a_burst_larger_than_a_batch_the_high_ones_start_first_though_they_were_added_last(scene):
+    scene.tuning = scene.tuning._replace(batch=20)
     async with scene.scheduler() as scheduler:
         await scheduler.add_jobs([NewJob(f"low-{n}", Once(at(0, 1)), priority=-1) for n in range(30)])
         await scheduler.add_jobs([NewJob(f"plain-{n}", Once(at(0, 1))) for n in range(30)])
@@ -83,9 +81,8 @@ async def test_of_a_burst_larger_than_a_batch_the_high_ones_start_first_though_t
 
 
 @virtual
-async def test_the_same_priority_goes_by_how_long_it_has_been_due(scene, monkeypatch):
-    monkeypatch.setattr(loop, "BATCH", 2)
-    monkeypatch.setattr(loop, "SHARED_BATCH", 2)
+async def test_the_same_priority_goes_by_how_long_it_has_been_due(scene):
+    scene.tuning = scene.tuning._replace(batch=2)
     async with scene.scheduler() as scheduler:
         for n in (4, 1, 3, 0, 2):
             await scheduler.add_job(f"j{n}", Once(at(0, n)), priority=7)
@@ -97,9 +94,8 @@ async def test_the_same_priority_goes_by_how_long_it_has_been_due(scene, monkeyp
 
 
 @virtual
-async def test_starts_by_hand_and_retries_go_with_the_priority_of_their_job(scene, monkeypatch):
-    monkeypatch.setattr(loop, "BATCH", 1)
-    monkeypatch.setattr(loop, "SHARED_BATCH", 1)
+async def test_starts_by_hand_and_retries_go_with_the_priority_of_their_job(scene):
+    scene.tuning = scene.tuning._replace(batch=1)
     scene.act = failing()
     async with scene.scheduler() as scheduler:
         for name, priority in (("low", -1), ("plain", 0), ("high", 1)):
@@ -178,9 +174,8 @@ async def test_what_is_no_priority_is_refused_and_changes_nothing(scene, priorit
 
 
 @virtual
-async def test_a_crash_forgets_no_priority(scene, monkeypatch):
-    monkeypatch.setattr(loop, "BATCH", 1)
-    monkeypatch.setattr(loop, "SHARED_BATCH", 1)
+async def test_a_crash_forgets_no_priority(scene):
+    scene.tuning = scene.tuning._replace(batch=1)
     scene.act = busy_for(scene, "10m")
     scheduler = scene.scheduler()
     await scheduler.open()

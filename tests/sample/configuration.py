@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class LetterSettings(Section):
-    """What the post office is told."""
+    """Settings of the post office."""
 
     stamps: Annotated[int, Field(ge=0)] = 0
 

@@ -28,7 +28,9 @@ class Letters:
         return self.stamps()
 
     def take_stamp(self, letter_id: int, job_id: int, run_id: int, now: int) -> int:
-        """Begin a letter; the number of stamps that are left."""
+        """Begin a letter; the number of stamps that are left. A run that was given back has its stamp already."""
+        if self._session.rows("SELECT 1 FROM letters WHERE run_id = ? AND arrived IS NULL", (run_id,)):
+            return self.stamps()
         self.buy(-1)
         row = (letter_id, job_id, run_id, now, None)
         self._session.insert_many("letters", ("id", "job_id", "run_id", "at", "arrived"), [row])

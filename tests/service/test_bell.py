@@ -13,10 +13,13 @@ import pytest
 
 from tests.service.real_time import PATIENCE, Watch, make, real
 from wakeful import Manual, Once
-from wakeful.kernel.engine import loop
+from wakeful.kernel.engine.config import Tuning
 from wakeful.store import bell
 from wakeful.store.bell import Bell, ring
 from wakeful.testing import VirtualClock, run
+
+#: Whoever waits for the engine to look by itself waits longer than a test may.
+ONLY_THE_BELL = Tuning(poll_ms=4 * PATIENCE * 1000)
 
 
 def soon():
@@ -50,19 +53,13 @@ async def elsewhere(folder, *words):
 
 
 async def under_way(scheduler):
-    """Started, and past its first look for others' changes; the next one is as far away as `POLL_S` says."""
+    """Started, and past its first look for others' changes; the next one is as far away as `poll_ms` says."""
     watch = Watch(scheduler)
     scheduler.on_job_due("job", lambda run: None)
     await scheduler.start()
     await scheduler.add_job("first", Once(soon()))
     await watch.finished()
     return watch
-
-
-@pytest.fixture
-def only_the_bell(monkeypatch):
-    """Whoever waits for the engine to look by itself waits longer than a test may."""
-    monkeypatch.setattr(loop, "POLL_S", 4 * PATIENCE)
 
 
 @pytest.fixture
@@ -74,13 +71,12 @@ def long_folder(tmp_path):
 
 
 @pytest.mark.promise("H5", "X23")
-@pytest.mark.usefixtures("only_the_bell")
 @real
 async def test_what_another_process_adds_runs_and_cancels_is_done_without_waiting_for_the_next_look(tmp_path):
     async def hang(run):
         await asyncio.Event().wait()
 
-    async with make(tmp_path) as scheduler:
+    async with make(tmp_path, tuning=ONLY_THE_BELL) as scheduler:
         watch = await under_way(scheduler)
         await elsewhere(tmp_path, "add", "added")
         await watch.finished(2)
@@ -95,10 +91,9 @@ async def test_what_another_process_adds_runs_and_cancels_is_done_without_waitin
 
 
 @pytest.mark.promise("X23")
-@pytest.mark.usefixtures("only_the_bell")
 @real
 async def test_a_second_scheduler_in_the_same_process_rings_too(tmp_path):
-    async with make(tmp_path) as scheduler, make(tmp_path) as other:
+    async with make(tmp_path, tuning=ONLY_THE_BELL) as scheduler, make(tmp_path) as other:
         watch = await under_way(scheduler)
         for number in range(5):
             await other.add_job(f"added {number}", Once(soon()))
@@ -106,10 +101,9 @@ async def test_a_second_scheduler_in_the_same_process_rings_too(tmp_path):
 
 
 @pytest.mark.promise("X23")
-@pytest.mark.usefixtures("only_the_bell")
 @real
 async def test_a_path_that_is_too_long_for_a_socket_has_a_bell_all_the_same(long_folder):
-    async with make(long_folder) as scheduler:
+    async with make(long_folder, tuning=ONLY_THE_BELL) as scheduler:
         watch = await under_way(scheduler)
         await elsewhere(long_folder, "add", "added")
         await watch.finished(2)
@@ -151,7 +145,6 @@ asyncio.run(main())
 
 
 @pytest.mark.promise("X23")
-@pytest.mark.usefixtures("only_the_bell")
 @real
 async def test_the_bell_of_a_killed_engine_hurts_nobody_and_is_replaced_by_the_next(tmp_path):
     url = f"sqlite:///{tmp_path / 'wakeful.db'}"
@@ -162,7 +155,7 @@ async def test_the_bell_of_a_killed_engine_hurts_nobody_and_is_replaced_by_the_n
     process._transport.close()
     left = (tmp_path / "wakeful.db.bell").lstat()
     await elsewhere(tmp_path, "add", "while nobody ran")
-    async with make(tmp_path) as scheduler:
+    async with make(tmp_path, tuning=ONLY_THE_BELL) as scheduler:
         watch = await under_way(scheduler)
         await elsewhere(tmp_path, "add", "added")
         await watch.finished(3)
@@ -199,7 +192,7 @@ async def test_what_lies_in_the_bells_place_stays_and_changes_are_seen_at_the_ne
         assert place.lstat() == before
         with pytest.raises(BlockingIOError):
             theirs.recv(1)
-    assert "wakeful.db.bell cannot be made (something else is in its place: remove it)" in caplog.text
+    assert "wakeful.db.bell (something else is in its place: remove it)" in caplog.text
 
 
 @pytest.mark.promise("X23")
@@ -288,11 +281,10 @@ async def test_who_rings_without_end_costs_one_look_per_pause(tmp_path, monkeypa
 
 
 @pytest.mark.promise("X23")
-@pytest.mark.usefixtures("only_the_bell")
 @real
 async def test_a_ring_with_nothing_written_and_the_engines_own_writes_start_no_turn(tmp_path, monkeypatch):
     heard = []
-    async with make(tmp_path) as scheduler:
+    async with make(tmp_path, tuning=ONLY_THE_BELL) as scheduler:
         watch = await under_way(scheduler)
         scheduler._store.on_change(lambda: heard.append("changed"))
         asked = asyncio.Event()

@@ -8,15 +8,15 @@ import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from wakeful.store.sessions import Watch as WatchedRun
 
 from tests.service.real_time import PATIENCE, Gate, Watch, make, real
 from wakeful import Manual, NewJob, Once
 from wakeful.agents.client import SessionClient
 from wakeful.agents.polling import Polling
 from wakeful.agents.settings import SessionSettings
-from wakeful.cli import telling
-from wakeful.cli.telling import Teller
+from wakeful.agents.tables import Watch as WatchedRun
+from wakeful.cli import serve_log
+from wakeful.cli.serve_log import ServeLog
 from wakeful.testing import VirtualClock, run
 
 
@@ -120,20 +120,20 @@ async def test_a_run_without_an_engine_leaves_no_thread_behind(tmp_path):
 @real
 async def test_what_the_server_says_in_its_log_keeps_few_names_and_few_starts(tmp_path, monkeypatch, caplog):
     caplog.set_level(logging.INFO)
-    monkeypatch.setattr(telling, "MOST_NAMES", 10)
-    monkeypatch.setattr(telling, "MOST_STARTED", 10)
-    monkeypatch.setattr(telling, "MOST_BEHIND", 10)
+    monkeypatch.setattr(serve_log, "MOST_NAMES", 10)
+    monkeypatch.setattr(serve_log, "MOST_STARTED", 10)
+    monkeypatch.setattr(serve_log, "MOST_BEHIND", 10)
     async with make(tmp_path) as scheduler:
-        teller, watch = Teller(scheduler), Watch(scheduler)
+        lines, watch = ServeLog(scheduler), Watch(scheduler)
         scheduler.on_job_due("job", lambda run: None)
         await scheduler.start()
         for n in range(60):
             await scheduler.add_job(f"j{n}", Once(soon()))
-            assert len(teller._names) <= 10
+            assert len(lines._names) <= 10
         await watch.finished(60)
-        assert len(teller._started) <= 10
-        await teller.finish()
-        assert len(teller._names) <= 10
+        assert len(lines._started) <= 10
+        await lines.finish()
+        assert len(lines._names) <= 10
     assert caplog.text.count(" success") == 60
 
 
@@ -141,10 +141,10 @@ async def test_what_the_server_says_in_its_log_keeps_few_names_and_few_starts(tm
 async def test_many_jobs_paused_at_once_are_one_line_in_the_log(tmp_path, caplog):
     caplog.set_level(logging.INFO)
     async with make(tmp_path) as scheduler:
-        teller = Teller(scheduler)
+        lines = ServeLog(scheduler)
         await scheduler.add_jobs([NewJob(f"j{n}", Manual()) for n in range(1001)])
         await scheduler._write(lambda tx: tx.journal.emit("job", ["paused_many", None, None, 1001]))
-        await teller.finish()
+        await lines.finish()
     assert "1001 jobs were paused" in caplog.text
 
 

@@ -21,7 +21,7 @@ from tests.simulation.node import Node, NodeClock, NodeStore, Weather, on_behalf
 from tests.simulation.people import LANES, People
 from tests.store.postgres_server import emptied_url
 from wakeful import Defer, Every, Noop, Retention, Run, Scheduler, SchedulerError, Skip, TransientError, Wait
-from wakeful.kernel.cluster.membership import BEAT_MS, LEASE_MS
+from wakeful.kernel.cluster.lease_times import LeaseTimes
 from wakeful.testing import run
 from wakeful.triggers.moments import to_ms
 
@@ -30,7 +30,8 @@ MAX_RUNNING = 4
 FIRST_JOBS = 5
 LOOK_S = 15  # news may get lost, so every node looks by itself; in life each second
 LONGEST_RUN_MS = 200_000
-TAKE_OVER_S = (LEASE_MS + BEAT_MS) / 1000 + 0.5  # and a little for delays
+TIMES = LeaseTimes()
+TAKE_OVER_S = (TIMES.lease_ms + TIMES.beat_ms) / 1000 + 0.5  # and a little for delays
 
 
 class Eye:
@@ -348,7 +349,7 @@ class Fleet(People):
             return
         for node in self.nodes:
             since = node.well_since()
-            if since is None or asyncio.get_running_loop().time() - since < LEASE_MS / 1000:
+            if since is None or asyncio.get_running_loop().time() - since < TIMES.lease_ms / 1000:
                 continue
             sql = "SELECT taken_by FROM nodes WHERE id = ? AND taken_by IS NOT NULL"
             if self.eye.execute(sql, (node.id,)).fetchone() is not None:

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 import sqlite3
 import tempfile
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import ClassVar
 
 from tests.simulation.deaf import Deaf
 from tests.simulation.faulty_store import Faults, FaultyStore
+from tests.simulation.hooks import Hooks
 from tests.simulation.invariants import Broken, check, check_live, check_places
 from tests.simulation.order import Order
 from tests.simulation.people import LANES, People
@@ -26,6 +29,7 @@ from wakeful.triggers.moments import to_ms
 MEMORY_DISK = Path("/dev/shm")  # noqa: S108 - only faster; any directory will do
 FOR_EVER = 100_000
 CROWDED = 10_000  # from this seed on, jobs come in crowds and have priorities, and turns may be small
+PICKY = 20_000  # from this seed on, kinds refuse some starts
 SLACK_MS = 61_000  # a step goes unnoticed for as long as the loop sleeps
 
 
@@ -50,6 +54,7 @@ class World(People):
         self.violations: list[str] = []  # seen inside handlers, where an exception would only fail the run
         self.prioritizes = seed >= CROWDED
         self.order = Order(self.ranks.choice((1, 2, 3, 256)) if seed >= CROWDED else 256, self.violations.append)
+        self.hooks = Hooks(random.Random(f"hooks {seed}") if seed >= PICKY else None)
         self._stepped = -SLACK_MS
         self._dead = asyncio.Event()
         self._store: FaultyStore | None = None
@@ -80,24 +85,15 @@ class World(People):
             await self._rebirth(ours)
         await self.clock.sleep("70m")
 
+    #: How often each thing happens beside the others.
+    weights: ClassVar[dict[str, int]] = {
+        "_pass_time": 30, "_add": 12, "_pause": 4, "_resume": 5, "_edit": 4, "_remove": 2, "_run_now": 8, "_cancel": 4,
+        "_retry": 3, "_complete": 4, "_kill": 4, "_restart": 3, "_step_clock": 2, "_trouble": 2,
+    }  # fmt: skip
+
     async def _step(self) -> None:
-        actions: list[tuple[int, Callable[[], object]]] = [
-            (30, self._pass_time),
-            (12, self._add),
-            (4, self._pause),
-            (5, self._resume),
-            (4, self._edit),
-            (2, self._remove),
-            (8, self._run_now),
-            (4, self._cancel),
-            (3, self._retry),
-            (4, self._complete),
-            (4, self._kill),
-            (3, self._restart),
-            (2, self._step_clock),
-            (2, self._trouble),
-        ]
-        action = self.rng.choices([a for _, a in actions], [weight for weight, _ in actions])[0]
+        name = self.rng.choices(list(self.weights), list(self.weights.values()))[0]
+        action = getattr(self, name)
         self._note(action.__name__)
         with contextlib.suppress(SchedulerError):  # refusals are part of life; what they leave behind is checked
             await self._bounded(action())
@@ -129,6 +125,7 @@ class World(People):
                 seed=self.rng.getrandbits(32),
                 timezone="UTC",
                 labels=self.carried,
+                kinds=self.hooks.kinds(kind for kind, _ in self.kinds),
                 retention=Retention(days=self.days, runs_per_job=self.history, check_every=self.history),
             )
             for kind in ("good", "slow", "flaky", "crasher", "chatty", "deaf"):
@@ -303,6 +300,7 @@ class World(People):
         if self.violations:
             raise Broken(self.violations[0])
         check(self._watch(), LANES)
+        self.hooks.check(self._watch())
         self._look_at_waiting()
         check_places(self._watch(), self.carried)
         self.deaf.check(self._watch(), asyncio.get_running_loop().time())
@@ -328,10 +326,10 @@ class World(People):
             self._eye.close()
 
 
-def live(seed: int, steps: int = 60) -> World:
+def live(seed: int, steps: int = 60, kind: type[World] = World) -> World:
     """Live through one seed; raises Broken, with the seed and the last things that happened, if a promise breaks."""
     with tempfile.TemporaryDirectory(dir=MEMORY_DISK if MEMORY_DISK.is_dir() else None) as folder:
-        world = World(seed, Path(folder))
+        world = kind(seed, Path(folder))
         try:
             run(world.live(steps), world.clock)
         except BaseException as error:

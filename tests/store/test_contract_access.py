@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.store.samples import NOW, job
-from wakeful.errors import InvalidSetting, JobExists, JobNotFound
+from wakeful.errors import InvalidSetting, TokenExists, TokenNotFound
 from wakeful.kernel.actions import tokens
 from wakeful.store.records import KeptAnswer, Token
 
@@ -54,13 +54,13 @@ def test_a_secret_opens_until_it_is_revoked(store):
 def test_what_cannot_be_a_token_is_refused(store):
     store.write(lambda tx: tokens.create(tx, "fox", "agent", "wk_1"))
     for name, role, error in (
-        ("fox", "admin", JobExists),
+        ("fox", "admin", TokenExists),
         ("x", "boss", InvalidSetting),
         ("", "admin", InvalidSetting),
     ):
         with pytest.raises(error):
             store.write(lambda tx, name=name, role=role: tokens.create(tx, name, role, "wk_2"))
-    with pytest.raises(JobNotFound):
+    with pytest.raises(TokenNotFound):
         store.write(lambda tx: tokens.revoke(tx, "nobody"))
 
 
@@ -104,7 +104,7 @@ def test_a_name_that_is_used_again_inherits_nothing(store):
     store.write(lambda tx: tokens.create(tx, "fox", "agent", "wk_1"))
     assert store.read(lambda tx: tx.jobs.by_id(1))[0].owner == "fox", "what was made for it"
     store.write(lambda tx: tx.access.begin_answer(ANSWER))
-    with pytest.raises(JobExists):
+    with pytest.raises(TokenExists):
         store.write(lambda tx: tokens.create(tx, "fox", "agent", "wk_2"))
     assert store.read(lambda tx: tx.jobs.by_id(1))[0].owner == "fox", "and nothing is changed by what is refused"
     store.write(lambda tx: tokens.revoke(tx, "fox"))

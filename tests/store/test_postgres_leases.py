@@ -13,8 +13,9 @@ from tests.kernel.crashing import die
 from tests.service.real_time import PATIENCE, Watch, real
 from tests.store.postgres_server import emptied_url, postgres_url
 from wakeful import Once, Scheduler
-from wakeful.kernel.cluster import membership
-from wakeful.kernel.cluster.membership import BEAT_MS, LEASE_MS, MARGIN_MS, Lease
+from wakeful.kernel.cluster.lease_times import LeaseTimes
+from wakeful.kernel.cluster.membership import Lease
+from wakeful.kernel.engine.config import Tuning
 from wakeful.testing import VirtualClock, run
 
 pytestmark = pytest.mark.promise("X2")
@@ -22,6 +23,7 @@ pytestmark = pytest.mark.promise("X2")
 START = datetime(2026, 1, 1, tzinfo=UTC)
 PAST = datetime(2020, 1, 1, tzinfo=UTC)
 GRACE_S = 5
+TIMES = LeaseTimes()
 
 
 @pytest.mark.parametrize("lived_s", [0.5, 3, 4.9, 7.3, 61])
@@ -54,10 +56,10 @@ def test_a_dead_nodes_work_is_taken_over_when_its_lease_is_over_and_within_five_
             lambda tx: [row.seen_at for row in tx.journal.alive() if row.name == "one"]
         )
         await die(one)
-        await clock.sleep(3 * LEASE_MS / 1000)
+        await clock.sleep(3 * TIMES.lease_ms / 1000)
         first, again = started
         assert (first[:2], again[:2]) == (("one", "schedule"), ("other", "recovery"))
-        assert LEASE_MS <= again[2] - seen_at <= LEASE_MS + GRACE_S * 1000
+        assert TIMES.lease_ms <= again[2] - seen_at <= TIMES.lease_ms + GRACE_S * 1000
         assert [alert.kind for alert in await other.list_alerts()] == ["dead_node"]
         await other.stop()
         await other.close()
@@ -67,15 +69,15 @@ def test_a_dead_nodes_work_is_taken_over_when_its_lease_is_over_and_within_five_
 
 def test_a_lease_holds_until_a_margin_before_others_may_call_the_node_dead():
     clock = VirtualClock(START)
-    lease = Lease(clock)
-    clock.elapse(2 * LEASE_MS / 1000)
+    lease = Lease(clock, TIMES)
+    clock.elapse(2 * TIMES.lease_ms / 1000)
     assert not lease.holds()
     lease.confirm(clock.boot())
-    clock.elapse((LEASE_MS - MARGIN_MS - 1) / 1000)
+    clock.elapse((TIMES.lease_ms - TIMES.margin_ms - 1) / 1000)
     assert lease.holds()
     clock.elapse(0.001)
     assert not lease.holds()
-    assert BEAT_MS < LEASE_MS - MARGIN_MS < LEASE_MS
+    assert TIMES.beat_ms < TIMES.lease_ms - TIMES.margin_ms < TIMES.lease_ms
 
 
 _NO_BEATS = """
@@ -85,13 +87,11 @@ CREATE TRIGGER no_beats BEFORE UPDATE ON nodes FOR EACH ROW EXECUTE FUNCTION ref
 
 
 @real
-async def test_a_node_whose_beats_are_not_confirmed_starts_nothing_before_its_lease_is_over(monkeypatch):
+async def test_a_node_whose_beats_are_not_confirmed_starts_nothing_before_its_lease_is_over():
     """It reaches the database and could claim: that its beats fail is reason enough not to."""
-    monkeypatch.setattr(membership, "BEAT_MS", 200)
-    monkeypatch.setattr(membership, "LEASE_MS", 1500)
-    monkeypatch.setattr(membership, "MARGIN_MS", 700)
+    short = LeaseTimes(beat_ms=200, lease_ms=1500, margin_ms=700)
     url = postgres_url()
-    node = Scheduler(url, node="one", timezone="UTC")
+    node = Scheduler(url, node="one", timezone="UTC", tuning=Tuning(lease=short))
     node.on_job_due("work", lambda run: run.job)
     async with node, asyncio.timeout(PATIENCE):
         watch = Watch(node)
@@ -104,7 +104,7 @@ async def test_a_node_whose_beats_are_not_confirmed_starts_nothing_before_its_le
             engine = node._engine
             while engine.node_lease.may_admit():
                 await asyncio.to_thread(threading.Event().wait, 0.01)
-            assert node._clock.boot() - unconfirmed_at < membership.LEASE_MS
+            assert node._clock.boot() - unconfirmed_at < short.lease_ms
             await node.add_job("after", Once(PAST), kind="work")
             looked = engine.counters.checks
             while engine.counters.checks < looked + 5:

@@ -17,9 +17,12 @@ from tests.service.real_time import Gate, Watch, real
 from tests.store.postgres_server import postgres_url
 from wakeful import Manual, Once, Scheduler, StoreLocked
 from wakeful.clock import SystemClock
-from wakeful.kernel.cluster import membership
+from wakeful.kernel.cluster.lease_times import LeaseTimes
+from wakeful.kernel.cluster.membership import take_runs
+from wakeful.kernel.engine.config import Tuning
 
 PAST = datetime(2020, 1, 1, tzinfo=UTC)
+SHORT = LeaseTimes(beat_ms=200, lease_ms=1500, margin_ms=700, stalled_ms=4500)
 
 
 @pytest.fixture
@@ -27,15 +30,8 @@ def url():
     return postgres_url()
 
 
-@pytest.fixture(autouse=True)
-def _short_leases(monkeypatch):
-    monkeypatch.setattr(membership, "BEAT_MS", 200)
-    monkeypatch.setattr(membership, "LEASE_MS", 1500)
-    monkeypatch.setattr(membership, "MARGIN_MS", 700)
-
-
 def node(url, name, handler, **options):
-    scheduler = Scheduler(url, node=name, timezone="UTC", **options)
+    scheduler = Scheduler(url, node=name, timezone="UTC", tuning=Tuning(lease=SHORT), **options)
     scheduler.on_job_due("work", handler)
     return scheduler
 
@@ -175,8 +171,7 @@ async def test_a_second_living_node_of_one_name_is_refused_and_the_first_goes_on
 
 @pytest.mark.promise("X2")
 @real
-async def test_a_node_whose_loop_is_blocked_is_reported_and_not_taken_for_dead(url, monkeypatch):
-    monkeypatch.setattr(membership, "STALLED_MS", 3 * membership.LEASE_MS)
+async def test_a_node_whose_loop_is_blocked_is_reported_and_not_taken_for_dead(url):
     seen = threading.Event()
 
     async def block(run):  # as no handler should be: nothing else runs on this loop, for three leases
@@ -190,7 +185,7 @@ async def test_a_node_whose_loop_is_blocked_is_reported_and_not_taken_for_dead(u
             told = pool.submit(lambda: asyncio.run(stalled_as_seen_by_another(url, seen)))
             await watch.finished()
             alerts = await asyncio.wrap_future(told)
-        assert alerts == [("stalled", "The loop of node one has stood still for 4 s: a handler blocks it.")]
+        assert alerts == [("stalled", "The event loop of node one has been blocked for 4 s by a handler.")]
         assert [run.outcome for run in await one.get_run_log("a")] == ["success"]
         await one.stop()
 
@@ -200,7 +195,7 @@ def await_in_thread(event):
 
 
 async def stalled_as_seen_by_another(url, seen):
-    async with Scheduler(url, node="two", timezone="UTC") as two:
+    async with Scheduler(url, node="two", timezone="UTC", tuning=Tuning(lease=SHORT)) as two:
         watch = Watch(two)
         await two.start()
         await watch.until(lambda events: any(event.stream == "alert" for event in events))
@@ -256,7 +251,7 @@ async def test_a_node_whose_clock_is_wrong_starts_nothing_early(url):
     async def work(run):
         started.append(run.job)
 
-    async with Scheduler(url, node="fast", clock=AnotherClock(), timezone="UTC") as fast:
+    async with Scheduler(url, node="fast", clock=AnotherClock(), timezone="UTC", tuning=Tuning(lease=SHORT)) as fast:
         fast.on_job_due("work", work)
         watch = Watch(fast)
         await fast.start()
@@ -323,7 +318,7 @@ async def test_a_run_that_is_settled_while_it_is_being_taken_over_is_settled_onc
         watch = Watch(one)
         ice.thaw.set()  # between their reading of the run and their taking it
         await watch.finished()
-        await two._store.write(lambda tx: membership.take_runs(tx, here, [run]))
+        await two._store.write(lambda tx: take_runs(tx, here, [run]))
         assert [(run.outcome, run.status) for run in await two.get_run_log("a")] == [("success", "done")]
         assert (await two.get_job("a")).last_outcome == "success"
         await one.stop()

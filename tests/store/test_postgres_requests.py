@@ -29,7 +29,9 @@ async def test_of_two_nodes_with_one_key_one_does_the_work_and_the_other_repeats
 
     async def make(scheduler, number):
         try:
-            job = await scheduler.request_create(NewJob(f"job-{number}", Every("2h")), RIGHTS, once=once(number))
+            job = await scheduler.server_side.create_job(
+                NewJob(f"job-{number}", Every("2h")), RIGHTS, once=once(number)
+            )
         except Replayed as replayed:
             return "again", replayed.answer
         return "done", job.id
@@ -81,13 +83,13 @@ async def test_of_two_answers_to_one_question_one_counts(url):
 async def test_of_two_who_want_one_name_one_gets_it(url):
     async def make(scheduler, number):
         try:
-            await scheduler.request_create(NewJob(f"job-{number}", Every("2h")), RIGHTS)
+            await scheduler.server_side.create_job(NewJob(f"job-{number}", Every("2h")), RIGHTS)
         except JobExists:
             return "taken"
         return "made"
 
     async def put(scheduler, number):
-        changed = await scheduler.request_put(NewJob(f"put-{number}", Every("2h")), RIGHTS)
+        changed = await scheduler.server_side.put_job(NewJob(f"put-{number}", Every("2h")), RIGHTS)
         return changed.created
 
     async with Scheduler(url, node="one") as one, Scheduler(url, node="two") as two:

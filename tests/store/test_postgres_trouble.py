@@ -25,7 +25,7 @@ from wakeful import NewJob, Once, Scheduler
 pytestmark = pytest.mark.promise("X2")
 
 PAST = datetime(2020, 1, 1, tzinfo=UTC)
-BEGINS, OVER = "the store is in trouble", "the store is back"
+BEGINS, OVER = "database unavailable", "database available again"
 CONNECTIONS, KEPT = 25, 3  # of the server, and of those the ones kept for administrators
 TERMINATE = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'wakeful'"
 

@@ -22,7 +22,7 @@ from tests.store.samples import OpenStore, job
 from wakeful import Manual, Scheduler
 from wakeful.clock import SystemClock
 from wakeful.errors import StoreLocked, StoreUnusable
-from wakeful.kernel.cluster import membership
+from wakeful.kernel.cluster.lease_times import LeaseTimes
 from wakeful.store import nodes, schema_version
 from wakeful.store.records import NodeRow
 from wakeful.store.schema_version import FOLDERS, schema_number, steps
@@ -117,7 +117,7 @@ def test_a_script_that_takes_something_away_suits_only_code_that_came_with_it_or
 
 
 def test_a_lease_is_as_long_to_whoever_changes_the_schema_as_to_the_nodes():
-    assert nodes.LEASE_MS == membership.LEASE_MS
+    assert LeaseTimes().lease_ms == nodes.LEASE_MS
 
 
 # -- opening ----------------------------------------------------------------------------------------------------------

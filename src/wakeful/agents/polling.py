@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from wakeful import ids
 from wakeful.agents.answers import Done, read_status
 from wakeful.agents.tables import Sessions, Watch
-from wakeful.errors import JobNotFound, SchedulerError, ScheduleTriggerError, StoreError
+from wakeful.errors import RunNotFound, SchedulerError, ScheduleTriggerError, StoreError
 
 if TYPE_CHECKING:
     from wakeful.agents.client import SessionClient
@@ -81,11 +81,11 @@ class Polling:
                 self._troubled = False
             except SchedulerError as error:
                 if not self._troubled:  # say it once, not every second
-                    log.warning("asking about waiting runs goes on when the store is back: %s", error)
+                    log.warning("database unavailable, polling of waiting runs is retried: %s", error)
                 self._troubled = True
                 self._next_look = self._clock.boot() + 1000
             except Exception:
-                log.exception("asking about waiting runs failed; it goes on")
+                log.exception("unexpected error while polling waiting runs; retrying")
                 self._next_look = self._clock.boot() + LOOK_MS
             await self._sleep()
 
@@ -135,12 +135,12 @@ class Polling:
         try:
             await self._report(watch.run_id, output, error)
         except StoreError as trouble:
-            log.warning("%s has ended, which is stored when the store is back: %s", ids.run_text(watch.run_id), trouble)
+            log.warning("database unavailable, the end of %s is stored later: %s", ids.run_text(watch.run_id), trouble)
 
     async def _report(self, run_id: int, output: Any, error: str | None) -> None:
         try:
-            await self._scheduler.report_run(ids.run_text(run_id), output, error=error)
-        except (ScheduleTriggerError, JobNotFound) as late:
+            await self._scheduler.server_side.report_run(ids.run_text(run_id), output, error=error)
+        except (ScheduleTriggerError, RunNotFound) as late:
             log.debug("%s", late)
         await self._scheduler.transact(lambda tx, _: tx.of(Sessions).unwatch([run_id]))
         self._questions.pop(run_id, None)

@@ -73,7 +73,7 @@ class SessionConfig(Camel):
         None, description="a session that exists, shared by name"
     )
     timeout_minutes: Annotated[float, Field(gt=0, le=30 * 1440, allow_inf_nan=False)] | None = Field(
-        None, description="how long a run may wait to be told how it ended"
+        None, description="how long a run may wait for the report of its end"
     )
 
     def onto(self, task: Task) -> Task:

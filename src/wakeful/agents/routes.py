@@ -1,4 +1,4 @@
-"""`/api/schedule`: what sessions are told, and when. Jobs of kind `session`, in a plainer shape."""
+"""`/api/schedule`: what is sent to sessions, and when. Jobs of kind `session`, in a plainer shape."""
 
 from __future__ import annotations
 

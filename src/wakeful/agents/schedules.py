@@ -1,4 +1,4 @@
-"""Schedules: what a session is told, and when; a plainer view of jobs of kind `session`.
+"""Schedules: what is sent to a session, and when; a plainer view of jobs of kind `session`.
 
 Each function is one transaction. A schedule is its job: the same rights, limits, history and explanations hold for it
 under either name. What it does not speak of (retries, labels, and so on) is left as it is.
@@ -120,7 +120,7 @@ def _last_result(state: JobState, details: RunDetails | None) -> str | None:
 
 
 def _last_error(state: JobState, details: RunDetails | None) -> str | None:
-    """Why the last run did not succeed: also a busy session and a report that never came are worth telling."""
+    """Why the last run did not succeed: also a busy session and a report that never came are shown."""
     if state.last_outcome in (None, "success", "noop"):
         return None
     if details is None:

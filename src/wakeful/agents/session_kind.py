@@ -147,7 +147,9 @@ class SessionKind:
     async def _discard(self, session: str) -> None:
         answer = await self._client.discard(session)
         if answer.problem is not None or answer.status >= 300:
-            log.info("session %s was forgotten; its server was told in vain: %s", session, answer.problem or answer)
+            log.info(
+                "session %s is no longer kept, but its server did not delete it: %s", session, answer.problem or answer
+            )
 
     # -- the message --------------------------------------------------------------------------------------------------
 

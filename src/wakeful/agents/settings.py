@@ -1,4 +1,4 @@
-"""What the server is told about sessions: where they live, how many are kept, how long an answer may take."""
+"""Settings of sessions: the session server's address, how many sessions are kept, how long an answer may take."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SessionSettings:
     max_kept: int = 100
     """How many sessions are kept of each owner; beyond that the one used longest ago is forgotten."""
     deadline_ms: int = 2 * HOUR_MS
-    """How long a run waits to be told how it ended, where its schedule does not say."""
+    """How long a run waits for the report of its end, where its schedule does not say."""
     busy_ms: int = HOUR_MS
     """When a slot is tried again whose session was busy."""
     retry_ms: int = HOUR_MS // 2

@@ -3,12 +3,12 @@
     async def pause(caller: Operator, …)        # operators and admins
     async def read(caller: Anyone, …)           # every valid token; `caller.is_agent` sees and changes only its own
 
-Roles: `viewer` reads; `operator` also starts, stops and edits what executes no commands; `admin` may everything;
+Roles: `viewer` reads; `operator` also starts, stops and edits what executes no commands; `admin` has full access;
 `agent` stands beside them: it may read and edit what it owns (the owner is its token's name) and nothing else.
 `Viewer`, `Operator` and `Admin` therefore refuse agents; routes that know about owners take `Anyone`.
 
 A right token is never refused, whoever else asks from the same address: a proxy has one address for everybody. Wrong
-ones are: after a few of them an address is told to wait (429), in a table that cannot grow without bound.
+ones are: after a few of them an address must wait (429), in a table that cannot grow without bound.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ log = logging.getLogger("wakeful.api")
 RANK = {"agent": 0, "viewer": 1, "operator": 2, "admin": 3}
 USE_NOTED_MS = 60_000
 FREE_FAILURES = 10  # wrong tokens an address may present …
-WINDOW_MS = 60_000  # … within this time before further wrong ones are told to wait for the rest of it
+WINDOW_MS = 60_000  # … within this time before further wrong ones must wait for the rest of it
 MOST_ADDRESSES = 1_000
 MOST_TOKENS = 10_000
 
@@ -92,7 +92,7 @@ class Gate:
 
     def __init__(self, scheduler: Scheduler, clock: Clock | None = None) -> None:
         self.clock = clock if clock is not None else SystemClock()
-        self._scheduler = scheduler
+        self._server = scheduler.server_side
         self.failures = Failures(self.clock)
         self._noted: dict[str, int] = {}
         self._notes: set[asyncio.Task[None]] = set()
@@ -101,7 +101,7 @@ class Gate:
         """The caller, or the refusal: 401, or 429 for a wrong token from an address that guesses."""
         if secret is None:
             raise _unknown("This needs a token: send it as Authorization: Bearer wk_….")
-        token = await self._scheduler.find_token(secret)
+        token = await self._server.find_token(secret)
         if token is None:
             wrong = _unknown("This token is not valid: it was never made here, or it was revoked.")
             raise self.failures.refusal(address, wrong)
@@ -110,12 +110,12 @@ class Gate:
 
     async def admit_report(self, run: str, token: str, address: str) -> None:
         """Let through whoever holds the run's own token; WrongCallbackToken, or 429 for an address that guesses."""
-        if not await self._scheduler.check_callback(run, token):
+        if not await self._server.check_callback(run, token):
             raise self.failures.refusal(address, WrongCallbackToken())
 
     async def still_valid(self, secret: str | None) -> bool:
         """Whether a token that was recognised before is valid now. Asked by us, so a no counts as no guess."""
-        return secret is not None and await self._scheduler.find_token(secret) is not None
+        return secret is not None and await self._server.find_token(secret) is not None
 
     def _note_use(self, token: Token) -> None:
         """Store that the token was used, at most once a minute, and after the answer is on its way."""
@@ -131,9 +131,9 @@ class Gate:
 
     async def _write_use(self, token: Token) -> None:
         try:
-            await self._scheduler.note_token_use(token)
+            await self._server.note_token_use(token)
         except SchedulerError as error:
-            log.warning("the use of token %s could not be noted: %s", token.name, error)
+            log.warning("cannot record the use of token %s: %s", token.name, error)
 
     async def finish(self) -> None:
         """Wait for what is still being noted."""

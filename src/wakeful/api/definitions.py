@@ -72,7 +72,7 @@ def read_options(written: Written) -> dict[str, Any]:
     """Every option that was said; one beside the other fields counts more than one nested."""
     nested = {key: value for key, value in (written.options or {}).items() if key not in NOT_FOR_CALLERS}
     flat = {name: getattr(written, name) for name in OPTIONS if name in written.model_fields_set}
-    kernel_options.read_options({**nested, **flat})  # what is wrong with them is told before they go anywhere
+    kernel_options.read_options({**nested, **flat})  # mistakes are reported before they go anywhere
     return {**nested, **flat}
 
 

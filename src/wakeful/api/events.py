@@ -2,7 +2,8 @@
 
 Every event has an id: the group it was stored with and its place in it. A reader that comes back with the last one it
 saw gets what follows, from the store, with nothing left out and nothing twice. Each reader is at its own place in the
-stored order, so a slow one costs neither the engine nor memory; one that falls far behind is told so and let go.
+stored order, so a slow one costs neither the engine nor memory. One that falls
+far behind gets a notice and is disconnected.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ class Reader:
         self.at_end = False
 
     async def begin(self) -> list[str]:
-        """Find the place; what to tell first: that what came before is no longer on record, where that is so."""
+        """Find the place; what to send first: that what came before is no longer on record, where that is so."""
         oldest, newest = await self._feed.range()
         if self._asked is None:
             self._place = Place(newest)

@@ -31,7 +31,7 @@ class Feed:
     """Belongs to one event loop."""
 
     def __init__(self, scheduler: Scheduler, ending: asyncio.Event) -> None:
-        self._scheduler = scheduler
+        self._server = scheduler.server_side
         self._ending = ending
         self._ring: deque[EventGroup] = deque()
         self._chars = 0
@@ -42,7 +42,7 @@ class Feed:
         self._committed = asyncio.Event()
         self._readers = 0
         self._task: asyncio.Task[None] | None = None
-        scheduler.on_commit(self._committed.set)
+        self._server.on_commit(self._committed.set)
 
     @contextlib.contextmanager
     def open(self) -> Iterator[None]:
@@ -62,7 +62,7 @@ class Feed:
 
     async def range(self) -> tuple[int, int]:
         """The oldest and the newest group on record."""
-        return await self._scheduler.event_ids()
+        return await self._server.event_ids()
 
     async def after(self, group: int, streams: Collection[str] | None) -> tuple[list[EventGroup], int]:
         """Groups of these streams above that one, some of them; and up to where there are no others if none came."""
@@ -71,7 +71,7 @@ class Feed:
             return list(itertools.islice(fresh, BATCH)), self._tail
         tail = self._tail  # before the read: what it does not find, is not there up to here
         names = sorted(streams) if streams is not None else None
-        return await self._scheduler.read_events(group, names, BATCH), tail
+        return await self._server.read_events(group, names, BATCH), tail
 
     async def changed(self, seen: int, seconds: float) -> bool:
         """Wait until there is something new since turn `seen`, or the server ends; False when that took too long."""
@@ -97,7 +97,7 @@ class Feed:
                     troubled = False
                 except SchedulerError as error:
                     if not troubled:  # said once, not every second
-                        log.warning("events cannot be read right now: %s", error)
+                        log.warning("database unavailable, event streams wait: %s", error)
                     troubled = True
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(LOOK_S):
@@ -109,10 +109,10 @@ class Feed:
     async def _take(self) -> None:
         self._committed.clear()
         if self._base is None:
-            _, newest = await self._scheduler.event_ids()
+            _, newest = await self._server.event_ids()
             self._base = self._tail = newest
             self._wake()
-        while groups := await self._scheduler.read_events(self._tail, None, BATCH):
+        while groups := await self._server.read_events(self._tail, None, BATCH):
             self._ring.extend(groups)
             self._chars += sum(len(one.body) for one in groups)
             self._tail = groups[-1].id

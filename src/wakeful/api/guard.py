@@ -67,7 +67,7 @@ def read_name(text: str, default_port: int | None = None) -> Name | None:
 
 
 def too_deep(body: bytes, most: int) -> bool:
-    """Whether brackets are nested deeper than `most`, or left open; told without parsing, in linear time."""
+    """Whether brackets are nested deeper than `most`, or left open; checked without parsing, in linear time."""
     if body.count(b"[") + body.count(b"{") <= most:
         return False
     brackets = _STRING.sub(b"", body).translate(_ONE_KIND, _NO_BRACKET)
@@ -80,7 +80,7 @@ def too_deep(body: bytes, most: int) -> bool:
 
 def _refuse_doubles(body: bytes) -> None:
     """A name that stands twice in one object: parsers differ in which of them counts."""
-    with contextlib.suppress(ValueError):  # what is no JSON is told by whoever reads it
+    with contextlib.suppress(ValueError):  # what is no JSON is reported by whoever reads it
         json.loads(body, object_pairs_hook=_single)
 
 
@@ -136,11 +136,11 @@ class Guard:
             await answer.give(refusal)
         except asyncio.CancelledError:  # the server ends, and has waited long enough for this
             await answer.cut_off()
-        except Exception as error:  # noqa: BLE001 - told to the log under an id, and to the caller as that id
+        except Exception as error:  # noqa: BLE001 - logged under an id, which the caller gets
             if answer.status is None:
                 await answer.give(fault(error))
         finally:
-            self._tell(scope, answer.status, self._clock.boot() - began)
+            self._log(scope, answer.status, self._clock.boot() - began)
 
     async def _admit(self, scope: Scope, receive: Receive, answer: Answer) -> None:
         headers = Headers(scope=scope)
@@ -201,13 +201,13 @@ class Guard:
             raise ApiError(400, "two_lengths", sentence, headers={"Connection": "close"})
 
     async def _check_caller(self, scope: Scope, headers: Headers) -> None:
-        """Whoever may not ask is told so at the cost of the headers alone."""
+        """A caller without access is rejected at the cost of the headers alone."""
         if self._who is None:
             return
         try:
             await self._who(Request(scope))
         except SchedulerError as error:
-            if error.status == 500:  # a fault of ours, which is told as one
+            if error.status == 500:  # a fault of ours, which is reported as one
                 raise
             # What comes after the headers is not read: the connection cannot be used for anything else.
             unread = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
@@ -256,8 +256,8 @@ class Guard:
             raise ApiError(400, "too_deep", sentence)
         _refuse_doubles(body)
 
-    def _tell(self, scope: Scope, status: int | None, took: int) -> None:
-        """One line per request; reading is told only on request. Without the query: there could be a token in it."""
+    def _log(self, scope: Scope, status: int | None, took: int) -> None:
+        """One line per request; reads are logged only on request. Without the query: there could be a token in it."""
         quiet = scope["method"] in SAFE and status is not None and status < 500
         path = scope.get("raw_path", scope["path"].encode()).decode("ascii", "replace").partition("?")[0]
         log.log(

@@ -37,7 +37,7 @@ def reasons_against(scheduler: Scheduler, *, ending: bool) -> list[str]:
     elif state.status != "running":
         found.append("The engine is not running.")
     if state.trouble is not None:
-        found.append(f"The store is in trouble: {state.trouble}")
+        found.append(f"The database is unavailable: {state.trouble}")
     if state.draining:
         found.append("This node is being drained.")
     return found

@@ -1,7 +1,7 @@
 """`Idempotency-Key`: a request that is sent again is answered again, and done once.
 
-The answer is kept by the transaction that does the work (see `kernel.once`); here it is only told how a request is
-recognised and how an answer is put together.
+The answer is kept by the transaction that does the work (see `kernel.actions.idempotency`). This module
+says how a request is recognised and how an answer is put together.
 """
 
 from __future__ import annotations
@@ -67,17 +67,17 @@ class Keyed(NamedTuple):
     body_hash: str
 
     async def do(
-        self, work: Callable[[IdempotentRequest | None], Awaitable[T]], tell: Callable[[T], Answer]
+        self, work: Callable[[IdempotentRequest | None], Awaitable[T]], render: Callable[[T], Answer]
     ) -> Response:
         """Do the work, unless it was done before; the answer either way."""
         once = None
         if self.key is not None:
             request = f"{self.method} {self.path}"
             once = IdempotentRequest(
-                self.caller, self.key, request, self.body_hash, lambda found: tell(found).to_text()
+                self.caller, self.key, request, self.body_hash, lambda found: render(found).to_text()
             )
         try:
-            return respond(tell(await work(once)))
+            return respond(render(await work(once)))
         except Replayed as replayed:
             return respond(Answer.from_text(replayed.answer), **{"Idempotent-Replayed": "true"})
 
@@ -90,7 +90,7 @@ async def keyed(request: Request, caller: Anyone, key: KeyHeader = None) -> Keye
     body = await request.body()
     try:
         body = json.dumps(json.loads(body), sort_keys=True).encode() if body else b""
-    except ValueError:  # answered elsewhere; here it only has to be told from others
+    except ValueError:  # answered elsewhere; here it only has to differ from others
         body = b"not JSON: " + body
     return Keyed(caller.name, key, request.method, request.url.path, hashlib.sha256(body).hexdigest())
 

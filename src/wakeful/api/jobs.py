@@ -46,7 +46,7 @@ _ETAG = {"ETag": {"description": "the job's revision, in quotes", "schema": {"ty
 _LOCATION = {"Location": {"description": "where it is", "schema": {"type": "string"}}}
 
 
-def _told(job: Job, caller: Caller, scheduler: Scheduler, status: int = 200) -> Answer:
+def _render(job: Job, caller: Caller, scheduler: Scheduler, status: int = 200) -> Answer:
     headers = {"ETag": etag(job.revision)}
     if status == 201:
         headers["Location"] = f"/api/jobs/{job.id}"
@@ -71,12 +71,12 @@ async def list_jobs(
     limit: Limit = LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    hidden, zone = () if internal else scheduler.hidden_kinds, scheduler.default_zone
+    hidden, zone = () if internal else scheduler.server_side.hidden_kinds, scheduler.default_zone
     wanted = JobFilter(kind, owner, source, status, enabled, contains=q or None, hidden=hidden)
     items, last = await page(
         limit,
         read_cursor("job", cursor),
-        lambda after, count: scheduler.request_jobs(wanted._replace(after=after, limit=count), rights),
+        lambda after, count: scheduler.server_side.list_jobs(wanted._replace(after=after, limit=count), rights),
         lambda job: job.name,
         lambda job: job_shape(job, caller, zone),
     )
@@ -94,8 +94,8 @@ async def list_jobs(
 async def create_job(scheduler: Sched, caller: Editor, rights: Allowed, written: JobCreate, key: Key) -> Response:
     new, enabled = new_job(written, written.name), written.enabled is not False
     return await key.do(
-        lambda once: scheduler.request_create(new, rights, enabled=enabled, once=once),
-        lambda job: _told(job, caller, scheduler, 201),
+        lambda once: scheduler.server_side.create_job(new, rights, enabled=enabled, once=once),
+        lambda job: _render(job, caller, scheduler, 201),
     )
 
 
@@ -108,7 +108,7 @@ async def create_job(scheduler: Sched, caller: Editor, rights: Allowed, written:
 )
 async def pause_jobs(scheduler: Sched, _: Editor, rights: Allowed, many: ManyJobs, key: Key) -> Response:
     meant = _meant(many)
-    return await key.do(lambda once: scheduler.request_pause(meant, many.note, rights, once), _many_told)
+    return await key.do(lambda once: scheduler.server_side.pause_jobs(meant, many.note, rights, once), _render_many)
 
 
 @router.post(
@@ -120,7 +120,7 @@ async def pause_jobs(scheduler: Sched, _: Editor, rights: Allowed, many: ManyJob
 )
 async def resume_jobs(scheduler: Sched, _: Editor, rights: Allowed, many: ManyJobs, key: Key) -> Response:
     meant = _meant(many)
-    return await key.do(lambda once: scheduler.request_resume(meant, rights, once), _many_told)
+    return await key.do(lambda once: scheduler.server_side.resume_jobs(meant, rights, once), _render_many)
 
 
 def _meant(many: ManyJobs) -> JobSelection:
@@ -136,7 +136,7 @@ def _meant(many: ManyJobs) -> JobSelection:
     )
 
 
-def _many_told(done: BulkResult) -> Answer:
+def _render_many(done: BulkResult) -> Answer:
     body = {
         "count": len(done.changed), "names": done.changed, "unchanged": done.unchanged, "refused": done.refused,
     }  # fmt: skip
@@ -157,10 +157,10 @@ def _many_told(done: BulkResult) -> Answer:
 async def get_job(
     scheduler: Sched, caller: Anyone, rights: Allowed, ref: Ref, if_none_match: IfNoneMatch = None
 ) -> Response:
-    job = await scheduler.request_job(ref, rights)
+    job = await scheduler.server_side.get_job(ref, rights)
     if unchanged(if_none_match, job.revision):
         return Response(status_code=304, headers={"ETag": etag(job.revision)})
-    return respond(_told(job, caller, scheduler))
+    return respond(_render(job, caller, scheduler))
 
 
 @router.put(
@@ -186,11 +186,11 @@ async def put_job(
 ) -> Response:
     wanted = condition(if_match, if_none_match)
     if ids.decode(name) is not None:
-        name = (await scheduler.request_job(name, rights)).name
+        name = (await scheduler.server_side.get_job(name, rights)).name
     if written.name not in (None, name):
         raise ApiError(400, "invalid_job", f"The address says {name!r:.300} and the body says another name.")
-    changed = await scheduler.request_put(new_job(written, name), rights, wanted, enabled=written.enabled)
-    return respond(_told(changed.job, caller, scheduler, 201 if changed.created else 200))
+    changed = await scheduler.server_side.put_job(new_job(written, name), rights, wanted, enabled=written.enabled)
+    return respond(_render(changed.job, caller, scheduler, 201 if changed.created else 200))
 
 
 @router.patch(
@@ -203,8 +203,8 @@ async def put_job(
 async def patch_job(
     *, scheduler: Sched, caller: Editor, rights: Allowed, ref: Ref, written: JobPatch, if_match: IfMatch = None
 ) -> Response:
-    job = await scheduler.request_patch(ref, changes(written), rights, condition(if_match))
-    return respond(_told(job, caller, scheduler))
+    job = await scheduler.server_side.patch_job(ref, changes(written), rights, condition(if_match))
+    return respond(_render(job, caller, scheduler))
 
 
 @router.delete(
@@ -216,7 +216,7 @@ async def patch_job(
     summary="Remove a job; its history stays",
 )
 async def delete_job(scheduler: Sched, _: Editor, rights: Allowed, ref: Ref, if_match: IfMatch = None) -> Response:
-    await scheduler.request_remove(ref, rights, condition(if_match))
+    await scheduler.server_side.remove_job(ref, rights, condition(if_match))
     return Response(status_code=204)
 
 
@@ -233,10 +233,10 @@ async def run_job(
 ) -> Response:
     payload: Any = given.payload if given is not None else None
 
-    def told(run: Run) -> Answer:
+    def render(run: Run) -> Answer:
         return answer(202, run_shape(run), Location=f"/api/runs/{run.id}")
 
-    return await key.do(lambda once: scheduler.request_start(ref, payload, rights, once), told)
+    return await key.do(lambda once: scheduler.server_side.run_job(ref, payload, rights, once), render)
 
 
 @router.post(
@@ -249,8 +249,8 @@ async def run_job(
 async def pause_job(
     scheduler: Sched, caller: Editor, rights: Allowed, ref: Ref, given: Noted | None = None
 ) -> Response:
-    await scheduler.request_pause(JobSelection(refs=(ref,)), given.note if given is not None else None, rights)
-    return respond(_told(await scheduler.request_job(ref, rights), caller, scheduler))
+    await scheduler.server_side.pause_jobs(JobSelection(refs=(ref,)), given.note if given is not None else None, rights)
+    return respond(_render(await scheduler.server_side.get_job(ref, rights), caller, scheduler))
 
 
 @router.post(
@@ -261,10 +261,10 @@ async def pause_job(
     summary="Let it start by time again",
 )
 async def resume_job(scheduler: Sched, caller: Editor, rights: Allowed, ref: Ref) -> Response:
-    done = await scheduler.request_resume(JobSelection(refs=(ref,)), rights)
+    done = await scheduler.server_side.resume_jobs(JobSelection(refs=(ref,)), rights)
     for refusal in done.refused.values():
         raise ApiError(409, "refused", refusal)
-    return respond(_told(await scheduler.request_job(ref, rights), caller, scheduler))
+    return respond(_render(await scheduler.server_side.get_job(ref, rights), caller, scheduler))
 
 
 @router.get(
@@ -275,8 +275,8 @@ async def resume_job(scheduler: Sched, caller: Editor, rights: Allowed, ref: Ref
     summary="Why it ran, did not, and when it will",
 )
 async def explain_job(scheduler: Sched, caller: Anyone, rights: Allowed, ref: Ref) -> Response:
-    job = await scheduler.request_job(ref, rights)
-    found = (await scheduler.request_explanation(job.id, rights)).to_dict()
+    job = await scheduler.server_side.get_job(ref, rights)
+    found = (await scheduler.server_side.explain(job.id, rights)).to_dict()
     found["facts"]["job"] = job_shape(job, caller, scheduler.default_zone)
     return respond(answer(200, found))
 
@@ -291,7 +291,7 @@ async def explain_job(scheduler: Sched, caller: Anyone, rights: Allowed, ref: Re
 async def upcoming(
     scheduler: Sched, _: Anyone, rights: Allowed, ref: Ref, n: Annotated[int, Query(ge=1, le=500)] = 5
 ) -> Response:
-    job = await scheduler.request_job(ref, rights)
+    job = await scheduler.server_side.get_job(ref, rights)
     zone = zone_of(job, scheduler.default_zone)
     times = [{"at": iso(to_ms(at)), "local": local(at, zone)} for at in job.upcoming(n)]
     return respond(answer(200, {"job": job.name, "zone": zone, "schedule": job.trigger.describe(), "items": times}))

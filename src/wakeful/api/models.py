@@ -20,7 +20,7 @@ MOST_IDS = 10_000
 MAX_NOTE = 2_000
 
 Named = Annotated[str, Field(max_length=1000), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 200})]
-"""A name; how long it may be is told by the kernel."""
+"""A name; the kernel limits its length."""
 Json = Annotated[Any, WithJsonSchema({"description": "any JSON value"})]
 Status = Literal["idle", "running", "paused", "disabled"]
 RunStatus = Literal["queued", "active", "waiting", "done"]
@@ -235,6 +235,7 @@ class RunOut(BaseModel):
     status: RunStatus
     outcome: Outcome | None
     error: str | None
+    error_type: str | None
     output: Json
     approvals: list[ApprovalOut]
     due_at: datetime

@@ -38,7 +38,7 @@ TITLES = {
     406: "Not Acceptable", 408: "Request Timeout", 409: "Conflict", 410: "Gone", 411: "Length Required",
     412: "Precondition Failed", 413: "Request Entity Too Large", 414: "Request-URI Too Long",
     415: "Unsupported Media Type", 417: "Expectation Failed", 422: "Unprocessable Entity",
-    428: "Precondition Required", 429: "Too JobSelection Requests", 431: "Request Header Fields Too Large",
+    428: "Precondition Required", 429: "Too Many Requests", 431: "Request Header Fields Too Large",
     500: "Internal Server Error", 501: "Not Implemented", 503: "Service Unavailable",
 }  # fmt: skip
 """What a status is called in an answer. A table of ours: the interpreter's phrases differ between its versions."""

@@ -93,7 +93,7 @@ Wanted = Annotated[_Wanted, Depends(_wanted)]
 
 async def _page(scheduler: Scheduler, rights: Rights, wanted: _Wanted, job: str | None) -> Response:
     def read(before: int | None, count: int) -> Awaitable[list[Run]]:
-        return scheduler.request_runs(wanted.filter._replace(before_id=before, limit=count), rights, job=job)
+        return scheduler.server_side.list_runs(wanted.filter._replace(before_id=before, limit=count), rights, job=job)
 
     items, last = await page(wanted.limit, wanted.filter.before_id, read, lambda run: id_number(run.id), run_shape)
     return respond(page_answer(items, cursor_of("run", str(last)) if last is not None else None))
@@ -129,7 +129,7 @@ async def list_job_runs(scheduler: Sched, _: Anyone, rights: Allowed, ref: JobRe
     summary="One run, with everything it said",
 )
 async def get_run(scheduler: Sched, caller: Anyone, rights: Allowed, run_id: Ref) -> Response:
-    return await _shown(scheduler, await scheduler.request_run(run_id, rights), caller)
+    return await _shown(scheduler, await scheduler.server_side.get_run(run_id, rights), caller)
 
 
 async def _shown(scheduler: Scheduler, run: Run, caller: Caller) -> Response:
@@ -151,7 +151,7 @@ async def get_run_log(
     run_id: Ref,
     most: Annotated[int, Query(alias="bytes", ge=1, le=LOG_MOST, description="the last so many")] = 1024 * 1024,
 ) -> Response:
-    run = await scheduler.request_run(run_id, rights)
+    run = await scheduler.server_side.get_run(run_id, rights)
     found = await asyncio.to_thread(_tail, scheduler.log_path(run.id), most)
     if found is None:
         found = _said(run).encode("utf-8", "replace")[-most:]
@@ -187,8 +187,8 @@ def _said(run: Run) -> str:
     summary="Why it was started, and what became of it",
 )
 async def explain_run(scheduler: Sched, _: Anyone, rights: Allowed, run_id: Ref) -> Response:
-    run = await scheduler.request_run(run_id, rights)
-    return respond(answer(200, (await scheduler.request_explanation(run.id, rights)).to_dict()))
+    run = await scheduler.server_side.get_run(run_id, rights)
+    return respond(answer(200, (await scheduler.server_side.explain(run.id, rights)).to_dict()))
 
 
 # -- doing something to a run ------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ async def explain_run(scheduler: Sched, _: Anyone, rights: Allowed, run_id: Ref)
     summary="End a run",
 )
 async def cancel_run(scheduler: Sched, caller: Editor, rights: Allowed, run_id: Ref) -> Response:
-    return await _shown(scheduler, await scheduler.request_cancel(run_id, rights), caller)
+    return await _shown(scheduler, await scheduler.server_side.cancel_run(run_id, rights), caller)
 
 
 @router.post(
@@ -214,7 +214,7 @@ async def cancel_run(scheduler: Sched, caller: Editor, rights: Allowed, run_id: 
     summary="Try again what a run did not do",
 )
 async def retry_run(scheduler: Sched, _: Editor, rights: Allowed, run_id: Ref, key: Key) -> Response:
-    return await key.do(lambda once: scheduler.request_retry(run_id, rights, once), _goes_on)
+    return await key.do(lambda once: scheduler.server_side.retry_run(run_id, rights, once), _goes_on)
 
 
 @router.post(
@@ -229,7 +229,7 @@ async def approve_run(
     scheduler: Sched, _: Operator, rights: Allowed, run_id: Ref, key: Key, given: Noted | None = None
 ) -> Response:
     note = given.note if given is not None else None
-    return await key.do(lambda once: scheduler.request_approval(run_id, note, rights, once), _goes_on)
+    return await key.do(lambda once: scheduler.server_side.approve_run(run_id, note, rights, once), _goes_on)
 
 
 @router.post(
@@ -243,7 +243,7 @@ async def reject_run(
     scheduler: Sched, caller: Operator, rights: Allowed, run_id: Ref, given: Noted | None = None
 ) -> Response:
     note = given.note if given is not None else None
-    return await _shown(scheduler, await scheduler.request_rejection(run_id, note, rights), caller)
+    return await _shown(scheduler, await scheduler.server_side.reject_run(run_id, note, rights), caller)
 
 
 def _goes_on(run: Run) -> Answer:
@@ -294,7 +294,7 @@ async def complete_run(
     if given.outcome == "error" and error is None:
         error = "reported as failed, without a reason"
     try:
-        settled = await scheduler.report_run(run_id, given.output, error=error, token=said.token)
+        settled = await scheduler.server_side.report_run(run_id, given.output, error=error, token=said.token)
     except WrongCallbackToken as wrong:
         raise said.gate.failures.refusal(said.address, wrong) from wrong
     return respond(answer(200 if settled else 202, {"run": run_id, "settled": settled}))

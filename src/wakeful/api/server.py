@@ -26,7 +26,7 @@ from wakeful.private_files import make_private_folder, open_private, open_unlink
 from wakeful.scheduler import Scheduler
 
 PATIENCE_S = 5  # what requests in progress are given when the server ends
-GOODBYE_S = 1  # and to be told that this was not enough
+GOODBYE_S = 1  # and to be closed after that
 LARGEST_TOKEN = 4096  # of a token file this much is read
 SEND_BUFFER = 256 * 1024  # what the kernel keeps for a client that reads slowly; without a bound it is megabytes
 
@@ -90,7 +90,7 @@ class HttpServer(uvicorn.Server):
         )
         super().__init__(config)
         self.server_state = self._all = Connections(settings.connections)
-        logging.getLogger("uvicorn").setLevel(logging.ERROR)  # what clients do wrong is told to them, not to the log
+        logging.getLogger("uvicorn").setLevel(logging.ERROR)  # mistakes of clients are answered, not logged
         self._app = app
         self._bound = bound
         self._asked = asyncio.Event()
@@ -156,7 +156,7 @@ async def first_token(scheduler: Scheduler) -> Path | None:
 
     None where there is no such file or what it holds is not valid any more: the command line makes another.
     """
-    path, secret = scheduler.token_path(), new_secret()
+    path, secret = scheduler.server_side.token_path(), new_secret()
     if await scheduler.list_tokens(revoked=True):
         return path if await _holds_token(path, scheduler) else None
     draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
@@ -165,7 +165,7 @@ async def first_token(scheduler: Scheduler) -> Path | None:
         with os.fdopen(open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "w", encoding="utf-8") as file:
             file.write(secret + "\n")
         # The store first: a file must not promise what is not so. Lost between the two, the command line makes another.
-        if await scheduler.create_first_token(secret):
+        if await scheduler.server_side.create_first_token(secret):
             draft.replace(path)
     except OSError as error:
         message = f"The first token cannot be written to {path} ({error.strerror}): check its directory's permissions."
@@ -177,7 +177,7 @@ async def first_token(scheduler: Scheduler) -> Path | None:
 
 async def _holds_token(path: Path, scheduler: Scheduler) -> bool:
     content = _content(path)
-    return content is not None and await scheduler.find_token(content.strip()) is not None
+    return content is not None and await scheduler.server_side.find_token(content.strip()) is not None
 
 
 def _content(path: Path) -> str | None:

@@ -1,4 +1,4 @@
-"""What the server is told about itself: where it listens, who may name it, what it refuses."""
+"""Settings of the server: where it listens, the names it answers to, what it refuses."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class ServerSettings:
     max_depth: int = 64
     """How deeply JSON in a request may be nested."""
     shutdown_wait: float = 30.0
-    """Seconds that runs in progress may take once the server is told to stop."""
+    """Seconds that runs in progress may take once the server is asked to stop."""
 
     @property
     def is_local(self) -> bool:

@@ -11,9 +11,10 @@ from wakeful.api.auth import Admin, Operator, Viewer
 from wakeful.api.idempotency import answer, respond
 from wakeful.api.models import AlertOut, NodeOut, Nodes, Page, Stats
 from wakeful.api.paging import LIMIT, Cursor, Limit, alert_number, cursor_of, read_id_cursor
-from wakeful.api.problems import ApiError, answers
+from wakeful.api.problems import answers
 from wakeful.api.shapes import alert_shape
 from wakeful.api.wiring import Sched
+from wakeful.errors import AlertNotFound
 from wakeful.kernel.views.statistics import Figures, parked_reason
 from wakeful.scheduler import Scheduler
 from wakeful.triggers import iso, to_ms
@@ -32,7 +33,7 @@ NodeName = Annotated[str, Path(max_length=300, description="a node's name")]
     tags=["stats"],
 )
 async def get_stats(scheduler: Sched, _: Viewer) -> Response:
-    return respond(answer(200, _shape(await scheduler.get_figures(), scheduler)))
+    return respond(answer(200, _shape(await scheduler.server_side.get_figures(), scheduler)))
 
 
 def _shape(figures: Figures, scheduler: Scheduler) -> dict[str, object]:
@@ -77,7 +78,7 @@ async def list_alerts(
     cursor: Cursor = None,
 ) -> Response:
     before = read_id_cursor("alert", cursor)
-    found = await scheduler.page_alerts(open_only=open_only, before=before, limit=limit + 1)
+    found = await scheduler.server_side.page_alerts(open_only=open_only, before=before, limit=limit + 1)
     more = cursor_of("alert", str(found[limit - 1].id)) if len(found) > limit else None
     return respond(answer(200, {"items": [alert_shape(alert) for alert in found[:limit]], "next": more}))
 
@@ -95,8 +96,9 @@ async def ack_alert(
 ) -> Response:
     number = alert_number(alert_id)
     if number is None:
-        raise ApiError(404, "not_found", f"There is no alert {alert_id!r}: an alert's id looks like alr_0000000000000.")
-    return respond(answer(200, alert_shape(await scheduler.ack_alert(number))))
+        message = f"There is no alert {alert_id!r}: an alert's id looks like alr_0000000000000."
+        raise AlertNotFound(message)
+    return respond(answer(200, alert_shape(await scheduler.server_side.ack_alert(number))))
 
 
 @router.get(

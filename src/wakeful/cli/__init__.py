@@ -43,10 +43,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read us has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - told to the person, never swallowed
-        from wakeful.cli.failures import tell
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - reported, never swallowed
+        from wakeful.cli.failures import report_error
 
-        return tell(error)
+        return report_error(error)
     return code if isinstance(code, int) else 0
 
 

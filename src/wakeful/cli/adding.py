@@ -26,9 +26,9 @@ from wakeful.errors import InvalidJob, JobExists
 from wakeful.triggers import iso, to_ms, trigger_from_data
 
 COMMAND = "command"
-SHOWN = 3  # how many next times are told
+SHOWN = 3  # how many next times are shown
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="What the job is called, or its id.", show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The job's name or id.", show_default=False)]
 
 
 @app.command("add", cls=WithCommand, rich_help_panel=JOBS)
@@ -39,7 +39,7 @@ def add(
     name: Name,
     definition: Definition,
     if_exists: Annotated[
-        str, typer.Option("--if-exists", metavar="error|update|keep", help="When the name is taken.")
+        str, typer.Option("--if-exists", metavar="error|update|keep", help="What to do when the name is taken.")
     ] = "error",
     as_json: Json = False,
     db: Db = None,
@@ -93,11 +93,11 @@ def edit(
     *,
     name: Name,
     definition: Definition,
-    new_name: Annotated[str | None, typer.Option("--name", metavar="NEW", help="Call it something else.")] = None,
+    new_name: Annotated[str | None, typer.Option("--name", metavar="NEW", help="A new name.")] = None,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Change what is named and leave the rest; "none" puts an option back to its default."""
+    """Change the given options of a job and leave the rest. "none" resets an option to its default."""
     place = chosen(ctx, db)
     argv = ctx.meta["argv"]
 

@@ -19,12 +19,14 @@ from wakeful.errors import ScheduleTriggerError
 
 WAITING = ("waiting",)
 
-Note = Annotated[str | None, typer.Option("--note", metavar="TEXT", help="What to say with it.", show_default=False)]
+Note = Annotated[
+    str | None, typer.Option("--note", metavar="TEXT", help="A note, stored with the answer.", show_default=False)
+]
 
 
 @app.command("approve", rich_help_panel=RUNS)
 def approve(ctx: typer.Context, *, ref: Ref, note: Note = None, db: Db = None) -> None:
-    """Say yes to a run that waits for a person: the same slot goes on."""
+    """Approve a run that waits for approval: it continues as a new run of the same slot."""
     place = chosen(ctx, db)
 
     async def work(scheduler: Scheduler) -> tuple[str, Run, bool]:
@@ -40,7 +42,7 @@ def approve(ctx: typer.Context, *, ref: Ref, note: Note = None, db: Db = None) -
 
 @app.command("reject", rich_help_panel=RUNS)
 def reject(ctx: typer.Context, *, ref: Ref, note: Note = None, db: Db = None) -> None:
-    """Say no to a run that waits for a person: it is cancelled, and its job goes on with the next slot."""
+    """Reject a run that waits for approval: it is cancelled, and its job continues with the next slot."""
 
     async def work(scheduler: Scheduler) -> Run:
         run = await _asking(scheduler, ref)

@@ -19,14 +19,12 @@ from wakeful.cli.words import count
 def check(
     file: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="[FILE]", help="The nearest wakeful.yaml from here upward unless given.", show_default=False
-        ),
+        typer.Argument(metavar="[FILE]", help="Default: the nearest wakeful.yaml upward.", show_default=False),
     ] = None,
     *,
     as_json: Json = False,
 ) -> None:
-    """Read a configuration file as a server would, and say everything that is wrong with it; nothing is changed."""
+    """Validate a configuration file and report every mistake. Nothing is changed."""
     from wakeful.config.loading import load_config
     from wakeful.config.reading import ConfigError
 

@@ -20,12 +20,12 @@ from wakeful.cli.tables import Json, console, print_json
 from wakeful.cli.words import count
 from wakeful.clock import SystemClock
 from wakeful.domains import domains
-from wakeful.errors import JobNotFound
+from wakeful.errors import StoreNotFound
 
 if TYPE_CHECKING:
     from wakeful.store.copying import Copied
 
-#: What a person counts; the rest is told in JSON.
+#: What a person counts; the rest is in the JSON.
 COUNTED = {"jobs": "job", "runs": "run", "events": "event", "alerts": "alert", "tokens": "token"}
 
 
@@ -36,24 +36,24 @@ def copy(
     target: Annotated[str, typer.Argument(metavar="TO", help="An empty store, or none yet.", show_default=False)],
     as_json: Json = False,
 ) -> None:
-    """Everything in one store into another: from SQLite to PostgreSQL, back, or from file to file."""
+    """Copy everything from one store to another: SQLite to PostgreSQL, back, or file to file."""
     domains()  # their tables are copied too
     here = Path.cwd()
     origin, goal = find_place(source, os.environ, here), find_place(target, os.environ, here)
     if not origin.exists:
-        raise JobNotFound(f"There is no store at {origin}: nothing was copied.")
+        raise StoreNotFound(f"There is no store at {origin}: nothing was copied.")
     if _same(origin, goal):
         raise WrongUse(f"{origin} is FROM and TO: name two stores.")
-    with _progress(quiet=as_json) as tell:
-        copied = asyncio.run(_copy(origin, goal, tell))
+    with _progress(quiet=as_json) as report:
+        copied = asyncio.run(_copy(origin, goal, report))
     if as_json:
         print_json({"from": str(origin), "to": str(goal), **copied._asdict()})
     else:
-        for line in _told(copied, origin, goal):
+        for line in _summary(copied, origin, goal):
             say(line)
     if copied.elsewhere:
-        say_note(f"The whole output of {count(copied.elsewhere, 'run')} lies on other machines, and stays there.")
-    say_note(f"{origin} is as it was: start no server on it any more, or its jobs run on both.")
+        say_note(f"The whole output of {count(copied.elsewhere, 'run')} is on other machines and is not copied.")
+    say_note(f"{origin} is unchanged. Do not start a server on it again, or its jobs run on both stores.")
 
 
 def _same(origin: Place, goal: Place) -> bool:
@@ -62,7 +62,7 @@ def _same(origin: Place, goal: Place) -> bool:
     return origin.url == goal.url
 
 
-async def _copy(origin: Place, goal: Place, tell: Callable[[str, int, int], None]) -> Copied:
+async def _copy(origin: Place, goal: Place, report: Callable[[str, int, int], None]) -> Copied:
     from wakeful.store import make_store
     from wakeful.store.copying import copy_store
 
@@ -71,14 +71,14 @@ async def _copy(origin: Place, goal: Place, tell: Callable[[str, int, int], None
     try:
         await target.open()
         try:
-            return await copy_store(source, target, tell)
+            return await copy_store(source, target, report)
         finally:
             await target.close()
     finally:
         await source.close()
 
 
-def _told(copied: Copied, origin: Place, goal: Place) -> list[str]:
+def _summary(copied: Copied, origin: Place, goal: Place) -> list[str]:
     parts = [count(copied.rows[table], noun) for table, noun in COUNTED.items() if copied.rows[table]]
     parts += [count(copied.files, "file")] if copied.files else []
     return [f"Copied {', '.join(parts) or 'nothing: it was empty'}", f"  from  {origin}", f"  to    {goal}"]
@@ -96,9 +96,9 @@ def _progress(*, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
     with Progress(*columns, console=console(stderr=True), transient=True) as bars:
         tasks = {}
 
-        def tell(table: str, done: int, total: int) -> None:
+        def report(table: str, done: int, total: int) -> None:
             if table not in tasks:
                 tasks[table] = bars.add_task(table, total=total)
             bars.update(tasks[table], completed=done)
 
-        yield tell
+        yield report

@@ -1,4 +1,4 @@
-"""What `add` and `edit` are told about a job, turned into what the library stores. Pure: the present is given.
+"""The options of `add` and `edit`, turned into what the library stores. Pure: the present is given.
 
 `edit` changes what is named and leaves the rest. "none" puts an option back to its default; a repeatable option
 replaces all its former values.
@@ -65,7 +65,9 @@ class Definition:
     overlap: Annotated[
         str | None, _option("--overlap", "While it runs: skip, queue or cancel_other.", _HOW, "POLICY")
     ] = None
-    retry: Annotated[str | None, _option("--retry", "Try a failed slot again so often.", _HOW, "N")] = None
+    retry: Annotated[str | None, _option("--retry", "Retries of a failed slot: 2, or delays: 30s,2m.", _HOW, "N")] = (
+        None
+    )
     max_errors: Annotated[
         str | None, _option("--max-errors", "Disable after so many in a row (5; 0: never).", _HOW, "N")
     ] = None
@@ -213,7 +215,7 @@ def job_options(wanted: Definition) -> dict[str, Any]:
         "timeout": lambda text: _duration("--timeout", text),
         "catch_up": lambda text: text if text in ("once", "skip") else {"within": _duration("--catch-up", text)},
         "overlap": lambda text: text.replace("-", "_"),
-        "retry": lambda text: _whole("--retry", text),
+        "retry": _retry,
         "max_errors": lambda text: _whole("--max-errors", text),
         "on_crash": lambda text: text,
         "approval": lambda text: _yes("--approval", text),
@@ -224,6 +226,16 @@ def job_options(wanted: Definition) -> dict[str, Any]:
     if wanted.lane is not None:
         found["lanes"] = None if wanted.lane == [NONE] else dict(_lane(text) for text in wanted.lane)
     return found
+
+
+def _retry(text: str) -> int | list[str]:
+    """`2`, or the delays `30s,2m`."""
+    if text.isdigit():
+        return _whole("--retry", text)
+    delays = [part.strip() for part in text.split(",")]
+    for delay in delays:
+        _duration("--retry", delay)
+    return delays
 
 
 def command_payload(

@@ -19,8 +19,8 @@ from wakeful.cli.jobs import job_rows
 from wakeful.cli.opening import now, now_ms
 from wakeful.cli.runs import run_rows
 from wakeful.cli.saying import log_to, say
+from wakeful.cli.serve_log import ServeLog, on_signals
 from wakeful.cli.tables import console, table_lines
-from wakeful.cli.telling import Teller, on_signals
 from wakeful.clock import sleep
 
 if TYPE_CHECKING:
@@ -33,10 +33,10 @@ FEWEST_RUNS = 3
 @app.command("demo", rich_help_panel=SERVER)
 def demo(
     seconds: Annotated[
-        str | None, typer.Option("--for", metavar="DURATION", help="End by itself after this time.", show_default=False)
+        str | None, typer.Option("--for", metavar="DURATION", help="End after this time.", show_default=False)
     ] = None,
 ) -> None:
-    """See a small fleet at work, in a temporary store that is gone afterwards. Ctrl-C ends it."""
+    """Run a small demo in a temporary store, which is deleted afterwards. Ctrl-C ends it."""
     limit = parse_interval(seconds).total_seconds() if seconds is not None else None
     with tempfile.TemporaryDirectory(prefix="wakeful-demo-") as folder:
         asyncio.run(_demo(Path(folder), limit))
@@ -53,7 +53,7 @@ async def _demo(folder: Path, limit: float | None) -> None:
         await scheduler.add_jobs(fleet(folder))
         await scheduler.pause_job("spring-cleaning", "until somebody has looked at it")
         await scheduler.start()
-        show = _watch if sys.stdout.isatty() else _tell
+        show = _watch if sys.stdout.isatty() else _print
         await show(scheduler, over, folder)
         await scheduler.stop(wait_for_jobs=False)
     say("The demo is over; its store is gone.")
@@ -101,10 +101,10 @@ def _register(scheduler: Scheduler, chance: Random) -> None:
 # -- how it is shown --------------------------------------------------------------------------------------------------
 
 
-async def _tell(scheduler: Scheduler, over: asyncio.Event, folder: Path) -> None:
+async def _print(scheduler: Scheduler, over: asyncio.Event, folder: Path) -> None:
     """Without a terminal: a line for each run that ends."""
     log_to(sys.stdout, "%(asctime)s %(message)s", "%H:%M:%S")
-    teller = Teller(scheduler)
+    teller = ServeLog(scheduler)
     say(f"A demo fleet is at work in {folder}.")
     sys.stdout.flush()
     await over.wait()

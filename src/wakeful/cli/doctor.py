@@ -45,7 +45,7 @@ class Check(NamedTuple):
 
 
 class Inside(NamedTuple):
-    """What the store itself can tell."""
+    """What the store itself knows."""
 
     jobs: int
     waiting: int  # jobs that will start by time
@@ -58,7 +58,7 @@ class Inside(NamedTuple):
 
 @app.command("doctor", rich_help_panel=SERVER)
 def doctor(ctx: typer.Context, *, as_json: Json = False, db: Db = None) -> None:
-    """Check everything that could keep jobs from running; exit 1 if something does."""
+    """Check for everything that could keep jobs from running. Exits with 1 if there is a problem."""
     place = chosen(ctx, db)
     checks = examine(place, now_ms())
     well = all(check.ok for check in checks)
@@ -105,14 +105,14 @@ def examine(place: Place, now: int) -> list[Check]:
 
 async def _look(scheduler: Scheduler) -> Inside | None:
     summary = await scheduler.get_summary()
-    alerts = list(await scheduler.list_alerts())
+    alerts, hidden = list(await scheduler.list_alerts()), scheduler.hidden_kinds
 
     def work(tx: Transaction) -> Inside:
-        running = (Job(*pair, tx.now) for pair in tx.jobs.matching(JobFilter(status="running")))
+        running = (Job(*pair, tx.now) for pair in tx.jobs.matching(JobFilter(status="running", hidden=hidden)))
         about = tx.jobs.definitions(sorted({alert.job_id for alert in alerts if alert.job_id is not None}))
         return Inside(
             sum(summary.jobs.values()),
-            tx.jobs.armed() + sum(job.next_run_at is not None for job in running),
+            tx.jobs.armed(hidden) + sum(job.next_run_at is not None for job in running),
             [found for key, number in summary.parked.items() if key.startswith(NO_HANDLER)
              for found in _first_and_rest(tx, key, number)],
             alerts,

@@ -23,7 +23,7 @@ class WrongUse(SchedulerError):
     code = "wrong_use"
 
 
-def tell(error: BaseException) -> int:
+def report_error(error: BaseException) -> int:
     """Print what the error means to the person at the keyboard; the exit code to end with."""
     if os.environ.get("WAKEFUL_DEBUG", "0") not in ("", "0"):
         import traceback

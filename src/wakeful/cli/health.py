@@ -19,7 +19,7 @@ from wakeful.triggers import iso
 if TYPE_CHECKING:
     from wakeful.store.records import Alert
 
-alerts = typer.Typer(help="What needs a person.")
+alerts = typer.Typer(help="Alerts: incidents that need a person.")
 app.add_typer(alerts, name="alert", rich_help_panel=SERVER)
 
 
@@ -39,7 +39,7 @@ NOTHING = Glance(None, {}, {}, 0, 0, None)
 
 @app.command("status", rich_help_panel=SERVER)
 def status(ctx: typer.Context, *, as_json: Json = False, db: Db = None) -> None:
-    """Is a server running, what is there, what comes next, what needs a person."""
+    """Show the server, the number of jobs, the next starts and open alerts."""
     place = chosen(ctx, db)
     glance = read(place, _look, NOTHING)
     if as_json:
@@ -77,15 +77,15 @@ def _facts(glance: Glance, now: int) -> list[tuple[str, str | Cell]]:
     parts = ", ".join(f"{number} {name}" for name, number in glance.jobs.items() if number)
     facts += [("jobs", f"{total} ({parts})" if total else "none")]
     if glance.open_runs:
-        facts += [("runs", f"{glance.open_runs} going on or waiting to start")]
+        facts += [("runs", f"{glance.open_runs} active, waiting or queued")]
     facts += [("waiting", f"{count(number, 'job')} for {what}") for what, number in glance.waiting.items() if number]
     if glance.next_start is not None:
         job, ms = glance.next_start
         facts += [("next", f"{job.name} {ahead(ms, now)} ({brief(ms, zone_of(job), now)})")]
     else:
         facts += [("next", "nothing will start by time")]
-    tell = f"{glance.open_alerts} open (wakeful alert list)" if glance.open_alerts else "none"
-    return [*facts, ("alerts", Cell(tell, "red" if glance.open_alerts else ""))]
+    alerts = f"{glance.open_alerts} open (wakeful alert list)" if glance.open_alerts else "none"
+    return [*facts, ("alerts", Cell(alerts, "red" if glance.open_alerts else ""))]
 
 
 def _server(server: dict[str, Any] | None, now: int) -> Cell:
@@ -103,12 +103,12 @@ def _server(server: dict[str, Any] | None, now: int) -> Cell:
 def list_alerts(
     ctx: typer.Context,
     *,
-    everything: Annotated[bool, typer.Option("--all", help="Also those that are over.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Include closed alerts.")] = False,
     number: Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, max=10_000, help="How many.")] = 50,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Incidents, newest first: one row each, open until it is over."""
+    """List open alerts, newest first."""
     place = chosen(ctx, db)
     nothing: list[Alert] = []
     found = read(place, lambda scheduler: scheduler.list_alerts(open_only=not everything, limit=number), nothing)

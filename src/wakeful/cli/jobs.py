@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
 
 TOGETHER = 64  # changes that share a commit
-FIRST_PAGE = 50  # jobs a listing shows unless told otherwise
+FIRST_PAGE = 50  # jobs a listing shows by default
 PAGE = 1_000  # jobs read at a time
 RECENT = 5
 
@@ -53,16 +53,23 @@ def list_jobs(
     match: Annotated[str | None, typer.Option("--match", metavar="TEXT", help="Only names with this text.")] = None,
     number: Annotated[
         int | None,
-        typer.Option("-n", "--limit", metavar="N", min=1, help="How many (50; with --json all).", show_default=False),
+        typer.Option(
+            "-n",
+            "--limit",
+            metavar="N",
+            min=1,
+            help="At most this many (default: 50; with --json: all).",
+            show_default=False,
+        ),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="However many there are.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Show all of them.")] = False,
     internal: Annotated[
         bool, typer.Option("--internal", help="Also jobs of internal kinds, such as deliveries.")
     ] = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Jobs by name: when they run, how they are, how they last ended."""
+    """List jobs with their schedule, status and last result."""
     place = chosen(ctx, db)
     if status is not None and status not in STATUS_SQL:
         raise WrongUse(f"--status {status!r} is none of idle, running, paused and disabled.")
@@ -111,7 +118,7 @@ async def _print_jobs(scheduler: Scheduler, wanted: JobFilter, most: int | None)
     if shown == most:
         more = await scheduler.look(lambda tx: tx.jobs.count(wanted)) - shown
         if more > 0:
-            say_note(f"{count(more, 'more job')} not shown: --limit N shows N, --all shows every one.")
+            say_note(f"{count(more, 'more job')} not shown: use --limit N or --all to see more.")
     return shown
 
 
@@ -165,7 +172,7 @@ def show(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """One job with its latest runs, or one run with its output."""
+    """Show a job with its latest runs, or a run with its output."""
 
     async def work(scheduler: Scheduler) -> tuple[Job | Run, list[Run]]:
         subject = await job_or_run(scheduler, ref)
@@ -225,10 +232,10 @@ def remove(
     ctx: typer.Context,
     *,
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Jobs, by name or id.", show_default=False)],
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask for confirmation.")] = False,
     db: Db = None,
 ) -> None:
-    """Remove jobs for good; a run in progress finishes, and history stays."""
+    """Remove jobs. A run in progress finishes, and the history is kept."""
     place = chosen(ctx, db)
     jobs = change(place, lambda scheduler: _all_found(scheduler, names))
     if not yes and sys.stdin.isatty():
@@ -257,11 +264,11 @@ def pause(
     ctx: typer.Context,
     *,
     names: Names = None,
-    note: Annotated[str | None, typer.Option("--note", metavar="TEXT", help="Why, for whoever finds it.")] = None,
+    note: Annotated[str | None, typer.Option("--note", metavar="TEXT", help="The reason, shown with the job.")] = None,
     everything: All = False,
     db: Db = None,
 ) -> None:
-    """No start by time until resumed; a run in progress finishes, and starting by hand still works."""
+    """Stop scheduled starts until the job is resumed. A run in progress finishes, and manual starts still work."""
     _require_names(names, everything=everything)
 
     async def work(scheduler: Scheduler) -> list[Job]:
@@ -280,12 +287,12 @@ def pause(
         await _each(jobs, lambda job: scheduler.pause_job(job.id, note))
         return jobs
 
-    _tell("Paused", change(chosen(ctx, db), work), everything=everything)
+    _say_changed("Paused", change(chosen(ctx, db), work), everything=everything)
 
 
 @app.command("resume", rich_help_panel=JOBS)
 def resume(ctx: typer.Context, *, names: Names = None, everything: All = False, db: Db = None) -> None:
-    """Go on: errors forgotten, a fresh next time, nothing caught up. --all resumes what is paused."""
+    """Resume jobs from now on: errors are reset and nothing is caught up. --all resumes every paused job."""
     _require_names(names, everything=everything)
     failed: list[SchedulerError] = []
 
@@ -308,7 +315,7 @@ def resume(ctx: typer.Context, *, names: Names = None, everything: All = False, 
         )
         return [job for job in await _each(jobs, one) if job is not None]
 
-    _tell("Resumed", change(chosen(ctx, db), work), everything=everything)
+    _say_changed("Resumed", change(chosen(ctx, db), work), everything=everything)
     for error in failed:
         say_error(str(error))
     if failed:
@@ -327,7 +334,7 @@ async def _each(jobs: list[Job], act: Any) -> list[Any]:
     return done
 
 
-def _tell(verb: str, jobs: list[Job], *, everything: bool) -> None:
+def _say_changed(verb: str, jobs: list[Job], *, everything: bool) -> None:
     if everything:
         say(f"{verb} {count(len(jobs), 'job')}")
         return

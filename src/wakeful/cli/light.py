@@ -36,7 +36,7 @@ class Context:
 
 
 class Call(NamedTuple):
-    """A command with all it was told."""
+    """A command with its arguments."""
 
     function: Callable[..., Any]
     values: dict[str, Any]

@@ -19,7 +19,7 @@ from wakeful.clock import sleep
 from wakeful.kernel.cluster.nodes import NodeInfo
 from wakeful.triggers import parse_interval
 
-nodes = typer.Typer(help="The servers that share a store.")
+nodes = typer.Typer(help="Nodes: the servers that share a store.")
 app.add_typer(nodes, name="node", rich_help_panel=SERVER)
 
 POLL_S = 0.5
@@ -30,11 +30,11 @@ STYLES = {"alive": "green", "draining": "yellow", "drained": "blue", "silent": "
 def list_nodes(
     ctx: typer.Context,
     *,
-    everything: Annotated[bool, typer.Option("--all", help="Also earlier lives of the same names.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Include earlier incarnations.")] = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Who runs this store's jobs, how they are, and what they run."""
+    """List the nodes that share this store."""
     place = chosen(ctx, db)
     nothing: list[NodeInfo] = []
     found = read(place, lambda scheduler: scheduler.list_nodes(), nothing)
@@ -97,12 +97,12 @@ def drain(
     undo: Annotated[bool, typer.Option("--undo", help="Let it start runs again.")] = False,
     wait: Annotated[
         str | None,
-        typer.Option("--wait", metavar="DURATION", help="Wait until it runs nothing more; exit 1 when time is up."),
+        typer.Option("--wait", metavar="DURATION", help="Wait until its runs have ended; exit with 1 after this time."),
     ] = None,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """A node that is drained starts nothing more and finishes what it runs; others take what becomes due."""
+    """Drain a node: it finishes its runs and starts no new ones. Other nodes start what becomes due."""
     patience = parse_interval(wait).total_seconds() if wait is not None else 0.0
     if undo and wait is not None:
         raise WrongUse("--undo has nothing to wait for: leave out --wait.")
@@ -117,26 +117,26 @@ def drain(
     elif undo:
         say(f"{name} starts runs again")
     else:
-        say(_told(node))
+        say(_summary(node))
     if wait is not None and node.running:
-        say_error(f"Time is up, and {name} still runs {count(node.running, 'run')}: it goes on draining.")
+        say_error(f"Timed out: {name} still has {count(node.running, 'run')} and continues to drain.")
         raise typer.Exit(1)
 
 
-def _told(node: NodeInfo) -> str:
+def _summary(node: NodeInfo) -> str:
     if node.running:
-        return f"{node.name} starts nothing more; {count(node.running, 'run')} of it still to end"
+        return f"{node.name} is draining; {count(node.running, 'run')} still active"
     gone = "" if node.lives else f" ({node.state})"
-    return f"{node.name} starts nothing more and runs nothing{gone}: it can be stopped"
+    return f"{node.name} is drained{gone} and can be stopped"
 
 
 async def _until_drained(scheduler: Scheduler, node: NodeInfo, patience: float) -> NodeInfo:
     """The node when it runs nothing more, or when time is up; how many runs are left is said as it changes."""
-    waited, told = 0.0, -1
+    waited, shown = 0.0, -1
     while node.running and waited < patience:
-        if node.running != told:
-            say_aside(f"{count(node.running, 'run')} still to end")
-            told = node.running
+        if node.running != shown:
+            say_aside(f"{count(node.running, 'run')} still active")
+            shown = node.running
         await sleep(POLL_S)
         waited += POLL_S
         found = [each for each in await scheduler.list_nodes() if each.id == node.id]

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from wakeful import Scheduler
 from wakeful.cli.place import Place
 from wakeful.clock import SystemClock
-from wakeful.errors import JobNotFound
+from wakeful.errors import StoreNotFound
 from wakeful.triggers import from_ms
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ def read(place: Place, work: Work[T], missing: T) -> T:
 def change(place: Place, work: Work[T], *, create: bool = False) -> T:
     """Do something to what is stored; only `create` makes a store where there is none."""
     if not create and not place.exists:
-        raise JobNotFound(f"There is no store at {place} yet: add a job first, or name another store with --db.")
+        raise StoreNotFound(f"There is no store at {place} yet: add a job first, or name another store with --db.")
     return _run(place, work, create=create, defaults=_defaults(place) if create else None)
 
 

@@ -40,7 +40,7 @@ ConfigFile = Annotated[
     typer.Option(
         "--config",
         metavar="FILE",
-        help="The configuration file; the nearest wakeful.yaml from here upward unless given.",
+        help="The configuration file (default: the nearest wakeful.yaml upward).",
         show_default=False,
     ),
 ]
@@ -66,7 +66,7 @@ class Place(NamedTuple):
 
 
 def chosen(ctx: typer.Context, db: str | None) -> Place:
-    """The place a command was told to use, before or after its name, or finds by itself."""
+    """The place a command is asked to use, before or after its name, or finds by itself."""
     return find_place(given_store(ctx, db), os.environ, Path.cwd())
 
 

@@ -22,7 +22,7 @@ from wakeful.cli.runs import POLL_S, output_text, pauses, took
 from wakeful.cli.saying import Output, say
 from wakeful.cli.tables import Json, print_facts, print_json
 from wakeful.clock import sleep
-from wakeful.errors import JobNotFound, ScheduleTriggerError
+from wakeful.errors import RunNotFound, ScheduleTriggerError
 from wakeful.private_files import open_unlinked
 
 WELL = ("success", "noop", "skipped")
@@ -35,19 +35,19 @@ def run(
     *,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The job, by name or id.", show_default=False)],
     wait: Annotated[
-        bool, typer.Option("--wait", help="Wait for its end, print its output, exit 0 or 1 by it.")
+        bool, typer.Option("--wait", help="Wait until it ends, print its output, and exit with 0 or 1.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen, and change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would happen, and change nothing.")] = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Start a job now, through the same admission as always. Without a server this command runs it itself."""
+    """Start a job now, within its lanes and limits. Without a running server, this command runs it itself."""
     place = chosen(ctx, db)
 
     async def work(scheduler: Scheduler) -> None:
         job = await job_named(scheduler, name)
         if dry_run:
-            _tell_plan(job, scheduler)
+            _say_plan(job, scheduler)
         elif server_of(scheduler) is None:
             _refuse_what_only_a_server_runs(job, scheduler)
             _read_policy(job, scheduler, place)
@@ -59,12 +59,12 @@ def run(
             elif as_json:
                 print_json({"run": run_id})
             else:
-                say(f"{run_id} was started; see wakeful logs -f {run_id}")
+                say(f"{run_id} started; follow it with wakeful logs -f {run_id}")
 
     change(place, work)
 
 
-def _tell_plan(job: Job, scheduler: Scheduler) -> None:
+def _say_plan(job: Job, scheduler: Scheduler) -> None:
     server = server_of(scheduler)
     facts = [("job", f"{job.name} ({job.id})")]
     if job.kind == COMMAND:
@@ -136,7 +136,7 @@ async def _until_done(scheduler: Scheduler, run_id: str) -> Run:
     while True:
         run = await scheduler.get_run(run_id)
         if run is None:
-            raise JobNotFound(f"{run_id} is gone: it was pruned.")
+            raise RunNotFound(f"{run_id} is gone: it was pruned.")
         if run.status == "done":
             return run
         if scheduler.engine_holder() is None:
@@ -169,15 +169,15 @@ def logs(
     ctx: typer.Context,
     *,
     ref: Ref,
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the run ends.")] = False,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Follow the output until the run ends.")] = False,
     db: Db = None,
 ) -> None:
-    """What a run printed, or prints; of a job, its latest run."""
+    """Show the output of a run, or of a job's latest run."""
 
     async def work(scheduler: Scheduler) -> None:
         run = await run_meant(scheduler, ref, (*OPEN, "done") if follow else ("active", "waiting", "done", "queued"))
         if run is None:
-            raise JobNotFound(f"{ref} has never run.")
+            raise RunNotFound(f"{ref} has never run.")
         if run.status == "done":
             _print_output(run, scheduler.log_path(run.id))
             if run.error:

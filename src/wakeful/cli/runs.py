@@ -18,7 +18,7 @@ from wakeful.cli.saying import say, say_text
 from wakeful.cli.tables import Cell, Column, Json, coloured, print_facts, print_json, print_table
 from wakeful.cli.words import ago, brief, plain, relative, span, stamp, zone_named
 from wakeful.clock import sleep
-from wakeful.errors import JobNotFound, ScheduleTriggerError
+from wakeful.errors import RunNotFound, ScheduleTriggerError
 from wakeful.triggers import to_ms
 
 POLL_S = 0.2
@@ -35,7 +35,7 @@ def list_runs(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """The latest runs, newest first."""
+    """List the latest runs, newest first."""
     place = chosen(ctx, db)
     nothing: list[Run] = []
 
@@ -103,7 +103,7 @@ def took(run: Run, now: int) -> str:
 def print_run(run: Run, *, as_json: bool) -> None:
     """One run in full."""
     if as_json:
-        print_json(run.to_dict())
+        print_json({**run.to_dict(), "trace": run.trace})
         return
     now, zone = now_ms(), zone_named(None)
     facts: list[tuple[str, str | Cell]] = [("run", run.id), ("job", f"{run.job} ({run.job_id})")]
@@ -115,13 +115,20 @@ def print_run(run: Run, *, as_json: bool) -> None:
     if run.started_at is not None:
         facts += [("took", took(run, now))]
     links = [("attempt", str(run.attempt) if run.attempt > 1 else None), ("continues", run.retry_of)]
-    links += [("caused by", run.caused_by), ("node", run.node), ("error", run.error), ("full log", run.log_file)]
+    links += [("caused by", run.caused_by), ("node", run.node), ("error", _error(run)), ("full log", run.log_file)]
     facts += [(name, text) for name, text in links if text]
     print_facts(facts)
-    text = output_text(run)
-    if text:
-        say()
-        say_text(text.rstrip())
+    for text in (output_text(run), run.trace):
+        if text:
+            say()
+            say_text(text.rstrip())
+
+
+def _error(run: Run) -> str | None:
+    """What went wrong, with the name of the exception where there was one."""
+    if run.error is None or run.error_type is None or run.trace is None:
+        return run.error
+    return f"{run.error_type}: {run.error}"
 
 
 def output_text(run: Run) -> str:
@@ -138,7 +145,7 @@ def output_text(run: Run) -> str:
 
 @app.command("cancel", rich_help_panel=RUNS)
 def cancel(ctx: typer.Context, *, ref: Ref, db: Db = None) -> None:
-    """End a run, or the run a job is in: one that waits for its turn, or one that is going on."""
+    """Cancel a run, or the current run of a job, whether it is queued, running or waiting."""
 
     async def work(scheduler: Scheduler) -> tuple[Run, bool]:
         run = await run_meant(scheduler, ref, OPEN)
@@ -152,9 +159,9 @@ def cancel(ctx: typer.Context, *, ref: Ref, db: Db = None) -> None:
     if run.status == "done":
         say(f"{run.id} of {run.job} ended as {run.outcome}")
     else:
-        say(f"{run.id} of {run.job} was asked to end")
+        say(f"{run.id} of {run.job} is being cancelled")
         if not served:
-            say_note("No server is running: what runs it is gone, and the next server settles it.")
+            say_note("No server is running: the next one records the run as ended.")
 
 
 async def _until_done(scheduler: Scheduler, run: Run, seconds: float) -> Run:
@@ -180,13 +187,13 @@ def pauses() -> Iterator[float]:
 
 @app.command("retry", rich_help_panel=RUNS)
 def retry(ctx: typer.Context, *, ref: Ref, db: Db = None) -> None:
-    """Try again what a run did not do; of a job, its latest run."""
+    """Retry a run that did not succeed, or a job's latest run."""
     place = chosen(ctx, db)
 
     async def work(scheduler: Scheduler) -> tuple[str, Run, bool]:
         run = await run_meant(scheduler, ref, ("done",))
         if run is None:
-            raise JobNotFound(f"{ref} has no run that has ended.")
+            raise RunNotFound(f"{ref} has no run that has ended.")
         return await scheduler.retry_run(run.id), run, server_of(scheduler) is not None
 
     again, run, served = change(place, work)

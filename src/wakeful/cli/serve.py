@@ -1,6 +1,6 @@
-"""`serve`: the engine and its HTTP surface on a store, until it is told to stop.
+"""`serve`: the engine and its HTTP surface on a store, until it is asked to stop.
 
-What is said on the command line counts before what is in the configuration file, and that before what is built in.
+Options of the command line take precedence over the configuration file, and the file over the defaults.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ import typer
 from wakeful import Scheduler
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.failures import WrongUse, say_note
+from wakeful.cli.opening import is_lone_run
 from wakeful.cli.place import ConfigFile, Db, given_store, nearest_config, place_beside
 from wakeful.cli.saying import log_to
-from wakeful.cli.telling import Teller, on_signals
+from wakeful.cli.serve_log import ServeLog, on_signals
 from wakeful.cli.words import count
-from wakeful.errors import SchedulerShutdownError
+from wakeful.errors import SchedulerShutdownError, StoreLocked
 from wakeful.triggers import parse_interval
 
 if TYPE_CHECKING:
@@ -42,31 +43,30 @@ def serve(
     config: ConfigFile = None,
     app_ref: Annotated[
         str | None,
-        typer.Option(
-            "--app", metavar="MODULE:NAME", help="Serve a Scheduler of your own, or a function that makes one."
-        ),
+        typer.Option("--app", metavar="MODULE:NAME", help="Serve your own Scheduler, or a function that returns one."),
     ] = None,
     host: Annotated[
         str | None,
-        typer.Option(
-            "--host", metavar="ADDRESS", help="Where to listen: 127.0.0.1 unless given; 0.0.0.0 is every address."
-        ),
+        typer.Option("--host", metavar="ADDRESS", help="Address to listen on (default: 127.0.0.1; 0.0.0.0: all)."),
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option("--port", metavar="N", min=0, max=65535, help="Where to listen: 7878 unless given; 0 is any."),
+        typer.Option(
+            "--port", metavar="N", min=0, max=65535, help="Port to listen on (default: 7878; 0: any free one)."
+        ),
     ] = None,
-    node: Annotated[str | None, typer.Option("--node", metavar="NAME", help="What this server is called.")] = None,
+    node: Annotated[str | None, typer.Option("--node", metavar="NAME", help="Name of this node.")] = None,
     labels: Annotated[
         list[str] | None,
-        typer.Option("--labels", metavar="A,B", help="What this node has, for jobs that need it (repeatable)."),
+        typer.Option("--labels", metavar="A,B", help="Labels of this node, for jobs that require them (repeatable)."),
     ] = None,
     shutdown_wait: Annotated[
-        str, typer.Option("--shutdown-wait", metavar="DURATION", help="How long running jobs may take to end.")
+        str,
+        typer.Option("--shutdown-wait", metavar="DURATION", help="How long to wait for running jobs when stopping."),
     ] = "30s",
     db: Db = None,
 ) -> None:
-    """Run jobs when they are due and answer HTTP, until Ctrl-C or SIGTERM; a second signal does not wait for jobs."""
+    """Run due jobs and answer HTTP requests until Ctrl-C or SIGTERM. A second signal does not wait for jobs."""
     patience = parse_interval(shutdown_wait).total_seconds()
     file = config if config is not None else nearest_config(Path.cwd())
     settings, known = _read_config(file)
@@ -129,10 +129,10 @@ def _scheduler(url: str, known: BaseConfig, node: str | None, labels: list[str])
 def _say_ignored(ctx: typer.Context, app_ref: str, scheduler: Scheduler, given: dict[str, Any]) -> None:
     """An app settles these for itself; whoever named them should know."""
     if given["--db"] is not None or (ctx.obj or {}).get("db") is not None:
-        say_note(f"--db does not count here: {app_ref} brings its own store, {scheduler.url}.")
+        say_note(f"--db is ignored: {app_ref} brings its own store, {scheduler.url}.")
     for option, what in (("--node", "names its own node"), ("--labels", "has its own labels")):
         if given[option] is not None:
-            say_note(f"{option} does not count here: {app_ref} {what}.")
+            say_note(f"{option} is ignored: {app_ref} {what}.")
 
 
 def _labels(given: list[str] | None) -> list[str]:
@@ -177,6 +177,7 @@ async def _serve(scheduler: Scheduler, settings: ServerSettings, known: BaseConf
     """Engine and HTTP in one process: the port is ours before the engine is, and answers only while it runs."""
     from wakeful.api.server import HttpServer, bind, first_token
 
+    _refuse_second(scheduler)
     stop = asyncio.Event()
     with contextlib.closing(bind(settings.host, settings.port)) as bound:
         settings = dataclasses.replace(settings, port=bound.getsockname()[1])
@@ -184,21 +185,29 @@ async def _serve(scheduler: Scheduler, settings: ServerSettings, known: BaseConf
         _install_domains(scheduler, known, settings)
 
         def impatient() -> None:
-            log.info("stopping at once")
+            log.info("stopping without waiting for runs")
             server.hurry()
             asyncio.get_running_loop().create_task(scheduler.stop(wait_for_jobs=False))
 
         on_signals(stop.set, impatient)
         async with scheduler:
-            teller = Teller(scheduler)
+            serve_log = ServeLog(scheduler)
             token_file = await first_token(scheduler)
             await scheduler.start()
             await server.begin()
             _say_served(scheduler, settings, file, token_file)
             await stop.wait()
             await _stop(scheduler, server, settings.shutdown_wait)
-            await teller.finish()
+            await serve_log.finish()
             log.info("stopped")
+
+
+def _refuse_second(scheduler: Scheduler) -> None:
+    """Name the server that runs this store before its port gets in the way."""
+    holder = scheduler.engine_holder()
+    if holder is not None and not is_lone_run(holder):
+        who = f"process {holder.get('pid')} on {holder.get('host')}, node {holder.get('node')}"
+        raise StoreLocked(f"Another server already runs this store ({who}): stop it first, or use another store.")
 
 
 def _install_domains(scheduler: Scheduler, known: BaseConfig, settings: ServerSettings) -> None:
@@ -213,23 +222,23 @@ def _install_domains(scheduler: Scheduler, known: BaseConfig, settings: ServerSe
 
 
 def _say_served(scheduler: Scheduler, settings: ServerSettings, file: Path | None, token_file: Path | None) -> None:
-    log.info("serving %s, process %s; Ctrl-C stops it", scheduler.url, os.getpid())
+    log.info("serving %s, process %s; press Ctrl-C to stop", scheduler.url, os.getpid())
     if file is not None:
-        log.info("configured by %s", file)
-    lost = "no valid token is kept here, wakeful token create NAME --role admin makes one"
-    where = f"an admin's token is in {token_file}" if token_file is not None else lost
+        log.info("configuration: %s", file)
+    lost = "no valid token is stored beside it: create one with wakeful token create NAME --role admin"
+    where = f"the admin token is in {token_file}" if token_file is not None else lost
     log.info("listening on %s; %s", settings.url, where)
     if not settings.is_local:
-        log.warning("%s can be reached from other machines: the token is all that protects it", settings.host)
+        log.warning("%s is reachable from other machines; only tokens protect it", settings.host)
 
 
 async def _stop(scheduler: Scheduler, server: HttpServer, patience: float) -> None:
     """Admit nothing, accept nothing, end the streams, and give what runs its time."""
     running = scheduler.running_count()
-    log.info("stopping%s", f", {count(running, 'run')} may take up to {patience:g} s to end" if running else "")
+    log.info("stopping%s", f", {count(running, 'run')} may take up to {patience:g} s" if running else "")
     ended, stopped = await asyncio.gather(server.end(), scheduler.stop(timeout=patience), return_exceptions=True)
     if isinstance(stopped, SchedulerShutdownError):
-        log.warning("%s; cut off, and run again at the next start", stopped)
+        log.warning("%s; interrupted runs start again at the next start", stopped)
     elif isinstance(stopped, BaseException):
         raise stopped
     if isinstance(ended, BaseException):

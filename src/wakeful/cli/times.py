@@ -35,15 +35,17 @@ def next_times(
             metavar="[EXPR]", help='A cron expression or a duration, such as "0 9 * * 1-5" or 90m.', show_default=False
         ),
     ] = None,
-    tz: Annotated[str | None, typer.Option("--tz", metavar="ZONE", help="The zone (the system's).")] = None,
+    tz: Annotated[
+        str | None, typer.Option("--tz", metavar="ZONE", help="The time zone (default: the system's).")
+    ] = None,
     after: Annotated[
-        str | None, typer.Option("--after", metavar="TIME", help="Count from then instead of now.")
+        str | None, typer.Option("--after", metavar="TIME", help="Start at this time instead of now.")
     ] = None,
     number: Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, max=10_000, help="How many.")] = 5,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """The next times of an expression, or the next starts of everything stored."""
+    """Show the next times of an expression, or the next starts of all jobs."""
     zone = system_zone() if tz in (None, "local") else zone_name(tz)
     assert zone is not None  # noqa: S101 - zone_name keeps what is given
     begin = now() if after is None else read_when(after, now=now(), zone=zone_named(zone), option="--after")
@@ -103,7 +105,9 @@ def _start(job: Job, ms: int) -> dict[str, Any]:
 
 async def next_starts(scheduler: Scheduler, number: int) -> list[tuple[Job, int]]:
     """The next starts of everything stored, in order of time; only jobs that could be among them are read."""
-    jobs = await scheduler.look(lambda tx: [Job(*pair, tx.now) for pair in tx.jobs.soonest(number)])
+    jobs = await scheduler.look(
+        lambda tx: [Job(*pair, tx.now) for pair in tx.jobs.soonest(number, scheduler.hidden_kinds)]
+    )
     return merged_starts(jobs, number)
 
 
@@ -115,7 +119,7 @@ def merged_starts(jobs: list[Job], number: int) -> list[tuple[Job, int]]:
 
 @app.command("explain", rich_help_panel=TIME)
 def explain(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = None) -> None:
-    """Why it ran, did not run, and when it will: from recorded facts."""
+    """Explain why a job ran or did not run, and when it runs next."""
     explanation = change(chosen(ctx, db), lambda scheduler: scheduler.explain(ref))
     if as_json:
         print_json(explanation.to_dict())

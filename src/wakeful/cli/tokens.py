@@ -17,10 +17,10 @@ from wakeful.triggers import iso
 if TYPE_CHECKING:
     from wakeful.store.records import Token
 
-tokens = typer.Typer(help="Who may ask the server.")
+tokens = typer.Typer(help="API tokens.")
 app.add_typer(tokens, name="token", rich_help_panel=SERVER)
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="What the token is called.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The token's name.")]
 
 
 @tokens.command("create")
@@ -33,7 +33,7 @@ def create(
     ],
     db: Db = None,
 ) -> None:
-    """Make a token and print it, alone on its line: it is not shown again."""
+    """Create a token and print it. It is not shown again."""
     say(change(chosen(ctx, db), lambda scheduler: scheduler.create_token(name, role), create=True))
 
 
@@ -41,11 +41,11 @@ def create(
 def list_tokens(
     ctx: typer.Context,
     *,
-    everything: Annotated[bool, typer.Option("--all", help="Also those that were revoked.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Include revoked tokens.")] = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Valid tokens: names, roles and when they were last used; never the tokens themselves."""
+    """List valid tokens with name, role and last use. The tokens themselves are never shown."""
     place = chosen(ctx, db)
     nothing: list[Token] = []
     found = read(place, lambda scheduler: scheduler.list_tokens(revoked=everything), nothing)
@@ -73,12 +73,12 @@ def list_tokens(
             ],
         )
     else:
-        say(f"No tokens in {place}. Make one: wakeful token create NAME --role viewer")
+        say(f"No tokens in {place}. Create one: wakeful token create NAME --role viewer")
 
 
 @tokens.command("revoke")
 def revoke(ctx: typer.Context, name: Name, *, db: Db = None) -> None:
-    """End a token: from now on it opens nothing."""
+    """Revoke a token. It is rejected from now on."""
     change(chosen(ctx, db), lambda scheduler: scheduler.revoke_token(name))
     say(f"Revoked {name}")
 

@@ -192,7 +192,7 @@ class _Walk:
 
 
 def _filled(raw: Raw, value: Any, where: Where, known: Mapping[str, str], faults: list[Fault]) -> Any:
-    """The value with every reference replaced; what cannot be is told in `faults`."""
+    """The value with every reference replaced; what cannot be is added to `faults`."""
     if isinstance(value, dict):
         return {key: _filled(raw, item, (*where, key), known, faults) for key, item in value.items()}
     if isinstance(value, list):

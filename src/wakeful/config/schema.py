@@ -8,13 +8,18 @@ from typing import Any
 from pydantic import create_model
 
 from wakeful.config.models import BaseConfig, Section
-from wakeful.domains import domains
+from wakeful.domains import MODULES, domains
 from wakeful.kernel.domain import Domain, load
 
 
-@cache
 def config_model() -> type[BaseConfig]:
     """The model of the file, with a section for each domain that has one."""
+    return _model_for(tuple(MODULES))
+
+
+@cache
+def _model_for(_modules: tuple[str, ...]) -> type[BaseConfig]:
+    """Made once for the domains there are: one may be registered after the first was made."""
     model: type[BaseConfig] = create_model("Config", __base__=BaseConfig, __doc__="The whole file.")
     for domain in domains():
         if domain.section is not None and domain.settings is not None:

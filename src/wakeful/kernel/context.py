@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from typing import NamedTuple
 
+from wakeful.kernel.cluster.lease_times import LeaseTimes
 from wakeful.kernel.kinds import Kinds
 from wakeful.kernel.parking import serves
 
@@ -23,6 +24,7 @@ class Context(NamedTuple):
     labels: frozenset[str] = frozenset()
     min_interval: int | None = None  # how close two slots of a bounded job may lie
     clock_moved: Callable[[], bool] = lambda: False  # whether the clock was set and deadlines were not yet
+    lease: LeaseTimes = LeaseTimes()
 
     def serves(self, key: str) -> bool:
         """Whether this node can run what is parked on `key`."""

@@ -57,15 +57,15 @@ class Domain:
     id_prefixes: Mapping[str, str] = field(default_factory=dict)
     """Fields of events and records that hold ids, and the prefix people see: `{"item": "wrk"}`."""
 
-    # Told
+    # Shown
     streams: tuple[str, ...] = ()
     """Event streams it emits to."""
     alerts: Mapping[str, str] = field(default_factory=dict)
     """Kinds of alert it opens, each with what it means."""
     skip_reasons: Mapping[str, str] = field(default_factory=dict)
-    """Reasons a start is refused for, as `explain` tells them."""
+    """Reasons for which a start is refused, in words for `explain`."""
     start_reasons: Mapping[str, str] = field(default_factory=dict)
-    """Reasons a run is started for, as `explain` tells them."""
+    """Reasons for which a run starts, in words for `explain`."""
 
     # Surfaces
     section: str | None = None

@@ -57,11 +57,19 @@ class Kind:
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options of its jobs where neither the job nor the scheduler's defaults say otherwise."""
     admit: Admit | None = None
-    """Asked in the claiming transaction before a start; may refuse it."""
+    """Asked in the claiming transaction before a start; may refuse it. If it raises, the job is disabled."""
     claimed: Claimed | None = None
-    """Called in the claiming transaction; what it returns is added to the payload the handler is given."""
+    """Called in the claiming transaction; what it returns is added to the payload the handler is given.
+
+    Called again for the same run where that was given back before its handler was called: what it writes must be
+    keyed by the run. If it raises, nothing of it is stored and the job is disabled.
+    """
     ended: Ended | None = None
-    """Called in the transaction that ends a run, whichever way it ends."""
+    """Called in the transaction that ends a run, whichever way it ends, also one that was never claimed.
+
+    If it raises, nothing of it is stored: the run is ended as an error instead, and if that fails too, tried again with
+    each sweep. An engine that cannot end what a crash left does not start.
+    """
     before_recovery: Callable[[Path, list[str]], Awaitable[None]] | None = None
     """Ends what a killed process left running of these runs, before they are run again."""
     from_outside: Callable[[Any], Any] | None = None

@@ -9,17 +9,18 @@ import socket
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from wakeful import ids
 from wakeful.clock import SystemClock, VirtualClock
 from wakeful.domains import domains
 from wakeful.kernel.actions.drafts import Draft, NewJob, draft
 from wakeful.kernel.engine.clock_watch import refuse_unset
+from wakeful.kernel.engine.config import EngineConfig, Tuning
 from wakeful.kernel.engine.long_output import keep_long_output, remove_files
-from wakeful.kernel.engine.loop import Engine, EngineConfig
+from wakeful.kernel.engine.loop import Engine
 from wakeful.kernel.engine.sweep import DomainRows, Retention
-from wakeful.kernel.kinds import Kinds
+from wakeful.kernel.kinds import Kind, Kinds
 from wakeful.kernel.rules.limits import MIN_INTERVAL_MS
 from wakeful.kernel.rules.options import read_labels, read_options
 from wakeful.kernel.views.events import Bus
@@ -33,6 +34,24 @@ if TYPE_CHECKING:
     from wakeful.store.interface import Store, Transaction
 
 T = TypeVar("T")
+
+
+class Write(Protocol):
+    """Run `work` in one durable transaction and wake the engine; with `cancels` it looks for runs to end as well."""
+
+    async def __call__(self, work: Callable[[Transaction], T], *, cancels: bool = False) -> T: ...
+
+
+class Wiring(NamedTuple):
+    """The scheduler's parts, for objects beside it that work with them."""
+
+    store: Store
+    engine: Engine
+    min_interval: int | None
+    write: Write
+    draft: Callable[[NewJob, str], Draft]
+    default_zone: Callable[[], str]
+    hidden_kinds: tuple[str, ...]  # those that listings and counts leave out unless they are asked for
 
 
 class Core:
@@ -51,7 +70,10 @@ class Core:
         retention: Retention | None = None,
         job_defaults: Mapping[str, Any] | None = None,
         seed: int | None = None,
+        kinds: Iterable[Kind] = (),
+        tuning: Tuning | None = None,
     ) -> None:
+        """`kinds`: kinds with rules or hooks of their own, beside those of the domains."""
         own_clock = clock if clock is not None else SystemClock()
         self._virtual = isinstance(own_clock, VirtualClock)
         self._zone = zone_name(timezone) if timezone is not None else None
@@ -60,12 +82,13 @@ class Core:
         self._max_running = max_running
         self._min_interval = interval_ms(min_interval) if min_interval else None
         self._labels = read_labels("labels", labels)
+        self._tuning = tuning if tuning is not None else Tuning()
         self._retention = retention if retention is not None else Retention()
         self._store = make_store(url, own_clock, inline=self._virtual) if isinstance(url, str) else url
         self._clock = self._store.clock  # where nodes share the store, they share its time
         self._job_defaults = dict(job_defaults or {})
-        read_options(self._job_defaults)  # a mistake is told where it was made
-        self._kinds = Kinds(kind for domain in domains() for kind in domain.kinds)
+        read_options(self._job_defaults)  # a mistake is reported where it was made
+        self._kinds = Kinds([*(kind for domain in domains() for kind in domain.kinds), *kinds])
         self._declared: list[NewJob] = []
         self._companions: list[Companion] = []
         self._ids = ids.IdSource(self._clock.now, self._rng)
@@ -77,9 +100,31 @@ class Core:
         self._started_at: int | None = None
         self._stopped = asyncio.Event()
 
+    @property
+    def hidden_kinds(self) -> tuple[str, ...]:
+        """The kinds that listings and counts leave out unless they are asked for."""
+        return tuple(sorted(self._kinds.hooks.internal))
+
+    def _wiring(self) -> Wiring:
+        return Wiring(
+            self._store,
+            self._engine,
+            self._min_interval,
+            self._write,
+            self._draft,
+            self._default_zone,
+            self.hidden_kinds,
+        )
+
     def _new_engine(self) -> Engine:
         config = EngineConfig(
-            self._node_name, self._max_running, self._labels, self._retention, self._min_interval, self._virtual
+            self._node_name,
+            self._max_running,
+            self._labels,
+            self._retention,
+            self._min_interval,
+            self._virtual,
+            self._tuning,
         )
         engine = Engine(self._store, self._clock, self._kinds, config, self._ids)
         engine.housekeeping.rows = DomainRows(

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from wakeful import ids
-from wakeful.domains import hidden_kinds
 from wakeful.errors import InvalidJob, JobNotFound
 from wakeful.kernel.actions import jobs as job_actions
 from wakeful.kernel.actions import lookup
@@ -58,7 +57,7 @@ class JobsApi(Core):
         def register(function: H) -> H:
             called = name if name is not None else getattr(function, "__name__", "job")
             new = NewJob(called, trigger, kind=called, payload=payload, owner=owner, **options)
-            draft(new, "code", self._kinds)  # a mistake is told where it was made
+            draft(new, "code", self._kinds)  # a mistake is reported where it was made
             self._kinds.handle(called, function)
             self._declared.append(new)
             return function
@@ -126,11 +125,6 @@ class JobsApi(Core):
                 return None
 
         return await self._store.read(work)
-
-    @property
-    def hidden_kinds(self) -> tuple[str, ...]:
-        """The kinds that listings leave out."""
-        return hidden_kinds()
 
     async def list_jobs(
         self,

@@ -101,7 +101,7 @@ class Life(JobsApi):
             await engine.record_left()
             await self._store.write(lambda tx: leave(tx, engine.context.id))
         except StoreError as error:
-            log.warning("stopped without a word to the store: %s", error)
+            log.warning("stopped without signing off in the database: %s", error)
         return left
 
     async def run_forever(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wakeful.kernel.cluster.nodes import NodeInfo, drain_node, list_nodes
+from wakeful.kernel.cluster.nodes import NodeInfo, Seen, drain_node, list_nodes
 from wakeful.scheduler.core import Core
 
 
@@ -11,12 +11,12 @@ class NodesApi(Core):
 
     async def list_nodes(self, *, limit: int = 200) -> list[NodeInfo]:
         """Every node that has not left, and the latest that have, the youngest last."""
-        holder = self._store.holder() if self._store.exclusive else None
-        return await self._store.read(lambda tx: list_nodes(tx, holder, limit))
+        seen = Seen(self._store.holder() if self._store.exclusive else None, self._tuning.lease)
+        return await self._store.read(lambda tx: list_nodes(tx, seen, limit))
 
     async def drain_node(self, name: str, *, drain: bool = True) -> NodeInfo:
         """Ask a living node to start nothing more (or, without `drain`, to go on); what it runs, it finishes.
 
-        Raises JobNotFound for a name no node ever had, NodeNotAlive for one that is not alive.
+        Raises NodeNotFound for a name no node ever had, NodeNotAlive for one that is not alive.
         """
-        return await self._write(lambda tx: drain_node(tx, name, drain=drain))
+        return await self._write(lambda tx: drain_node(tx, name, Seen(times=self._tuning.lease), drain=drain))

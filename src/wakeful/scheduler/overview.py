@@ -74,14 +74,15 @@ class Overview(Core):
         return self._store.holder()
 
     async def get_summary(self) -> Summary:
-        """The store at a glance, whichever process runs it."""
+        """The store at a glance, whichever process runs it; jobs of internal kinds are left out."""
 
         def work(tx: Transaction) -> Summary:
+            hidden = self.hidden_kinds
             facts = tx.journal.get_meta(["incarnation", "alive_at", "clock_steps"])
             return Summary(
-                tx.jobs.counts(),
-                tx.jobs.parked_counts(),
-                sum(tx.runs.open_counts().values()),
+                tx.jobs.counts(hidden),
+                tx.jobs.parked_counts(hidden),
+                sum(tx.runs.open_counts(hidden).values()),
                 tx.journal.open_alert_count(),
                 facts,
             )
@@ -97,5 +98,5 @@ class Overview(Core):
         return await self._store.read(work)
 
     def subscribe(self, listener: Listener, stream: str | None = None) -> Callable[[], None]:
-        """Be told of events after they are stored; call the answer to stop."""
+        """Call a listener with events after they are stored; call the answer to stop."""
         return self._bus.subscribe(listener, stream)

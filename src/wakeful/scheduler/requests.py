@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from wakeful import ids
-from wakeful.errors import JobNotFound
 from wakeful.kernel.actions import authorized, lookup
 from wakeful.kernel.actions.authorization import Rights, own_job
 from wakeful.kernel.actions.authorized import ALWAYS, BulkResult, Changed, Condition, JobSelection, WriteTerms
@@ -15,81 +13,84 @@ from wakeful.kernel.actions.idempotency import IdempotentRequest, run_idempotent
 from wakeful.kernel.views.explain import Explanation, explain_job, explain_run
 from wakeful.kernel.views.history import view
 from wakeful.kernel.views.models import Job, Run, job_views
-from wakeful.kernel.views.statistics import Figures, figures
-from wakeful.scheduler.core import Core
+from wakeful.scheduler.core import Wiring
 from wakeful.store.jobs import JobFilter
 from wakeful.store.runs import RunFilter
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
-    from wakeful.store.records import Alert, EventGroup
 
 T = TypeVar("T")
 SOURCE = "api"
 
 
-class Requests(Core):
+class Requests:
     """The same things users of the library do, for callers whose rights end somewhere.
 
     With `once` a request that was done before raises Replayed, with what it was answered.
     """
 
+    def __init__(self, wiring: Wiring) -> None:
+        self._wiring = wiring
+        self._store = wiring.store
+        self.hidden_kinds = wiring.hidden_kinds
+
     async def _ask(
         self, work: Callable[[Transaction, Context], T], once: IdempotentRequest | None = None, *, cancels: bool = False
     ) -> T:
-        context = self._engine.identify()
-        return await self._write(lambda tx: run_idempotent(tx, once, lambda: work(tx, context)), cancels=cancels)
+        context = self._wiring.engine.identify()
+        return await self._wiring.write(lambda tx: run_idempotent(tx, once, lambda: work(tx, context)), cancels=cancels)
 
     # -- jobs ---------------------------------------------------------------------------------------------------------
 
-    async def request_jobs(self, wanted: JobFilter, rights: Rights) -> list[Job]:
+    async def list_jobs(self, wanted: JobFilter, rights: Rights) -> list[Job]:
         """Jobs by name; of those whose owner the caller is, where it is limited to them."""
         if rights.owner is not None:
             if wanted.owner not in (None, rights.owner):
                 return []
             wanted = wanted._replace(owner=rights.owner)
-        return await self._store.read(lambda tx: job_views(tx, tx.jobs.matching(wanted), self._min_interval))
+        return await self._store.read(lambda tx: job_views(tx, tx.jobs.matching(wanted), self._wiring.min_interval))
 
-    async def request_job(self, ref: str, rights: Rights) -> Job:
+    async def get_job(self, ref: str, rights: Rights) -> Job:
         """The job of that id or name; JobNotFound where there is none for this caller."""
-        return await self._store.read(lambda tx: job_views(tx, [own_job(tx, ref, rights)], self._min_interval)[0])
+        return await self._store.read(
+            lambda tx: job_views(tx, [own_job(tx, ref, rights)], self._wiring.min_interval)[0]
+        )
 
-    async def request_create(
+    async def create_job(
         self, new: NewJob, rights: Rights, *, enabled: bool = True, once: IdempotentRequest | None = None
     ) -> Job:
         """Store a new job under a free name."""
-        made, terms = self._draft(new, SOURCE), WriteTerms(rights, self._default_zone())
+        made, terms = self._wiring.draft(new, SOURCE), WriteTerms(rights, self._wiring.default_zone())
         return await self._ask(
             lambda tx, context: authorized.create_job(tx, context, made, terms, enabled=enabled), once
         )
 
-    async def request_put(
+    async def put_job(
         self, new: NewJob, rights: Rights, condition: Condition = ALWAYS, *, enabled: bool | None = None
     ) -> Changed:
         """Store a job under its name, whether there is one or not."""
-        made, terms = self._draft(new, SOURCE), WriteTerms(rights, self._default_zone(), condition)
+        made, terms = self._wiring.draft(new, SOURCE), WriteTerms(rights, self._wiring.default_zone(), condition)
         return await self._ask(lambda tx, context: authorized.put_job(tx, context, made, terms, enabled=enabled))
 
-    async def request_patch(
-        self, ref: str, changes: dict[str, Any], rights: Rights, condition: Condition = ALWAYS
-    ) -> Job:
+    async def patch_job(self, ref: str, changes: dict[str, Any], rights: Rights, condition: Condition = ALWAYS) -> Job:
         """Change some of a job."""
-        terms = WriteTerms(rights, self._default_zone(), condition)
+        terms = WriteTerms(rights, self._wiring.default_zone(), condition)
         return await self._ask(lambda tx, context: authorized.patch_job(tx, context, ref, changes, terms))
 
-    async def request_remove(self, ref: str, rights: Rights, condition: Condition = ALWAYS) -> None:
-        terms = WriteTerms(rights, self._default_zone(), condition)
+    async def remove_job(self, ref: str, rights: Rights, condition: Condition = ALWAYS) -> None:
+        terms = WriteTerms(rights, self._wiring.default_zone(), condition)
         await self._ask(lambda tx, context: authorized.remove_job(tx, context, ref, terms))
 
-    async def request_pause(
+    async def pause_jobs(
         self, many: JobSelection, note: str | None, rights: Rights, once: IdempotentRequest | None = None
     ) -> BulkResult:
         """Pause many in one transaction."""
         text = check_note(note)
         return await self._ask(lambda tx, context: authorized.pause_many(tx, context, many, text, rights), once)
 
-    async def request_resume(
+    async def resume_jobs(
         self, many: JobSelection, rights: Rights, once: IdempotentRequest | None = None
     ) -> BulkResult:
         """Resume many in one transaction."""
@@ -97,35 +98,37 @@ class Requests(Core):
 
     # -- runs ---------------------------------------------------------------------------------------------------------
 
-    async def request_start(self, ref: str, payload: Any, rights: Rights, once: IdempotentRequest | None = None) -> Run:
+    async def run_job(self, ref: str, payload: Any, rights: Rights, once: IdempotentRequest | None = None) -> Run:
         """Start a job now, through the same admission as everything else."""
         return await self._ask(lambda tx, context: authorized.run_job(tx, context, ref, payload, rights), once)
 
-    async def request_retry(self, run: str, rights: Rights, once: IdempotentRequest | None = None) -> Run:
+    async def retry_run(self, run: str, rights: Rights, once: IdempotentRequest | None = None) -> Run:
         number = lookup.require_run(run)
         return await self._ask(lambda tx, context: authorized.retry_run(tx, context, number, rights), once)
 
-    async def request_cancel(self, run: str, rights: Rights) -> Run:
+    async def cancel_run(self, run: str, rights: Rights) -> Run:
         number = lookup.require_run(run)
         return await self._ask(lambda tx, context: authorized.cancel_run(tx, context, number, rights), cancels=True)
 
-    async def request_approval(
+    async def approve_run(
         self, run: str, note: str | None, rights: Rights, once: IdempotentRequest | None = None
     ) -> Run:
         """Say yes to a run that asked; the run that goes on."""
         number = lookup.require_run(run)
         return await self._ask(lambda tx, context: authorized.approve_run(tx, context, number, note, rights), once)
 
-    async def request_rejection(self, run: str, note: str | None, rights: Rights) -> Run:
+    async def reject_run(self, run: str, note: str | None, rights: Rights) -> Run:
         """Say no to a run that asked."""
         number = lookup.require_run(run)
         return await self._ask(lambda tx, context: authorized.reject_run(tx, context, number, note, rights))
 
-    async def request_runs(self, wanted: RunFilter, rights: Rights, *, job: str | None = None) -> list[Run]:
+    async def list_runs(self, wanted: RunFilter, rights: Rights, *, job: str | None = None) -> list[Run]:
         """Runs, the newest first; `job` by id or name, also a removed one."""
 
         def work(tx: Transaction) -> list[Run]:
-            chosen = wanted if rights.owner is None else wanted._replace(owner=rights.owner)
+            chosen = wanted._replace(hidden=self.hidden_kinds)
+            if rights.owner is not None:
+                chosen = chosen._replace(owner=rights.owner)
             if job is not None:
                 if rights.owner is not None:
                     own_job(tx, job, rights)
@@ -134,8 +137,8 @@ class Requests(Core):
 
         return await self._store.read(work)
 
-    async def request_run(self, run: str, rights: Rights) -> Run:
-        """The run of that id; JobNotFound where there is none for this caller."""
+    async def get_run(self, run: str, rights: Rights) -> Run:
+        """The run of that id; RunNotFound where there is none for this caller."""
         number = lookup.require_run(run)
 
         def work(tx: Transaction) -> Run:
@@ -146,7 +149,7 @@ class Requests(Core):
 
         return await self._store.read(work)
 
-    async def request_explanation(self, ref: str, rights: Rights) -> Explanation:
+    async def explain(self, ref: str, rights: Rights) -> Explanation:
         """Why a job ran, did not, and when it will; or why a run was and how it ended."""
         number = lookup.run_number(ref)
 
@@ -158,39 +161,3 @@ class Requests(Core):
             return explain_job(tx, *own_job(tx, ref, rights))
 
         return await self._store.read(work)
-
-    # -- the whole ----------------------------------------------------------------------------------------------------
-
-    async def get_figures(self) -> Figures:
-        return await self._store.read(figures)
-
-    async def page_alerts(self, *, open_only: bool, before: int | None, limit: int) -> list[Alert]:
-        """What needs a person, the newest first."""
-        return await self._store.read(lambda tx: tx.journal.alerts_before(before, limit, open_only=open_only))
-
-    async def ack_alert(self, alert_id: int) -> Alert:
-        """A person has seen it; it stays open until what it is about is over."""
-
-        def work(tx: Transaction) -> Alert:
-            tx.journal.ack_alert(alert_id, tx.now)
-            found = tx.journal.alert(alert_id)
-            if found is None:
-                message = f"There is no alert {ids.encode('alr', alert_id)}."
-                raise JobNotFound(message)
-            return found
-
-        return await self._write(work)
-
-    # -- events -------------------------------------------------------------------------------------------------------
-
-    def on_commit(self, listener: Callable[[], None]) -> None:
-        """Call `listener` after every transaction of this process that emitted an event; for as long as both live."""
-        self._store.on_events(lambda _: listener())
-
-    async def read_events(self, after: int, streams: Sequence[str] | None, limit: int) -> list[EventGroup]:
-        """What any process stored after that group, in order."""
-        return await self._store.read(lambda tx: tx.journal.events_of(after, streams, limit))
-
-    async def event_ids(self) -> tuple[int, int]:
-        """The oldest and the newest group on record; zeros when there is none."""
-        return await self._store.read(lambda tx: tx.journal.event_ids())

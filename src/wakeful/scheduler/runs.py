@@ -84,13 +84,13 @@ class RunsApi(Core):
         return await self._store.read(work)
 
     async def get_run_log(self, id: str | None = None, limit: int = 50, before: str | None = None) -> list[Run]:  # noqa: A002
-        """The newest runs first, of one job (also a removed one) or of all."""
+        """The newest runs first, of one job (also a removed one), or of all but those of internal kinds."""
         below = lookup.require_run(before) if before is not None else None
         check_limit(limit)
 
         def work(tx: Transaction) -> list[Run]:
             job_id = None if id is None else lookup.history_of(tx, id)
-            return view(tx, tx.runs.log(job_id, limit, below))
+            return view(tx, tx.runs.log(job_id, limit, below, hidden=self.hidden_kinds))
 
         return await self._store.read(work)
 

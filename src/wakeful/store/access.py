@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from wakeful.store.session import Session
 
 _TOKEN = ", ".join(Token._fields)
-# The columns of the schema, in the order of the record; `method`, `status` and `headers` are no longer told apart.
+# The columns of the schema, in the order of the record; `method`, `status` and `headers` are not separate any more.
 _ANSWER_COLUMNS = ("caller", "key", "path", "body_hash", "body", "created_at")
 _ANSWER = ", ".join(_ANSWER_COLUMNS)
 

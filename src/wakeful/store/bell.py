@@ -1,4 +1,4 @@
-"""The bell of a SQLite store: whoever writes to the file tells its engine at once that there is something to look at.
+"""The bell of a SQLite store: a process that writes to the file wakes its engine at once.
 
 It is a datagram socket beside the file, for its owner alone. A ring says nothing but "look"; what changed is in the
 store. Nobody relies on it: where it cannot be hung, or a ring does not arrive, the engine looks twice a second as well.
@@ -34,13 +34,13 @@ def bell_of(path: str) -> Path:
 
 
 def ring(path: str) -> None:
-    """Tell the engine of the store in this file to look, if there is one. Never waits and never fails."""
+    """Ask the engine of the store in this file to look, if there is one. Never waits and never fails."""
     try:
         with _open_bell(bell_of(path), path) as place, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
             sender.settimeout(0)
             sender.sendto(b"\n", place)
     except OSError as error:  # nobody is there, it has rung enough, or it is not for us
-        log.debug("the bell of %s did not ring: %s", path, error)
+        log.debug("cannot ring the bell of %s: %s", path, error)
 
 
 @contextlib.contextmanager
@@ -81,7 +81,7 @@ class Bell:
             self._bind()
         except OSError as error:
             log.warning(
-                "%s cannot be made (%s): changes made by other processes are seen within half a second",
+                "cannot create %s (%s): changes by other processes are noticed within half a second",
                 self._path, error.strerror or error,
             )  # fmt: skip
             return

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 PAGE = 1_000
 
-Tell = Callable[[str, int, int], None]
+Report = Callable[[str, int, int], None]
 
 
 class Copied(NamedTuple):
@@ -40,10 +40,10 @@ class Copied(NamedTuple):
     elsewhere: int
 
 
-async def copy_store(source: Store, target: Store, tell: Tell) -> Copied:
+async def copy_store(source: Store, target: Store, report: Report) -> Copied:
     """Carry everything from one open store into another, empty one.
 
-    `tell(table, done, all)` is called from a thread as it goes on. Cancelled, or failed in any way, it leaves the
+    `report(table, done, all)` is called from a thread as it goes on. Cancelled, or failed in any way, it leaves the
     target empty.
     """
     who = {"pid": os.getpid(), "host": os.uname().nodename, "node": "wakeful copy"}
@@ -52,7 +52,7 @@ async def copy_store(source: Store, target: Store, tell: Tell) -> Copied:
     try:
         await target.become_engine(who)
         try:
-            carrier = _Carrier(source, target, tell, stop)
+            carrier = _Carrier(source, target, report, stop)
             await target.read(lambda tx: _refuse_full(tx, target))
             # Before the transactions: no server likes one that stands still while gigabytes of logs are copied.
             await asyncio.to_thread(carrier.files.carry, stop)
@@ -67,10 +67,10 @@ async def copy_store(source: Store, target: Store, tell: Tell) -> Copied:
 class _Carrier:
     """One move; everything here runs on the writing threads of the two stores, one waiting for the other."""
 
-    def __init__(self, source: Store, target: Store, tell: Tell, stop: threading.Event) -> None:
+    def __init__(self, source: Store, target: Store, report: Report, stop: threading.Event) -> None:
         self._source = source
         self._target = target
-        self._tell = tell
+        self._report = report
         self._stop = stop
         self._tables = known_tables()
         self.files = _Files(source.folder, target.folder)
@@ -109,7 +109,7 @@ class _Carrier:
             _refuse_stopped(self._stop)
             tx.tables.fill(table, change(page))
             done += len(page)
-            self._tell(table.name, done, total)
+            self._report(table.name, done, total)
             page = origin.tables.page(table, page[-1], PAGE) if len(page) == PAGE else []
 
 
@@ -201,8 +201,8 @@ def _refuse_living(tx: Transaction, store: Store) -> None:
     seen = tx.nodes.living(tx.journal.database_now() - LEASE_MS)
     living = [node for node in seen if not surely_gone(json.loads(node.details))]
     if living:
-        told = ", ".join(f"{node.name} ({_where(node)})" for node in living)
-        message = f"{_name(store)} is in use by {told}: stop {'it' if len(living) == 1 else 'them'} first."
+        listed = ", ".join(f"{node.name} ({_where(node)})" for node in living)
+        message = f"{_name(store)} is in use by {listed}: stop {'it' if len(living) == 1 else 'them'} first."
         raise StoreLocked(message)
 
 
@@ -220,10 +220,10 @@ def _refuse_newer(tx: Transaction, store: Store) -> None:
 def _refuse_full(tx: Transaction, store: Store) -> None:
     found = tx.tables.row_counts()
     if found:
-        told = " and ".join(
+        listed = " and ".join(
             f"{number} {name if number != 1 else name.removesuffix('s')}" for name, number in found.items()
         )
-        message = f"{_name(store)} is not empty ({told}): choose an empty store to copy into."
+        message = f"{_name(store)} is not empty ({listed}): choose an empty store to copy into."
         raise JobExists(message)
 
 

@@ -10,7 +10,7 @@ Why nothing is missed:
 - Whatever this process writes below it lowers it at once, in the same transaction, and those of all other priorities
   with it. Every write of an alarm passes through the session, which is where it is noted.
 - A priority that is new to this process has no floor yet.
-- What another process writes below it (a job given back with the time it was first due, one that is given another
+- What another process writes below it (a job released with the time it was first due, one that is given another
   priority, a clock set back) is found by a look below the floor. A node looks when it hears of a change and once a
   second, which is how it learns of what others do in any case.
 - A commit whose fate is not known forgets it. Then, as at the start, the question begins at the lowest time there is.

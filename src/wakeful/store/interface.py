@@ -121,7 +121,7 @@ class Store(Protocol):
         """Stop being that process."""
 
     def on_change(self, listener: Callable[[], None]) -> None:
-        """Call `listener` on the loop as soon as another process changes something, where the store can tell."""
+        """Call `listener` on the loop as soon as another process changes something, where the store can notice it."""
 
     def on_events(self, listener: Callable[[list[EventGroup]], None]) -> None:
-        """Tell `listener` what each transaction of this process emitted, after its commit."""
+        """Call `listener` with what each transaction of this process emitted, after its commit."""

@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from wakeful.store import priorities
-from wakeful.store.listing import BOTH, JOINED, STATUS_SQL, JobFilter, Listing, pair_of
+from wakeful.store.listing import BOTH, JOINED, STATUS_SQL, JobFilter, Listing, pair_of, shown
 from wakeful.store.records import JOB_COLUMNS, STATE_COLUMNS, JobDef, JobState
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _SETTLED = itemgetter(*map(STATE_COLUMNS.index, SETTLED_COLUMNS))
 HIGHEST_ID = 2**63 - 1
 #: What is due but in another node's hands is looked at again after this long.
 LOOK_AGAIN_MS = 5
-#: Nodes look by themselves more often than this, whatever they were told.
+#: Nodes look by themselves more often than this, whatever notifications they get.
 NEAR_MS = 3_000
 
 
@@ -58,9 +58,13 @@ class Jobs(Listing):
         found.sort(key=_by_priority)
         return found
 
-    def overdue(self, now: int) -> int:
-        """How many jobs are due and have not been looked at yet."""
-        return int(self._session.rows(priorities.OVERDUE, (now,))[0][0])
+    def overdue(self, now: int, hidden: Sequence[str] = ()) -> int:
+        """How many jobs are due and have not been looked at yet, but for those of hidden kinds."""
+        found = int(self._session.rows(priorities.OVERDUE, (now,))[0][0])
+        for kind in hidden:
+            sql = f"SELECT count(*) FROM {JOINED} WHERE j.kind = ? AND s.due_at <= ?"
+            found -= int(self._session.rows(sql, (kind, now))[0][0])
+        return found
 
     def next_alarm(self) -> int | None:
         """When the engine must look again; None when nothing is armed."""
@@ -181,7 +185,7 @@ class Jobs(Listing):
             self._session.delete_in(table, "job_id", job_ids)
 
     def requeue_parked(self, parked: str, now: int, limit: int) -> int:
-        """Put back those who go first of the jobs that wait for `parked`; how many there were."""
+        """Requeue those who go first of the jobs that wait for `parked`; how many there were."""
         back = self._session.rows(
             # Due since it first was: so it comes before jobs that became due while it waited.
             "UPDATE job_state SET due_at = coalesce(ready_at, ?), parked = NULL "
@@ -196,10 +200,12 @@ class Jobs(Listing):
             self._session.floor.armed(min(int(due_at) for (due_at,) in back))
         return len(back)
 
-    def parked_counts(self) -> dict[str, int]:
-        """How many jobs wait, by what they wait for."""
-        sql = "SELECT parked, count(*) FROM job_state WHERE parked IS NOT NULL GROUP BY parked ORDER BY parked"
-        return {str(key): int(count) for key, count in self._session.rows(sql)}
+    def parked_counts(self, hidden: Sequence[str] = ()) -> dict[str, int]:
+        """How many jobs wait, by what they wait for, but for those of hidden kinds."""
+        source = JOINED if hidden else "job_state s"
+        sql = f"SELECT s.parked, count(*) FROM {source} WHERE s.parked IS NOT NULL{shown('j.kind', hidden)} "
+        rows = self._session.rows(sql + "GROUP BY s.parked ORDER BY s.parked", tuple(hidden))
+        return {str(key): int(count) for key, count in rows}
 
     def parked_on(self, key: str, since: int, limit: int) -> list[tuple[JobDef, JobState]]:
         """Jobs that have waited for `key` since that time or longer, in the order in which they go."""
@@ -281,7 +287,7 @@ class Jobs(Listing):
             self._session.insert_many("priorities", ("level",), rows, "ON CONFLICT DO NOTHING")
 
     def _announce(self, states: Sequence[JobState]) -> None:
-        """Before they are written: tell the other nodes, unless they will look by themselves before these are due."""
+        """Before they are written: notify the other nodes, unless they will look by themselves before these are due."""
         # Only here, where people and programs change jobs. What a node arms while it settles, it looks at itself.
         alarms = [state.due_at for state in states if state.due_at is not None]
         if alarms and not self._session.exclusive and self._sooner(min(alarms)):

@@ -31,7 +31,7 @@ class Journal:
         self._pending.setdefault(stream, []).extend(events)
 
     def flush(self, at: int) -> list[EventGroup]:
-        """Write what was emitted; what subscribers must be told after the commit."""
+        """Write what was emitted; what subscribers get after the commit."""
         groups = []
         if self._pending:
             # Whoever reads events goes on from the last id it saw: ids must become visible in their order.
@@ -182,7 +182,7 @@ class Journal:
         return self._nodes("stopped_at IS NULL AND draining = 0")
 
     def alive(self) -> list[NodeRow]:
-        """The nodes that have not left, oldest first; one of them may have died without a word."""
+        """The nodes that have not left, oldest first; one of them may have died without signing off."""
         return self._nodes("stopped_at IS NULL")
 
     def silent(self, since: int) -> list[NodeRow]:

@@ -6,7 +6,7 @@ an index of its own, and what is common is counted as the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful.store.records import JOB_COLUMNS, STATE_COLUMNS, JobDef, JobState
@@ -65,6 +65,11 @@ class _Active(NamedTuple):
     due_at: int | None
 
 
+def shown(kind: str, hidden: Sequence[str]) -> str:
+    """The further condition that a column holds none of the hidden kinds, which are its parameters."""
+    return f" AND {kind} NOT IN ({', '.join('?' * len(hidden))})" if hidden else ""
+
+
 class Listing:
     """Questions about many jobs; each call is part of the transaction it was made in."""
 
@@ -95,8 +100,8 @@ class Listing:
         source, where, params = self._chosen(wanted, states=False)
         return self._number(f"SELECT count(*) FROM {source} WHERE {' AND '.join(where)}", params)
 
-    def counts(self) -> dict[str, int]:
-        """How many jobs there are by status; none where there are none."""
+    def counts(self, hidden: Sequence[str] = ()) -> dict[str, int]:
+        """How many jobs there are by status, but for those of hidden kinds; none where there are none."""
         active = self._in_progress()
         gone = self._session.select_in(("id",), "jobs", "id", [row.job_id for row in active], only=_REMOVED)
         removed_ids = {row[0] for row in gone}
@@ -112,29 +117,44 @@ class Listing:
         disabled = stopped[0] - removed[0] - sum(1 for row in active if not row.paused and not row.enabled)
         idle = everything - len(active) - paused - disabled
         found = {"idle": idle, "running": len(active), "paused": paused, "disabled": disabled}
+        for status in found if hidden else ():
+            found[status] -= sum(self.count(JobFilter(kind=kind, status=status)) for kind in hidden)
         return {status: number for status, number in found.items() if number}
 
-    def soonest(self, limit: int) -> list[tuple[JobDef, JobState]]:
-        """Among these are the `limit` jobs that start next: the first alarms, what waits for a place, and what runs."""
+    def soonest(self, limit: int, hidden: Sequence[str] = ()) -> list[tuple[JobDef, JobState]]:
+        """Among these are the `limit` jobs that start next: the first alarms, what waits for a place, and what runs.
+
+        Jobs of hidden kinds are left out.
+        """
+        source = f"{JOINED} WHERE{shown('j.kind', hidden).removeprefix(' AND')} AND" if hidden else "job_state s WHERE"
         active = self._in_progress()
         ids = {row.job_id for row in active}
         # The alarm of a run is its deadline and no start: so many alarms more are looked at.
         alarms = limit + sum(row.due_at is not None for row in active)
         for level in self._session.rows("SELECT level FROM priorities ORDER BY level"):
             sql = (
-                "SELECT job_id FROM job_state WHERE priority = ? AND due_at IS NOT NULL ORDER BY due_at, job_id LIMIT ?"
+                f"SELECT s.job_id FROM {source} s.priority = ? AND s.due_at IS NOT NULL "
+                "ORDER BY s.due_at, s.job_id LIMIT ?"
             )
-            ids.update(int(row[0]) for row in self._session.rows(sql, (level[0], alarms)))
+            ids.update(int(row[0]) for row in self._session.rows(sql, (*hidden, level[0], alarms)))
         for key in self._parked_keys():
-            sql = "SELECT job_id FROM job_state WHERE parked = ? ORDER BY priority DESC, ready_at, job_id LIMIT ?"
-            ids.update(int(row[0]) for row in self._session.rows(sql, (key, limit)))
-        return [pair for pair in self._pairs(sorted(ids)) if pair[0].removed_at is None]
+            sql = f"SELECT s.job_id FROM {source} s.parked = ? ORDER BY s.priority DESC, s.ready_at, s.job_id LIMIT ?"
+            ids.update(int(row[0]) for row in self._session.rows(sql, (*hidden, key, limit)))
+        return [job for job in self._pairs(sorted(ids)) if job[0].removed_at is None and job[0].kind not in hidden]
 
-    def armed(self) -> int:
-        """How many jobs will start by an alarm or as soon as there is a place; none of those that run."""
+    def armed(self, hidden: Sequence[str] = ()) -> int:
+        """How many jobs will start by an alarm or as soon as there is a place; none that runs or is hidden."""
         alarms = self._number("SELECT count(*) FROM job_state WHERE due_at IS NOT NULL")
         parked = self._number("SELECT count(*) FROM job_state WHERE parked IS NOT NULL")
-        return alarms + parked - sum(row.due_at is not None for row in self._in_progress())
+        alarms -= sum(row.due_at is not None for row in self._in_progress())
+        if hidden:
+            places = ", ".join("?" * len(hidden))
+            alarms -= self._number(
+                f"SELECT count(*) FROM {JOINED} WHERE j.kind IN ({places}) AND s.run_id IS NULL "
+                "AND (s.due_at IS NOT NULL OR s.parked IS NOT NULL)",
+                list(hidden),
+            )
+        return alarms + parked
 
     def _parked_keys(self) -> Iterator[str]:
         """What jobs wait for, from one to the next: however many wait for it."""
@@ -159,7 +179,7 @@ class Listing:
                 where.append(f"j.{column} = ?")
                 params.append(value)
         if wanted.hidden and wanted.kind is None:
-            where.append(f"j.kind NOT IN ({', '.join('?' * len(wanted.hidden))})")
+            where.append(shown("j.kind", wanted.hidden).removeprefix(" AND "))
             params += wanted.hidden
         if wanted.owner is not None:
             where.append("j.owner IS NOT NULL")  # as the condition of its index says

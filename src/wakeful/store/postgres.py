@@ -91,7 +91,7 @@ class PostgresStore:
             self._prepare(create=create)
         else:
             await asyncio.get_running_loop().run_in_executor(self._readers, lambda: self._prepare(create=create))
-            self._thread = WriterThread(self._clock, self._writer.commit, self._tell)
+            self._thread = WriterThread(self._clock, self._writer.commit, self._notify)
         self._open = True
 
     def _prepare(self, *, create: bool) -> None:
@@ -101,19 +101,19 @@ class PostgresStore:
             self._types = column_types(connection)
             self.folder = self._address.folder(current_schema(connection))
             for _ in range(FIRST_TELLINGS):
-                self._tell_time(connection)
+                self._set_time(connection)
         except psycopg.Error as error:
             raise explain(error, self._address) from error
         finally:
             connection.close()
         self._writer.types = self._types
 
-    def _tell_time(self, connection: psycopg.Connection[Any]) -> None:
+    def _set_time(self, connection: psycopg.Connection[Any]) -> None:
         if self._shared is None:
             return
         if self._database_clock is not None:
-            told = self._database_clock.now() * 1000
-            self._shared.hear(self._shared.boot_us(), told, self._shared.boot_us())
+            said = self._database_clock.now() * 1000
+            self._shared.hear(self._shared.boot_us(), said, self._shared.boot_us())
         else:
             set_time(connection, self._shared)
 
@@ -144,7 +144,7 @@ class PostgresStore:
             return await self._thread.write(item)  # type: ignore[no-any-return]
         self._writer.commit([item])
         result = item.outcome()
-        self._tell(item.groups)
+        self._notify(item.groups)
         return result  # type: ignore[no-any-return]
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
@@ -156,7 +156,7 @@ class PostgresStore:
 
     def _read(self, work: Callable[[Transaction], T]) -> T:
         while True:
-            kept = bool(self._idle_readers)  # one that was kept may have died meanwhile; a new one tells the truth
+            kept = bool(self._idle_readers)  # one that was kept may have died meanwhile; a new one shows the truth
             connection = self._idle_readers.pop() if kept else connect(self._address)
             try:
                 _begin_reading(connection)
@@ -181,7 +181,7 @@ class PostgresStore:
         item = Item(work)
         self._apart.commit([item])
         result = item.outcome()
-        self._apart.visit(self._tell_time)
+        self._apart.visit(self._set_time)
         return result  # type: ignore[no-any-return]
 
     # -- other processes ----------------------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ class PostgresStore:
         """Call `listener` on the loop as soon as another process announces something to look at."""
         self._on_change = listener
 
-    def _tell(self, groups: list[EventGroup]) -> None:
+    def _notify(self, groups: list[EventGroup]) -> None:
         if groups:
             for listener in self._listeners:
                 listener(groups)

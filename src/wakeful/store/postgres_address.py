@@ -92,7 +92,7 @@ class Address:
         return base / "wakeful" / f"postgresql-{mark}.logs"
 
     def _identity(self, schema: str | None) -> str:
-        """What tells this store from others; what is as usual adds nothing to server and database."""
+        """What distinguishes this store from others; what is as usual adds nothing to server and database."""
         more = {} if schema in (None, DEFAULT_SCHEMA) else {"schema": schema}
         for name, variable in _FROM_ENVIRONMENT.items():
             if name == "service" and self.settings.get(name):

@@ -58,8 +58,8 @@ def check_pooler(connection: psycopg.Connection[Any], backend: int) -> None:
 def set_time(connection: psycopg.Connection[Any], clock: SharedClock) -> None:
     """Let the server say what time it is."""
     asked = clock.boot_us()
-    (told,) = _one(connection, "SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint")
-    clock.hear(asked, int(told), clock.boot_us())
+    (said,) = _one(connection, "SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint")
+    clock.hear(asked, int(said), clock.boot_us())
 
 
 # -- the schema -------------------------------------------------------------------------------------------------------

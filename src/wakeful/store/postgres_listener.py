@@ -58,7 +58,7 @@ class Listener:
                 with connect(self._address) as connection:
                     connection.execute(f"LISTEN {CHANNEL}")
                     pauses = _pauses()
-                    self._tell()  # what was announced while nobody listened
+                    self._notify()  # what was announced while nobody listened
                     self._listen(connection)
             except (psycopg.Error, SchedulerError, OSError):
                 select.select([self._wake], [], [], next(pauses))
@@ -69,9 +69,9 @@ class Listener:
             if connection.fileno() in ready and any(
                 notice.payload != self._own_name for notice in connection.notifies(timeout=0)
             ):
-                self._tell()
+                self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self._heard.set()
         self._on_heard()
 

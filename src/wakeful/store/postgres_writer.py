@@ -63,7 +63,7 @@ class PostgresWriter:
     def __init__(self, address: Address, clock: Clock, database_clock: Clock | None = None) -> None:
         self.types: Types = {}
         self.floor = Floor()
-        #: How our own notifications are told from others'.
+        #: How our own notifications are distinguished from others'.
         self.name = f"{socket.gethostname()}-{os.getpid()}-{next(_numbers)}"
         self._address = address
         self._clock = clock
@@ -206,15 +206,15 @@ class PostgresWriter:
         return False
 
     def _fail(self, items: Sequence[Item], error: Exception) -> None:
-        told = error
+        raised = error
         if isinstance(error, psycopg.Error | UnicodeError):
-            told = explain(error, self._address)
-            told.__cause__ = error
+            raised = explain(error, self._address)
+            raised.__cause__ = error
         for item in items:
-            item.error = told
+            item.error = raised
 
     def _was_committed(self, number: str) -> bool:
-        """What became of the transaction whose answer never came; asked until the server tells."""
+        """What became of the transaction whose answer never came; asked until the server knows."""
         deadline = self._clock.boot() + FATE_MS
         while self._clock.boot() < deadline:
             try:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def myself() -> dict[str, object]:
-    """What tells this process from all others, as far as that can be said."""
+    """What identifies this process among all others, as far as the system allows."""
     return {"pid": os.getpid(), "host": socket.gethostname(), "pids": _pid_space()}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from wakeful.store.listing import shown
 from wakeful.store.records import DETAIL_COLUMNS, RUN_COLUMNS, Finish, RunDetails, RunRow
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class RunFilter(NamedTuple):
     from_id: int | None = None
     before_id: int | None = None
     limit: int = 50
+    hidden: tuple[str, ...] = ()  # kinds that are left out unless one, or a job, is asked for
 
 
 class Runs:
@@ -148,13 +150,24 @@ class Runs:
         found = self._session.rows("SELECT id FROM runs WHERE retry_of = ?", (run_id,))
         return int(found[0][0]) if found else None
 
-    def log(self, job_id: int | None, limit: int, before: int | None = None, status: str | None = None) -> list[RunRow]:
-        """The newest runs first, of one job or of all."""
-        where, params = ["1 = 1"], []
+    def log(
+        self,
+        job_id: int | None,
+        limit: int,
+        before: int | None = None,
+        status: str | None = None,
+        *,
+        hidden: Sequence[str] = (),
+    ) -> list[RunRow]:
+        """The newest runs first, of one job, or of all but those of hidden kinds."""
+        where, params = ["1 = 1"], list[object]()
         for condition, value in (("job_id = ?", job_id), ("id < ?", before), ("status = ?", status)):
             if value is not None:
                 where.append(condition)
                 params.append(value)
+        if hidden and job_id is None:
+            where.append(shown("kind", hidden).removeprefix(" AND "))
+            params += hidden
         # Without the + the planner walks the whole table backwards to find one job's few runs.
         order = "id" if job_id is None else "id + 0"
         sql = f"SELECT {_R} FROM runs WHERE {' AND '.join(where)} ORDER BY {order} DESC LIMIT ?"
@@ -162,7 +175,7 @@ class Runs:
 
     def matching(self, wanted: RunFilter) -> list[RunRow]:
         """The newest that match, newest first."""
-        where, params = ["1 = 1"], []
+        where, params = ["1 = 1"], list[object]()
         for condition, value in (
             ("r.job_id = ?", wanted.job_id),
             ("r.kind = ?", wanted.kind),
@@ -178,6 +191,9 @@ class Runs:
             if value is not None:
                 where.append(condition)
                 params.append(value)
+        if wanted.hidden and wanted.kind is None and wanted.job_id is None:
+            where.append(shown("r.kind", wanted.hidden).removeprefix(" AND "))
+            params += wanted.hidden
         by_index = wanted.job_id is not None
         if wanted.status is not None and wanted.status != "done":
             where.append("r.finished_at IS NULL")
@@ -188,26 +204,27 @@ class Runs:
         sql = f"SELECT {columns} FROM runs r WHERE {' AND '.join(where)} ORDER BY {order} DESC LIMIT ?"
         return [RunRow._make(row) for row in self._session.rows(sql, (*params, wanted.limit))]
 
-    def outcomes(self, from_id: int) -> dict[str, int]:
-        """How the runs that were made from that id on ended, counted."""
-        sql = "SELECT outcome, count(*) FROM runs WHERE id >= ? AND outcome IS NOT NULL GROUP BY outcome"
-        return {str(outcome): int(count) for outcome, count in self._session.rows(sql, (from_id,))}
+    def outcomes(self, from_id: int, hidden: Sequence[str] = ()) -> dict[str, int]:
+        """How the runs that were made from that id on ended, counted; none of hidden kinds."""
+        which = f"id >= ? AND outcome IS NOT NULL{shown('kind', hidden)}"
+        sql = f"SELECT outcome, count(*) FROM runs WHERE {which} GROUP BY outcome"
+        return {str(outcome): int(count) for outcome, count in self._session.rows(sql, (from_id, *hidden))}
 
-    def open_counts(self) -> dict[str, int]:
+    def open_counts(self, hidden: Sequence[str] = ()) -> dict[str, int]:
         """How many runs are not done, by what they are doing; those that wait for a person under their phase."""
         sql = (
             "SELECT CASE WHEN status = 'waiting' AND phase = 'approval' THEN phase ELSE status END, count(*) FROM runs "
-            "WHERE finished_at IS NULL GROUP BY 1"
+            f"WHERE finished_at IS NULL{shown('kind', hidden)} GROUP BY 1"
         )
-        return {str(status): int(count) for status, count in self._session.rows(sql)}
+        return {str(status): int(count) for status, count in self._session.rows(sql, tuple(hidden))}
 
-    def lateness(self, from_id: int, limit: int) -> list[int]:
+    def lateness(self, from_id: int, limit: int, hidden: Sequence[str] = ()) -> list[int]:
         """How late the newest starts by time were, in milliseconds; of those made from that id on."""
         sql = (
-            "SELECT started_at - due_at FROM runs WHERE id >= ? AND started_at IS NOT NULL AND reason = 'schedule' "
-            "ORDER BY id DESC LIMIT ?"
+            "SELECT started_at - due_at FROM runs WHERE id >= ? AND started_at IS NOT NULL AND reason = 'schedule'"
+            f"{shown('kind', hidden)} ORDER BY id DESC LIMIT ?"
         )
-        return [int(row[0]) for row in self._session.rows(sql, (from_id, limit))]
+        return [int(row[0]) for row in self._session.rows(sql, (from_id, *hidden, limit))]
 
     def durations(self, job_id: int, since: int) -> list[tuple[str, int | None]]:
         """(outcome, milliseconds) of the job's runs that ended at or after `since`."""

@@ -60,7 +60,7 @@ def _oldest(script: str, number: int) -> int:
 
 
 def schema_number() -> int:
-    """The schema this code was written for; a node tells it to the others in its details as `schema`."""
+    """The schema this code was written for; a node shows it to the others in its details as `schema`."""
     return _numbered()[-1][0]
 
 

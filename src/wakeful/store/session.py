@@ -84,7 +84,7 @@ class Session(Protocol):
         """From here to the end of the transaction, be the only one who does `what`."""
 
     def announce(self) -> None:
-        """With the commit, tell the other processes that there is something to look at."""
+        """With the commit, notify the other processes that there is something to look at."""
 
     def oldest_transaction(self) -> OldTransaction | None:
         """The transaction that has kept the database from cleaning up for longest, if there is one."""

@@ -134,7 +134,7 @@ class SqliteStore:
             self._commit([item])
             if item.error is not None:
                 raise item.error
-            self._tell(item.groups)
+            self._notify(item.groups)
             return item.result  # type: ignore[no-any-return]
         loop = asyncio.get_running_loop()
         item = _Item(work, loop)
@@ -180,14 +180,14 @@ class SqliteStore:
         try:
             changed = await self.changed_elsewhere()
         except SchedulerError:
-            changed = True  # that the store is in trouble, the engine finds out by looking
+            changed = True  # the engine notices an unavailable store when it looks
         if changed:
             self._on_change()
 
     def on_events(self, listener: Callable[[list[EventGroup]], None]) -> None:
         self._listeners.append(listener)
 
-    def _tell(self, groups: list[EventGroup]) -> None:
+    def _notify(self, groups: list[EventGroup]) -> None:
         if groups:
             for listener in self._listeners:
                 listener(groups)
@@ -324,7 +324,7 @@ class _Item:
 
     def _resolve(self, store: SqliteStore) -> None:
         if self.error is None:
-            store._tell(self.groups)  # noqa: SLF001 - the item is part of the store
+            store._notify(self.groups)  # noqa: SLF001 - the item is part of the store
         if self.future is None or self.future.done():
             return
         if self.error is not None:

@@ -1,7 +1,7 @@
 """Everything a store holds, table by table: for whoever carries it elsewhere.
 
 Which tables there are, and what is in them, is read from the schema's own scripts: a table that is added later is
-carried along without a word here. Rows travel in the order of their keys, a page at a time.
+carried along without a change here. Rows travel in the order of their keys, a page at a time.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _read(statement: str, found: dict[str, Table]) -> None:
     elif gone := re.match(r"DROP TABLE (\w+)", statement):
         del found[gone[1]]
     elif re.match(r"ALTER TABLE", statement):
-        message = f"nobody here knows what this does to a table: {statement}"
+        message = f"unsupported migration statement: {statement}"
         raise ValueError(message)
 
 

@@ -46,11 +46,11 @@ class WriterThread:
     """Takes items one group at a time and gives each to `commit`, then answers on the loop they came from."""
 
     def __init__(
-        self, clock: Clock, commit: Callable[[list[Item]], None], tell: Callable[[list[EventGroup]], None]
+        self, clock: Clock, commit: Callable[[list[Item]], None], notify: Callable[[list[EventGroup]], None]
     ) -> None:
         self._clock = clock
         self._commit = commit
-        self._tell = tell
+        self._notify = notify
         self._inbox: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._loop, name="wakeful-write", daemon=True)
         self._thread.start()
@@ -95,7 +95,7 @@ class WriterThread:
 
     def _resolve(self, item: Item) -> None:
         if item.error is None:
-            self._tell(item.groups)
+            self._notify(item.groups)
         if item.future is None or item.future.done():
             return
         if item.error is not None:

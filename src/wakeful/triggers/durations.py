@@ -1,15 +1,23 @@
-"""Durations: "30s", "5m", "1h", "1d", a timedelta, or a number of seconds.
+"""Durations: "30s", "5m", "1h30m", "1d", "1w", a timedelta, or a number of seconds.
 
-One number, one unit, nothing else; what cannot be read is refused with what is wrong and what is expected.
+Whole numbers with units, such as "5m" or "5min"; anything else is refused with what is wrong and what is expected.
 """
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 from wakeful.errors import IntervalParseError
 
 UNITS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+#: Other ways to write a unit.
+_ALIASES = {
+    "w": ("d", 7), "week": ("d", 7), "weeks": ("d", 7), "day": ("d", 1), "days": ("d", 1), "hr": ("h", 1),
+    "hour": ("h", 1), "hours": ("h", 1), "min": ("m", 1), "mins": ("m", 1), "minute": ("m", 1), "minutes": ("m", 1),
+    "sec": ("s", 1), "secs": ("s", 1), "second": ("s", 1), "seconds": ("s", 1),
+}  # fmt: skip
+_PART = re.compile(r"([0-9]+)([a-z]+)")
 _WORDS = {"d": "day", "h": "hour", "m": "minute", "s": "second"}
 _LONGEST = 36_500 * UNITS["d"]
 _EXPECTED = 'Expected format: "{number}{unit}"'
@@ -76,14 +84,15 @@ def _read(text: object) -> int:
     digits = 0
     while digits < len(body) and body[digits] in "0123456789":
         digits += 1
-    number, unit = body[:digits], body[digits:]
-    if not number or unit not in UNITS:
-        raise IntervalParseError(_complaint(body, number, unit), text)
+    number, rest = body[:digits], body[digits:]
     if len(number) > 15:
         raise _too_long(text)
-    if int(number) == 0:
+    total = _sum(body)
+    if total is None:
+        raise IntervalParseError(_complaint(body, number, rest), text)
+    if total == 0:
         raise IntervalParseError("Zero interval is not allowed", text)
-    return _bounded(int(number) * UNITS[unit], text)
+    return _bounded(total, text)
 
 
 def _complaint(body: str, number: str, rest: str) -> str:
@@ -100,23 +109,23 @@ def _complaint(body: str, number: str, rest: str) -> str:
     if not number:
         return f"Missing number. {_EXPECTED}"
     if any(c.isdigit() for c in rest):
-        return f"Only one number and one unit are supported. {_EXPECTED}{_sum(body)}"
+        return f'Units go from long to short, each once, such as "1h30m". {_EXPECTED}'
     if rest.strip() in UNITS:
         return f"Spaces are not allowed between number and unit. {_EXPECTED}"
     return f'Invalid time unit "{rest[:20]}". Valid units are: s, m, h, d'
 
 
-def _sum(body: str) -> str:
-    """The way to write "1h30m", where it can be told."""
-    total, number = 0, ""
-    for c in body.replace(" ", ""):
-        if c in "0123456789" and len(number) < 9:
-            number += c
-        elif c in UNITS and number:
-            total, number = total + int(number) * UNITS[c], ""
-        else:
-            return ""
-    return f', for example "{format_interval(total)}"' if total and not number else ""
+def _sum(body: str) -> int | None:
+    """The milliseconds of "5m" or "1h30m": whole numbers with units, from the longest to the shortest, each once."""
+    parts = _PART.findall(body) if _PART.sub("", body) == "" else []
+    total, shortest = 0, _LONGEST
+    for number, written in parts:
+        unit, times = _ALIASES.get(written, (written, 1))
+        if unit not in UNITS or UNITS[unit] * times >= shortest or len(number) > 15:
+            return None
+        shortest = UNITS[unit] * times
+        total += int(number) * shortest
+    return total if parts else None
 
 
 def _odd(value: object) -> str:

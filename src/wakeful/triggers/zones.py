@@ -78,7 +78,7 @@ class Zone:
     def _find(self, index: int) -> list[Segment]:
         begin = max(index << _CHUNK, FIRST_SECOND)
         finish = min(index + 1 << _CHUNK, LAST_SECOND)
-        # Starting a little earlier tells the mark of what reaches into this chunk.
+        # Starting a little earlier gives the mark of what reaches into this chunk.
         second = start = max(begin - _MARGIN, FIRST_SECOND)
         offset = self._offset(second)
         mark = start + offset

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from wakeful import ids
-from wakeful.errors import ChangedSinceRead, InvalidJob, JobExists, JobNotFound, NotAllowed
+from wakeful.errors import ChangedSinceRead, InvalidJob, JobExists, NotAllowed, RunNotFound
 from wakeful.kernel.actions import jobs as job_actions
 from wakeful.kernel.actions import runs as run_actions
 from wakeful.kernel.actions.authorization import (
@@ -91,11 +91,11 @@ class Changed(NamedTuple):
 
 
 def ensure_own_run(tx: Transaction, run_id: int, rights: Rights) -> None:
-    """JobNotFound unless this caller may know of the run."""
+    """RunNotFound unless this caller may know of the run."""
     job, _, _ = find_run(tx, run_id)
     if rights.owner is not None and job.owner != rights.owner:
         message = f"There is no run {ids.run_text(run_id)} of {rights.owner}."
-        raise JobNotFound(message)
+        raise RunNotFound(message)
 
 
 # -- writing jobs ------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class IdempotentRequest(NamedTuple):
-    """A request that carries a key: who asks, what exactly for, and how what it does is told.
+    """A request that carries a key: who asks, what exactly for, and how its answer is rendered.
 
     An answer is a text that means something to whoever asked; here it is only kept.
     """

@@ -267,12 +267,11 @@ def pause_all(
 ) -> list[str]:
     """Pause many at the price of a few statements; the names of those that were not paused already."""
     text = f"paused: {note}" if note else None
-    paused = [
-        (job, _paused(_without_pending(tx, context, (job, state), "the job was paused"), text, tx.now))
-        for job, state in pairs
-        if text is not None or not state.paused
-    ]
+    paused = [(job, _paused(state, text, tx.now)) for job, state in pairs if text is not None or not state.paused]
     tx.jobs.save([state for _, state in paused])
+    # Only now: what ends here may start jobs after it, but none of those that are paused with it.
+    left = [_without_pending(tx, context, pair, "the job was paused") for pair in paused if pair[1].queued]
+    tx.jobs.save([_armed_for_queue(state, tx.now) for state in left])
     _emit_many(tx, "paused", [job for job, _ in paused])
     return [job.name for job, _ in paused]
 
@@ -305,6 +304,11 @@ def _paused(state: JobState, note: str | None, now: int) -> JobState:
     state = state._replace(
         paused=1, next_at=None, slot=None, parked=None, ready_at=None, notes=add_note(state.notes, note)
     )
+    return _armed_for_queue(state, now)
+
+
+def _armed_for_queue(state: JobState, now: int) -> JobState:
+    """A job that starts no more by time is only looked at for what waits to be started."""
     return state if state.run_id is not None else state._replace(due_at=now if state.queued else None)
 
 
@@ -328,7 +332,7 @@ def resume_all(
 ) -> dict[str, ScheduleTriggerError]:
     """Resume many at the price of a few statements; those that cannot be, with the reason, stay as they are."""
     resumed, refused = [], {}
-    for job, state in pairs:
+    for job, state in _without_leftovers(tx, context, pairs):
         if state.enabled and not state.paused and not state.errors:
             continue
         try:
@@ -336,7 +340,7 @@ def resume_all(
         except ScheduleTriggerError as error:
             refused[job.name] = error
     tx.jobs.save([state for _, state in resumed])
-    over = {alert_key(kind, job.id) for job, _ in resumed for kind in ("disabled", "failing", "stuck")}
+    over = {alert_key(kind, job.id) for job, _ in resumed for kind in ("disabled", "failed", "failing", "stuck")}
     for alert in tx.journal.open_alerts() if over else ():
         if alert.key in over:
             tx.journal.close_alert(alert.key, tx.now)
@@ -344,11 +348,22 @@ def resume_all(
     return refused
 
 
+def _without_leftovers(
+    tx: Transaction, context: Context, pairs: Sequence[tuple[JobDef, JobState]]
+) -> Sequence[tuple[JobDef, JobState]]:
+    """The jobs, without the starts that were pending when they were stopped."""
+    stopped = [pair for pair in pairs if pair[1].queued and (pair[1].paused or not pair[1].enabled)]
+    if not stopped:
+        return pairs
+    for pair in stopped:
+        tx.jobs.save([_without_pending(tx, context, pair, "the job was stopped before it could start")])
+    states = tx.jobs.states([job.id for job, _ in pairs])  # again: what ended may have started others of them
+    return [(job, states[job.id]) for job, _ in pairs]
+
+
 def _resumed(tx: Transaction, context: Context, job: JobDef, state: JobState) -> JobState:
     trigger = trigger_of(job.trigger)
     notes = add_note(None, thinned_note(trigger))
-    if state.paused or not state.enabled:
-        state = _without_pending(tx, context, (job, state), "the job was stopped before it could start")
     state = state._replace(
         enabled=1, paused=0, errors=0, crashes=0, failing_since=None, parked=None, ready_at=None, backoff_until=None,
         notes=notes,

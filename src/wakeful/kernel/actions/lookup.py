@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 
 from wakeful import ids
-from wakeful.errors import JobNotFound
+from wakeful.errors import JobNotFound, RunNotFound
 from wakeful.store.interface import Transaction
 from wakeful.store.jobs import JobFilter
 from wakeful.store.records import JobDef, JobState, RunRow
@@ -50,16 +50,16 @@ def require_run(ref: str) -> int:
     number = run_number(ref)
     if number is None:
         message = f"There is no run {ref!r}: a run's id looks like run_0000000000000."
-        raise JobNotFound(message)
+        raise RunNotFound(message)
     return number
 
 
 def find_run(tx: Transaction, run_id: int) -> tuple[JobDef, JobState, RunRow]:
-    """A run with its job, which may have been removed since; JobNotFound if it is no longer on record."""
+    """A run with its job, which may have been removed since; RunNotFound if it is no longer on record."""
     seen = tx.runs.get(run_id)
     pair = tx.jobs.by_id(seen.job_id) if seen is not None else None
     run = tx.runs.get(run_id) if pair is not None else None  # again: reading the job may have waited for another node
     if run is None or pair is None:
         message = f"There is no run {ids.run_text(run_id)}: it may have been pruned."
-        raise JobNotFound(message)
+        raise RunNotFound(message)
     return pair[0], pair[1], run

@@ -1,4 +1,4 @@
-"""What people and programs do to runs: start one, try one again, cancel it, complete it, approve it, give it back."""
+"""What people and programs do to runs: start one, try one again, cancel it, complete it, approve it, release it."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def _record(tx: Transaction, run_id: int) -> str | None:
 
 
 def release_runs(tx: Transaction, runs: Sequence[RunRow]) -> None:
-    """Give back what was claimed and never started: it waits as before, and no attempt was made."""
+    """Release what was claimed and never started: it waits as before, and no attempt was made."""
     states = tx.jobs.states([run.job_id for run in runs])
     back = []
     for run in runs:

@@ -12,7 +12,7 @@ import hmac
 import secrets
 from typing import TYPE_CHECKING
 
-from wakeful.errors import InvalidSetting, JobExists, JobNotFound
+from wakeful.errors import InvalidSetting, TokenExists, TokenNotFound
 from wakeful.store.records import Token
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def create(tx: Transaction, name: str, role: str, secret: str) -> Token:
     token = Token(hash_of(secret), name, role, tx.now, None, None)
     had = tx.access.was_used(name)
     if not tx.access.add_token(token):
-        raise JobExists(f"There is a token named {name!r} already: revoke it first, or choose another name.")
+        raise TokenExists(f"There is a token named {name!r} already: revoke it first, or choose another name.")
     if had:
         tx.jobs.disown(name, tx.now)
         tx.access.forget_answers(name)
@@ -67,7 +67,7 @@ def check_name(name: object) -> None:
 def revoke(tx: Transaction, name: str) -> None:
     """From the commit on the token opens nothing."""
     if not tx.access.revoke_token(name, tx.now):
-        raise JobNotFound(f"There is no token named {name!r}: see wakeful token list.")
+        raise TokenNotFound(f"There is no token named {name!r}: see wakeful token list.")
 
 
 def find(tx: Transaction, secret: str) -> Token | None:

@@ -1,7 +1,7 @@
-"""The beat of a node: from a thread of its own, so that a busy loop is not taken for a dead node.
+"""The heartbeat of a node: from a thread of its own, so that a busy loop is not taken for a dead node.
 
-A beat carries how long the loop has stood, so that others can tell a busy node from one that hangs. What it finds is
-handed to the loop. A beat that does not get through is not reported here: the lease runs out, and the loop says why.
+A beat carries how long the loop has been blocked, so that other nodes can distinguish a busy node from one that hangs.
+Its result is handed to the loop. A failed beat is not reported here: the lease runs out, and the loop logs why.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from wakeful.errors import SchedulerError
-from wakeful.kernel.cluster import membership
 from wakeful.kernel.cluster.membership import Beat, Lease, beat
 
 if TYPE_CHECKING:
@@ -33,16 +32,18 @@ class Heartbeat:
         clock: Clock,
         lease: Lease,
         *,
+        beat_ms: int,
         node_id: Callable[[], int],
         turned_at: Callable[[], int],
-        tell: Callable[[int, Beat], None],
+        report: Callable[[int, Beat], None],
     ) -> None:
         self._store = store
         self._clock = clock
         self._lease = lease
+        self._beat_ms = beat_ms
         self._node_id = node_id
         self._turned_at = turned_at
-        self._tell = tell
+        self._report = report
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="wakeful-beat", daemon=True)
 
@@ -56,13 +57,13 @@ class Heartbeat:
             self._thread.join(LEAVE_S)
 
     def _loop(self) -> None:
-        while not self._stop.wait(membership.BEAT_MS / 1000):
+        while not self._stop.wait(self._beat_ms / 1000):
             try:
                 self._beat()
             except SchedulerError as error:
-                log.debug("a beat did not get through: %s", error)
+                log.debug("heartbeat failed: %s", error)
             except Exception:
-                log.exception("a beat failed; the next one follows")
+                log.exception("unexpected error in the heartbeat; retrying")
 
     def _beat(self) -> None:
         asked_at, node_id = self._clock.boot(), self._node_id()
@@ -71,4 +72,4 @@ class Heartbeat:
         if found.alive:
             self._lease.confirm(asked_at)
         if not self._stop.is_set():
-            self._tell(node_id, found)
+            self._report(node_id, found)

@@ -15,11 +15,11 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful.errors import StoreLocked
+from wakeful.kernel.cluster.lease_times import LeaseTimes
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import alert_key, close_alert, open_alert
 from wakeful.kernel.engine.recovery import Recovered, crash_all, requeue_served
 from wakeful.kernel.parking import serves
-from wakeful.store import nodes
 from wakeful.store.presence import surely_gone
 from wakeful.store.records import NodeRow
 
@@ -28,22 +28,16 @@ if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
     from wakeful.store.records import RunRow
 
-BEAT_MS = 5_000
-LEASE_MS = nodes.LEASE_MS
-#: A node stops admitting this long before others may call it dead.
-MARGIN_MS = 5_000
 #: A lease is looked at this long after it may have run out: who was heard at the last moment is spared.
 SOON_MS = 100
-#: A loop that stands still for this long is reported, and for this long is as good as dead, though its node beats.
-STALLED_MS = 30_000
-GIVEN_UP_MS = 600_000
 
 
 class Lease:
     """How long ago, by boot time, this node was last known to be alive to the others."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, times: LeaseTimes) -> None:
         self._clock = clock
+        self._times = times
         self._confirmed = clock.boot()
 
     def confirm(self, asked_at: int) -> None:
@@ -52,7 +46,7 @@ class Lease:
 
     def holds(self) -> bool:
         """Whether this node may still start anything."""
-        return self._clock.boot() - self._confirmed < LEASE_MS - MARGIN_MS
+        return self._clock.boot() - self._confirmed < self._times.lease_ms - self._times.margin_ms
 
 
 class Beat(NamedTuple):
@@ -63,7 +57,7 @@ class Beat(NamedTuple):
 
 
 def beat(tx: Transaction, node_id: int, stood_ms: int) -> Beat:
-    """Say that we live, and that our loop has stood for so long."""
+    """Record that this node is alive, and for how long its loop has been blocked."""
     now = tx.journal.database_now()
     draining = tx.journal.beat(node_id, now, now - stood_ms)
     return Beat(alive=draining is not None, draining=bool(draining))
@@ -76,8 +70,9 @@ class PeerObserver:
     ourselves within a lease is not.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, times: LeaseTimes) -> None:
         self._clock = clock
+        self._times = times
         self._heard: dict[int, tuple[int, int | None]] = {}
 
     def note(self, rows: Iterable[NodeRow]) -> None:
@@ -91,7 +86,7 @@ class PeerObserver:
 
     def heard_lately(self, node_id: int) -> bool:
         _, at = self._heard.get(node_id, (0, None))
-        return at is not None and self._clock.boot() - at < LEASE_MS - BEAT_MS
+        return at is not None and self._clock.boot() - at < self._times.lease_ms - self._times.beat_ms
 
 
 class Look(NamedTuple):
@@ -104,27 +99,28 @@ class Look(NamedTuple):
 
 def take_over_silent(tx: Transaction, context: Context, observer: PeerObserver) -> Look:
     """Take over from those who have been silent for a lease."""
-    now = tx.journal.database_now()
+    now, times = tx.journal.database_now(), context.lease
     tx.journal.correct_seen(now)
     taken = []
-    for silent in tx.journal.silent(now - LEASE_MS):
+    for silent in tx.journal.silent(now - times.lease_ms):
         if (
             silent.id != context.id
             and not observer.heard_lately(silent.id)
             and tx.journal.take_over(silent, context.id, now)
         ):
-            why = f"Node {silent.name} was silent for more than {LEASE_MS // 1000} s; its runs were taken over."
+            seconds = times.lease_ms // 1000
+            why = f"Node {silent.name} was silent for more than {seconds} s; another node took over its runs."
             _take_over_runs(tx, context, silent, why)
             taken.append(silent.name)
-    for stalled in tx.journal.stalled(now - GIVEN_UP_MS):
+    for stalled in tx.journal.stalled(now - times.given_up_ms):
         if stalled.id != context.id and tx.journal.take_over(stalled, context.id, now):
-            why = f"The loop of node {stalled.name} stood still for 10 minutes; its runs were taken over."
+            why = f"The event loop of node {stalled.name} was blocked for 10 minutes; another node took over its runs."
             _take_over_runs(tx, context, stalled, why)
             taken.append(stalled.name)
     left = tx.journal.alive()
-    _alert_stalled(tx, context, {row.id for row in tx.journal.stalled(now - STALLED_MS)}, left)
-    leases = [row.seen_at + LEASE_MS - now for row in left if row.id != context.id]
-    return Look(taken, left, max(min(leases, default=LEASE_MS), 0) + SOON_MS)
+    _alert_stalled(tx, context, {row.id for row in tx.journal.stalled(now - times.stalled_ms)}, left)
+    leases = [row.seen_at + times.lease_ms - now for row in left if row.id != context.id]
+    return Look(taken, left, max(min(leases, default=times.lease_ms), 0) + SOON_MS)
 
 
 def _take_over_runs(tx: Transaction, context: Context, dead: NodeRow, why: str) -> None:
@@ -133,13 +129,14 @@ def _take_over_runs(tx: Transaction, context: Context, dead: NodeRow, why: str) 
 
 
 def _alert_stalled(tx: Transaction, context: Context, stalled: set[int], rows: Iterable[NodeRow]) -> None:
-    told = {alert.key for alert in tx.journal.open_alerts() if alert.kind == "stalled"}
+    reported = {alert.key for alert in tx.journal.open_alerts() if alert.kind == "stalled"}
     for row in rows:
         key = alert_key("stalled", row.name)
-        if row.id in stalled and key not in told:
-            why = f"The loop of node {row.name} has stood still for {STALLED_MS // 1000} s: a handler blocks it."
+        if row.id in stalled and key not in reported:
+            stood = context.lease.stalled_ms // 1000
+            why = f"The event loop of node {row.name} has been blocked for {stood} s by a handler."
             open_alert(tx, context, "stalled", row.name, why)
-        elif row.id not in stalled and key in told:
+        elif row.id not in stalled and key in reported:
             close_alert(tx, "stalled", row.name)
 
 
@@ -159,7 +156,7 @@ def recover_name(tx: Transaction, context: Context, name: str, alive: Collection
     now = tx.journal.database_now()
     runs: list[RunRow] = []
     for earlier in tx.journal.earlier(name):
-        if now - earlier.seen_at < LEASE_MS and not surely_gone(json.loads(earlier.details)):
+        if now - earlier.seen_at < context.lease.lease_ms and not surely_gone(json.loads(earlier.details)):
             message = (
                 f"A node named {name} is alive (seen {(now - earlier.seen_at) / 1000:.0f} s ago): use another name."
             )

@@ -10,8 +10,8 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from wakeful.kernel.cluster import membership
 from wakeful.kernel.cluster.heartbeat import Heartbeat
+from wakeful.kernel.cluster.lease_times import LeaseTimes
 from wakeful.kernel.cluster.membership import Beat, Lease, PeerObserver, beat, take_over_silent
 
 if TYPE_CHECKING:
@@ -25,17 +25,18 @@ log = logging.getLogger("wakeful.engine")
 class NodeLease:
     """Belongs to the engine's loop; only the lease is also touched by the thread that beats."""
 
-    def __init__(self, store: Store, clock: Clock, *, virtual: bool) -> None:
+    def __init__(self, store: Store, clock: Clock, times: LeaseTimes, *, virtual: bool) -> None:
         self._store = store
         self._clock = clock
+        self._times = times
         self._virtual = virtual  # no threads: the loop beats itself
         self.draining = False
         self.fenced = False  # others took over from us
         self._node_id = 0
         self._turned_at = 0
         self._next_look = 0
-        self._lease = Lease(clock)
-        self._observer = PeerObserver(clock)
+        self._lease = Lease(clock, times)
+        self._observer = PeerObserver(clock, times)
         self._heartbeat: Heartbeat | None = None
         self._wake: Callable[[], None] = lambda: None
 
@@ -43,7 +44,7 @@ class NodeLease:
 
     def begin(self, node_id: int, wake: Callable[[], None]) -> None:
         """The node has joined, just now."""
-        self._lease, self._observer = Lease(self._clock), PeerObserver(self._clock)
+        self._lease, self._observer = Lease(self._clock, self._times), PeerObserver(self._clock, self._times)
         self.came_back(node_id, self._clock.boot())
         self._wake = wake
         self._next_look = 0
@@ -56,9 +57,10 @@ class NodeLease:
             self._store,
             self._clock,
             self._lease,
+            beat_ms=self._times.beat_ms,
             node_id=lambda: self._node_id,
             turned_at=lambda: self._turned_at,
-            tell=lambda node_id, found: _on(loop, lambda: self._told(node_id, found)),
+            report=lambda node_id, found: _on(loop, lambda: self._apply(node_id, found)),
         )
         self._heartbeat.start()
 
@@ -85,7 +87,7 @@ class NodeLease:
         return self._store.exclusive or (self._lease.holds() and not self.fenced)
 
     def next_look(self) -> int | None:
-        """When, by boot time, `mind` has something to do again."""
+        """When, by boot time, `tick` has something to do again."""
         return None if self._store.exclusive else self._next_look
 
     async def tick(self, context: Context) -> bool:
@@ -93,7 +95,7 @@ class NodeLease:
         self._turned_at = self._clock.boot()
         if self._store.exclusive or self._turned_at < self._next_look:
             return False
-        self._next_look = self._turned_at + membership.BEAT_MS
+        self._next_look = self._turned_at + self._times.beat_ms
         if self._virtual:
             await self._beat()
         if self.fenced or not self._lease.holds():
@@ -104,7 +106,7 @@ class NodeLease:
         self._next_look = min(self._next_look, self._clock.boot() + look.soonest)
         taken = look.taken
         for name in taken:
-            log.warning("node %s was silent for too long; its runs are taken over", name)
+            log.warning("node %s lost its lease; this node took over its runs", name)
         return bool(taken)
 
     async def _beat(self) -> None:
@@ -112,13 +114,13 @@ class NodeLease:
         found = await self._store.write(lambda tx: beat(tx, self._node_id, 0))
         if found.alive:
             self._lease.confirm(asked_at)
-        self._told(self._node_id, found)
+        self._apply(self._node_id, found)
 
-    def _told(self, node_id: int, found: Beat) -> None:
+    def _apply(self, node_id: int, found: Beat) -> None:
         if node_id != self._node_id:
             return  # of an id we have given up
         if found.draining and not self.draining:
-            log.info("this node is being drained: it starts nothing more")
+            log.info("this node is draining: it starts no new runs")
         self.draining, self.fenced = found.draining, not found.alive
         self._wake()
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
-from wakeful.errors import JobNotFound, NodeNotAlive
-from wakeful.kernel.cluster import membership
+from wakeful.errors import NodeNotAlive, NodeNotFound
+from wakeful.kernel.cluster.lease_times import LeaseTimes
 from wakeful.triggers.moments import iso
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class NodeInfo(NamedTuple):
     """One incarnation of a node; times are epoch milliseconds.
 
-    `state` is `alive`, `draining` (told to start nothing more), `drained` (and nothing runs any more), `silent` (not
-    heard of for a lease), `dead` (gone without a word; `taken_by` says who took over) or `stopped`.
+    `state` is `alive`, `draining` (asked to start nothing more), `drained` (and nothing runs any more), `silent` (not
+    heard of for a lease), `dead` (ended without signing off; `taken_by` says who took over) or `stopped`.
     """
 
     id: str
@@ -58,59 +58,80 @@ class NodeInfo(NamedTuple):
         }
 
 
-def list_nodes(tx: Transaction, holder: Mapping[str, object] | None, limit: int) -> list[NodeInfo]:
+class Seen(NamedTuple):
+    """What tells who lives: the process that holds a store of one node, and the leases of a shared one."""
+
+    holder: Mapping[str, object] | None = None
+    times: LeaseTimes = LeaseTimes()
+
+
+NOTHING_SEEN = Seen()
+
+
+def list_nodes(tx: Transaction, seen: Seen, limit: int) -> list[NodeInfo]:
     """Everybody who has not left and the latest who have, the youngest last."""
     rows = tx.nodes.latest(limit)
     names = tx.journal.node_names([row.taken_by for row in rows if row.taken_by is not None])
-    running, now = tx.nodes.running(), _now(tx)
-    return [_info(row, _state(tx, row, rows[-1].id, holder, now), running, names, now) for row in rows]
+    return _infos(tx, seen, rows, rows[-1].id if rows else 0, names)
 
 
-def find_node(tx: Transaction, name: str, holder: Mapping[str, object] | None) -> tuple[int, NodeInfo]:
-    """The node of that name, the living one before those that are gone; JobNotFound offers the nearest name."""
+def find_node(tx: Transaction, name: str, seen: Seen = NOTHING_SEEN) -> tuple[int, NodeInfo]:
+    """The node of that name, the living one before those that are gone; NodeNotFound offers the nearest name."""
     row = tx.nodes.named(name)
     if row is None:
         near = difflib.get_close_matches(name, tx.nodes.names(), n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         message = f"There is no node {name!r}.{hint}"
-        raise JobNotFound(message)
+        raise NodeNotFound(message)
     names = tx.journal.node_names([row.taken_by] if row.taken_by is not None else [])
-    last, now = tx.journal.last_node(), _now(tx)
-    state = _state(tx, row, last.id if last is not None else row.id, holder, now)
-    return row.id, _info(row, state, tx.nodes.running(), names, now)
+    last = tx.journal.last_node()
+    return row.id, _infos(tx, seen, [row], last.id if last is not None else row.id, names)[0]
 
 
-def drain_node(tx: Transaction, name: str, *, drain: bool) -> NodeInfo:
+def drain_node(tx: Transaction, name: str, seen: Seen = NOTHING_SEEN, *, drain: bool) -> NodeInfo:
     """Ask the living node of that name to start nothing more, or to go on."""
-    node_id, info = find_node(tx, name, None)
+    node_id, info = find_node(tx, name, seen)
     if tx.exclusive:
-        message = "A store in a file has one node, and nobody to take its work: stop its server instead."
+        message = "A SQLite store has only one node, so no other can take over its work: stop its server instead."
         raise NodeNotAlive(message)
     if not info.lives or not tx.nodes.drain(node_id, drain=drain):
         message = f"Node {name} is {info.state}: only a node that is alive can be drained."
         raise NodeNotAlive(message)
-    return find_node(tx, name, None)[1]
+    return find_node(tx, name, seen)[1]
 
 
-def _now(tx: Transaction) -> int:
-    return tx.now if tx.exclusive else tx.journal.database_now()
+def _infos(
+    tx: Transaction, seen: Seen, rows: Sequence[NodeDetails], last: int, names: Mapping[int, str]
+) -> list[NodeInfo]:
+    now = tx.now if tx.exclusive else tx.journal.database_now()
+    running = tx.nodes.running()
+    found = []
+    for row in rows:
+        state = _one_node_state(row, last, seen) if tx.exclusive else _state(row, now, seen.times)
+        stood = now - row.loop_at if row.loop_at is not None else 0
+        stalled = state in ("alive", "draining") and stood >= seen.times.stalled_ms
+        found.append(_info(row, state, running.get(row.id, 0), names, stalled=stalled))
+    return found
 
 
-def _state(tx: Transaction, row: NodeDetails, last: int, holder: Mapping[str, object] | None, now: int) -> str:
+def _one_node_state(row: NodeDetails, last: int, seen: Seen) -> str:
+    if row.taken_by is None and row.stopped_at is not None:
+        return "stopped"
+    return "alive" if row.taken_by is None and seen.holder is not None and row.id == last else "dead"
+
+
+def _state(row: NodeDetails, now: int, times: LeaseTimes) -> str:
     if row.taken_by is not None:
         return "dead"
     if row.stopped_at is not None:
         return "stopped"
-    if tx.exclusive:
-        return "alive" if holder is not None and row.id == last else "dead"
-    if now - row.seen_at >= membership.LEASE_MS:
+    if now - row.seen_at >= times.lease_ms:
         return "silent"
     return "draining" if row.draining else "alive"
 
 
-def _info(row: NodeDetails, state: str, running: Mapping[int, int], names: Mapping[int, str], now: int) -> NodeInfo:
+def _info(row: NodeDetails, state: str, runs: int, names: Mapping[int, str], *, stalled: bool) -> NodeInfo:
     about = json.loads(row.details)
-    runs = running.get(row.id, 0)
     return NodeInfo(
         id=ids.encode("node", row.id),
         name=row.name,
@@ -125,9 +146,7 @@ def _info(row: NodeDetails, state: str, running: Mapping[int, int], names: Mappi
         seen_at=row.seen_at,
         stopped_at=row.stopped_at,
         loop_at=row.loop_at,
-        stalled=state in ("alive", "draining")
-        and row.loop_at is not None
-        and now - row.loop_at >= membership.STALLED_MS,
+        stalled=stalled,
         running=runs,
         taken_by=names.get(row.taken_by) if row.taken_by is not None else None,
     )

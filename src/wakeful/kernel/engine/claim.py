@@ -38,7 +38,9 @@ log = logging.getLogger("wakeful.engine")
 
 SUSPECT_AFTER = 2  # crashes in a row
 BY_HAND = ("manual", "approval")  # why a run was asked for by a person
-BY_TIME = ("schedule", "catch_up")  # why a run was claimed for its slot; it waits as a row only if it was given back
+ASK_AGAIN_MS = 1_000  # when a kind lets a start wait for a moment that has passed
+MISSED = "its time was missed, and catch_up says to let it go"
+BY_TIME = ("schedule", "catch_up")  # why a run was claimed for its slot; it waits as a row only if it was released
 
 
 class Claimed(NamedTuple):
@@ -49,6 +51,14 @@ class Claimed(NamedTuple):
     run: RunRow
     payload: str
     approval: str | None = None  # what was asked and approved before this attempt
+
+
+def due_jobs(tx: Transaction, context: Context, limit: int) -> list[tuple[JobDef, JobState]]:
+    """The first jobs that are due, or the one job that is to be claimed alone."""
+    if context.only is None:
+        return tx.jobs.due(tx.now, limit)
+    found = tx.jobs.by_id(context.only)
+    return [found] if found is not None and (found[1].due_at or tx.now + 1) <= tx.now else []
 
 
 class Claim:
@@ -66,24 +76,21 @@ class Claim:
         self._woken: list[RunRow] = []
         self._skips: list[SkipRow] = []
         self._dropped: list[tuple[JobDef, RunRow, str]] = []
+        self._in_hook = False
         self.claimed: list[Claimed] = []
         self.expired: list[tuple[JobDef, JobState, RunRow]] = []
         self.to_cancel: list[int] = []
 
     def run(self, limit: int) -> None:
         """Claim at most `limit` runs, and write everything that follows."""
-        for job, state in self._due(limit):
+        for job, state in due_jobs(self._tx, self._context, limit):
             try:
                 self._look(job, state)
-            except Exception as error:  # noqa: BLE001 - one poisoned job must not stop the others
-                self._poisoned(job, state, error)
+            except Exception as error:
+                if self._in_hook:  # what the hook wrote must be undone, and with it this transaction
+                    raise
+                self._poisoned(job, state, error)  # one poisoned job must not stop the others
         self._write()
-
-    def _due(self, limit: int) -> list[tuple[JobDef, JobState]]:
-        if self._context.only is None:
-            return self._tx.jobs.due(self._tx.now, limit)
-        found = self._tx.jobs.by_id(self._context.only)
-        return [found] if found is not None and (found[1].due_at or self._tx.now + 1) <= self._tx.now else []
 
     # -- one job ------------------------------------------------------------------------------------------------------
 
@@ -158,7 +165,7 @@ class Claim:
         return None
 
     def _instead_of_catching_up(self, job: JobDef, state: JobState) -> JobState:
-        """A slot that is run late, once more or because it was given back, stands for those that passed since."""
+        """A slot that is run late, once more or because it was released, stands for those that passed since."""
         trigger = trigger_of(job.trigger)
         if trigger.type == "once" or self._tx.now - (state.next_at or 0) <= LATE_MS:
             return state
@@ -175,7 +182,8 @@ class Claim:
                 self._dropped.append((job, run, lanes.detail or lanes.reason))
                 state = state._replace(queued=state.queued - 1, ready_at=None)
                 # Looked at again at once: another run may wait, or nothing is left and the job is over.
-                self._states.append(state._replace(due_at=self._tx.now if state.queued else alarm(state)))
+                state = state._replace(due_at=self._tx.now if state.queued else alarm(state))
+                self._states.append(rest(trigger_of(job.trigger), state, self._tx.now))
             return
         if lanes is None:
             return
@@ -186,7 +194,6 @@ class Claim:
             node=self._context.id,
             lanes=_text(lanes),
         )
-        self._woken.append(run)
         details = self._tx.runs.details(run.id)
         payload = details.payload if details is not None and details.payload is not None else job.payload
         last_slot = state.last_slot
@@ -203,6 +210,7 @@ class Claim:
             last_run_at=run.started_at,
         )
         self._start(job, state, run, payload, details.approval if details is not None else None)
+        self._woken.append(run)
 
     def _start_slot(self, job: JobDef, state: JobState) -> None:
         now = self._tx.now
@@ -220,7 +228,7 @@ class Claim:
         lanes = self._admit(job, options, state)
         if isinstance(lanes, Refused):
             if self._refuse(state, lanes):
-                self._let_go(trigger, state, due.passed)
+                self._let_go(trigger, state, due.passed, lanes.detail or lanes.reason)
             return
         if lanes is None:
             return
@@ -234,7 +242,6 @@ class Claim:
             self._context.new_id(), job.id, job.kind, due.reason, due.slot, 1, None, None, None, "active", None,
             state.next_at or now, now, None, self._context.id, _text(lanes),
         )  # fmt: skip
-        self._new.append(run)
         last_slot = due.slot if state.last_slot is None or due.slot > state.last_slot else state.last_slot
         self._start(
             job,
@@ -255,6 +262,7 @@ class Claim:
             run,
             job.payload,
         )
+        self._new.append(run)
 
     def _start(self, job: JobDef, state: JobState, run: RunRow, payload: str, approval: str | None = None) -> None:
         """Take the run as claimed; `state` is the job's with the run in it."""
@@ -262,10 +270,16 @@ class Claim:
             at = next_start(trigger_of(job.trigger), state, self._tx.now, self._context.rng.random()).at
             state = state._replace(due_at=at)
         hook = self._hooks.claimed.get(job.kind) if self._hooks.claimed else None
-        added = hook(self._tx, self._context, job, run) if hook is not None else None
+        added = None
+        if hook is not None:
+            self._in_hook = True
+            added = hook(self._tx, self._context, job, run)
+            self._in_hook = False
         if added:
             given = json.loads(payload)
             payload = json.dumps({**(given if isinstance(given, dict) else {}), **added})
+        if run.lanes is not None:
+            self._taken.update(json.loads(run.lanes))
         self.claimed.append(Claimed(job, state, run, payload, approval))
 
     def _was_run(self, job: JobDef, state: JobState, slot: int) -> bool:
@@ -274,11 +288,11 @@ class Claim:
             return False
         return was_run(self._tx, job, slot)
 
-    def _let_go(self, trigger: Trigger, state: JobState, passed: int) -> None:
+    def _let_go(self, trigger: Trigger, state: JobState, passed: int, why: str = MISSED) -> None:
         now = self._tx.now
         state = state._replace(missed=state.missed + passed, ready_at=None, parked=None, backoff_until=None)
         if trigger.type == "once":
-            self._states.append(end(state, "its time was missed, and catch_up says to let it go", now))
+            self._states.append(end(state, why, now))
             return
         # As if it had run now: else an interval that never ran, or is overdue, would be due again at once.
         base = state._replace(last_slot=max(state.slot or 0, state.last_slot or 0), last_run_at=now)
@@ -293,12 +307,12 @@ class Claim:
     def _refuse(self, state: JobState, refused: Refused) -> bool:
         """A kind does not admit this start; True when that is the end of it, False when it waits."""
         now = self._tx.now
-        if state.ready_at is None:
+        if state.ready_at is None or refused.until is None:  # once for a start that waits, and once for one that ends
             self._skips.append(SkipRow(state.job_id, refused.reason, 1, now, refused.detail))
         if refused.until is None:
             return True
         ready_at = state.ready_at if state.ready_at is not None else state.due_at
-        again_at = max(refused.until, now + 1)  # never at once: that would be a busy loop
+        again_at = refused.until if refused.until > now else now + ASK_AGAIN_MS  # at once would be a busy loop
         self._states.append(state._replace(due_at=again_at, ready_at=ready_at, parked=None))
         return False
 
@@ -324,17 +338,17 @@ class Claim:
             if self._used[lane] + self._taken[lane] >= capacity:
                 self._park(state, lane, "at_capacity", f"{lane} holds {capacity}")
                 return None
-        refused = self._asked(job, state)
-        if refused is not None:
-            return refused
-        for lane in wanted:
-            self._taken[lane] += 1
-        return tuple(wanted)
+        return self._asked(job, state) or tuple(wanted)
 
     def _asked(self, job: JobDef, state: JobState) -> Refused | None:
         """What the job's kind says about starting it now; asked last, when nothing else stands against it."""
         hook = self._hooks.admit.get(job.kind) if self._hooks.admit else None
-        return hook(self._tx, self._context, job, state) if hook is not None else None
+        if hook is None:
+            return None
+        self._in_hook = True
+        refused = hook(self._tx, self._context, job, state)
+        self._in_hook = False
+        return refused
 
     def _load(self, wanted: dict[str, int]) -> None:
         unknown = [lane for lane in wanted if lane not in self._used]
@@ -357,7 +371,11 @@ class Claim:
     def _poisoned(self, job: JobDef, state: JobState, error: Exception) -> None:
         log.error("job %s cannot be scheduled and was disabled", job.name, exc_info=error)
         message = f"{job.name} cannot be scheduled and was disabled: {type(error).__name__}: {error}"
-        self._states.append(end(state, message, self._tx.now)._replace(last_error=message))
+        # What waits to be started would wait for ever.
+        waiting = [run for run in self._tx.runs.open(job.id) if run.status == "queued"] if state.queued else []
+        self._dropped = [item for item in self._dropped if item[0].id != job.id]
+        self._dropped += [(job, run, message) for run in waiting]
+        self._states.append(end(state, message, self._tx.now)._replace(last_error=message, queued=0))
         open_alert(self._tx, self._context, "disabled", job.id, message, job_id=job.id)
 
     def _write(self) -> None:
@@ -369,7 +387,7 @@ class Claim:
         tx.lanes.add(self._taken)
         tx.journal.skip(self._skips)
         for lane, capacity in self._capacity.items():
-            # A job put back by a freed lane may have parked on another; the place it left is offered on.
+            # A job requeued by a freed lane may have parked on another; the place it left is offered on.
             free = capacity - self._used[lane] - self._taken[lane]
             if free > 0:
                 tx.jobs.requeue_parked(lane, now, free)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import queue
 import threading
 from collections.abc import Awaitable, Callable
@@ -12,12 +13,13 @@ from typing import Any
 from wakeful.kernel.engine.claim import Claimed
 from wakeful.kernel.kinds import Handler
 from wakeful.kernel.rules.approval import question_before
-from wakeful.kernel.rules.outcome import Result, from_exception, from_return
+from wakeful.kernel.rules.outcome import FAILURES, Result, from_exception, from_return
 from wakeful.kernel.views.models import Run
 from wakeful.store.records import RunDetails
 from wakeful.triggers.durations import format_interval
 
 MAX_THREADS = 64
+log = logging.getLogger("wakeful.runs")
 CANCEL_GRACE_S = 8.0  # from being asked to end until it counts as not stopping; a command is killed within it
 _STARTING = threading.Lock()
 
@@ -31,12 +33,12 @@ class Active:
         "deadline",
         "overdue",
         "released",
+        "reported_phase",
         "run",
         "started",
         "started_at",
         "task",
         "threaded",
-        "told",
         "verdict",
     )
 
@@ -53,10 +55,10 @@ class Active:
         self.threaded = False
         self.overdue = False
         self.asked_at: int | None = None  # boot time at which it was first asked to end
-        self.told: str | None = None  # the phase under which it is on record as not stopping
+        self.reported_phase: str | None = None  # the phase under which it is on record as not stopping
 
     def begin(self) -> bool:
-        """The handler is about to be called; False when the run was given back before that."""
+        """The handler is about to be called; False when the run was released before that."""
         with _STARTING:
             self.started = not self.released
         return self.started
@@ -108,7 +110,7 @@ async def drive(active: Active, handler: Handler, threads: Threads, *, awaits: b
             active.threaded = True
             value, error = await threads.call(active, handler)
             if error is not None:
-                return active.verdict or from_exception(error)
+                return active.verdict or _failed(active.run, error)
             active.threaded = False
             if inspect.isawaitable(value):
                 value = await value
@@ -121,11 +123,19 @@ async def drive(active: Active, handler: Handler, threads: Threads, *, awaits: b
     except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its result
         said = from_exception(error)
         if active.verdict is None:
-            return said
+            return _failed(active.run, error)
         return active.verdict._replace(output=said.output, log_file=said.log_file)
     if active.verdict is not None and not active.verdict.interrupted:
         return active.verdict
     return from_return(value)
+
+
+def _failed(run: Run, error: BaseException) -> Result:
+    """What the exception says; an error is logged with its trace, so that it is seen without asking for the run."""
+    result = from_exception(error)
+    if result.outcome in FAILURES:
+        log.error("%s of %s failed: %s: %s", run.id, run.job, result.error_type, result.error, exc_info=error)
+    return result
 
 
 def _ask_first(claimed: Claimed) -> None:

@@ -115,7 +115,7 @@ async def _run_within_limit(claimed: Claimed, kinds: Kinds, *, virtual: bool) ->
         task.cancel()
         await asyncio.wait({task}, timeout=CANCEL_GRACE_S)
     threads.end()
-    # A handler that does not end when it is cancelled is left behind: what it was told is how its run ends.
+    # A handler that does not end when it is cancelled is left behind: the verdict it was given is how its run ends.
     return task.result() if task.done() or active.verdict is None else active.verdict
 
 

@@ -24,7 +24,7 @@ def enter_lanes(tx: Transaction, jobs: Sequence[JobDef]) -> None:
 
 
 def leave_lanes(tx: Transaction, job_ids: Sequence[int], instead: Sequence[JobDef] = ()) -> None:
-    """These jobs give up their lanes for those in their new definitions; who waited for a wider lane is put back."""
+    """These jobs leave their lanes for those in their new definitions; who waited for a wider lane is requeued."""
     wider = tx.lanes.leave(job_ids) if job_ids else {}
     enter_lanes(tx, instead)
     for lane, free in sorted(wider.items()):

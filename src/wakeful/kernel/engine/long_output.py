@@ -36,7 +36,7 @@ def keep_long_output(folder: Path | None, run_id: str, result: Result) -> Result
         with os.fdopen(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
-        log.warning("the whole output of %s could not be kept: %s", run_id, error)
+        log.warning("cannot write the full output of %s: %s", run_id, error)
         return shortened(result, None)
     return shortened(result, str(path))
 

@@ -7,61 +7,46 @@ of the one before run; what they end with is settled by the next. Whatever fails
 from __future__ import annotations
 
 import asyncio
-import heapq
 import json
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from wakeful import ids
 from wakeful.errors import StoreError
-from wakeful.kernel.actions.runs import release_runs
 from wakeful.kernel.cluster.membership import join
 from wakeful.kernel.cluster.node_lease import NodeLease
 from wakeful.kernel.context import Context
-from wakeful.kernel.engine.alerts import open_alert
 from wakeful.kernel.engine.claim import Claimed
 from wakeful.kernel.engine.clock_watch import ClockWatch
-from wakeful.kernel.engine.handlers import CANCEL_GRACE_S, Active, Threads, drive, past_limit
+from wakeful.kernel.engine.config import EngineConfig
+from wakeful.kernel.engine.deadlines import Deadlines
+from wakeful.kernel.engine.handlers import Active, Threads, drive
+from wakeful.kernel.engine.loop_state import LoopState
 from wakeful.kernel.engine.run_turn import run_turn
-from wakeful.kernel.engine.sweep import Housekeeping, Retention
+from wakeful.kernel.engine.store_trouble import counted, note_recovery, note_trouble, release_unknown
+from wakeful.kernel.engine.sweep import Housekeeping
 from wakeful.kernel.engine.turn import Ended, TurnResult
 from wakeful.kernel.kinds import Kinds
-from wakeful.kernel.rules.limits import MIN_INTERVAL_MS
 from wakeful.kernel.rules.options import from_text
-from wakeful.kernel.rules.outcome import GOES_ON, MAX_OUTPUT, Result, shortened
+from wakeful.kernel.rules.outcome import MAX_OUTPUT, Result, shortened
 from wakeful.store.presence import myself
 from wakeful.store.schema_version import schema_number
 from wakeful.version import __version__
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
-    from wakeful.store.interface import Store, Transaction
+    from wakeful.store.interface import Store
     from wakeful.store.records import RunRow
 
 log = logging.getLogger("wakeful.engine")
 
-BATCH = 256  # claimed in one turn: 512 is no faster in a file, and holds the loop and other writers twice as long
-SHARED_BATCH = 512  # a turn on a server waits for a dozen answers, and no other writer waits for it
 MAX_ACTIVE = 1024
 LONGEST_SLEEP_S = 60.0
-POLL_S = 0.5
 RETRY_S = 1.0
 #: The turn for an alarm is handed to the store this much early, and waits there for the exact moment: timers of the
 #: event loop are a millisecond coarse, and the hand-over takes its time too.
 LEAD_MS = 2
-FEW_DEADLINES = 64  # not worth tidying
-
-
-class EngineConfig(NamedTuple):
-    """What an engine may be told."""
-
-    node_name: str
-    max_running: int | None = None
-    labels: frozenset[str] = frozenset()
-    retention: Retention = Retention()
-    min_interval: int | None = MIN_INTERVAL_MS  # of bounded jobs
-    virtual: bool = False  # nothing else writes to the store, and no thread may
 
 
 class Counters:
@@ -93,33 +78,32 @@ class Engine:
             labels=config.labels,
             min_interval=config.min_interval,
             clock_moved=self._clock_moved,
+            lease=config.tuning.lease,
         )
         self.counters = Counters()
         self.active: dict[int, Active] = {}
-        self.housekeeping = Housekeeping(store, clock, config.retention)
+        self.housekeeping = Housekeeping(store, clock, config.retention, config.tuning.sweep_ms)
         self.shorten: Callable[[str, Result], Result] = lambda _, result: shortened(result, None)
         self._ended: list[Ended] = []
-        self._deadlines: list[tuple[int, int]] = []
+        self._deadlines = Deadlines(clock, self.active)
         self._threads = Threads(inline=config.virtual)
         self._watch = ClockWatch(clock)
-        self.node_lease = NodeLease(store, clock, virtual=config.virtual)
+        self.node_lease = NodeLease(store, clock, config.tuning.lease, virtual=config.virtual)
         self._alarm: int | None = None
-        self._batch = BATCH if store.exclusive else SHARED_BATCH
+        self._batch = config.tuning.batch_on(exclusive=store.exclusive)
         self._lead_ms = 0 if config.virtual else LEAD_MS
-        self._changed = True  # something changed since the last turn began
-        self._recheck_store = False
-        self._admitting = False
-        self._admitted = False  # whether we might start anything when we last looked
-        self.trouble: str | None = None  # what is wrong with the store right now
+        self._state = LoopState()
         self._waiter: asyncio.Future[None] | None = None
         self._idle = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._next_poll = 0
-        self._stuck: list[Active] = []
         self._later: list[Ended] = []  # what the store did not take; tried again with the next sweep
         self._behind = False  # whether the last turn left due jobs for the next
-        self._unsure = False  # whether the store may hold claims of ours that we never heard of
-        self._turning = False
+
+    @property
+    def trouble(self) -> str | None:
+        """What is wrong with the store right now."""
+        return self._state.trouble
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -128,9 +112,8 @@ class Engine:
         self.context = self.context._replace(id=node_id, kinds=self._kinds.handled())
         self.counters = Counters()
         self._watch = ClockWatch(self._clock)
-        self.trouble = None
         self.node_lease.begin(node_id, self._wake)
-        self._changed = self._admitting = self._admitted = True
+        self._state.begin()
         self.housekeeping.wait()
         self._task = asyncio.get_running_loop().create_task(self._loop(), name="wakeful-engine")
 
@@ -140,23 +123,22 @@ class Engine:
 
     def wake(self, *, recheck_store: bool = False) -> None:
         """Something changed: look again now; `recheck_store` when it may be about a run, or come from elsewhere."""
-        self._changed = True
-        self._recheck_store = self._recheck_store or recheck_store
+        self._state.note_change(recheck_store=recheck_store)
         self._wake()
 
     def handlers_changed(self) -> None:
-        """A handler was registered while running: a sweep puts back the jobs that wait for it."""
+        """A handler was registered while running: a sweep requeues the jobs that wait for it."""
         self.context = self.context._replace(kinds=self._kinds.handled())
         self.housekeeping.wait(0)
         self._wake()
 
     def stop_admitting(self) -> None:
-        self._admitting = False
+        self._state.stop_admitting()
         self._wake()
 
     async def finish_turn(self) -> None:
         """Wait until no turn is under way: what it claimed is then known."""
-        while self._turning:
+        while self._state.turning:
             self._idle.clear()
             await self._idle.wait()
 
@@ -168,7 +150,7 @@ class Engine:
         self._wake()
         try:
             async with asyncio.timeout(seconds):
-                while self._busy(but_for_threads=but_for_threads) or self._ended or self._turning:
+                while self._busy(but_for_threads=but_for_threads) or self._ended or self._state.turning:
                     self._idle.clear()
                     await self._idle.wait()
         except TimeoutError:
@@ -176,20 +158,18 @@ class Engine:
         return True
 
     def _busy(self, *, but_for_threads: bool) -> bool:
-        return any(not (but_for_threads and (active.threaded or active.told)) for active in self.active.values())
+        return any(
+            not (but_for_threads and (active.threaded or active.reported_phase)) for active in self.active.values()
+        )
 
     def interrupt_all(self) -> None:
         """Cancel what still runs because we are going down; its slots are run again at the next start."""
-        for active in list(self.active.values()):
-            self._cancel(active, Result("cancelled", error="cut off by shutdown", interrupted=True))
+        self._deadlines.cancel_all(Result("cancelled", error="cut off by shutdown", interrupted=True))
 
     async def record_left(self) -> None:
         """Put on record what goes on although it was asked to end: whoever waits for it should know."""
-        for active in self.active.values():
-            active.told = active.told or "stopping"
-            self._stuck.append(active)
-        if self._stuck:
-            await self._alert_stuck()
+        self._deadlines.note_left()
+        await self._deadlines.alert_stuck(self._store, self.context)
 
     def release_unstarted(self) -> list[RunRow]:
         """Let go of runs that were claimed and whose handler has not been called; it never will be."""
@@ -214,47 +194,22 @@ class Engine:
     async def _loop(self) -> None:
         while True:
             try:
-                if self._unsure:
-                    await self._come_back()
+                if self._state.unsure:
+                    known = self.active.keys() | {ended.run.id for ended in [*self._ended, *self._later]}
+                    await release_unknown(self._store, self._state, self.context.id, known)
                 await self._check()
-                self._log_recovered()
+                note_recovery(self._state)
             except StoreError as error:
-                self._log_trouble(error)
+                note_trouble(self._state, error)
                 await self._sleep(RETRY_S)
                 continue
             except Exception:
-                log.exception("a check failed; the loop goes on")
+                log.exception("unexpected error in the engine loop; retrying")
                 await self._sleep(RETRY_S)
                 continue
             delay = self._delay()
             if delay > 0:
                 await self._sleep(delay)
-
-    def _log_trouble(self, error: StoreError) -> None:
-        if self.trouble is None:  # say it once, not every second
-            log.warning("the store is in trouble, work goes on when it is back: %s", error)
-        self.trouble = str(error)
-        self._unsure = True
-
-    def _log_recovered(self) -> None:
-        if self.trouble is not None:
-            log.warning("the store is back; work goes on")
-            self.trouble = None
-
-    async def _come_back(self) -> None:
-        """A turn whose answer never came, or too late, may have been stored. What it claimed is given back."""
-        known = self.active.keys() | {ended.run.id for ended in [*self._ended, *self._later]}
-
-        def work(tx: Transaction) -> int:
-            unknown = [run for run in tx.runs.of_nodes([self.context.id]) if run.id not in known]
-            release_runs(tx, unknown)
-            return len(unknown)
-
-        back = await self._store.write(work)
-        if back:
-            log.warning("%d starts whose answer was lost are made again", back)
-        self._unsure = False
-        self._changed = self._recheck_store = True
 
     async def _check(self) -> None:
         """One pass: the clock, deadlines, other nodes and processes, a turn if one is needed, housekeeping if it is
@@ -263,49 +218,44 @@ class Engine:
         self.counters.checks += 1
         self.counters.last_check = now = self._clock.now()
         await self._check_clock()
-        self._enforce_deadlines()
+        self._deadlines.enforce()
         if await self.node_lease.tick(self.context):
-            self._changed = True
+            self._state.note_change()
         if self.node_lease.fenced:
             await self._rejoin()
-        self._check_admission()
-        if self._stuck:
-            await self._alert_stuck()
+        self._state.note_admission(admitted=self._may_admit())
+        await self._deadlines.alert_stuck(self._store, self.context)
         await self._check_other_processes()
-        if self._ended or (self._admitted and (self._changed or self._alarm_within(now))):
+        if self._ended or (self._state.admitted and (self._state.changed or self._alarm_within(now))):
             await self._turn()
-        if self._admitted:
+        if self._state.admitted:
             await self._keep_house()
 
     async def _keep_house(self) -> None:
         if self.housekeeping.due():
             self._ended, self._later = self._ended + self._later, []
-            put_back = await self.housekeeping.sweep(self.context)
-            self._changed = self._changed or put_back
+            if await self.housekeeping.sweep(self.context):
+                self._state.note_change()
         await self.housekeeping.prune(quiet=not self._behind)
 
-    def _check_admission(self) -> None:
-        """While we may start nothing, due jobs are others'; once we may again, look at what there is."""
-        admitted = self._admitting and self.node_lease.may_admit()
-        if admitted and not self._admitted:
-            self._changed = self._recheck_store = True
-        self._admitted = admitted
+    def _may_admit(self) -> bool:
+        return self._state.admitting and self.node_lease.may_admit()
 
     def _alarm_within(self, now: int) -> bool:
         return self._alarm is not None and self._alarm <= now + self._lead_ms
 
     async def _check_other_processes(self) -> None:
-        """Twice a second, ask whether another process wrote: a job added or a run cancelled from the command line."""
+        """Every so often, ask whether another process wrote: a job added or a run cancelled from the command line."""
         now = self._clock.boot()
         if self._config.virtual or now < self._next_poll:
             return
-        self._next_poll = now + int(POLL_S * 1000)
+        self._next_poll = now + self._config.tuning.poll_ms
         if await self._store.changed_elsewhere():
             self.wake(recheck_store=True)
 
     def _delay(self) -> float:
         """Seconds to sleep: until the next alarm or deadline, never long."""
-        if self._ended or (self._changed and self._admitted):
+        if self._ended or (self._state.changed and self._state.admitted):
             return 0.0
         delay = LONGEST_SLEEP_S
         if not self._config.virtual:
@@ -313,14 +263,15 @@ class Engine:
         look = self.node_lease.next_look()
         if look is not None:
             delay = min(delay, max(0.0, (look - self._clock.boot()) / 1000))
-        if self._alarm is not None and self._admitted:
+        if self._alarm is not None and self._state.admitted:
             full = len(self.active) >= MAX_ACTIVE
             delay = min(delay, LONGEST_SLEEP_S if full else self._clock.until(self._alarm) - self._lead_ms / 1000)
         bite = self.housekeeping.next_bite()
-        if bite is not None and self._admitted:
+        if bite is not None and self._state.admitted:
             delay = min(delay, (bite - self._clock.boot()) / 1000)
-        if self._deadlines:
-            delay = min(delay, (self._deadlines[0][0] - self._clock.boot()) / 1000)
+        deadline = self._deadlines.next()
+        if deadline is not None:
+            delay = min(delay, (deadline - self._clock.boot()) / 1000)
         return max(0.0, delay)
 
     async def _sleep(self, seconds: float) -> None:
@@ -340,25 +291,20 @@ class Engine:
     # -- a turn -------------------------------------------------------------------------------------------------------
 
     async def _turn(self) -> None:
-        # Cleared before the transaction: a change committed after it must not be covered up by its answer.
-        self._changed = False
         ended, self._ended = self._ended, []
-        limit = (
-            min(self._batch, MAX_ACTIVE - len(self.active)) if self._admitting and self.node_lease.may_admit() else 0
-        )
-        recheck_store, self._recheck_store = self._recheck_store, False
-        self._turning = True  # what it claims must be started or given back, also when we are asked to stop meanwhile
+        limit = min(self._batch, MAX_ACTIVE - len(self.active)) if self._may_admit() else 0
+        # What it claims must be started or released, also when we are asked to stop meanwhile.
+        recheck_store = self._state.begin_turn()
         try:
             result = await run_turn(
                 self._store, self.context, ended, limit, recheck_store=recheck_store, not_before=self._alarm
             )
         except BaseException:
             self._ended = ended + self._ended  # results are kept until they are on disk
-            self._changed = True
-            self._recheck_store = self._recheck_store or recheck_store
+            self._state.note_change(recheck_store=recheck_store)
             raise
         finally:
-            self._turning = False
+            self._state.end_turn()
             self._idle.set()
         self._behind = 0 < limit <= len(result.claimed)
         self._apply(result)
@@ -370,27 +316,26 @@ class Engine:
         self._alarm = result.next_alarm
         for run_id in result.lost:
             self.counters.lost += 1
-            log.warning("%s was settled by somebody else; its result is discarded", ids.run_text(run_id))
+            log.warning("%s was already settled by another node; its result is discarded", ids.run_text(run_id))
         self._later += result.unsettled
         if result.claimed and not self.node_lease.holds():
             # The answer came so late that others may have taken over from us: nothing of it may be started.
-            log.warning("%d starts came too late to be made here", len(result.claimed))
-            self._unsure = True
+            log.warning("the lease ran out during a claim; not starting %s", counted(len(result.claimed), "run"))
+            self._state.lose_claims()
         else:
             for claimed in result.claimed:
                 self._start(claimed)
         for run_id in result.to_cancel:
             active = self.active.get(run_id)
             if active is not None:
-                self._cancel(active, Result("cancelled", error="cancelled"))
+                self._deadlines.cancel(active, Result("cancelled", error="cancelled"))
 
     def _start(self, claimed: Claimed) -> None:
         run, job = claimed.run, claimed.job
         deadline = self._clock.boot() + from_text(job.options).timeout
         active = Active(claimed, self._config.node_name, deadline)
         self.active[run.id] = active
-        heapq.heappush(self._deadlines, (deadline, run.id))
-        self._tidy_deadlines()
+        self._deadlines.add(active)
         self.counters.starts += 1
         self.housekeeping.counted(job.id, claimed.state.slot_runs)
         active.task = asyncio.get_running_loop().create_task(self._drive(active))
@@ -403,68 +348,23 @@ class Engine:
         claimed = active.claimed
         if self.active.pop(claimed.run.id, None) is None:
             return  # returned or lost meanwhile
-        run = claimed.run if active.told is None else claimed.run._replace(phase=active.told)
+        run = claimed.run if active.reported_phase is None else claimed.run._replace(phase=active.reported_phase)
         self._ended.append(Ended(claimed.job, claimed.state.revision, run, result))
         self._wake()
-
-    def _cancel(self, active: Active, verdict: Result) -> None:
-        """Ask a run to end, and look after a while whether it did."""
-        now = self._clock.boot()
-        if active.asked_at is None:
-            heapq.heappush(self._deadlines, (now + int(CANCEL_GRACE_S * 1000), active.claimed.run.id))
-        active.cancel(verdict, now)
-
-    def _tidy_deadlines(self) -> None:
-        """Forget the deadlines of runs that have ended, once they are the most: what is kept is bound by what runs."""
-        if len(self._deadlines) > FEW_DEADLINES + 2 * len(self.active):
-            ahead = [(active.deadline, run_id) for run_id, active in self.active.items() if not active.overdue]
-            heapq.heapify(ahead)
-            self._deadlines = ahead
-
-    def _enforce_deadlines(self) -> None:
-        now = self._clock.boot()
-        while self._deadlines and self._deadlines[0][0] <= now:
-            _, run_id = heapq.heappop(self._deadlines)
-            active = self.active.get(run_id)
-            if active is None:
-                continue
-            if now >= active.deadline and not active.overdue:
-                active.overdue = True
-                self._cancel(active, past_limit(from_text(active.claimed.job.options).timeout))
-            phase = active.refuses_to_end(now)
-            if phase is not None and phase != active.told:
-                active.told = phase
-                self._stuck.append(active)
-
-    async def _alert_stuck(self) -> None:
-        """What does not end when it is asked to keeps its job, and a person should know."""
-        stuck = list(self._stuck)
-
-        def work(tx: Transaction) -> None:
-            for active in stuck:
-                if tx.runs.goes_on(active.claimed.run.id, active.told):  # else somebody else has settled it
-                    job_id = active.claimed.job.id
-                    open_alert(tx, self.context, "stuck", job_id, _goes_on(active), job_id=job_id)
-
-        await self._store.write(work)
-        del self._stuck[: len(stuck)]
-        for active in stuck:
-            log.warning("%s", _goes_on(active))
 
     # -- other nodes --------------------------------------------------------------------------------------------------
 
     async def _rejoin(self) -> None:
         """Others took over from us: what runs here is theirs now. Let go of it, and come back as a new incarnation."""
-        log.warning("this node was taken for dead; its %d runs are others' now", len(self.active))
-        for active in list(self.active.values()):
-            self._cancel(active, Result("cancelled", error="the node lost its lease"))
+        log.warning("this node lost its lease; other nodes took over its %s", counted(len(self.active), "run"))
+        self._deadlines.cancel_all(Result("cancelled", error="the node lost its lease"))
         asked_at = self._clock.boot()
         node_id, details = self.context.new_id(), self.details()
         context = self.context._replace(id=node_id)
         await self._store.write(lambda tx: join(tx, context, self._config.node_name, details))
         self.context = context
         self.node_lease.came_back(node_id, asked_at)
-        self._changed = True
+        self._state.note_change()
 
     def details(self) -> str:
         """What other nodes and people may know about this one."""
@@ -482,12 +382,6 @@ class Engine:
         if step == 0:
             return
         self.counters.clock_steps += 1
-        log.warning("the clock was set %s by %s s", "back" if step < 0 else "forward", abs(step) / 1000)
+        log.warning("the system clock was set %s by %s s", "back" if step < 0 else "forward", abs(step) / 1000)
         await self._watch.settle_in(self._store, self.context, step)
-        self._changed = True
-
-
-def _goes_on(active: Active) -> str:
-    what = "thread" if active.in_thread() else "handler"
-    why = GOES_ON[active.told or "timeout"]
-    return f"{active.run.job} {why}, and its {what} cannot be stopped: {active.run.id}"
+        self._state.note_change()

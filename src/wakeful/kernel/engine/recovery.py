@@ -57,7 +57,7 @@ def recover(tx: Transaction, context: Context, alive: Collection[int] = ()) -> R
 
 
 def requeue_served(tx: Transaction, context: Context) -> int:
-    """Put back the jobs that waited for a node such as this one; how many there were."""
+    """Requeue the jobs that waited for a node such as this one; how many there were."""
     return sum(requeue_waiting(tx, key, count) for key, count in tx.jobs.parked_counts().items() if context.serves(key))
 
 
@@ -78,7 +78,7 @@ def crash_all(tx: Transaction, context: Context, runs: Sequence[RunRow]) -> None
     states = tx.jobs.states([run.job_id for run in runs])
     runs = [run for run in runs if run.job_id in states and states[run.job_id].run_id == run.id]
     jobs = tx.jobs.definitions([run.job_id for run in runs])
-    called_off = Result("cancelled", error="cancelled, and the process ended before it could be told")
+    called_off = Result("cancelled", error="cancelled, and the process ended before the handler could be stopped")
     settle_all(
         tx,
         context,
@@ -122,12 +122,12 @@ def _without_reported(
 ) -> list[RunRow]:
     """Those of the runs whose end is not known; what was reported about the others is how they ended."""
     found = tx.reports.of([run.id for run in runs])
-    told = [run for run in runs if run.id in found]
-    tx.reports.drop([run.id for run in told])
+    reported = [run for run in runs if run.id in found]
+    tx.reports.drop([run.id for run in reported])
     settle_all(
         tx,
         context,
-        [Ended(jobs[run.job_id], states[run.job_id].revision, run, from_report(found[run.id])) for run in told],
+        [Ended(jobs[run.job_id], states[run.job_id].revision, run, from_report(found[run.id])) for run in reported],
     )
     return [run for run in runs if run.id not in found]
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from wakeful import ids
 from wakeful.errors import StoreError, StoreRefused
 from wakeful.kernel.engine.alerts import open_alert
+from wakeful.kernel.engine.claim import due_jobs
+from wakeful.kernel.engine.ending import drop_runs
 from wakeful.kernel.engine.recovery import requeue_served
 from wakeful.kernel.engine.turn import Ended, TurnResult, turn
 from wakeful.kernel.rules.outcome import Result
@@ -49,7 +51,7 @@ async def run_turn(
         if recheck_store:
             tx.jobs.look_below()
         if recheck_store and limit:
-            # In the transaction that claims: put back alone, they could be taken and parked again by a node that
+            # In the transaction that claims: requeued alone, they could be taken and parked again by a node that
             # cannot run them.
             requeue_served(tx, context)
         result = turn(tx, context, ended, limit)
@@ -60,7 +62,7 @@ async def run_turn(
     except Exception as error:
         if _environment(error):
             raise
-        log.warning("a turn of %d settlements failed and is taken apart: %s", len(ended), error)
+        log.warning("a turn that settles %d runs failed; settling them one by one: %s", len(ended), error)
         return await _one_by_one(store, context, ended, limit)
 
 
@@ -79,7 +81,7 @@ async def _one_by_one(store: Store, context: Context, ended: Sequence[Ended], li
         if _environment(error):
             raise
         message = f"{type(error).__name__}: {error}"  # the one job that was looked at is the one
-        alarm = await store.write(lambda tx: _disable_first(tx, context, message))
+        alarm = await _disable_first(store, context, message)
         return TurnResult([], settled, lost, [], alarm, unsettled=unsettled)
     return claimed._replace(settled=settled, lost=lost, unsettled=unsettled)
 
@@ -90,18 +92,34 @@ async def _settle_alone(store: Store, context: Context, item: Ended) -> TurnResu
     except Exception as error:
         if _environment(error):
             raise
-        log.warning("%s cannot be recorded as it ended: %s", ids.run_text(item.run.id), error)
+        log.warning("the result of %s cannot be stored: %s", ids.run_text(item.run.id), error)
         plain = Result("error", error_type="NotStored", error=f"its result could not be stored: {error}"[:500])
         try:
             return await store.write(lambda tx: turn(tx, context, [item._replace(result=plain)], 0))
-        except StoreRefused:
-            log.exception("%s cannot be recorded at all; it is tried again in a while", ids.run_text(item.run.id))
+        except Exception as again:
+            if _environment(again):
+                raise
+            log.exception("%s cannot be settled; retrying later", ids.run_text(item.run.id))
             return TurnResult([], [], [], [], None, unsettled=[item])
 
 
-def _disable_first(tx: Transaction, context: Context, why: str) -> int | None:
-    for job, state in tx.jobs.due(tx.now, 1):
+async def _disable_first(store: Store, context: Context, why: str) -> int | None:
+    """Disable the job that is due first; the next alarm."""
+    try:
+        return await store.write(lambda tx: _disable(tx, context, why))
+    except Exception as error:
+        if _environment(error):
+            raise
+        log.warning("what waits to be started cannot be ended, and stays: %s", error)
+        return await store.write(lambda tx: _disable(tx, context, why, drop=False))
+
+
+def _disable(tx: Transaction, context: Context, why: str, *, drop: bool = True) -> int | None:
+    for job, state in due_jobs(tx, context, 1):
         message = f"{job.name} cannot be started and was disabled: {why}"
-        tx.jobs.save([end(state, message, tx.now)._replace(last_error=message)])
+        waiting = [run for run in tx.runs.open(job.id) if run.status == "queued"] if drop and state.queued else []
+        left = state.queued - len(waiting)
+        tx.jobs.save([end(state, message, tx.now)._replace(last_error=message, queued=left)])
+        drop_runs(tx, context, job, waiting, message)
         open_alert(tx, context, "disabled", job.id, message, job_id=job.id)
     return tx.jobs.next_alarm()

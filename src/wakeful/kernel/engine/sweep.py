@@ -80,25 +80,25 @@ class Swept(NamedTuple):
 
 
 def guard(tx: Transaction, context: Context) -> int:
-    """Offer each lane with a line once more, and alert about jobs that nobody can run; how many were put back.
+    """Offer each lane with a line once more, and alert about jobs that nobody can run; how many were requeued.
 
     Where nodes share the store, also take over what one that left in good order could not end.
     """
-    unparked = 0
+    requeued = 0
     if not tx.exclusive:
-        unparked = take_runs(tx, context, tx.runs.orphans())
-        _tell_old_transaction(tx, context)
+        requeued = take_runs(tx, context, tx.runs.orphans())
+        _alert_old_transaction(tx, context)
     for key, count in tx.jobs.parked_counts().items():
         if is_lane(key):
-            unparked += tx.jobs.requeue_parked(key, tx.now, 1)
+            requeued += tx.jobs.requeue_parked(key, tx.now, 1)
         elif context.serves(key):
-            unparked += requeue_waiting(tx, key, count)
+            requeued += requeue_waiting(tx, key, count)
         elif tx.exclusive or not served_elsewhere(tx, key):
             _alert_unserved(tx, context, key)
-    return unparked
+    return requeued
 
 
-def _tell_old_transaction(tx: Transaction, context: Context) -> None:
+def _alert_old_transaction(tx: Transaction, context: Context) -> None:
     found = tx.journal.oldest_transaction()
     if found is None or found.age_ms < OLD_TRANSACTION_MS:
         close_alert(tx, OLD_TRANSACTION, "database")
@@ -198,10 +198,11 @@ class Housekeeping:
     large and soon while there is much to delete, and none while there is nothing.
     """
 
-    def __init__(self, store: Store, clock: Clock, retention: Retention) -> None:
+    def __init__(self, store: Store, clock: Clock, retention: Retention, sweep_ms: int = SWEEP_MS) -> None:
         self._store = store
         self._clock = clock
         self._retention = retention
+        self._sweep_ms = sweep_ms
         self._next = 0
         self._cursors = NOTHING_LEFT
         self._crowded: dict[int, None] = {}  # a set that keeps its order
@@ -211,9 +212,9 @@ class Housekeeping:
         self.rows = DomainRows()
         self.on_deleted: Callable[[list[int]], None] = lambda _: None
 
-    def wait(self, ms: int = SWEEP_MS) -> None:
-        """Sweep again after that long."""
-        self._next = self._clock.boot() + ms
+    def wait(self, ms: int | None = None) -> None:
+        """Sweep again after that long, or the usual time."""
+        self._next = self._clock.boot() + (ms if ms is not None else self._sweep_ms)
 
     def due(self) -> bool:
         return self._clock.boot() >= self._next
@@ -228,17 +229,17 @@ class Housekeeping:
             self._crowded[job_id] = None
 
     async def sweep(self, context: Context) -> bool:
-        """Offer the lanes once more and begin to prune; True when jobs were put back."""
+        """Offer the lanes once more and begin to prune; True when jobs were requeued."""
         self.wait()
 
         def work(tx: Transaction) -> int:
             tx.journal.set_meta({"alive_at": tx.now})
             return guard(tx, context)
 
-        unparked = await self._store.write(work)
+        requeued = await self._store.write(work)
         if self._cursors == NOTHING_LEFT:
             self._cursors, self._next_bite = Cursors(), 0
-        return unparked > 0
+        return requeued > 0
 
     async def prune(self, *, quiet: bool) -> None:
         """One bite, if it is time for one. While there is no `quiet` it waits, though not for ever."""

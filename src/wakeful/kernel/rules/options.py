@@ -1,4 +1,4 @@
-"""What a job may be told beside when and what: how long, how often again, how many at once.
+"""The options of a job beside its trigger and kind: time limit, retries, lanes, and so on.
 
 `JobOptions` is the validated value. In the store it is JSON with only what differs from the defaults, so a default
 that changes reaches the jobs that never chose otherwise.
@@ -23,7 +23,7 @@ MAX_WORD = 200
 PRIORITIES = range(-100, 101)
 MOST = 100  # entries of any list, and retries: each is stored, and read with every listing
 
-JobSelection = TypeVar("JobSelection", bound=Sized)
+Items = TypeVar("Items", bound=Sized)
 
 CATCH_UP = ("once", "skip")
 OVERLAP = ("skip", "queue", "cancel_other")
@@ -153,7 +153,7 @@ def _on_crash(key: str, value: Any) -> dict[str, Any]:
 
 def _retry(key: str, value: Any) -> dict[str, Any]:
     """`2`, `["30s", "2m"]` or `{"delays": [...], "on": "any"}` (also `times`)."""
-    on = "transient"
+    on = "any"
     if isinstance(value, Mapping):
         unknown = set(value) - {"times", "delays", "on"}
         if unknown:
@@ -161,8 +161,6 @@ def _retry(key: str, value: Any) -> dict[str, Any]:
             raise InvalidJob(message)
         on = _one_of("retry.on", value.get("on", "any"), RETRY_ON)
         value = value.get("delays", value.get("times", len(RETRY_DELAYS)))
-    elif not isinstance(value, bool) and isinstance(value, int):
-        on = "any"
     if isinstance(value, Sequence) and not isinstance(value, str):
         return {"retry": tuple(interval_ms(item) for item in _few(key, value)), "retry_on": on}
     times = _count(key, value, MOST)
@@ -261,7 +259,7 @@ def _one_of(key: str, value: Any, allowed: Sequence[str], more: str = "") -> str
     return str(value)
 
 
-def _few(key: str, value: JobSelection) -> JobSelection:
+def _few(key: str, value: Items) -> Items:
     """A list or map as it is, if it is short enough to be kept."""
     if len(value) > MOST:
         message = f"{key} has {MOST} entries at most, not {len(value)}."

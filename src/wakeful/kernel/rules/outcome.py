@@ -184,7 +184,7 @@ def from_exception(error: BaseException) -> Result:
 
 
 def reported(error: str) -> Result:
-    """An error that was told to us from outside."""
+    """An error that was reported from outside."""
     return Result("error", error_type="Reported", error=clean(_bounded(error, MAX_ERROR_CHARS)))
 
 

@@ -203,7 +203,7 @@ def rest(trigger: Trigger, state: JobState, now: int) -> JobState:
 
 
 def thinned_note(trigger: Trigger) -> str | None:
-    """What a job is told whose trigger asks for more than the kernel gives."""
+    """The note for a job whose trigger asks for more than the kernel gives."""
     gap = trigger.min_gap_ms() if trigger.timed else None
     if gap is None or gap >= FLOOR_MS:
         return None

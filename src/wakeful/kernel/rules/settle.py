@@ -87,6 +87,9 @@ def settle(
     if over and plan.ended:
         state = end(state, plan.ended, now)
     state, alerts = _count_error(job, state, result, now, again=again)
+    if over and result.outcome in FAILURES:
+        message = f"{job.name} failed and will not run again: {result.error}"
+        alerts = (*alerts, AlertChange("failed", message))
     if run.phase in GOES_ON and result.outcome != "timeout":
         alerts = (*alerts, AlertChange("stuck", None))  # it has ended after all
     queue = (again,) if again is not None else ()
@@ -170,7 +173,7 @@ def _count_error(
     if result.outcome in ("success", "noop"):
         if not state.errors and state.last_error is None:
             return state, ()
-        closed = (AlertChange("failing", None), AlertChange("stuck", None))
+        closed = (AlertChange("failing", None), AlertChange("stuck", None), AlertChange("failed", None))
         return state._replace(errors=0, last_error=None, failing_since=None), closed
     if result.outcome not in FAILURES:
         return state, ()

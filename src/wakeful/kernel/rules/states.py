@@ -8,7 +8,7 @@
       │              waiting ───settle─────┤
       └───────────────cancel───────────────┘
 
-`queued` has been asked for, or was claimed and given back before its handler was called; `active` has a handler on
+`queued` has been asked for, or was claimed and released before its handler was called; `active` has a handler on
 some node; `waiting` has none and holds no lane; `done` has an outcome. A run that died with its process is settled as
 crashed by the next start; what continues it is a new run.
 """

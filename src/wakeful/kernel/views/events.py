@@ -1,4 +1,4 @@
-"""The event bus: what happened, told to whoever listens, and unable to change anything.
+"""The event bus: what happened, for whoever listens. Listeners cannot change anything.
 
 Events are stored in the transaction that causes them, one row per stream and commit. Each has a number in its stream
 that only goes up. A listener is called after the commit; one that fails is logged and nothing else.
@@ -71,7 +71,7 @@ def _call(listener: Listener, event: Event) -> None:
     try:
         listener(event)
     except Exception:
-        log.exception("a listener failed on %s %s; nothing else is affected", event.stream, event.type)
+        log.exception("an event listener failed on %s %s", event.stream, event.type)
 
 
 def events_of(group: EventGroup) -> list[Event]:

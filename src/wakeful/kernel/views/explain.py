@@ -93,7 +93,7 @@ def explain_run(tx: Transaction, job: JobDef, run: RunRow) -> Explanation:
     if run.caused_by is not None:
         sentences.append(f"The end of {ids.run_text(run.caused_by)} caused it.")
     if run.started_at is not None:
-        late = max(0, run.started_at - run.due_at)  # a clock that went back is not told as a start before its time
+        late = max(0, run.started_at - run.due_at)  # a clock that went back is not shown as a start before its time
         sentences.append(f"It was due {_when(run.due_at)} and started {late} ms later.")
     details = tx.runs.details(run.id)
     sentences += [_asked(entry) for entry in approvals(details.approval if details is not None else None)]
@@ -110,7 +110,7 @@ def explain_run(tx: Transaction, job: JobDef, run: RunRow) -> Explanation:
 
 
 def _last_run(tx: Transaction, state: JobState) -> RunRow | None:
-    """The last run that was begun; a start that was given back before it began is none."""
+    """The last run that was begun; a start that was released before it began is none."""
     last = tx.runs.get(state.last_run_id) if state.last_run_id is not None else None
     if last is None or last.started_at is not None:
         return last

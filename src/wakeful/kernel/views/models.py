@@ -295,6 +295,11 @@ class Run:
         return self._details.error if self._details is not None else None
 
     @property
+    def error_type(self) -> str | None:
+        """The name of the exception's class."""
+        return self._details.error_type if self._details is not None else None
+
+    @property
     def trace(self) -> str | None:
         return self._details.trace if self._details is not None else None
 
@@ -368,6 +373,7 @@ class Run:
             "status": self.status,
             "outcome": self.outcome,
             "error": self.error,
+            "error_type": self.error_type,
             "output": self.output,
             "approvals": self.approvals,
             "due_at": iso(row.due_at),

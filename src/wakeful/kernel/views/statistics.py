@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from wakeful import ids
@@ -36,18 +37,19 @@ class Figures(NamedTuple):
     open_alerts: int
 
 
-def figures(tx: Transaction) -> Figures:
+def figures(tx: Transaction, hidden: Sequence[str] = ()) -> Figures:
+    """The store as it is now, but for jobs and runs of hidden kinds."""
     day, week = (ids.first_id_at(tx.now - days * DAY_MS) for days in (1, 7))
     return Figures(
         tx.now,
-        tx.jobs.counts(),
-        tx.runs.outcomes(day),
-        tx.runs.outcomes(week),
-        tx.runs.open_counts(),
-        tx.jobs.parked_counts(),
-        tx.jobs.overdue(tx.now),
+        tx.jobs.counts(hidden),
+        tx.runs.outcomes(day, hidden),
+        tx.runs.outcomes(week, hidden),
+        tx.runs.open_counts(hidden),
+        tx.jobs.parked_counts(hidden),
+        tx.jobs.overdue(tx.now, hidden),
         tx.jobs.next_alarm(),
-        _lateness(tx.runs.lateness(day, MEASURED)),
+        _lateness(tx.runs.lateness(day, MEASURED, hidden)),
         tx.journal.open_alert_count(),
     )
 

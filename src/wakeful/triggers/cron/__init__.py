@@ -1,4 +1,4 @@
-"""Cron expressions: `fields` reads them, `days`, `months` and `timetable` find their times, `words` tells them."""
+"""Cron expressions: `fields` reads them, `days`, `months` and `timetable` find their times, `words` describes them."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _DAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Satu
 _LATE = ("November", "December")
 _MONTHS = ("", "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", *_LATE)
 _NTH = ("", "first", "second", "third", "fourth", "fifth")
-_MOST_LISTED = 6  # times of day; more than these are told as a rhythm
+_MOST_LISTED = 6  # times of day; more than these are described as a rhythm
 
 
 def describe(expression: str) -> str:

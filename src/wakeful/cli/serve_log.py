@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("wakeful.serve")
 
 MOST_NAMES = 10_000  # remembered, so that a busy job is looked up once
-MOST_STARTED = 10_000  # remembered, to tell how long they took
-MOST_BEHIND = 1_000  # ends that wait to be told in full
+MOST_STARTED = 10_000  # remembered, to log how long they took
+MOST_BEHIND = 1_000  # ends that wait to be logged in full
 UNWELL = ("error", "timeout", "crashed", "unknown")
 
 
@@ -38,8 +38,8 @@ def on_signals(first: Callable[[], None], second: Callable[[], None]) -> None:
         asyncio.get_running_loop().add_signal_handler(number, on_signal)
 
 
-class Teller:
-    """Says in the log what happened, from events alone and one after the other: it cannot hold up the engine."""
+class ServeLog:
+    """Logs what happened, from events alone and one after the other: it cannot hold up the engine."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -47,15 +47,15 @@ class Teller:
         self._names: dict[str, str] = {}
         self._ended: asyncio.Queue[Event] = asyncio.Queue()
         self._worker = asyncio.get_running_loop().create_task(self._work())
-        scheduler.subscribe(self._told)
+        scheduler.subscribe(self._on_event)
 
     async def finish(self) -> None:
-        """Tell what is left to tell; nothing after that."""
+        """Log what is left; nothing after that."""
         await self._ended.join()
         self._worker.cancel()
         await asyncio.wait({self._worker})
 
-    def _told(self, event: Event) -> None:
+    def _on_event(self, event: Event) -> None:
         data = event.data
         if event.stream == "alert":
             log.warning("alert %s: %s", event.type, plain(str(data.get("message", ""))))
@@ -65,7 +65,7 @@ class Teller:
         elif event.stream == "job":
             log.info("%s jobs were %s", data["count"], event.type.removesuffix("_many"))
         elif event.stream == "run" and event.type == "started":
-            if len(self._started) >= MOST_STARTED:  # what others ended: nobody here is told
+            if len(self._started) >= MOST_STARTED:  # what others ended is not logged here
                 del self._started[next(iter(self._started))]
             self._started[data["run"]] = event.at
         elif event.stream == "run":
@@ -75,13 +75,13 @@ class Teller:
         while True:
             event = await self._ended.get()
             try:
-                await self._tell_end(event)
+                await self._log_end(event)
             except Exception:
-                log.exception("%s has ended, and could not be told in full", event.data["run"])
+                log.exception("%s has ended; its details could not be read", event.data["run"])
             finally:
                 self._ended.task_done()
 
-    async def _tell_end(self, event: Event) -> None:
+    async def _log_end(self, event: Event) -> None:
         run_id, outcome = event.data["run"], event.data.get("outcome")
         started = self._started.pop(run_id, None)
         took = f" after {span(max(0, int((event.at - started).total_seconds() * 1000)))}" if started is not None else ""

@@ -1,0 +1,39 @@
+"""What an engine may be told when it is made."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from wakeful.kernel.cluster.lease_times import LeaseTimes
+from wakeful.kernel.engine.sweep import SWEEP_MS, Retention
+from wakeful.kernel.rules.limits import MIN_INTERVAL_MS
+
+BATCH = 256  # claimed in one turn: 512 is no faster in a file, and holds the loop and other writers twice as long
+SHARED_BATCH = 512  # a turn on a server waits for a dozen answers, and no other writer waits for it
+
+
+class Tuning(NamedTuple):
+    """Times and sizes that nobody needs to set; tests choose others."""
+
+    lease: LeaseTimes = LeaseTimes()
+    sweep_ms: int = SWEEP_MS  # between two rounds of housekeeping
+    poll_ms: int = 500  # between two looks for what other processes wrote
+    batch: int | None = None  # claimed in one turn; None: what suits the store
+
+    def batch_on(self, *, exclusive: bool) -> int:
+        """How many are claimed in one turn on a store that this process has to itself, or shares."""
+        if self.batch is not None:
+            return self.batch
+        return BATCH if exclusive else SHARED_BATCH
+
+
+class EngineConfig(NamedTuple):
+    """Who the engine is, what bounds it, and how it works."""
+
+    node_name: str
+    max_running: int | None = None
+    labels: frozenset[str] = frozenset()
+    retention: Retention = Retention()
+    min_interval: int | None = MIN_INTERVAL_MS  # of bounded jobs
+    virtual: bool = False  # nothing else writes to the store, and no thread may
+    tuning: Tuning = Tuning()

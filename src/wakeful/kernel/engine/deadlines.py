@@ -1,0 +1,105 @@
+"""How long runs may take: who is past its limit is asked to end, and who does not end is put on record."""
+
+from __future__ import annotations
+
+import heapq
+import logging
+from typing import TYPE_CHECKING
+
+from wakeful.kernel.engine.alerts import open_alert
+from wakeful.kernel.engine.handlers import CANCEL_GRACE_S, Active, past_limit
+from wakeful.kernel.rules.options import from_text
+from wakeful.kernel.rules.outcome import GOES_ON, Result
+
+if TYPE_CHECKING:
+    from wakeful.clock import Clock
+    from wakeful.kernel.context import Context
+    from wakeful.store.interface import Store, Transaction
+
+log = logging.getLogger("wakeful.engine")
+
+FEW_DEADLINES = 64  # not worth tidying
+
+
+class Deadlines:
+    """The deadlines of the engine's active runs, by boot time. Their number is bound by that of active runs."""
+
+    def __init__(self, clock: Clock, active: dict[int, Active]) -> None:
+        self._clock = clock
+        self._active = active
+        self._heap: list[tuple[int, int]] = []
+        self._stuck: list[Active] = []
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def add(self, active: Active) -> None:
+        """A run began."""
+        heapq.heappush(self._heap, (active.deadline, active.claimed.run.id))
+        self._tidy()
+
+    def next(self) -> int | None:
+        """When, by boot time, `enforce` has something to do again."""
+        return self._heap[0][0] if self._heap else None
+
+    def cancel(self, active: Active, verdict: Result) -> None:
+        """Ask a run to end, and look after a while whether it did."""
+        now = self._clock.boot()
+        if active.asked_at is None:
+            heapq.heappush(self._heap, (now + int(CANCEL_GRACE_S * 1000), active.claimed.run.id))
+        active.cancel(verdict, now)
+
+    def cancel_all(self, verdict: Result) -> None:
+        for active in list(self._active.values()):
+            self.cancel(active, verdict)
+
+    def enforce(self) -> None:
+        """Cancel what is past its limit, and note what was asked to end and did not."""
+        now = self._clock.boot()
+        while self._heap and self._heap[0][0] <= now:
+            _, run_id = heapq.heappop(self._heap)
+            active = self._active.get(run_id)
+            if active is None:
+                continue
+            if now >= active.deadline and not active.overdue:
+                active.overdue = True
+                self.cancel(active, past_limit(from_text(active.claimed.job.options).timeout))
+            phase = active.refuses_to_end(now)
+            if phase is not None and phase != active.reported_phase:
+                active.reported_phase = phase
+                self._stuck.append(active)
+
+    def note_left(self) -> None:
+        """The engine ends; what is still active goes on although it was asked to end."""
+        for active in self._active.values():
+            active.reported_phase = active.reported_phase or "stopping"
+            self._stuck.append(active)
+
+    async def alert_stuck(self, store: Store, context: Context) -> None:
+        """What does not end when it is asked to keeps its job, and a person should know."""
+        if not self._stuck:
+            return
+        stuck = list(self._stuck)
+
+        def work(tx: Transaction) -> None:
+            for active in stuck:
+                if tx.runs.goes_on(active.claimed.run.id, active.reported_phase):  # else somebody else has settled it
+                    job_id = active.claimed.job.id
+                    open_alert(tx, context, "stuck", job_id, _goes_on(active), job_id=job_id)
+
+        await store.write(work)
+        del self._stuck[: len(stuck)]
+        for active in stuck:
+            log.warning("%s", _goes_on(active))
+
+    def _tidy(self) -> None:
+        """Forget the deadlines of runs that have ended, once they are the most."""
+        if len(self._heap) > FEW_DEADLINES + 2 * len(self._active):
+            self._heap = [(active.deadline, run_id) for run_id, active in self._active.items() if not active.overdue]
+            heapq.heapify(self._heap)
+
+
+def _goes_on(active: Active) -> str:
+    what = "thread" if active.in_thread() else "handler"
+    why = GOES_ON[active.reported_phase or "timeout"]
+    return f"{active.run.job} {why}, and its {what} cannot be stopped: {active.run.id}"

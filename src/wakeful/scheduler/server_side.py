@@ -1,0 +1,78 @@
+"""What a server needs of its scheduler beyond what users of the library do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wakeful import ids
+from wakeful.errors import AlertNotFound
+from wakeful.kernel.actions import tokens
+from wakeful.kernel.views.statistics import Figures, figures
+from wakeful.scheduler.callbacks import Callbacks
+from wakeful.scheduler.requests import Requests
+from wakeful.store.records import Token
+
+if TYPE_CHECKING:
+    from wakeful.store.interface import Transaction
+    from wakeful.store.records import Alert, EventGroup
+
+
+class ServerSide(Requests, Callbacks):
+    """Requests within rights, reports from elsewhere, tokens, figures and stored events: what HTTP answers with."""
+
+    # -- tokens -------------------------------------------------------------------------------------------------------
+
+    async def create_first_token(self, secret: str) -> bool:
+        """Make `secret` the token of an admin if this store never had a token; whether it was."""
+        return await self._store.write(lambda tx: tokens.create_first(tx, "admin", secret))
+
+    async def find_token(self, secret: str) -> Token | None:
+        """Who presents this token, or None when nobody valid does."""
+        return await self._store.read(lambda tx: tokens.find(tx, secret))
+
+    async def note_token_use(self, token: Token) -> None:
+        """Remember that a token was used now."""
+        await self._store.write(lambda tx: tx.access.token_used(token.hash, tx.now))
+
+    def token_path(self) -> Path:
+        """Where the first admin's token lies, for those who may read files beside the store."""
+        path = getattr(self._store, "path", None)
+        return Path(f"{path}.token") if path not in (None, ":memory:") else self._store.folder / "admin.token"
+
+    # -- the whole ----------------------------------------------------------------------------------------------------
+
+    async def get_figures(self) -> Figures:
+        return await self._store.read(lambda tx: figures(tx, self.hidden_kinds))
+
+    async def page_alerts(self, *, open_only: bool, before: int | None, limit: int) -> list[Alert]:
+        """What needs a person, the newest first."""
+        return await self._store.read(lambda tx: tx.journal.alerts_before(before, limit, open_only=open_only))
+
+    async def ack_alert(self, alert_id: int) -> Alert:
+        """A person has seen it; it stays open until what it is about is over."""
+
+        def work(tx: Transaction) -> Alert:
+            tx.journal.ack_alert(alert_id, tx.now)
+            found = tx.journal.alert(alert_id)
+            if found is None:
+                message = f"There is no alert {ids.encode('alr', alert_id)}."
+                raise AlertNotFound(message)
+            return found
+
+        return await self._wiring.write(work)
+
+    # -- events -------------------------------------------------------------------------------------------------------
+
+    def on_commit(self, listener: Callable[[], None]) -> None:
+        """Call `listener` after every transaction of this process that emitted an event; for as long as both live."""
+        self._store.on_events(lambda _: listener())
+
+    async def read_events(self, after: int, streams: Sequence[str] | None, limit: int) -> list[EventGroup]:
+        """What any process stored after that group, in order."""
+        return await self._store.read(lambda tx: tx.journal.events_of(after, streams, limit))
+
+    async def event_ids(self) -> tuple[int, int]:
+        """The oldest and the newest group on record; zeros when there is none."""
+        return await self._store.read(lambda tx: tx.journal.event_ids())
