@@ -12,6 +12,7 @@ from wakeful.kernel.domain import Domain, declare
 
 MODULES = [
     "wakeful.command",
+    "wakeful.http",
     "wakeful.agents",
 ]
 

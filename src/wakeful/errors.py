@@ -22,6 +22,7 @@ SchedulerError
 ├── NodeNotAlive                                a node that is not there, or not one of several, cannot be asked
 ├── SchedulerShutdownError                      stop() ran out of time; `.context` says how many still run
 ├── NotAllowed                                  whoever asked has no right to this
+│   └── OutboundRefused                         an address from the network leads where it may not
 ├── QuotaReached                                whoever asked has as much stored as it may have
 ├── WrongCallbackToken                          a report about a run by somebody who was not asked for it
 ├── SchedulerNotOpen                            used before `async with scheduler` or after it
@@ -37,8 +38,11 @@ SchedulerError
 ├── KeyBusy                 kernel/actions/idempotency  the first request with this key is not done yet
 ├── ImpossibleTransition    kernel/rules/states         a run was asked to do what its state does not allow
 ├── Failed                  kernel/rules/outcome        a run's error that has output to keep
+│   └── RequestFailed       http/kind                   a request without a good answer
+│       └── RequestFailedForNow  http/kind              one that may well have a good one in a minute
 ├── CommandFailed           command/result              a command without an exit code
 ├── CommandTimedOut         command/result              a command that ran longer than it may
+├── SendingFailed           http/sending                a request without any answer
 ├── NoSessionServer         agents/client               nobody to send messages to
 ├── SessionFailed           agents/session_kind         a session says that it did not work
 ├── ApiError                api/problems                a refusal that only the HTTP server makes
@@ -201,6 +205,12 @@ class NotAllowed(SchedulerError):
     exit_code = 4
     status = 403
     code = "forbidden"
+
+
+class OutboundRefused(NotAllowed):
+    """An address that came over the network leads to a private place; the message names the key that allows it."""
+
+    code = "outbound"
 
 
 class QuotaReached(SchedulerError):

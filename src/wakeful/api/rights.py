@@ -9,8 +9,12 @@ from fastapi import Depends
 from wakeful.agents.sharing import own_sessions
 from wakeful.api.auth import Anyone, Caller
 from wakeful.api.problems import ApiError
+from wakeful.api.settings import ServerSettings
 from wakeful.api.wiring import Settings
-from wakeful.kernel.actions.authorization import Rights
+from wakeful.http.guarding import within_policy
+from wakeful.kernel.actions.authorization import PayloadCheck, Rights
+from wakeful.store.interface import Transaction
+from wakeful.store.records import JobDef
 
 
 async def rights_of(caller: Anyone, settings: Settings) -> Rights:
@@ -21,10 +25,24 @@ async def rights_of(caller: Anyone, settings: Settings) -> Rights:
         admin_kinds=caller.may("admin"),
         priority=caller.may("admin"),
         min_interval=settings.min_interval_ms or None,
-        check=own_sessions(caller.name) if caller.is_agent else None,
+        check=_check(caller, settings),
         max_jobs=settings.jobs_per_agent,
         max_bytes=settings.bytes_per_agent,
     )
+
+
+def _check(caller: Caller, settings: ServerSettings) -> PayloadCheck:
+    """What the kinds themselves have against what this caller writes."""
+    refused = caller.name if caller.is_agent and not settings.agents_request else None
+    requests = within_policy(settings.outbound, refused)
+    sessions = own_sessions(caller.name) if caller.is_agent else None
+
+    def check(tx: Transaction, kind: str, payload: str, before: JobDef | None) -> None:
+        requests(tx, kind, payload, before)
+        if sessions is not None:
+            sessions(tx, kind, payload, before)
+
+    return check
 
 
 Allowed = Annotated[Rights, Depends(rights_of)]

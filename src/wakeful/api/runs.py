@@ -169,10 +169,12 @@ def _tail(path: FilePath, most: int) -> bytes | None:
 
 
 def _said(run: Run) -> str:
-    """A command's output as it printed it, else what the handler returned; the error last."""
+    """A command's output as it printed it, an answer's body, else what the handler returned; the error last."""
     output: Any = run.output
     if isinstance(output, dict) and run.kind == "command" and isinstance(output.get("output"), str):
         output = output["output"]
+    elif isinstance(output, dict) and run.kind == "http" and isinstance(output.get("body"), str):
+        output = output["body"]
     text = "" if output is None else output if isinstance(output, str) else json.dumps(output, indent=2)
     return "\n".join(part for part in (text, run.error) if part)
 

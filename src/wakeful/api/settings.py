@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import resource
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from wakeful.outbound import OutboundPolicy
 
 HOUR_MS = 3_600_000
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -70,6 +72,10 @@ class ServerSettings:
     """How many jobs an agent may have; None for no limit."""
     bytes_per_agent: int | None = 16 * 1024 * 1024
     """How much an agent may have stored; None for no limit."""
+    outbound: OutboundPolicy = field(default_factory=OutboundPolicy)
+    """Where addresses that come over the network may lead."""
+    agents_request: bool = False
+    """Whether agents may write jobs that send requests."""
     connections: ConnectionLimits = ConnectionLimits()
     max_body: int = 1024 * 1024
     max_depth: int = 64

@@ -17,6 +17,8 @@ from wakeful.cli.failures import WrongUse, say_note
 from wakeful.cli.finding import job_named
 from wakeful.cli.opening import change, now, now_ms, server_of
 from wakeful.cli.place import Db, Place, chosen
+from wakeful.cli.request import HTTP, oddities, request_line, request_payload
+from wakeful.cli.request import given as request_option
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Json, print_json
 from wakeful.cli.words import relative, stamp, zone_of
@@ -44,17 +46,14 @@ def add(
 ) -> None:
     """Add a job that runs a command: wakeful add backup --cron "0 2 * * *" -- ./backup.sh --full"""
     place = chosen(ctx, db)
-    argv = ctx.meta["argv"]
-    if argv is None:
-        raise WrongUse(f"Say what to run, after --: wakeful add {shlex.quote(name)} --every 1h -- COMMAND")
+    kind, payload = _work(name, definition, ctx.meta["argv"])
     data = trigger_data(definition, now())
-    payload = command_payload(definition, argv, Path.cwd())
-    assert data is not None and payload is not None  # noqa: S101, PT018 - both are required here
+    assert data is not None  # noqa: S101 - required here
     trigger, options = trigger_from_data(data), job_options(definition)
 
     async def work(scheduler: Scheduler) -> tuple[Job, dict[str, Any] | None]:
         job_id = await scheduler.add_job(
-            name, trigger, kind=COMMAND, payload=payload, source="cli", if_exists=if_exists, **options
+            name, trigger, kind=kind, payload=payload, source="cli", if_exists=if_exists, **options
         )
         return await job_named(scheduler, job_id), server_of(scheduler)
 
@@ -66,6 +65,25 @@ def add(
             "or say --if-exists update."
         ) from None
     _report(job, server, place, as_json=as_json, verb="Added")
+
+
+def _work(name: str, definition: Definition, argv: list[str] | None) -> tuple[str, dict[str, Any]]:
+    """What the job does: its kind and payload."""
+    option = request_option(definition)
+    if argv is None and option is None:
+        raise WrongUse(f"Say what to run, after --: wakeful add {shlex.quote(name)} --every 1h -- COMMAND")
+    if argv is None:
+        _refuse_beside_request(definition)
+        return HTTP, request_payload(definition) or {}
+    if option is not None:
+        raise WrongUse(f"{option} and a command after -- are two things to do: give one of them.")
+    return COMMAND, command_payload(definition, argv, Path.cwd()) or {}
+
+
+def _refuse_beside_request(definition: Definition) -> None:
+    for option in ("cwd", "env", "pass_env"):
+        if getattr(definition, option) is not None:
+            raise WrongUse(f"--{option.replace('_', '-')} is for commands: a request has none.")
 
 
 @app.command("edit", cls=WithCommand, rich_help_panel=JOBS)
@@ -102,12 +120,14 @@ def _changes(job: Job, definition: Definition, argv: list[str] | None) -> dict[s
     data = trigger_data(definition, now(), job.trigger.to_data())
     if data is not None:
         changes["trigger"] = trigger_from_data(data)
-    old = job.payload if job.kind == COMMAND else {}
-    payload = command_payload(definition, argv, Path.cwd(), old)
-    if payload is not None:
-        if job.kind != COMMAND:
-            raise InvalidJob(f"{job.name} is of kind {job.kind!r}: only jobs that run a command have one to change.")
-        changes["payload"] = payload
+    command = command_payload(definition, argv, Path.cwd(), job.payload if job.kind == COMMAND else {})
+    if command is not None and job.kind != COMMAND:
+        raise InvalidJob(f"{job.name} is of kind {job.kind!r}: only jobs that run a command have one to change.")
+    request = request_payload(definition, job.payload if job.kind == HTTP else {})
+    if request is not None and job.kind != HTTP:
+        raise InvalidJob(f"{job.name} is of kind {job.kind!r}: only jobs that send a request have one to change.")
+    if command is not None or request is not None:
+        changes["payload"] = command if command is not None else request
     return changes
 
 
@@ -122,6 +142,8 @@ def _report(job: Job, server: dict[str, Any] | None, place: Place, *, as_json: b
         _print_schedule(job, times, verb)
     if job.kind == COMMAND:
         _warn_about(job.payload)
+    for note in oddities(job.payload) if job.kind == HTTP else ():
+        say_note(note)
     if server is None:
         say_note(f"No server is running on {place}: nothing fires until one does (wakeful serve).")
 
@@ -131,6 +153,8 @@ def _print_schedule(job: Job, times: list[int], verb: str) -> None:
     say(f"  runs   {job.trigger.describe()}")
     if job.kind == COMMAND:
         say(f"  what   {shlex.join(job.payload['argv'])}")
+    elif job.kind == HTTP:
+        say(f"  what   {request_line(job.payload)}")
     present, zone = now_ms(), zone_of(job)
     for number, ms in enumerate(times):
         say(f"  {'' if number else 'next':<5}  {stamp(ms, zone)}  {relative(ms, present)}")

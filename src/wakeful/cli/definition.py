@@ -90,6 +90,18 @@ class Definition:
     pass_env: Annotated[
         list[str] | None, _option("--pass-env", "A variable to pass on from the server (repeatable).", _WHAT, "NAME")
     ] = None
+    url: Annotated[str | None, _option("--url", "Send a request there, instead of a command.", _WHAT, "ADDRESS")] = None
+    method: Annotated[str | None, _option("--method", "With --url: GET (default), POST, ...", _WHAT, "METHOD")] = None
+    header: Annotated[
+        list[str] | None, _option("--header", "With --url: 'NAME: VALUE' (repeatable).", _WHAT, "HEADER")
+    ] = None
+    body: Annotated[str | None, _option("--body", "With --url: what to send.", _WHAT, "TEXT")] = None
+    expect: Annotated[
+        list[str] | None, _option("--expect", "With --url: good answers, such as 200 or 2xx (default).", _WHAT, "CODE")
+    ] = None
+    redirects: Annotated[
+        str | None, _option("--redirects", "With --url: follow (default) or refuse.", _WHAT, "POLICY")
+    ] = None
 
 
 def takes_definition(function: Callable[..., None]) -> Callable[..., None]:

@@ -19,6 +19,7 @@ from wakeful.cli.failures import WrongUse, say_error, say_note
 from wakeful.cli.finding import Ref, job_named, job_or_run
 from wakeful.cli.opening import change, now_ms, read
 from wakeful.cli.place import Db, Place, chosen
+from wakeful.cli.request import HTTP, request_facts
 from wakeful.cli.runs import print_run, run_rows
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Column, Json, JsonLines, coloured, print_facts, print_json, print_table
@@ -197,6 +198,8 @@ def _facts(job: Job, now: int, current: Run | None) -> list[tuple[str, str | Cel
         facts += [("command", shlex.join(job.payload["argv"]))]
         rest = {key: value for key, value in job.payload.items() if key != "argv"}
         facts += [(key, value if isinstance(value, str) else _text(value)) for key, value in rest.items()]
+    elif job.kind == HTTP:
+        facts += [(key, _text(value)) for key, value in request_facts(job.payload)]
     else:
         facts += [("kind", job.kind), ("payload", json.dumps(job.payload, ensure_ascii=False))]
     facts += [("option", f"{key}: {_text(value)}") for key, value in job.options.items()]

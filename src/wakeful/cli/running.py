@@ -16,7 +16,8 @@ from wakeful.cli.app import RUNS, app
 from wakeful.cli.failures import say_aside, say_error, say_note
 from wakeful.cli.finding import OPEN, Ref, job_named, run_meant
 from wakeful.cli.opening import change, is_lone_run, now_ms, server_of
-from wakeful.cli.place import Db, chosen
+from wakeful.cli.place import Db, Place, chosen
+from wakeful.cli.request import HTTP, request_line
 from wakeful.cli.runs import POLL_S, output_text, pauses, took
 from wakeful.cli.saying import Output, say
 from wakeful.cli.tables import Json, print_facts, print_json
@@ -25,6 +26,7 @@ from wakeful.errors import RunNotFound, ScheduleTriggerError
 from wakeful.private_files import open_unlinked
 
 WELL = ("success", "noop", "skipped")
+RUN_HERE = (COMMAND, HTTP)  # kinds that need no server
 
 
 @app.command("run", rich_help_panel=RUNS)
@@ -48,6 +50,7 @@ def run(
             _say_plan(job, scheduler)
         elif server_of(scheduler) is None:
             _refuse_what_only_a_server_runs(job, scheduler)
+            _read_policy(job, scheduler, place)
             _report(scheduler, await _until_signalled(scheduler, job), as_json=as_json)
         else:
             run_id = await scheduler.run_job(job.id)
@@ -66,6 +69,8 @@ def _say_plan(job: Job, scheduler: Scheduler) -> None:
     facts = [("job", f"{job.name} ({job.id})")]
     if job.kind == COMMAND:
         facts += [("command", shlex.join(job.payload["argv"])), ("cwd", job.payload.get("cwd", "."))]
+    elif job.kind == HTTP:
+        facts += [("request", request_line(job.payload))]
     else:
         facts += [("kind", job.kind)]
     by = f"the server, process {server.get('pid')}" if server is not None else "this command: no server is running"
@@ -77,7 +82,7 @@ def _say_plan(job: Job, scheduler: Scheduler) -> None:
         problem = f"it is already running ({job.current_run})"
     elif not job.enabled:
         problem = "it is disabled: resume it first"
-    elif server is None and job.kind != COMMAND:
+    elif server is None and job.kind not in RUN_HERE:
         problem = f"only a server that handles jobs of kind {job.kind!r} can run it"
     facts += [("admitted", f"no, {problem}" if problem else "yes")]
     print_facts(facts)
@@ -92,11 +97,21 @@ def _refuse_what_only_a_server_runs(job: Job, scheduler: Scheduler) -> None:
             f"Another wakeful run (process {holder.get('pid')}) is using this store: wait for its end, or start a "
             "server (wakeful serve) to run jobs side by side."
         )
-    if job.kind != COMMAND:
+    if job.kind not in RUN_HERE:
         raise ScheduleTriggerError(
             f"{job.name} is of kind {job.kind!r}, which only a server with its handler can run: "
             "start one with wakeful serve --app module:scheduler."
         )
+
+
+def _read_policy(job: Job, scheduler: Scheduler, place: Place) -> None:
+    """A request whose address came over the network obeys the same file here as under the server."""
+    if job.kind != HTTP or place.config is None or not job.payload.get("guarded"):
+        return
+    from wakeful.config.loading import load_config
+    from wakeful.http.configuration import install_configured
+
+    install_configured(scheduler, load_config(place.config).server.outbound)  # type: ignore[attr-defined]
 
 
 async def _until_signalled(scheduler: Scheduler, job: Job) -> Run:

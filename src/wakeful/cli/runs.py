@@ -132,10 +132,12 @@ def _error(run: Run) -> str | None:
 
 
 def output_text(run: Run) -> str:
-    """What a run said: a command's output as it printed it, else the handler's value as JSON."""
+    """What a run said: a command's output as it printed it, an answer's body, else the handler's value as JSON."""
     output: Any = run.output
     if isinstance(output, dict) and isinstance(output.get("output"), str) and run.kind == "command":
         return str(output["output"])
+    if isinstance(output, dict) and isinstance(output.get("body"), str) and run.kind == "http":
+        return str(output["body"])
     if output is None:
         return ""
     return output if isinstance(output, str) else json.dumps(output, indent=2, ensure_ascii=False)

@@ -103,8 +103,15 @@ def _read_config(file: Path | None) -> tuple[ServerSettings, BaseConfig]:
         min_interval_ms=known.limits.min_interval,
         jobs_per_agent=known.limits.jobs_per_agent,
         bytes_per_agent=known.limits.bytes_per_agent,
+        **_outbound(known),
     )
     return settings, known
+
+
+def _outbound(known: BaseConfig) -> dict[str, Any]:
+    """Where callers may send requests, and whether agents may."""
+    outbound = known.server.outbound  # type: ignore[attr-defined]  # a section that its domain adds
+    return {"outbound": outbound.policy(), "agents_request": outbound.agents}
 
 
 def _scheduler(url: str, known: BaseConfig, node: str | None, labels: list[str]) -> Scheduler:

@@ -72,6 +72,8 @@ class Kind:
     """
     before_recovery: Callable[[Path, list[str]], Awaitable[None]] | None = None
     """Ends what a killed process left running of these runs, before they are run again."""
+    from_outside: Callable[[Any], Any] | None = None
+    """The payload as it is kept when somebody wrote it over the network; what it marks, the handler can tell."""
     redact: Callable[[Any], Any] | None = None
     """The payload as callers without full rights see it."""
 

@@ -6,6 +6,7 @@ read before it. Jobs whose trigger a caller wrote are `bounded`: they obey the s
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -27,7 +28,7 @@ from wakeful.kernel.actions.authorization import (
     refuse_unseen,
     size_of,
 )
-from wakeful.kernel.actions.drafts import Draft, changed_fields, check_payload
+from wakeful.kernel.actions.drafts import Draft, changed_fields, check_payload, from_outside
 from wakeful.kernel.actions.lookup import find_run
 from wakeful.kernel.context import Context
 from wakeful.kernel.kinds import Kinds
@@ -157,7 +158,7 @@ def patch_job(tx: Transaction, context: Context, ref: str, changes: dict[str, An
     if rights.owner is not None and changes.get("owner", rights.owner) != rights.owner:
         message = f"{rights.owner} cannot give its jobs to another owner."
         raise NotAllowed(message)
-    changes = dict(changes)
+    changes = _marked(job, changes, context.declared)
     trigger = changes.get("trigger")
     if trigger is not None:
         if _moves(tx, job, trigger, zone):
@@ -173,6 +174,15 @@ def patch_job(tx: Transaction, context: Context, ref: str, changes: dict[str, An
         job_actions.update_job(tx, context, ids.job_text(job.id), changes, revision=None, zone=zone)
     _switch(tx, context, job.id, state, enabled=enabled)
     return _view(tx, job.id)
+
+
+def _marked(job: JobDef, changes: dict[str, Any], kinds: Kinds) -> dict[str, Any]:
+    """The changes with the payload as its kind keeps one from outside: also where only the kind is another now."""
+    kind = kinds.declared(str(changes.get("kind", job.kind)))
+    if kind.from_outside is None or not {"kind", "payload"} & set(changes):
+        return dict(changes)
+    payload = changes["payload"] if "payload" in changes else json.loads(job.payload)
+    return {**changes, "payload": from_outside(payload, kind)}
 
 
 def _refuse_fields(tx: Transaction, rights: Rights, job: JobDef, fields: dict[str, Any]) -> None:
@@ -298,7 +308,9 @@ def run_job(tx: Transaction, context: Context, ref: str, payload: Any, rights: R
     job, _ = own_job(tx, ref, rights)
     if payload is not None:
         refuse_admin_kind(rights, context.declared, job.kind)
-        text = check_payload(payload, context.declared.declared(job.kind))
+        kind = context.declared.declared(job.kind)
+        payload = from_outside(payload, kind)
+        text = check_payload(payload, kind)
         refuse_said(tx, rights, job.kind, text, job)
         refuse_more(tx, rights, len(text))
     return _run(tx, run_actions.run_now(tx, context, ids.job_text(job.id), payload))

@@ -99,12 +99,17 @@ class Output:
 
 
 class Failed(SchedulerError):
-    """An error that still has output to keep; `outcome` is error or timeout."""
+    """An error that still has output to keep; `outcome` is error or timeout.
 
-    def __init__(self, message: str, output: Output, outcome: str = "error") -> None:
+    With `until` the same slot is tried again then, as after `TryAgain`. One that is likely to pass is also a
+    `TransientError`.
+    """
+
+    def __init__(self, message: str, output: Output, outcome: str = "error", *, until: datetime | None = None) -> None:
         super().__init__(message)
         self.output = output
         self.outcome = outcome
+        self.until_ms = to_ms(until, "until") if until is not None else None
 
 
 TRANSIENT = (TransientError, ConnectionError, TimeoutError)
@@ -161,7 +166,13 @@ def from_exception(error: BaseException) -> Result:
     if isinstance(error, Failed):
         kept = from_return(error.output)
         said = clean(_bounded(_message(error), MAX_ERROR_CHARS))
-        return kept._replace(outcome=error.outcome, error_type=type(error).__name__, error=said)
+        return kept._replace(
+            outcome=error.outcome,
+            error_type=type(error).__name__,
+            error=said,
+            transient=isinstance(error, TRANSIENT),
+            until=error.until_ms,
+        )
     return Result(
         "error",
         error_type=type(error).__name__,

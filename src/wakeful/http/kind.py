@@ -1,0 +1,65 @@
+"""The handler of http jobs: sends the request, and says what its answer means for the run."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import cache
+
+from wakeful.clock import Clock, SystemClock
+from wakeful.http.answer import Reply, complaint, output_of, passes, retry_at
+from wakeful.http.sending import Sender, SendingFailed
+from wakeful.http.settings import HttpSettings
+from wakeful.http.spec import RequestSpec
+from wakeful.kernel.rules.outcome import Failed, Output, TransientError
+from wakeful.kernel.views.models import Run
+from wakeful.triggers.durations import format_interval
+from wakeful.triggers.moments import from_ms
+
+MOST_TRIES = 5  # of one slot, because the other side asked for it
+
+
+class RequestFailed(Failed):
+    """The answer is not one of those that were expected, or there is none and will be none."""
+
+
+class RequestFailedForNow(RequestFailed, TransientError):
+    """The same request may well be answered in a minute."""
+
+
+class HttpKind:
+    """The handler. Times come from the scheduler's clock."""
+
+    def __init__(self, settings: HttpSettings, clock: Clock | None = None) -> None:
+        self._settings = settings
+        self._clock = clock if clock is not None else SystemClock()
+        self._sender = Sender(settings, self._clock)
+
+    async def __call__(self, run: Run) -> Output:
+        """Send the request in the job's payload; the answer is the run's output, whether it is a good one or not."""
+        spec = RequestSpec.from_payload(run.payload)
+        try:
+            async with asyncio.timeout(spec.timeout / 1000 if spec.timeout is not None else None):
+                reply = await self._sender.send(spec)
+        except TimeoutError:
+            message = f"there was no answer within {format_interval(spec.timeout or 0)}"
+            raise RequestFailedForNow(message, Output(None)) from None
+        except SendingFailed as error:
+            kind = RequestFailedForNow if error.passing else RequestFailed
+            raise kind(str(error), Output(None)) from None
+        output = Output(output_of(spec, reply, self._settings.body_most))
+        if spec.expects(reply.status):
+            return output
+        raise self._failure(spec, reply, output, run.attempt)
+
+    def _failure(self, spec: RequestSpec, reply: Reply, output: Output, attempt: int) -> RequestFailed:
+        message = complaint(spec, reply)
+        if not passes(reply.status):
+            return RequestFailed(message, output)
+        until = retry_at(reply.headers, from_ms(self._clock.now())) if attempt < MOST_TRIES else None
+        return RequestFailedForNow(message, output, until=until)
+
+
+@cache
+def default_kind() -> HttpKind:
+    """The handler of schedulers that were told nothing about requests."""
+    return HttpKind(HttpSettings())
