@@ -13,6 +13,7 @@ from wakeful.kernel.domain import Domain, declare
 MODULES = [
     "wakeful.command",
     "wakeful.agents",
+    "wakeful.fleet",
 ]
 
 

@@ -251,6 +251,8 @@ _READERS = {
 }
 
 
+OPTION_NAMES = tuple(_READERS)
+
 _TOGETHER = {"retry": ("retry_on",)}
 
 
