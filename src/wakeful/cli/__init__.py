@@ -28,6 +28,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "copying": ("copy",),
     "tokens": (),
     "checking": ("check", "schema"),
+    "applying": ("plan", "apply"),
     "demo": ("demo",),
 }
 

@@ -16,7 +16,7 @@ from wakeful.cli.app import RUNS, app
 from wakeful.cli.failures import say_aside, say_error, say_note
 from wakeful.cli.finding import OPEN, Ref, job_named, run_meant
 from wakeful.cli.opening import change, is_lone_run, now_ms, server_of
-from wakeful.cli.place import Db, chosen
+from wakeful.cli.place import Db, Place, chosen
 from wakeful.cli.runs import POLL_S, output_text, pauses, took
 from wakeful.cli.saying import Output, say
 from wakeful.cli.tables import Json, print_facts, print_json
@@ -48,6 +48,7 @@ def run(
             _tell_plan(job, scheduler)
         elif server_of(scheduler) is None:
             _refuse_what_only_a_server_runs(job, scheduler)
+            _adopt_env_file(job, place)
             _report(scheduler, await _until_signalled(scheduler, job), as_json=as_json)
         else:
             run_id = await scheduler.run_job(job.id)
@@ -97,6 +98,16 @@ def _refuse_what_only_a_server_runs(job: Job, scheduler: Scheduler) -> None:
             f"{job.name} is of kind {job.kind!r}, which only a server with its handler can run: "
             "start one with wakeful serve --app module:scheduler."
         )
+
+
+def _adopt_env_file(job: Job, place: Place) -> None:
+    """What the job takes from its server's environment, a server would also find in its env_file."""
+    if place.config is None or not (job.payload.get("env_refs") or job.payload.get("pass_env")):
+        return
+    from wakeful.config.loading import load
+    from wakeful.references import adopt
+
+    adopt(load(place.config, needs=("env_file",)).env_file)
 
 
 async def _until_signalled(scheduler: Scheduler, job: Job) -> Run:

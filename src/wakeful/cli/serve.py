@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from wakeful.api.server import HttpServer
     from wakeful.api.settings import ServerSettings
     from wakeful.config.models import BaseConfig
+    from wakeful.fleet.entries import FleetFile
 
 log = logging.getLogger("wakeful.serve")
 
@@ -84,6 +85,8 @@ def serve(
         scheduler = load_app(app_ref)
         _say_ignored(ctx, app_ref, scheduler, {"--db": db, "--node": node, "--labels": labels})
     log_to(sys.stderr, "%(asctime)s %(levelname)-7s %(message)s")
+    if file is not None:
+        _watch(scheduler, file)
     asyncio.run(_serve(scheduler, settings, known, file))
 
 
@@ -105,6 +108,27 @@ def _read_config(file: Path | None) -> tuple[ServerSettings, BaseConfig]:
         bytes_per_agent=known.limits.bytes_per_agent,
     )
     return settings, known
+
+
+def _watch(scheduler: Scheduler, file: Path) -> None:
+    """The file's jobs are applied at the start and whenever they change."""
+    from wakeful.config.fleet_file import matching
+    from wakeful.config.loading import load
+    from wakeful.fleet.watching import FileWatch
+    from wakeful.references import adopt, own_environment
+
+    def read() -> FleetFile:
+        loaded = load(file, own_environment())
+        adopt(loaded.env_file)
+        return loaded.jobs
+
+    def beside(known: FleetFile | None) -> list[Path]:
+        if known is None:
+            return []
+        folder = file.resolve().parent
+        return [*known.env_files, *(path for pattern in known.include for path in matching(folder, pattern))]
+
+    scheduler.accompany(FileWatch(scheduler, file, read, beside))
 
 
 def _scheduler(url: str, known: BaseConfig, node: str | None, labels: list[str]) -> Scheduler:

@@ -45,8 +45,20 @@ def read_fleet_file(raw: Raw, config: BaseConfig, *, look_up: bool) -> tuple[Fle
     references = tuple(f"${{{name}}}" for name in names)
     defaults = config.defaults.job_options()
     return FleetFile(
-        raw.path, config.fleet, entries, defaults, _hash(files), references, tuple(config.include), zone
+        raw.path,
+        config.fleet,
+        entries,
+        defaults,
+        _hash(files),
+        references,
+        tuple(config.include),
+        _env_files(raw, config),
+        zone,
     ), faults
+
+
+def _env_files(raw: Raw, config: BaseConfig) -> tuple[Path, ...]:
+    return () if config.env_file is None else (raw.path.parent / Path(config.env_file).expanduser(),)
 
 
 def matching(folder: Path, pattern: str) -> list[Path]:

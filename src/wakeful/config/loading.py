@@ -40,11 +40,12 @@ def load_config(path: Path, environ: Mapping[str, str] = os.environ) -> BaseConf
 def load(path: Path, environ: Mapping[str, str] = os.environ, *, needs: Sequence[str] | None = None) -> Loaded:
     """The same with its jobs. Whoever `needs` some sections alone does not miss what others refer to."""
     raw = read_config(path, environ)
-    missing = [fault for fault in raw.faults if needs is None or _section(fault) in needs]
+    no_env_file = [fault for fault in raw.faults if fault.key == "env_file"]  # then what it sets is not missing, too
+    missing = [fault for fault in no_env_file or raw.faults if needs is None or _section(fault) in needs]
     unfilled = {fault.key for fault in raw.faults}
     config, faults = _validated(raw, unfilled)
     settings = config if config is not None else config_model()()
-    jobs, wrong = read_fleet_file(raw, settings, look_up=needs is None)
+    jobs, wrong = read_fleet_file(raw, settings, look_up=needs is None and not no_env_file)
     faults = sorted(
         [*missing, *faults, *wrong], key=lambda fault: (fault.file != str(path), fault.file, fault.line or 0)
     )

@@ -18,7 +18,7 @@ from wakeful.errors import InvalidSetting
 from wakeful.references import REFERENCE, looked_up, reason, text_of
 
 LARGEST = 1024 * 1024
-MOST_VALUES = 50_000
+MOST_VALUES = 200_000
 DEEPEST = 50
 TAGS = ("null", "bool", "int", "float", "str", "seq", "map")
 

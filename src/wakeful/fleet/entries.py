@@ -66,6 +66,7 @@ class FleetFile(NamedTuple):
     hash: str
     references: tuple[str, ...]
     include: tuple[str, ...]
+    env_files: tuple[Path, ...]  # none or one
     zone: str
 
 

@@ -45,6 +45,7 @@ class FileWatch:
         self._load = load
         self._included = included
         self._file: FleetFile | None = None
+        self._told = ""  # the mistake that was last told, once
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
@@ -64,9 +65,17 @@ class FileWatch:
         while True:
             seen = await asyncio.to_thread(self._signature)
             if seen != taken and (taken is None or seen == before):
-                taken = seen if await self._take_over() else taken
+                taken = seen if await self._safely() else taken
             before = seen
             await sleep(LOOK_S)
+
+    async def _safely(self) -> bool:
+        """Whatever goes wrong with one state of the file, the next one is looked at."""
+        try:
+            return await self._take_over()
+        except Exception:
+            log.exception("%s could not be applied", self._path)
+            return True
 
     def _signature(self) -> Signature:
         return tuple(_signature(path) for path in (self._path, *self._included(self._file)))
@@ -84,6 +93,7 @@ class FileWatch:
                 await self._scheduler.transact(lambda tx, _: close_alert(tx, CONFIG_ALERT, place_of(self._path)))
             else:
                 _tell(self._path, plan)
+            self._told = ""
         except StoreError as error:
             log.warning("%s was not applied yet: %s", self._path, error)
             return False
@@ -93,6 +103,8 @@ class FileWatch:
 
     async def _alert(self, why: str) -> bool:
         message = why if why.startswith(str(self._path)) else f"{self._path}: {why}"
+        if message == self._told:
+            return True
         log.error("the configuration was not applied: %s", message)
         try:
             await self._scheduler.transact(
@@ -101,6 +113,7 @@ class FileWatch:
         except StoreError as error:
             log.warning("no alert could be opened: %s", error)
             return False
+        self._told = message
         return True
 
 
