@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import os
 from collections.abc import Mapping, Sequence
@@ -44,16 +45,26 @@ def load(path: Path, environ: Mapping[str, str] = os.environ, *, needs: Sequence
     missing = [fault for fault in no_env_file or raw.faults if needs is None or _section(fault) in needs]
     unfilled = {fault.key for fault in raw.faults}
     config, faults = _validated(raw, unfilled)
-    settings = config if config is not None else config_model()()
+    settings = config if config is not None else _readable(raw, ("defaults", "fleet", "include", "env_file"))
     jobs, wrong = read_fleet_file(raw, settings, look_up=needs is None and not no_env_file)
-    faults = sorted(
-        [*missing, *faults, *wrong], key=lambda fault: (fault.file != str(path), fault.file, fault.line or 0)
-    )
+    faults = sorted([*missing, *faults, *wrong], key=lambda fault: (fault.file != str(path), *_place(fault)))
     if faults:
         raise ConfigError(faults)
-    if config is None:  # for what is not needed alone
-        config = config_model().model_validate({key: raw.data[key] for key in needs or () if key in raw.data})
-    return Loaded(config, jobs, {name: value for name, value in raw.known.items() if name not in environ})
+    return Loaded(settings, jobs, {name: value for name, value in raw.known.items() if name not in environ})
+
+
+def _place(fault: Fault) -> tuple[str, int]:
+    return fault.file, fault.line or 0
+
+
+def _readable(raw: Raw, sections: Sequence[str]) -> BaseConfig:
+    """Those of the sections that are right, where another part of the file is not."""
+    found: dict[str, Any] = {}
+    for name in sections:
+        with contextlib.suppress(ValidationError):
+            config_model().model_validate({name: raw.data[name]} if name in raw.data else {})
+            found |= {name: raw.data[name]} if name in raw.data else {}
+    return config_model().model_validate(found)
 
 
 def _section(fault: Fault) -> str:

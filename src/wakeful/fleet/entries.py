@@ -96,6 +96,7 @@ class _Reader:
         self.problems: list[Problem] = []
         self._name = name
         self._folder, self._zone, self._forms = setting
+        self._meant: set[str] = set()  # keys that were probably meant by unknown ones, which are told already
         if not isinstance(data, dict):
             self._add((), "must be a section with keys of its own, such as every and command.")
             data = {}
@@ -125,9 +126,7 @@ class _Reader:
     def _choose(self) -> tuple[str, WrittenForm | None]:
         given = [key for key in self._forms if key in self._data]
         if len(given) > 1:
-            self._add((given[1],), f"{given[0]} and {given[1]} are two things to do: give one of them.")
-        elif not given and not any(key in LATER for key in self._data):
-            self._add((), f"says nothing to do: give {' or '.join(self._forms)}.")
+            self._add((given[1],), f"is a second thing to do beside {given[0]}: give one of them.")
         return self._forms[given[0]] if given else ("", None)
 
     def _known(self) -> list[str]:
@@ -143,10 +142,12 @@ class _Reader:
         for key in self._data:
             if key in known:
                 continue
-            if key in LATER and key not in self._forms:
+            if key in LATER:
+                self._meant.add(key)
                 self._add((key,), "is not supported by this version yet: remove it, or use a later one.")
                 continue
             near = [MEANT[key]] if key in MEANT else difflib.get_close_matches(key, known, n=1)
+            self._meant.update(near)
             hint = f"Did you mean {near[0]!r}?" if near else f"Known here: {', '.join(sorted(known))}."
             self.problems.append(Problem((key,), f"There is no key {key!r} in jobs.{self._name}. {hint}"))
 
@@ -176,9 +177,12 @@ class _Reader:
 
     def _trigger(self) -> Trigger | None:
         given = [key for key in RHYTHMS if key in self._data]
-        if len(given) != 1:
-            several = f"{given[0]} and {given[1]} are two schedules: give one of them." if given else ""
-            self._add((given[1],) if given else (), several or f"says no time: give {', '.join(RHYTHMS)}.")
+        if not given:
+            if not self._meant & set(RHYTHMS):
+                self._add((), f"says no time: give {', '.join(RHYTHMS)}.")
+            return None
+        if len(given) > 1:
+            self._add((given[1],), f"is a second schedule beside {given[0]}: give one of them.")
             return None
         word = given[0]
         kind, field = RHYTHMS[word]
@@ -234,6 +238,8 @@ class _Reader:
     def _payload(self) -> Mapping[str, Any] | None:
         form = self._form
         if form is None:
+            if not self._meant & {*self._forms, *LATER}:
+                self._add((), f"says nothing to do: give {' or '.join(self._forms)}.")
             return None
         before, payload = len(self.problems), dict[str, Any]()
         for key, read in form.fields.items():
