@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
+from pathlib import Path
 
 import pytest
+
+from wakeful.fleet.configuration import job_schema
 
 SECRET = "hunter2-and-more"  # noqa: S105 - a secret that is none
 
@@ -168,3 +172,25 @@ def test_a_server_that_was_killed_goes_on_with_what_it_applied(terminal):
     after = terminal.ask("list", "--json").json
     assert [job["next_run_at"] for job in after[:2]] == [job["next_run_at"] for job in before[:2]]
     assert after[2]["revision"] == before[2]["revision"] + 1
+
+
+# -- the page ---------------------------------------------------------------------------------------------------------
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
+
+
+def test_the_pages_jobs_are_planned_as_it_says(wakeful, write, monkeypatch):
+    text = PAGE.partition("## Jobs")[2]
+    [jobs] = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    [(command, shown)] = re.findall(r"```console\n\$ wakeful (\w+)\n(.*?)```", text, re.DOTALL)
+    write(jobs)
+    monkeypatch.setenv("BACKUP_TOKEN", "x")
+    assert wakeful("check").code == 0
+    assert wakeful(command).out == shown
+    assert wakeful("apply").out == shown
+
+
+def test_the_page_and_the_schema_name_every_key_of_a_job():
+    keys = job_schema()["properties"]
+    table = PAGE.partition("| | keys |")[2].partition("\n\n")[0]
+    assert [key for key in keys if f"`{key}`" not in table and f"`{key}:" not in table] == []
