@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from tests.kernel.scene import at, failing, virtual
 from wakeful import Every, JobExists
-from wakeful.fleet.applying import Fleet, TooMuchRemoved, apply_fleet
+from wakeful.fleet.applying import Fleet, TooMuchRemoved, apply_fleet, plan_fleet
 from wakeful.fleet.planning import Terms, Wanted
 from wakeful.fleet.tables import Fleets
 from wakeful.kernel.actions.drafts import NewJob
@@ -51,6 +53,39 @@ async def test_a_file_touches_only_what_it_made(scene):
             with pytest.raises(JobExists, match="a file touches only its own"):
                 await apply(scheduler, fleet(scheduler, "a", "b", "new", taken, file_hash="3"))
         assert await names(scheduler) == ["a", "b", "mine", "other"]  # all or nothing
+
+
+@pytest.mark.promise("X15")
+@virtual
+async def test_a_job_that_somebody_replaced_belongs_to_the_file_no_more(scene):
+    async with scene.scheduler() as scheduler:
+        await apply(scheduler, fleet(scheduler, "a", "b", "c"))
+        await scheduler.add_job("c", Every("9h"), source="cli", if_exists="update")
+        with pytest.raises(JobExists, match="was made by wakeful add"):
+            await apply(scheduler, fleet(scheduler, "a", "b", "c", file_hash="2"))
+        await apply(scheduler, fleet(scheduler, "a", "b", file_hash="3"))
+        assert await names(scheduler) == ["a", "b", "c"]
+
+
+@virtual
+async def test_a_plan_only_reads(scene):
+    async with scene.scheduler() as scheduler:
+        await apply(scheduler, fleet(scheduler, "a", "b"))
+        made, terms = fleet(scheduler, ("a", Every("2h")), "b", "c"), Terms(scene.clock.now(), "UTC")
+        plan = await scheduler.look(lambda tx: plan_fleet(tx, made, terms))
+        assert (len(plan.create), len(plan.update), plan.remove, plan.unchanged) == (1, 1, [], 1)
+        assert await names(scheduler) == ["a", "b"]
+
+
+@pytest.mark.promise("X15")
+@virtual
+async def test_nodes_that_apply_at_the_same_time_take_turns(scene):
+    async with scene.scheduler() as one, scene.scheduler() as two:
+        jobs = [f"job{n}" for n in range(20)]
+        plans = await asyncio.gather(
+            apply(one, fleet(one, *jobs, place="one:/f")), apply(two, fleet(two, *jobs, place="two:/f"))
+        )
+        assert sorted(len(plan.create) for plan in plans) == [0, 20]
 
 
 @pytest.mark.promise("X15")

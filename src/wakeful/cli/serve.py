@@ -30,6 +30,7 @@ from wakeful.triggers import parse_interval
 if TYPE_CHECKING:
     from wakeful.api.server import HttpServer
     from wakeful.api.settings import ServerSettings
+    from wakeful.config.loading import Loaded
     from wakeful.config.models import BaseConfig
     from wakeful.fleet.entries import FleetFile
 
@@ -92,10 +93,9 @@ def serve(
 
 def _read_config(file: Path | None) -> tuple[ServerSettings, BaseConfig]:
     from wakeful.api.settings import LOCAL, ConnectionLimits, ServerSettings
-    from wakeful.config.loading import load_config
     from wakeful.config.schema import config_model
 
-    known = load_config(file) if file is not None else config_model()()
+    known = _load(file).config if file is not None else config_model()()
     server = known.server
     settings = ServerSettings(
         host=server.host,
@@ -110,17 +110,20 @@ def _read_config(file: Path | None) -> tuple[ServerSettings, BaseConfig]:
     return settings, known
 
 
+def _load(file: Path) -> Loaded:
+    """The file; what its env_file sets is from here on part of this process's environment, where runs look it up."""
+    from wakeful.config.loading import load
+    from wakeful.references import adopt, own_environment
+
+    loaded = load(file, own_environment())
+    adopt(loaded.env_file)
+    return loaded
+
+
 def _watch(scheduler: Scheduler, file: Path) -> None:
     """The file's jobs are applied at the start and whenever they change."""
     from wakeful.config.fleet_file import matching
-    from wakeful.config.loading import load
     from wakeful.fleet.watching import FileWatch
-    from wakeful.references import adopt, own_environment
-
-    def read() -> FleetFile:
-        loaded = load(file, own_environment())
-        adopt(loaded.env_file)
-        return loaded.jobs
 
     def beside(known: FleetFile | None) -> list[Path]:
         if known is None:
@@ -128,7 +131,7 @@ def _watch(scheduler: Scheduler, file: Path) -> None:
         folder = file.resolve().parent
         return [*known.env_files, *(path for pattern in known.include for path in matching(folder, pattern))]
 
-    scheduler.accompany(FileWatch(scheduler, file, read, beside))
+    scheduler.accompany(FileWatch(scheduler, file, lambda: _load(file).jobs, beside))
 
 
 def _scheduler(url: str, known: BaseConfig, node: str | None, labels: list[str]) -> Scheduler:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from wakeful.store.records import JobDef
 
 
+SOURCE = "file"
+
+
 class TooMuchRemoved(SchedulerError):
     """A file that would remove more than half of what it owns; a person must say that this is meant."""
 
@@ -50,7 +53,7 @@ def place_of(path: Path) -> str:
 def ready_fleet(scheduler: Scheduler, file: FleetFile) -> Fleet:
     """A file as it can be applied; InvalidJob where a job of it cannot be stored."""
     wanted = tuple(
-        Wanted(scheduler.drafted(entry.new, "file", file.defaults), entry.enabled, entry.notes)
+        Wanted(scheduler.drafted(entry.new, SOURCE, file.defaults), entry.enabled, entry.notes)
         for entry in file.entries
     )
     return Fleet(file.name, wanted, file.hash, file.references, place_of(file.path))
@@ -98,7 +101,7 @@ def _owned(tx: Transaction, fleet: str) -> list[Owned]:
     return [
         Owned(job, states[job.id], bool(rows[job.id].enabled), rows[job.id].notes)
         for job in sorted(jobs.values(), key=_by_name)
-        if job.removed_at is None
+        if job.removed_at is None and job.source == SOURCE  # who replaced one since owns it
     ]
 
 
@@ -113,7 +116,8 @@ def _refuse_taken(tx: Transaction, plan: Plan) -> None:
     name = min(taken)
     owner = tx.of(Fleets).owners([taken[name]]).get(taken[name])
     job = tx.jobs.definitions([taken[name]])[taken[name]]
-    who = f"belongs to the file of fleet {owner!r}" if owner is not None else f"was made by {_MAKERS.get(job.source)}"
+    is_anothers = owner is not None and job.source == SOURCE
+    who = f"belongs to the file of fleet {owner!r}" if is_anothers else f"was made by {_MAKERS.get(job.source)}"
     more = f" (and {len(taken) - 1} more)" if len(taken) > 1 else ""
     raise JobExists(f"A job named {name!r} {who}, and a file touches only its own{more}: rename or remove one of them.")
 
