@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import threading
 
 import pytest
 
 from tests.kernel.scene import at, failing, virtual
-from wakeful import Every, JobExists
+from tests.store.postgres_server import emptied_url
+from wakeful import Every, JobExists, Scheduler
 from wakeful.fleet.applying import Fleet, TooMuchRemoved, apply_fleet, plan_fleet
 from wakeful.fleet.planning import Terms, Wanted
 from wakeful.fleet.tables import Fleets
@@ -78,14 +81,31 @@ async def test_a_plan_only_reads(scene):
 
 
 @pytest.mark.promise("X15")
-@virtual
-async def test_nodes_that_apply_at_the_same_time_take_turns(scene):
-    async with scene.scheduler() as one, scene.scheduler() as two:
-        jobs = [f"job{n}" for n in range(20)]
-        plans = await asyncio.gather(
-            apply(one, fleet(one, *jobs, place="one:/f")), apply(two, fleet(two, *jobs, place="two:/f"))
-        )
-        assert sorted(len(plan.create) for plan in plans) == [0, 20]
+def test_nodes_that_apply_at_the_same_time_take_turns(tmp_path, monkeypatch):
+    """In real time: the second one waits for the first, and makes of what that left what its own file says."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    url = emptied_url()
+    inside = threading.Barrier(2, timeout=1)
+
+    async def both():
+        async with Scheduler(url, node="one") as one, Scheduler(url, node="two") as two:
+            files = fleet(one, "a", place="one:/f"), fleet(two, "b", file_hash="2", place="two:/f")
+            plans = await asyncio.gather(meeting(one, files[0]), meeting(two, files[1]))
+            return sorted(len(plan.remove) for plan in plans), await names(one)
+
+    async def meeting(scheduler, made):
+        terms = Terms(scheduler.clock.now(), "UTC")
+
+        def work(tx, context):
+            plan = apply_fleet(tx, context, made, terms, confirmed=True)
+            with contextlib.suppress(threading.BrokenBarrierError):
+                inside.wait()  # who holds the turn waits here in vain
+            return plan
+
+        return await scheduler.transact(work)
+
+    removed, left = asyncio.run(both())
+    assert (removed, len(left)) == ([0, 1], 1)
 
 
 @pytest.mark.promise("X15")
