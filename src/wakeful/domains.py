@@ -14,6 +14,7 @@ MODULES = [
     "wakeful.command",
     "wakeful.http",
     "wakeful.agents",
+    "wakeful.fleet",
 ]
 
 

@@ -13,9 +13,9 @@ import wakeful as package
 from wakeful.cli import _command, main
 
 EXPECTED = {
-    "add", "alert", "approve", "cancel", "check", "copy", "demo", "doctor", "edit", "explain", "list", "logs", "next",
-    "node", "pause", "reject", "remove", "resume", "retry", "run", "runs", "schema", "serve", "show", "status",
-    "token",
+    "add", "alert", "apply", "approve", "cancel", "check", "copy", "demo", "doctor", "edit", "explain", "list", "logs",
+    "next", "node", "pause", "plan", "reject", "remove", "resume", "retry", "run", "runs", "schema", "serve", "show",
+    "status", "token",
 }  # fmt: skip
 LISTINGS = [
     ["list"],

@@ -68,19 +68,22 @@ def test_check_says_that_a_file_is_right(wakeful, here):
     (here / "below").mkdir()
     answer = wakeful("check")
     assert (answer.code, answer.out, answer.err) == (0, f"{here / 'wakeful.yaml'}: all right\n", "")
-    assert wakeful("check", "wakeful.yaml", "--json").json == {"file": "wakeful.yaml", "ok": True, "faults": []}
+    assert wakeful("check", "wakeful.yaml", "--json").json == []
 
 
 def test_check_says_everything_that_is_wrong(wakeful, here):
     (here / "wakeful.yaml").write_text("stoer: x\nserver: {port: y}\n")
     answer = wakeful("check", "wakeful.yaml")
-    assert (answer.code, answer.out) == (1, "wakeful.yaml: 2 mistakes\n")
-    assert answer.err.splitlines() == [
-        "Error: wakeful.yaml, line 1: There is no key 'stoer'. Did you mean 'store'?",
-        "Error: wakeful.yaml, line 2: server.port must be a whole number, not 'y'.",
+    assert (answer.code, answer.err) == (1, "wakeful.yaml: 2 mistakes\n")
+    assert answer.out.splitlines() == [
+        "wakeful.yaml:1:1: There is no key 'stoer'. Did you mean 'store'?",
+        "wakeful.yaml:2:10: server.port must be a whole number, not 'y'.",
     ]
     data = wakeful("check", "--json").json
-    assert [(fault["line"], fault["key"]) for fault in data["faults"]] == [(1, "stoer"), (2, "server.port")]
+    assert [(fault["line"], fault["column"], fault["path"]) for fault in data] == [
+        (1, 1, "stoer"),
+        (2, 10, "server.port"),
+    ]
 
 
 def test_check_without_a_file_says_where_it_looked(wakeful, here):

@@ -92,7 +92,18 @@ def test_words_mean_what_they_look_like(write):
         ("stoer: x", [(1, "There is no key 'stoer'. Did you mean 'store'?")]),
         ("server:\n  hots: x", [(2, "There is no key 'hots' in server. Did you mean 'host'?")]),
         ("server:\n  sessions:\n    ulr: x", [(3, "There is no key 'ulr' in server.sessions. Did you mean 'url'?")]),
-        ("zzz: 1", [(1, "There is no key 'zzz'. Known here: defaults, env_file, limits, server, store.")]),
+        (
+            "zzz: 1",
+            [
+                (
+                    1,
+                    (
+                        "There is no key 'zzz'. Known here: "
+                        "defaults, env_file, fleet, include, jobs, limits, server, store."
+                    ),
+                )
+            ],
+        ),
         ("\n\nagents: {}", [(3, "agents is not supported by this version yet: remove it, or use a later one.")]),
         (
             "limits: {cost_per_day: 2}",

@@ -28,12 +28,13 @@ MODULES: dict[str, tuple[str, ...]] = {
     "copying": ("copy",),
     "tokens": (),
     "checking": ("check", "schema"),
+    "applying": ("plan", "apply"),
     "demo": ("demo",),
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; its exit code: 0 done, 1 failed, 2 wrong use, 3 not found, 4 refused."""
+    """Run one command; its exit code: 0 done, 1 failed, 2 wrong use, 3 not found, 4 refused, 5 changes are planned."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal that cannot show a letter shows a question mark
             stream.reconfigure(errors="replace")

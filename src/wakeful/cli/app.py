@@ -16,7 +16,7 @@ ORDER = (
     *("add", "edit", "list", "show", "pause", "resume", "remove"),
     *("run", "runs", "logs", "cancel", "retry", "approve", "reject"),
     *("next", "explain"),
-    *("serve", "status", "doctor", "alert", "node", "copy", "token", "check", "schema", "demo"),
+    *("serve", "status", "doctor", "alert", "node", "copy", "token", "check", "plan", "apply", "schema", "demo"),
 )
 
 app = typer.Typer(

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from wakeful.cli.app import SERVER, app
-from wakeful.cli.failures import WrongUse, say_error
+from wakeful.cli.failures import WrongUse, say_aside
 from wakeful.cli.place import nearest_config
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Json, print_json
 from wakeful.cli.words import count
 
+if TYPE_CHECKING:
+    from wakeful.config.reading import Fault
+
+
+File = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[FILE]", help="The nearest wakeful.yaml from here upward unless given.", show_default=False
+    ),
+]
+
 
 @app.command("check", rich_help_panel=SERVER)
 def check(
-    file: Annotated[
-        Path | None,
-        typer.Argument(metavar="[FILE]", help="Default: the nearest wakeful.yaml upward.", show_default=False),
-    ] = None,
+    file: File = None,
     *,
     as_json: Json = False,
 ) -> None:
@@ -28,26 +36,44 @@ def check(
     from wakeful.config.loading import load_config
     from wakeful.config.reading import ConfigError
 
-    found = file if file is not None else nearest_config(Path.cwd())
-    if found is None:
-        raise WrongUse(f"There is no wakeful.yaml in {Path.cwd()} or above it: name a file, wakeful check FILE.")
+    found = config_named(file, "check")
     try:
         load_config(found)
     except ConfigError as error:
         if as_json:
-            faults = [
-                {"file": one.file, "line": one.line, "key": one.key, "message": one.message} for one in error.faults
-            ]
-            print_json({"file": str(found), "ok": False, "faults": faults})
+            print_json([_as_data(fault) for fault in error.faults])
         else:
             for fault in error.faults:
-                say_error(str(fault))
-            say(f"{found}: {count(len(error.faults), 'mistake')}")
+                say(f"{_place(fault)}: {fault.message}")
+            say_aside(f"{found}: {count(len(error.faults), 'mistake')}")
         raise typer.Exit(1) from None
     if as_json:
-        print_json({"file": str(found), "ok": True, "faults": []})
+        print_json([])
     else:
         say(f"{found}: all right")
+
+
+def config_named(file: Path | None, command: str) -> Path:
+    """The file that was named, or the nearest one."""
+    found = file if file is not None else nearest_config(Path.cwd())
+    if found is None:
+        raise WrongUse(f"There is no wakeful.yaml in {Path.cwd()} or above it: name a file, wakeful {command} FILE.")
+    return found
+
+
+def _place(fault: Fault) -> str:
+    """FILE:LINE:COLUMN, as editors and build tools read it."""
+    return fault.file if fault.line is None else f"{fault.file}:{fault.line}:{fault.column or 1}"
+
+
+def _as_data(fault: Fault) -> dict[str, Any]:
+    return {
+        "file": fault.file,
+        "line": fault.line,
+        "column": fault.column,
+        "path": fault.key,
+        "message": fault.message,
+    }
 
 
 @app.command("schema", rich_help_panel=SERVER)

@@ -58,9 +58,9 @@ def _defaults(place: Place) -> dict[str, Any]:
     """What the configuration says about jobs that do not say it themselves."""
     if place.config is None:
         return {}
-    from wakeful.config.loading import load_config
+    from wakeful.config.loading import load
 
-    defaults = load_config(place.config).defaults
+    defaults = load(place.config, needs=("defaults",)).config.defaults
     return {"timezone": defaults.timezone, "job_defaults": defaults.job_options()}
 
 

@@ -51,6 +51,7 @@ def run(
         elif server_of(scheduler) is None:
             _refuse_what_only_a_server_runs(job, scheduler)
             _read_policy(job, scheduler, place)
+            _adopt_env_file(job, place)
             _report(scheduler, await _until_signalled(scheduler, job), as_json=as_json)
         else:
             run_id = await scheduler.run_job(job.id)
@@ -112,6 +113,16 @@ def _read_policy(job: Job, scheduler: Scheduler, place: Place) -> None:
     from wakeful.http.configuration import install_configured
 
     install_configured(scheduler, load_config(place.config).server.outbound)  # type: ignore[attr-defined]
+
+
+def _adopt_env_file(job: Job, place: Place) -> None:
+    """What the job takes from its server's environment, a server would also find in its env_file."""
+    if place.config is None or not (job.payload.get("env_refs") or job.payload.get("pass_env")):
+        return
+    from wakeful.config.loading import load
+    from wakeful.references import adopt
+
+    adopt(load(place.config, needs=("env_file",)).env_file)
 
 
 async def _until_signalled(scheduler: Scheduler, job: Job) -> Run:

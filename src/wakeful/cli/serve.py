@@ -31,7 +31,9 @@ from wakeful.triggers import parse_interval
 if TYPE_CHECKING:
     from wakeful.api.server import HttpServer
     from wakeful.api.settings import ServerSettings
+    from wakeful.config.loading import Loaded
     from wakeful.config.models import BaseConfig
+    from wakeful.fleet.entries import FleetFile
 
 log = logging.getLogger("wakeful.serve")
 
@@ -84,15 +86,16 @@ def serve(
         scheduler = load_app(app_ref)
         _say_ignored(ctx, app_ref, scheduler, {"--db": db, "--node": node, "--labels": labels})
     log_to(sys.stderr, "%(asctime)s %(levelname)-7s %(message)s")
+    if file is not None:
+        _watch(scheduler, file)
     asyncio.run(_serve(scheduler, settings, known, file))
 
 
 def _read_config(file: Path | None) -> tuple[ServerSettings, BaseConfig]:
     from wakeful.api.settings import LOCAL, ConnectionLimits, ServerSettings
-    from wakeful.config.loading import load_config
     from wakeful.config.schema import config_model
 
-    known = load_config(file) if file is not None else config_model()()
+    known = _load(file).config if file is not None else config_model()()
     server = known.server
     settings = ServerSettings(
         host=server.host,
@@ -112,6 +115,30 @@ def _outbound(known: BaseConfig) -> dict[str, Any]:
     """Where callers may send requests, and whether agents may."""
     outbound = known.server.outbound  # type: ignore[attr-defined]  # a section that its domain adds
     return {"outbound": outbound.policy(), "agents_request": outbound.agents}
+
+
+def _load(file: Path) -> Loaded:
+    """The file; what its env_file sets is from here on part of this process's environment, where runs look it up."""
+    from wakeful.config.loading import load
+    from wakeful.references import adopt, own_environment
+
+    loaded = load(file, own_environment())
+    adopt(loaded.env_file)
+    return loaded
+
+
+def _watch(scheduler: Scheduler, file: Path) -> None:
+    """The file's jobs are applied at the start and whenever they change."""
+    from wakeful.config.fleet_file import matching
+    from wakeful.fleet.watching import FileWatch
+
+    def beside(known: FleetFile | None) -> list[Path]:
+        if known is None:
+            return []
+        folder = file.resolve().parent
+        return [*known.env_files, *(path for pattern in known.include for path in matching(folder, pattern))]
+
+    scheduler.accompany(FileWatch(scheduler, file, lambda: _load(file).jobs, beside))
 
 
 def _scheduler(url: str, known: BaseConfig, node: str | None, labels: list[str]) -> Scheduler:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wakeful.kernel.domain import Domain
-from wakeful.kernel.kinds import Kind
+from wakeful.kernel.kinds import Kind, WrittenForm
 
 if TYPE_CHECKING:
     from wakeful.kernel.views.models import Run
@@ -37,6 +37,12 @@ def _redact(payload: Any) -> Any:
     if not isinstance(payload, dict) or not payload.get("env"):
         return payload
     return {**payload, "env": dict.fromkeys(payload["env"], HIDDEN)}
+
+
+def _written() -> WrittenForm:
+    from wakeful.command.written import FORM  # loaded with the first file
+
+    return FORM
 
 
 async def _execute(run: Run, folder: Path) -> Any:
@@ -61,6 +67,7 @@ domain = Domain(
             admin_only=True,
             before_recovery=_end_leftovers,
             redact=_redact,
+            written=_written,
         ),
     ),
 )

@@ -10,7 +10,7 @@ from typing import Any
 from wakeful.command.leftovers import RUN_ID, kill_leftover
 from wakeful.command.result import CommandResult, CommandTimedOut
 from wakeful.command.run import run_command
-from wakeful.command.spec import CommandSpec
+from wakeful.command.spec import CommandSpec, looked_up
 from wakeful.kernel.engine.long_output import log_path
 from wakeful.kernel.rules.outcome import Failed, Output, clean
 from wakeful.kernel.views.models import Run
@@ -21,7 +21,7 @@ KEPT_OF_CANCELLED = 64 * 1024
 
 async def execute(run: Run, folder: Path) -> Output:
     """Run the command in the job's payload, logging below `folder`."""
-    spec = CommandSpec.from_payload(run.payload)
+    spec = looked_up(CommandSpec.from_payload(run.payload), os.environ)
     path = log_path(folder, run.id)
     try:
         result = await run_command(spec, run_env=_environment(run), log_path=path)

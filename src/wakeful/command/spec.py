@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from wakeful.errors import InvalidJob
+from wakeful.errors import InvalidJob, InvalidSetting
+from wakeful.references import VARIABLE, filled, references_in
 
 ARGUMENTS_MOST = 512 * 1024
 ARGUMENT_MOST = 128 * 1024 - 1  # what Linux takes as one argument
@@ -26,6 +28,7 @@ class CommandSpec:
     argv: tuple[str, ...]
     cwd: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
+    env_refs: Mapping[str, str] = field(default_factory=dict)  # values with ${NAME}, looked up for each run
     pass_env: tuple[str, ...] = ()
     timeout_ms: int | None = None
     output_limit: int = 64 * 1024
@@ -43,9 +46,29 @@ class CommandSpec:
         if "argv" not in given:
             raise InvalidJob('A command needs argv, the program and its arguments: ["./backup.sh", "--full"].')
         spec = cls(**{key: _CHECKS[key](value) for key, value in given.items()})
+        if twice := spec.env.keys() & spec.env_refs.keys():
+            raise InvalidJob(f"A command's env and env_refs both have {min(twice)!r}: give it once.")
         if sum(len(text.encode()) + 1 for text in (*spec.argv, *spec.env, *spec.env.values())) > ARGUMENTS_MOST:
             raise InvalidJob(f"A command's argv and env may take {ARGUMENTS_MOST} bytes together; use stdin for more.")
         return spec
+
+
+def check_field(key: str, value: object) -> None:
+    """InvalidJob, where this part of the payload cannot be used."""
+    _CHECKS[key](value)
+
+
+def looked_up(spec: CommandSpec, known: Mapping[str, str]) -> CommandSpec:
+    """The same with every reference looked up; InvalidJob names the first that leads nowhere."""
+    if not spec.env_refs:
+        return spec
+    values = dict(spec.env)
+    for name, text in spec.env_refs.items():
+        try:
+            values[name] = filled(text, Path("/"), known)
+        except InvalidSetting as error:
+            raise InvalidJob(f"env {name} {error}") from None
+    return replace(spec, env=values, env_refs={})
 
 
 def _refuse_unknown(key: object) -> None:
@@ -73,6 +96,17 @@ def _env(value: object) -> dict[str, str]:
         raise InvalidJob("A command's env must map names to values.")
     _refuse_many("env", len(value), ENV_MOST)
     return {_name(name, "env"): _text(text, f"env[{name!r}]", most=ARGUMENT_MOST) for name, text in value.items()}
+
+
+def _env_refs(value: object) -> dict[str, str]:
+    found = _env(value)
+    for name, text in found.items():
+        for reference in references_in(text):
+            if not (VARIABLE.fullmatch(reference) or reference.startswith("file:/")):
+                raise InvalidJob(
+                    f"A command's env_refs[{name!r}] has ${{{reference}}}: write ${{NAME}} or ${{file:/path}}."
+                )
+    return found
 
 
 def _pass_env(value: object) -> tuple[str, ...]:
@@ -125,6 +159,7 @@ _CHECKS: dict[str, Callable[[object], Any]] = {
     "argv": _argv,
     "cwd": lambda value: _text(value, "cwd", least=1),
     "env": _env,
+    "env_refs": _env_refs,
     "pass_env": _pass_env,
     "timeout_ms": lambda value: _number(value, "timeout_ms", 1, TIMEOUT_MOST_MS),
     "output_limit": lambda value: _number(value, "output_limit", 0, OUTPUT_MOST),

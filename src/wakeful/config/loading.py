@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
+from wakeful.config.fleet_file import read_fleet_file
 from wakeful.config.models import LATER, BaseConfig
 from wakeful.config.reading import ConfigError, Fault, Raw, Where, read_config
 from wakeful.config.schema import config_model
+from wakeful.fleet.entries import FleetFile
 
 _WANTED = {
     "int_type": "a whole number", "int_parsing": "a whole number", "int_from_float": "a whole number",
@@ -22,16 +25,61 @@ _WANTED = {
 }  # fmt: skip
 
 
+class Loaded(NamedTuple):
+    """A file without a mistake: its settings and its jobs."""
+
+    config: BaseConfig
+    jobs: FleetFile
+    env_file: dict[str, str]  # what it sets
+
+
 def load_config(path: Path, environ: Mapping[str, str] = os.environ) -> BaseConfig:
-    """The configuration in a file; ConfigError has every fault in it."""
+    """The configuration in a file; ConfigError has every fault in it, in its jobs and in the files it includes."""
+    return load(path, environ).config
+
+
+def load(path: Path, environ: Mapping[str, str] = os.environ, *, needs: Sequence[str] | None = None) -> Loaded:
+    """The same with its jobs. Whoever `needs` some sections alone does not miss what others refer to."""
     raw = read_config(path, environ)
+    no_env_file = [fault for fault in raw.faults if fault.key == "env_file"]  # then what it sets is not missing, too
+    missing = [fault for fault in no_env_file or raw.faults if needs is None or _section(fault) in needs]
+    unfilled = {fault.key for fault in raw.faults}
+    config, faults = _validated(raw, unfilled)
+    settings = config if config is not None else _readable(raw, ("defaults", "fleet", "include", "env_file"))
+    jobs, wrong = read_fleet_file(raw, settings, look_up=needs is None and not no_env_file)
+    faults = sorted([*missing, *faults, *wrong], key=lambda fault: (fault.file != str(path), *_place(fault)))
+    if faults:
+        raise ConfigError(faults)
+    return Loaded(settings, jobs, {name: value for name, value in raw.known.items() if name not in environ})
+
+
+def _place(fault: Fault) -> tuple[str, int]:
+    return fault.file, fault.line or 0
+
+
+def _readable(raw: Raw, sections: Sequence[str]) -> BaseConfig:
+    """Those of the sections that are right, where another part of the file is not."""
+    found: dict[str, Any] = {}
+    for name in sections:
+        with contextlib.suppress(ValidationError):
+            config_model().model_validate({name: raw.data[name]} if name in raw.data else {})
+            found |= {name: raw.data[name]} if name in raw.data else {}
+    return config_model().model_validate(found)
+
+
+def _section(fault: Fault) -> str:
+    return fault.key.partition(".")[0]
+
+
+def _validated(raw: Raw, unfilled: set[str]) -> tuple[BaseConfig | None, list[Fault]]:
+    """The settings, or what is wrong with them beside what could not be filled in."""
     try:
-        return config_model().model_validate(raw.data)
+        return config_model().model_validate(raw.data), []
     except ValidationError as error:
         found = [one for one in error.errors(include_url=False) if not _is_other_branch(dict(one))]
         faults = [_fault(raw, dict(one)) for one in found]
-        unique = {fault.key: fault for fault in reversed(faults)}
-        raise ConfigError(sorted(unique.values(), key=lambda fault: fault.line or 0)) from None
+        unique = {fault.key: fault for fault in reversed(faults) if fault.key not in unfilled}
+        return None, list(unique.values())
 
 
 def json_schema() -> dict[str, Any]:

@@ -9,11 +9,12 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from wakeful.errors import SchedulerError
+from wakeful.kernel.actions.drafts import check_name
 from wakeful.triggers import zone_name
 from wakeful.triggers.durations import interval_ms
 
 LATER = {
-    (): ("agents", "alerts", "connectors", "jobs", "workflows"),
+    (): ("agents", "alerts", "connectors", "workflows"),
     ("limits",): ("cost_per_day",),
 }
 """Keys of later versions, by section."""
@@ -68,6 +69,13 @@ def _zone(value: str) -> str:
     except SchedulerError as error:
         raise ValueError("must be a time zone such as Europe/Berlin, or local") from error
     return value
+
+
+def _fleet_name(value: str) -> str:
+    try:
+        return check_name("fleet", value)
+    except SchedulerError as error:
+        raise ValueError("must be a name of 1 to 200 printable characters") from error
 
 
 WebAddress = Annotated[str, AfterValidator(_web_address)]
@@ -125,6 +133,8 @@ class BaseConfig(Section):
 
     store: Annotated[str, Field(min_length=1)] | None = None
     env_file: str | None = None
+    fleet: Annotated[str, AfterValidator(_fleet_name)] = "main"
+    include: list[Annotated[str, Field(min_length=1)]] = []
     server: Server = Server()
     limits: Limits = Limits()
     defaults: Defaults = Defaults()

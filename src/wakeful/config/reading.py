@@ -8,24 +8,24 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import yaml
 
 from wakeful.errors import InvalidSetting
+from wakeful.references import REFERENCE, looked_up, reason, text_of
 
 LARGEST = 1024 * 1024
-LARGEST_VALUE = 64 * 1024  # of what ${file:…} names
-MOST_VALUES = 50_000
+MOST_VALUES = 200_000
 DEEPEST = 50
 TAGS = ("null", "bool", "int", "float", "str", "seq", "map")
 
+KEPT = ("jobs",)
+"""Sections whose references are kept: what they stand for is looked up when it is used."""
+
 Where = tuple[str | int, ...]
-_REFERENCE = re.compile(r"\$(\$)?\{([^{}]*)\}")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ENV_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 
 
@@ -36,6 +36,7 @@ class Fault(NamedTuple):
     line: int | None
     key: str
     message: str
+    column: int | None = None
 
     def __str__(self) -> str:
         return f"{self.file}{f', line {self.line}' if self.line is not None else ''}: {self.message}"
@@ -53,16 +54,24 @@ class ConfigError(InvalidSetting):
 
 
 class Raw(NamedTuple):
-    """A file's data; `lines` says where each value is, `secrets` which ones must not be shown."""
+    """A file's data; `lines` and `columns` say where each value is, `secrets` which ones must not be shown.
+
+    `faults` is what could not be filled in, `known` what variables were filled in from.
+    """
 
     path: Path
     data: Any
     lines: dict[Where, int]
     secrets: set[Where]
+    columns: dict[Where, int]
+    faults: list[Fault]
+    text: str = ""
+    known: Mapping[str, str] = {}
 
     def fault(self, where: Where, message: str) -> Fault:
-        line = next((self.lines[where[:end]] for end in range(len(where), -1, -1) if where[:end] in self.lines), None)
-        return Fault(str(self.path), line, ".".join(map(str, where)), message)
+        at = next((where[:end] for end in range(len(where), -1, -1) if where[:end] in self.lines), None)
+        line, column = (None, None) if at is None else (self.lines[at], self.columns.get(at))
+        return Fault(str(self.path), line, ".".join(map(str, where)), message, column)
 
 
 class _Loader(yaml.SafeLoader):
@@ -83,18 +92,34 @@ for _tag, _pattern, _first in (
 
 
 def read_config(path: Path, environ: Mapping[str, str] = os.environ) -> Raw:
-    """The file's data with everything filled in; ConfigError with a sentence for what cannot be read."""
-    raw = _parse(path, _text_of(path))
+    """The file's data with everything filled in; ConfigError for what is no file of keys and values.
+
+    What could not be filled in is in `faults`. The sections in KEPT stay as they are written.
+    """
+    raw = read_plain(path)
+    known = {**_tolerant_env_file(raw, environ), **environ}
+    kept = {key: value for key, value in raw.data.items() if key in KEPT}
+    data = {key: value for key, value in raw.data.items() if key not in KEPT}
+    return raw._replace(data={**_filled(raw, data, (), known, raw.faults), **kept}, known=known)
+
+
+def read_plain(path: Path) -> Raw:
+    """The file's data as it is written."""
+    text = _text_of(path)
+    raw = _parse(path, text)._replace(text=text)
     if raw.data is None:
         raw = raw._replace(data={})
     if not isinstance(raw.data, dict):
         raise ConfigError([raw.fault((), "The file must hold keys and values, such as store: sqlite:///wakeful.db.")])
-    faults: list[Fault] = []
-    known = {**_env_file(raw, environ), **environ}
-    data = _filled(raw, raw.data, (), known, faults)
-    if faults:
-        raise ConfigError(faults)
-    return raw._replace(data=data)
+    return raw
+
+
+def _tolerant_env_file(raw: Raw, environ: Mapping[str, str]) -> dict[str, str]:
+    try:
+        return _env_file(raw, environ)
+    except ConfigError as error:
+        raw.faults.extend(error.faults)
+        return {}
 
 
 def store_in(path: Path, environ: Mapping[str, str] = os.environ) -> str | None:
@@ -131,7 +156,7 @@ def _text_of(path: Path) -> str:
 
 
 def _parse(path: Path, text: str) -> Raw:
-    raw = Raw(path, None, {}, set())
+    raw = Raw(path, None, {}, set(), {}, [])
     try:
         loader = _Loader(text)
         node = loader.get_single_node()
@@ -140,7 +165,8 @@ def _parse(path: Path, text: str) -> Raw:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         said = " ".join(str(getattr(error, "problem", None) or "it cannot be read").split())
         message = f"This is not YAML: {said}."
-        raise ConfigError([Fault(str(path), mark.line + 1 if mark else None, "", message)]) from None
+        line, column = (mark.line + 1, mark.column + 1) if mark else (None, None)
+        raise ConfigError([Fault(str(path), line, "", message, column)]) from None
     except RecursionError:
         raise ConfigError([Fault(str(path), None, "", f"The file is nested deeper than {DEEPEST} levels.")]) from None
 
@@ -154,7 +180,8 @@ class _Walk:
         self._left = MOST_VALUES
 
     def value(self, node: yaml.Node, where: Where, above: tuple[int, ...]) -> Any:
-        self._raw.lines.setdefault(where, node.start_mark.line + 1)
+        if where not in self._raw.lines:
+            self._note(where, node)
         self._left -= 1
         if self._left < 0 or len(where) > DEEPEST or id(node) in above:
             self._refuse(where, "The file is nested too deeply or repeats itself without end.")
@@ -173,19 +200,24 @@ class _Walk:
     def _mapping(self, node: yaml.MappingNode, where: Where, above: tuple[int, ...]) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for key, value in node.value:
-            line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):
-                self._refuse(where, "A key must be a plain text.", line)
+                self._refuse(where, "A key must be a plain text.", key)
             name = str(key.value)
             if name in found:
-                self._refuse(where, f"{name!r} is given twice.", line)
-            self._raw.lines[(*where, name)] = line
+                self._refuse(where, f"{name!r} is given twice.", key)
+            self._note((*where, name), key)
             found[name] = self.value(value, (*where, name), above)
         return found
 
-    def _refuse(self, where: Where, message: str, line: int | None = None) -> NoReturn:
+    def _note(self, where: Where, node: yaml.Node) -> None:
+        self._raw.lines[where] = node.start_mark.line + 1
+        self._raw.columns[where] = node.start_mark.column + 1
+
+    def _refuse(self, where: Where, message: str, node: yaml.Node | None = None) -> NoReturn:
         fault = self._raw.fault(where, message)
-        raise ConfigError([fault._replace(line=line) if line is not None else fault])
+        if node is not None:
+            fault = fault._replace(line=node.start_mark.line + 1, column=node.start_mark.column + 1)
+        raise ConfigError([fault])
 
 
 # -- ${NAME} ----------------------------------------------------------------------------------------------------------
@@ -205,50 +237,12 @@ def _filled(raw: Raw, value: Any, where: Where, known: Mapping[str, str], faults
             return match[0][1:]  # $${NAME} is ${NAME}, word for word
         raw.secrets.add(where)
         try:
-            return _looked_up(match[2], raw.path.parent, known)
+            return looked_up(match[2], raw.path.parent, known)
         except InvalidSetting as error:
             faults.append(raw.fault(where, f"{_shown(where)} {error}"))
             return ""
 
-    return _REFERENCE.sub(replace, value)
-
-
-def _looked_up(reference: str, folder: Path, known: Mapping[str, str]) -> str:
-    if reference.startswith("file:"):
-        path = Path(reference.removeprefix("file:"))
-        try:
-            path = folder / path.expanduser()
-            return _value_in(path).rstrip("\r\n")
-        except (OSError, RuntimeError, ValueError) as error:
-            raise InvalidSetting(f"needs the file {path}, which cannot be read ({_reason(error)}).") from None
-    if not _VARIABLE.fullmatch(reference):
-        raise InvalidSetting(
-            f"has ${{{reference}}}: write ${{NAME}}, ${{file:/path}}, or $${{ for the signs themselves."
-        )
-    if reference not in known:
-        raise InvalidSetting(f"needs ${{{reference}}}, which is not set: set it in the environment or in env_file.")
-    return known[reference]
-
-
-def _value_in(path: Path) -> str:
-    """A regular file's text, of 64 KiB at most; ValueError says what is wrong. Never waits, as a pipe would."""
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise ValueError("not a regular file")
-        return _text(file, LARGEST_VALUE)
-
-
-def _text(file: IO[bytes], most: int) -> str:
-    content = file.read(most + 1)
-    if len(content) > most:
-        raise ValueError(f"larger than {most // 1024} KiB")
-    return content.decode("utf-8")
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, UnicodeDecodeError):
-        return "not a text file"
-    return str(getattr(error, "strerror", None) or error)
+    return REFERENCE.sub(replace, value)
 
 
 def _shown(where: Where) -> str:
@@ -266,9 +260,9 @@ def _env_file(raw: Raw, environ: Mapping[str, str]) -> dict[str, str]:
     try:
         path = raw.path.parent / path.expanduser()
         with path.open("rb") as file:  # which may be a pipe: some keepers of secrets offer theirs as one
-            lines = _text(file, LARGEST).splitlines()
+            lines = text_of(file, LARGEST).splitlines()
     except (OSError, RuntimeError, ValueError) as error:
-        message = f"env_file {path} cannot be read ({_reason(error)})."
+        message = f"env_file {path} cannot be read ({reason(error)})."
         raise ConfigError([*faults, raw.fault(("env_file",), message)]) from None
     for number, line in enumerate(lines, start=1):
         if not line.strip() or line.lstrip().startswith("#"):

@@ -36,6 +36,24 @@ class Refused(NamedTuple):
     until: int | None = None  # epoch milliseconds
 
 
+@dataclass(frozen=True)
+class WrittenForm:
+    """How a job of a kind is written in a configuration file, beside what every job takes."""
+
+    key: str
+    """The key that says a job is of this kind, such as `command`."""
+    fields: Mapping[str, Callable[[Any, Path], Mapping[str, Any]]]
+    """Each key of the kind, with what it adds to the payload; given what is written and the file's folder."""
+    finish: Callable[[dict[str, Any], Path], Mapping[str, Any]] = lambda payload, _: payload
+    """The whole payload, from what the keys gave and the file's folder."""
+    with_references: frozenset[str] = frozenset()
+    """The keys whose texts may hold `${NAME}`: the payload keeps it, and the kind looks it up when it runs."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Parts of the payload that have another name in the file, and that name."""
+    schema: Mapping[str, Any] = field(default_factory=dict)
+    """The JSON Schema of each key."""
+
+
 Admit = Callable[["Transaction", "Context", "JobDef", "JobState"], Refused | None]
 Claimed = Callable[["Transaction", "Context", "JobDef", "RunRow"], Mapping[str, Any] | None]
 Ended = Callable[["Transaction", "Context", "JobDef", "RunRow", "Result"], None]
@@ -74,6 +92,8 @@ class Kind:
     """Ends what a killed process left running of these runs, before they are run again."""
     from_outside: Callable[[Any], Any] | None = None
     """The payload as it is kept when somebody wrote it over the network; what it marks, the handler can tell."""
+    written: Callable[[], WrittenForm] | None = None
+    """How it is written in a configuration file; None for a kind that cannot be."""
     redact: Callable[[Any], Any] | None = None
     """The payload as callers without full rights see it."""
 

@@ -147,9 +147,10 @@ class Core:
         who = {"pid": os.getpid(), "host": socket.gethostname(), "node": self._node_name, "since": self._clock.now()}
         await self._store.become_engine(who)
 
-    def _draft(self, new: NewJob, source: str) -> Draft:
-        """The job as it can be stored, with this scheduler's defaults where it says nothing itself."""
-        defaults = {**self._kinds.declared(new.kind).options, **self._job_defaults}
+    def _draft(self, new: NewJob, source: str, job_defaults: Mapping[str, Any] | None = None) -> Draft:
+        """The job as it can be stored, with this scheduler's defaults, or others, where it says nothing itself."""
+        chosen = self._job_defaults if job_defaults is None else job_defaults
+        defaults = {**self._kinds.declared(new.kind).options, **chosen}
         if defaults:
             options = {**defaults, **new.options}
             new = NewJob(new.name, new.trigger, kind=new.kind, payload=new.payload, owner=new.owner, **options)

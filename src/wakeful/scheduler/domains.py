@@ -12,6 +12,7 @@ from wakeful.scheduler.core import Core
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
+    from wakeful.kernel.actions.drafts import Draft, NewJob
     from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
 
@@ -54,6 +55,10 @@ class Domains(Core):
     def job_defaults(self) -> Mapping[str, Any]:
         """The options of whatever has none of its own."""
         return self._job_defaults
+
+    def drafted(self, new: NewJob, source: str, defaults: Mapping[str, Any]) -> Draft:
+        """A job as it can be stored, or InvalidJob; `defaults` are the options it does not give itself."""
+        return self._draft(new, source, defaults)
 
     async def transact(self, work: Callable[[Transaction, Context], T]) -> T:
         """Run `work` in one durable transaction; the engine looks at what it changed at once."""

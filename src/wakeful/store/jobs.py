@@ -173,8 +173,9 @@ class Jobs(Listing):
         )
         return [JobDef._make(row) for row in self._session.rows(sql, (after, '%"lanes"%', limit))]
 
-    def define(self, definition: JobDef) -> None:
-        self._session.update_many("jobs", JOB_COLUMNS, [definition])
+    def define(self, *definitions: JobDef) -> None:
+        if definitions:
+            self._session.update_many("jobs", JOB_COLUMNS, definitions)
 
     def forget(self, job_ids: Sequence[int], tables: Sequence[str] = ()) -> None:
         """Delete jobs whose whole history is gone, and their rows in these further tables."""

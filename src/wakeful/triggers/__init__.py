@@ -17,7 +17,7 @@ from wakeful.triggers.external import Chat, Manual, Ping, Webhook
 from wakeful.triggers.interval import Interval
 from wakeful.triggers.moments import from_ms, iso, read_moment, to_ms
 from wakeful.triggers.once import Once
-from wakeful.triggers.zones import system_zone, zone_name
+from wakeful.triggers.zones import settled_zone, system_zone, zone_name
 
 __all__ = [
     "ActiveHours",
@@ -38,6 +38,7 @@ __all__ = [
     "iso",
     "parse_interval",
     "read_moment",
+    "settled_zone",
     "system_zone",
     "to_ms",
     "trigger_from_data",

@@ -57,7 +57,7 @@ def add_jobs(tx: Transaction, context: Context, drafts: Sequence[Draft], if_exis
     for job, _ in new:
         _chain(tx, job)
     enter_lanes(tx, [job for job, _ in new])
-    _move_lanes(tx, updated)
+    move_lanes(tx, updated)
     if new:
         tx.journal.emit("job", *[_event("added", job) for job, _ in new])
     return found
@@ -77,7 +77,7 @@ def _update_known(
     return pair[0], _change(tx, context, pair, changes, zone)
 
 
-def _move_lanes(tx: Transaction, changes: Sequence[tuple[JobDef, JobDef]]) -> None:
+def move_lanes(tx: Transaction, changes: Sequence[tuple[JobDef, JobDef]]) -> None:
     """Jobs that were changed, old and new, go from their old lanes to their new ones."""
     moved = [new for old, new in changes if from_text(new.options).lanes != from_text(old.options).lanes]
     leave_lanes(tx, [job.id for job in moved], moved)
@@ -115,13 +115,53 @@ def _redefine(tx: Transaction, context: Context, ref: str, changes: dict[str, An
         message = f"A job named {name!r} already exists: choose another name."
         raise JobExists(message)
     changed = _change(tx, context, pair, changes, zone)
-    _move_lanes(tx, [(pair[0], changed)])
+    move_lanes(tx, [(pair[0], changed)])
     return changed
 
 
 def _change(
     tx: Transaction, context: Context, pair: tuple[JobDef, JobState], changes: dict[str, Any], zone: str
 ) -> JobDef:
+    return change_all(tx, context, [(pair, changes)], zone)[0]
+
+
+def change_all(
+    tx: Transaction,
+    context: Context,
+    edits: Sequence[tuple[tuple[JobDef, JobState], dict[str, Any]]],
+    zone: str,
+    *,
+    keep_due: bool = False,
+) -> list[JobDef]:
+    """Change many jobs at the price of a few statements; each as it is then.
+
+    With `keep_due` a slot that is due is run all the same, though its trigger is another one now.
+    """
+    made = [(pair, *_changed(tx, context, pair, changes, zone, keep_due=keep_due)) for pair, changes in edits]
+    moved = [(job, changed, state) for (job, _), changed, state in made if changed != job]
+    tx.jobs.define(*[changed for _, changed, _ in moved])
+    tx.jobs.save([state for _, _, state in moved])
+    chained = [(job, changed) for job, changed, _ in moved if _follows(job) or _follows(changed)]
+    for job, _ in chained:
+        tx.jobs.unchain(job.id)
+    for _, changed in chained:
+        _chain(tx, changed)
+    for job, changed, state in moved:
+        if changed.name != job.name:
+            _rename_in_chains(tx, job.name, changed.name)
+        tx.journal.emit("job", {**_event("changed", changed), "revision": state.revision})
+    return [changed for _, changed, _ in made]
+
+
+def _changed(
+    tx: Transaction,
+    context: Context,
+    pair: tuple[JobDef, JobState],
+    changes: dict[str, Any],
+    zone: str,
+    *,
+    keep_due: bool,
+) -> tuple[JobDef, JobState]:
     job, state = pair
     fields = dict(changes)
     trigger = fields.pop("trigger", None)
@@ -129,25 +169,30 @@ def _change(
         fields["trigger"] = trigger_text(trigger.resolved(tx.now, zone, keep=trigger_of(job.trigger)))
     changed = job._replace(**fields)
     if changed == job:
-        return job
+        return job, state
     changed = changed._replace(updated_at=tx.now)
-    state = state._replace(revision=state.revision + 1, priority=from_text(changed.options).priority)
+    before, state = state, state._replace(revision=state.revision + 1, priority=from_text(changed.options).priority)
     if changed.trigger != job.trigger:
         tx.stretches.retire_trigger(job.id, job.trigger, tx.now)
         state = _retime(context, changed, state._replace(slot_runs=0), tx.now)
+        if keep_due and is_due(before, tx.now):
+            kept = ("due_at", "next_at", "slot", "parked", "ready_at")
+            state = state._replace(**{name: getattr(before, name) for name in kept})
     elif state.parked is not None:  # what it waits for may be another thing now, or nothing
         state = state._replace(parked=None, due_at=tx.now)
     if changed.kind != job.kind:
         for kind in ("no_handler", "no_node"):
             close_alert(tx, kind, job.id)
-    tx.jobs.define(changed)
-    tx.jobs.save([state])
-    tx.jobs.unchain(job.id)
-    _chain(tx, changed)
-    if changed.name != job.name:
-        _rename_in_chains(tx, job.name, changed.name)
-    tx.journal.emit("job", {**_event("changed", changed), "revision": state.revision})
-    return changed
+    return changed, state
+
+
+def is_due(state: JobState, now: int) -> bool:
+    """Whether a slot's time has come and it is not running yet."""
+    return state.run_id is None and state.next_at is not None and state.next_at <= now
+
+
+def _follows(job: JobDef) -> bool:
+    return isinstance(trigger_of(job.trigger), After)
 
 
 def _retime(context: Context, job: JobDef, state: JobState, now: int) -> JobState:
@@ -319,6 +364,17 @@ def disable_job(tx: Transaction, context: Context, ref: str) -> None:
     state = state._replace(enabled=0, next_at=None, slot=None, parked=None, ready_at=None)
     tx.jobs.save([state if state.run_id is not None else state._replace(due_at=None)])
     tx.journal.emit("job", _event("disabled", job))
+
+
+def enable_job(tx: Transaction, context: Context, ref: str) -> None:
+    """Switch a job on again. One that is also paused stays so; one that has no future stays as it is."""
+    job, state = find_job(tx, ref)
+    if state.enabled:
+        return
+    if state.paused:
+        tx.jobs.save([state._replace(enabled=1, errors=0, crashes=0, failing_since=None)])
+    else:
+        resume_all(tx, context, [(job, state)])
 
 
 def resume_job(tx: Transaction, context: Context, ref: str) -> None:

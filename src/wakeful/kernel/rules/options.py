@@ -249,6 +249,8 @@ _READERS = {
 }
 
 
+OPTION_NAMES = tuple(_READERS)
+
 _TOGETHER = {"retry": ("retry_on",)}
 
 

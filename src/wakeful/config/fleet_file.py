@@ -1,0 +1,118 @@
+"""The jobs of a configuration file and of those it includes, each with its place in its file."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wakeful.config.reading import ConfigError, Fault, Raw, read_plain
+from wakeful.errors import InvalidSetting
+from wakeful.fleet.entries import Entry, FleetFile, Setting, forms, read_entry
+from wakeful.references import looked_up
+from wakeful.triggers import settled_zone, system_zone
+
+if TYPE_CHECKING:
+    from wakeful.config.models import BaseConfig
+
+WILD = frozenset("*?[")
+
+
+def read_fleet_file(raw: Raw, config: BaseConfig, *, look_up: bool) -> tuple[FleetFile, list[Fault]]:
+    """The jobs and everything that is wrong with them; `look_up`: also what they refer to and is not there."""
+    files, faults = [raw], list[Fault]()
+    for path in _included(raw, config.include, faults):
+        try:
+            files.append(_only_jobs(read_plain(path)._replace(known=raw.known), faults))
+        except ConfigError as error:
+            faults += error.faults
+    zone = settled_zone(config.defaults.timezone, system_zone())
+    found: dict[str, tuple[Entry, Raw]] = {}
+    for file in files:
+        setting = Setting(file.path.resolve().parent, zone, forms())
+        for name, entry in _entries(file, setting, faults):
+            if name in found:
+                other = found[name][1]
+                line = other.lines.get(("jobs", name))
+                faults.append(file.fault(("jobs", name), f"jobs.{name} is also in {other.path}, line {line}."))
+            else:
+                found[name] = (entry, file)
+    if look_up:
+        faults += [fault for entry, file in found.values() for fault in _unset(entry, file)]
+    entries = tuple(entry for entry, _ in found.values())
+    names = sorted({reference for entry in entries for _, reference in entry.references})
+    references = tuple(f"${{{name}}}" for name in names)
+    defaults = config.defaults.job_options()
+    return FleetFile(
+        raw.path,
+        config.fleet,
+        entries,
+        defaults,
+        _hash(files),
+        references,
+        tuple(config.include),
+        _env_files(raw, config),
+        zone,
+    ), faults
+
+
+def _env_files(raw: Raw, config: BaseConfig) -> tuple[Path, ...]:
+    return () if config.env_file is None else (raw.path.parent / Path(config.env_file).expanduser(),)
+
+
+def matching(folder: Path, pattern: str) -> list[Path]:
+    """The files a pattern of `include` names, in the order of their names."""
+    whole = folder / Path(pattern).expanduser()
+    if not WILD & set(str(whole)):
+        return [whole]
+    return sorted(path for path in Path(whole.anchor).glob(str(whole.relative_to(whole.anchor))) if path.is_file())
+
+
+def _included(raw: Raw, patterns: Sequence[str], faults: list[Fault]) -> Iterator[Path]:
+    seen = {raw.path.resolve()}
+    for index, pattern in enumerate(patterns):
+        try:
+            found = matching(raw.path.resolve().parent, pattern)
+        except (ValueError, RuntimeError, OSError) as error:
+            faults.append(raw.fault(("include", index), f"include.{index} cannot be used ({error})."))
+            continue
+        for path in found:
+            if path.resolve() not in seen:
+                seen.add(path.resolve())
+                yield path
+
+
+def _only_jobs(raw: Raw, faults: list[Fault]) -> Raw:
+    message = "There is no key {!r} in an included file: it takes jobs alone."
+    faults += [raw.fault((key,), message.format(key)) for key in raw.data if key != "jobs"]
+    return raw
+
+
+def _entries(raw: Raw, setting: Setting, faults: list[Fault]) -> Iterator[tuple[str, Entry]]:
+    jobs = raw.data.get("jobs")
+    if jobs is not None and not isinstance(jobs, dict):
+        faults.append(raw.fault(("jobs",), f"jobs must be a section with keys of its own, not {jobs!r:.60}."))
+    if not isinstance(jobs, Mapping):
+        return
+    for name, data in jobs.items():
+        entry, problems = read_entry(name, data, setting)
+        faults += [raw.fault(("jobs", name, *problem.where), problem.message) for problem in problems]
+        if entry is not None:
+            yield name, entry
+
+
+def _unset(entry: Entry, raw: Raw) -> Iterator[Fault]:
+    for where, reference in entry.references:
+        place = ("jobs", entry.new.name, *where)
+        try:
+            looked_up(reference, raw.path.resolve().parent, raw.known)
+        except InvalidSetting as error:
+            yield raw.fault(place, f"{'.'.join(map(str, place))} {error}")
+
+
+def _hash(files: Sequence[Raw]) -> str:
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(f"{file.path.name}\0{len(file.text)}\0{file.text}".encode())
+    return digest.hexdigest()

@@ -1,0 +1,159 @@
+"""Applying a file: one transaction that makes the store what the file says, within what the file owns."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from wakeful import ids
+from wakeful.errors import JobExists, SchedulerError
+from wakeful.fleet import CONFIG_ALERT
+from wakeful.fleet.entries import FleetFile, forms
+from wakeful.fleet.planning import Owned, Plan, Terms, Wanted, make_plan
+from wakeful.fleet.tables import Fleets, OwnedRow
+from wakeful.kernel.actions import jobs as job_actions
+from wakeful.kernel.engine.alerts import close_alert
+from wakeful.kernel.rules.policy import add_note
+
+if TYPE_CHECKING:
+    from wakeful.kernel.context import Context
+    from wakeful.scheduler import Scheduler
+    from wakeful.store.interface import Transaction
+    from wakeful.store.records import JobDef
+
+
+SOURCE = "file"
+
+
+class TooMuchRemoved(SchedulerError):
+    """A file that would remove more than half of what it owns; a person must say that this is meant."""
+
+    exit_code = 4
+    status = 409
+    code = "too_much_removed"
+
+
+class Fleet(NamedTuple):
+    """A file, ready to be applied."""
+
+    name: str
+    wanted: tuple[Wanted, ...]
+    hash: str
+    references: tuple[str, ...]
+    place: str  # the node and the path of its file
+
+
+def place_of(path: Path) -> str:
+    """A file on this machine, as the store knows it."""
+    return f"{socket.gethostname()}:{path.resolve()}"
+
+
+def ready_fleet(scheduler: Scheduler, file: FleetFile) -> Fleet:
+    """A file as it can be applied; InvalidJob where a job of it cannot be stored."""
+    wanted = tuple(
+        Wanted(scheduler.drafted(entry.new, SOURCE, file.defaults), entry.enabled, entry.notes)
+        for entry in file.entries
+    )
+    return Fleet(file.name, wanted, file.hash, file.references, place_of(file.path))
+
+
+def terms_of(file: FleetFile, now: int) -> Terms:
+    names = {part: key for _, form in forms().values() for part, key in form.names.items()}
+    return Terms(now, file.zone, names)
+
+
+def plan_fleet(tx: Transaction, fleet: Fleet, terms: Terms) -> Plan:
+    """What applying the file would do now; JobExists for a name that belongs to somebody else."""
+    plan = make_plan(fleet.wanted, _owned(tx, fleet.name), terms)
+    _refuse_taken(tx, plan)
+    return plan
+
+
+def apply_fleet(
+    tx: Transaction, context: Context, fleet: Fleet, terms: Terms, *, confirmed: bool, unless_applied: bool = False
+) -> Plan | None:
+    """Do what the plan says. None, with `unless_applied`, where this file was the last that this place applied."""
+    fleets = tx.of(Fleets)
+    fleets.lock()
+    if unless_applied and fleets.applied_from(fleet.name, fleet.place) == fleet.hash:
+        return None
+    terms = terms._replace(now=tx.now)
+    plan = plan_fleet(tx, fleet, terms)
+    if plan.removes_most and not confirmed:
+        raise TooMuchRemoved(
+            f"The file would remove {len(plan.remove)} of its {plan.owned} jobs: see wakeful plan, "
+            "then say wakeful apply --yes if that is meant."
+        )
+    _remove(tx, context, plan)
+    _update(tx, context, fleet, plan, terms)
+    _create(tx, context, fleet, plan, terms)
+    fleets.record(fleet.name, fleet.place, fleet.hash, fleet.references, tx.now)
+    close_alert(tx, CONFIG_ALERT, fleet.place)
+    return plan
+
+
+def _owned(tx: Transaction, fleet: str) -> list[Owned]:
+    rows = {row.job_id: row for row in tx.of(Fleets).owned(fleet)}
+    states = tx.jobs.states(list(rows)) if rows else {}
+    jobs = tx.jobs.definitions(list(rows)) if rows else {}
+    return [
+        Owned(job, states[job.id], bool(rows[job.id].enabled), rows[job.id].notes)
+        for job in sorted(jobs.values(), key=_by_name)
+        if job.removed_at is None and job.source == SOURCE  # who replaced one since owns it
+    ]
+
+
+def _by_name(job: JobDef) -> str:
+    return job.name
+
+
+def _refuse_taken(tx: Transaction, plan: Plan) -> None:
+    taken = tx.jobs.names([one.draft.name for one in plan.create]) if plan.create else {}
+    if not taken:
+        return
+    name = min(taken)
+    owner = tx.of(Fleets).owners([taken[name]]).get(taken[name])
+    job = tx.jobs.definitions([taken[name]])[taken[name]]
+    is_anothers = owner is not None and job.source == SOURCE
+    who = f"belongs to the file of fleet {owner!r}" if is_anothers else f"was made by {_MAKERS.get(job.source)}"
+    more = f" (and {len(taken) - 1} more)" if len(taken) > 1 else ""
+    raise JobExists(f"A job named {name!r} {who}, and a file touches only its own{more}: rename or remove one of them.")
+
+
+_MAKERS = {"cli": "wakeful add", "api": "the API", "mcp": "an agent", "code": "a program", "file": "another file"}
+
+
+def _remove(tx: Transaction, context: Context, plan: Plan) -> None:
+    for one in plan.remove:
+        job_actions.remove_job(tx, context, ids.job_text(one.job.id))
+    tx.of(Fleets).disown([one.job.id for one in plan.remove])
+
+
+def _update(tx: Transaction, context: Context, fleet: Fleet, plan: Plan, terms: Terms) -> None:
+    edits = [((one.owned.job, one.owned.state), one.fields) for one in plan.update]
+    changed = job_actions.change_all(tx, context, edits, terms.zone, keep_due=True)
+    job_actions.move_lanes(tx, [(one.owned.job, new) for one, new in zip(plan.update, changed, strict=True)])
+    for one in plan.update:
+        ref = ids.job_text(one.owned.job.id)
+        if one.wanted.enabled and (not one.owned.enabled or one.revives):
+            job_actions.enable_job(tx, context, ref)
+        elif not one.wanted.enabled and one.owned.enabled:
+            job_actions.disable_job(tx, context, ref)
+    _own(tx, fleet, [(one.owned.job.id, one.wanted) for one in plan.update])
+
+
+def _create(tx: Transaction, context: Context, fleet: Fleet, plan: Plan, terms: Terms) -> None:
+    made = job_actions.add_jobs(tx, context, [one.draft for one in plan.create], "error", terms.zone)
+    for job_id, one in zip(made, plan.create, strict=True):
+        if not one.enabled:
+            job_actions.disable_job(tx, context, ids.job_text(job_id))
+    _own(tx, fleet, list(zip(made, plan.create, strict=True)))
+
+
+def _own(tx: Transaction, fleet: Fleet, jobs: Sequence[tuple[int, Wanted]]) -> None:
+    tx.of(Fleets).own([OwnedRow(job_id, fleet.name, int(one.enabled), one.notes) for job_id, one in jobs])
+    noted = {job_id: one.notes for job_id, one in jobs if one.notes is not None}
+    states = tx.jobs.states(list(noted)) if noted else {}
+    tx.jobs.save([state._replace(notes=add_note(state.notes, noted[job_id])) for job_id, state in states.items()])

@@ -1,0 +1,70 @@
+"""The tables of fleets: verbs on them, each part of the transaction it is called in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from wakeful.store.session import Session
+
+
+class OwnedRow(NamedTuple):
+    """What a fleet last said about one of its jobs."""
+
+    job_id: int
+    fleet: str
+    enabled: int
+    notes: str | None
+
+
+class Fleets:
+    """Verbs on fleets, the files they came from and the jobs they own."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def lock(self) -> None:
+        """Be the only one who applies a file until the transaction ends."""
+        self._session.serialize("fleets")
+
+    def applied_from(self, fleet: str, place: str) -> str | None:
+        """The hash of what that place last applied."""
+        sql = "SELECT hash FROM fleet_files WHERE fleet = ? AND place = ?"
+        found = self._session.rows(sql, (fleet, place))
+        return str(found[0][0]) if found else None
+
+    def record(self, fleet: str, place: str, file_hash: str, references: Sequence[str], now: int) -> None:
+        """This file is what the fleet is from now on."""
+        latest = "DO UPDATE SET hash = excluded.hash, applied_at = excluded.applied_at"
+        row = (fleet, file_hash, json.dumps(list(references)), now)
+        conflict = f"ON CONFLICT (name) {latest}, refs = excluded.refs"
+        self._session.insert_many("fleets", ("name", "hash", "refs", "applied_at"), [row], conflict)
+        columns = ("fleet", "place", "hash", "applied_at")
+        conflict = f"ON CONFLICT (fleet, place) {latest}"
+        self._session.insert_many("fleet_files", columns, [(fleet, place, file_hash, now)], conflict)
+
+    def applied(self, fleet: str) -> tuple[str, list[str]] | None:
+        """The hash and the references of the file that was applied last."""
+        found = self._session.rows("SELECT hash, refs FROM fleets WHERE name = ?", (fleet,))
+        return (str(found[0][0]), list(json.loads(found[0][1]))) if found else None
+
+    def owned(self, fleet: str) -> list[OwnedRow]:
+        columns, source = OwnedRow._fields, "fleet_jobs WHERE fleet = ?"
+        return [OwnedRow._make(row) for row in self._session.bulk(columns, source, (fleet,))]
+
+    def owners(self, job_ids: Sequence[int]) -> dict[int, str]:
+        """Which of these jobs belong to a fleet, and to which."""
+        rows = self._session.select_in(("job_id", "fleet"), "fleet_jobs", "job_id", job_ids)
+        return {int(job_id): str(fleet) for job_id, fleet in rows}
+
+    def own(self, rows: Sequence[OwnedRow]) -> None:
+        if rows:
+            said = "fleet = excluded.fleet, enabled = excluded.enabled, notes = excluded.notes"
+            conflict = f"ON CONFLICT (job_id) DO UPDATE SET {said}"
+            self._session.insert_many("fleet_jobs", OwnedRow._fields, rows, conflict)
+
+    def disown(self, job_ids: Sequence[int]) -> None:
+        if job_ids:
+            self._session.delete_in("fleet_jobs", "job_id", job_ids)

@@ -1,0 +1,191 @@
+"""Jobs as a file writes them: what is understood, and that every mistake is told with its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wakeful.config.loading import load
+from wakeful.config.reading import ConfigError
+from wakeful.fleet.entries import Setting, forms, read_entry
+
+FOLDER = Path("/srv/jobs")
+
+
+def read(**data):
+    return read_entry("job", data, Setting(FOLDER, "Europe/Berlin", forms()))
+
+
+def entry(**data):
+    found, problems = read(**{"every": "1h", "command": ["true"], **data})
+    assert problems == []
+    return found
+
+
+def wrong(**data):
+    found, problems = read(**data)
+    assert found is None
+    return [(".".join(map(str, problem.where)), problem.message) for problem in problems]
+
+
+@pytest.mark.parametrize(
+    ("data", "trigger"),
+    [
+        ({"cron": "0 2 * * *"}, {"type": "cron", "expression": "0 2 * * *", "tz": "Europe/Berlin"}),
+        ({"cron": "0 2 * * *", "timezone": "UTC"}, {"type": "cron", "expression": "0 2 * * *", "tz": "UTC"}),
+        ({"every": "6h"}, {"type": "every", "interval": "6h"}),
+        ({"interval": 90}, {"type": "interval", "interval": "90s"}),
+        ({"at": "2026-12-24T18:00"}, {"type": "once", "at": "2026-12-24T17:00:00Z"}),
+        ({"at": "2026-12-24T18:00Z"}, {"type": "once", "at": "2026-12-24T18:00:00Z"}),
+        ({"after": "other", "on": "any"}, {"type": "after", "job": "other", "on": "any"}),
+        ({"manual": True}, {"type": "manual"}),
+    ],
+)
+def test_every_schedule_of_add_can_be_written(data, trigger):
+    found, problems = read(command=["true"], **data)
+    assert problems == []
+    assert found.new.trigger.to_data() == trigger
+
+
+def test_a_job_has_the_options_of_add_in_snake_case():
+    found = entry(
+        active_hours="09:00-17:00", jitter="5%", max_runs=3, start="2026-01-01", until="2027-01-01T00:00Z",
+        catch_up="2h", overlap="queue", retry=["1s"], backoff=["1m"], lanes={"gpu": 1}, labels=["a"], priority=5,
+        approval=True, timeout="30m", owner="ops", notes="why", enabled=False,
+    )  # fmt: skip
+    assert found.new.trigger.to_data()["active_hours"]["timezone"] == "Europe/Berlin"
+    assert found.new.trigger.to_data()["start"] == "2025-12-31T23:00:00Z"
+    assert found.new.options["catch_up"] == {"within": "2h"}
+    assert (found.new.owner, found.notes, found.enabled) == ("ops", "why", False)
+
+
+def test_paths_begin_at_the_file():
+    assert entry(command=["./a.sh"]).new.payload == {"cwd": "/srv/jobs", "argv": ["./a.sh"]}
+    assert entry(command=["./a.sh"], cwd="repo").new.payload == {"cwd": "/srv/jobs/repo", "argv": ["/srv/jobs/a.sh"]}
+    assert entry(command=["make"], cwd="/other").new.payload == {"cwd": "/other", "argv": ["make"]}
+
+
+def test_a_job_keeps_what_it_refers_to_and_not_the_value():
+    found = entry(env={"TOKEN": "Bearer ${TOKEN}", "KEY": "${file:key.txt}", "A": "plain $${x}"})
+    assert found.new.payload["env"] == {"A": "plain ${x}"}
+    assert found.new.payload["env_refs"] == {"TOKEN": "Bearer ${TOKEN}", "KEY": "${file:/srv/jobs/key.txt}"}
+    assert [reference for _, reference in found.references] == ["TOKEN", "file:key.txt"]
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        ({"evry": "1h", "command": ["a"]}, [("evry", "There is no key 'evry' in jobs.job. Did you mean 'every'?")]),
+        (
+            {"every": "1h", "tz": "UTC", "command": ["a"]},
+            [("tz", "There is no key 'tz' in jobs.job. Did you mean 'timezone'?")],
+        ),
+        ({"every": "1h"}, [("", "jobs.job says nothing to do: give command.")]),
+        (
+            {"command": ["a"], "every": "1h", "cron": "* * * * *"},
+            [("every", "jobs.job.every is a second schedule beside cron: give one of them.")],
+        ),
+        (
+            {"every": "1h", "command": ["a"], "deliver": "phone"},
+            [("deliver", "jobs.job.deliver is not supported by this version yet: remove it, or use a later one.")],
+        ),
+        (
+            {"every": "1h", "command": ["sleep", 5]},
+            [("command", "jobs.job.command: command has 5 as argument 1, which is no text: put it in quotes.")],
+        ),
+        (
+            {"every": "1h", "command": ["echo", "${HOME}"]},
+            [
+                (
+                    "command.1",
+                    (
+                        "jobs.job.command.1 has ${HOME}, which a job may have in env alone, where it is not stored: "
+                        "write $${HOME} for the signs themselves."
+                    ),
+                )
+            ],
+        ),
+        ({"every": "1h", "command": ["a"], "notes": 5}, [("notes", "jobs.job.notes must be a text.")]),
+    ],
+)
+def test_a_mistake_is_told_in_a_sentence(data, expected):
+    found = wrong(**data)
+    assert found == expected
+
+
+def test_one_mistake_hides_no_other():
+    found = wrong(cron="61 * * * *", command="ls -l", timeout="soon", lanes=3, owner="", enabled="yes", oveerlap="skip")
+    assert {where for where, _ in found} == {"cron", "command", "timeout", "lanes", "owner", "enabled", "oveerlap"}
+    found = wrong(every="1h", command=["a"], jitter=50, max_runs=0, start="soon", until="2026-13-01")
+    assert {where for where, _ in found} == {"jitter", "max_runs", "start", "until"}
+
+
+@pytest.mark.parametrize("value", [None, 3, "text", [], {}, True, [{"a": 1}], {"a": [1]}])
+@pytest.mark.parametrize(
+    "key", ["cron", "every", "at", "after", "except", "active_hours", "command", "env", "pass_env", "retry", "labels"]
+)
+def test_any_value_anywhere_is_a_job_or_a_list_of_sentences(key, value):
+    _, problems = read(**{"every": "1h", "command": ["true"], key: value})
+    assert all(problem.message.endswith((".", "?")) and "\n" not in problem.message for problem in problems)
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text, name="wakeful.yaml"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        return tmp_path / name
+
+    return write
+
+
+def faults(path, **environ):
+    with pytest.raises(ConfigError) as caught:
+        load(path, environ)
+    return [(Path(one.file).name, one.line, one.column, one.key) for one in caught.value.faults]
+
+
+def test_every_mistake_of_a_file_and_of_those_it_includes_is_told_unset_variables_too(write):
+    write("jobs:\n  b: {every: 1h}\n  a: {every: 2h, command: [x]}\nserver: {}\n", "more/b.yaml")
+    path = write(
+        "include: ['more/*.yaml']\nserver: {port: x, host: '${NOPE}'}\njobs:\n"
+        "  a: {every: 1h, command: [x], env: {A: '${GONE}'}}\n  c: {every: never, command: [x]}\n"
+    )
+    assert faults(path) == [
+        ("wakeful.yaml", 2, 19, "server.host"),
+        ("wakeful.yaml", 2, 10, "server.port"),
+        ("wakeful.yaml", 4, 38, "jobs.a.env.A"),
+        ("wakeful.yaml", 5, 7, "jobs.c.every"),
+        ("b.yaml", 2, 3, "jobs.b"),
+        ("b.yaml", 3, 3, "jobs.a"),
+        ("b.yaml", 4, 1, "server"),
+    ]
+
+
+def test_whoever_needs_the_jobs_alone_does_not_miss_another_sections_secret(write):
+    path = write(
+        "server: {port: '${NOPE}'}\nenv_file: gone.env\njobs: {a: {every: 1h, command: [x], env: {A: '${B}'}}}\n"
+    )
+    found = load(path, {}, needs=("defaults", "fleet", "include")).jobs
+    assert (found.name, found.references, [one.new.name for one in found.entries]) == ("main", ("${B}",), ["a"])
+    with pytest.raises(ConfigError):
+        load(path, {})
+
+
+def test_the_hash_is_of_the_file_and_those_it_includes(write):
+    path = write("include: ['more/*.yaml']\n")
+    write("jobs: {}\n", "more/a.yaml")
+    first = load(path, {}).jobs.hash
+    assert load(path, {"A": "1"}).jobs.hash == first
+    write("jobs:\n", "more/a.yaml")
+    assert load(path, {}).jobs.hash != first
+
+
+def test_local_is_the_zone_of_the_machine_that_reads_the_file(write, monkeypatch):
+    path = write("defaults: {timezone: local}\njobs: {a: {cron: '@daily', command: [x]}}\n")
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    assert load(path, {}).jobs.entries[0].new.trigger.tz == "Asia/Tokyo"
