@@ -45,6 +45,7 @@ SchedulerError
 ├── SendingFailed           http/sending                a request without any answer
 ├── NoSessionServer         agents/client               nobody to send messages to
 ├── SessionFailed           agents/session_kind         a session says that it did not work
+├── TooMuchRemoved          fleet/applying              a file that would remove more than half of its jobs
 ├── ApiError                api/problems                a refusal that only the HTTP server makes
 ├── CannotListen            api/server                  the port is not to be had
 └── WrongUse                cli/failures                the command line cannot be read

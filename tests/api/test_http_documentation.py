@@ -13,6 +13,7 @@ import pytest
 from tests.agents.session_server import SessionServer
 from tests.api.conftest import Server
 from tests.cli.terminal import PATIENCE, Terminal
+from wakeful import Scheduler
 from wakeful.api.app import create_app
 from wakeful.api.description import describe
 from wakeful.api.settings import ServerSettings
@@ -72,7 +73,7 @@ def test_the_walk_goes_as_it_is_written(tmp_path):
 def test_every_endpoint_of_the_document_is_walked():
     asked = [re.search(r"(?:-X (\w+) )?\"?\$api(/[^\s\"?]*)", command) for command, _ in STEPS]
     sent = {(m[1] or ("POST" if " -d " in m.string else "GET"), m[2]) for m in asked if m is not None}
-    document = describe(create_app(None, ServerSettings()))["paths"]
+    document = describe(create_app(Scheduler("sqlite:///:memory:"), ServerSettings()))["paths"]
     for path, operations in document.items():
         if path.startswith("/api/") and not path.startswith(NOT_WALKED):
             pattern = re.sub(r"\{\w+\}", r"[\\w$-]+", path.removeprefix("/api"))

@@ -168,7 +168,7 @@ def test_a_server_that_was_killed_goes_on_with_what_it_applied(terminal):
     before = terminal.ask("list", "--json").json
     server.kill()
     terminal.ask("edit", "third", "--every", "7h")  # a person's change stays until the file changes
-    terminal.serve().until("configured by")
+    terminal.serve().until("configuration:")
     after = terminal.ask("list", "--json").json
     assert [job["next_run_at"] for job in after[:2]] == [job["next_run_at"] for job in before[:2]]
     assert after[2]["revision"] == before[2]["revision"] + 1

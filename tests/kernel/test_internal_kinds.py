@@ -54,7 +54,7 @@ async def test_internal_jobs_and_their_runs_are_in_no_listing_and_no_count(scene
         assert {run.job for run in await scheduler.get_run_log("posts")} == {"posts"}, "asked for by name"
         summary = await scheduler.get_summary()
         assert (summary.jobs, summary.parked, summary.open_runs) == ({"idle": 1}, {}, 0)
-        figures = await scheduler.get_figures()
+        figures = await scheduler.server_side.get_figures()
         assert (figures.jobs, figures.parked, figures.open_runs, figures.overdue) == ({"idle": 1}, {}, {}, 0)
         assert figures.runs_day == figures.runs_week == {"success": 1}
         assert figures.lateness.starts == 1

@@ -118,12 +118,12 @@ def test_a_priority_that_only_another_process_has_used_is_seen_at_the_next_look(
 
 
 def test_jobs_stored_before_there_were_priorities_have_0_and_keep_their_order(store_url, clock, tmp_path, monkeypatch):
-    before = shutil.copytree(schema_version.FOLDER, tmp_path / "before")
+    before = shutil.copytree(schema_version.FOLDERS["wakeful"], tmp_path / "before")
     for script in before.glob("*.sql"):
         if int(script.name[:4]) >= PRIORITY_SCHEMA:
             script.unlink()
     with monkeypatch.context() as older:
-        older.setattr(schema_version, "FOLDER", before)
+        older.setitem(schema_version.FOLDERS, "wakeful", before)
         with OpenStore(store_url, clock) as store:
             store.write(_stock)
     with OpenStore(store_url, clock) as store:

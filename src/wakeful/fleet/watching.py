@@ -45,7 +45,7 @@ class FileWatch:
         self._load = load
         self._included = included
         self._file: FleetFile | None = None
-        self._told = ""  # the mistake that was last told, once
+        self._reported = ""  # the mistake that was last reported
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
@@ -92,8 +92,8 @@ class FileWatch:
             if plan is None:
                 await self._scheduler.transact(lambda tx, _: close_alert(tx, CONFIG_ALERT, place_of(self._path)))
             else:
-                _tell(self._path, plan)
-            self._told = ""
+                _log_plan(self._path, plan)
+            self._reported = ""
         except StoreError as error:
             log.warning("%s was not applied yet: %s", self._path, error)
             return False
@@ -103,7 +103,7 @@ class FileWatch:
 
     async def _alert(self, why: str) -> bool:
         message = why if why.startswith(str(self._path)) else f"{self._path}: {why}"
-        if message == self._told:
+        if message == self._reported:
             return True
         log.error("the configuration was not applied: %s", message)
         try:
@@ -113,7 +113,7 @@ class FileWatch:
         except StoreError as error:
             log.warning("no alert could be opened: %s", error)
             return False
-        self._told = message
+        self._reported = message
         return True
 
 
@@ -125,7 +125,7 @@ def _signature(path: Path) -> tuple[str, int, int, int]:
     return (str(path), found.st_mtime_ns, found.st_ino, found.st_size)
 
 
-def _tell(path: Path, plan: Plan) -> None:
+def _log_plan(path: Path, plan: Plan) -> None:
     if plan.is_empty:
         log.info("%s: jobs are as the file has them", path)
     else:
