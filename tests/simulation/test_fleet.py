@@ -76,7 +76,7 @@ def test_a_siege_alone_breaks_nothing() -> None:
 @pytest.mark.long
 def test_it_finds_a_node_that_claims_after_it_was_taken_for_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Journal, "lives", lambda _self, _node_id: False)
-    assert "X2" in _breaks(range(20, 32), Fleet)
+    assert "X2" in _breaks(range(12), Fleet)
 
 
 @pytest.mark.long
@@ -93,7 +93,7 @@ def test_it_finds_a_late_result_that_covers_up_a_take_over(monkeypatch: pytest.M
                 found = states(job_ids)
                 return {job_id: state._replace(run_id=runs[job_id]) for job_id, state in found.items()}
 
-        tx.jobs = Blind(tx.jobs._session)
+        tx.jobs = Blind(tx.jobs._session, tx.now)
         return settle_all(tx, node, ended)
 
     monkeypatch.setattr(turn, "settle_all", blind)
