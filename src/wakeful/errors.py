@@ -97,6 +97,11 @@ class TooOften(InvalidTrigger):
     exit_code = 4
     code = "min_interval"
 
+    @property
+    def detail(self) -> str:
+        """The message, and the setting that it comes from."""
+        return f"{self}, set by limits.min_interval in the server's configuration."
+
 
 class InvalidJob(SchedulerError, ValueError):
     """A job definition, payload or option that cannot be stored; nothing was changed."""

@@ -84,6 +84,7 @@ def test_jobs_from_outside_may_not_run_more_often_than_the_minimum(client, name,
     answer = client.request(how, path, json={"trigger": trigger} | ({"name": name} if how == "POST" else {}))
     assert (answer.status_code, answer.json()["code"]) == (400, "min_interval")
     assert answer.json()["error"] == "Minimum interval is 60 minutes (1 hour)"
+    assert "limits.min_interval" in answer.json()["detail"]
 
 
 def test_a_name_is_taken_once(client, name):

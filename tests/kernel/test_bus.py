@@ -75,7 +75,7 @@ async def test_jobs_and_alerts_are_told_and_a_subscription_ends(scene):
     scene.act = failing()
     async with scene.scheduler() as scheduler:
         leave = scheduler.subscribe(lambda event: heard.append((event.type, event.data["job"])), "job")
-        scheduler.subscribe(lambda event: alerts.append((event.type, event.data["kind"])), "alert")
+        scheduler.subscribe(lambda event: alerts.append((event.type, event.data["kind"], event.data["job"])), "alert")
         await scheduler.add_job("a", Every("10s"), max_errors=1)
         await scheduler.update_job("a", payload=1)
         await scheduler.pause_job("a")
@@ -85,7 +85,7 @@ async def test_jobs_and_alerts_are_told_and_a_subscription_ends(scene):
         await scheduler.resume_job("a")
         await scheduler.remove_job("a")
         assert heard == [(what, "a") for what in ("added", "changed", "paused", "resumed", "resumed", "removed")]
-        assert alerts == [("opened", "disabled"), ("closed", "disabled")]
+        assert alerts == [("opened", "disabled", "a"), ("closed", "disabled", "a")]
         leave()
         leave()
         await scheduler.add_job("b", Every("10s"))

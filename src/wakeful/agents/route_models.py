@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from functools import partial
 from typing import Annotated, Any, Literal, Self
 
@@ -12,6 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from wakeful.agents.task import MAX_MODEL, MAX_PROMPT, Task
 from wakeful.api import forms
+from wakeful.api.strict import Strict
 
 MINUTE_MS = 60_000
 LONGEST_MINUTES = 36_500 * 1440
@@ -22,27 +22,10 @@ STATE = (
 )  # fmt: skip
 
 
-class Camel(BaseModel):
-    """Field names as the wire has them; one that is not known is refused with the nearest that is."""
+class Camel(Strict):
+    """Field names as the wire has them."""
 
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", strict=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _known(cls, data: Any) -> Any:
-        if not isinstance(data, dict):
-            return data
-        known = [field.alias or name for name, field in cls.model_fields.items()]
-        for name in data:
-            if name not in known and name not in cls._carried():
-                near = difflib.get_close_matches(str(name), known, 1)
-                hint = f": did you mean {near[0]!r}?" if near else f": it takes {', '.join(known)}"
-                raise PydanticCustomError("unknown", "there is no {name} here{hint}", {"name": name[:60], "hint": hint})
-        return {name: value for name, value in data.items() if name in known}
-
-    @classmethod
-    def _carried(cls) -> tuple[str, ...]:
-        return ()
+    model_config = ConfigDict(alias_generator=to_camel)
 
 
 Minutes = Annotated[float, Field(le=LONGEST_MINUTES, allow_inf_nan=False)]
@@ -115,7 +98,7 @@ class ScheduleIn(Camel):
     enabled: bool | None = None
 
     @classmethod
-    def _carried(cls) -> tuple[str, ...]:
+    def carried(cls) -> tuple[str, ...]:
         return STATE
 
 
@@ -143,7 +126,7 @@ class ScheduleChange(Camel):
         return self
 
     @classmethod
-    def _carried(cls) -> tuple[str, ...]:
+    def carried(cls) -> tuple[str, ...]:
         return STATE
 
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 from wakeful import __version__
-from wakeful.api import description, events, health, jobs, me, runs, stats
+from wakeful.api import description, events, front, health, jobs, me, runs, stats
 from wakeful.api.auth import Gate
 from wakeful.api.problems import add_handlers
 from wakeful.api.settings import ServerSettings
+from wakeful.api.strict import refuse_unknown_names
 from wakeful.domains import domains
 from wakeful.kernel.domain import load
 from wakeful.scheduler import Scheduler
 
-ROUTES = (health, description, me, jobs, runs, events, stats)
+ROUTES = (front, health, description, me, jobs, runs, events, stats)
 
 
 def create_app(scheduler: Scheduler, settings: ServerSettings) -> FastAPI:
@@ -29,6 +30,7 @@ def create_app(scheduler: Scheduler, settings: ServerSettings) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        dependencies=[Depends(refuse_unknown_names)],
     )
     app.state.scheduler = scheduler
     app.state.settings = settings

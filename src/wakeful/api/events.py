@@ -272,7 +272,7 @@ async def _until_gone(receive: Receive) -> None:
                     "schema": {"type": "string"},
                     "example": 'id: 17-0\nevent: run\ndata: {"stream":"run","seq":42,"at":"2026-01-01T09:00:00Z",'
                     '"type":"finished","data":{"run":"run_1frc87n80sngk","job_id":"job_1frc80000nd3p",'
-                    '"outcome":"success"}}\n\n',
+                    '"job":"backup","outcome":"success"}}\n\n',
                 }
             },
         },

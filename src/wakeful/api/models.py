@@ -13,6 +13,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
 from wakeful.api import forms
+from wakeful.api.strict import Strict
 
 T = TypeVar("T")
 
@@ -31,13 +32,7 @@ def _option(name: str) -> WithJsonSchema:
     return WithJsonSchema(forms.nullable(forms.OPTIONS[name]))
 
 
-class Given(BaseModel):
-    """What all requests have in common: a field that is not known is refused, and so is a number written as text."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class Written(Given):
+class Written(Strict):
     """A job as it is written. The trigger is given as `trigger`, or by its short form beside the other fields.
 
     Options may also be nested under `options`, as answers show them.
@@ -121,19 +116,19 @@ class JobPatch(Written):
     name: Named | None = None
 
 
-class Noted(Given):
+class Noted(Strict):
     """Why."""
 
     note: str | None = Field(None, max_length=MAX_NOTE)
 
 
-class RunNow(Given):
+class RunNow(Strict):
     """What to run it with, where that is not the job's own payload."""
 
     payload: Json = None
 
 
-class Completion(Given):
+class Completion(Strict):
     """How work that went on elsewhere has ended. A success has no error."""
 
     model_config = ConfigDict(json_schema_extra=forms.ended)
@@ -143,7 +138,7 @@ class Completion(Given):
     error: str | None = Field(None, max_length=100_000)
 
 
-class Matching(Given):
+class Matching(Strict):
     """Jobs by what they are."""
 
     kind: str | None = Field(None, max_length=1000)
@@ -154,7 +149,7 @@ class Matching(Given):
     q: str | None = Field(None, max_length=1000)
 
 
-class ManyJobs(Given):
+class ManyJobs(Strict):
     """Which jobs: exactly one of `ids` (or names), `filter` and `all`."""
 
     model_config = ConfigDict(

@@ -119,6 +119,8 @@ async def _refused(_: Request, error: Exception) -> Response:
     more = dict(getattr(error, "more", {}))
     if (field := getattr(error, "field", None)) is not None:
         more.setdefault("field", str(field))
+    if (detail := getattr(error, "detail", None)) is not None:
+        more.setdefault("detail", str(detail))
     if status >= 500 and status != 503:
         return fault(error)
     return problem(status, code, str(error), headers=getattr(error, "headers", None), **more)
@@ -130,9 +132,17 @@ async def _invalid(_: Request, error: Exception) -> Response:
     if any(one["type"] == "json_invalid" for one in found):
         return problem(400, "invalid_json", "The body is not JSON.")
     errors = [{"field": _place(one["loc"]), "message": str(one["msg"])} for one in found]
-    first = errors[0] if errors else {"field": "", "message": "it cannot be read"}
-    sentence = f"{first['field'] or 'The request'}: {first['message']}"
-    return problem(422, "invalid", sentence, errors=errors)
+    return problem(422, "invalid", _sentence(found[0]) if found else "The request cannot be read.", errors=errors)
+
+
+def _sentence(first: dict[str, Any]) -> str:
+    place, message = _place(first["loc"]), str(first["msg"])
+    if first["type"] == "no_body":
+        return message
+    if first["type"] != "unknown_name":
+        return f"{place or 'The request'}: {message}"
+    section = ".".join(place.split(".")[:-1])
+    return message.replace("';", f"' in {section};", 1) if section else message
 
 
 def _place(path: tuple[Any, ...]) -> str:

@@ -111,17 +111,17 @@ class Journal:
         if known:
             return False
         self._session.insert_many("alerts", Alert._fields, [alert])
-        self.emit("alert", _about_alert("opened", alert.id, alert.kind, alert.message))
+        self._announce("opened", (alert.id, alert.kind, alert.message, alert.job_id))
         return True
 
     def close_alert(self, key: str, now: int) -> bool:
         """The incident is over; True when it was open."""
         closed = self._session.rows(
-            "UPDATE alerts SET closed_at = ? WHERE key = ? AND closed_at IS NULL RETURNING id, kind, message",
+            "UPDATE alerts SET closed_at = ? WHERE key = ? AND closed_at IS NULL RETURNING id, kind, message, job_id",
             (now, key),
         )
-        for alert_id, kind, message in closed:
-            self.emit("alert", _about_alert("closed", alert_id, kind, message))
+        for alert in closed:
+            self._announce("closed", alert)
         return bool(closed)
 
     def alert(self, alert_id: int) -> Alert | None:
@@ -131,12 +131,21 @@ class Journal:
     def ack_alert(self, alert_id: int, now: int) -> bool:
         """A person has seen it; False when somebody had before."""
         acked = self._session.rows(
-            "UPDATE alerts SET acked_at = ? WHERE id = ? AND acked_at IS NULL RETURNING id, kind, message",
+            "UPDATE alerts SET acked_at = ? WHERE id = ? AND acked_at IS NULL RETURNING id, kind, message, job_id",
             (now, alert_id),
         )
-        for found_id, kind, message in acked:
-            self.emit("alert", _about_alert("acked", found_id, kind, message))
+        for alert in acked:
+            self._announce("acked", alert)
         return bool(acked)
+
+    def _announce(self, what: str, alert: Sequence[Any]) -> None:
+        """An event about an alert, with the job it is about, if it is about one."""
+        alert_id, kind, message, job_id = alert
+        about: dict[str, object] = {}
+        if job_id is not None:
+            named = self._session.rows("SELECT name FROM jobs WHERE id = ?", (job_id,))
+            about = {"job_id": job_id, "job": named[0][0]} if named else {"job_id": job_id}
+        self.emit("alert", {"type": what, "alert": alert_id, **about, "kind": kind, "message": message})
 
     def alerts_before(self, before: int | None, limit: int, *, open_only: bool) -> list[Alert]:
         """The newest first, from that id on."""
@@ -256,7 +265,3 @@ class Journal:
         self._session.serialize("facts")
         conflict = "ON CONFLICT (key) DO UPDATE SET value = excluded.value"
         self._session.insert_many("meta", ("key", "value"), rows, conflict)
-
-
-def _about_alert(what: str, alert_id: int, kind: str, message: str) -> dict[str, object]:
-    return {"type": what, "alert": alert_id, "kind": kind, "message": message}
