@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
 from collections.abc import Iterable
-from html import escape
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
@@ -16,22 +13,15 @@ from starlette.responses import HTMLResponse, JSONResponse
 from starlette.routing import BaseRoute
 
 from wakeful.api import forms
+from wakeful.api.page import METHODS, STYLE_HASH, render
 from wakeful.api.problems import PROBLEM_TYPE
+from wakeful.api.vocabulary import PARAMETERS, meaning
 
 PROBLEM = "#/components/schemas/Problem"
 REFUSED_BODIES = ("408", "413", "415")
 NO_NUL = r"^[^\u0000]*$"
-METHODS = ("get", "post", "put", "patch", "delete")
 
 router = APIRouter(tags=["description"])
-
-STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1c1c1e; background: #fff }
-h2 { margin-top: 2.5rem; border-bottom: 1px solid #ddd } code { font-size: 0.95em } .verb { font-weight: 700; display: inline-block; min-width: 4.5rem }
-section { margin: 1.25rem 0 } p { margin: 0.25rem 0 } .quiet { color: #5c5c66 }
-@media (prefers-color-scheme: dark) { body { color: #eee; background: #16161a } .quiet { color: #a5a5b0 } h2 { border-color: #444 } a { color: #9cf } }
-"""  # noqa: E501 - a style sheet
-_STYLE_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
 
 
 def describe(app: FastAPI) -> dict[str, Any]:
@@ -48,6 +38,8 @@ def describe(app: FastAPI) -> dict[str, Any]:
             schemas.pop(name, None)
         schema = forms.shared(schema)
         schema["components"]["schemas"] |= {name: forms.shared(one, name) for name, one in forms.SHARED.items()}
+        for name, one in schema["components"]["schemas"].items():
+            _explain(name, one)
         app.openapi_schema = schema
     return app.openapi_schema
 
@@ -75,6 +67,31 @@ def _complete(method: str, operation: dict[str, Any]) -> None:
             response["content"] = {PROBLEM_TYPE: {"schema": {"$ref": PROBLEM}}}
 
 
+def _explain(model: str, part: Any) -> None:
+    """Every field says what it means and shows an example, its own or that of the vocabulary."""
+    if isinstance(part, list):
+        for one in part:
+            _explain(model, one)
+    if not isinstance(part, dict):
+        return
+    fields = part.get("properties")
+    if isinstance(fields, dict):
+        part["properties"] = {name: _explained(one, meaning(model, name)) for name, one in fields.items()}
+    for one in part.values():
+        _explain(model, one)
+
+
+def _explained(field: dict[str, Any], known: tuple[str, Any] | None) -> dict[str, Any]:
+    """A copy: what many models share is one object before it is written."""
+    field = dict(field)
+    about = str(field.get("description") or (known[0] if known is not None else ""))
+    if about:
+        field["description"] = f"{about[0].upper()}{about[1:]}".rstrip(".") + "."
+    if known is not None and field.get("type") != "null" and not field.keys() & {"examples", "enum", "const"}:
+        field["examples"] = [known[1]]
+    return field
+
+
 def _parameters(operation: dict[str, Any]) -> None:
     """A parameter is given or left out: nobody can write null in an address or a header; nor may there be a NUL."""
     for parameter in operation.get("parameters", []):
@@ -85,6 +102,11 @@ def _parameters(operation: dict[str, Any]) -> None:
             schema.update(said[0])
         if schema.get("type") == "string" and not schema.keys() & {"enum", "const", "format", "pattern"}:
             schema["pattern"] = NO_NUL
+        known = PARAMETERS.get(parameter["name"])
+        if known is not None:
+            parameter["description"] = known[0]
+            if known[1] is not None and not schema.keys() & {"enum", "examples"}:
+                schema["examples"] = [known[1]]
 
 
 @router.get("/api/openapi.json", include_in_schema=False)
@@ -101,37 +123,6 @@ async def _described(app: FastAPI) -> dict[str, Any]:
 @router.get("/api/docs", include_in_schema=False)
 async def docs(request: Request) -> HTMLResponse:
     """All routes on one page: no script, nothing from elsewhere."""
-    page = _page(await _described(request.app))
-    policy = f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; frame-ancestors 'none'; base-uri 'none'"
+    page = render(await _described(request.app))
+    policy = f"default-src 'none'; style-src 'sha256-{STYLE_HASH}'; frame-ancestors 'none'; base-uri 'none'"
     return HTMLResponse(page, headers={"Content-Security-Policy": policy})
-
-
-def _page(schema: dict[str, Any]) -> str:
-    groups: dict[str, list[str]] = {}
-    for path, operations in schema.get("paths", {}).items():
-        for method, operation in operations.items():
-            if method in METHODS:
-                group = (operation.get("tags") or ["other"])[0]
-                groups.setdefault(str(group), []).append(_operation(method, path, operation))
-    parts = [f"<h2>{escape(name)}</h2>{''.join(found)}" for name, found in groups.items()]
-    title = escape(f"{schema['info']['title']} {schema['info']['version']}")
-    intro = (
-        "<p>Send a token with every request: <code>Authorization: Bearer wk_…</code> "
-        "(<code>wakeful token create NAME --role ROLE</code>). The same for programs: "
-        '<a href="/api/openapi.json">openapi.json</a>.</p>'
-    )
-    head = f'<meta charset="utf-8"><title>{title}: API</title><style>{STYLE}</style>'
-    return (
-        f'<!doctype html><html lang="en"><head>{head}</head><body><h1>{title}</h1>{intro}{"".join(parts)}</body></html>'
-    )
-
-
-def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
-    about = escape(str(operation.get("description") or operation.get("summary") or ""))
-    named = [escape(str(one["name"])) for one in operation.get("parameters", []) if one.get("in") != "path"]
-    given = f'<p class="quiet">takes {", ".join(named)}</p>' if named else ""
-    statuses = ", ".join(sorted(operation.get("responses", {})))
-    return (
-        f'<section><p><span class="verb">{method.upper()}</span> <code>{escape(path)}</code></p>'
-        f'<p>{about}</p>{given}<p class="quiet">answers {escape(statuses)}</p></section>'
-    )
