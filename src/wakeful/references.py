@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
@@ -19,6 +19,7 @@ LARGEST_VALUE = 64 * 1024  # of what ${file:…} names
 
 REFERENCE = re.compile(r"\$(\$)?\{([^{}]*)\}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ENV_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 
 
 _adopted: set[str] = set()
@@ -74,6 +75,54 @@ def looked_up(reference: str, folder: Path, known: Mapping[str, str]) -> str:
     if reference not in known:
         raise InvalidSetting(f"needs ${{{reference}}}, which is not set: set it in the environment or in env_file.")
     return known[reference]
+
+
+def absolute(text: str, folder: Path) -> str:
+    """With `${file:…}` as a whole path: whoever looks it up does not know where the file was."""
+
+    def replace(match: re.Match[str]) -> str:
+        name = str(match[2])
+        if match[1] or not name.startswith("file:"):
+            return str(match[0])
+        return f"${{file:{folder / Path(name.removeprefix('file:')).expanduser()}}}"
+
+    return REFERENCE.sub(replace, text)
+
+
+NOT_A_VARIABLE = "This line is not NAME=value."
+
+
+def variables_in(lines: Iterable[str]) -> tuple[dict[str, str], int | None]:
+    """What NAME=value lines set, and the number of the first line that is something else.
+
+    That line is not repeated: there may be a secret in it.
+    """
+    found: dict[str, str] = {}
+    for number, line in enumerate(lines, start=1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        match = _ENV_LINE.fullmatch(line.strip())
+        if match is None:
+            return found, number
+        found[match[1]] = _unquoted(match[2])
+    return found, None
+
+
+def _unquoted(text: str) -> str:
+    if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"":
+        return text[1:-1]
+    return re.split(r"\s+#", text, maxsplit=1)[0].rstrip()
+
+
+def variables_of(path: Path) -> dict[str, str]:
+    """What a file of NAME=value lines sets; InvalidSetting, as the end of a sentence, where it cannot be read."""
+    try:
+        found, wrong = variables_in(_value_in(path).splitlines())
+    except (OSError, ValueError) as error:
+        raise InvalidSetting(f"{path} cannot be read ({reason(error)}).") from None
+    if wrong is not None:
+        raise InvalidSetting(f"{path}, line {wrong}: {NOT_A_VARIABLE}")
+    return found
 
 
 def _value_in(path: Path) -> str:

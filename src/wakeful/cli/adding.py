@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import shutil
+import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from wakeful import Job, Scheduler
+from wakeful.cli import program
 from wakeful.cli.app import JOBS, WithCommand, app
-from wakeful.cli.definition import Definition, command_payload, job_options, takes_definition, trigger_data
+from wakeful.cli.definition import Definition, job_options, takes_definition, trigger_data
 from wakeful.cli.failures import WrongUse, say_note
 from wakeful.cli.finding import job_named
 from wakeful.cli.opening import change, now, now_ms, server_of
 from wakeful.cli.place import Db, Place, chosen
+from wakeful.cli.program import COMMAND
 from wakeful.cli.request import HTTP, oddities, request_line, request_payload
 from wakeful.cli.request import given as request_option
 from wakeful.cli.saying import say
@@ -25,7 +27,6 @@ from wakeful.cli.words import relative, stamp, zone_of
 from wakeful.errors import InvalidJob, JobExists
 from wakeful.triggers import iso, to_ms, trigger_from_data
 
-COMMAND = "command"
 SHOWN = 3  # how many next times are shown
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The job's name or id.", show_default=False)]
@@ -77,13 +78,21 @@ def _work(name: str, definition: Definition, argv: list[str] | None) -> tuple[st
         return HTTP, request_payload(definition) or {}
     if option is not None:
         raise WrongUse(f"{option} and a command after -- are two things to do: give one of them.")
-    return COMMAND, command_payload(definition, argv, Path.cwd()) or {}
+    return COMMAND, program.command_payload(definition, argv, Path.cwd(), read_input=_input) or {}
+
+
+def _input() -> str:
+    """What comes on standard input, for `--stdin -`."""
+    try:
+        return sys.stdin.buffer.read().decode("utf-8")
+    except UnicodeDecodeError:
+        raise WrongUse("--stdin - needs text: what came on standard input is not UTF-8.") from None
 
 
 def _refuse_beside_request(definition: Definition) -> None:
-    for option in ("cwd", "env", "pass_env"):
-        if getattr(definition, option) is not None:
-            raise WrongUse(f"--{option.replace('_', '-')} is for commands: a request has none.")
+    option = program.given(definition)
+    if option is not None:
+        raise WrongUse(f"{option} is for commands: a request has none.")
 
 
 @app.command("edit", cls=WithCommand, rich_help_panel=JOBS)
@@ -120,7 +129,8 @@ def _changes(job: Job, definition: Definition, argv: list[str] | None) -> dict[s
     data = trigger_data(definition, now(), job.trigger.to_data())
     if data is not None:
         changes["trigger"] = trigger_from_data(data)
-    command = command_payload(definition, argv, Path.cwd(), job.payload if job.kind == COMMAND else {})
+    before = job.payload if job.kind == COMMAND else {}
+    command = program.command_payload(definition, argv, Path.cwd(), before, _input)
     if command is not None and job.kind != COMMAND:
         raise InvalidJob(f"{job.name} is of kind {job.kind!r}: only jobs that run a command have one to change.")
     request = request_payload(definition, job.payload if job.kind == HTTP else {})
@@ -140,9 +150,7 @@ def _report(job: Job, server: dict[str, Any] | None, place: Place, *, as_json: b
         print_json({**job.to_dict(), "upcoming": [iso(ms) for ms in times], "server_running": server is not None})
     else:
         _print_schedule(job, times, verb)
-    if job.kind == COMMAND:
-        _warn_about(job.payload)
-    for note in oddities(job.payload) if job.kind == HTTP else ():
+    for note in _ODDITIES[job.kind](job.payload) if job.kind in _ODDITIES else ():
         say_note(note)
     if server is None:
         say_note(f"No server is running on {place}: nothing fires until one does (wakeful serve).")
@@ -162,26 +170,14 @@ def _print_schedule(job: Job, times: list[int], verb: str) -> None:
         say(f"  next   not by time: it is {job.status} (wakeful resume {shlex.quote(job.name)})")
 
 
+_ODDITIES: dict[str, Callable[[dict[str, Any]], Iterable[str]]] = {
+    COMMAND: program.oddities,
+    HTTP: oddities,
+}
+
+
 def next_times(job: Job, number: int) -> list[int]:
     """When the job starts next, as far as that is known: its armed start, then those after it."""
     # Later starts of an interval depend on when each run ends.
     known = 1 if job.trigger.type == "interval" else number
     return [to_ms(at) for at in job.upcoming(known)]
-
-
-def _warn_about(payload: dict[str, Any]) -> None:
-    """A program that cannot be found from here may exist where the server runs: worth a word, not a refusal."""
-    program, cwd = payload["argv"][0], payload.get("cwd")
-    if cwd is not None and not Path(cwd).is_dir():
-        say_note(f"The directory {cwd} does not exist here.")
-    if "/" in program:
-        path = Path(cwd or ".", Path(program).expanduser() if program.startswith("~") else program)
-        if program.startswith("~"):
-            say_note(f"{program!r} begins with ~, which only a shell expands: write the whole path.")
-        elif not path.exists():
-            say_note(f"{program!r} does not exist in {cwd}." if program[0] != "/" else f"{program!r} does not exist.")
-        elif not os.access(path, os.X_OK):
-            say_note(f"{program!r} is not executable: chmod +x it.")
-    elif shutil.which(program) is None:
-        shell = " There is no shell: for one, write -- sh -c '...'." if any(c in program for c in " |;&<>$") else ""
-        say_note(f"{program!r} was not found on PATH here.{shell}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
@@ -59,7 +60,24 @@ class WithCommand(TyperCommand):
         if "--" in args:
             cut = args.index("--")
             args, ctx.meta["argv"] = args[:cut], args[cut + 1 :]
-        return super().parse_args(ctx, args)
+        return super().parse_args(ctx, list(_plain_flags(args)))
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         return [*super().collect_usage_pieces(ctx), "-- COMMAND..."]
+
+
+_SAID = {"yes": "--approval", "no": "--no-approval", "none": "--no-approval"}
+
+
+def _plain_flags(args: list[str]) -> Iterator[str]:
+    """`--approval yes` and `--approval=no` mean the flags `--approval` and `--no-approval`."""
+    words = iter(args)
+    for word in words:
+        if word == "--approval":
+            after = next(words, None)
+            yield _SAID.get(after or "", word)
+            if after is not None and after not in _SAID:
+                yield after
+        else:
+            flag, _, value = word.partition("=")
+            yield _SAID.get(value, word) if flag == "--approval" else word

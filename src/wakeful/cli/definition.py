@@ -7,10 +7,9 @@ replaces all its former values.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime, tzinfo
-from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -22,12 +21,13 @@ from wakeful.errors import IntervalParseError
 from wakeful.triggers import iso, parse_interval, to_ms, zone_name
 
 NONE = "none"
-RHYTHMS = ("cron", "every", "interval", "at", "after")
+RHYTHMS = ("cron", "every", "interval", "at", "after", "manual")
 _TIMED_KEYS = ("tz", "jitter", "stagger", "active_hours", "start", "until", "max_runs", "except")
+_UNTIMED = ("after", "manual")
 _WHEN, _HOW, _WHAT = "When", "How", "What"
 
 
-def _option(flag: str, help: str, panel: str, metavar: str) -> Any:  # noqa: A002 - typer's own word
+def _option(flag: str, help: str, panel: str, metavar: str | None = None) -> Any:  # noqa: A002 - typer's own word
     return typer.Option(flag, help=help, rich_help_panel=panel, metavar=metavar, show_default=False)
 
 
@@ -42,6 +42,7 @@ class Definition:
         str | None, _option("--at", "Once: ISO 8601, in 20m, tomorrow 09:00, monday 9:00.", _WHEN, "TIME")
     ] = None
     after: Annotated[str | None, _option("--after", "When another job ends.", _WHEN, "JOB")] = None
+    manual: Annotated[bool | None, _option("--manual", "Only by hand: wakeful run NAME.", _WHEN)] = None
     on: Annotated[str | None, _option("--on", "With --after: success (default), failure or any.", _WHEN, "END")] = None
     anchor: Annotated[str | None, _option("--anchor", "With --every: where the grid begins.", _WHEN, "TIME")] = None
     tz: Annotated[str | None, _option("--tz", "The time zone, such as Europe/Berlin.", _WHEN, "ZONE")] = None
@@ -75,7 +76,7 @@ class Definition:
         str | None, _option("--on-crash", "A run cut off: recover (default) or skip.", _HOW, "POLICY")
     ] = None
     approval: Annotated[
-        str | None, _option("--approval", "Ask a person before every start: yes or no.", _HOW, "YES")
+        bool | None, _option("--approval/--no-approval", "Ask a person before every start, or not (default).", _HOW)
     ] = None
     priority: Annotated[str | None, _option("--priority", "The higher starts first: -100 to 100 (0).", _HOW, "N")] = (
         None
@@ -83,12 +84,22 @@ class Definition:
     lane: Annotated[list[str] | None, _option("--lane", "Share a limit: KEY=CAPACITY (repeatable).", _HOW, "KEY=N")] = (
         None
     )
+    label: Annotated[
+        list[str] | None, _option("--label", "Only on nodes with this label (repeatable).", _HOW, "LABEL")
+    ] = None
     cwd: Annotated[str | None, _option("--cwd", "Where the command runs (here).", _WHAT, "DIR")] = None
     env: Annotated[
         list[str] | None, _option("--env", "A variable, stored with the job (repeatable).", _WHAT, "K=V")
     ] = None
+    env_file: Annotated[
+        str | None, _option("--env-file", "NAME=value lines, read at every run and not stored.", _WHAT, "FILE")
+    ] = None
     pass_env: Annotated[
         list[str] | None, _option("--pass-env", "A variable to pass on from the server (repeatable).", _WHAT, "NAME")
+    ] = None
+    stdin: Annotated[str | None, _option("--stdin", "Its standard input; -: read it from here.", _WHAT, "TEXT")] = None
+    success_codes: Annotated[
+        str | None, _option("--success-codes", "Exit codes of a success, such as 0,3 (0).", _WHAT, "CODES")
     ] = None
     url: Annotated[str | None, _option("--url", "Send a request there, instead of a command.", _WHAT, "ADDRESS")] = None
     method: Annotated[str | None, _option("--method", "With --url: GET (default), POST, ...", _WHAT, "METHOD")] = None
@@ -130,11 +141,11 @@ def takes_definition(function: Callable[..., None]) -> Callable[..., None]:
 
 def trigger_data(wanted: Definition, now: datetime, old: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
     """The trigger as plain data, or None where nothing about it was said. `old` is what is stored already."""
-    given = [name for name in RHYTHMS if getattr(wanted, name) is not None]
+    given = [name for name in RHYTHMS if getattr(wanted, name) not in (None, False)]
     if len(given) > 1:
         raise WrongUse(f"--{given[0]} and --{given[1]} are two schedules: give one of them.")
     if old is None and not given:
-        raise WrongUse("Say when: --cron, --every, --interval, --at or --after.")
+        raise WrongUse("Say when: --cron, --every, --interval, --at, --after or --manual.")
     place = _zone(wanted, old)
     zone = zone_named(place)
     changes = _modifiers(wanted, now, zone, place)
@@ -143,7 +154,9 @@ def trigger_data(wanted: Definition, now: datetime, old: Mapping[str, Any] | Non
         return None
     kept = dict(old or {})
     if rhythm and kept:
-        kept = {key: value for key, value in kept.items() if key in _TIMED_KEYS and rhythm["type"] != "after"}
+        kept = {key: value for key, value in kept.items() if key in _TIMED_KEYS and rhythm["type"] not in _UNTIMED}
+    if rhythm.get("type") == "manual" and changes:
+        raise WrongUse(f"--{next(iter(changes)).replace('_', '-')} is about times, and --manual has none.")
     merged = {**kept, **rhythm, **changes}
     if wanted.tz is not None and "active_hours" in kept and "active_hours" not in changes:
         merged["active_hours"] = {**kept["active_hours"], "timezone": place}  # a job has one zone
@@ -163,6 +176,8 @@ def _rhythm(name: str, wanted: Definition, now: datetime, zone: tzinfo) -> dict[
         return {"type": "cron", "expression": text}
     if name == "after":
         return {"type": "after", "job": text}
+    if name == "manual":
+        return {"type": "manual"}
     if name == "at":
         return {"type": "once", "at": _moment("--at", text, now, zone)}
     return {"type": name, "interval": _duration(f"--{name}", text)}
@@ -218,11 +233,14 @@ def job_options(wanted: Definition) -> dict[str, Any]:
         "retry": _retry,
         "max_errors": lambda text: _whole("--max-errors", text),
         "on_crash": lambda text: text,
-        "approval": lambda text: _yes("--approval", text),
         "priority": lambda text: _signed("--priority", text),
     }
     said = {name: getattr(wanted, name) for name in read if getattr(wanted, name) is not None}
     found = {name: None if text == NONE else read[name](text) for name, text in said.items()}
+    if wanted.approval is not None:
+        found["approval"] = wanted.approval
+    if wanted.label is not None:
+        found["labels"] = None if wanted.label == [NONE] else wanted.label
     if wanted.lane is not None:
         found["lanes"] = None if wanted.lane == [NONE] else dict(_lane(text) for text in wanted.lane)
     return found
@@ -238,40 +256,11 @@ def _retry(text: str) -> int | list[str]:
     return delays
 
 
-def command_payload(
-    wanted: Definition, argv: Sequence[str] | None, here: Path, old: Mapping[str, Any] | None = None
-) -> dict[str, Any] | None:
-    """The payload of the command, or None where nothing about it was said."""
-    changes: dict[str, Any] = {}
-    if argv is not None:
-        if not argv:
-            raise WrongUse("There is nothing after --: say what to run.")
-        changes["argv"] = list(argv)
-    if wanted.cwd is not None or old is None:
-        changes["cwd"] = str(here / Path(wanted.cwd or ".").expanduser())
-    if wanted.env is not None:
-        changes["env"] = None if wanted.env == [NONE] else dict(_pair("--env", text) for text in wanted.env)
-    if wanted.pass_env is not None:
-        changes["pass_env"] = None if wanted.pass_env == [NONE] else wanted.pass_env
-    if not changes:
-        return None
-    return {key: value for key, value in {**(old or {}), **changes}.items() if value is not None}
-
-
 def _lane(text: str) -> tuple[str, int]:
     key, found, capacity = text.rpartition("=")
     if not found or not key:
         raise WrongUse(f"--lane {text!r} lacks a capacity: write --lane gpu=1.")
     return key, _whole("--lane", capacity)
-
-
-def _pair(option: str, text: str) -> tuple[str, str]:
-    name, found, value = text.partition("=")
-    if not found or not name:
-        raise WrongUse(
-            f"{option} {text!r} is not NAME=VALUE; to pass a variable on without storing it: --pass-env NAME."
-        )
-    return name, value
 
 
 # -- single values ----------------------------------------------------------------------------------------------------
@@ -300,12 +289,6 @@ def _signed(option: str, text: str) -> int:
     if not (digits.isascii() and digits.isdecimal() and len(digits) < 10):
         raise WrongUse(f"{option} {text!r} is not a whole number.")
     return int(text)
-
-
-def _yes(option: str, text: str) -> bool:
-    if text not in ("yes", "no"):
-        raise WrongUse(f"{option} is yes or no, not {text!r}.")
-    return text == "yes"
 
 
 def _number(option: str, text: str) -> float:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wakeful import Job, Run, Scheduler
-from wakeful.cli.adding import COMMAND, next_times
+from wakeful.cli.adding import next_times
 from wakeful.cli.app import JOBS, app
 from wakeful.cli.failures import WrongUse, say_error, say_note
 from wakeful.cli.finding import Ref, job_named, job_or_run
 from wakeful.cli.opening import change, now_ms, read
 from wakeful.cli.place import Db, Place, chosen
+from wakeful.cli.program import COMMAND
 from wakeful.cli.request import HTTP, request_facts
 from wakeful.cli.runs import print_run, run_rows
 from wakeful.cli.saying import say

@@ -120,7 +120,7 @@ def _sort_words(
         name, kind, about = options.get(flag) or _give_up()
         if name in found:
             raise NotPlain
-        if kind is bool:
+        if _only(kind) is bool:
             found[name] = True if not equals else _give_up()
         else:
             found[name] = _read_value(text if equals else _value(ahead), kind, about)

@@ -73,8 +73,8 @@ def request_facts(payload: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """A request as `show` lists it."""
     facts: list[tuple[str, Any]] = [("request", f"{payload.get('method', 'GET')} {payload['url']}")]
     facts += [("header", f"{name}: {value}") for name, value in (payload.get("headers") or {}).items()]
-    rest = {key: value for key, value in payload.items() if key not in ("url", "method", "headers", "guarded")}
-    facts += list(rest.items())
+    known = ("url", "method", "headers", "guarded", "references")
+    facts += [(key, value) for key, value in payload.items() if key not in known]
     if payload.get("guarded"):
         facts += [("guarded", "yes: the address came over the network and obeys server.outbound")]
     return facts
@@ -82,7 +82,9 @@ def request_facts(payload: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 def oddities(payload: Mapping[str, Any]) -> list[str]:
     """What looks wrong about a request, told by how it is written alone."""
-    address = read_address(payload["url"])
+    from wakeful.http.referring import sample
+
+    address = read_address((sample(payload) if payload.get("references") else payload)["url"])
     found = []
     if "#" in payload["url"]:
         found.append("The part of the url after # is not sent.")

@@ -11,12 +11,12 @@ from typing import IO, Annotated
 import typer
 
 from wakeful import Job, Run, Scheduler
-from wakeful.cli.adding import COMMAND
 from wakeful.cli.app import RUNS, app
 from wakeful.cli.failures import say_aside, say_error, say_note
 from wakeful.cli.finding import OPEN, Ref, job_named, run_meant
 from wakeful.cli.opening import change, is_lone_run, now_ms, server_of
 from wakeful.cli.place import Db, Place, chosen
+from wakeful.cli.program import COMMAND
 from wakeful.cli.request import HTTP, request_line
 from wakeful.cli.runs import POLL_S, output_text, pauses, took
 from wakeful.cli.saying import Output, say

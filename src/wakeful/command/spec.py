@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from wakeful.errors import InvalidJob, InvalidSetting
-from wakeful.references import VARIABLE, filled, references_in
+from wakeful.references import VARIABLE, filled, references_in, variables_of
 
 ARGUMENTS_MOST = 512 * 1024
 ARGUMENT_MOST = 128 * 1024 - 1  # what Linux takes as one argument
@@ -29,6 +29,7 @@ class CommandSpec:
     cwd: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     env_refs: Mapping[str, str] = field(default_factory=dict)  # values with ${NAME}, looked up for each run
+    env_file: str | None = None  # of NAME=value lines, read for each run
     pass_env: tuple[str, ...] = ()
     timeout_ms: int | None = None
     output_limit: int = 64 * 1024
@@ -59,16 +60,30 @@ def check_field(key: str, value: object) -> None:
 
 
 def looked_up(spec: CommandSpec, known: Mapping[str, str]) -> CommandSpec:
-    """The same with every reference looked up; InvalidJob names the first that leads nowhere."""
-    if not spec.env_refs:
+    """The same with its env_file read and every reference looked up; InvalidJob names the first that leads nowhere.
+
+    What the job names one by one, in env or pass_env, comes before what its file says.
+    """
+    if not spec.env_refs and spec.env_file is None:
         return spec
-    values = dict(spec.env)
+    values = _in_file(spec, known) | dict(spec.env)
     for name, text in spec.env_refs.items():
         try:
             values[name] = filled(text, Path("/"), known)
         except InvalidSetting as error:
             raise InvalidJob(f"env {name} {error}") from None
-    return replace(spec, env=values, env_refs={})
+    return replace(spec, env=values, env_refs={}, env_file=None)
+
+
+def _in_file(spec: CommandSpec, known: Mapping[str, str]) -> dict[str, str]:
+    if spec.env_file is None:
+        return {}
+    try:
+        found = variables_of(Path(spec.env_file))
+    except InvalidSetting as error:
+        raise InvalidJob(f"env_file {error}") from None
+    passed = {name for name in spec.pass_env if name in known}
+    return {name: text for name, text in found.items() if name not in passed}
 
 
 def _refuse_unknown(key: object) -> None:
@@ -107,6 +122,13 @@ def _env_refs(value: object) -> dict[str, str]:
                     f"A command's env_refs[{name!r}] has ${{{reference}}}: write ${{NAME}} or ${{file:/path}}."
                 )
     return found
+
+
+def _env_file(value: object) -> str:
+    text = _text(value, "env_file", least=1)
+    if not text.startswith("/"):
+        raise InvalidJob("A command's env_file must be a whole path, such as /etc/backup.env.")
+    return text
 
 
 def _pass_env(value: object) -> tuple[str, ...]:
@@ -160,6 +182,7 @@ _CHECKS: dict[str, Callable[[object], Any]] = {
     "cwd": lambda value: _text(value, "cwd", least=1),
     "env": _env,
     "env_refs": _env_refs,
+    "env_file": _env_file,
     "pass_env": _pass_env,
     "timeout_ms": lambda value: _number(value, "timeout_ms", 1, TIMEOUT_MOST_MS),
     "output_limit": lambda value: _number(value, "output_limit", 0, OUTPUT_MOST),

@@ -9,7 +9,7 @@ from typing import Any
 from wakeful.command.spec import check_field
 from wakeful.errors import InvalidJob
 from wakeful.kernel.kinds import WrittenForm
-from wakeful.references import REFERENCE, references_in, unescaped
+from wakeful.references import absolute, references_in, unescaped
 
 _TEXTS = {"type": "array", "items": {"type": "string"}}
 
@@ -23,12 +23,17 @@ def _argv(value: Any, folder: Path) -> Mapping[str, Any]:  # noqa: ARG001 - ever
     return {"argv": value}
 
 
-def _cwd(value: Any, folder: Path) -> Mapping[str, Any]:
-    check_field("cwd", value)
-    try:
-        return {"cwd": str(folder / Path(value).expanduser())}
-    except RuntimeError as error:
-        raise InvalidJob(f"cwd {value!r:.80}: {error}") from None
+def _path(key: str) -> Callable[[Any, Path], Mapping[str, Any]]:
+    """A path, from the file's folder on."""
+
+    def read(value: Any, folder: Path) -> Mapping[str, Any]:
+        check_field("cwd", value)  # any path, and not a whole one yet
+        try:
+            return {key: str(folder / Path(value).expanduser())}
+        except RuntimeError as error:
+            raise InvalidJob(f"{key} {value!r:.80}: {error}") from None
+
+    return read
 
 
 def _env(value: Any, folder: Path) -> Mapping[str, Any]:
@@ -39,21 +44,9 @@ def _env(value: Any, folder: Path) -> Mapping[str, Any]:
                 raise InvalidJob(f"env.{name} is {text!r:.40}, which is no text: put it in quotes.")
     check_field("env", value)
     plain = {name: unescaped(text) for name, text in value.items() if not any(references_in(text))}
-    kept = {name: _absolute(text, folder) for name, text in value.items() if name not in plain}
+    kept = {name: absolute(text, folder) for name, text in value.items() if name not in plain}
     check_field("env_refs", kept)
     return {key: part for key, part in (("env", plain), ("env_refs", kept)) if part}
-
-
-def _absolute(text: str, folder: Path) -> str:
-    """With `${file:…}` as a whole path: whoever looks it up does not know where the file was."""
-
-    def replace(match: Any) -> str:
-        name = str(match[2])
-        if match[1] or not name.startswith("file:"):
-            return str(match[0])
-        return f"${{file:{folder / Path(name.removeprefix('file:')).expanduser()}}}"
-
-    return REFERENCE.sub(replace, text)
 
 
 def _same(key: str) -> Callable[[Any, Path], Mapping[str, Any]]:
@@ -76,8 +69,9 @@ FORM = WrittenForm(
     key="command",
     fields={
         "command": _argv,
-        "cwd": _cwd,
+        "cwd": _path("cwd"),
         "env": _env,
+        "env_file": _path("env_file"),
         "pass_env": _same("pass_env"),
         "stdin": _same("stdin"),
         "success_codes": _same("success_codes"),
@@ -90,6 +84,7 @@ FORM = WrittenForm(
         "command": {**_TEXTS, "minItems": 1},
         "cwd": {"type": "string"},
         "env": {"type": "object", "additionalProperties": {"type": "string"}},
+        "env_file": {"type": "string"},
         "pass_env": _TEXTS,
         "stdin": {"type": "string"},
         "success_codes": {"type": "array", "items": {"type": "integer"}},

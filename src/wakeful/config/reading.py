@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn
 import yaml
 
 from wakeful.errors import InvalidSetting
-from wakeful.references import REFERENCE, looked_up, reason, text_of
+from wakeful.references import NOT_A_VARIABLE, REFERENCE, looked_up, reason, text_of, variables_in
 
 LARGEST = 1024 * 1024
 MOST_VALUES = 200_000
@@ -26,7 +26,6 @@ KEPT = ("jobs",)
 """Sections whose references are kept: what they stand for is looked up when it is used."""
 
 Where = tuple[str | int, ...]
-_ENV_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 
 
 class Fault(NamedTuple):
@@ -256,7 +255,6 @@ def _env_file(raw: Raw, environ: Mapping[str, str]) -> dict[str, str]:
         return {}
     faults: list[Fault] = []
     path = Path(str(_filled(raw, named, ("env_file",), environ, faults)))
-    found: dict[str, str] = {}
     try:
         path = raw.path.parent / path.expanduser()
         with path.open("rb") as file:  # which may be a pipe: some keepers of secrets offer theirs as one
@@ -264,18 +262,7 @@ def _env_file(raw: Raw, environ: Mapping[str, str]) -> dict[str, str]:
     except (OSError, RuntimeError, ValueError) as error:
         message = f"env_file {path} cannot be read ({reason(error)})."
         raise ConfigError([*faults, raw.fault(("env_file",), message)]) from None
-    for number, line in enumerate(lines, start=1):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        match = _ENV_LINE.fullmatch(line.strip())
-        if match is None:
-            # The line itself is not repeated: there may be a secret in it.
-            raise ConfigError([Fault(str(path), number, "env_file", "This line is not NAME=value.")])
-        found[match[1]] = _unquoted(match[2])
+    found, wrong = variables_in(lines)
+    if wrong is not None:
+        raise ConfigError([Fault(str(path), wrong, "env_file", NOT_A_VARIABLE)])
     return found
-
-
-def _unquoted(text: str) -> str:
-    if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"":
-        return text[1:-1]
-    return re.split(r"\s+#", text, maxsplit=1)[0].rstrip()

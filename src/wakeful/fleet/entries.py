@@ -32,8 +32,11 @@ MODIFIERS = ("anchor", "on", "start", "until", "max_runs", "except", "active_hou
 MOMENTS = ("at", "anchor", "start", "until")
 OPTIONS = tuple(name for name in OPTION_NAMES if name != "bounded")
 COMMON = ("timezone", "enabled", "owner", "notes")
-LATER = ("agent", "deliver", "grace", "ping", "prompt", "url", "webhook")
-MEANT = {"tz": "timezone", "note": "notes", "lane": "lanes", "label": "labels", "argv": "command", "run": "command"}
+LATER = ("agent", "deliver", "grace", "ping", "prompt", "webhook")
+MEANT = {
+    "tz": "timezone", "note": "notes", "lane": "lanes", "label": "labels", "argv": "command", "run": "command",
+    "header": "headers", "follow_redirects": "redirects",
+}  # fmt: skip
 """What people write who know the command line, or other tools."""
 
 Place = tuple[str | int, ...]
@@ -140,7 +143,7 @@ class _Reader:
     def _refuse_unknown(self) -> None:
         known = self._known()
         for key in self._data:
-            if key in known:
+            if key in known or key in self._forms:  # a second thing to do is a problem that is told already
                 continue
             if key in LATER:
                 self._meant.add(key)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from wakeful.http.settings import HttpSettings
 from wakeful.kernel.domain import Domain
-from wakeful.kernel.kinds import Kind
+from wakeful.kernel.kinds import Kind, WrittenForm
 
 if TYPE_CHECKING:
     from wakeful.kernel.views.models import Run
@@ -44,6 +44,12 @@ def _guarded(payload: Any) -> Any:
     return {**payload, "guarded": True} if isinstance(payload, dict) else payload
 
 
+def _written() -> WrittenForm:
+    from wakeful.http.written import FORM  # loaded with the first file
+
+    return FORM
+
+
 async def _execute(run: Run, _: Path) -> Any:
     from wakeful.http.kind import default_kind  # loads httpx with the first request
 
@@ -60,6 +66,7 @@ domain = Domain(
             options={"timeout": "1m"},
             from_outside=_guarded,
             redact=_redact,
+            written=_written,
         ),
     ),
     section="server.outbound",

@@ -44,7 +44,7 @@ def output_of(spec: RequestSpec, reply: Reply, most: int) -> dict[str, Any]:
     body, truncated = body_text(reply, most)
     found: dict[str, Any] = {
         "status": reply.status,
-        "url": reply.url,
+        "url": without(reply.url, secrets),
         "headers": {name: without(_header(reply, name), secrets) for name in SHOWN if name in reply.headers},
         "body": None if body is None else without(body, secrets),
         "elapsed_ms": reply.elapsed_ms,
@@ -95,7 +95,8 @@ def passes(status: int) -> bool:
 def complaint(spec: RequestSpec, reply: Reply) -> str:
     """One sentence about an answer that was not expected, with the first line it says."""
     wanted = ", ".join(str(code) for code in spec.expect)
-    said = f"{reply.url} answered {reply.status}, and {wanted} was expected"
+    url = without(reply.url, secret_values(spec))
+    said = f"{url} answered {reply.status}, and {wanted} was expected"
     location = reply.headers.get("location")
     if 300 <= reply.status < 400 and location is not None and not spec.follow_redirects:
         return f"{said}: it redirects elsewhere, and follow_redirects is false"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from functools import cache
 
 from wakeful.clock import Clock, SystemClock
 from wakeful.http.answer import Reply, complaint, output_of, passes, retry_at
+from wakeful.http.secrets import secret_values, without
 from wakeful.http.sending import Sender, SendingFailed
 from wakeful.http.settings import HttpSettings
 from wakeful.http.spec import RequestSpec
@@ -36,7 +38,7 @@ class HttpKind:
 
     async def __call__(self, run: Run) -> Output:
         """Send the request in the job's payload; the answer is the run's output, whether it is a good one or not."""
-        spec = RequestSpec.from_payload(run.payload)
+        spec = RequestSpec.to_send(run.payload, os.environ)
         try:
             async with asyncio.timeout(spec.timeout / 1000 if spec.timeout is not None else None):
                 reply = await self._sender.send(spec)
@@ -45,7 +47,7 @@ class HttpKind:
             raise RequestFailedForNow(message, Output(None)) from None
         except SendingFailed as error:
             kind = RequestFailedForNow if error.passing else RequestFailed
-            raise kind(str(error), Output(None)) from None
+            raise kind(without(str(error), secret_values(spec)), Output(None)) from None
         output = Output(output_of(spec, reply, self._settings.body_most))
         if spec.expects(reply.status):
             return output

@@ -72,7 +72,7 @@ def _holds_hidden(url: str) -> bool:
 
 def secret_values(spec: RequestSpec) -> list[str]:
     """The values an answer must not bring back into what is kept, the longest first."""
-    found = [value for name, value in spec.headers.items() if _TELLING.search(name)]
+    found = [*spec.secrets, *(value for name, value in spec.headers.items() if _TELLING.search(name))]
     found += [value.partition(" ")[2] for value in found]  # without "Bearer"
     address = read_address(spec.url)
     found += [address.password or "", basic(address)]

@@ -6,10 +6,11 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wakeful.errors import InvalidJob, SchedulerError
+from wakeful.http.referring import sample, values_looked_up
 from wakeful.http.secrets import hides
 from wakeful.outbound import read_address
 from wakeful.triggers.durations import interval_ms
@@ -38,6 +39,8 @@ class RequestSpec:
     timeout: int | None = None  # milliseconds, for the whole of it; the job's own limit holds beside it
     follow_redirects: bool = True
     guarded: bool = False  # written over the network: obeys the outbound policy
+    references: bool = False  # ${NAME} in url, headers and body is looked up for each run
+    secrets: tuple[str, ...] = ()  # what was looked up, and must not be kept
 
     @classmethod
     def from_payload(cls, payload: object) -> RequestSpec:
@@ -47,6 +50,10 @@ class RequestSpec:
         given = {key: value for key, value in payload.items() if value is not None}
         for key in given:
             _refuse_unknown(key)
+        if given.get("references") is True:
+            if given.get("guarded"):
+                raise InvalidJob("References are for jobs of a file or a program: over the network, write the values.")
+            given = sample(given)
         if "url" not in given:
             raise InvalidJob('An http job needs a url, such as "https://example.org/health".')
         hidden = hides(given)
@@ -61,9 +68,23 @@ class RequestSpec:
                 fields["headers"] = {**fields.get("headers", {}), "Content-Type": "application/json"}
         return cls(**fields)
 
+    @classmethod
+    def to_send(cls, payload: Any, known: Mapping[str, str]) -> RequestSpec:
+        """The same with every reference looked up."""
+        if not isinstance(payload, Mapping) or payload.get("references") is not True:
+            return cls.from_payload(payload)
+        cls.from_payload(payload)
+        full, secrets = values_looked_up(payload, known)
+        return replace(cls.from_payload(full), secrets=secrets)
+
     def expects(self, status: int) -> bool:
         """Whether an answer with this status is a good one."""
         return any(code in (status, f"{status // 100}xx") for code in self.expect)
+
+
+def check_field(key: str, value: object) -> None:
+    """InvalidJob, where this part of the payload cannot be used."""
+    _CHECKS[key](value)
 
 
 def _refuse_unknown(key: object) -> None:
@@ -175,4 +196,5 @@ _CHECKS: dict[str, Callable[[object], Any]] = {
     "timeout": _timeout,
     "follow_redirects": _flag("follow_redirects"),
     "guarded": _flag("guarded"),
+    "references": _flag("references"),
 }
