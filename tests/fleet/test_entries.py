@@ -81,7 +81,7 @@ def test_a_job_keeps_what_it_refers_to_and_not_the_value():
             {"every": "1h", "tz": "UTC", "command": ["a"]},
             [("tz", "There is no key 'tz' in jobs.job. Did you mean 'timezone'?")],
         ),
-        ({"every": "1h"}, [("", "jobs.job says nothing to do: give command.")]),
+        ({"every": "1h"}, [("", "jobs.job says nothing to do: give command or url.")]),
         (
             {"command": ["a"], "every": "1h", "cron": "* * * * *"},
             [("every", "jobs.job.every is a second schedule beside cron: give one of them.")],
@@ -189,3 +189,8 @@ def test_local_is_the_zone_of_the_machine_that_reads_the_file(write, monkeypatch
     path = write("defaults: {timezone: local}\njobs: {a: {cron: '@daily', command: [x]}}\n")
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     assert load(path, {}).jobs.entries[0].new.trigger.tz == "Asia/Tokyo"
+
+
+def test_an_env_file_of_a_job_is_kept_as_a_whole_path():
+    assert entry(env_file="job.env").new.payload["env_file"] == "/srv/jobs/job.env"
+    assert wrong(every="1h", command=["true"], env_file=["a"])[0][0] == "env_file"
