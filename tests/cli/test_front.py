@@ -45,7 +45,7 @@ def test_help_shows_the_groups_and_nothing_that_is_not_there(wakeful):
     for argv in (["--help"], ["-h"], []):
         answer = wakeful(*argv)
         assert answer.code == 0
-        positions = [answer.out.index(f"─ {group} ─") for group in ("Jobs", "Runs", "Time", "Server and store")]
+        positions = [answer.out.index(f"\n{group}:\n") for group in ("Jobs", "Runs", "Time", "Server and store")]
         assert positions == sorted(positions)
 
 

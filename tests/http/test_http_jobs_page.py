@@ -42,8 +42,10 @@ def test_the_program_runs_as_printed(tmp_path, site):
     assert done.stdout == "success 200 all is well\n\n", done.stderr
 
 
-def test_the_configuration_is_one(site):
-    config = config_model().model_validate(yaml.safe_load(block("yaml", site)))
+def test_the_configuration_is_one():
+    request, server = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    assert yaml.safe_load(request)["jobs"]["health"]["url"] == "https://example.org/health"
+    config = config_model().model_validate(yaml.safe_load(server))
     assert config.server.outbound.policy().allow[0] == "10.20.0.0/16"
 
 

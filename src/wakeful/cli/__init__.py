@@ -81,6 +81,7 @@ def _command() -> Any:
         if domain.commands is not None:
             front.app.add_typer(load(domain.commands), name=domain.name)
     command: Any = get_command(front.app)
+    import_module("wakeful.cli.help").give_help(command)
     # In the order of the help; a command that is missing there comes last rather than not at all.
     order = {name: place for place, name in enumerate(front.ORDER)}
     command.commands = dict(sorted(command.commands.items(), key=lambda item: order.get(item[0], len(order))))

@@ -45,7 +45,10 @@ def add(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Add a job that runs a command: wakeful add backup --cron "0 2 * * *" -- ./backup.sh --full"""
+    """Add a job that runs a command or sends a request.
+
+    For example: wakeful add backup --cron "0 2 * * *" -- ./backup.sh --full
+    """
     place = chosen(ctx, db)
     kind, payload = _work(name, definition, ctx.meta["argv"])
     data = trigger_data(definition, now())

@@ -28,7 +28,7 @@ CHANGES = 5  # what `plan` exits with where there is something to do
 
 @app.command("plan", rich_help_panel=SERVER)
 def plan(ctx: typer.Context, *, file: File = None, as_json: Json = False, db: Db = None) -> None:
-    """Say what apply would do, and change nothing: exit 0 where there is nothing to do, 5 where there is."""
+    """Show what apply would change, and change nothing. Exits with 5 where there is something to do."""
     from wakeful.fleet.applying import plan_fleet, ready_fleet, terms_of
     from wakeful.fleet.planning import make_plan
 

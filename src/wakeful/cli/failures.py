@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import IO
 
 from wakeful.cli.saying import say_text, say_trusted
 from wakeful.cli.words import visible
@@ -65,12 +66,13 @@ def say_aside(sentence: str) -> None:
 
 def _say(label: str, colour: str, sentence: str) -> None:
     sys.stdout.flush()  # what was said first is read first, also where both streams meet in one file
-    shown = f"\x1b[{colour}m{label}\x1b[0m" if label and _has_colours() else label
+    shown = f"\x1b[{colour}m{label}\x1b[0m" if label and has_colours(sys.stderr) else label
     say_trusted(f"{shown} {visible(sentence, keep=chr(9))}".lstrip(), error=True)
 
 
-def _has_colours() -> bool:
-    return sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+def has_colours(stream: IO[str]) -> bool:
+    """Whether colours may be used there."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def _usage(error: BaseException) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from wakeful import Job, Run, Scheduler
-from wakeful.errors import JobNotFound
+from wakeful.errors import JobNotFound, RunNotFound
 
 LOOKED_AT = 20  # of a job's runs, only the latest can still be open
 OPEN = ("active", "waiting", "queued")
@@ -32,6 +32,14 @@ async def job_named(scheduler: Scheduler, ref: str) -> Job:
 async def job_or_run(scheduler: Scheduler, ref: str) -> Job | Run:
     """The job or the run that is meant."""
     return await scheduler.get_run(ref) or await job_named(scheduler, ref)
+
+
+async def run_with_id(scheduler: Scheduler, run_id: str) -> Run:
+    """A run that there is, as it is now."""
+    run = await scheduler.get_run(run_id)
+    if run is None:
+        raise RunNotFound(f"{run_id} is no longer on record.")
+    return run
 
 
 async def run_meant(scheduler: Scheduler, ref: str, statuses: Sequence[str]) -> Run | None:

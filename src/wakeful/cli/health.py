@@ -19,7 +19,7 @@ from wakeful.triggers import iso
 if TYPE_CHECKING:
     from wakeful.store.records import Alert
 
-alerts = typer.Typer(help="Alerts: incidents that need a person.")
+alerts = typer.Typer(help="List the incidents that need a person.")
 app.add_typer(alerts, name="alert", rich_help_panel=SERVER)
 
 
@@ -39,7 +39,7 @@ NOTHING = Glance(None, {}, {}, 0, 0, None)
 
 @app.command("status", rich_help_panel=SERVER)
 def status(ctx: typer.Context, *, as_json: Json = False, db: Db = None) -> None:
-    """Show the server, the number of jobs, the next starts and open alerts."""
+    """Show the server, jobs, next starts and open alerts."""
     place = chosen(ctx, db)
     glance = read(place, _look, NOTHING)
     if as_json:

@@ -234,6 +234,7 @@ def remove(
     *,
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Jobs, by name or id.", show_default=False)],
     yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask for confirmation.")] = False,
+    as_json: Json = False,
     db: Db = None,
 ) -> None:
     """Remove jobs. A run in progress finishes, and the history is kept."""
@@ -246,9 +247,12 @@ def remove(
     async def work(scheduler: Scheduler) -> None:
         for job in jobs:
             await scheduler.remove_job(job.id)
-            say(f"Removed {job.name} ({job.id})")
+            if not as_json:
+                say(f"Removed {job.name} ({job.id})")
 
     change(place, work)
+    if as_json:
+        print_json(_many(jobs))
 
 
 async def _all_found(scheduler: Scheduler, names: list[str]) -> list[Job]:
@@ -267,6 +271,7 @@ def pause(
     names: Names = None,
     note: Annotated[str | None, typer.Option("--note", metavar="TEXT", help="The reason, shown with the job.")] = None,
     everything: All = False,
+    as_json: Json = False,
     db: Db = None,
 ) -> None:
     """Stop scheduled starts until the job is resumed. A run in progress finishes, and manual starts still work."""
@@ -288,21 +293,27 @@ def pause(
         await _each(jobs, lambda job: scheduler.pause_job(job.id, note))
         return jobs
 
-    _say_changed("Paused", change(chosen(ctx, db), work), everything=everything)
+    jobs = change(chosen(ctx, db), work)
+    if as_json:
+        print_json(_many(jobs))
+    else:
+        _say_changed("Paused", jobs, everything=everything)
 
 
 @app.command("resume", rich_help_panel=JOBS)
-def resume(ctx: typer.Context, *, names: Names = None, everything: All = False, db: Db = None) -> None:
-    """Resume jobs from now on: errors are reset and nothing is caught up. --all resumes every paused job."""
+def resume(
+    ctx: typer.Context, *, names: Names = None, everything: All = False, as_json: Json = False, db: Db = None
+) -> None:
+    """Resume paused or disabled jobs. Errors are reset, nothing is caught up, and --all resumes every paused job."""
     _require_names(names, everything=everything)
-    failed: list[SchedulerError] = []
+    failed: dict[str, SchedulerError] = {}
 
     async def work(scheduler: Scheduler) -> list[Job]:
         async def one(job: Job) -> Job | None:
             try:
                 await scheduler.resume_job(job.id)
             except SchedulerError as error:
-                failed.append(error)
+                failed[job.name] = error
                 return None
             return await scheduler.get_job(job.id)
 
@@ -316,11 +327,20 @@ def resume(ctx: typer.Context, *, names: Names = None, everything: All = False, 
         )
         return [job for job in await _each(jobs, one) if job is not None]
 
-    _say_changed("Resumed", change(chosen(ctx, db), work), everything=everything)
-    for error in failed:
-        say_error(str(error))
-    if failed:
-        raise typer.Exit(failed[0].exit_code)
+    jobs = change(chosen(ctx, db), work)
+    if as_json:
+        print_json({**_many(jobs), "refused": {name: str(error) for name, error in failed.items()}})
+    else:
+        _say_changed("Resumed", jobs, everything=everything)
+        for error in failed.values():
+            say_error(str(error))
+    for error in failed.values():
+        raise typer.Exit(error.exit_code)
+
+
+def _many(jobs: Sequence[Job]) -> dict[str, Any]:
+    """Which jobs were changed, as the API says it."""
+    return {"count": len(jobs), "names": [job.name for job in jobs]}
 
 
 def _require_names(names: list[str] | None, *, everything: bool) -> None:

@@ -19,7 +19,7 @@ from wakeful.clock import sleep
 from wakeful.kernel.cluster.nodes import NodeInfo
 from wakeful.triggers import parse_interval
 
-nodes = typer.Typer(help="Nodes: the servers that share a store.")
+nodes = typer.Typer(help="List and drain the servers that share a store.")
 app.add_typer(nodes, name="node", rich_help_panel=SERVER)
 
 POLL_S = 0.5

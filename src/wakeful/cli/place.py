@@ -29,8 +29,8 @@ Db = Annotated[
     typer.Option(
         "--db",
         metavar="URL",
-        help="The store: a file, sqlite:///file.db or postgresql://user@host/database. "
-        "Else $WAKEFUL_DB, the store of wakeful.yaml, the nearest .wakeful/, or yours.",
+        help="The store: a file or an address. Else $WAKEFUL_DB, the store of wakeful.yaml, the nearest .wakeful/, "
+        "or your own.",
         show_default=False,
     ),
 ]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 import signal
 from pathlib import Path
-from typing import IO, Annotated
+from typing import IO, Annotated, Any
 
 import typer
 
 from wakeful import Job, Run, Scheduler
 from wakeful.cli.app import RUNS, app
-from wakeful.cli.failures import say_aside, say_error, say_note
+from wakeful.cli.failures import WrongUse, say_aside, say_error, say_note
 from wakeful.cli.finding import OPEN, Ref, job_named, run_meant
 from wakeful.cli.opening import change, is_lone_run, now_ms, server_of
 from wakeful.cli.place import Db, Place, chosen
@@ -26,6 +27,7 @@ from wakeful.errors import RunNotFound, ScheduleTriggerError
 from wakeful.private_files import open_unlinked
 
 WELL = ("success", "noop", "skipped")
+LOG_MOST = 1024 * 1024  # bytes of a log in one JSON value
 RUN_HERE = (COMMAND, HTTP)  # kinds that need no server
 
 
@@ -181,15 +183,20 @@ def logs(
     *,
     ref: Ref,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Follow the output until the run ends.")] = False,
+    as_json: Json = False,
     db: Db = None,
 ) -> None:
     """Show the output of a run, or of a job's latest run."""
+    if as_json and follow:
+        raise WrongUse("--follow prints what comes as it comes: leave out --json, or --follow.")
 
     async def work(scheduler: Scheduler) -> None:
         run = await run_meant(scheduler, ref, (*OPEN, "done") if follow else ("active", "waiting", "done", "queued"))
         if run is None:
             raise RunNotFound(f"{ref} has never run.")
-        if run.status == "done":
+        if as_json:
+            print_json(_log_data(run, scheduler.log_path(run.id)))
+        elif run.status == "done":
             _print_output(run, scheduler.log_path(run.id))
             if run.error:
                 say_note(f"{run.id} ended as {run.outcome}: {run.error}")
@@ -197,6 +204,22 @@ def logs(
             await _follow(scheduler, run, follow=follow)
 
     change(chosen(ctx, db), work)
+
+
+def _log_data(run: Run, left_behind: Path) -> dict[str, Any]:
+    """The output as a text: of a long one the end, and `truncated` says so."""
+    text, truncated = output_text(run), False
+    file = _opened(Path(run.log_file)) if run.log_file else None
+    if file is None and (not text or run.status != "done"):
+        file = _opened(left_behind)
+    if file is not None:
+        with file:
+            size = file.seek(0, os.SEEK_END)
+            truncated = size > LOG_MOST
+            file.seek(max(0, size - LOG_MOST))
+            text = file.read(LOG_MOST).decode("utf-8", "replace")
+    facts = {"run": run.id, "job": run.job, "status": run.status, "outcome": run.outcome, "error": run.error}
+    return {**facts, "output": text, "truncated": truncated}
 
 
 async def _follow(scheduler: Scheduler, run: Run, *, follow: bool) -> None:

@@ -11,7 +11,7 @@ import typer
 from wakeful import Run, Scheduler
 from wakeful.cli.app import RUNS, app
 from wakeful.cli.failures import say_note
-from wakeful.cli.finding import OPEN, Ref, run_meant
+from wakeful.cli.finding import OPEN, Ref, run_meant, run_with_id
 from wakeful.cli.opening import change, now_ms, read, server_of
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say, say_text
@@ -144,8 +144,8 @@ def output_text(run: Run) -> str:
 
 
 @app.command("cancel", rich_help_panel=RUNS)
-def cancel(ctx: typer.Context, *, ref: Ref, db: Db = None) -> None:
-    """Cancel a run, or the current run of a job, whether it is queued, running or waiting."""
+def cancel(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = None) -> None:
+    """Cancel a run, or the current run of a job. It may be queued, running or waiting."""
 
     async def work(scheduler: Scheduler) -> tuple[Run, bool]:
         run = await run_meant(scheduler, ref, OPEN)
@@ -156,12 +156,14 @@ def cancel(ctx: typer.Context, *, ref: Ref, db: Db = None) -> None:
         return await _until_done(scheduler, run, CANCEL_WAIT_S if served else 0), served
 
     run, served = change(chosen(ctx, db), work)
-    if run.status == "done":
+    if as_json:
+        print_json(run.to_dict())
+    elif run.status == "done":
         say(f"{run.id} of {run.job} ended as {run.outcome}")
     else:
         say(f"{run.id} of {run.job} is being cancelled")
-        if not served:
-            say_note("No server is running: the next one records the run as ended.")
+    if run.status != "done" and not served:
+        say_note("No server is running: the next one records the run as ended.")
 
 
 async def _until_done(scheduler: Scheduler, run: Run, seconds: float) -> Run:
@@ -186,17 +188,21 @@ def pauses() -> Iterator[float]:
 
 
 @app.command("retry", rich_help_panel=RUNS)
-def retry(ctx: typer.Context, *, ref: Ref, db: Db = None) -> None:
+def retry(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = None) -> None:
     """Retry a run that did not succeed, or a job's latest run."""
     place = chosen(ctx, db)
 
-    async def work(scheduler: Scheduler) -> tuple[str, Run, bool]:
+    async def work(scheduler: Scheduler) -> tuple[Run, Run, bool]:
         run = await run_meant(scheduler, ref, ("done",))
         if run is None:
             raise RunNotFound(f"{ref} has no run that has ended.")
-        return await scheduler.retry_run(run.id), run, server_of(scheduler) is not None
+        again = await scheduler.retry_run(run.id)
+        return await run_with_id(scheduler, again), run, server_of(scheduler) is not None
 
     again, run, served = change(place, work)
-    say(f"{again} tries {run.id} of {plain(run.job)} again")
+    if as_json:
+        print_json(again.to_dict())
+    else:
+        say(f"{again.id} tries {run.id} of {plain(run.job)} again")
     if not served:
         say_note(f"No server is running on {place}: nothing fires until one does (wakeful serve).")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-Json = Annotated[bool, typer.Option("--json", help="Machine-readable: JSON on standard output, nothing else.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
 
 GAP = 2
 NATURAL = 4096  # wider than any line: nothing is cut

@@ -45,7 +45,7 @@ def next_times(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Show the next times of an expression, or the next starts of all jobs."""
+    """Show the next times of an expression, or of all jobs."""
     zone = system_zone() if tz in (None, "local") else zone_name(tz)
     assert zone is not None  # noqa: S101 - zone_name keeps what is given
     begin = now() if after is None else read_when(after, now=now(), zone=zone_named(zone), option="--after")

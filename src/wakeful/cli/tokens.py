@@ -17,7 +17,7 @@ from wakeful.triggers import iso
 if TYPE_CHECKING:
     from wakeful.store.records import Token
 
-tokens = typer.Typer(help="API tokens.")
+tokens = typer.Typer(help="Create, list and revoke API tokens.")
 app.add_typer(tokens, name="token", rich_help_panel=SERVER)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The token's name.")]
@@ -29,12 +29,20 @@ def create(
     name: Name,
     *,
     role: Annotated[
-        str, typer.Option("--role", metavar="ROLE", help="viewer, operator, admin, or agent (its own schedules only).")
+        str,
+        typer.Option(
+            "--role", metavar="ROLE", help="Its role: viewer, operator, admin, or agent (its own schedules only)."
+        ),
     ],
+    as_json: Json = False,
     db: Db = None,
 ) -> None:
     """Create a token and print it. It is not shown again."""
-    say(change(chosen(ctx, db), lambda scheduler: scheduler.create_token(name, role), create=True))
+    token = change(chosen(ctx, db), lambda scheduler: scheduler.create_token(name, role), create=True)
+    if as_json:
+        print_json({"name": name, "role": role, "token": token})
+    else:
+        say(token)
 
 
 @tokens.command("list")
@@ -77,10 +85,13 @@ def list_tokens(
 
 
 @tokens.command("revoke")
-def revoke(ctx: typer.Context, name: Name, *, db: Db = None) -> None:
+def revoke(ctx: typer.Context, name: Name, *, as_json: Json = False, db: Db = None) -> None:
     """Revoke a token. It is rejected from now on."""
     change(chosen(ctx, db), lambda scheduler: scheduler.revoke_token(name))
-    say(f"Revoked {name}")
+    if as_json:
+        print_json({"name": name, "revoked": True})
+    else:
+        say(f"Revoked {name}")
 
 
 def _as_data(token: Token) -> dict[str, Any]:
