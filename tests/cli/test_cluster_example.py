@@ -14,7 +14,7 @@ import yaml
 from tests.cli.terminal import PATIENCE
 from tests.store.postgres_server import postgres_url
 from wakeful import Scheduler
-from wakeful.cli import _command
+from wakeful.cli import command_tree
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "cluster"
 APP = (FOLDER / "app.py").read_text(encoding="utf-8")
@@ -75,7 +75,7 @@ def test_the_containers_run_commands_that_are_there():
     for service in (each for name, each in services().items() if name != "db"):
         program, command, *options = service["command"]
         assert program == "wakeful"
-        known = {flag for parameter in _command().commands[command].params for flag in parameter.opts}
+        known = {flag for parameter in command_tree().commands[command].params for flag in parameter.opts}
         assert {option for option in options if option.startswith("-")} <= known
         assert options[options.index("--app") + 1] == "app:scheduler"
         wait = options[options.index("--shutdown-wait") + 1]
@@ -94,7 +94,7 @@ def test_the_page_names_commands_that_are_there():
     lines = [shlex.split(line) for line in re.findall(r"^    .*?(wakeful .*)$", page, re.MULTILINE)]
     assert len(lines) == 5
     for _, name, *words in lines:
-        command = _command().commands[name]
+        command = command_tree().commands[name]
         if hasattr(command, "commands"):
             command = command.commands[words.pop(0)]
         known = {flag for parameter in command.params for flag in parameter.opts}

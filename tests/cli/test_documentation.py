@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from wakeful.cli import _command
+from wakeful.cli import command_tree
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```console\n\$ (wakeful [^\n]+)\n(.*?)```", PAGE, re.DOTALL)
@@ -16,7 +16,7 @@ BLOCKS = re.findall(r"```console\n\$ (wakeful [^\n]+)\n(.*?)```", PAGE, re.DOTAL
 
 def commands():
     """Every command, those in groups by both words."""
-    for name, command in _command().commands.items():
+    for name, command in command_tree().commands.items():
         for inner, each in getattr(command, "commands", {}).items():
             yield f"{name} {inner}", each
         if not hasattr(command, "commands"):
@@ -42,7 +42,7 @@ def test_every_command_and_option_is_documented_with_an_example(name, command):
 
 def test_every_documented_option_exists():
     known = {flag for _, command in commands() for parameter in command.params for flag in parameter.opts}
-    known |= {flag for parameter in _command().params for flag in parameter.opts} | {"--help"}
+    known |= {flag for parameter in command_tree().params for flag in parameter.opts} | {"--help"}
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", PAGE)) - known == set()
 
 

@@ -10,12 +10,12 @@ import sys
 import pytest
 
 import wakeful as package
-from wakeful.cli import _command, main
+from wakeful.cli import command_tree, main
 
 EXPECTED = {
-    "add", "alert", "apply", "approve", "cancel", "check", "copy", "demo", "doctor", "edit", "explain", "list", "logs",
-    "next", "node", "pause", "plan", "reject", "remove", "resume", "retry", "run", "runs", "schema", "serve", "show",
-    "status", "token",
+    "add", "alert", "apply", "approve", "cancel", "check", "completion", "copy", "demo", "doctor", "edit", "explain",
+    "list", "logs", "next", "node", "pause", "plan", "reject", "remove", "resume", "retry", "run", "runs", "schema",
+    "serve", "show", "status", "token",
 }  # fmt: skip
 LISTINGS = [
     ["list"],
@@ -41,7 +41,7 @@ def test_the_script_is_installed():
 
 
 def test_help_shows_the_groups_and_nothing_that_is_not_there(wakeful):
-    assert set(_command().commands) == EXPECTED
+    assert set(command_tree().commands) == EXPECTED
     for argv in (["--help"], ["-h"], []):
         answer = wakeful(*argv)
         assert answer.code == 0
@@ -51,11 +51,11 @@ def test_help_shows_the_groups_and_nothing_that_is_not_there(wakeful):
 
 @pytest.mark.parametrize("name", sorted(EXPECTED))
 def test_every_command_explains_itself_and_takes_a_store(wakeful, name):
-    command = _command().commands[name]
+    command = command_tree().commands[name]
     commands = getattr(command, "commands", {name: command})
     for each in commands.values():
         options = {flag for parameter in each.params for flag in parameter.opts}
-        assert name in ("check", "copy", "demo", "schema") or "--db" in options
+        assert name in ("check", "completion", "copy", "demo", "schema") or "--db" in options
         assert all(parameter.help for parameter in each.params if parameter.name != "ctx")
         assert each.help
     assert wakeful(name, "--help").code == 0

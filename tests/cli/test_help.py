@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from wakeful.cli import _command
+from wakeful.cli import command_tree
 from wakeful.cli.help import summary
 
 FOREIGN = ("<bool>", "<str>", "<int>", "<path>", "[[", "]]", "{", "(dynamic)", "<x<", "<=x", "[required]", "│", "None")
@@ -23,7 +23,7 @@ def walk(command, path=()):
         yield from walk(below, (*path, name))
 
 
-COMMANDS = dict(walk(_command()))
+COMMANDS = dict(walk(command_tree()))
 LEAVES = {path: command for path, command in COMMANDS.items() if not getattr(command, "commands", None)}
 
 

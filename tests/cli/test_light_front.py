@@ -7,7 +7,7 @@ from importlib import import_module
 import pytest
 import typer
 
-from wakeful.cli import MODULES, _command
+from wakeful.cli import MODULES, command_tree
 from wakeful.cli.app import app
 from wakeful.cli.light import read_plainly
 
@@ -28,8 +28,8 @@ NOT_PLAIN = [
 
 
 def test_each_command_is_where_it_is_looked_for():
-    groups = {name for name, command in _command().commands.items() if hasattr(command, "commands")}
-    assert set(PLACES) == set(_command().commands) - groups
+    groups = {name for name, command in command_tree().commands.items() if hasattr(command, "commands")}
+    assert set(PLACES) == set(command_tree().commands) - groups
     functions = {info.name: info.callback for info in app.registered_commands}
     for name, module in PLACES.items():
         assert functions[name] in vars(import_module(f"wakeful.cli.{module}")).values(), name
@@ -40,7 +40,7 @@ def test_plain_words_mean_what_they_mean_to_the_parser(line):
     name, *rest = line.split()
     call = read_plainly([name, *rest], PLACES)
     assert call is not None
-    context = _command().commands[name].make_context(name, list(rest))
+    context = command_tree().commands[name].make_context(name, list(rest))
     mine = {key: value for key, value in call.values.items() if key != "ctx"}
     assert {key: value or None for key, value in mine.items()} == {
         key: value or None for key, value in context.params.items()

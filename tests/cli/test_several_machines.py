@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.test_documentation import first_words
 from tests.store.postgres_server import postgres_url
-from wakeful.cli import _command
+from wakeful.cli import command_tree
 from wakeful.kernel.cluster.lease_times import LeaseTimes
 from wakeful.kernel.engine.sweep import NO_HANDLER_GRACE_MS
 from wakeful.kernel.rules.outcome import MAX_OUTPUT
@@ -44,7 +44,7 @@ def test_what_the_page_shows_is_what_happens(terminal):
 def test_every_command_on_the_page_is_there():
     lines = re.findall(r"\$ wakeful ([^\n]+)", PAGE)
     for name, *words in (shlex.split(line) for line in lines):
-        command = _command().commands[name]
+        command = command_tree().commands[name]
         if hasattr(command, "commands"):
             command = command.commands[words.pop(0)]
         known = {flag for parameter in command.params for flag in parameter.opts}

@@ -30,6 +30,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "checking": ("check", "schema"),
     "applying": ("plan", "apply"),
     "demo": ("demo",),
+    "completion": ("completion",),
 }
 
 
@@ -57,16 +58,21 @@ def _run(argv: list[str]) -> Any:
         from wakeful.version import __version__
 
         return say(f"wakeful {__version__}")
+    if argv[:1] == ["_complete"]:
+        from wakeful.cli.completing import answer
+
+        return answer(argv[1:])
     from wakeful.cli.light import read_plainly
 
     call = read_plainly(argv, {name: module for module, names in MODULES.items() for name in names})
     if call is not None:
         return call.run()
-    return _command().main(argv, prog_name="wakeful", standalone_mode=False)
+    return command_tree().main(argv, prog_name="wakeful", standalone_mode=False)
 
 
 @cache
-def _command() -> Any:
+def command_tree() -> Any:
+    """All commands, as the argument parser has them."""
     from importlib import import_module
 
     from typer.main import get_command

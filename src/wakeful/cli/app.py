@@ -18,6 +18,7 @@ ORDER = (
     *("run", "runs", "logs", "cancel", "retry", "approve", "reject"),
     *("next", "explain"),
     *("serve", "status", "doctor", "alert", "node", "copy", "token", "check", "plan", "apply", "schema", "demo"),
+    "completion",
 )
 
 app = typer.Typer(
