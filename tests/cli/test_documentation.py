@@ -41,7 +41,12 @@ def test_every_command_and_option_is_documented_with_an_example(name, command):
 
 
 def test_every_documented_option_exists():
-    known = {flag for _, command in commands() for parameter in command.params for flag in parameter.opts}
+    known = {
+        flag
+        for _, command in commands()
+        for parameter in command.params
+        for flag in (*parameter.opts, *parameter.secondary_opts)
+    }
     known |= {flag for parameter in command_tree().params for flag in parameter.opts} | {"--help"}
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", PAGE)) - known == set()
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wakeful.cli.saying import say
 
 if TYPE_CHECKING:
     from wakeful import Job, Scheduler
@@ -67,8 +68,10 @@ def answer(argv: Sequence[str]) -> int:
     words, stem = joined(words or [""]) if shell == "bash" else (words or [""], "")
     quote = words[-1][:1] if words[-1][:1] in ("'", '"') else ""
     words[-1] = re.sub(r"\\(.)", r"\1", words[-1].removeprefix(quote))
-    lines = [shown(one, shell, stem, quote) for one in candidates(words)]
-    sys.stdout.write("".join(f"{line}\n" for line in lines if line is not None))
+    for one in candidates(words):
+        line = shown(one, shell, stem, quote)
+        if line is not None:
+            say(line)
     return 0
 
 
