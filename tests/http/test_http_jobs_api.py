@@ -153,3 +153,17 @@ def test_no_secret_reaches_the_servers_log(server, operator, allowed):
     operator.put("/api/jobs/loud", json=job(url, headers=SECRET))
     ended(operator, operator.post("/api/jobs/loud/run").json()["id"])
     assert "very-secret" not in server.process.until("loud run_")
+
+
+@pytest.mark.parametrize("role", ["operator", "admin"])
+def test_no_caller_can_send_the_environment_of_the_server_anywhere(request, allowed, role):
+    client = request.getfixturevalue(role)
+    name, spied = f"spy-{role}", {"url": f"{allowed.url}/echo/${{HOME}}", "references": True, "guarded": False}
+    assert client.put(f"/api/jobs/{name}", json=job(f"{allowed.url}/echo")).status_code == 201
+    for answer in (
+        client.put(f"/api/jobs/{name}", json={"manual": True, "kind": "http", "payload": spied}),
+        client.patch(f"/api/jobs/{name}", json={"payload": spied}),
+        client.post(f"/api/jobs/{name}/run", json={"payload": spied}),
+    ):
+        assert (answer.status_code, answer.json()["code"]) == (400, "invalid_job")
+        assert "over the network, write the values" in answer.json()["error"]

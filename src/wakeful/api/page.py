@@ -68,13 +68,19 @@ def _contents(part: dict[str, Any]) -> Iterator[str]:
 
 
 def _shape(name: str, schema: dict[str, Any]) -> str:
-    needed = set(schema.get("required", []))
+    needed = _needed(schema)
     fields = dict(_fields(schema))
     rows = _table((field, one, field in needed) for field, one in fields.items())
     form = "" if fields else f"<p>{_type(schema)}</p>"
     examples = "".join(f"<p><code>{escape(json.dumps(one))}</code></p>" for one in schema.get("examples", []))
     about = escape(str(schema.get("description", "")))
     return f'<section id="{escape(name)}"><h3>{escape(name)}</h3><p>{about}</p>{form}{rows}{examples}</section>'
+
+
+def _needed(schema: dict[str, Any]) -> set[str]:
+    """The fields that every form of a shape needs."""
+    forms = [set(form.get("required", [])) for form in schema.get("anyOf", []) if "properties" in form]
+    return set(schema.get("required", [])) | (set.intersection(*forms) if forms else set())
 
 
 def _fields(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
