@@ -116,6 +116,7 @@ class Kinds:
     def __init__(self, declared: Iterable[Kind] = ()) -> None:
         self._declared = {kind.name: kind for kind in declared}
         self._handlers: dict[str, tuple[Handler, bool]] = {}
+        self._plain = Kind("")  # the last that was asked for and not declared: many jobs in a row are of one kind
         self.hooks = Hooks(
             {name: kind.admit for name, kind in self._declared.items() if kind.admit is not None},
             {name: kind.claimed for name, kind in self._declared.items() if kind.claimed is not None},
@@ -142,7 +143,10 @@ class Kinds:
 
     def declared(self, name: str) -> Kind:
         """The kind of that name; one that nobody declared has neither rules nor hooks."""
-        return self._declared.get(name) or Kind(name)
+        found = self._declared.get(name) or self._plain
+        if found.name != name:
+            found = self._plain = Kind(name)
+        return found
 
     def handle_builtin(self, folder: Callable[[], Path]) -> None:
         """Register the handlers that kinds bring themselves, where nobody brought another."""
