@@ -43,6 +43,22 @@ SELECT pid, name, usr, greatest(0, extract(epoch FROM statement_timestamp() - si
 ) held ORDER BY since LIMIT 1
 """
 
+#: Whoever reads events goes on from the last id it saw: ids must become visible in their order. So the lock is had
+#: before the first id is drawn. One statement, because each that is waited for delays the start of what was claimed.
+_APPEND_EVENTS = """
+WITH alone AS MATERIALIZED (SELECT pg_advisory_xact_lock(%s::int, %s::int)),
+said AS MATERIALIZED (
+    SELECT v.* FROM alone, unnest(%s::text[], %s::bigint[], %s::text[])
+        WITH ORDINALITY AS v (stream, events, body, place)
+), counted AS (
+    INSERT INTO streams (stream, seq) SELECT stream, events FROM said
+    ON CONFLICT (stream) DO UPDATE SET seq = streams.seq + excluded.seq RETURNING stream, seq
+)
+INSERT INTO events (stream, seq, at, body)
+SELECT s.stream, c.seq, %s, s.body FROM said s JOIN counted c ON c.stream = s.stream ORDER BY s.place
+RETURNING stream, id, seq
+"""
+
 
 class PostgresSession:
     """Statements on a connection whose transaction somebody else begins and ends."""
@@ -118,6 +134,13 @@ class PostgresSession:
         found = self.rows(*first_below(self.floor))
         self.rows("SELECT set_config('enable_indexscan', 'on', true)")
         return int(found[0][0]) if found[0][0] is not None else None
+
+    def append_events(self, at: int, groups: Sequence[Row]) -> list[tuple[int, int]]:
+        lock = (LOCK_SPACE, lock_number("events"))
+        rows = self._connection.execute(_APPEND_EVENTS, (*lock, *_arrays(groups), at)).fetchall()
+        self.serialized.add("events")
+        added = {stream: (int(event_id), int(seq)) for stream, event_id, seq in rows}
+        return [added[stream] for stream, _, _ in groups]
 
     def contains(self, column: str) -> str:
         return f"lower({column}) LIKE ? ESCAPE '!'"

@@ -50,6 +50,12 @@ class Session(Protocol):
         `only`: a further condition, such as that of the index to find them by.
         """
 
+    def append_events(self, at: int, groups: Sequence[Row]) -> list[tuple[int, int]]:
+        """Add groups of events, each with its stream, how many there are, and their body; (id, seq) of each.
+
+        From here to the end of the transaction nobody else adds any.
+        """
+
     def contains(self, column: str) -> str:
         """The condition that the column is like a pattern of small letters, whose ASCII letters may be large there."""
 
