@@ -161,6 +161,7 @@ class PostgresWriter:
         transaction = Transaction(session, self._clock.now())
         try:
             item.result = item.work(transaction)
+            session.finish()
         except psycopg.Error:
             raise  # whose it is shows when each work is run by itself
         except UnicodeError as error:

@@ -61,6 +61,9 @@ class SqliteSession:
             touched += self._connection.execute(sql, list(chain.from_iterable(part))).rowcount
         return touched
 
+    def insert_soon(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        self.insert_many(table, columns, rows)
+
     def update_many(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         head = tuple(columns)
         for part in _chunks(rows, len(head)):
