@@ -2,21 +2,23 @@
 
 A cut is a partition as a program sees it: nothing arrives and nothing is refused, and what was on its way arrives late,
 when the cut is over, unless the connections are torn then. It can be told to fall at the worst moment of a claim:
-before the request to commit it, with all locks held, or on the answer, with everything stored and nobody told.
+before the request to commit it, with all locks held, on that request, or on the answer, with everything stored and
+nobody told.
 """
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 from collections.abc import Callable
 from typing import Literal
 
-CLAIM = b'["started",'  # in the last statement before the commit of a claim
-COMMITTED = b"COMMIT\x00"  # as the server tells it
+CLAIM = re.compile(rb'"type\\?":\\?"started')  # in the last statement before the commit of a claim
+COMMITTED = b"COMMIT\x00"  # as it is asked for, and as the server answers
 CHUNK = 65_536
 
-Moment = Literal["now", "request", "answer"]
+Moment = Literal["now", "request", "commit", "answer"]
 
 
 class Proxy:
@@ -121,8 +123,10 @@ class Proxy:
 
     def _request(self, client: socket.socket, server: socket.socket, claims: threading.Event) -> None:
         def forward(data: bytes) -> None:
+            if COMMITTED in data and claims.is_set() and self._trap == "commit":
+                self.cut()
             self._pass(server, data)
-            if CLAIM in data:
+            if CLAIM.search(data):
                 claims.set()
                 if self._trap == "request":
                     self.cut()

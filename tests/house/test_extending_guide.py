@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import textwrap
 
@@ -46,7 +45,7 @@ def test_the_guide_shows_every_file_of_the_sample():
 @pytest.mark.parametrize("what", [Domain, Kind])
 def test_the_guide_explains_every_field(what):
     rows = " ".join(re.findall(r"^\| (.*?) \|", GUIDE, re.MULTILINE))
-    assert [field.name for field in dataclasses.fields(what) if f"`{field.name}`" not in rows] == []
+    assert [name for name in what._fields if f"`{name}`" not in rows] == []
 
 
 def test_the_guides_section_of_the_file_is_valid():

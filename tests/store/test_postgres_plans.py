@@ -225,7 +225,7 @@ class Recording:
         self.sent = []
 
     def execute(self, sql, params=()):
-        if "pg_advisory" not in sql:
+        if not sql.startswith("SELECT pg_advisory"):
             self.sent.append((sql, tuple(params)))
         return self._connection.execute(sql, params)
 
@@ -237,6 +237,7 @@ def _plans(tx, verb):
     session._connection = recording = Recording(connection)
     connection.execute("SAVEPOINT plan")
     verb(tx)
+    session.finish()
     session._connection = connection
     assert recording.sent
     found = []

@@ -8,16 +8,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wakeful.agents.settings import SessionSettings
 from wakeful.kernel.domain import Domain
 from wakeful.kernel.kinds import Kind
 
 if TYPE_CHECKING:
+    from wakeful.agents.settings import SessionSettings
     from wakeful.scheduler import Scheduler
 
 __all__ = ["SESSION", "SessionSettings", "domain", "install"]
 
 SESSION = "session"
+
+
+def __getattr__(name: str) -> Any:
+    if name == "SessionSettings":
+        from wakeful.agents.settings import SessionSettings  # loaded when a server has sessions
+
+        return SessionSettings
+    message = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(message)
 
 
 def _check(payload: Any) -> None:

@@ -14,17 +14,26 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wakeful.http.settings import HttpSettings
 from wakeful.kernel.domain import Domain
 from wakeful.kernel.kinds import Kind, WrittenForm
 
 if TYPE_CHECKING:
+    from wakeful.http.settings import HttpSettings
     from wakeful.kernel.views.models import Run
     from wakeful.scheduler import Scheduler
 
 __all__ = ["HTTP", "HttpSettings", "domain", "install"]
 
 HTTP = "http"
+
+
+def __getattr__(name: str) -> Any:
+    if name == "HttpSettings":
+        from wakeful.http.settings import HttpSettings  # loads the rules about addresses
+
+        return HttpSettings
+    message = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(message)
 
 
 def _check(payload: Any) -> None:

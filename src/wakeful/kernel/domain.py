@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from wakeful import ids
 from wakeful.kernel.kinds import Kind
@@ -38,8 +38,7 @@ Reference = str
 """`module:name` of something that is loaded when it is needed."""
 
 
-@dataclass(frozen=True)
-class Domain:
+class Domain(NamedTuple):
     """Everything a domain adds. Only the name is required."""
 
     name: str
@@ -54,17 +53,17 @@ class Domain:
     """Tables that make a store one with something in it: `copy` does not write over them."""
     prune: Callable[[Transaction, int, int], int] | None = None
     """Deletes at most so many (the third argument) rows older than a moment (the second); how many it deleted."""
-    id_prefixes: Mapping[str, str] = field(default_factory=dict)
+    id_prefixes: Mapping[str, str] = MappingProxyType({})
     """Fields of events and records that hold ids, and the prefix people see: `{"item": "wrk"}`."""
 
     # Shown
     streams: tuple[str, ...] = ()
     """Event streams it emits to."""
-    alerts: Mapping[str, str] = field(default_factory=dict)
+    alerts: Mapping[str, str] = MappingProxyType({})
     """Kinds of alert it opens, each with what it means."""
-    skip_reasons: Mapping[str, str] = field(default_factory=dict)
+    skip_reasons: Mapping[str, str] = MappingProxyType({})
     """Reasons for which a start is refused, in words for `explain`."""
-    start_reasons: Mapping[str, str] = field(default_factory=dict)
+    start_reasons: Mapping[str, str] = MappingProxyType({})
     """Reasons for which a run starts, in words for `explain`."""
 
     # Surfaces

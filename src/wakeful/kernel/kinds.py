@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful.errors import InvalidJob
@@ -36,8 +36,7 @@ class Refused(NamedTuple):
     until: int | None = None  # epoch milliseconds
 
 
-@dataclass(frozen=True)
-class WrittenForm:
+class WrittenForm(NamedTuple):
     """How a job of a kind is written in a configuration file, beside what every job takes."""
 
     key: str
@@ -48,9 +47,9 @@ class WrittenForm:
     """The whole payload, from what the keys gave and the file's folder."""
     with_references: frozenset[str] = frozenset()
     """The keys whose texts may hold `${NAME}`: the payload keeps it, and the kind looks it up when it runs."""
-    names: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = MappingProxyType({})
     """Parts of the payload that have another name in the file, and that name."""
-    schema: Mapping[str, Any] = field(default_factory=dict)
+    schema: Mapping[str, Any] = MappingProxyType({})
     """The JSON Schema of each key."""
 
 
@@ -59,8 +58,7 @@ Claimed = Callable[["Transaction", "Context", "JobDef", "RunRow"], Mapping[str, 
 Ended = Callable[["Transaction", "Context", "JobDef", "RunRow", "Result"], None]
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """One kind of job."""
 
     name: str
@@ -72,7 +70,7 @@ class Kind:
     """Only callers with full rights may write such jobs over the network."""
     internal: bool = False
     """Part of the machinery: not counted by `max_running`, and left out of listings unless asked for."""
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = MappingProxyType({})
     """Options of its jobs where neither the job nor the scheduler's defaults say otherwise."""
     admit: Admit | None = None
     """Asked in the claiming transaction before a start; may refuse it. If it raises, the job is disabled."""
@@ -116,6 +114,7 @@ class Kinds:
     def __init__(self, declared: Iterable[Kind] = ()) -> None:
         self._declared = {kind.name: kind for kind in declared}
         self._handlers: dict[str, tuple[Handler, bool]] = {}
+        self._plain = Kind("")  # the last that was asked for and not declared: many jobs in a row are of one kind
         self.hooks = Hooks(
             {name: kind.admit for name, kind in self._declared.items() if kind.admit is not None},
             {name: kind.claimed for name, kind in self._declared.items() if kind.claimed is not None},
@@ -142,7 +141,10 @@ class Kinds:
 
     def declared(self, name: str) -> Kind:
         """The kind of that name; one that nobody declared has neither rules nor hooks."""
-        return self._declared.get(name) or Kind(name)
+        found = self._declared.get(name) or self._plain
+        if found.name != name:
+            found = self._plain = Kind(name)
+        return found
 
     def handle_builtin(self, folder: Callable[[], Path]) -> None:
         """Register the handlers that kinds bring themselves, where nobody brought another."""

@@ -23,13 +23,14 @@ _OPEN = frozenset(
     )
 )
 _KEYWORDS = sorted({*_OPEN, "passfile", "password", "servicefile", "sslpassword"}, key=len, reverse=True)
-_KEYWORD = re.compile(rf"(?:^|\s)({'|'.join(_KEYWORDS)})\s*=\s*('(?:[^'\\]|\\.)*'|\S*)")
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
-_CREDENTIALS = re.compile(r"[^/\s:@]*:[^/\s]*@")
+# Compiled with their first use: every program that imports Wakeful would pay for it, and few need them.
+_KEYWORD = rf"(?:^|\s)({'|'.join(_KEYWORDS)})\s*=\s*('(?:[^'\\]|\\.)*'|\S*)"
+_SCHEME = r"(?i:[a-z][a-z0-9+.-]*://)"
+_CREDENTIALS = r"[^/\s:@]*:[^/\s]*@"
 
-_ACCOUNT = re.compile(r"[^:/?#=&@\s]*")
-_HOSTS = re.compile(r"(?:(?:\[[^\]@]*\]|[^:@\[\]=&\s,]*)(?::\d*)?(?:,|$))*")
-_PLACE = re.compile(r"(?P<hosts>[^/?]*)(?:/(?P<database>[^?]*))?(?:\?(?P<query>.*))?", re.DOTALL)
+_ACCOUNT = r"[^:/?#=&@\s]*"
+_HOSTS = r"(?:(?:\[[^\]@]*\]|[^:@\[\]=&\s,]*)(?::\d*)?(?:,|$))*"
+_PLACE = r"(?s)(?P<hosts>[^/?]*)(?:/(?P<database>[^?]*))?(?:\?(?P<query>.*))?"
 
 
 def shown_url(url: str) -> str:
@@ -37,12 +38,12 @@ def shown_url(url: str) -> str:
     scheme, _, rest = url.partition("://")
     if scheme == "sqlite":
         return url
-    if not _SCHEME.match(url):
+    if not re.match(_SCHEME, url):
         return HIDDEN
     before_path = rest.partition("/")[0]
     account, at, servers = before_path.rpartition("@")
     user = account.partition(":")[0]
-    place = _PLACE.fullmatch(servers + rest[len(before_path) :])
+    place = re.fullmatch(_PLACE, servers + rest[len(before_path) :])
     if place is None or not _is_readable(user, place["hosts"], unquote(place["database"] or "")):
         return f"{scheme}://{HIDDEN}"
     database = f"/{place['database']}" if place["database"] is not None else ""
@@ -52,7 +53,7 @@ def shown_url(url: str) -> str:
 
 def _is_readable(user: str, hosts: str, database: str) -> bool:
     """Whether these are what they seem; a sign that belongs to none of them shows that a password was split."""
-    return bool(_ACCOUNT.fullmatch(user) and _HOSTS.fullmatch(hosts)) and not re.search("[@:=?/]", database)
+    return bool(re.fullmatch(_ACCOUNT, user) and re.fullmatch(_HOSTS, hosts)) and not re.search("[@:=?/]", database)
 
 
 def _may_be_shown(name: str, value: str) -> bool:
@@ -63,16 +64,16 @@ def _may_be_shown(name: str, value: str) -> bool:
 
 def refuse_keywords(said: str) -> None:
     """StoreUnusable for a connection string or an address without its scheme; the sentence holds no password."""
-    if _SCHEME.match(said):
+    if re.match(_SCHEME, said):
         return
-    given = {match[1]: _unquoted(match[2]) for match in _KEYWORD.finditer(said)}
+    given = {match[1]: _unquoted(match[2]) for match in re.finditer(_KEYWORD, said)}
     if given:
         message = (
             f"A store on PostgreSQL is named by a URL, not by a connection string: write {_url(given)}, with the "
             "password in ~/.pgpass or in PGPASSWORD."
         )
         raise StoreUnusable(message)
-    if said.startswith(("postgresql:", "postgres:")) or _CREDENTIALS.match(said):
+    if said.startswith(("postgresql:", "postgres:")) or re.match(_CREDENTIALS, said):
         message = "This is not a store's address: write a file's path, or postgresql://user@host:5432/database."
         raise StoreUnusable(message)
 

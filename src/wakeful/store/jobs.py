@@ -145,7 +145,7 @@ class Jobs(Listing):
         states = [state for _, state in pairs]
         self._announce(states)
         self._open_levels(states)
-        self._session.insert_many("jobs", JOB_COLUMNS, [definition for definition, _ in pairs])
+        self._session.insert_soon("jobs", JOB_COLUMNS, [definition for definition, _ in pairs])
         self._session.insert_many("job_state", STATE_COLUMNS, states)
 
     def save(self, states: Sequence[JobState]) -> None:

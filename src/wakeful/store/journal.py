@@ -12,6 +12,8 @@ from wakeful.store.schema_version import OLDEST_KEY, refuse_outgrown
 if TYPE_CHECKING:
     from wakeful.store.session import OldTransaction, Session
 
+#: Made once, and without a look for circles, which no event has: every run pays for it.
+_WRITE = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 _ALERT = ", ".join(Alert._fields)
 _NODE = ", ".join(NodeRow._fields)
 
@@ -32,22 +34,13 @@ class Journal:
 
     def flush(self, at: int) -> list[EventGroup]:
         """Write what was emitted; what subscribers get after the commit."""
-        groups = []
-        if self._pending:
-            # Whoever reads events goes on from the last id it saw: ids must become visible in their order.
-            self._session.serialize("events")
-        for stream, events in self._pending.items():
-            counted = "ON CONFLICT (stream) DO UPDATE SET seq = streams.seq + excluded.seq"
-            self._session.insert_many("streams", ("stream", "seq"), [(stream, len(events))], counted)
-            body = json.dumps(events, separators=(",", ":"))
-            event_id, seq = self._session.rows(
-                "INSERT INTO events (stream, seq, at, body) SELECT stream, seq, ?, ? FROM streams WHERE stream = ? "
-                "RETURNING id, seq",
-                (at, body, stream),
-            )[0]
-            groups.append(EventGroup(int(event_id), stream, int(seq), at, body))
+        groups = [(stream, len(events), _WRITE(events)) for stream, events in self._pending.items()]
         self._pending.clear()
-        return groups
+        added = self._session.append_events(at, groups) if groups else []
+        return [
+            EventGroup(event_id, stream, seq, at, body)
+            for (stream, _, body), (event_id, seq) in zip(groups, added, strict=True)
+        ]
 
     def events(self, after: int, stream: str | None = None, limit: int = 100) -> list[EventGroup]:
         """Groups with an id above `after`, in order."""

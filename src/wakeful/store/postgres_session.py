@@ -1,8 +1,8 @@
 """One PostgreSQL transaction, shaped so that a batch is one statement and its plan never depends on luck.
 
 Rows travel as one array per column through `unnest`, so a batch of any size is the same statement and stays prepared.
-Batches that are written are not waited for: the server works on one while the next is put together, and the next
-question asked waits for all of them.
+Batches that are written to different tables travel together: one is put off until the next is there or a question is
+asked, and they become one statement. Each statement that is waited for delays the start of what was claimed.
 Where the shared verbs lock, this is where the locks are: other nodes write at the same time.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -43,6 +44,22 @@ SELECT pid, name, usr, greatest(0, extract(epoch FROM statement_timestamp() - si
 ) held ORDER BY since LIMIT 1
 """
 
+#: Whoever reads events goes on from the last id it saw: ids must become visible in their order. So the lock is had
+#: before the first id is drawn. One statement, because each that is waited for delays the start of what was claimed.
+_APPEND_EVENTS = """
+WITH alone AS MATERIALIZED (SELECT pg_advisory_xact_lock(%s::int, %s::int)),
+said AS MATERIALIZED (
+    SELECT v.* FROM alone, unnest(%s::text[], %s::bigint[], %s::text[])
+        WITH ORDINALITY AS v (stream, events, body, place)
+), counted AS (
+    INSERT INTO streams (stream, seq) SELECT stream, events FROM said
+    ON CONFLICT (stream) DO UPDATE SET seq = streams.seq + excluded.seq RETURNING stream, seq
+)
+INSERT INTO events (stream, seq, at, body)
+SELECT s.stream, c.seq, %s, s.body FROM said s JOIN counted c ON c.stream = s.stream ORDER BY s.place
+RETURNING stream, id, seq
+"""
+
 
 class PostgresSession:
     """Statements on a connection whose transaction somebody else begins and ends."""
@@ -69,12 +86,13 @@ class PostgresSession:
         self.skip_clause = " FOR UPDATE SKIP LOCKED" if writing else ""
         self.serialized: set[str] = set()
         self.announced = False
+        self._put_off: dict[str, tuple[str, list[str]]] = {}  # what is to be written, by table
 
     def execute(self, sql: str, params: Row = ()) -> int:
-        return self._connection.execute(translated(sql), params).rowcount
+        return self._run(translated(sql), params).rowcount
 
     def rows(self, sql: str, params: Row = ()) -> list[Row]:
-        return self._connection.execute(translated(sql), params).fetchall()
+        return self._run(translated(sql), params).fetchall()
 
     def bulk(self, columns: Sequence[str], source: str, params: Row = ()) -> list[Row]:
         return self.rows(f"SELECT {', '.join(columns)} FROM {source}", params)
@@ -84,13 +102,43 @@ class PostgresSession:
             return 0
         self._note_alarms(table, columns, rows)
         sql = _insert_sql(table, tuple(columns), self._casts(table, columns), on_conflict)
-        return self._connection.execute(sql, _arrays(rows)).rowcount
+        if table in self._put_off:
+            self.finish()
+        return self._together(sql, _arrays(rows)).rowcount
+
+    def insert_soon(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        if rows:
+            self._note_alarms(table, columns, rows)
+            self._write_soon(table, _insert_sql(table, tuple(columns), self._casts(table, columns), ""), rows)
 
     def update_many(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         if rows:
             self._note_alarms(table, columns, rows)
-            sql = _update_sql(table, tuple(columns), self._casts(table, columns))
-            self._connection.execute(sql, _arrays(rows))
+            self._write_soon(table, _update_sql(table, tuple(columns), self._casts(table, columns)), rows)
+
+    def finish(self) -> None:
+        """Write what was put off."""
+        if self._put_off:
+            _, (sql, params) = self._put_off.popitem()
+            self._together(sql, params)
+
+    def _write_soon(self, table: str, sql: str, rows: Sequence[Row]) -> None:
+        # Parts of one statement do not see each other's writes: of two to one table, the first must be done before.
+        if table in self._put_off:
+            self.finish()
+        self._put_off[table] = (sql, _arrays(rows))
+
+    def _together(self, sql: str, params: list[str]) -> psycopg.Cursor[Any]:
+        """Run one statement, and what was put off as a part of it."""
+        if self._put_off:
+            earlier, self._put_off = list(self._put_off.values()), {}
+            parts = ", ".join(f"part_{number} AS ({part})" for number, (part, _) in enumerate(earlier))
+            sql, params = f"WITH {parts} {sql}", [*chain.from_iterable(given for _, given in earlier), *params]
+        return self._connection.execute(sql, params)
+
+    def _run(self, sql: str, params: Row) -> psycopg.Cursor[Any]:
+        self.finish()
+        return self._connection.execute(sql, params)
 
     def select_in(
         self, columns: Sequence[str], table: str, key: str, keys: Sequence[Any], *, lock: bool = False, only: str = ""
@@ -100,7 +148,7 @@ class PostgresSession:
         end = f" ORDER BY {key}{self.lock_clause}" if lock else ""
         also = f" AND {only}" if only else ""
         sql = f"SELECT {', '.join(columns)} FROM {table} WHERE {key} = ANY (%s::{cast}){also}{end}"
-        return self._connection.execute(sql, (_array(keys),)).fetchall()
+        return self._run(sql, (_array(keys),)).fetchall()
 
     def _note_alarms(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         if self.floor is not None and table == "job_state" and "due_at" in columns:
@@ -115,9 +163,16 @@ class PostgresSession:
         # By a bitmap, which reads each page once: in the order of the index, each entry that is kept for somebody's
         # snapshot costs a page.
         self.rows("SELECT set_config('enable_indexscan', 'off', true)")
-        found = self.rows(*first_below(self.floor))
-        self.rows("SELECT set_config('enable_indexscan', 'on', true)")
+        sql, params = first_below(self.floor)
+        found = self.rows(f"SELECT ({sql}), set_config('enable_indexscan', 'on', true)", params)
         return int(found[0][0]) if found[0][0] is not None else None
+
+    def append_events(self, at: int, groups: Sequence[Row]) -> list[tuple[int, int]]:
+        lock = (LOCK_SPACE, lock_number("events"))
+        rows = self._run(_APPEND_EVENTS, (*lock, *_arrays(groups), at)).fetchall()
+        self.serialized.add("events")
+        added = {stream: (int(event_id), int(seq)) for stream, event_id, seq in rows}
+        return [added[stream] for stream, _, _ in groups]
 
     def contains(self, column: str) -> str:
         return f"lower({column}) LIKE ? ESCAPE '!'"
@@ -125,7 +180,7 @@ class PostgresSession:
     def delete_in(self, table: str, key: str, keys: Sequence[Any]) -> int:
         (cast,) = self._casts(table, (key,))
         sql = f"DELETE FROM {table} WHERE {key} = ANY (%s::{cast})"
-        return self._connection.execute(sql, (_array(keys),)).rowcount
+        return self._run(sql, (_array(keys),)).rowcount
 
     def among(self, select: str) -> str:
         # ARRAY makes the server run the select once; as a plain IN it may run, and lock, again for every row.
@@ -133,7 +188,7 @@ class PostgresSession:
 
     def serialize(self, what: str) -> None:
         if self._writing and what not in self.serialized:
-            self._connection.execute("SELECT pg_advisory_xact_lock(%s::int, %s::int)", (LOCK_SPACE, lock_number(what)))
+            self._run("SELECT pg_advisory_xact_lock(%s::int, %s::int)", (LOCK_SPACE, lock_number(what)))
             self.serialized.add(what)
 
     def announce(self) -> None:

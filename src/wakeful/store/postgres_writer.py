@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from wakeful import clock as clocks
-from wakeful.errors import SchedulerError, StoreError, StoreUnreachable
+from wakeful.errors import SchedulerError, StoreError, StoreRefused, StoreUnreachable
 from wakeful.store.floor import Floor
 from wakeful.store.interface import Transaction
 from wakeful.store.postgres_address import Address
@@ -161,6 +161,7 @@ class PostgresWriter:
         transaction = Transaction(session, self._clock.now())
         try:
             item.result = item.work(transaction)
+            session.finish()
         except psycopg.Error:
             raise  # whose it is shows when each work is run by itself
         except UnicodeError as error:
@@ -176,13 +177,20 @@ class PostgresWriter:
     def _end(self, connection: psycopg.Connection[Any], number: str, *, announced: bool) -> None:
         notify = f"NOTIFY {CHANNEL}, '{self.name}'; " if announced else ""
         try:
-            connection.execute(notify + "COMMIT")
+            cursor = connection.execute(notify + "COMMIT")
         except psycopg.OperationalError as error:
             if not lost(error):
                 raise
             self._drop()
             if not self._was_committed(number):
                 raise
+            return
+        while cursor.nextset():
+            pass  # the answer to COMMIT is the last
+        if cursor.statusmessage != "COMMIT":
+            # A statement had failed, and whoever sent it took no notice: the server then rolls back, without an error.
+            message = f"{self._address} rolled back a transaction in which a statement had failed; nothing was stored."
+            raise StoreRefused(message)
 
     # -- what goes wrong ----------------------------------------------------------------------------------------------
 
@@ -220,12 +228,15 @@ class PostgresWriter:
             try:
                 with connect(self._address) as connection:
                     row = connection.execute("SELECT pg_xact_status(%s::xid8)", (number,)).fetchone()
-                if row is not None and row[0] != "in progress":
+                if row is not None and row[0] in ("committed", "aborted"):  # else it goes on, or is long forgotten
                     return bool(row[0] == "committed")
             except (psycopg.Error, StoreError):
                 clocks.block(PAUSE_S)
             clocks.block(PAUSE_S)
-        message = f"{self._address.server} went away while storing, and it is not known whether the change was stored."
+        message = (
+            f"{self._address.server} went away while storing, and it is not known whether the change was stored: look "
+            "before you repeat it."
+        )
         raise StoreUnreachable(message)
 
     # -- the connection -----------------------------------------------------------------------------------------------

@@ -37,10 +37,13 @@ class Session(Protocol):
         """All rows of `SELECT columns FROM source`, made for hundreds of rows at once; order is that of `source`."""
 
     def insert_many(self, table: str, columns: Sequence[str], rows: Sequence[Row], on_conflict: str = "") -> int:
-        """Insert a batch; how many rows went in. A mistake in it may show only at the next question that is asked."""
+        """Insert a batch; how many rows went in."""
+
+    def insert_soon(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        """Insert a batch, at the latest before the next question; a mistake in it may show only then."""
 
     def update_many(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
-        """Set the columns after the first on the rows whose first column matches; mistakes show as in `insert_many`."""
+        """Set the columns after the first on the rows whose first column matches; when, and its mistakes, as above."""
 
     def select_in(
         self, columns: Sequence[str], table: str, key: str, keys: Sequence[Any], *, lock: bool = False, only: str = ""
@@ -48,6 +51,12 @@ class Session(Protocol):
         """The rows whose `key` is one of `keys`, in no particular order; `lock`: because what they say decides.
 
         `only`: a further condition, such as that of the index to find them by.
+        """
+
+    def append_events(self, at: int, groups: Sequence[Row]) -> list[tuple[int, int]]:
+        """Add groups of events, each with its stream, how many there are, and their body; (id, seq) of each.
+
+        From here to the end of the transaction nobody else adds any.
         """
 
     def contains(self, column: str) -> str:

@@ -21,6 +21,15 @@ from wakeful.store.session import OldTransaction, Row
 _SIZES = (512, 256, 128, 64, 32, 16, 8, 4, 2, 1)
 _MAX_PARAMS = 32_000
 
+_COUNT_EVENTS = (
+    "INSERT INTO streams (stream, seq) VALUES (?, ?) "
+    "ON CONFLICT (stream) DO UPDATE SET seq = streams.seq + excluded.seq"
+)
+_ADD_EVENTS = (
+    "INSERT INTO events (stream, seq, at, body) SELECT stream, seq, ?, ? FROM streams WHERE stream = ? "
+    "RETURNING id, seq"
+)
+
 
 class SqliteSession:
     """Statements on a connection whose transaction somebody else begins and ends."""
@@ -52,6 +61,9 @@ class SqliteSession:
             touched += self._connection.execute(sql, list(chain.from_iterable(part))).rowcount
         return touched
 
+    def insert_soon(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        self.insert_many(table, columns, rows)
+
     def update_many(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         head = tuple(columns)
         for part in _chunks(rows, len(head)):
@@ -66,6 +78,13 @@ class SqliteSession:
 
     def first_alarm_below(self) -> int | None:
         return None
+
+    def append_events(self, at: int, groups: Sequence[Row]) -> list[tuple[int, int]]:
+        added = []
+        for stream, count, body in groups:
+            self._connection.execute(_COUNT_EVENTS, (stream, count))
+            added += self.rows(_ADD_EVENTS, (at, body, stream))
+        return [(int(event_id), int(seq)) for event_id, seq in added]
 
     def contains(self, column: str) -> str:
         return f"{column} LIKE ? ESCAPE '!'"  # takes large and small letters of ASCII as the same by itself

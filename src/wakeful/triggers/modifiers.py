@@ -174,6 +174,8 @@ class Modifiers(Value):
 
     def to_data(self) -> dict[str, Any]:
         """Only what was given, under the names a configuration uses."""
+        if self is PLAIN:
+            return {}
         hours = self.active_hours
         data = {
             "jitter": self.jitter or None,

@@ -21,7 +21,8 @@ class Value:
     def _replaced(self, **parts: object) -> Self:
         """The same value but for these parts, which are not checked again."""
         copy = object.__new__(type(self))
-        copy._set(**{**dict(zip(self._fields, self._parts(), strict=True)), **parts})
+        for name in self._fields:
+            object.__setattr__(copy, name, parts[name] if name in parts else getattr(self, name))
         return copy
 
     def __eq__(self, other: object) -> bool:

@@ -19,6 +19,7 @@ MAX_NAME = 200
 MAX_NOTE = 2_000
 MOST_DATES = 1_000
 SOURCES = ("file", "cli", "api", "mcp", "code")
+_WRITE = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode  # made once: `json.dumps` makes one per call
 OUTSIDE = ("api", "mcp")  # over the network: whoever wrote it is not trusted with everything
 
 
@@ -129,7 +130,7 @@ def from_outside(payload: Any, kind: Kind) -> Any:
 def check_payload(value: object, kind: Kind) -> str:
     """The payload as JSON text; InvalidJob says what its kind does not take."""
     try:
-        text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+        text = _WRITE(value)
     except (TypeError, ValueError, RecursionError) as error:
         message = f"A payload must be JSON (texts, numbers, lists, maps): {error}."
         raise InvalidJob(message) from error

@@ -37,6 +37,7 @@ def add_jobs(tx: Transaction, context: Context, drafts: Sequence[Draft], if_exis
     """Store all of them or none; the ids in the order given."""
     taken = tx.jobs.names([draft.name for draft in drafts])
     new: list[tuple[JobDef, JobState]] = []
+    followers: list[JobDef] = []
     found: list[int] = []
     updated: list[tuple[JobDef, JobDef]] = []
     for draft in drafts:
@@ -44,6 +45,8 @@ def add_jobs(tx: Transaction, context: Context, drafts: Sequence[Draft], if_exis
         if known is None:
             job, state = _place(tx, context, draft, zone)
             new.append((job, state))
+            if isinstance(draft.trigger, After):
+                followers.append(job)
             taken[draft.name] = job.id
             found.append(job.id)
         elif if_exists == "error":
@@ -54,7 +57,7 @@ def add_jobs(tx: Transaction, context: Context, drafts: Sequence[Draft], if_exis
             if if_exists == "update":
                 updated.append(_update_known(tx, context, known, new, draft=draft, zone=zone))
     tx.jobs.add(new)
-    for job, _ in new:
+    for job in followers:
         _chain(tx, job)
     enter_lanes(tx, [job for job, _ in new])
     move_lanes(tx, updated)

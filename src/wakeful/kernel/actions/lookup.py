@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-
 from wakeful import ids
 from wakeful.errors import JobNotFound, RunNotFound
 from wakeful.store.interface import Transaction
@@ -25,7 +23,9 @@ def find_job(tx: Transaction, ref: str) -> tuple[JobDef, JobState]:
     if found is not None:
         return found
     names = [job.name for job, _ in tx.jobs.matching(JobFilter(limit=1000))]
-    near = difflib.get_close_matches(ref, names, n=1)
+    from difflib import get_close_matches  # only when something is wrong
+
+    near = get_close_matches(ref, names, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     message = f"There is no job {ref!r}.{hint}"
     raise JobNotFound(message)

@@ -6,7 +6,6 @@ lock says who lives, and nobody beats.
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -79,7 +78,9 @@ def find_node(tx: Transaction, name: str, seen: Seen = NOTHING_SEEN) -> tuple[in
     """The node of that name, the living one before those that are gone; NodeNotFound offers the nearest name."""
     row = tx.nodes.named(name)
     if row is None:
-        near = difflib.get_close_matches(name, tx.nodes.names(), n=1)
+        from difflib import get_close_matches  # only when something is wrong
+
+        near = get_close_matches(name, tx.nodes.names(), n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         message = f"There is no node {name!r}.{hint}"
         raise NodeNotFound(message)

@@ -297,7 +297,13 @@ class Engine:
         recheck_store = self._state.begin_turn()
         try:
             result = await run_turn(
-                self._store, self.context, ended, limit, recheck_store=recheck_store, not_before=self._alarm
+                self._store,
+                self.context,
+                ended,
+                limit,
+                recheck_store=recheck_store,
+                idle=not self.active,
+                not_before=self._alarm,
             )
         except BaseException:
             self._ended = ended + self._ended  # results are kept until they are on disk

@@ -40,11 +40,13 @@ async def run_turn(
     limit: int,
     *,
     recheck_store: bool = False,
+    idle: bool = False,
     not_before: int | None = None,
 ) -> TurnResult:
     """A turn that gets through: as one group, or one by one around whatever is poisoned.
 
-    `recheck_store`: other processes wrote; also see what they cancelled, and what they left for this node to run.
+    `recheck_store`: other processes wrote; also see what they cancelled, unless this node is `idle` and runs nothing,
+    and what they left for this node to run.
     """
 
     def work(tx: Transaction) -> TurnResult:
@@ -55,7 +57,9 @@ async def run_turn(
             # cannot run them.
             requeue_served(tx, context)
         result = turn(tx, context, ended, limit)
-        return result._replace(to_cancel=result.to_cancel + tx.runs.to_cancel()) if recheck_store else result
+        if recheck_store and not idle:
+            result = result._replace(to_cancel=result.to_cancel + tx.runs.to_cancel())
+        return result
 
     try:
         return await store.write(work, not_before=not_before)

@@ -30,6 +30,8 @@ async def release_unknown(store: Store, state: LoopState, node_id: int, known: A
     """A turn whose answer never came, or too late, may have been stored. What it claimed is released."""
 
     def work(tx: Transaction) -> int:
+        # Every claim holds our node's row until it ends: one whose commit is still under way is waited for.
+        tx.journal.lives(node_id)
         unknown = [run for run in tx.runs.of_nodes([node_id]) if run.id not in known]
         release_runs(tx, unknown)
         return len(unknown)

@@ -6,7 +6,6 @@ that changes reaches the jobs that never chose otherwise.
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from functools import lru_cache
@@ -67,7 +66,9 @@ def read_options(given: Mapping[str, Any]) -> JobOptions:
     for key, value in given.items():
         reader = _READERS.get(key)
         if reader is None:
-            near = difflib.get_close_matches(key, _READERS, n=1)
+            from difflib import get_close_matches  # only when something is wrong
+
+            near = get_close_matches(key, _READERS, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else f" Known options: {', '.join(sorted(_READERS))}."
             message = f"A job has no option {key!r:.80}.{hint}"
             raise InvalidJob(message)

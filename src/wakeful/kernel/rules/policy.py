@@ -20,6 +20,7 @@ FLOOR_MS = 10_000
 #: A start later than this was missed, not merely slow: the loop never sleeps longer.
 LATE_MS = 60_000
 MAX_NOTES = 8
+_WRITE = json.JSONEncoder(separators=(",", ":")).encode  # made once: `json.dumps` makes one for every call
 
 
 @lru_cache(maxsize=8192)
@@ -30,7 +31,7 @@ def trigger_of(text: str) -> Trigger:
 
 def trigger_text(trigger: Trigger) -> str:
     """A trigger as stored."""
-    return json.dumps(trigger.to_data(), separators=(",", ":"))
+    return _WRITE(trigger.to_data())
 
 
 class Next(NamedTuple):
