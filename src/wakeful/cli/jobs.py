@@ -15,6 +15,7 @@ import typer
 from wakeful import Job, Run, Scheduler
 from wakeful.cli.adding import COMMAND, next_times
 from wakeful.cli.app import JOBS, app
+from wakeful.cli.approval import question_facts
 from wakeful.cli.failures import WrongUse, say_error, say_note
 from wakeful.cli.finding import Ref, job_named, job_or_run
 from wakeful.cli.opening import change, now_ms, read
@@ -26,6 +27,7 @@ from wakeful.cli.tables import Cell, Column, Json, JsonLines, coloured, print_fa
 from wakeful.cli.words import ago, ahead, brief, count, plain, relative, stamp, zone_of
 from wakeful.domains import hidden_kinds
 from wakeful.errors import SchedulerError
+from wakeful.kernel.views.models import job_views
 from wakeful.store.jobs import STATUS_SQL, JobFilter
 from wakeful.triggers import iso, to_ms
 
@@ -46,7 +48,8 @@ def list_jobs(
     ctx: typer.Context,
     *,
     status: Annotated[
-        str | None, typer.Option("--status", metavar="STATUS", help="Only idle, running, paused or disabled ones.")
+        str | None,
+        typer.Option("--status", metavar="STATUS", help="Only idle, running, waiting, paused, done or disabled ones."),
     ] = None,
     kind: Annotated[str | None, typer.Option("--kind", metavar="KIND", help="Only jobs of this kind.")] = None,
     owner: Annotated[str | None, typer.Option("--owner", metavar="OWNER", help="Only this owner's jobs.")] = None,
@@ -72,7 +75,7 @@ def list_jobs(
     """List jobs with their schedule, status and last result."""
     place = chosen(ctx, db)
     if status is not None and status not in STATUS_SQL:
-        raise WrongUse(f"--status {status!r} is none of idle, running, paused and disabled.")
+        raise WrongUse(f"--status {status!r} is none of idle, running, waiting, paused, done and disabled.")
     if everything and number is not None:
         raise WrongUse("Say --all or --limit; not both.")
     hidden = () if internal else hidden_kinds()
@@ -109,7 +112,7 @@ async def _each_page(
 
 
 def _page(wanted: JobFilter, tx: Transaction) -> list[Job]:
-    return [Job(*pair, tx.now) for pair in tx.jobs.matching(wanted)]
+    return job_views(tx, tx.jobs.matching(wanted))
 
 
 async def _print_jobs(scheduler: Scheduler, wanted: JobFilter, most: int | None) -> int:
@@ -145,7 +148,7 @@ def _last(job: Job, now: int) -> Cell:
 
 
 def _status(job: Job) -> Cell:
-    return Cell("waiting", "blue") if job.status == "idle" and job.waiting_for is not None else coloured(job.status)
+    return Cell("idle", "blue") if job.status == "idle" and job.waiting_for is not None else coloured(job.status)
 
 
 def _next(job: Job, now: int) -> tuple[str, str]:
@@ -185,7 +188,8 @@ def show(
         upcoming = [iso(ms) for ms in next_times(job, RECENT)]
         print_json({**job.to_dict(), "upcoming": upcoming, "runs": [run.to_dict() for run in runs]})
     else:
-        print_facts(_facts(job, now_ms(), next((run for run in runs if run.id == job.current_run), None)))
+        current = next((run for run in runs if run.id == job.current_run), None)
+        print_facts(_facts(job, now_ms(), current))
         if runs:
             say()
             print_table(*run_rows(runs, now_ms(), with_job=False))
@@ -206,6 +210,8 @@ def _facts(job: Job, now: int, current: Run | None) -> list[tuple[str, str | Cel
     facts += [("status", _status(job))]
     if current is not None and current.unstoppable is not None:
         facts += [("", Cell(f"{current.id} {current.unstoppable} and cannot be stopped", "red"))]
+    if current is not None and job.status == "waiting":
+        facts += question_facts(current, now)
     if job.waiting_for is not None:
         facts += [("waits for", job.waiting_for)]
     times = next_times(job, 3)
@@ -277,10 +283,8 @@ def pause(
             if not everything
             else [
                 job
-                for status in (
-                    "idle",
-                    "running",
-                )  # a disabled job stays disabled, so that resuming all does not revive it
+                # A disabled job stays disabled, so that resuming all does not revive it.
+                for status in ("idle", "running", "waiting")
                 for job in await scheduler.list_jobs(status=status)
             ]
         )
@@ -292,12 +296,17 @@ def pause(
 
 @app.command("resume", rich_help_panel=JOBS)
 def resume(ctx: typer.Context, *, names: Names = None, everything: All = False, db: Db = None) -> None:
-    """Resume jobs from now on: errors are reset and nothing is caught up. --all resumes every paused job."""
+    """Resume jobs from now on: errors are reset and nothing is caught up. --all resumes every paused job.
+
+    A one-shot that failed, or whose time passed while it was paused, runs at once.
+    """
     _require_names(names, everything=everything)
     failed: list[SchedulerError] = []
 
     async def work(scheduler: Scheduler) -> list[Job]:
         async def one(job: Job) -> Job | None:
+            if job.over and job.status == "disabled" and job.trigger.type == "once":
+                say_note(f"{job.name} did not succeed at its one time, which has passed: resuming it runs it now.")
             try:
                 await scheduler.resume_job(job.id)
             except SchedulerError as error:
@@ -311,6 +320,7 @@ def resume(ctx: typer.Context, *, names: Names = None, everything: All = False, 
             else [
                 *await scheduler.list_jobs(status="paused"),
                 *await scheduler.list_jobs(status="running", enabled=True),  # those may be paused, too
+                *await scheduler.list_jobs(status="waiting", enabled=True),
             ]
         )
         return [job for job in await _each(jobs, one) if job is not None]
@@ -320,6 +330,15 @@ def resume(ctx: typer.Context, *, names: Names = None, everything: All = False, 
         say_error(str(error))
     if failed:
         raise typer.Exit(failed[0].exit_code)
+
+
+def _what_follows(job: Job, now: int) -> str:
+    """When a job that was resumed starts again."""
+    if job.next_run_at is None:
+        return "" if job.trigger.timed else ", which starts when it is asked to"
+    if to_ms(job.next_run_at) > now:
+        return f", next {' · '.join(_next(job, now))}"
+    return ", which starts now: its time has passed"
 
 
 def _require_names(names: list[str] | None, *, everything: bool) -> None:
@@ -340,8 +359,7 @@ def _say_changed(verb: str, jobs: list[Job], *, everything: bool) -> None:
         return
     present = now_ms()
     for job in jobs:
-        when = f", next {' · '.join(_next(job, present))}" if verb == "Resumed" and job.next_run_at else ""
-        say(f"{verb} {job.name}{when}")
+        say(f"{verb} {job.name}{_what_follows(job, present) if verb == 'Resumed' else ''}")
     running = [job.name for job in jobs if job.status == "running"]
     if verb == "Paused" and running:
         say_note(f"{', '.join(running)} is running and will finish; wakeful cancel ends it.")
