@@ -18,6 +18,7 @@ def test_status_of_nothing_is_an_answer_too(wakeful, store):
         "waiting": {},
         "open_runs": 0,
         "open_alerts": 0,
+        "open_approvals": 0,
         "next_start": None,
     }
 

@@ -243,13 +243,13 @@ def test_a_removed_or_finished_one_shot_job_may_be_forgotten_and_no_other(store)
     old = {"enabled": 0, "last_finished_at": NOW - 1, "ended_at": NOW - 1}
     store.add(
         job(1, trigger="once", **old),
-        job(2, removed_at=NOW - 1),
+        job(2, removed_at=NOW - 1, enabled=0, ended_at=NOW - 1),
         job(3, trigger="every", **old),
         job(4, trigger="once", enabled=1, last_finished_at=NOW - 1),
         job(5, trigger="once", enabled=0, last_finished_at=NOW, ended_at=NOW - 1),
         job(6, trigger="once", run_id=1, **old),
         job(7, trigger="once", queued=1, **old),
-        job(8, removed_at=NOW - 1, run_id=1),
+        job(8, removed_at=NOW - 1, enabled=0, ended_at=NOW - 1, run_id=1),
         job(9, trigger="once", **old, last_outcome="error"),
         job(10, trigger="once", enabled=0, ended_at=NOW),
         job(11, trigger="once", enabled=0, last_finished_at=NOW - 1),  # by a person
@@ -258,11 +258,10 @@ def test_a_removed_or_finished_one_shot_job_may_be_forgotten_and_no_other(store)
         job(14, trigger="once", enabled=0, ended_at=NOW - 1),  # its time was missed
     )
     start = (0, 0)
-    assert store.read(lambda tx: tx.jobs.finished(NOW, start, 100, 10)) == ([2, 1, 9, 14], None)
-    assert store.read(lambda tx: tx.jobs.finished(NOW, start, 100, 1)) == ([2], start)
-    assert store.read(lambda tx: tx.jobs.finished(NOW, start, 100, 2)) == ([2, 1], (NOW - 1, 1))
-    assert store.read(lambda tx: tx.jobs.finished(NOW, (NOW - 1, 1), 4, 10)) == ([2], (NOW - 1, 7))
-    assert store.read(lambda tx: tx.jobs.finished(NOW, (NOW - 1, 7), 4, 10)) == ([2, 9, 14], (NOW - 1, 14))
+    assert store.read(lambda tx: tx.jobs.finished(NOW, start, 100, 10)) == ([1, 2, 9, 14], None)
+    assert store.read(lambda tx: tx.jobs.finished(NOW, start, 100, 2)) == ([1, 2], (NOW - 1, 2))
+    assert store.read(lambda tx: tx.jobs.finished(NOW, (NOW - 1, 2), 4, 10)) == ([], (NOW - 1, 7))
+    assert store.read(lambda tx: tx.jobs.finished(NOW, (NOW - 1, 7), 5, 10)) == ([9, 14], (NOW - 1, 14))
 
 
 # -- parked jobs ------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ ASKED = {
     "running": lambda tx: tx.jobs.matching(JobFilter(status="running", limit=20)),
     "waiting for a person": lambda tx: tx.jobs.matching(JobFilter(status="waiting", limit=20)),
     "done": lambda tx: tx.jobs.matching(JobFilter(status="done", limit=20)),
+    "declared in code": lambda tx: tx.jobs.declared(),
     "what may be forgotten": lambda tx: tx.jobs.finished(NOW, (0, 0), 100, 20),
     "paused": lambda tx: tx.jobs.matching(JobFilter(status="paused", limit=20)),
     "disabled": lambda tx: tx.jobs.matching(JobFilter(status="disabled", limit=20)),

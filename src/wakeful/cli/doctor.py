@@ -277,4 +277,5 @@ def _remedy(alert: Alert, names: dict[int, str]) -> str:
     name = names.get(alert.job_id) if alert.job_id is not None else None
     if name is None:
         return "wakeful alert list"
-    return f"wakeful explain {name}" + (f", then wakeful resume {name}" if alert.kind == "disabled" else "")
+    name, then = shlex.quote(name), {"disabled": "resume", "failed": "run"}.get(alert.kind)
+    return f"wakeful explain {name}" + (f", then wakeful {then} {name}" if then is not None else "")

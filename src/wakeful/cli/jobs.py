@@ -218,7 +218,7 @@ def _facts(job: Job, now: int, current: Run | None) -> list[tuple[str, str | Cel
     facts += [("" if number else "next", f"{stamp(ms, zone)}, {ahead(ms, now)}") for number, ms in enumerate(times)]
     if job.last_run_at is not None:
         ms = to_ms(job.last_run_at)
-        facts += [("last", Cell(f"{job.last_outcome or 'running'}, {stamp(ms, zone)}, {relative(ms, now)}"))]
+        facts += [("last", Cell(f"{job.last_outcome or job.status}, {stamp(ms, zone)}, {relative(ms, now)}"))]
     if job.last_error:
         facts += [("last error", Cell(job.last_error, "red" if job.consecutive_errors else ""))]
     if job.consecutive_errors:

@@ -91,6 +91,9 @@ class ServeLog:
             run = await self._scheduler.get_run(run_id)
             error = f": {_error(run)}" if run is not None and run.error else ""
             trace = run.trace if run is not None else None
+        if event.type == "approval_needed":
+            log.warning("%s waits for approval: wakeful approve %s, or wakeful reject %s", name, run_id, run_id)
+            return
         level = logging.WARNING if outcome in UNWELL else logging.INFO
         log.log(level, "%s %s %s%s%s", name, run_id, outcome or event.type, took, error, extra={"trace": trace})
 

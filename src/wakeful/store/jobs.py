@@ -238,27 +238,20 @@ class Jobs(Listing):
     def finished(
         self, before: int, cursor: tuple[int, int], look_at: int, limit: int
     ) -> tuple[list[int], tuple[int, int] | None]:
-        """One-shot jobs that were over before that time, and removed ones: they may be forgotten with their runs.
+        """One-shot and removed jobs that were over before that time: they may be forgotten with their runs.
 
         Never one that runs or waits to, nor one that a program declares or a file owns: it would only be added again.
-        At most `limit`, among the next `look_at` that are over; and where to go on (None: those were the last).
+        At most `limit`, of the next `look_at` that are over; and where to go on (None: those were the last).
         """
-        removed = self._session.rows(
-            f"SELECT j.id FROM {JOINED} WHERE j.removed_at IS NOT NULL AND j.removed_at < ? "
-            "AND s.run_id IS NULL AND s.queued = 0 ORDER BY j.removed_at, j.id LIMIT ?",
-            (before, limit),
-        )
-        found = [int(row[0]) for row in removed]
-        if len(found) == limit:
-            return self._at_rest(found), cursor
         over = self._session.rows(
             "SELECT s.ended_at, s.job_id, CASE WHEN s.enabled = 0 AND s.run_id IS NULL AND s.queued = 0 AND "
-            "(s.last_finished_at IS NULL OR s.last_finished_at < ?) AND j.removed_at IS NULL AND "
-            f"j.trigger LIKE '{{\"type\":\"once\"%' AND j.source <> 'file' AND NOT ({DECLARED}) THEN 1 ELSE 0 END "
+            "(s.last_finished_at IS NULL OR s.last_finished_at < ?) AND (j.removed_at IS NOT NULL OR "
+            f"(j.trigger LIKE '{{\"type\":\"once\"%' AND j.source <> 'file' AND NOT ({DECLARED}))) THEN 1 ELSE 0 END "
             "FROM (SELECT * FROM job_state WHERE ended_at IS NOT NULL AND ended_at < ? AND (ended_at, job_id) > (?, ?) "
             "ORDER BY ended_at, job_id LIMIT ?) s JOIN jobs j ON j.id = s.job_id ORDER BY s.ended_at, s.job_id",
             (before, before, *cursor, look_at),
         )
+        found: list[int] = []
         for ended_at, job_id, forgettable in over:
             if forgettable:
                 found.append(int(job_id))

@@ -161,7 +161,8 @@ class Listing:
         asking = {int(row[0]) for row in self._session.rows(_ASKING)} if active else set[int]()
         waiting = sum(row.job_id in asking for row in active)
         idle = everything - len(active) - stopped.total()
-        found = {"idle": idle, "running": len(active) - waiting, "waiting": waiting, **stopped}
+        found = {"idle": idle, "running": len(active) - waiting, "waiting": waiting}
+        found |= {status: stopped[status] for status in ("paused", "done", "disabled")}
         for status in found if hidden else ():
             found[status] -= sum(self.count(JobFilter(kind=kind, status=status)) for kind in hidden)
         return {status: number for status, number in found.items() if number}
@@ -189,8 +190,16 @@ class Listing:
 
     def declared(self) -> list[str]:
         """The names of enabled jobs that programs declare with their handler; costs as many as there are."""
-        sql = f"SELECT j.name FROM {JOINED} WHERE j.removed_at IS NULL AND {DECLARED} AND s.enabled = 1 ORDER BY j.name"
-        return [str(row[0]) for row in self._session.rows(sql)]
+        # The source is hidden from the planner: by its index, all jobs that programs ever added would be read.
+        sql = (
+            "SELECT id, name FROM jobs WHERE removed_at IS NULL AND kind = name AND source || '' = 'code' ORDER BY name"
+        )
+        names = {int(row[0]): str(row[1]) for row in self._session.rows(sql)}
+        on = {
+            row[0]
+            for row in self._session.select_in(("job_id",), "job_state", "job_id", list(names), only="enabled = 1")
+        }
+        return [name for job_id, name in names.items() if job_id in on]
 
     def armed(self, hidden: Sequence[str] = ()) -> int:
         """How many jobs will start by an alarm or as soon as there is a place; none that runs or is hidden."""

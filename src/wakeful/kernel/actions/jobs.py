@@ -285,6 +285,7 @@ def remove_job(tx: Transaction, context: Context, ref: str) -> int:
             state._replace(
                 revision=state.revision + 1,
                 enabled=0,
+                ended_at=tx.now,
                 due_at=state.due_at if state.run_id is not None else None,  # a waiting run keeps its deadline
                 next_at=None,
                 slot=None,
