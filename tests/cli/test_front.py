@@ -14,8 +14,8 @@ from wakeful.cli import _command, main
 
 EXPECTED = {
     "add", "alert", "apply", "approvals", "approve", "cancel", "check", "copy", "demo", "doctor", "edit", "explain",
-    "list", "logs", "next", "node", "pause", "plan", "reject", "remove", "resume", "retry", "run", "runs", "schema", "serve",
-    "show", "status", "token",
+    "list", "logs", "next", "node", "pause", "plan", "reject", "remove", "resume", "retry", "run", "runs", "schema",
+    "serve", "show", "status", "token",
 }  # fmt: skip
 LISTINGS = [
     ["list"],

@@ -6,7 +6,7 @@ import asyncio
 import json
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -302,6 +302,7 @@ def resume(ctx: typer.Context, *, names: Names = None, everything: All = False, 
     """
     _require_names(names, everything=everything)
     failed: list[SchedulerError] = []
+    stopped: set[str] = set()
 
     async def work(scheduler: Scheduler) -> list[Job]:
         async def one(job: Job) -> Job | None:
@@ -312,6 +313,8 @@ def resume(ctx: typer.Context, *, names: Names = None, everything: All = False, 
             except SchedulerError as error:
                 failed.append(error)
                 return None
+            if job.status in ("paused", "disabled"):
+                stopped.add(job.id)
             return await scheduler.get_job(job.id)
 
         jobs = (
@@ -325,20 +328,20 @@ def resume(ctx: typer.Context, *, names: Names = None, everything: All = False, 
         )
         return [job for job in await _each(jobs, one) if job is not None]
 
-    _say_changed("Resumed", change(chosen(ctx, db), work), everything=everything)
+    _say_changed("Resumed", change(chosen(ctx, db), work), everything=everything, stopped=stopped)
     for error in failed:
         say_error(str(error))
     if failed:
         raise typer.Exit(failed[0].exit_code)
 
 
-def _what_follows(job: Job, now: int) -> str:
-    """When a job that was resumed starts again."""
-    if job.next_run_at is None:
-        return "" if job.trigger.timed else ", which starts when it is asked to"
-    if to_ms(job.next_run_at) > now:
+def _what_follows(job: Job, now: int, *, stopped: bool) -> str:
+    """When a job that was resumed starts again; `stopped`: it was, and a server may have started it since."""
+    if job.next_run_at is not None and to_ms(job.next_run_at) > now:
         return f", next {' · '.join(_next(job, now))}"
-    return ", which starts now: its time has passed"
+    if stopped and job.trigger.type == "once":
+        return ", which starts now: its time has passed"
+    return ""
 
 
 def _require_names(names: list[str] | None, *, everything: bool) -> None:
@@ -353,13 +356,14 @@ async def _each(jobs: list[Job], act: Any) -> list[Any]:
     return done
 
 
-def _say_changed(verb: str, jobs: list[Job], *, everything: bool) -> None:
+def _say_changed(verb: str, jobs: list[Job], *, everything: bool, stopped: Container[str] = ()) -> None:
     if everything:
         say(f"{verb} {count(len(jobs), 'job')}")
         return
     present = now_ms()
     for job in jobs:
-        say(f"{verb} {job.name}{_what_follows(job, present) if verb == 'Resumed' else ''}")
+        then = _what_follows(job, present, stopped=job.id in stopped) if verb == "Resumed" else ""
+        say(f"{verb} {job.name}{then}")
     running = [job.name for job in jobs if job.status == "running"]
     if verb == "Paused" and running:
         say_note(f"{', '.join(running)} is running and will finish; wakeful cancel ends it.")
