@@ -78,16 +78,20 @@ def test_an_alert_that_a_person_acknowledged_stays_so_while_it_is_open(wakeful):
     shown = wakeful("alert", "show", alert["id"]).out
     assert "broken was disabled after 2 errors in a row" in shown
     assert "job    broken" in shown
+    assert [one["id"] for one in wakeful("alert", "ack", "broken", "--json").json][:1] == [alert["id"]]
+    wakeful("resume", "broken")
+    assert wakeful("alert", "ack", "broken").code == 3
+    assert wakeful("alert", "show", "broken", "--json").json["id"] == alert["id"]
 
 
 @pytest.mark.usefixtures("failing")
 @pytest.mark.parametrize("verb", ["ack", "show"])
-@pytest.mark.parametrize("wrong", ["alr_0000000000000", "broken"])
+@pytest.mark.parametrize("wrong", ["alr_0000000000000", "nothing"])
 def test_an_alert_that_does_not_exist_is_said_so_and_nothing_changes(wakeful, verb, wrong):
     known = wakeful("alert", "list", "--json").json[0]["id"]
     answer = wakeful("alert", verb, *([known] if verb == "ack" else []), wrong)
     assert (answer.code, answer.out) == (3, "")
-    assert "There is no alert" in answer.err
+    assert "There is no " in answer.err
     assert wakeful("alert", "show", known, "--json").json["acked_at"] is None
 
 

@@ -15,6 +15,7 @@ from wakeful.cli.tables import Cell, Column, Json, print_facts, print_json, prin
 from wakeful.cli.times import next_starts
 from wakeful.cli.words import ahead, brief, count, relative, stamp, zone_named, zone_of
 from wakeful.errors import AlertNotFound
+from wakeful.kernel.actions.lookup import find_job
 from wakeful.triggers import iso
 
 if TYPE_CHECKING:
@@ -153,20 +154,24 @@ def _state(alert: Alert, now: int) -> Cell:
     return Cell("open", "red") if alert.acked_at is None else Cell(f"acknowledged {relative(alert.acked_at, now)}")
 
 
-AlertId = Annotated[str, typer.Argument(metavar="ID", help="An alert's id (alr_...).", show_default=False)]
-
-
 @alerts.command("show")
-def show_alert(ctx: typer.Context, *, alert_id: AlertId, as_json: Json = False, db: Db = None) -> None:
+def show_alert(
+    ctx: typer.Context,
+    *,
+    ref: Annotated[
+        str, typer.Argument(metavar="ID", help="An alert's id, or a job for its latest.", show_default=False)
+    ],
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
     """Show one alert in full."""
-    number = _number_of(alert_id)
-    alert, name = change(chosen(ctx, db), lambda scheduler: scheduler.look(lambda tx: _found(tx, number, alert_id)))
+    alert, name = change(chosen(ctx, db), lambda scheduler: scheduler.look(lambda tx: _meant(tx, ref)[0]))
     if as_json:
         print_json(_alert(alert))
         return
     now, zone = now_ms(), zone_named(None)
-    facts: list[tuple[str, str | Cell]] = [("id", alert_id), ("kind", alert.kind), ("state", _state(alert, now))]
-    facts += [("what", alert.message)]
+    facts: list[tuple[str, str | Cell]] = [("id", ids.encode("alr", alert.id)), ("kind", alert.kind)]
+    facts += [("state", _state(alert, now)), ("what", alert.message)]
     facts += [("job", name)] if name is not None else []
     facts += [("since", f"{stamp(alert.opened_at, zone)}, {relative(alert.opened_at, now)}")]
     if alert.times > 1:
@@ -178,16 +183,18 @@ def show_alert(ctx: typer.Context, *, alert_id: AlertId, as_json: Json = False, 
 def ack_alerts(
     ctx: typer.Context,
     *,
-    alert_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Alerts, by id.", show_default=False)],
+    refs: Annotated[
+        list[str],
+        typer.Argument(metavar="ID...", help="Alerts by id, or jobs for all their open ones.", show_default=False),
+    ],
     as_json: Json = False,
     db: Db = None,
 ) -> None:
     """Acknowledge alerts: they stay open, marked as seen, until what they are about is over."""
-    numbers = {text: _number_of(text) for text in alert_ids}
 
     async def work(scheduler: Scheduler) -> list[Alert]:
-        await scheduler.look(lambda tx: [_found(tx, number, text) for text, number in numbers.items()])
-        return [await scheduler.server_side.ack_alert(number) for number in numbers.values()]
+        found = await scheduler.look(lambda tx: [pair for ref in refs for pair in _meant(tx, ref, open_only=True)])
+        return [await scheduler.server_side.ack_alert(number) for number in {alert.id: None for alert, _ in found}]
 
     acked = change(chosen(ctx, db), work)
     if as_json:
@@ -197,20 +204,20 @@ def ack_alerts(
         say(f"Acknowledged {ids.encode('alr', alert.id)}: {alert.message}")
 
 
-def _number_of(text: str) -> int:
-    number = ids.alert_number(text)
-    if number is None:
-        raise AlertNotFound(f"There is no alert {text!r}: an alert's id looks like alr_0000000000000.")
-    return number
-
-
-def _found(tx: Transaction, number: int, text: str) -> tuple[Alert, str | None]:
-    """The alert, and the name of the job it is about."""
-    alert = tx.journal.alert(number)
-    if alert is None:
-        raise AlertNotFound(f"There is no alert {text}: wakeful alert list --all shows them all.")
-    pair = tx.jobs.by_id(alert.job_id) if alert.job_id is not None else None
-    return alert, pair[0].name if pair is not None else None
+def _meant(tx: Transaction, ref: str, *, open_only: bool = False) -> list[tuple[Alert, str | None]]:
+    """The alert of that id, or those of the job, the newest first; each with the name of the job it is about."""
+    number = ids.alert_number(ref)
+    if number is not None:
+        alert = tx.journal.alert(number)
+        if alert is None:
+            raise AlertNotFound(f"There is no alert {ref}: wakeful alert list --all shows them all.")
+        pair = tx.jobs.by_id(alert.job_id) if alert.job_id is not None else None
+        return [(alert, pair[0].name if pair is not None else None)]
+    job = find_job(tx, ref)[0]
+    found = [alert for alert in tx.journal.alerts(job.id) if alert.closed_at is None or not open_only]
+    if not found:
+        raise AlertNotFound(f"{job.name} has no {'open ' if open_only else ''}alert.")
+    return [(alert, job.name) for alert in found]
 
 
 def _alert(alert: Alert) -> dict[str, Any]:
