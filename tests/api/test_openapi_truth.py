@@ -28,7 +28,7 @@ GROUPS = {
     "changes": ["put_job", "patch_job"],
     "removals": ["delete_job", "delete_schedule"],  # beside what was made they are sent for that alone
     "orders": ["run_job", "pause_job", "resume_job", "pause_jobs", "resume_jobs"],
-    "runs": ["list_runs", "get_run", "get_run_log", "explain_run", "cancel_run", "retry_run"],
+    "runs": ["list_runs", "list_approvals", "get_run", "get_run_log", "explain_run", "cancel_run", "retry_run"],
     "verdicts": ["approve_run", "reject_run", "complete_run"],
     "schedules": [
         "list_schedules", "get_schedule", "put_schedule", "patch_schedule", "delete_schedule", "run_schedule",

@@ -272,11 +272,18 @@ def test_a_run_that_asks_is_approved_over_http_by_name(client, client_for, start
 @pytest.mark.promise("X8")
 def test_a_run_that_asks_is_rejected_over_http(client, client_for, start):
     run = start("quick", approval=True, owner="fox")
-    waits(client, run)
+    job = waits(client, run)["job"]
+    for who, seen in ((client, [run]), (client_for("agent", "fox"), [run]), (client_for("agent", "owl"), [])):
+        assert [one["id"] for one in who.get("/api/approvals").json()["items"]] == seen
+    assert client.get(f"/api/jobs/{job}").json()["status"] == "waiting"
+    assert job in [one["name"] for one in client.get("/api/jobs", params={"status": "waiting"}).json()["items"]]
+    refused = client.post(f"/api/jobs/{job}/run")
+    assert (refused.status_code, f"wakeful approve {run}" in refused.json()["detail"]) == (409, True)
     assert client_for("agent", "fox").post(f"/api/runs/{run}/approve").status_code == 403, "not by who asked"
     answer = client_for("operator", "ben").post(f"/api/runs/{run}/reject", json={"note": "no"})
     assert (answer.status_code, answer.json()["outcome"]) == (200, "cancelled")
     assert answer.json()["error"] == "rejected by ben: no"
+    assert client.get("/api/approvals").json()["items"] == []
 
 
 # -- beside a burst ----------------------------------------------------------------------------------------------------

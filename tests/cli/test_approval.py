@@ -46,6 +46,40 @@ def test_a_question_is_answered_once(wakeful, asked, second):
     assert wakeful(second, "nothing").code == 3
 
 
+def test_what_waits_for_a_person_is_shown_wherever_one_looks(wakeful, asked):
+    assert [(job["name"], job["status"]) for job in wakeful("list", "--json").json] == [("deploy", "waiting")]
+    assert [job["name"] for job in wakeful("list", "--status", "waiting", "--json").json] == ["deploy"]
+    (question,) = wakeful("approvals", "--json").json
+    assert (question["job"], question["run"], question["question"]) == ("deploy", asked, "Run deploy?")
+    assert (question["approve"], question["reject"]) == (f"wakeful approve {asked}", f"wakeful reject {asked}")
+    assert question["asked_at"] is not None
+    for command in (["approvals"], ["show", "deploy"], ["doctor"]):
+        answer = wakeful(*command)
+        assert "Run deploy?" in answer.out
+        assert asked in answer.out
+    status = wakeful("status")
+    assert "1 open (wakeful approvals)" in status.out
+    assert wakeful("status", "--json").json["open_approvals"] == 1
+    wakeful("reject", "deploy")
+    assert wakeful("approvals").out.endswith("waits for approval.\n")
+    assert "approvals" not in wakeful("status").out
+
+
+def test_starting_a_job_that_waits_for_approval_is_refused_with_how_to_approve_it(wakeful, asked):
+    for command in (["run", "deploy"], ["run", "deploy", "--dry-run"]):
+        answer = wakeful(*command)
+        assert answer.code == 4
+        assert f"wakeful approve {asked}" in answer.out + answer.err
+
+
+def test_waiting_for_a_run_that_waits_for_a_person_ends_without_success(terminal):
+    terminal.ask("add", "deploy", "--every", "1d", "--approval", "yes", "--", "echo", "deployed")
+    terminal.serve("--port", "0")
+    answer = terminal("run", "deploy", "--wait")
+    assert answer.code == 1
+    assert "waits for a person: wakeful approve run_" in answer.err
+
+
 def test_a_running_server_goes_on_with_what_is_approved_at_a_terminal(terminal):
     terminal.ask("add", "deploy", "--every", "1d", "--approval", "yes", "--", "sh", "-c", "echo deployed > out")
     said = terminal.pipe("out")

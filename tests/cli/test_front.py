@@ -13,7 +13,8 @@ import wakeful as package
 from wakeful.cli import command_tree, main
 
 EXPECTED = {
-    "add", "alert", "apply", "approve", "cancel", "check", "completion", "copy", "demo", "doctor", "edit", "explain",
+    "add", "alert", "apply", "approvals", "approve", "cancel", "check", "completion", "copy", "demo", "doctor", "edit",
+    "explain",
     "list", "logs", "next", "node", "pause", "plan", "reject", "remove", "resume", "retry", "run", "runs", "schema",
     "serve", "show", "status", "token",
 }  # fmt: skip
@@ -95,7 +96,11 @@ def test_the_nearest_folder_upward_is_found(wakeful, here, monkeypatch):
         (["--nonsense"], 2, "No such option: --nonsense"),
         (["list", "--nonsense"], 2, "No such option: --nonsense. See wakeful list --help."),
         (["list", "--jsn"], 2, "No such option: --jsn. Did you mean --json? See wakeful list --help."),
-        (["list", "--status", "well"], 2, "--status 'well' is none of idle, running, paused and disabled."),
+        (
+            ["list", "--status", "well"],
+            2,
+            "--status 'well' is none of idle, running, waiting, paused, done and disabled.",
+        ),
         (["list", "extra"], 2, "unexpected extra argument"),
         (["show"], 2, "Missing argument 'ID'."),
         (["runs", "-n", "x"], 2, "-n"),

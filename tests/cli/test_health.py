@@ -18,6 +18,7 @@ def test_status_of_nothing_is_an_answer_too(wakeful, store):
         "waiting": {},
         "open_runs": 0,
         "open_alerts": 0,
+        "open_approvals": 0,
         "next_start": None,
     }
 
@@ -60,6 +61,38 @@ def test_an_alert_is_over_when_the_job_is_resumed(wakeful, store):
     over = wakeful("alert", "list", "--all", "--json").json
     assert over
     assert all(alert["closed_at"] for alert in over)
+
+
+@pytest.mark.usefixtures("failing")
+def test_an_alert_that_a_person_acknowledged_stays_so_while_it_is_open(wakeful):
+    (alert,) = [alert for alert in wakeful("alert", "list", "--json").json if alert["kind"] == "disabled"]
+    answer = wakeful("alert", "ack", alert["id"])
+    assert (answer.code, answer.out) == (0, f"Acknowledged {alert['id']}: {alert['message']}\n")
+    first = wakeful("alert", "show", alert["id"], "--json").json
+    assert (first["closed_at"], first["acked_at"] is None) == (None, False)
+    wakeful("retry", "broken")
+    assert wakeful("alert", "ack", alert["id"], "--json").json == [wakeful("alert", "show", alert["id"], "--json").json]
+    assert wakeful("alert", "show", alert["id"], "--json").json["acked_at"] == first["acked_at"]
+    assert "acknowledged" in wakeful("alert", "list").out
+    assert "(acknowledged)" in wakeful("doctor").out
+    shown = wakeful("alert", "show", alert["id"]).out
+    assert "broken was disabled after 2 errors in a row" in shown
+    assert "job    broken" in shown
+    assert [one["id"] for one in wakeful("alert", "ack", "broken", "--json").json][:1] == [alert["id"]]
+    wakeful("resume", "broken")
+    assert wakeful("alert", "ack", "broken").code == 3
+    assert wakeful("alert", "show", "broken", "--json").json["id"] == alert["id"]
+
+
+@pytest.mark.usefixtures("failing")
+@pytest.mark.parametrize("verb", ["ack", "show"])
+@pytest.mark.parametrize("wrong", ["alr_0000000000000", "nothing"])
+def test_an_alert_that_does_not_exist_is_said_so_and_nothing_changes(wakeful, verb, wrong):
+    known = wakeful("alert", "list", "--json").json[0]["id"]
+    answer = wakeful("alert", verb, *([known] if verb == "ack" else []), wrong)
+    assert (answer.code, answer.out) == (3, "")
+    assert "There is no " in answer.err
+    assert wakeful("alert", "show", known, "--json").json["acked_at"] is None
 
 
 def test_with_nothing_stored_the_doctor_finds_nothing_wrong(wakeful):

@@ -165,3 +165,10 @@ def test_logs_shows_escape_sequences_on_a_terminal_and_hands_them_on_through_a_p
         assert shown == ("é" + visible(EVIL) + "\n") * size
         piped = subprocess.run([sys.executable, "-m", "wakeful.cli", "logs", name], capture_output=True, check=True)
         assert piped.stdout == f"é{EVIL}\r\n".encode() * size
+
+
+def test_a_failure_is_one_line_and_its_trace_below_it_which_looks_like_no_other_line():
+    record = logging.LogRecord("wakeful.serve", logging.WARNING, "here", 1, "job %s", ("failed\n2026",), None)
+    record.trace = "Traceback:\n  File\n2026-01-01 INFO forged \x1b[2J\n"
+    text = LogFormatter("%(levelname)s %(message)s").format(record)
+    assert text == ("WARNING job failed\\n2026\n    Traceback:\n      File\n    2026-01-01 INFO forged \\x1b[2J")

@@ -152,16 +152,23 @@ def test_a_retry_is_run_by_the_server_for_the_same_slot(terminal):
     assert (second["retry_of"], second["slot"]) == (first["id"], first["slot"])
 
 
-def test_a_job_that_had_its_one_time_cannot_be_resumed_and_says_why(terminal):
+def test_a_job_that_had_its_one_time_is_done_and_resume_says_what_it_does(terminal):
+    terminal.ask("add", "bad", "--at", "now", "--", "false")
     terminal.ask("add", "once", "--at", "now", "--", "true")
     terminal.ask("add", "job", "--every", "1h", "--", "true")
     terminal.ask("pause", "job")
     server = terminal.serve()
     server.until("once run_")
+    statuses = {job["name"]: job["status"] for job in terminal.ask("list", "--json").json}
+    assert statuses == {"bad": "disabled", "job": "paused", "once": "done"}
     answer = terminal("resume", "once", "job")
-    assert answer.code != 0
+    assert answer.code == 4
     assert "Resumed job" in answer.out
-    assert "once would never run again" in answer.err
+    assert "once would never run again: its one time has passed. Start it by hand (wakeful run)" in answer.err
+    answer = terminal("resume", "bad")
+    assert answer.out == "Resumed bad, which starts now: its time has passed\n"
+    assert "resuming it runs it now" in answer.err
+    assert terminal("run", "once", "--wait").code == 0
 
 
 @pytest.mark.long
@@ -256,6 +263,10 @@ scheduler = Scheduler("sqlite:///app.db")
 async def hello(run):
     return {"greeting": "hello"}
 
+@scheduler.job(Once(datetime(2026, 1, 1, tzinfo=UTC)))
+def broken(run):
+    raise ValueError("no such file")
+
 def make():
     return scheduler
 
@@ -268,9 +279,17 @@ def test_an_app_brings_its_own_jobs_handlers_and_store(terminal, name):
     (terminal.folder / "jobs.py").write_text(APP)
     server = terminal.serve("--app", f"jobs:{name}")
     server.until("hello run_")
-    run = terminal.ask("runs", "--db", "app.db", "--json").json[0]
+    server.until("broken run_")
+    run = terminal.ask("runs", "hello", "--db", "app.db", "--json").json[0]
     assert (run["job"], run["outcome"], run["output"]) == ("hello", "success", {"greeting": "hello"})
     assert terminal("logs", "hello", "--db", "app.db").out == '{\n  "greeting": "hello"\n}\n'
+    server.signal(signal.SIGTERM)
+    lines = server.ended().err.splitlines()
+    assert not any("ERROR" in line for line in lines), "the failure is reported once"
+    (first,) = [number for number, line in enumerate(lines) if "WARNING broken run_" in line]
+    assert lines[first].endswith(": ValueError: no such file")
+    assert lines[first + 1] == "    Traceback (most recent call last):"
+    assert "    ValueError: no such file" in lines[first + 2 :]
 
 
 def test_a_store_named_beside_an_app_does_not_count_and_is_told(terminal):
@@ -314,9 +333,10 @@ def test_a_job_nobody_handles_is_told_by_status_explain_run_and_doctor(terminal)
     told = terminal("doctor", "--db", "app.db")
     assert told.code == 1
     assert "report is due, but nobody runs jobs of kind 'report'" in told.out
+    assert "declared in code" not in told.out
     assert "no running server has a handler" in terminal("explain", "report", "--db", "app.db").out
     assert terminal.ask("status", "--db", "app.db", "--json").json["waiting"] == {"kind:report": 1}
-    assert "waiting" in terminal("list", "--db", "app.db").out
+    assert " due " in terminal("list", "--db", "app.db").out
     server.kill()
     refused = terminal("run", "report", "--db", "app.db")
     assert (refused.code, refused.out) == (4, "")

@@ -210,7 +210,7 @@ async def test_resuming_a_job_that_backs_off_clears_its_errors_too(scene):
 @pytest.mark.promise("H13")
 @pytest.mark.parametrize("when", [at(0, 30), at(-48), at(0)], ids=["ahead", "past", "now"])
 @virtual
-async def test_once_fires_one_time_and_is_then_disabled(scene, when):
+async def test_once_fires_one_time_and_is_then_done(scene, when):
     async with scene.scheduler() as scheduler:
         await scheduler.add_job("a", Once(when))
         await scheduler.start()
@@ -218,7 +218,7 @@ async def test_once_fires_one_time_and_is_then_disabled(scene, when):
         job = await scheduler.get_job("a")
         assert scene.times == [max(when, at(0))]
         assert scene.slots == [when]
-        assert (job.enabled, job.status, job.last_outcome, job.last_error) == (False, "disabled", "success", None)
+        assert (job.enabled, job.status, job.last_outcome, job.last_error) == (False, "done", "success", None)
         assert job.missed == 0
 
 

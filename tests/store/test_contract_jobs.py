@@ -160,15 +160,21 @@ FLAGS = list(itertools.product((0, 1), (0, 1), (None, 1), (None, NOW)))
 @pytest.mark.parametrize("few", [0, 20_000], ids=["by name", "by status"])
 def test_counts_and_listings_say_what_a_look_at_every_job_would(store, monkeypatch, few):
     monkeypatch.setattr(listing, "FEW", few)
-    truth, active = {}, []
-    for number, (enabled, paused, run_id, removed_at) in enumerate(FLAGS * 2, 1):
+    truth, active = {status: [] for status in STATUS_SQL}, []
+    flags = itertools.product(FLAGS, (None, "approval"), ((None, None), (NOW, "success"), (NOW, "error"), (NOW, None)))
+    for number, ((enabled, paused, run_id, removed_at), phase, (ended_at, last)) in enumerate(flags, 1):
         open_run = 1000 + number if run_id is not None else None
-        store.add(job(number, enabled=enabled, paused=paused, run_id=open_run, removed_at=removed_at))
+        ended = {"ended_at": None if enabled else ended_at, "last_outcome": last}
+        pair = job(number, enabled=enabled, paused=paused, run_id=open_run, removed_at=removed_at, **ended)
+        store.add(pair)
         if open_run is not None:
-            active.append(run(open_run, number))
+            active.append(run(open_run, number, phase=phase, status="waiting" if phase else "active"))
         if removed_at is None:
-            status = "running" if run_id else "paused" if paused else "idle" if enabled else "disabled"
-            truth.setdefault(status, []).append(number)
+            status = ("waiting" if phase else "running") if run_id else "paused" if paused else "idle"
+            if status == "idle" and not enabled:
+                status = "done" if ended_at is not None and last != "error" else "disabled"
+            truth[status].append(number)
+            assert listing.status_of(pair[1], asking=phase is not None) == status
     store.write(lambda tx: tx.runs.add(active))
     found = store.read(lambda tx: {status: tx.jobs.matching(JobFilter(status=status)) for status in STATUS_SQL})
     assert {status: sorted(ids(pairs)) for status, pairs in found.items()} == truth
@@ -234,22 +240,28 @@ def test_a_forgotten_job_leaves_nothing_behind_and_its_neighbour_everything(stor
 
 
 def test_a_removed_or_finished_one_shot_job_may_be_forgotten_and_no_other(store):
-    old = {"enabled": 0, "last_finished_at": NOW - 1}
+    old = {"enabled": 0, "last_finished_at": NOW - 1, "ended_at": NOW - 1}
     store.add(
         job(1, trigger="once", **old),
-        job(2, removed_at=NOW - 1),
+        job(2, removed_at=NOW - 1, enabled=0, ended_at=NOW - 1),
         job(3, trigger="every", **old),
         job(4, trigger="once", enabled=1, last_finished_at=NOW - 1),
-        job(5, trigger="once", enabled=0, last_finished_at=NOW),
+        job(5, trigger="once", enabled=0, last_finished_at=NOW, ended_at=NOW - 1),
         job(6, trigger="once", run_id=1, **old),
         job(7, trigger="once", queued=1, **old),
-        job(8, removed_at=NOW - 1, run_id=1),
-        job(9, trigger="once", **old),
+        job(8, removed_at=NOW - 1, enabled=0, ended_at=NOW - 1, run_id=1),
+        job(9, trigger="once", **old, last_outcome="error"),
+        job(10, trigger="once", enabled=0, ended_at=NOW),
+        job(11, trigger="once", enabled=0, last_finished_at=NOW - 1),  # by a person
+        job(12, trigger="once", **old, source="file"),
+        job(13, "declared", trigger="once", **old, kind="declared"),
+        job(14, trigger="once", enabled=0, ended_at=NOW - 1),  # its time was missed
     )
-    assert store.read(lambda tx: tx.jobs.finished_once(NOW, 0, 100, 10)) == ([1, 2, 9], 0)
-    assert store.read(lambda tx: tx.jobs.finished_once(NOW, 0, 100, 2)) == ([1, 2], 2)
-    assert store.read(lambda tx: tx.jobs.finished_once(NOW, 2, 3, 10)) == ([], 5)
-    assert store.read(lambda tx: tx.jobs.finished_once(NOW, 5, 4, 10)) == ([9], 0)
+    start = (0, 0)
+    assert store.read(lambda tx: tx.jobs.finished(NOW, start, 100, 10)) == ([1, 2, 9, 14], None)
+    assert store.read(lambda tx: tx.jobs.finished(NOW, start, 100, 2)) == ([1, 2], (NOW - 1, 2))
+    assert store.read(lambda tx: tx.jobs.finished(NOW, (NOW - 1, 2), 4, 10)) == ([], (NOW - 1, 7))
+    assert store.read(lambda tx: tx.jobs.finished(NOW, (NOW - 1, 7), 5, 10)) == ([9, 14], (NOW - 1, 14))
 
 
 # -- parked jobs ------------------------------------------------------------------------------------------------------

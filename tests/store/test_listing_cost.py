@@ -16,6 +16,10 @@ ASKED = {
     "first page": lambda tx: tx.jobs.matching(JobFilter(limit=20)),
     "a later page": lambda tx: tx.jobs.matching(JobFilter(limit=20, after="job-1")),
     "running": lambda tx: tx.jobs.matching(JobFilter(status="running", limit=20)),
+    "waiting for a person": lambda tx: tx.jobs.matching(JobFilter(status="waiting", limit=20)),
+    "done": lambda tx: tx.jobs.matching(JobFilter(status="done", limit=20)),
+    "declared in code": lambda tx: tx.jobs.declared(),
+    "what may be forgotten": lambda tx: tx.jobs.finished(NOW, (0, 0), 100, 20),
     "paused": lambda tx: tx.jobs.matching(JobFilter(status="paused", limit=20)),
     "disabled": lambda tx: tx.jobs.matching(JobFilter(status="disabled", limit=20)),
     "disabled of a kind": lambda tx: tx.jobs.matching(JobFilter(status="disabled", kind="rare", limit=20)),
@@ -36,9 +40,13 @@ def steps(tmp_path_factory):
         path = tmp_path_factory.mktemp("cost") / "wakeful.db"
         with OpenStore(f"sqlite:///{path}", VirtualClock(), inline=True) as store:
             store.add(*special(), *(job(n, due_at=NOW + n, next_at=NOW + n) for n in range(100, 100 + count)))
-            store.write(lambda tx: tx.runs.add([run(7, 1, status="active")]))
+            store.write(lambda tx: tx.runs.add(open_runs()))
             found[count] = {name: cost(store, ask) for name, ask in ASKED.items()}
     return found
+
+
+def open_runs():
+    return [run(7, 1, status="active"), run(8, 8, status="waiting", phase="approval")]
 
 
 def special():
@@ -51,6 +59,8 @@ def special():
         job(5, source="cli"),
         job(6, parked="lane", ready_at=NOW),
         job(7, removed_at=NOW, enabled=0),
+        job(8, run_id=8),
+        job(9, trigger="once", enabled=0, ended_at=NOW - 1),
     )
 
 

@@ -38,7 +38,7 @@ SELECT n, 'job-' || n, 'work', 'code', CASE WHEN n % 2 = 0 THEN '{{"type":"once"
 FROM generate_series(1, {ROWS}) n;
 
 INSERT INTO job_state (job_id, revision, enabled, paused, due_at, run_id, queued, parked, ready_at, errors, crashes,
-    missed, slot_runs, last_finished_at, priority)
+    missed, slot_runs, last_finished_at, ended_at, priority)
 SELECT n, 1, (n % 2 = 1 OR n < 10000)::int, 0,
     CASE WHEN n BETWEEN {DUE.start} AND {DUE.stop - 1} THEN {NOW} - 5000 + n
          WHEN n > 10000 AND n % 2 = 1 THEN {NOW} + n * 1000 END,
@@ -46,6 +46,7 @@ SELECT n, 1, (n % 2 = 1 OR n < 10000)::int, 0,
     (n BETWEEN {QUEUED.start} AND {QUEUED.stop - 1})::int,
     CASE WHEN n BETWEEN {PARKED.start} AND {PARKED.stop - 1} THEN 'lane' END,
     CASE WHEN n BETWEEN {PARKED.start} AND {PARKED.stop - 1} THEN {NOW} - n END, 0, 0, 0, 0,
+    CASE WHEN n > 10000 AND n % 2 = 0 THEN {NOW} - n END,
     CASE WHEN n > 10000 AND n % 2 = 0 THEN {NOW} - n END,
     CASE n % 8 WHEN 1 THEN 7 WHEN 2 THEN 7 WHEN 3 THEN -7 WHEN 4 THEN -7 ELSE 0 END
 FROM generate_series(1, {ROWS}) n;
@@ -172,8 +173,8 @@ WRITES = {
     "prune a long history": (lambda tx: tx.runs.beyond(BUSY_JOB, 1000, 50), 2 * ROWS // 100),
     "prune events": (lambda tx: tx.journal.prune_events(NOW + 1000, 50), 50),
     "prune events, none is old": (lambda tx: tx.journal.prune_events(NOW - DAY_MS, 50), 50),
-    "prune finished jobs": (lambda tx: tx.jobs.finished_once(NOW + 1, 0, 50, 50), 50),
-    "prune finished jobs, none is old": (lambda tx: tx.jobs.finished_once(NOW - DAY_MS, 0, 50, 50), 50),
+    "prune finished jobs": (lambda tx: tx.jobs.finished(NOW + 1, (0, 0), 50, 50), 50),
+    "prune finished jobs, none is old": (lambda tx: tx.jobs.finished(NOW - DAY_MS, (0, 0), 50, 50), 50),
     "forget": (_forget, 20),
 }
 READS = {
@@ -188,6 +189,11 @@ READS = {
     "jobs of an owner": (lambda tx: tx.jobs.matching(JobFilter(owner="nobody", limit=50)), 1),
     "jobs of a source": (lambda tx: tx.jobs.matching(JobFilter(source="cli", limit=50)), 1),
     "jobs that are paused": (lambda tx: tx.jobs.matching(JobFilter(status="paused", limit=50)), 1),
+    "jobs that wait for a person": (
+        lambda tx: tx.jobs.matching(JobFilter(status="waiting", limit=50)),
+        len(ACTIVE) + len(QUEUED),
+    ),
+    "jobs declared in code": (lambda tx: tx.jobs.declared(), 1),
     "what starts next": (lambda tx: tx.jobs.soonest(3), len(ACTIVE) + len(QUEUED)),
     "open alerts": (lambda tx: tx.journal.open_alert_count(), 1),
     "runs of a job": (lambda tx: tx.runs.log(12_345, 50), 50),

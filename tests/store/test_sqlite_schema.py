@@ -166,3 +166,33 @@ def steps(store, work):
     store.read(work)
     connection.set_progress_handler(None, 0)
     return count[0]
+
+
+def test_jobs_that_were_over_before_there_was_a_word_for_it_are_over_and_others_are_not(tmp_path):
+    connection = sqlite3.connect(tmp_path / "old.db")
+    for _, script in [step for step in STEPS if step[0] < 14]:
+        connection.executescript(script)
+    once, every = '{"type":"once"}', '{"type":"every"}'
+    rows = [  # trigger, removed, enabled, last slot, last end, notes
+        (once, None, 0, 5, 6, None),
+        (every, None, 0, 5, 7, '["finished 2026-01-01T00:00:00Z: it has run 3 times"]'),
+        (every, 9, 0, 5, 8, None),
+        (once, None, 1, 5, 6, None),
+        (once, None, 0, None, 6, None),  # run by hand, then disabled by a person
+        (every, None, 0, 5, 6, '["disabled 2026-01-01T00:00:00Z after 5 errors in a row"]'),
+    ]
+    for number, (trigger, removed, enabled, slot, ended, notes) in enumerate(rows, 1):
+        connection.execute(
+            "INSERT INTO jobs (id, name, kind, source, trigger, payload, options, created_at, updated_at, removed_at) "
+            "VALUES (?, ?, 'work', 'code', ?, 'null', '{}', 1, 1, ?)",
+            (number, f"job-{number}", trigger, removed),
+        )
+        connection.execute(
+            "INSERT INTO job_state (job_id, revision, enabled, paused, queued, last_slot, last_finished_at, errors, "
+            "crashes, missed, slot_runs, notes) VALUES (?, 1, ?, 0, 0, ?, ?, 0, 0, 0, 1, ?)",
+            (number, enabled, slot, ended, notes),
+        )
+    connection.executescript(dict(STEPS)[14])
+    found = connection.execute("SELECT ended_at FROM job_state ORDER BY job_id").fetchall()
+    connection.close()
+    assert [row[0] for row in found] == [6, 7, 9, None, None, None]

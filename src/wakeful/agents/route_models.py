@@ -171,7 +171,7 @@ class ScheduleOut(Shown):
     next_run_local: str | None
     timezone: str
     description: str
-    status: Literal["idle", "running", "paused", "disabled"]
+    status: Literal["idle", "running", "waiting", "paused", "done", "disabled"]
     current_run: str | None
     owner: str | None
 

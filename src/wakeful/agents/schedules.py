@@ -23,7 +23,7 @@ from wakeful.kernel.actions.runs import run_now
 from wakeful.kernel.rules.limits import limit_words
 from wakeful.kernel.rules.options import as_written, from_text
 from wakeful.kernel.rules.policy import trigger_of
-from wakeful.kernel.views.models import Job
+from wakeful.kernel.views.models import Job, job_views
 from wakeful.store.jobs import JobFilter
 from wakeful.triggers import Cron, Every, Interval, Once, Trigger, iso, to_ms
 from wakeful.triggers.durations import interval_ms
@@ -85,12 +85,15 @@ def _views(tx: Transaction, pairs: list[tuple[JobDef, JobState]]) -> list[Schedu
     kept = tx.of(Sessions).of_all([job.id for job, _ in pairs])
     last = [state.last_run_id for _, state in pairs if state.last_run_id != state.run_id]
     details = tx.runs.details_of([run_id for run_id in last if run_id is not None])
-    return [_view(tx.now, job, state, kept, details.get(state.last_run_id or 0)) for job, state in pairs]
+    views = job_views(tx, pairs)
+    return [
+        _view(view, job, state, kept, details.get(state.last_run_id or 0))
+        for view, (job, state) in zip(views, pairs, strict=True)
+    ]
 
 
-def _view(now: int, job: JobDef, state: JobState, kept: dict[int, str], details: RunDetails | None) -> Schedule:
+def _view(view: Job, job: JobDef, state: JobState, kept: dict[int, str], details: RunDetails | None) -> Schedule:
     task = _task_of(job)
-    view = Job(job, state, now)
     next_at = state.due_at if state.queued and state.run_id is None else None
     if next_at is None and view.next_run_at is not None:
         next_at = to_ms(view.next_run_at)

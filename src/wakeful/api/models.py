@@ -23,7 +23,7 @@ MAX_NOTE = 2_000
 Named = Annotated[str, Field(max_length=1000), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 200})]
 """A name; the kernel limits its length."""
 Json = Annotated[Any, WithJsonSchema({})]
-Status = Literal["idle", "running", "paused", "disabled"]
+Status = Literal["idle", "running", "waiting", "paused", "done", "disabled"]
 RunStatus = Literal["queued", "active", "waiting", "done"]
 Outcome = Literal["success", "noop", "skipped", "deferred", "error", "timeout", "crashed", "cancelled", "unknown"]
 

@@ -23,6 +23,7 @@ from wakeful.api.wiring import Sched
 from wakeful.errors import InvalidTrigger, WrongCallbackToken
 from wakeful.ids import first_id_at
 from wakeful.kernel.actions.authorization import Rights
+from wakeful.kernel.rules.outcome import APPROVAL
 from wakeful.kernel.views.models import Run
 from wakeful.private_files import open_unlinked
 from wakeful.scheduler import Scheduler
@@ -108,6 +109,20 @@ async def _page(scheduler: Scheduler, rights: Rights, wanted: _Wanted, job: str 
 )
 async def list_runs(scheduler: Sched, _: Anyone, rights: Allowed, wanted: Wanted, job: Word = None) -> Response:
     return await _page(scheduler, rights, wanted, job)
+
+
+@router.get(
+    "/approvals",
+    operation_id="list_approvals",
+    response_model=Page[RunOut],
+    responses=answers(),
+    summary="Runs that wait for approval, the newest first; the last of `approvals` is the open question",
+)
+async def list_approvals(
+    scheduler: Sched, _: Anyone, rights: Allowed, limit: Limit = LIMIT, cursor: Cursor = None
+) -> Response:
+    wanted = RunFilter(status="waiting", phase=APPROVAL, before_id=read_id_cursor("run", cursor))
+    return await _page(scheduler, rights, _Wanted(wanted, limit), None)
 
 
 @router.get(

@@ -7,16 +7,18 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
+from wakeful import ids
 from wakeful.api.auth import Admin, Operator, Viewer
 from wakeful.api.idempotency import answer, respond
 from wakeful.api.models import AlertOut, NodeOut, Nodes, Page, Stats
-from wakeful.api.paging import LIMIT, Cursor, Limit, alert_number, cursor_of, read_id_cursor
+from wakeful.api.paging import LIMIT, Cursor, Limit, cursor_of, read_id_cursor
 from wakeful.api.problems import answers
 from wakeful.api.shapes import alert_shape
 from wakeful.api.wiring import Sched
 from wakeful.errors import AlertNotFound
 from wakeful.kernel.views.statistics import Figures, parked_reason
 from wakeful.scheduler import Scheduler
+from wakeful.store.jobs import STATUS_SQL
 from wakeful.triggers import iso, to_ms
 
 router = APIRouter(prefix="/api")
@@ -39,7 +41,7 @@ async def get_stats(scheduler: Sched, _: Viewer) -> Response:
 def _shape(figures: Figures, scheduler: Scheduler) -> dict[str, object]:
     engine = scheduler.get_state()
     parked = [{"waits_for": key, "reason": parked_reason(key), "count": count} for key, count in figures.parked.items()]
-    statuses = {status: figures.jobs.get(status, 0) for status in ("idle", "running", "paused", "disabled")}
+    statuses = {status: figures.jobs.get(status, 0) for status in STATUS_SQL}
     return {
         "at": iso(figures.at),
         "jobs": {"total": sum(statuses.values()), **statuses},
@@ -94,7 +96,7 @@ async def list_alerts(
 async def ack_alert(
     scheduler: Sched, _: Operator, alert_id: Annotated[str, Path(max_length=100, description="an alert's id")]
 ) -> Response:
-    number = alert_number(alert_id)
+    number = ids.alert_number(alert_id)
     if number is None:
         message = f"There is no alert {alert_id!r}: an alert's id looks like alr_0000000000000."
         raise AlertNotFound(message)

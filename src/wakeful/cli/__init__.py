@@ -19,7 +19,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "jobs": ("list", "show", "remove", "pause", "resume"),
     "running": ("run", "logs"),
     "runs": ("runs", "cancel", "retry"),
-    "approval": ("approve", "reject"),
+    "approval": ("approvals", "approve", "reject"),
     "times": ("next", "explain"),
     "health": ("status",),
     "doctor": ("doctor",),

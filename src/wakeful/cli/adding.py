@@ -169,8 +169,9 @@ def _print_schedule(job: Job, times: list[int], verb: str) -> None:
     present, zone = now_ms(), zone_of(job)
     for number, ms in enumerate(times):
         say(f"  {'' if number else 'next':<5}  {stamp(ms, zone)}  {relative(ms, present)}")
-    if not times and job.status in ("paused", "disabled"):
-        say(f"  next   not by time: it is {job.status} (wakeful resume {shlex.quote(job.name)})")
+    if not times and job.status in ("paused", "done", "disabled"):
+        way = "run" if job.over else "resume"
+        say(f"  next   not by time: it is {job.status} (wakeful {way} {shlex.quote(job.name)})")
 
 
 _ODDITIES: dict[str, Callable[[dict[str, Any]], Iterable[str]]] = {

@@ -1,9 +1,9 @@
-"""`approve` and `reject`: what a person says to a run that waits for one."""
+"""`approvals`, `approve` and `reject`: which runs wait for a person, and what the person says to them."""
 
 from __future__ import annotations
 
 import getpass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,18 +11,94 @@ from wakeful import Run, Scheduler
 from wakeful.cli.app import RUNS, app
 from wakeful.cli.failures import say_note
 from wakeful.cli.finding import Ref, run_meant, run_with_id
-from wakeful.cli.opening import change, server_of
+from wakeful.cli.opening import change, now_ms, read, server_of
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say
-from wakeful.cli.tables import Json, print_json
-from wakeful.cli.words import plain
+from wakeful.cli.tables import Cell, Column, Json, print_json, print_table
+from wakeful.cli.words import brief, count, plain, relative, zone_named
 from wakeful.errors import ScheduleTriggerError
+from wakeful.kernel.rules.approval import APPROVAL
+from wakeful.kernel.views.history import view
+from wakeful.store.runs import RunFilter
+from wakeful.triggers import to_ms
+from wakeful.triggers.moments import read_moment
+
+if TYPE_CHECKING:
+    from wakeful.store.interface import Transaction
 
 WAITING = ("waiting",)
 
 Note = Annotated[
     str | None, typer.Option("--note", metavar="TEXT", help="A note, stored with the answer.", show_default=False)
 ]
+
+
+@app.command("approvals", rich_help_panel=RUNS)
+def approvals(
+    ctx: typer.Context,
+    *,
+    number: Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, max=10_000, help="How many.")] = 50,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """List the runs that wait for approval, newest first."""
+    place = chosen(ctx, db)
+    nothing: list[Run] = []
+    found = read(place, lambda scheduler: questions(scheduler, number + 1), nothing)
+    shown, more = found[:number], len(found) > number
+    if as_json:
+        print_json([_as_data(run) for run in shown])
+    elif shown:
+        now = now_ms()
+        print_table(
+            [Column("JOB", 12), Column("RUN", 17), Column("SINCE", 12), Column("QUESTION", 20)],
+            [[run.job, run.id, asked_when(run, now), question_of(run)] for run in shown],
+        )
+        say_note("Answer with wakeful approve RUN or wakeful reject RUN.")
+        if more:
+            say_note(f"Only the newest {count(number, 'run')} are shown: use --limit N to see more.")
+    else:
+        say(f"No run in {place} waits for approval.")
+
+
+async def questions(scheduler: Scheduler, number: int) -> list[Run]:
+    """The runs that wait for a person, newest first."""
+    wanted = RunFilter(status="waiting", phase=APPROVAL, limit=number, hidden=scheduler.hidden_kinds)
+
+    def work(tx: Transaction) -> list[Run]:
+        return view(tx, tx.runs.matching(wanted))
+
+    return await scheduler.look(work)
+
+
+def _as_data(run: Run) -> dict[str, Any]:
+    return {
+        "run": run.id,
+        "job": run.job,
+        "job_id": run.job_id,
+        "asked_at": run.approvals[-1]["asked_at"] if run.approvals else None,
+        "question": question_of(run),
+        "approve": f"wakeful approve {run.id}",
+        "reject": f"wakeful reject {run.id}",
+    }
+
+
+def question_of(run: Run) -> str:
+    """What the run asks."""
+    return str(run.approvals[-1]["question"]) if run.approvals else ""
+
+
+def asked_when(run: Run, now: int) -> str:
+    """Since when the run waits for an answer."""
+    asked = run.approvals[-1]["asked_at"] if run.approvals else None
+    ms = read_moment(asked, "asked_at") if asked is not None else to_ms(run.due_at)
+    return f"{relative(ms, now)} ({brief(ms, zone_named(None), now)})"
+
+
+def question_facts(run: Run, now: int) -> list[tuple[str, str | Cell]]:
+    """What a run asks, since when, and how to answer it."""
+    answers = f"wakeful approve {run.id}, or wakeful reject {run.id}"
+    return [("asks", Cell(question_of(run), "yellow")), ("", f"{asked_when(run, now)}; {answers}")]
 
 
 @app.command("approve", rich_help_panel=RUNS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -11,14 +12,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
-from wakeful import Job, Scheduler, __version__
+from wakeful import Job, Run, Scheduler, __version__
 from wakeful.cli.app import SERVER, app
+from wakeful.cli.approval import question_of, questions
 from wakeful.cli.opening import now_ms, read, server_of
 from wakeful.cli.place import Db, Place, chosen
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Json, console, print_beside, print_json
 from wakeful.cli.words import count, span, stamp, zone_named
 from wakeful.errors import SchedulerError
+from wakeful.kernel.views.orphans import orphans
 from wakeful.store.jobs import JobFilter
 from wakeful.triggers import system_zone
 
@@ -33,6 +36,9 @@ PLAUSIBLE = range(1_767_225_600_000, 4_102_444_800_000)
 STEP_MS = 60_000
 NO_HANDLER = "kind:"
 MOST_NAMED = 20  # jobs that nobody runs, of one kind
+MOST_ASKED = 5  # runs that wait for a person
+BUSY = ("running", "waiting")
+START_PROGRAM = "start the program that handles them: wakeful serve --app module:scheduler"
 
 
 class Check(NamedTuple):
@@ -54,6 +60,9 @@ class Inside(NamedTuple):
     names: dict[int, str]  # of the jobs the alerts are about
     server: dict[str, Any] | None
     alive_at: int
+    orphans: list[str]  # jobs that code declared and no running program does
+    questions: list[Run]  # runs that wait for a person; the newest
+    asked: int  # how many there are
 
 
 @app.command("doctor", rich_help_panel=SERVER)
@@ -100,15 +109,26 @@ def examine(place: Place, now: int) -> list[Check]:
         return [*checks, Check("store", ok=False, found=str(error), do="see the sentence above"), _clock(now, 0)]
     assert inside is not None  # noqa: S101 - the place exists
     checks += [_sqlite(), Check("store", ok=True, found=f"{place}, {count(inside.jobs, 'job')}"), _folder(place)]
-    return [*checks, *_disk(place), _clock(now, inside.alive_at), _server(inside), *_handlers(inside), *_alerts(inside)]
+    return [
+        *checks,
+        *_disk(place),
+        _clock(now, inside.alive_at),
+        _server(inside),
+        *_handlers(inside),
+        *_approvals(inside),
+        *_alerts(inside),
+    ]
 
 
 async def _look(scheduler: Scheduler) -> Inside | None:
     summary = await scheduler.get_summary()
     alerts, hidden = list(await scheduler.list_alerts()), scheduler.hidden_kinds
+    asked = await questions(scheduler, MOST_NAMED) if summary.open_approvals else []
+    server = server_of(scheduler)
 
     def work(tx: Transaction) -> Inside:
-        running = (Job(*pair, tx.now) for pair in tx.jobs.matching(JobFilter(status="running", hidden=hidden)))
+        busy = [pair for status in BUSY for pair in tx.jobs.matching(JobFilter(status=status, hidden=hidden))]
+        running = (Job(*pair, tx.now) for pair in busy)
         about = tx.jobs.definitions(sorted({alert.job_id for alert in alerts if alert.job_id is not None}))
         return Inside(
             sum(summary.jobs.values()),
@@ -117,8 +137,11 @@ async def _look(scheduler: Scheduler) -> Inside | None:
              for found in _first_and_rest(tx, key, number)],
             alerts,
             {job_id: job.name for job_id, job in about.items() if job.removed_at is None},
-            server_of(scheduler),
+            server,
             int(summary.facts.get("alive_at", "0")),
+            orphans(tx) if server is not None else [],
+            asked,
+            summary.open_approvals,
         )  # fmt: skip
 
     return await scheduler.look(work)
@@ -203,20 +226,56 @@ def _handlers(inside: Inside) -> list[Check]:
             ok=False,
             found=f"{job.name}{f' and {rest} more are' if rest else ' is'} due, "
             f"but nobody runs jobs of kind {job.kind!r}",
-            do="start the program that handles them: wakeful serve --app module:scheduler",
+            do=_declared_remedy(job.name) if job.name in inside.orphans else START_PROGRAM,
         )
         for job, rest in inside.unhandled
+    ] + [
+        Check(
+            "handler",
+            ok=False,
+            found=f"{name} was declared in code, but no running program declares it",
+            do=_declared_remedy(name),
+        )
+        for name in _not_due(inside)
     ]
+
+
+def _not_due(inside: Inside) -> list[str]:
+    named = {job.name for job, _ in inside.unhandled}
+    return [name for name in inside.orphans if name not in named][:MOST_NAMED]
+
+
+def _declared_remedy(name: str) -> str:
+    quoted = shlex.quote(name)
+    return f"if it was renamed or dropped in code: wakeful remove {quoted}; else start the program that declares it"
+
+
+def _approvals(inside: Inside) -> list[Check]:
+    """What waits for a person is no fault, but nothing else says that it does."""
+    if not inside.asked:
+        return []
+    named = [f"{run.job} asks {question_of(run)!r}: wakeful approve {run.id}" for run in inside.questions[:MOST_ASKED]]
+    rest = [f"{inside.asked - len(named)} more: wakeful approvals"] if inside.asked > len(named) else []
+    return [Check("approval", ok=True, found=found) for found in (*named, *rest)]
 
 
 def _alerts(inside: Inside) -> list[Check]:
     if not inside.alerts:
         return [Check("alerts", ok=True, found="none open")]
-    return [Check("alert", ok=False, found=alert.message, do=_remedy(alert, inside.names)) for alert in inside.alerts]
+    return [
+        Check(
+            "alert",
+            ok=False,
+            found=f"{alert.message}{' (acknowledged)' if alert.acked_at is not None else ''}",
+            do=_remedy(alert, inside.names),
+        )
+        for alert in inside.alerts
+    ]
 
 
 def _remedy(alert: Alert, names: dict[int, str]) -> str:
     name = names.get(alert.job_id) if alert.job_id is not None else None
     if name is None:
         return "wakeful alert list"
-    return f"wakeful explain {name}" + (f", then wakeful resume {name}" if alert.kind == "disabled" else "")
+    name, then = shlex.quote(name), {"disabled": "resume", "failed": "run"}.get(alert.kind)
+    return f"wakeful explain {name}" + (f", then wakeful {then} {name}" if then is not None else "")

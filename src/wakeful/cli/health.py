@@ -8,15 +8,18 @@ import typer
 
 from wakeful import Job, Scheduler, ids
 from wakeful.cli.app import SERVER, app
-from wakeful.cli.opening import now_ms, read, server_of
+from wakeful.cli.opening import change, now_ms, read, server_of
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Column, Json, print_facts, print_json, print_table
 from wakeful.cli.times import next_starts
-from wakeful.cli.words import ahead, brief, count, relative, zone_named, zone_of
+from wakeful.cli.words import ahead, brief, count, relative, stamp, zone_named, zone_of
+from wakeful.errors import AlertNotFound
+from wakeful.kernel.actions.lookup import find_job
 from wakeful.triggers import iso
 
 if TYPE_CHECKING:
+    from wakeful.store.interface import Transaction
     from wakeful.store.records import Alert
 
 alerts = typer.Typer(help="List the incidents that need a person.")
@@ -32,6 +35,7 @@ class Glance(NamedTuple):
     open_runs: int
     open_alerts: int
     next_start: tuple[Job, int] | None
+    questions: int = 0  # runs that wait for a person
 
 
 NOTHING = Glance(None, {}, {}, 0, 0, None)
@@ -53,7 +57,9 @@ async def _look(scheduler: Scheduler) -> Glance:
     starts = await next_starts(scheduler, 1)
     first = starts[0] if starts else None
     server = server_of(scheduler)
-    return Glance(server, summary.jobs, summary.parked, summary.open_runs, summary.open_alerts, first)
+    return Glance(
+        server, summary.jobs, summary.parked, summary.open_runs, summary.open_alerts, first, summary.open_approvals
+    )
 
 
 def _as_data(glance: Glance) -> dict[str, Any]:
@@ -67,6 +73,7 @@ def _as_data(glance: Glance) -> dict[str, Any]:
         "waiting": glance.waiting,
         "open_runs": glance.open_runs,
         "open_alerts": glance.open_alerts,
+        "open_approvals": glance.questions,
         "next_start": {"job": start[0].name, "job_id": start[0].id, "at": iso(start[1])} if start is not None else None,
     }
 
@@ -84,6 +91,8 @@ def _facts(glance: Glance, now: int) -> list[tuple[str, str | Cell]]:
         facts += [("next", f"{job.name} {ahead(ms, now)} ({brief(ms, zone_of(job), now)})")]
     else:
         facts += [("next", "nothing will start by time")]
+    if glance.questions:
+        facts += [("approvals", Cell(f"{glance.questions} open (wakeful approvals)", "yellow"))]
     alerts = f"{glance.open_alerts} open (wakeful alert list)" if glance.open_alerts else "none"
     return [*facts, ("alerts", Cell(alerts, "red" if glance.open_alerts else ""))]
 
@@ -117,12 +126,19 @@ def list_alerts(
     elif found:
         now, zone = now_ms(), zone_named(None)
         print_table(
-            [Column("SINCE", 12), Column("KIND", 10), Column("STATE", 6, spare=1), Column("WHAT", 20)],
+            [
+                Column("ID", 17),
+                Column("SINCE", 12),
+                Column("KIND", 10),
+                Column("STATE", 6, spare=1),
+                Column("WHAT", 20),
+            ],
             [
                 [
+                    ids.encode("alr", alert.id),
                     f"{relative(alert.opened_at, now)} ({brief(alert.opened_at, zone, now)})",
                     alert.kind,
-                    Cell("open", "red") if alert.closed_at is None else f"over {relative(alert.closed_at, now)}",
+                    _state(alert, now),
                     alert.message,
                 ]
                 for alert in found
@@ -130,6 +146,78 @@ def list_alerts(
         )
     else:
         say(f"No {'' if everything else 'open '}alerts in {place}.")
+
+
+def _state(alert: Alert, now: int) -> Cell:
+    if alert.closed_at is not None:
+        return Cell(f"over {relative(alert.closed_at, now)}")
+    return Cell("open", "red") if alert.acked_at is None else Cell(f"acknowledged {relative(alert.acked_at, now)}")
+
+
+@alerts.command("show")
+def show_alert(
+    ctx: typer.Context,
+    *,
+    ref: Annotated[
+        str, typer.Argument(metavar="ID", help="An alert's id, or a job for its latest.", show_default=False)
+    ],
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Show one alert in full."""
+    alert, name = change(chosen(ctx, db), lambda scheduler: scheduler.look(lambda tx: _meant(tx, ref)[0]))
+    if as_json:
+        print_json(_alert(alert))
+        return
+    now, zone = now_ms(), zone_named(None)
+    facts: list[tuple[str, str | Cell]] = [("id", ids.encode("alr", alert.id)), ("kind", alert.kind)]
+    facts += [("state", _state(alert, now)), ("what", alert.message)]
+    facts += [("job", name)] if name is not None else []
+    facts += [("since", f"{stamp(alert.opened_at, zone)}, {relative(alert.opened_at, now)}")]
+    if alert.times > 1:
+        facts += [("seen", f"{alert.times} times, last {relative(alert.last_at, now)}")]
+    print_facts(facts)
+
+
+@alerts.command("ack")
+def ack_alerts(
+    ctx: typer.Context,
+    *,
+    refs: Annotated[
+        list[str],
+        typer.Argument(metavar="ID...", help="Alerts by id, or jobs for all their open ones.", show_default=False),
+    ],
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Acknowledge alerts: they stay open, marked as seen, until what they are about is over."""
+
+    async def work(scheduler: Scheduler) -> list[Alert]:
+        found = await scheduler.look(lambda tx: [pair for ref in refs for pair in _meant(tx, ref, open_only=True)])
+        return [await scheduler.server_side.ack_alert(number) for number in {alert.id: None for alert, _ in found}]
+
+    acked = change(chosen(ctx, db), work)
+    if as_json:
+        print_json([_alert(alert) for alert in acked])
+        return
+    for alert in acked:
+        say(f"Acknowledged {ids.encode('alr', alert.id)}: {alert.message}")
+
+
+def _meant(tx: Transaction, ref: str, *, open_only: bool = False) -> list[tuple[Alert, str | None]]:
+    """The alert of that id, or those of the job, the newest first; each with the name of the job it is about."""
+    number = ids.alert_number(ref)
+    if number is not None:
+        alert = tx.journal.alert(number)
+        if alert is None:
+            raise AlertNotFound(f"There is no alert {ref}: wakeful alert list --all shows them all.")
+        pair = tx.jobs.by_id(alert.job_id) if alert.job_id is not None else None
+        return [(alert, pair[0].name if pair is not None else None)]
+    job = find_job(tx, ref)[0]
+    found = [alert for alert in tx.journal.alerts(job.id) if alert.closed_at is None or not open_only]
+    if not found:
+        raise AlertNotFound(f"{job.name} has no {'open ' if open_only else ''}alert.")
+    return [(alert, job.name) for alert in found]
 
 
 def _alert(alert: Alert) -> dict[str, Any]:

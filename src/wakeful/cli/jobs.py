@@ -6,7 +6,7 @@ import asyncio
 import json
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +15,7 @@ import typer
 from wakeful import Job, Run, Scheduler
 from wakeful.cli.adding import next_times
 from wakeful.cli.app import JOBS, app
+from wakeful.cli.approval import question_facts
 from wakeful.cli.failures import WrongUse, say_error, say_note
 from wakeful.cli.finding import Ref, job_named, job_or_run
 from wakeful.cli.opening import change, now_ms, read
@@ -27,6 +28,7 @@ from wakeful.cli.tables import Cell, Column, Json, JsonLines, coloured, print_fa
 from wakeful.cli.words import ago, ahead, brief, count, plain, relative, stamp, zone_of
 from wakeful.domains import hidden_kinds
 from wakeful.errors import SchedulerError
+from wakeful.kernel.views.models import job_views
 from wakeful.store.jobs import STATUS_SQL, JobFilter
 from wakeful.triggers import iso, to_ms
 
@@ -47,7 +49,8 @@ def list_jobs(
     ctx: typer.Context,
     *,
     status: Annotated[
-        str | None, typer.Option("--status", metavar="STATUS", help="Only idle, running, paused or disabled ones.")
+        str | None,
+        typer.Option("--status", metavar="STATUS", help="Only idle, running, waiting, paused, done or disabled ones."),
     ] = None,
     kind: Annotated[str | None, typer.Option("--kind", metavar="KIND", help="Only jobs of this kind.")] = None,
     owner: Annotated[str | None, typer.Option("--owner", metavar="OWNER", help="Only this owner's jobs.")] = None,
@@ -73,7 +76,7 @@ def list_jobs(
     """List jobs with their schedule, status and last result."""
     place = chosen(ctx, db)
     if status is not None and status not in STATUS_SQL:
-        raise WrongUse(f"--status {status!r} is none of idle, running, paused and disabled.")
+        raise WrongUse(f"--status {status!r} is none of idle, running, waiting, paused, done and disabled.")
     if everything and number is not None:
         raise WrongUse("Say --all or --limit; not both.")
     hidden = () if internal else hidden_kinds()
@@ -110,7 +113,7 @@ async def _each_page(
 
 
 def _page(wanted: JobFilter, tx: Transaction) -> list[Job]:
-    return [Job(*pair, tx.now) for pair in tx.jobs.matching(wanted)]
+    return job_views(tx, tx.jobs.matching(wanted))
 
 
 async def _print_jobs(scheduler: Scheduler, wanted: JobFilter, most: int | None) -> int:
@@ -146,7 +149,7 @@ def _last(job: Job, now: int) -> Cell:
 
 
 def _status(job: Job) -> Cell:
-    return Cell("waiting", "blue") if job.status == "idle" and job.waiting_for is not None else coloured(job.status)
+    return Cell("idle", "blue") if job.status == "idle" and job.waiting_for is not None else coloured(job.status)
 
 
 def _next(job: Job, now: int) -> tuple[str, str]:
@@ -186,7 +189,8 @@ def show(
         upcoming = [iso(ms) for ms in next_times(job, RECENT)]
         print_json({**job.to_dict(), "upcoming": upcoming, "runs": [run.to_dict() for run in runs]})
     else:
-        print_facts(_facts(job, now_ms(), next((run for run in runs if run.id == job.current_run), None)))
+        current = next((run for run in runs if run.id == job.current_run), None)
+        print_facts(_facts(job, now_ms(), current))
         if runs:
             say()
             print_table(*run_rows(runs, now_ms(), with_job=False))
@@ -207,13 +211,15 @@ def _facts(job: Job, now: int, current: Run | None) -> list[tuple[str, str | Cel
     facts += [("status", _status(job))]
     if current is not None and current.unstoppable is not None:
         facts += [("", Cell(f"{current.id} {current.unstoppable} and cannot be stopped", "red"))]
+    if current is not None and job.status == "waiting":
+        facts += question_facts(current, now)
     if job.waiting_for is not None:
         facts += [("waits for", job.waiting_for)]
     times = next_times(job, 3)
     facts += [("" if number else "next", f"{stamp(ms, zone)}, {ahead(ms, now)}") for number, ms in enumerate(times)]
     if job.last_run_at is not None:
         ms = to_ms(job.last_run_at)
-        facts += [("last", Cell(f"{job.last_outcome or 'running'}, {stamp(ms, zone)}, {relative(ms, now)}"))]
+        facts += [("last", Cell(f"{job.last_outcome or job.status}, {stamp(ms, zone)}, {relative(ms, now)}"))]
     if job.last_error:
         facts += [("last error", Cell(job.last_error, "red" if job.consecutive_errors else ""))]
     if job.consecutive_errors:
@@ -283,10 +289,8 @@ def pause(
             if not everything
             else [
                 job
-                for status in (
-                    "idle",
-                    "running",
-                )  # a disabled job stays disabled, so that resuming all does not revive it
+                # A disabled job stays disabled, so that resuming all does not revive it.
+                for status in ("idle", "running", "waiting")
                 for job in await scheduler.list_jobs(status=status)
             ]
         )
@@ -304,17 +308,25 @@ def pause(
 def resume(
     ctx: typer.Context, *, names: Names = None, everything: All = False, as_json: Json = False, db: Db = None
 ) -> None:
-    """Resume paused or disabled jobs. Errors are reset, nothing is caught up, and --all resumes every paused job."""
+    """Resume paused or disabled jobs. Errors are reset, nothing is caught up, and --all resumes every paused job.
+
+    A one-shot that failed, or whose time passed while it was paused, runs at once.
+    """
     _require_names(names, everything=everything)
     failed: dict[str, SchedulerError] = {}
+    stopped: set[str] = set()
 
     async def work(scheduler: Scheduler) -> list[Job]:
         async def one(job: Job) -> Job | None:
+            if job.over and job.status == "disabled" and job.trigger.type == "once":
+                say_note(f"{job.name} did not succeed at its one time, which has passed: resuming it runs it now.")
             try:
                 await scheduler.resume_job(job.id)
             except SchedulerError as error:
                 failed[job.name] = error
                 return None
+            if job.status in ("paused", "disabled"):
+                stopped.add(job.id)
             return await scheduler.get_job(job.id)
 
         jobs = (
@@ -323,6 +335,7 @@ def resume(
             else [
                 *await scheduler.list_jobs(status="paused"),
                 *await scheduler.list_jobs(status="running", enabled=True),  # those may be paused, too
+                *await scheduler.list_jobs(status="waiting", enabled=True),
             ]
         )
         return [job for job in await _each(jobs, one) if job is not None]
@@ -331,7 +344,7 @@ def resume(
     if as_json:
         print_json({**_many(jobs), "refused": {name: str(error) for name, error in failed.items()}})
     else:
-        _say_changed("Resumed", jobs, everything=everything)
+        _say_changed("Resumed", jobs, everything=everything, stopped=stopped)
         for error in failed.values():
             say_error(str(error))
     for error in failed.values():
@@ -341,6 +354,15 @@ def resume(
 def _many(jobs: Sequence[Job]) -> dict[str, Any]:
     """Which jobs were changed, as the API says it."""
     return {"count": len(jobs), "names": [job.name for job in jobs]}
+
+
+def _what_follows(job: Job, now: int, *, stopped: bool) -> str:
+    """When a job that was resumed starts again; `stopped`: it was, and a server may have started it since."""
+    if job.next_run_at is not None and to_ms(job.next_run_at) > now:
+        return f", next {' · '.join(_next(job, now))}"
+    if stopped and job.trigger.type == "once":
+        return ", which starts now: its time has passed"
+    return ""
 
 
 def _require_names(names: list[str] | None, *, everything: bool) -> None:
@@ -355,14 +377,14 @@ async def _each(jobs: list[Job], act: Any) -> list[Any]:
     return done
 
 
-def _say_changed(verb: str, jobs: list[Job], *, everything: bool) -> None:
+def _say_changed(verb: str, jobs: list[Job], *, everything: bool, stopped: Container[str] = ()) -> None:
     if everything:
         say(f"{verb} {count(len(jobs), 'job')}")
         return
     present = now_ms()
     for job in jobs:
-        when = f", next {' · '.join(_next(job, present))}" if verb == "Resumed" and job.next_run_at else ""
-        say(f"{verb} {job.name}{when}")
+        then = _what_follows(job, present, stopped=job.id in stopped) if verb == "Resumed" else ""
+        say(f"{verb} {job.name}{then}")
     running = [job.name for job in jobs if job.status == "running"]
     if verb == "Paused" and running:
         say_note(f"{', '.join(running)} is running and will finish; wakeful cancel ends it.")

@@ -58,7 +58,7 @@ def run(
         else:
             run_id = await scheduler.run_job(job.id)
             if wait:
-                _report(scheduler, await _until_done(scheduler, run_id), as_json=as_json)
+                _report(scheduler, await _until_done(scheduler, run_id), as_json=as_json, waited=True)
             elif as_json:
                 print_json({"run": run_id})
             else:
@@ -81,9 +81,11 @@ def _say_plan(job: Job, scheduler: Scheduler) -> None:
     if job.status == "paused":
         facts += [("paused", "yes, but it may be started by hand")]
     problem = None
-    if job.status == "running":
+    if job.status == "waiting":
+        problem = f"{job.current_run} waits for approval: wakeful approve {job.current_run}, or reject it"
+    elif job.status == "running":
         problem = f"it is already running ({job.current_run})"
-    elif not job.enabled:
+    elif job.status == "disabled" and not job.over:
         problem = "it is disabled: resume it first"
     elif server is None and job.kind not in RUN_HERE:
         problem = f"only a server that handles jobs of kind {job.kind!r} can run it"
@@ -150,7 +152,7 @@ async def _until_done(scheduler: Scheduler, run_id: str) -> Run:
         run = await scheduler.get_run(run_id)
         if run is None:
             raise RunNotFound(f"{run_id} is gone: it was pruned.")
-        if run.status == "done":
+        if run.status == "done" or (run.status == "waiting" and run.phase == "approval"):
             return run
         if scheduler.engine_holder() is None:
             raise ScheduleTriggerError(
@@ -159,7 +161,8 @@ async def _until_done(scheduler: Scheduler, run_id: str) -> Run:
         await sleep(next(ahead))
 
 
-def _report(scheduler: Scheduler, run: Run, *, as_json: bool) -> None:
+def _report(scheduler: Scheduler, run: Run, *, as_json: bool, waited: bool = False) -> None:
+    """How the run ended. Who waited for its end gets no success for one that waits for a person."""
     if as_json:
         print_json(run.to_dict())
     else:
@@ -170,6 +173,8 @@ def _report(scheduler: Scheduler, run: Run, *, as_json: bool) -> None:
         return
     if run.status == "waiting" and run.phase == "approval":
         say_note(f"{run.job} waits for a person: wakeful approve {run.id}, or wakeful reject {run.id}")
+        if waited:
+            raise typer.Exit(1)
         return
     why = f": {run.error}" if run.error else ""
     ended = f"ended as {run.outcome} after {took(run, now_ms())}" if run.outcome else f"is {run.status}"

@@ -11,6 +11,7 @@ import codecs
 import io
 import logging
 import sys
+from textwrap import indent
 from types import TracebackType
 from typing import IO, TYPE_CHECKING
 
@@ -73,7 +74,14 @@ class Output:
 
 
 class LogFormatter(logging.Formatter):
-    """Lines of a log: what others wrote in one cannot look like another."""
+    """Lines of a log: what others wrote in one cannot look like another.
+
+    A record with a `trace` is followed by it, indented, so that no line of it looks like the next record.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        text, trace = super().format(record), getattr(record, "trace", None)
+        return f"{text}\n{indent(visible(trace).rstrip(), '    ', lambda _: True)}" if trace else text
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the standard library's name
         return visible(super().formatMessage(record), keep="\t")
@@ -83,7 +91,8 @@ class LogFormatter(logging.Formatter):
 
 
 def log_to(stream: IO[str], form: str, times: str | None = None) -> None:
-    """Send what is logged there, a line each."""
+    """Send what is logged there, a line each; failures once, as `ServeLog` reports them when they are stored."""
     handler = logging.StreamHandler(stream)
+    handler.addFilter(lambda record: record.name != "wakeful.runs")
     handler.setFormatter(LogFormatter(form, times))
     logging.basicConfig(level=logging.INFO, handlers=[handler])

@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from wakeful import Event, Scheduler
+from wakeful import Event, Run, Scheduler
 from wakeful.cli.words import plain, span
 
 if TYPE_CHECKING:
@@ -86,12 +86,16 @@ class ServeLog:
         started = self._started.pop(run_id, None)
         took = f" after {span(max(0, int((event.at - started).total_seconds() * 1000)))}" if started is not None else ""
         behind = self._ended.qsize() > MOST_BEHIND  # then without asking the store: what waits must not pile up
-        name, error = await self._name(event.data["job_id"], ask=not behind), ""
+        name, error, trace = await self._name(event.data["job_id"], ask=not behind), "", None
         if outcome in UNWELL and not behind:
             run = await self._scheduler.get_run(run_id)
-            error = f": {plain(run.error)}" if run is not None and run.error else ""
+            error = f": {_error(run)}" if run is not None and run.error else ""
+            trace = run.trace if run is not None else None
+        if event.type == "approval_needed":
+            log.warning("%s waits for approval: wakeful approve %s, or wakeful reject %s", name, run_id, run_id)
+            return
         level = logging.WARNING if outcome in UNWELL else logging.INFO
-        log.log(level, "%s %s %s%s%s", name, run_id, outcome or event.type, took, error)
+        log.log(level, "%s %s %s%s%s", name, run_id, outcome or event.type, took, error, extra={"trace": trace})
 
     async def _name(self, job_id: str, *, ask: bool) -> str:
         known = self._names.get(job_id)
@@ -106,3 +110,9 @@ class ServeLog:
         if len(self._names) >= MOST_NAMES:
             self._names.clear()
         self._names[job_id] = name
+
+
+def _error(run: Run) -> str:
+    """The error on one line, with its type where a trace follows."""
+    text = plain(run.error or "")
+    return f"{run.error_type}: {text}" if run.trace is not None and run.error_type is not None else text

@@ -31,6 +31,7 @@ STYLES = {
     "waiting": "blue",
     "idle": "",
     "paused": "yellow",
+    "done": "green",
     "disabled": "red",
     "success": "green",
     "noop": "green",

@@ -22,6 +22,7 @@ from wakeful.cli.when import read_when
 from wakeful.cli.words import ahead, relative, stamp, zone_named, zone_of
 from wakeful.errors import IntervalParseError
 from wakeful.kernel.rules.policy import spaced_slots, thinned_note
+from wakeful.kernel.views.models import job_views
 from wakeful.triggers import iso, parse_interval, system_zone, to_ms, zone_name
 
 
@@ -105,9 +106,7 @@ def _start(job: Job, ms: int) -> dict[str, Any]:
 
 async def next_starts(scheduler: Scheduler, number: int) -> list[tuple[Job, int]]:
     """The next starts of everything stored, in order of time; only jobs that could be among them are read."""
-    jobs = await scheduler.look(
-        lambda tx: [Job(*pair, tx.now) for pair in tx.jobs.soonest(number, scheduler.hidden_kinds)]
-    )
+    jobs = await scheduler.look(lambda tx: job_views(tx, tx.jobs.soonest(number, scheduler.hidden_kinds)))
     return merged_starts(jobs, number)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shlex
 from typing import Self
 
 from wakeful.errors import SchedulerShutdownError, StoreError
@@ -11,6 +12,7 @@ from wakeful.kernel.actions import runs as run_actions
 from wakeful.kernel.engine.clock_watch import refuse_unset
 from wakeful.kernel.engine.handlers import CANCEL_GRACE_S
 from wakeful.kernel.engine.incarnation import begin_incarnation, leave
+from wakeful.kernel.views.orphans import MOST_NAMED, orphans
 from wakeful.scheduler.jobs import JobsApi
 
 log = logging.getLogger("wakeful")
@@ -49,6 +51,7 @@ class Life(JobsApi):
             incarnation = await begin_incarnation(self._store, self._engine, self._node_name, self._log_folder())
             if self._declared:
                 await self._add(self._declared, "update", "code")
+                await self._warn_about_orphans()
         except BaseException:
             await self._store.resign()
             raise
@@ -58,6 +61,20 @@ class Life(JobsApi):
         self._stopped.clear()
         for companion in self._companions:
             companion.begin()
+
+    async def _warn_about_orphans(self) -> None:
+        """Name the jobs that code declared under a name it no longer uses: they would be due and never run."""
+        handled = self._kinds.handled()
+        found = await self._store.read(lambda tx: orphans(tx, handled))
+        for name in found[:MOST_NAMED]:
+            log.warning(
+                "job %s was declared in code, but no running program declares it: if it was renamed or dropped, remove "
+                "it with wakeful remove %s; if another program declares it, start that program",
+                name,
+                shlex.quote(name),
+            )
+        if len(found) > MOST_NAMED:
+            log.warning("%d more jobs were declared in code and are declared no more", len(found) - MOST_NAMED)
 
     async def stop(self, *, wait_for_jobs: bool = True, timeout: float = 30) -> None:
         """Start nothing more; wait for what runs; cancel and record what is left.

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
+from wakeful.kernel.rules.outcome import APPROVAL
 from wakeful.kernel.views.events import Listener
 from wakeful.scheduler.core import Core
 from wakeful.triggers.moments import from_ms
@@ -35,6 +36,7 @@ class Summary(NamedTuple):
     open_runs: int
     open_alerts: int
     facts: dict[str, str]
+    open_approvals: int = 0  # runs that wait for a person
 
 
 class Overview(Core):
@@ -79,12 +81,14 @@ class Overview(Core):
         def work(tx: Transaction) -> Summary:
             hidden = self.hidden_kinds
             facts = tx.journal.get_meta(["incarnation", "alive_at", "clock_steps"])
+            runs = tx.runs.open_counts(hidden)
             return Summary(
                 tx.jobs.counts(hidden),
                 tx.jobs.parked_counts(hidden),
-                sum(tx.runs.open_counts(hidden).values()),
+                sum(runs.values()),
                 tx.journal.open_alert_count(),
                 facts,
+                runs.get(APPROVAL, 0),
             )
 
         return await self._store.read(work)

@@ -7,13 +7,13 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from wakeful.store import priorities
-from wakeful.store.listing import BOTH, JOINED, STATUS_SQL, JobFilter, Listing, pair_of, shown
+from wakeful.store.listing import BOTH, DECLARED, JOINED, STATUS_SQL, JobFilter, Listing, pair_of, shown
 from wakeful.store.records import JOB_COLUMNS, STATE_COLUMNS, JobDef, JobState
 
 if TYPE_CHECKING:
     from wakeful.store.session import Session
 
-__all__ = ["HIGHEST_ID", "LOOK_AGAIN_MS", "NEAR_MS", "STATUS_SQL", "JobFilter", "Jobs"]
+__all__ = ["LOOK_AGAIN_MS", "NEAR_MS", "STATUS_SQL", "JobFilter", "Jobs"]
 
 STARTED_COLUMNS = (
     "job_id", "due_at", "next_at", "slot", "run_id", "queued", "parked", "ready_at", "last_slot", "last_run_id",
@@ -21,13 +21,12 @@ STARTED_COLUMNS = (
 )  # fmt: skip
 SETTLED_COLUMNS = (
     "job_id", "enabled", "due_at", "next_at", "slot", "run_id", "queued", "ready_at", "last_finished_at",
-    "last_outcome", "last_error", "errors", "crashes", "missed", "backoff_until", "notes", "failing_since",
+    "last_outcome", "last_error", "errors", "crashes", "missed", "backoff_until", "notes", "failing_since", "ended_at",
 )  # fmt: skip
 _STARTED = itemgetter(*map(STATE_COLUMNS.index, STARTED_COLUMNS))
 _SETTLED = itemgetter(*map(STATE_COLUMNS.index, SETTLED_COLUMNS))
 
 
-HIGHEST_ID = 2**63 - 1
 #: What is due but in another node's hands is looked at again after this long.
 LOOK_AGAIN_MS = 5
 #: Nodes look by themselves more often than this, whatever notifications they get.
@@ -236,23 +235,34 @@ class Jobs(Listing):
         rows = self._session.rows("SELECT job_id, on_end FROM chains WHERE upstream = ? ORDER BY job_id", (upstream,))
         return [(int(job_id), str(on_end)) for job_id, on_end in rows]
 
-    def finished_once(self, before: int, cursor: int, look_at: int, limit: int) -> tuple[list[int], int]:
-        """One-shot jobs that ended before that time, and removed ones: they may be forgotten with their runs.
+    def finished(
+        self, before: int, cursor: tuple[int, int], look_at: int, limit: int
+    ) -> tuple[list[int], tuple[int, int] | None]:
+        """One-shot and removed jobs that were over before that time: they may be forgotten with their runs.
 
-        Of the next `look_at` jobs from `cursor` on, at most `limit`; and where to go on (0: those were the last).
+        Never one that runs or waits to, nor one that a program declares or a file owns: it would only be added again.
+        At most `limit`, of the next `look_at` that are over; and where to go on (None: those were the last).
         """
-        ahead = self._session.rows("SELECT id FROM jobs WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?", (cursor, look_at))
-        until = int(ahead[0][0]) if ahead else None
-        rows = self._session.rows(
-            f"SELECT j.id FROM {JOINED} WHERE j.id > ? AND j.id < ? AND (j.removed_at < ? OR (s.enabled = 0 AND "
-            's.last_finished_at < ? AND j.trigger LIKE \'{"type":"once"%\')) AND s.run_id IS NULL AND s.queued = 0 '
-            "ORDER BY j.id LIMIT ?",
-            (cursor, until if until is not None else HIGHEST_ID, before, before, limit),
+        over = self._session.rows(
+            "SELECT s.ended_at, s.job_id, CASE WHEN s.enabled = 0 AND s.run_id IS NULL AND s.queued = 0 AND "
+            "(s.last_finished_at IS NULL OR s.last_finished_at < ?) AND (j.removed_at IS NOT NULL OR "
+            f"(j.trigger LIKE '{{\"type\":\"once\"%' AND j.source <> 'file' AND NOT ({DECLARED}))) THEN 1 ELSE 0 END "
+            "FROM (SELECT * FROM job_state WHERE ended_at IS NOT NULL AND ended_at < ? AND (ended_at, job_id) > (?, ?) "
+            "ORDER BY ended_at, job_id LIMIT ?) s JOIN jobs j ON j.id = s.job_id ORDER BY s.ended_at, s.job_id",
+            (before, before, *cursor, look_at),
         )
-        found = [int(row[0]) for row in rows]
-        if len(found) == limit:
-            return found, found[-1]
-        return found, until - 1 if until is not None else 0
+        found: list[int] = []
+        for ended_at, job_id, forgettable in over:
+            if forgettable:
+                found.append(int(job_id))
+            if len(found) == limit:
+                return self._at_rest(found), (int(ended_at), int(job_id))
+        return self._at_rest(found), (int(over[-1][0]), int(over[-1][1])) if len(over) == look_at else None
+
+    def _at_rest(self, job_ids: list[int]) -> list[int]:
+        """Those that still have no run in progress; locked, so that none is started before they are gone."""
+        states = self.states(job_ids) if job_ids else {}
+        return [job_id for job_id in job_ids if (state := states.get(job_id)) and not (state.run_id or state.queued)]
 
     def count_of(self, owner: str) -> int:
         """How many jobs an owner has."""

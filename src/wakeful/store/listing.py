@@ -6,8 +6,9 @@ an index of its own, and what is common is counted as the rest.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from wakeful.store.records import JOB_COLUMNS, STATE_COLUMNS, JobDef, JobState
 
@@ -38,21 +39,33 @@ class JobFilter(NamedTuple):
     hidden: tuple[str, ...] = ()  # kinds that are left out unless one is asked for by name
 
 
-#: A job's status is derived, never stored: these conditions are the one definition both sides use.
+#: How the last run of a job ended that is over, but not done.
+UNDONE = ("error", "timeout", "crashed", "unknown")
+_DONE = f"ended_at IS NOT NULL AND coalesce(last_outcome, '') NOT IN {UNDONE}"
+_ASKING = "SELECT job_id FROM runs WHERE finished_at IS NULL AND status = 'waiting' AND phase = 'approval'"
+_OFF = "s.run_id IS NULL AND s.paused = 0 AND s.enabled = 0"
+#: A job's status is derived, never stored: these conditions and `status_of` say the same. The first that holds.
 STATUS_SQL = {
-    "running": "s.run_id IS NOT NULL",
+    "waiting": f"s.run_id IS NOT NULL AND s.job_id IN ({_ASKING})",
+    "running": f"s.run_id IS NOT NULL AND s.job_id NOT IN ({_ASKING})",
     "paused": "s.run_id IS NULL AND s.paused = 1",
-    "disabled": "s.run_id IS NULL AND s.paused = 0 AND s.enabled = 0",
+    "done": f"{_OFF} AND ({_DONE})",
+    "disabled": f"{_OFF} AND NOT ({_DONE})",
     "idle": "s.run_id IS NULL AND s.paused = 0 AND s.enabled = 1",
 }
+#: Jobs that a program declares with their handler (`@scheduler.job`): such a job is of a kind of its own.
+DECLARED = "j.source = 'code' AND j.kind = j.name"
 _STOPPED = "(enabled = 0 OR paused = 1)"  # word for word the condition of the index
+_STOPPED_S = "(s.enabled = 0 OR s.paused = 1)"
 _OPEN_RUNS = "SELECT DISTINCT job_id FROM runs WHERE finished_at IS NULL"
 _REMOVED = "removed_at IS NOT NULL"
 #: Where all jobs of a status are found without looking at any other.
 _RARE = {
+    "waiting": _ASKING,
     "running": _OPEN_RUNS,
     "paused": f"SELECT job_id FROM job_state WHERE {_STOPPED} AND paused = 1",
-    "disabled": f"SELECT job_id FROM job_state WHERE {_STOPPED} AND paused = 0",
+    "done": f"SELECT job_id FROM job_state WHERE {_STOPPED} AND paused = 0 AND {_DONE}",
+    "disabled": f"SELECT job_id FROM job_state WHERE {_STOPPED} AND paused = 0 AND NOT ({_DONE})",
 }
 
 
@@ -60,9 +73,43 @@ class _Active(NamedTuple):
     """What counts ask about a job that runs."""
 
     job_id: int
+    run_id: int
     paused: int
     enabled: int
     due_at: int | None
+    ended_at: int | None
+    last_outcome: str | None
+
+
+class Standing(Protocol):
+    """What a job's status follows from."""
+
+    @property
+    def run_id(self) -> int | None: ...
+    @property
+    def paused(self) -> int: ...
+    @property
+    def enabled(self) -> int: ...
+    @property
+    def ended_at(self) -> int | None: ...
+    @property
+    def last_outcome(self) -> str | None: ...
+
+
+def status_of(state: Standing, *, asking: bool) -> str:
+    """A job's status; `asking`: its run in progress waits for a person."""
+    if state.run_id is not None:
+        return "waiting" if asking else "running"
+    return status_at_rest(state)
+
+
+def status_at_rest(state: Standing) -> str:
+    """What a job's status is while it does not run."""
+    if state.paused:
+        return "paused"
+    if state.enabled:
+        return "idle"
+    return "done" if state.ended_at is not None and state.last_outcome not in UNDONE else "disabled"
 
 
 def shown(kind: str, hidden: Sequence[str]) -> str:
@@ -106,17 +153,16 @@ class Listing:
         gone = self._session.select_in(("id",), "jobs", "id", [row.job_id for row in active], only=_REMOVED)
         removed_ids = {row[0] for row in gone}
         active = [row for row in active if row.job_id not in removed_ids]
-        stopped = self._by_paused(f"SELECT paused, count(*) FROM job_state WHERE {_STOPPED} GROUP BY paused")
-        removed = self._by_paused(
-            f"SELECT s.paused, count(*) FROM {JOINED} "
-            f"WHERE j.{_REMOVED} AND (s.enabled = 0 OR s.paused = 1) GROUP BY s.paused"
-        )
+        stopped = self._by_status("job_state s", _STOPPED_S)
+        stopped.subtract(self._by_status(JOINED, f"j.{_REMOVED} AND {_STOPPED_S}"))
+        stopped.subtract(Counter(status for row in active if (status := status_at_rest(row)) != "idle"))
         everything = self._number("SELECT count(*) FROM job_state")
         everything -= self._number(f"SELECT count(*) FROM jobs WHERE {_REMOVED}")
-        paused = stopped[1] - removed[1] - sum(1 for row in active if row.paused)
-        disabled = stopped[0] - removed[0] - sum(1 for row in active if not row.paused and not row.enabled)
-        idle = everything - len(active) - paused - disabled
-        found = {"idle": idle, "running": len(active), "paused": paused, "disabled": disabled}
+        asking = {int(row[0]) for row in self._session.rows(_ASKING)} if active else set[int]()
+        waiting = sum(row.job_id in asking for row in active)
+        idle = everything - len(active) - stopped.total()
+        found = {"idle": idle, "running": len(active) - waiting, "waiting": waiting}
+        found |= {status: stopped[status] for status in ("paused", "done", "disabled")}
         for status in found if hidden else ():
             found[status] -= sum(self.count(JobFilter(kind=kind, status=status)) for kind in hidden)
         return {status: number for status, number in found.items() if number}
@@ -141,6 +187,19 @@ class Listing:
             sql = f"SELECT s.job_id FROM {source} s.parked = ? ORDER BY s.priority DESC, s.ready_at, s.job_id LIMIT ?"
             ids.update(int(row[0]) for row in self._session.rows(sql, (*hidden, key, limit)))
         return [job for job in self._pairs(sorted(ids)) if job[0].removed_at is None and job[0].kind not in hidden]
+
+    def declared(self) -> list[str]:
+        """The names of enabled jobs that programs declare with their handler; costs as many as there are."""
+        # The source is hidden from the planner: by its index, all jobs that programs ever added would be read.
+        sql = (
+            "SELECT id, name FROM jobs WHERE removed_at IS NULL AND kind = name AND source || '' = 'code' ORDER BY name"
+        )
+        names = {int(row[0]): str(row[1]) for row in self._session.rows(sql)}
+        on = {
+            row[0]
+            for row in self._session.select_in(("job_id",), "job_state", "job_id", list(names), only="enabled = 1")
+        }
+        return [name for job_id, name in names.items() if job_id in on]
 
     def armed(self, hidden: Sequence[str] = ()) -> int:
         """How many jobs will start by an alarm or as soon as there is a place; none that runs or is hidden."""
@@ -208,8 +267,13 @@ class Listing:
     def _number(self, sql: str, params: Iterable[Any] = ()) -> int:
         return int(self._session.rows(sql, tuple(params))[0][0])
 
-    def _by_paused(self, sql: str) -> dict[int, int]:
-        return {0: 0, 1: 0, **{int(paused): int(number) for paused, number in self._session.rows(sql)}}
+    def _by_status(self, source: str, where: str) -> Counter[str]:
+        """How many stopped jobs there are by the status they have at rest."""
+        found = self._session.rows(
+            f"SELECT CASE WHEN s.paused = 1 THEN 'paused' WHEN {_DONE} THEN 'done' ELSE 'disabled' END, count(*) "
+            f"FROM {source} WHERE {where} GROUP BY 1"
+        )
+        return Counter({str(status): int(number) for status, number in found})
 
 
 def pair_of(row: Iterable[object]) -> tuple[JobDef, JobState]:

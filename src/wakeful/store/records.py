@@ -53,6 +53,7 @@ class JobState(NamedTuple):
     notes: str | None
     failing_since: int | None = None  # when the first of the errors in a row was
     priority: int = 0  # as the job's options have it
+    ended_at: int | None = None  # since when it is over: no further time comes
 
     @classmethod
     def new(cls, job_id: int, notes: str | None = None, *, priority: int = 0) -> JobState:

@@ -133,6 +133,11 @@ class Runs:
         sql = "SELECT id FROM runs WHERE finished_at IS NULL AND status = 'active' AND cancel = 1 ORDER BY id + 0"
         return [int(row[0]) for row in self._session.rows(sql)]
 
+    def asking(self, run_ids: Sequence[int]) -> set[int]:
+        """Which of these runs wait for a person's answer."""
+        only = "status = 'waiting' AND phase = 'approval'"
+        return {int(row[0]) for row in self._session.select_in(("id",), "runs", "id", run_ids, only=only)}
+
     def ask_cancel(self, run_id: int) -> None:
         self._session.execute("UPDATE runs SET cancel = 1 WHERE id = ? AND finished_at IS NULL", (run_id,))
         self._session.announce()

@@ -36,7 +36,7 @@ from wakeful.kernel.rules.limits import refuse_too_often
 from wakeful.kernel.rules.options import from_text, to_text
 from wakeful.kernel.rules.policy import trigger_of, trigger_text
 from wakeful.kernel.views.history import view
-from wakeful.kernel.views.models import Job, Run
+from wakeful.kernel.views.models import Job, Run, job_view
 from wakeful.store.interface import Transaction
 from wakeful.store.jobs import JobFilter
 from wakeful.store.records import JobDef, JobState
@@ -241,14 +241,14 @@ def _with(options: str, *, bounded: bool) -> str:
 def _switch(tx: Transaction, context: Context, job_id: int, state: JobState, *, enabled: bool | None) -> None:
     if enabled is True and not (state.enabled and not state.paused):
         job_actions.resume_job(tx, context, ids.job_text(job_id))
-    elif enabled is False and state.enabled:
+    elif enabled is False and (state.enabled or state.ended_at is not None):
         job_actions.disable_job(tx, context, ids.job_text(job_id))
 
 
 def _view(tx: Transaction, job_id: int) -> Job:
     found = tx.jobs.by_id(job_id)
     assert found is not None  # noqa: S101 - written in this transaction
-    return Job(*found, tx.now)
+    return job_view(tx, found)
 
 
 # -- many at once ------------------------------------------------------------------------------------------------------

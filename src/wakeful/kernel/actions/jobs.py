@@ -22,7 +22,7 @@ from wakeful.kernel.engine.turn import Ended, settle_all
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import APPROVAL, Result
 from wakeful.kernel.rules.policy import Next, add_note, alarm, next_start, thinned_note, trigger_of, trigger_text
-from wakeful.kernel.views.models import Job
+from wakeful.kernel.views.models import Job, job_view
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState, RunRow
 from wakeful.triggers import After, Once
@@ -93,15 +93,15 @@ def update_job(
     job, state = find_job(tx, ref)
     _refuse_stale(job, state, revision)
     enabled = check_flag("enabled", changes["enabled"]) if "enabled" in changes else None
-    if enabled is False and state.enabled:
+    if enabled is False and (state.enabled or state.ended_at is not None):
         disable_job(tx, context, ref)
     elif enabled is True:
         resume_job(tx, context, ref)
     fields = changed_fields(job, {key: value for key, value in changes.items() if key != "enabled"}, context.declared)
     if fields:
         changed = _redefine(tx, context, ref, fields, zone)
-        return Job(changed, tx.jobs.states([changed.id])[changed.id], tx.now)
-    return Job(*find_job(tx, ref), tx.now)
+        return job_view(tx, (changed, tx.jobs.states([changed.id])[changed.id]))
+    return job_view(tx, find_job(tx, ref))
 
 
 def _refuse_stale(job: JobDef, state: JobState, revision: int | None) -> None:
@@ -203,6 +203,8 @@ def _retime(context: Context, job: JobDef, state: JobState, now: int) -> JobStat
     trigger = trigger_of(job.trigger)
     notes = add_note(None, thinned_note(trigger))
     state = state._replace(next_at=None, slot=None, parked=None, ready_at=None, backoff_until=None, notes=notes)
+    if state.ended_at is not None:  # it was over, and is given further times
+        state = state._replace(enabled=1, ended_at=None, errors=0, crashes=0, failing_since=None)
     if isinstance(trigger, Once) and state.last_slot is not None and trigger.at_ms <= state.last_slot:
         state = state._replace(last_slot=None)
     coming = next_start(trigger, state, now, context.rng.random())
@@ -286,6 +288,7 @@ def remove_job(tx: Transaction, context: Context, ref: str) -> int:
             state._replace(
                 revision=state.revision + 1,
                 enabled=0,
+                ended_at=tx.now,
                 due_at=state.due_at if state.run_id is not None else None,  # a waiting run keeps its deadline
                 next_at=None,
                 slot=None,
@@ -361,10 +364,10 @@ def _armed_for_queue(state: JobState, now: int) -> JobState:
 
 
 def disable_job(tx: Transaction, context: Context, ref: str) -> None:
-    """Switch a job off; like paused, but it may not be started by hand either."""
+    """Switch a job off; like paused, but it may not be started by hand either, and a new time does not revive it."""
     job, state = find_job(tx, ref)
     state = _without_pending(tx, context, (job, state), "the job was disabled", keep=())
-    state = state._replace(enabled=0, next_at=None, slot=None, parked=None, ready_at=None)
+    state = state._replace(enabled=0, ended_at=None, next_at=None, slot=None, parked=None, ready_at=None)
     tx.jobs.save([state if state.run_id is not None else state._replace(due_at=None)])
     tx.journal.emit("job", _event("disabled", job))
 
@@ -375,7 +378,7 @@ def enable_job(tx: Transaction, context: Context, ref: str) -> None:
     if state.enabled:
         return
     if state.paused:
-        tx.jobs.save([state._replace(enabled=1, errors=0, crashes=0, failing_since=None)])
+        tx.jobs.save([state._replace(enabled=1, ended_at=None, errors=0, crashes=0, failing_since=None)])
     else:
         resume_all(tx, context, [(job, state)])
 
@@ -425,7 +428,7 @@ def _resumed(tx: Transaction, context: Context, job: JobDef, state: JobState) ->
     notes = add_note(None, thinned_note(trigger))
     state = state._replace(
         enabled=1, paused=0, errors=0, crashes=0, failing_since=None, parked=None, ready_at=None, backoff_until=None,
-        notes=notes,
+        notes=notes, ended_at=None,
     )  # fmt: skip
     if state.run_id is None:
         coming = next_start(trigger, state, tx.now, context.rng.random())
@@ -438,12 +441,15 @@ def _resumed(tx: Transaction, context: Context, job: JobDef, state: JobState) ->
 
 
 def _again_once(tx: Transaction, context: Context, job: JobDef, state: JobState, coming: Next) -> JobState:
-    """A one-shot that did not succeed is tried once more; whatever else has no future cannot be resumed."""
+    """A one-shot that did not succeed is tried once more, now; whatever else has no future cannot be resumed."""
     last = tx.runs.get(state.last_run_id) if state.last_run_id is not None else None
     if trigger_of(job.trigger).type != "once" or last is None or last.outcome in ("success", "noop"):
         why = coming.ended or "its one time has passed"
-        message = f"{job.name} would never run again: {why}. Give it a new time first."
-        raise ScheduleTriggerError(message, {"job": job.name, "reason": "disabled"})
+        message = (
+            f"{job.name} would never run again: {why}. Start it by hand (wakeful run), or give it a new time "
+            "(wakeful edit)."
+        )
+        raise ScheduleTriggerError(message, {"job": job.name, "reason": "done"})
     while (successor := tx.runs.successor(last.id)) is not None and (dropped := tx.runs.get(successor)) is not None:
         last = dropped  # a further attempt that a pause ended
     tx.runs.add([RunRow.again(context.new_id(), last, "manual", tx.now)._replace(kind=job.kind)])

@@ -22,10 +22,13 @@ from wakeful.store.records import JobDef, JobState, RunDetails, RunRow
 
 
 def run_now(tx: Transaction, context: Context, ref: str, payload: Any = None) -> int:
-    """Ask for a start now, through the same admission; the id of the run that will be. Refused while one runs."""
+    """Ask for a start now, through the same admission; the id of the run that will be. Refused while one runs.
+
+    A job that is over may be started by hand, one that was disabled may not.
+    """
     job, state = find_job(tx, ref)
     _refuse_busy(tx, job, state)
-    if not state.enabled:
+    if not state.enabled and state.ended_at is None:
         message = f"{job.name} is disabled: resume it first."
         raise ScheduleTriggerError(message, {"job": job.name, "reason": "disabled"})
     run = RunRow.queued(context.new_id(), job, "manual", tx.now)
@@ -61,6 +64,13 @@ def retry_run(tx: Transaction, context: Context, run_id: int) -> int:
 def _refuse_busy(tx: Transaction, job: JobDef, state: JobState) -> None:
     if state.run_id is not None:
         current = ids.run_text(state.run_id)
+        run = tx.runs.get(state.run_id)
+        if run is not None and run.status == "waiting" and run.phase == APPROVAL:
+            message = (
+                f"{job.name} waits for approval ({current}): approve it (wakeful approve {current}) or reject it "
+                f"(wakeful reject {current}) first."
+            )
+            raise ScheduleTriggerError(message, {"job": job.name, "reason": APPROVAL, "run": current})
         message = f"{job.name} is already running ({current}): wait for it, or cancel it first."
         raise ScheduleTriggerError(message, {"job": job.name, "reason": "already_running", "run": current})
     asked = [run for run in tx.runs.open(job.id) if run.reason == "manual"] if state.queued else []

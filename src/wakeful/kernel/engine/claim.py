@@ -27,6 +27,7 @@ from wakeful.kernel.rules.policy import (
     end,
     next_start,
     rest,
+    switch_off,
     too_late,
     trigger_of,
 )
@@ -375,7 +376,7 @@ class Claim:
         waiting = [run for run in self._tx.runs.open(job.id) if run.status == "queued"] if state.queued else []
         self._dropped = [item for item in self._dropped if item[0].id != job.id]
         self._dropped += [(job, run, message) for run in waiting]
-        self._states.append(end(state, message, self._tx.now)._replace(last_error=message, queued=0))
+        self._states.append(switch_off(state, message, self._tx.now)._replace(last_error=message, queued=0))
         open_alert(self._tx, self._context, "disabled", job.id, message, job_id=job.id)
 
     def _write(self) -> None:

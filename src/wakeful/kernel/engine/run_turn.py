@@ -17,7 +17,7 @@ from wakeful.kernel.engine.ending import drop_runs
 from wakeful.kernel.engine.recovery import requeue_served
 from wakeful.kernel.engine.turn import Ended, TurnResult, turn
 from wakeful.kernel.rules.outcome import Result
-from wakeful.kernel.rules.policy import end
+from wakeful.kernel.rules.policy import switch_off
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,7 +123,7 @@ def _disable(tx: Transaction, context: Context, why: str, *, drop: bool = True) 
         message = f"{job.name} cannot be started and was disabled: {why}"
         waiting = [run for run in tx.runs.open(job.id) if run.status == "queued"] if drop and state.queued else []
         left = state.queued - len(waiting)
-        tx.jobs.save([end(state, message, tx.now)._replace(last_error=message, queued=left)])
+        tx.jobs.save([switch_off(state, message, tx.now)._replace(last_error=message, queued=left)])
         drop_runs(tx, context, job, waiting, message)
         open_alert(tx, context, "disabled", job.id, message, job_id=job.id)
     return tx.jobs.next_alarm()

@@ -63,7 +63,7 @@ class Cursors(NamedTuple):
     """Where a round of pruning goes on, and of what there is no more."""
 
     runs: int | None = 0
-    jobs: int | None = 0
+    jobs: tuple[int, int] | None = (0, 0)
     journal: bool = True
     crowded: bool = True
 
@@ -170,10 +170,10 @@ def _prune_journal(tx: Transaction, keep: Retention, rows: DomainRows, before: i
 
 
 def _forget_jobs(
-    tx: Transaction, rows: DomainRows, before: int, cursor: int, size: int
-) -> tuple[list[int], int | None]:
+    tx: Transaction, rows: DomainRows, before: int, cursor: tuple[int, int], size: int
+) -> tuple[list[int], tuple[int, int] | None]:
     """Delete jobs that are over, with their last runs: those runs, and where to go on."""
-    gone, following = tx.jobs.finished_once(before, cursor, LOOK_AT, size)
+    gone, following = tx.jobs.finished(before, cursor, LOOK_AT, size)
     deleted: list[int] = []
     for number, job_id in enumerate(gone):
         left = size - len(deleted)
@@ -181,14 +181,18 @@ def _forget_jobs(
         deleted += found
         if len(found) == left:  # it may have more
             _forget(tx, rows, gone[:number])
-            return deleted, job_id - 1
+            return deleted, cursor
     _forget(tx, rows, gone)
-    return deleted, following or None
+    return deleted, following
 
 
 def _forget(tx: Transaction, rows: DomainRows, job_ids: Sequence[int]) -> None:
     tx.jobs.forget(job_ids, rows.job_tables)
     leave_lanes(tx, job_ids)
+    over = set(job_ids)
+    for alert in tx.journal.open_alerts() if over else ():
+        if alert.job_id in over:
+            tx.journal.close_alert(alert.key, tx.now)
 
 
 class Housekeeping:

@@ -222,7 +222,12 @@ def add_note(notes: str | None, note: str | None) -> str | None:
 
 
 def end(state: JobState, ended: str, now: int) -> JobState:
-    """Nothing more to come: the job is disabled and says why."""
+    """Nothing more to come: the job is over and says why."""
+    return switch_off(state, ended, now)._replace(ended_at=now)
+
+
+def switch_off(state: JobState, ended: str, now: int) -> JobState:
+    """The job is disabled and says why."""
     note = f"finished {iso(now)}: {ended}" if ended else None
     return state._replace(
         enabled=0, due_at=None, next_at=None, slot=None, parked=None, ready_at=None, notes=add_note(state.notes, note)

@@ -71,7 +71,8 @@ def settle(
     over = plan.ended is not None and again is None and not state.queued
     # One copy for everything a good end changes: this is the hot path, and each copy costs as much as the decisions.
     state = state._replace(
-        enabled=0 if over and plan.ended == "" else state.enabled,
+        enabled=0 if over else state.enabled,
+        ended_at=now if over else state.ended_at,
         due_at=_earliest(plan.next_at, now if state.queued else again.due_at if again is not None else None),
         next_at=plan.next_at,
         slot=plan.slot,

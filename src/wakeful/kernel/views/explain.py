@@ -12,8 +12,9 @@ from wakeful.kernel.rules.approval import APPROVAL, approvals
 from wakeful.kernel.rules.limits import BELOW
 from wakeful.kernel.rules.outcome import GOES_ON
 from wakeful.kernel.rules.policy import next_start, trigger_of
-from wakeful.kernel.views.models import Job
+from wakeful.kernel.views.models import job_view
 from wakeful.store.interface import Transaction
+from wakeful.store.listing import status_at_rest
 from wakeful.store.records import JobDef, JobState, RunDetails, RunRow, SkipRow
 from wakeful.triggers import TimedTrigger, Trigger, format_interval, from_ms, iso
 
@@ -66,7 +67,7 @@ def explain_job(tx: Transaction, job: JobDef, state: JobState) -> Explanation:
         sentences.append(f"{_times(state.missed, 'slot')} went by without a run of {_its(state.missed)} own.")
     open_alerts = [alert for alert in tx.journal.alerts(job.id) if alert.closed_at is None]
     sentences += [f"Alert since {_when(alert.opened_at)}: {alert.message}." for alert in open_alerts]
-    view = Job(job, state, tx.now)
+    view = job_view(tx, (job, state))
     sentences += [f"Note: {note}." for note in view.notes]
     facts = {
         "job": view.to_dict(),
@@ -190,8 +191,10 @@ def _stopped(tx: Transaction, job: JobDef, state: JobState) -> list[str]:
         return ["It will not run by time: it is paused. Resume it to go on."]
     if job.removed_at is not None:
         return ["It will not run again: it was removed."]
-    if trigger.type == "once" and state.last_outcome in ("success", "noop"):
+    if trigger.type == "once" and status_at_rest(state) == "done":
         return ["It is done: its one time has come and gone."]
+    if trigger.type == "once" and state.ended_at is not None:
+        return ["It did not succeed at its one time, and will not run again by itself. Resume it to try it now."]
     ended = next_start(trigger, state, tx.now, 0.0).ended
     if ended:
         return [f"It will not run again: {ended}. Give it a new trigger to go on."]

@@ -15,6 +15,7 @@ from wakeful.kernel.rules.approval import APPROVED, approvals
 from wakeful.kernel.rules.limits import too_often
 from wakeful.kernel.rules.outcome import GOES_ON
 from wakeful.kernel.rules.policy import next_start, trigger_of, upcoming_starts
+from wakeful.store.listing import status_of
 from wakeful.store.records import JobDef, JobState, RunDetails, RunRow
 from wakeful.triggers import Trigger
 from wakeful.triggers.moments import from_ms, iso
@@ -41,12 +42,22 @@ def _trigger_words(text: str) -> tuple[str, str]:
 class Job:
     """A job: its definition and where it stands, as of one moment."""
 
-    __slots__ = ("_definition", "_min_interval", "_now", "_state")
+    __slots__ = ("_asking", "_definition", "_min_interval", "_now", "_state")
 
-    def __init__(self, definition: JobDef, state: JobState, now: int, min_interval: int | None = None) -> None:
+    def __init__(
+        self,
+        definition: JobDef,
+        state: JobState,
+        now: int,
+        min_interval: int | None = None,
+        *,
+        asking: bool = False,
+    ) -> None:
+        """`asking`: its run in progress waits for a person."""
         self._definition = definition
         self._state = state
         self._now = now
+        self._asking = asking
         self._min_interval = min_interval  # what bounded jobs obey where it runs
 
     def __repr__(self) -> str:
@@ -92,12 +103,13 @@ class Job:
 
     @property
     def status(self) -> str:
-        """idle, running, paused or disabled."""
-        if self._state.run_id is not None:
-            return "running"
-        if self._state.paused:
-            return "paused"
-        return "idle" if self._state.enabled else "disabled"
+        """idle, running, waiting (for a person), paused, done or disabled."""
+        return status_of(self._state, asking=self._asking)
+
+    @property
+    def over(self) -> bool:
+        """Whether no further time comes: its one time has passed, or `until` or `max_runs` is reached."""
+        return self._state.ended_at is not None
 
     @property
     def next_run_at(self) -> datetime | None:
@@ -208,7 +220,14 @@ def job_views(tx: Transaction, pairs: Sequence[tuple[JobDef, JobState]], min_int
         said = [json.loads(node.details).get("min_interval", min_interval) for node in tx.journal.serving()]
         limits = said or [min_interval]
         min_interval = None if None in limits else min(limits)
-    return [Job(job, state, tx.now, min_interval) for job, state in pairs]
+    runs = [state.run_id for _, state in pairs if state.run_id is not None]
+    asking = tx.runs.asking(runs) if runs else ()
+    return [Job(job, state, tx.now, min_interval, asking=state.run_id in asking) for job, state in pairs]
+
+
+def job_view(tx: Transaction, pair: tuple[JobDef, JobState]) -> Job:
+    """One job as users see it."""
+    return job_views(tx, [pair])[0]
 
 
 class Run:
