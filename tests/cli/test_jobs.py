@@ -103,7 +103,10 @@ def test_a_job_is_shown_with_what_it_does_and_what_it_did(wakeful):
     wakeful("run", "job")
     answer = wakeful("show", "job")
     facts = dict(line.split(maxsplit=1) for line in answer.out.splitlines() if len(line.split()) > 1)
-    assert facts["runs"] == "every day at 09:00, Europe/Berlin, until 2998-12-31 23:00 UTC, up to 5 % later"
+    assert (
+        facts["runs"]
+        == "every day at 09:00, Europe/Berlin, until 2999-01-01 00:00 CET (2998-12-31 23:00 UTC), up to 5 % later"
+    )
     assert facts["command"] == "echo old"
     assert "CE" in facts["next"]
     assert "success" in facts["last"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import tzinfo
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -13,7 +14,8 @@ from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Column, Json, print_facts, print_json, print_table
 from wakeful.cli.times import next_starts
-from wakeful.cli.words import ahead, brief, count, relative, zone_named, zone_of
+from wakeful.cli.words import ahead, brief, count, relative, zone_of
+from wakeful.cli.zones import shown_zone
 from wakeful.triggers import iso
 
 if TYPE_CHECKING:
@@ -45,7 +47,12 @@ def status(ctx: typer.Context, *, as_json: Json = False, db: Db = None) -> None:
     if as_json:
         print_json({"store": str(place), "exists": place.exists, **_as_data(glance)})
     else:
-        print_facts([("store", str(place) if place.exists else f"{place} (none yet)"), *_facts(glance, now_ms())])
+        print_facts(
+            [
+                ("store", str(place) if place.exists else f"{place} (none yet)"),
+                *_facts(glance, now_ms(), shown_zone(place)),
+            ]
+        )
 
 
 async def _look(scheduler: Scheduler) -> Glance:
@@ -71,7 +78,7 @@ def _as_data(glance: Glance) -> dict[str, Any]:
     }
 
 
-def _facts(glance: Glance, now: int) -> list[tuple[str, str | Cell]]:
+def _facts(glance: Glance, now: int, zone: tzinfo) -> list[tuple[str, str | Cell]]:
     facts: list[tuple[str, str | Cell]] = [("server", _server(glance.server, now))]
     total = sum(glance.jobs.values())
     parts = ", ".join(f"{number} {name}" for name, number in glance.jobs.items() if number)
@@ -81,7 +88,7 @@ def _facts(glance: Glance, now: int) -> list[tuple[str, str | Cell]]:
     facts += [("waiting", f"{count(number, 'job')} for {what}") for what, number in glance.waiting.items() if number]
     if glance.next_start is not None:
         job, ms = glance.next_start
-        facts += [("next", f"{job.name} {ahead(ms, now)} ({brief(ms, zone_of(job), now)})")]
+        facts += [("next", f"{job.name} {ahead(ms, now)} ({brief(ms, zone_of(job, zone), now)})")]
     else:
         facts += [("next", "nothing will start by time")]
     alerts = f"{glance.open_alerts} open (wakeful alert list)" if glance.open_alerts else "none"
@@ -115,7 +122,7 @@ def list_alerts(
     if as_json:
         print_json([_alert(alert) for alert in found])
     elif found:
-        now, zone = now_ms(), zone_named(None)
+        now, zone = now_ms(), shown_zone(place)
         print_table(
             [Column("SINCE", 12), Column("KIND", 10), Column("STATE", 6, spare=1), Column("WHAT", 20)],
             [

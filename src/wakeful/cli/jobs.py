@@ -7,23 +7,26 @@ import json
 import shlex
 import sys
 from collections.abc import Callable, Sequence
+from datetime import tzinfo
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from wakeful import Job, Run, Scheduler
-from wakeful.cli.adding import COMMAND, next_times
+from wakeful.cli.adding import next_times
 from wakeful.cli.app import JOBS, app
 from wakeful.cli.failures import WrongUse, say_error, say_note
 from wakeful.cli.finding import Ref, job_named, job_or_run
+from wakeful.cli.job_warnings import COMMAND, HTTP
 from wakeful.cli.opening import change, now_ms, read
 from wakeful.cli.place import Db, Place, chosen
-from wakeful.cli.request import HTTP, request_facts
+from wakeful.cli.request import request_facts
 from wakeful.cli.runs import print_run, run_rows
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Column, Json, JsonLines, coloured, print_facts, print_json, print_table
 from wakeful.cli.words import ago, ahead, brief, count, plain, relative, stamp, zone_of
+from wakeful.cli.zones import shown_zone
 from wakeful.domains import hidden_kinds
 from wakeful.errors import SchedulerError
 from wakeful.store.jobs import STATUS_SQL, JobFilter
@@ -82,7 +85,7 @@ def list_jobs(
         lines = JsonLines()
         read(place, lambda scheduler: _each_page(scheduler, wanted, most, lambda jobs: lines.put(_data(jobs))), 0)
         lines.end()
-    elif not read(place, lambda scheduler: _print_jobs(scheduler, wanted, most), 0):
+    elif not read(place, lambda scheduler: _print_jobs(scheduler, wanted, most, shown_zone(place)), 0):
         say(_nothing(place, filtered=wanted._replace(hidden=()) != JobFilter()))
 
 
@@ -112,9 +115,9 @@ def _page(wanted: JobFilter, tx: Transaction) -> list[Job]:
     return [Job(*pair, tx.now) for pair in tx.jobs.matching(wanted)]
 
 
-async def _print_jobs(scheduler: Scheduler, wanted: JobFilter, most: int | None) -> int:
+async def _print_jobs(scheduler: Scheduler, wanted: JobFilter, most: int | None, zone: tzinfo) -> int:
     present = now_ms()
-    shown = await _each_page(scheduler, wanted, most, lambda jobs: print_table(*job_rows(jobs, present)))
+    shown = await _each_page(scheduler, wanted, most, lambda jobs: print_table(*job_rows(jobs, present, zone)))
     if shown == most:
         more = await scheduler.look(lambda tx: tx.jobs.count(wanted)) - shown
         if more > 0:
@@ -122,8 +125,8 @@ async def _print_jobs(scheduler: Scheduler, wanted: JobFilter, most: int | None)
     return shown
 
 
-def job_rows(jobs: Sequence[Job], now: int) -> tuple[list[Column], list[list[str | Cell]]]:
-    """Columns and rows of a listing of jobs."""
+def job_rows(jobs: Sequence[Job], now: int, zone: tzinfo) -> tuple[list[Column], list[list[str | Cell]]]:
+    """Columns and rows of a listing of jobs; `zone` is that of jobs without one."""
     columns = [
         Column("NAME", 12),
         Column("SCHEDULE", 20, spare=2),
@@ -133,7 +136,7 @@ def job_rows(jobs: Sequence[Job], now: int) -> tuple[list[Column], list[list[str
         Column("LAST", 18, spare=1),
     ]
     rows: list[list[str | Cell]] = [
-        [job.name, job.trigger.describe(), _status(job), *_next(job, now), _last(job, now)] for job in jobs
+        [job.name, job.trigger.describe(), _status(job), *_next(job, now, zone), _last(job, now)] for job in jobs
     ]
     return columns, rows
 
@@ -148,14 +151,14 @@ def _status(job: Job) -> Cell:
     return Cell("waiting", "blue") if job.status == "idle" and job.waiting_for is not None else coloured(job.status)
 
 
-def _next(job: Job, now: int) -> tuple[str, str]:
+def _next(job: Job, now: int, zone: tzinfo) -> tuple[str, str]:
     """How far the next start is, and when that is."""
     if job.waiting_for is not None and job.status == "idle":
         return "due", ""
     if job.next_run_at is None:
         return "-", ""
     ms = to_ms(job.next_run_at)
-    return ahead(ms, now), brief(ms, zone_of(job), now)
+    return ahead(ms, now), brief(ms, zone_of(job, zone), now)
 
 
 def _nothing(place: Place, *, filtered: bool) -> str:
@@ -178,21 +181,22 @@ def show(
         subject = await job_or_run(scheduler, ref)
         return subject, [] if isinstance(subject, Run) else await scheduler.get_run_log(subject.id, RECENT)
 
-    job, runs = change(chosen(ctx, db), work)
+    place = chosen(ctx, db)
+    job, runs = change(place, work)
     if isinstance(job, Run):
-        print_run(job, as_json=as_json)
+        print_run(job, shown_zone(place), as_json=as_json)
     elif as_json:
         upcoming = [iso(ms) for ms in next_times(job, RECENT)]
         print_json({**job.to_dict(), "upcoming": upcoming, "runs": [run.to_dict() for run in runs]})
     else:
-        print_facts(_facts(job, now_ms(), next((run for run in runs if run.id == job.current_run), None)))
+        zone = zone_of(job, shown_zone(place))
+        print_facts(_facts(job, now_ms(), next((run for run in runs if run.id == job.current_run), None), zone))
         if runs:
             say()
-            print_table(*run_rows(runs, now_ms(), with_job=False))
+            print_table(*run_rows(runs, now_ms(), zone, with_job=False))
 
 
-def _facts(job: Job, now: int, current: Run | None) -> list[tuple[str, str | Cell]]:
-    zone = zone_of(job)
+def _facts(job: Job, now: int, current: Run | None, zone: tzinfo) -> list[tuple[str, str | Cell]]:
     facts: list[tuple[str, str | Cell]] = [("name", job.name), ("id", job.id), ("runs", job.trigger.describe())]
     if job.kind == COMMAND:
         facts += [("command", shlex.join(job.payload["argv"]))]
@@ -287,7 +291,8 @@ def pause(
         await _each(jobs, lambda job: scheduler.pause_job(job.id, note))
         return jobs
 
-    _say_changed("Paused", change(chosen(ctx, db), work), everything=everything)
+    place = chosen(ctx, db)
+    _say_changed("Paused", change(place, work), shown_zone(place), everything=everything)
 
 
 @app.command("resume", rich_help_panel=JOBS)
@@ -315,7 +320,8 @@ def resume(ctx: typer.Context, *, names: Names = None, everything: All = False, 
         )
         return [job for job in await _each(jobs, one) if job is not None]
 
-    _say_changed("Resumed", change(chosen(ctx, db), work), everything=everything)
+    place = chosen(ctx, db)
+    _say_changed("Resumed", change(place, work), shown_zone(place), everything=everything)
     for error in failed:
         say_error(str(error))
     if failed:
@@ -334,13 +340,13 @@ async def _each(jobs: list[Job], act: Any) -> list[Any]:
     return done
 
 
-def _say_changed(verb: str, jobs: list[Job], *, everything: bool) -> None:
+def _say_changed(verb: str, jobs: list[Job], zone: tzinfo, *, everything: bool) -> None:
     if everything:
         say(f"{verb} {count(len(jobs), 'job')}")
         return
     present = now_ms()
     for job in jobs:
-        when = f", next {' · '.join(_next(job, present))}" if verb == "Resumed" and job.next_run_at else ""
+        when = f", next {' · '.join(_next(job, present, zone))}" if verb == "Resumed" and job.next_run_at else ""
         say(f"{verb} {job.name}{when}")
     running = [job.name for job in jobs if job.status == "running"]
     if verb == "Paused" and running:

@@ -11,13 +11,13 @@ from typing import IO, Annotated
 import typer
 
 from wakeful import Job, Run, Scheduler
-from wakeful.cli.adding import COMMAND
 from wakeful.cli.app import RUNS, app
 from wakeful.cli.failures import say_aside, say_error, say_note
 from wakeful.cli.finding import OPEN, Ref, job_named, run_meant
+from wakeful.cli.job_warnings import COMMAND, HTTP
 from wakeful.cli.opening import change, is_lone_run, now_ms, server_of
 from wakeful.cli.place import Db, Place, chosen
-from wakeful.cli.request import HTTP, request_line
+from wakeful.cli.request import request_line
 from wakeful.cli.runs import POLL_S, output_text, pauses, took
 from wakeful.cli.saying import Output, say
 from wakeful.cli.tables import Json, print_facts, print_json

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Iterator, Sequence
+from datetime import tzinfo
 from typing import Annotated, Any
 
 import typer
@@ -16,7 +17,8 @@ from wakeful.cli.opening import change, now_ms, read, server_of
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say, say_text
 from wakeful.cli.tables import Cell, Column, Json, coloured, print_facts, print_json, print_table
-from wakeful.cli.words import ago, brief, plain, relative, span, stamp, zone_named
+from wakeful.cli.words import ago, brief, plain, relative, span, stamp
+from wakeful.cli.zones import shown_zone
 from wakeful.clock import sleep
 from wakeful.errors import RunNotFound, ScheduleTriggerError
 from wakeful.triggers import to_ms
@@ -46,15 +48,17 @@ def list_runs(
     if as_json:
         print_json([run.to_dict() for run in log])
     elif log:
-        print_table(*run_rows(log, now_ms(), with_job=name is None))
+        print_table(*run_rows(log, now_ms(), shown_zone(place), with_job=name is None))
     elif name is not None:
         say(f"{name} has not run yet (store: {place}).")
     else:
         say(f"No runs in {place}." if place.exists else f"No runs: there is no store at {place} yet.")
 
 
-def run_rows(runs: Sequence[Run], now: int, *, with_job: bool = True) -> tuple[list[Column], list[list[str | Cell]]]:
-    """Columns and rows of a listing of runs."""
+def run_rows(
+    runs: Sequence[Run], now: int, zone: tzinfo, *, with_job: bool = True
+) -> tuple[list[Column], list[list[str | Cell]]]:
+    """Columns and rows of a listing of runs, with times of that zone."""
     columns = [
         Column("RUN", 17),
         *([Column("JOB", 10)] if with_job else []),
@@ -65,7 +69,6 @@ def run_rows(runs: Sequence[Run], now: int, *, with_job: bool = True) -> tuple[l
         Column("WHY", 8, spare=3),
         Column("ERROR", 12, spare=1),
     ]
-    zone = zone_named(None)
     rows: list[list[str | Cell]] = []
     for run in runs:
         started = to_ms(run.started_at) if run.started_at is not None else None
@@ -100,12 +103,12 @@ def took(run: Run, now: int) -> str:
     return span(max(0, end - to_ms(run.started_at)))
 
 
-def print_run(run: Run, *, as_json: bool) -> None:
+def print_run(run: Run, zone: tzinfo, *, as_json: bool) -> None:
     """One run in full."""
     if as_json:
         print_json({**run.to_dict(), "trace": run.trace})
         return
-    now, zone = now_ms(), zone_named(None)
+    now = now_ms()
     facts: list[tuple[str, str | Cell]] = [("run", run.id), ("job", f"{run.job} ({run.job_id})")]
     facts += [("outcome", how(run)), ("why", run.reason)]
     if run.unstoppable is not None:

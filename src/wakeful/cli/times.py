@@ -20,9 +20,10 @@ from wakeful.cli.saying import say
 from wakeful.cli.tables import Column, Json, print_json, print_sentence, print_table
 from wakeful.cli.when import read_when
 from wakeful.cli.words import ahead, relative, stamp, zone_named, zone_of
+from wakeful.cli.zones import default_zone, shown_zone
 from wakeful.errors import IntervalParseError
 from wakeful.kernel.rules.policy import spaced_slots, thinned_note
-from wakeful.triggers import iso, parse_interval, system_zone, to_ms, zone_name
+from wakeful.triggers import iso, parse_interval, settled_zone, system_zone, to_ms, zone_name
 
 
 @app.command("next", rich_help_panel=TIME)
@@ -36,7 +37,7 @@ def next_times(
         ),
     ] = None,
     tz: Annotated[
-        str | None, typer.Option("--tz", metavar="ZONE", help="The time zone (default: the system's).")
+        str | None, typer.Option("--tz", metavar="ZONE", help="The time zone (default: that of jobs).")
     ] = None,
     after: Annotated[
         str | None, typer.Option("--after", metavar="TIME", help="Start at this time instead of now.")
@@ -46,13 +47,13 @@ def next_times(
     db: Db = None,
 ) -> None:
     """Show the next times of an expression, or the next starts of all jobs."""
-    zone = system_zone() if tz in (None, "local") else zone_name(tz)
-    assert zone is not None  # noqa: S101 - zone_name keeps what is given
+    place = chosen(ctx, db)
+    zone = default_zone(place) if tz is None else settled_zone(zone_name(tz), system_zone())
     begin = now() if after is None else read_when(after, now=now(), zone=zone_named(zone), option="--after")
     if expression is None:
         if tz is not None or after is not None:
             raise WrongUse('--tz and --after go with an expression: wakeful next "0 9 * * *" --tz Europe/Berlin')
-        _print_starts(chosen(ctx, db), number, as_json=as_json)
+        _print_starts(place, number, as_json=as_json)
     else:
         _print_expression(expression, zone, begin, number, as_json=as_json)
 
@@ -90,8 +91,10 @@ def _print_starts(place: Place, number: int, *, as_json: bool) -> None:
     if as_json:
         print_json([_start(job, ms) for job, ms in starts])
     elif starts:
-        present = now_ms()
-        rows = [[ahead(ms, present), stamp(ms, zone_of(job)), job.name, job.trigger.describe()] for job, ms in starts]
+        present, zone = now_ms(), shown_zone(place)
+        rows = [
+            [ahead(ms, present), stamp(ms, zone_of(job, zone)), job.name, job.trigger.describe()] for job, ms in starts
+        ]
         print_table([Column("WHEN", 8), Column("TIME", 20), Column("JOB", 10), Column("SCHEDULE", 16, spare=1)], rows)
     elif not place.exists:
         say(f"Nothing will start: there is no store at {place} yet.")

@@ -124,8 +124,29 @@ def _tolerant_env_file(raw: Raw, environ: Mapping[str, str]) -> dict[str, str]:
 
 def store_in(path: Path, environ: Mapping[str, str] = os.environ) -> str | None:
     """Which store the file names, without looking at the rest of it; None where it names none."""
+    return basics_in(path, environ).store
+
+
+class Basics(NamedTuple):
+    """What every command needs of a file: its store and the zone of times that name none, as they are written."""
+
+    store: str | None
+    timezone: str | None
+
+
+def basics_in(path: Path, environ: Mapping[str, str] = os.environ) -> Basics:
+    """Both, without looking at the rest of the file. A zone that is no text is left to whoever needs one."""
     raw = _parse(path, _text_of(path))
-    store = raw.data.get("store") if isinstance(raw.data, dict) else None
+    data = raw.data if isinstance(raw.data, dict) else {}
+    defaults = data.get("defaults")
+    zone = defaults.get("timezone") if isinstance(defaults, dict) else None
+    if isinstance(zone, str) and "${" in zone:
+        known = {**_tolerant_env_file(raw, environ), **environ}
+        zone = _filled(raw, zone, ("defaults", "timezone"), known, []) or zone
+    return Basics(_store(raw, data.get("store"), environ), str(zone) if zone is not None else None)
+
+
+def _store(raw: Raw, store: object, environ: Mapping[str, str]) -> str | None:
     if store is None:
         return None
     if not isinstance(store, str) or not store.strip():

@@ -63,6 +63,7 @@ class Seen(NamedTuple):
 
     holder: Mapping[str, object] | None = None
     times: LeaseTimes = LeaseTimes()
+    own: int | None = None  # the node that looks, while it runs
 
 
 NOTHING_SEEN = Seen()
@@ -98,6 +99,26 @@ def drain_node(tx: Transaction, name: str, seen: Seen = NOTHING_SEEN, *, drain: 
         message = f"Node {name} is {info.state}: only a node that is alive can be drained."
         raise NodeNotAlive(message)
     return find_node(tx, name, seen)[1]
+
+
+def is_gone(tx: Transaction, node_id: int, seen: Seen) -> bool:
+    """Whether that incarnation of a node has ended, so that what it ran is not running any more."""
+    if node_id == seen.own:
+        return False
+    if tx.exclusive:
+        last = tx.journal.last_node()
+        return seen.holder is None or last is None or last.id != node_id
+    row = tx.nodes.get(node_id)
+    return row is None or _state(row, tx.journal.database_now(), seen.times) in ("dead", "stopped", "silent")
+
+
+def is_served(tx: Transaction, seen: Seen) -> bool:
+    """Whether any server runs this store now."""
+    if seen.own is not None:
+        return True
+    if tx.exclusive:
+        return seen.holder is not None
+    return bool(tx.nodes.living(tx.journal.database_now() - seen.times.lease_ms))
 
 
 def _infos(
