@@ -89,8 +89,8 @@ async def test_only_what_moved_a_start_is_named(scene):
     async with scene.scheduler() as scheduler:
         await scheduler.add_job("a", Every("1h", stagger="30m"))
         await scheduler.add_job("b", Once(at(1), active_hours={"start": "09:00", "end": "10:00", "timezone": "UTC"}))
-        assert "; moved by stagger)" in str(await scheduler.explain("a"))
-        assert "; moved by its active hours or except dates)" in str(await scheduler.explain("b"))
+        assert ": moved by stagger." in str(await scheduler.explain("a"))
+        assert ": moved by its active hours or except dates." in str(await scheduler.explain("b"))
 
 
 @pytest.mark.promise("X3")

@@ -131,7 +131,7 @@ TABLE = {
     ),
     "a job that backs off": Told(
         Every("1m"), [ERROR], at(0, 2),
-        ["It will run next at 2026-01-01 00:31:00 UTC, held back by 1 error in a row (its own time was 2026-01-01 00"],
+        ["It will run next at 2026-01-01 00:31:00 UTC, held back by 1 error in a row; its own time was 2026-01-01 00"],
         ["jitter"], options={"backoff": ["30m"]},
     ),
     "a start that jitter moved": Told(

@@ -7,6 +7,7 @@ replaces all its former values.
 from __future__ import annotations
 
 import inspect
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, tzinfo
@@ -181,6 +182,8 @@ def _needs_zone(wanted: Definition, merged: Mapping[str, Any]) -> bool:
 def _rhythm(name: str, wanted: Definition, now: datetime, zone: tzinfo) -> dict[str, Any]:
     text = str(getattr(wanted, name))
     if name == "cron":
+        if text.lower().startswith("@every "):
+            raise WrongUse(f"--cron {text!r} is not a cron expression: write --every {shlex.quote(text[7:].strip())}.")
         return {"type": "cron", "expression": text}
     if name == "after":
         return {"type": "after", "job": text}

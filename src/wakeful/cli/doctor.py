@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -13,6 +15,7 @@ import typer
 
 from wakeful import Job, Scheduler, __version__
 from wakeful.cli.app import SERVER, app
+from wakeful.cli.job_warnings import COMMAND, missing_predecessors, predecessor, warnings_about_work
 from wakeful.cli.opening import now_ms, read, server_of
 from wakeful.cli.place import Db, Place, chosen
 from wakeful.cli.saying import say
@@ -32,6 +35,7 @@ LEAST_FREE = 100 * 1024 * 1024
 PLAUSIBLE = range(1_767_225_600_000, 4_102_444_800_000)
 STEP_MS = 60_000
 NO_HANDLER = "kind:"
+MOST_EXAMINED = 500  # jobs whose program, directory and predecessor are looked for
 MOST_NAMED = 20  # jobs that nobody runs, of one kind
 
 
@@ -44,6 +48,14 @@ class Check(NamedTuple):
     do: str | None = None  # what helps where something is wrong
 
 
+class Doubts(NamedTuple):
+    """What looks wrong about jobs that are to run, and how many were looked at."""
+
+    looked_at: int
+    found: list[tuple[str, str, str]]  # a job, what is wrong, and what helps
+    elsewhere: bool = False  # commands run on other machines only, and were not looked at
+
+
 class Inside(NamedTuple):
     """What the store itself knows."""
 
@@ -54,6 +66,7 @@ class Inside(NamedTuple):
     names: dict[int, str]  # of the jobs the alerts are about
     server: dict[str, Any] | None
     alive_at: int
+    doubts: Doubts
 
 
 @app.command("doctor", rich_help_panel=SERVER)
@@ -100,7 +113,15 @@ def examine(place: Place, now: int) -> list[Check]:
         return [*checks, Check("store", ok=False, found=str(error), do="see the sentence above"), _clock(now, 0)]
     assert inside is not None  # noqa: S101 - the place exists
     checks += [_sqlite(), Check("store", ok=True, found=f"{place}, {count(inside.jobs, 'job')}"), _folder(place)]
-    return [*checks, *_disk(place), _clock(now, inside.alive_at), _server(inside), *_handlers(inside), *_alerts(inside)]
+    return [
+        *checks,
+        *_disk(place),
+        _clock(now, inside.alive_at),
+        _server(inside),
+        *_handlers(inside),
+        *_jobs(inside),
+        *_alerts(inside),
+    ]
 
 
 async def _look(scheduler: Scheduler) -> Inside | None:
@@ -119,9 +140,54 @@ async def _look(scheduler: Scheduler) -> Inside | None:
             {job_id: job.name for job_id, job in about.items() if job.removed_at is None},
             server_of(scheduler),
             int(summary.facts.get("alive_at", "0")),
+            _doubts(tx, hidden),
         )  # fmt: skip
 
     return await scheduler.look(work)
+
+
+def _doubts(tx: Transaction, hidden: tuple[str, ...]) -> Doubts:
+    """What looks wrong about the first jobs by name: a bounded number, however many are stored."""
+    looked_at = [Job(*pair, tx.now) for pair in tx.jobs.matching(JobFilter(hidden=hidden, limit=MOST_EXAMINED))]
+    jobs = [job for job in looked_at if job.enabled]
+    missing = missing_predecessors(tx, jobs)
+    elsewhere = not tx.exclusive and not _runs_here(tx)
+    found = [
+        (job.name, f"there is no job {name!r} for it to start after", f"add one, or {_edit(job)} --after JOB")
+        for job in jobs
+        if (name := predecessor(job)) in missing
+    ]
+    for job in jobs if not elsewhere else ():
+        if job.kind == COMMAND and (tx.exclusive or not job.options.get("labels")):
+            wrong = [text[0].lower() + text[1:].rstrip(".") for text in warnings_about_work(job, None)]
+            found += [(job.name, text, f"put it there, or {_edit(job)}") for text in wrong]
+    return Doubts(len(looked_at), found, elsewhere)
+
+
+def _edit(job: Job) -> str:
+    return f"wakeful edit {shlex.quote(job.name)}"
+
+
+def _runs_here(tx: Transaction) -> bool:
+    """Whether a node on this machine runs jobs of a shared store."""
+    here = platform.node()
+    return any(json.loads(node.details).get("host") == here for node in tx.journal.alive())
+
+
+def _jobs(inside: Inside) -> list[Check]:
+    """A job that cannot do its work, one line each; how many were looked at where that is not all."""
+    doubts, rest = inside.doubts, len(inside.doubts.found) - MOST_NAMED
+    checks = [
+        Check("job", ok=False, found=f"{name}: {text}", do=remedy) for name, text, remedy in doubts.found[:MOST_NAMED]
+    ]
+    if rest > 0:
+        checks.append(Check("job", ok=False, found=f"{count(rest, 'more problem')} like these", do="mend these first"))
+    partly = doubts.looked_at == MOST_EXAMINED and inside.jobs > MOST_EXAMINED
+    looked = f"the first {doubts.looked_at} of {inside.jobs} by name" if partly else count(doubts.looked_at, "job")
+    where = "; commands run on other machines and are not looked at" if doubts.elsewhere else ""
+    if not checks or partly:
+        checks.append(Check("jobs", ok=True, found=f"looked at {looked}{where}"))
+    return checks
 
 
 def _first_and_rest(tx: Transaction, key: str, number: int) -> list[tuple[Job, int]]:

@@ -88,7 +88,7 @@ def _facts(glance: Glance, now: int, zone: tzinfo) -> list[tuple[str, str | Cell
     facts += [("waiting", f"{count(number, 'job')} for {what}") for what, number in glance.waiting.items() if number]
     if glance.next_start is not None:
         job, ms = glance.next_start
-        facts += [("next", f"{job.name} {ahead(ms, now)} ({brief(ms, zone_of(job, zone), now)})")]
+        facts += [("next", f"{job.name} {ahead(ms, now)}, {brief(ms, zone_of(job, zone), now)}")]
     else:
         facts += [("next", "nothing will start by time")]
     alerts = f"{glance.open_alerts} open (wakeful alert list)" if glance.open_alerts else "none"
@@ -127,7 +127,7 @@ def list_alerts(
             [Column("SINCE", 12), Column("KIND", 10), Column("STATE", 6, spare=1), Column("WHAT", 20)],
             [
                 [
-                    f"{relative(alert.opened_at, now)} ({brief(alert.opened_at, zone, now)})",
+                    f"{relative(alert.opened_at, now)}, {brief(alert.opened_at, zone, now)}",
                     alert.kind,
                     Cell("open", "red") if alert.closed_at is None else f"over {relative(alert.closed_at, now)}",
                     alert.message,

@@ -26,13 +26,13 @@ def warnings_about(job: Job, missing: Collection[str]) -> list[str]:
         found.append(f"There is no job {before!r} yet: {job.name} does not start until one of that name ends.")
     if note := thinned_note(job.trigger):
         found.append(f"{job.name} {note}.")
-    return [*found, *warnings_about_work(job)]
+    return [*found, *warnings_about_work(job, Path.cwd())]
 
 
-def warnings_about_work(job: Job) -> list[str]:
-    """Only what concerns the command or the request."""
+def warnings_about_work(job: Job, here: Path | None) -> list[str]:
+    """Only what concerns the command or the request. `here` is where a command runs that names no directory."""
     if job.kind == COMMAND:
-        return obstacles(CommandSpec.from_payload(job.payload), Path.cwd())
+        return obstacles(CommandSpec.from_payload(job.payload), here)
     if job.kind == HTTP:
         from wakeful.cli.request import oddities
 

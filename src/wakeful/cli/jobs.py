@@ -22,7 +22,7 @@ from wakeful.cli.job_warnings import COMMAND, HTTP
 from wakeful.cli.opening import change, now_ms, read
 from wakeful.cli.place import Db, Place, chosen
 from wakeful.cli.request import request_facts
-from wakeful.cli.runs import print_run, run_rows
+from wakeful.cli.runs import CUT_OFF, print_run, run_rows
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Column, Json, JsonLines, coloured, print_facts, print_json, print_table
 from wakeful.cli.words import ago, ahead, brief, count, plain, relative, stamp, zone_of
@@ -144,7 +144,8 @@ def job_rows(jobs: Sequence[Job], now: int, zone: tzinfo) -> tuple[list[Column],
 def _last(job: Job, now: int) -> Cell:
     if job.last_run_at is None or job.last_outcome is None:
         return Cell("")
-    return Cell(f"{job.last_outcome} {ago(to_ms(job.last_run_at), now)}", coloured(job.last_outcome).style)
+    when = f" {ago(to_ms(job.last_run_at), now)}" if job.current_run is None else ""  # else it is another run's time
+    return Cell(f"{job.last_outcome}{when}", coloured(job.last_outcome).style)
 
 
 def _status(job: Job) -> Cell:
@@ -177,26 +178,29 @@ def show(
 ) -> None:
     """Show a job with its latest runs, or a run with its output."""
 
-    async def work(scheduler: Scheduler) -> tuple[Job | Run, list[Run]]:
+    async def work(scheduler: Scheduler) -> tuple[Job | Run, list[Run], bool]:
         subject = await job_or_run(scheduler, ref)
-        return subject, [] if isinstance(subject, Run) else await scheduler.get_run_log(subject.id, RECENT)
+        runs = [] if isinstance(subject, Run) else await scheduler.get_run_log(subject.id, RECENT)
+        return subject, runs, scheduler.engine_holder() is not None
 
     place = chosen(ctx, db)
-    job, runs = change(place, work)
+    job, runs, served = change(place, work)
     if isinstance(job, Run):
-        print_run(job, shown_zone(place), as_json=as_json)
+        print_run(job, shown_zone(place), served=served, as_json=as_json)
     elif as_json:
         upcoming = [iso(ms) for ms in next_times(job, RECENT)]
         print_json({**job.to_dict(), "upcoming": upcoming, "runs": [run.to_dict() for run in runs]})
     else:
         zone = zone_of(job, shown_zone(place))
-        print_facts(_facts(job, now_ms(), next((run for run in runs if run.id == job.current_run), None), zone))
+        current = next((run for run in runs if run.id == job.current_run), None)
+        cut_off = current is not None and current.status == "active" and not served
+        print_facts(_facts(job, now_ms(), current, zone, cut_off=cut_off))
         if runs:
             say()
-            print_table(*run_rows(runs, now_ms(), zone, with_job=False))
+            print_table(*run_rows(runs, now_ms(), zone, with_job=False, served=served))
 
 
-def _facts(job: Job, now: int, current: Run | None, zone: tzinfo) -> list[tuple[str, str | Cell]]:
+def _facts(job: Job, now: int, current: Run | None, zone: tzinfo, *, cut_off: bool) -> list[tuple[str, str | Cell]]:
     facts: list[tuple[str, str | Cell]] = [("name", job.name), ("id", job.id), ("runs", job.trigger.describe())]
     if job.kind == COMMAND:
         facts += [("command", shlex.join(job.payload["argv"]))]
@@ -207,16 +211,14 @@ def _facts(job: Job, now: int, current: Run | None, zone: tzinfo) -> list[tuple[
     else:
         facts += [("kind", job.kind), ("payload", json.dumps(job.payload, ensure_ascii=False))]
     facts += [("option", f"{key}: {_text(value)}") for key, value in job.options.items()]
-    facts += [("status", _status(job))]
+    facts += [("status", Cell(f"{CUT_OFF}: its server has ended", "red") if cut_off else _status(job))]
     if current is not None and current.unstoppable is not None:
         facts += [("", Cell(f"{current.id} {current.unstoppable} and cannot be stopped", "red"))]
     if job.waiting_for is not None:
         facts += [("waits for", job.waiting_for)]
     times = next_times(job, 3)
     facts += [("" if number else "next", f"{stamp(ms, zone)}, {ahead(ms, now)}") for number, ms in enumerate(times)]
-    if job.last_run_at is not None:
-        ms = to_ms(job.last_run_at)
-        facts += [("last", Cell(f"{job.last_outcome or 'running'}, {stamp(ms, zone)}, {relative(ms, now)}"))]
+    facts += _times_run(job, now, zone)
     if job.last_error:
         facts += [("last error", Cell(job.last_error, "red" if job.consecutive_errors else ""))]
     if job.consecutive_errors:
@@ -225,6 +227,16 @@ def _facts(job: Job, now: int, current: Run | None, zone: tzinfo) -> list[tuple[
         facts += [("missed", count(job.missed, "slot"))]
     facts += [("note", note) for note in job.notes]
     return [*facts, ("made by", f"{job.source}{f' for {job.owner}' if job.owner else ''}, revision {job.revision}")]
+
+
+def _times_run(job: Job, now: int, zone: tzinfo) -> list[tuple[str, str | Cell]]:
+    """When it last started, and how it last ended; while it runs, the outcome is that of an earlier start."""
+    if job.last_run_at is None:
+        return []
+    when = f"{stamp(to_ms(job.last_run_at), zone)}, {relative(to_ms(job.last_run_at), now)}"
+    if job.current_run is None:
+        return [("last", f"{job.last_outcome}, {when}" if job.last_outcome else when)]
+    return [("started", when), *([("last", job.last_outcome)] if job.last_outcome else [])]
 
 
 def _text(value: Any) -> str:
@@ -275,7 +287,7 @@ def pause(
     """Stop scheduled starts until the job is resumed. A run in progress finishes, and manual starts still work."""
     _require_names(names, everything=everything)
 
-    async def work(scheduler: Scheduler) -> list[Job]:
+    async def work(scheduler: Scheduler) -> tuple[list[Job], bool]:
         jobs = (
             await _all_found(scheduler, names or [])
             if not everything
@@ -289,10 +301,15 @@ def pause(
             ]
         )
         await _each(jobs, lambda job: scheduler.pause_job(job.id, note))
-        return jobs
+        return jobs, scheduler.engine_holder() is not None
 
     place = chosen(ctx, db)
-    _say_changed("Paused", change(place, work), shown_zone(place), everything=everything)
+    jobs, served = change(place, work)
+    _say_changed("Paused", jobs, shown_zone(place), everything=everything)
+    running = [job.name for job in jobs if job.status == "running"]
+    if running and served and not everything:
+        verb = "is running and finishes" if len(running) == 1 else "are running and finish"
+        say_note(f"{', '.join(running)} {verb}; wakeful cancel ends a run.")
 
 
 @app.command("resume", rich_help_panel=JOBS)
@@ -347,7 +364,5 @@ def _say_changed(verb: str, jobs: list[Job], zone: tzinfo, *, everything: bool) 
     present = now_ms()
     for job in jobs:
         when = f", next {' · '.join(_next(job, present, zone))}" if verb == "Resumed" and job.next_run_at else ""
-        say(f"{verb} {job.name}{when}")
-    running = [job.name for job in jobs if job.status == "running"]
-    if verb == "Paused" and running:
-        say_note(f"{', '.join(running)} is running and will finish; wakeful cancel ends it.")
+        already = verb == "Paused" and job.status == "paused"  # as it was before
+        say(f"{job.name} was paused already" if already else f"{verb} {job.name}{when}")

@@ -47,7 +47,8 @@ def run(
     async def work(scheduler: Scheduler) -> None:
         job = await job_named(scheduler, name)
         if dry_run:
-            _say_plan(job, scheduler)
+            current = await scheduler.get_run(job.current_run) if job.current_run is not None else None
+            _say_plan(job, scheduler, current if current is not None and current.status == "active" else None)
         elif server_of(scheduler) is None:
             _refuse_what_only_a_server_runs(job, scheduler)
             _read_policy(job, scheduler, place)
@@ -65,7 +66,8 @@ def run(
     change(place, work)
 
 
-def _say_plan(job: Job, scheduler: Scheduler) -> None:
+def _say_plan(job: Job, scheduler: Scheduler, current: Run | None) -> None:
+    """`current` is the run in progress, where it is in progress in a process."""
     server = server_of(scheduler)
     facts = [("job", f"{job.name} ({job.id})")]
     if job.kind == COMMAND:
@@ -78,8 +80,10 @@ def _say_plan(job: Job, scheduler: Scheduler) -> None:
     facts += [("run by", by)]
     if job.status == "paused":
         facts += [("paused", "yes, but it may be started by hand")]
-    problem = None
-    if job.status == "running":
+    problem, cut_off = None, job.status == "running" and server is None and current is not None
+    if cut_off:
+        facts += [("before", f"{job.current_run} is recorded as crashed: its server ended while it ran")]
+    elif job.status == "running":
         problem = f"it is already running ({job.current_run})"
     elif not job.enabled:
         problem = "it is disabled: resume it first"
@@ -129,12 +133,15 @@ async def _until_signalled(scheduler: Scheduler, job: Job) -> Run:
     """Run the job here. Ctrl-C and SIGTERM end what it runs, not this command: the run's end is still recorded."""
     loop, this = asyncio.get_running_loop(), asyncio.current_task()
 
+    ended: set[asyncio.Task[object]] = set()
+
     def end() -> None:
-        others = [task for task in asyncio.all_tasks() if task is not this]
+        """End what goes on, each task once, and look again: the run may not have begun yet."""
+        others = {task for task in asyncio.all_tasks() if task is not this} - ended
         for task in others:
             task.cancel()
-        if not others:  # it has not begun, or is being recorded
-            loop.call_later(POLL_S, end)
+        ended.update(others)
+        loop.call_later(POLL_S, end)
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, end)
@@ -152,7 +159,7 @@ async def _until_done(scheduler: Scheduler, run_id: str) -> Run:
             return run
         if scheduler.engine_holder() is None:
             raise ScheduleTriggerError(
-                f"The server ended while {run_id} was {run.status}: the next one goes on with it."
+                f"The server ended while {run_id} was {run.status}: the next one records what became of it."
             )
         await sleep(next(ahead))
 
@@ -221,7 +228,9 @@ async def _follow(scheduler: Scheduler, run: Run, *, follow: bool) -> None:
         _print_output(run, None)
     if run.status != "done":
         state = (
-            f"is {run.status}" if served else f"was {run.status} when its server ended; the next one goes on with it"
+            f"is {run.status}"
+            if served
+            else f"was {run.status} when its server ended; the next one records what became of it"
         )
         say_note(f"{run.id} {state}{'' if follow or not served else '; -f follows it'}.")
     elif run.outcome not in WELL:

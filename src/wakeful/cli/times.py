@@ -77,7 +77,7 @@ def _print_expression(expression: str, zone: str, begin: datetime, number: int, 
 
 def _trigger(expression: str, zone: str | None) -> Trigger:
     """A duration where it is one, else a cron expression, whose own complaint is the better one."""
-    words = expression.strip().removeprefix("every ")
+    words = expression.strip().removeprefix("@").removeprefix("every ").strip()
     try:
         parse_interval(words)
     except IntervalParseError:

@@ -11,13 +11,16 @@ from wakeful.command.spec import CommandSpec
 _SHELL_SIGNS = frozenset(" |;&<>$")
 
 
-def obstacles(spec: CommandSpec, here: Path) -> list[str]:
+def obstacles(spec: CommandSpec, here: Path | None) -> list[str]:
     """Sentences about a directory or program that is not there, looked for as a run does: with its `cwd` and `env`.
 
-    `here` is where a command without a `cwd` would run.
+    `here` is where a command without a `cwd` would run; None where that is not known.
     """
-    folder = here if spec.cwd is None else here / Path(os.path.expanduser(spec.cwd))  # noqa: PTH111 - as launch does
     program = spec.argv[0]
+    if spec.cwd is None and here is None and "/" in program and not program.startswith(("/", "~")):
+        return []
+    cwd = Path(os.path.expanduser(spec.cwd)) if spec.cwd is not None else Path()  # noqa: PTH111 - as launch does
+    folder = (here or Path.cwd()) / cwd
     if not folder.is_dir():
         found = [f"The directory {folder} does not exist here."]
         return found if "/" in program and not program.startswith("/") else [*found, *_program(spec, folder)]

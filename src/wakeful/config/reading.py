@@ -56,7 +56,8 @@ class ConfigError(InvalidSetting):
 class Raw(NamedTuple):
     """A file's data; `lines` and `columns` say where each value is, `secrets` which ones must not be shown.
 
-    `faults` is what could not be filled in, `known` what variables were filled in from.
+    `faults` is what could not be filled in, `repeated` are keys that are given twice, `known` is what variables were
+    filled in from.
     """
 
     path: Path
@@ -65,6 +66,7 @@ class Raw(NamedTuple):
     secrets: set[Where]
     columns: dict[Where, int]
     faults: list[Fault]
+    repeated: list[Fault]
     text: str = ""
     known: Mapping[str, str] = {}
 
@@ -137,6 +139,8 @@ class Basics(NamedTuple):
 def basics_in(path: Path, environ: Mapping[str, str] = os.environ) -> Basics:
     """Both, without looking at the rest of the file. A zone that is no text is left to whoever needs one."""
     raw = _parse(path, _text_of(path))
+    if raw.repeated:
+        raise ConfigError(raw.repeated)
     data = raw.data if isinstance(raw.data, dict) else {}
     defaults = data.get("defaults")
     zone = defaults.get("timezone") if isinstance(defaults, dict) else None
@@ -177,7 +181,7 @@ def _text_of(path: Path) -> str:
 
 
 def _parse(path: Path, text: str) -> Raw:
-    raw = Raw(path, None, {}, set(), {}, [])
+    raw = Raw(path, None, {}, set(), {}, [], [])
     try:
         loader = _Loader(text)
         node = loader.get_single_node()
@@ -225,10 +229,17 @@ class _Walk:
                 self._refuse(where, "A key must be a plain text.", key)
             name = str(key.value)
             if name in found:
-                self._refuse(where, f"{name!r} is given twice.", key)
+                self._repeat((*where, name), key)
+                continue
             self._note((*where, name), key)
             found[name] = self.value(value, (*where, name), above)
         return found
+
+    def _repeat(self, where: Where, key: yaml.Node) -> None:
+        """A key that was there already: the first counts while the rest of the file is looked at."""
+        line, column = key.start_mark.line + 1, key.start_mark.column + 1
+        name = ".".join(map(str, where))
+        self._raw.repeated.append(Fault(str(self._raw.path), line, name, f"{where[-1]!r} is given twice.", column))
 
     def _note(self, where: Where, node: yaml.Node) -> None:
         self._raw.lines[where] = node.start_mark.line + 1

@@ -127,12 +127,18 @@ def _infos(
     now = tx.now if tx.exclusive else tx.journal.database_now()
     running = tx.nodes.running()
     found = []
-    for row in rows:
+    for row in _seen_now(tx, seen, rows, last) if tx.exclusive else rows:
         state = _one_node_state(row, last, seen) if tx.exclusive else _state(row, now, seen.times)
         stood = now - row.loop_at if row.loop_at is not None else 0
         stalled = state in ("alive", "draining") and stood >= seen.times.stalled_ms
         found.append(_info(row, state, running.get(row.id, 0), names, stalled=stalled))
     return found
+
+
+def _seen_now(tx: Transaction, seen: Seen, rows: Sequence[NodeDetails], last: int) -> list[NodeDetails]:
+    """Where nobody beats, the lock of the file says that the last node lives, and the store when it last did."""
+    at = tx.now if seen.holder is not None else int(tx.journal.get_meta(["alive_at"]).get("alive_at", "0"))
+    return [row._replace(seen_at=max(at, row.seen_at)) if row.id == last else row for row in rows]
 
 
 def _one_node_state(row: NodeDetails, last: int, seen: Seen) -> str:

@@ -183,7 +183,7 @@ class _Story:
         if state.run_id is not None:
             run = tx.runs.get(state.run_id)
             since = run.started_at if run is not None and run.started_at is not None else state.last_run_at
-            sentences = self._doing(run, f" ({ids.run_text(state.run_id)}, since {self.when(since or 0)})")
+            sentences = self._doing(run, f" ({ids.run_text(state.run_id)}), since {self.when(since or 0)}")
             return sentences + (self._stopped(state) if state.paused or not state.enabled else [])
         queued = [run for run in tx.runs.open(self.job.id) if run.status == "queued"] if state.queued else []
         if state.paused or not state.enabled:
@@ -225,12 +225,12 @@ class _Story:
         due = next_at <= self.tx.now
         text = f"It is due since {self.when(next_at)}" if due else f"It will run next at {self.when(next_at)}"
         if state.backoff_until is not None:
-            own = f"(its own time was {self.when(slot)})"
-            return f"{text}, held back by {_times(state.errors, 'error')} in a row {own}."
+            errors = _times(state.errors, "error")
+            return f"{text}, held back by {errors} in a row; its own time was {self.when(slot)}."
         if next_at <= slot:
             return f"{text}."
         moved = self._moved(slot, next_at)
-        return f"{text} (for {self.when(slot)}{f'; {moved}' if moved else ''})."
+        return f"{text}, for {self.when(slot)}{f': {moved}' if moved else ''}."
 
     def _moved(self, slot: int, next_at: int) -> str | None:
         """Why a start is later than its slot, as far as that can be worked out again."""
@@ -254,7 +254,7 @@ class _Story:
             and run.node is not None
             and is_gone(self.tx, run.node, self.seen)
         ):
-            return [f"It was running{which} when its server ended. {self._taken_up(run)}"]
+            return [f"It was running{which}{',' if which else ''} when its server ended. {self._taken_up(run)}"]
         if run is not None and run.status == "active" and run.phase in GOES_ON:
             return [f"It {GOES_ON[run.phase]} and cannot be stopped{which}; its job is busy until it ends."]
         if run is None or run.status != "waiting":
@@ -268,7 +268,9 @@ class _Story:
             return f"{who} records it as cancelled, as was asked for."
         if run.phase == "timeout":
             return f"{who} records it as timed out."
-        again = from_text(self.job.options).on_crash != "skip" and self.job.removed_at is None
+        state = self.tx.jobs.states([self.job.id])[self.job.id]
+        stopped = state.paused or not state.enabled or self.job.removed_at is not None
+        again = from_text(self.job.options).on_crash != "skip" and not stopped
         return f"{who} records it as crashed and {'runs it again' if again else 'does not run it again'}."
 
     def _past(self, state: JobState, last: RunRow | None) -> list[str]:
