@@ -327,7 +327,8 @@ def test_the_schema_knows_every_key_and_refuses_others():
 
 
 def test_every_mistake_is_reported_at_once_also_about_jobs_that_have_others(write):
-    text = "server: {port: abc}\njobs:\n  a:\n    every: 5x\n    command: [true]\n    env: {K: '${MISSING}'}\n    every: 6m\n"
+    job = "  a:\n    every: 5x\n    command: [echo]\n    env: {K: '${MISSING}'}\n    every: 6m\n"
+    text = f"server: {{port: abc}}\njobs:\n{job}"
     found = faults(write(text))
     assert [line for line, _ in found] == [1, 4, 6, 7]
     assert "jobs.a.env.K needs ${MISSING}" in found[2][1]

@@ -308,8 +308,8 @@ def pause(
     _say_changed("Paused", jobs, shown_zone(place), everything=everything)
     running = [job.name for job in jobs if job.status == "running"]
     if running and served and not everything:
-        verb = "is running and finishes" if len(running) == 1 else "are running and finish"
-        say_note(f"{', '.join(running)} {verb}; wakeful cancel ends a run.")
+        verb, it = ("is", "it") if len(running) == 1 else ("are", "them")
+        say_note(f"{', '.join(running)} {verb} running and will finish; wakeful cancel ends {it}.")
 
 
 @app.command("resume", rich_help_panel=JOBS)
