@@ -125,7 +125,7 @@ def test_what_follows_the_dashes_is_the_command_word_for_word(wakeful):
         (["new", "--every", "5m", "--env", "SECRET", "--", "true"], "--pass-env NAME"),
         (["new", "--every", "5m", "--except", "xmas", "--", "true"], "expected a date"),
         (["new", "--every", "5m", "--corn", "x", "--", "true"], "Did you mean --cron?"),
-        (["new", "--every", "5m", "--if-exists", "maybe", "--", "true"], "if_exists is one of"),
+        (["new", "--every", "5m", "--if-exists", "maybe", "--", "true"], "--if-exists is error, update or keep"),
         (["new", "extra", "--every", "5m", "--", "true"], "unexpected extra argument"),
         (["run_0000000000000", "--every", "5m", "--", "true"], "looks like an id"),
         (["", "--every", "5m", "--", "true"], "1 to 200 printable characters"),

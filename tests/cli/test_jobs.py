@@ -103,7 +103,10 @@ def test_a_job_is_shown_with_what_it_does_and_what_it_did(wakeful):
     wakeful("run", "job")
     answer = wakeful("show", "job")
     facts = dict(line.split(maxsplit=1) for line in answer.out.splitlines() if len(line.split()) > 1)
-    assert facts["runs"] == "every day at 09:00, Europe/Berlin, until 2998-12-31 23:00 UTC, up to 5 % later"
+    assert (
+        facts["runs"]
+        == "every day at 09:00, Europe/Berlin, until 2999-01-01 00:00 CET (2998-12-31 23:00 UTC), up to 5 % later"
+    )
     assert facts["command"] == "echo old"
     assert "CE" in facts["next"]
     assert "success" in facts["last"]
@@ -233,3 +236,32 @@ def test_a_run_that_cannot_be_stopped_is_shown_as_timed_out(wakeful, store):
     assert (found["status"], found["phase"]) == ("active", "timeout")
     assert "it is past its limit and cannot be stopped" in wakeful("show", found["id"]).out
     assert "timed out" in wakeful("runs", "job").out
+
+
+@pytest.mark.usefixtures("stocked")
+def test_a_run_that_ended_with_its_server_is_not_shown_as_running(wakeful, store):
+    clock = VirtualClock()
+
+    async def leave_one_behind():
+        async def slow(run):
+            await clock.sleep("1h")
+
+        async with Scheduler(f"sqlite:///{store}", clock=clock, timezone="UTC") as scheduler:
+            scheduler.on_job_due("command", slow)
+            await scheduler.start()
+            await scheduler.run_job("other")
+            await clock.sleep("1m")
+            await die(scheduler)
+
+    run(leave_one_behind(), clock)
+    shown = wakeful("show", "other").out
+    assert "status   cut off: its server has ended" in shown
+    assert "cut off" in wakeful("runs").out
+    plan = wakeful("run", "other", "--dry-run")
+    assert (plan.code, "is recorded as crashed: its server ended while it ran" in plan.out) == (0, True)
+    paused = wakeful("pause", "other")
+    assert (paused.out, paused.err) == ("Paused other\n", "")
+    assert "records it as crashed and does not run it again." in wakeful("explain", "other").out
+    cancelled = wakeful("cancel", "other")
+    assert cancelled.out.endswith("of other is marked as cancelled\n")
+    assert "the next server records it as cancelled" in cancelled.err

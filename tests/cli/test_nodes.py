@@ -90,7 +90,7 @@ def test_a_listing_fits_the_terminal(wakeful, fleet, monkeypatch):
 
 
 def test_where_nobody_ever_ran_the_listing_says_so(wakeful, store):
-    assert wakeful("node", "list").out == f"No node has run {store} yet: wakeful serve\n"
+    assert wakeful("node", "list").out == f"No server is running on {store}, and none has yet: wakeful serve\n"
     assert wakeful("node", "list", "--json").json == []
 
 
@@ -102,8 +102,14 @@ def test_a_file_has_one_node_and_it_cannot_be_drained(terminal):
     assert (answer.code, answer.err) == (
         4, "Error: A SQLite store has only one node, so no other can take over its work: stop its server instead.\n"
     )  # fmt: skip
+    assert node["seen_at"] > node["started_at"], "the lock says that it lives"
     server.kill()
-    (node,) = terminal.ask("node", "list", "--json").json
+    assert terminal.ask("node", "list", "--json").json == []
+    said = terminal.ask("node", "list").out
+    assert said.startswith(f"No server is running on {terminal.folder}/.wakeful/wakeful.db: wakeful serve. ")
+    assert f"The last one, process {server.pid} on " in said
+    assert "ended without stopping" in said
+    (node,) = terminal.ask("node", "list", "--all", "--json").json
     assert node["state"] == "dead"
 
 
@@ -191,6 +197,7 @@ def test_a_run_by_hand_is_a_node_too_while_it_lasts(wakeful, here):
     del here
     wakeful("add", "job", "--every", "1h", "--", "true")
     wakeful("run", "job")
-    (node,) = wakeful("node", "list", "--json").json
+    assert "and none has yet: wakeful serve" in wakeful("node", "list").out, "it is no server"
+    (node,) = wakeful("node", "list", "--all", "--json").json
     assert node["state"] == "stopped"
     assert node["name"].startswith("cli:")

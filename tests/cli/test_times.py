@@ -36,7 +36,7 @@ def test_without_a_zone_the_systems_counts(wakeful):
 def test_people_read_it_in_the_zone_they_asked_for(wakeful):
     lines = wakeful("next", "0 9 * * 1-5", "--tz", "Europe/Berlin", *SUNDAY).out.splitlines()
     assert lines[0] == "weekdays at 09:00 (Europe/Berlin)"
-    assert lines[1].startswith("  Mon 2026-11-16 09:00 CET  ")
+    assert lines[1].startswith("  Mon 2026-11-16 09:00 CET (08:00 UTC)  ")
     assert len(lines) == 6
 
 

@@ -55,8 +55,8 @@ def test_a_start_whose_time_has_passed_is_due():
         (-2 * DAY, UTC, "Fri 10:30"),
         (20 * DAY, UTC, "5 Dec 10:30"),
         (60 * DAY, UTC, "2027-01-14 10:30"),
-        (HOUR, BERLIN, "12:30 CET"),
-        (14 * HOUR, BERLIN, "Mon 01:30 CET"),
+        (HOUR, BERLIN, "12:30 CET (11:30 UTC)"),
+        (14 * HOUR, BERLIN, "Mon 01:30 CET (00:30 UTC)"),
     ],
 )
 def test_a_moment_is_told_in_as_few_words_as_say_which(away, zone, text):
@@ -64,8 +64,8 @@ def test_a_moment_is_told_in_as_few_words_as_say_which(away, zone, text):
 
 
 def test_a_moment_in_full_names_its_zone():
-    assert stamp(NOW, BERLIN) == "Sun 2026-11-15 11:30 CET"
-    assert stamp(NOW, ZoneInfo("America/Sao_Paulo")) == "Sun 2026-11-15 07:30 UTC-03"
+    assert stamp(NOW, BERLIN) == "Sun 2026-11-15 11:30 CET (10:30 UTC)"
+    assert stamp(NOW, ZoneInfo("America/Sao_Paulo")) == "Sun 2026-11-15 07:30 UTC-03 (10:30 UTC)"
 
 
 def test_what_programs_print_cannot_steer_the_terminal():

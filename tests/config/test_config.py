@@ -123,7 +123,7 @@ def test_words_mean_what_they_look_like(write):
                 (1, "defaults.catch_up.within is missing."),
             ],
         ),
-        ("a: 1\na: 2", [(2, "'a' is given twice.")]),
+        ("store: a\nstore: b\nfleet: c\nfleet: d", [(2, "'store' is given twice."), (4, "'fleet' is given twice.")]),
         ("- x", [(1, "The file must hold keys and values, such as store: sqlite:///wakeful.db.")]),
         ("x: &a [*a]", [(1, "The file is nested too deeply or repeats itself without end.")]),
         ("? [a]\n: b", [(1, "A key must be a plain text.")]),
@@ -324,3 +324,12 @@ def test_the_schema_knows_every_key_and_refuses_others():
     assert set(schema["properties"]) == set(Config.model_fields)
     assert schema["additionalProperties"] is False
     assert json.loads(json.dumps(schema)) == schema
+
+
+def test_every_mistake_is_reported_at_once_also_about_jobs_that_have_others(write):
+    job = "  a:\n    every: 5x\n    command: [echo]\n    env: {K: '${MISSING}'}\n    every: 6m\n"
+    text = f"server: {{port: abc}}\njobs:\n{job}"
+    found = faults(write(text))
+    assert [line for line, _ in found] == [1, 4, 6, 7]
+    assert "jobs.a.env.K needs ${MISSING}" in found[2][1]
+    assert found[3] == (7, "'every' is given twice.")

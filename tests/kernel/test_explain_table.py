@@ -131,11 +131,11 @@ TABLE = {
     ),
     "a job that backs off": Told(
         Every("1m"), [ERROR], at(0, 2),
-        ["It will run next at 2026-01-01 00:31:00 UTC, held back by 1 error in a row (its own time was 2026-01-01 00"],
+        ["It will run next at 2026-01-01 00:31:00 UTC, held back by 1 error in a row; its own time was 2026-01-01 00"],
         ["jitter"], options={"backoff": ["30m"]},
     ),
     "a start that jitter moved": Told(
-        Every("1h", jitter=10), [None], at(0, 1), ["jitter or stagger moved it"], ["held back"]
+        Every("1h", jitter=10), [None], at(0, 1), ["moved by jitter"], ["held back"]
     ),
     "a start that nothing moved": Told(HOURLY, [None], at(0, 1), ["next at 2026-01-01 01:00:00 UTC."], ["moved"]),
     "a cron job": Told(Cron("0 9 * * *", tz="UTC"), [None], at(1), ["next at 2026-01-01 09:00:00 UTC."], ["moved"]),
@@ -296,4 +296,6 @@ async def test_a_start_that_was_given_back_is_not_told_as_a_run(scene):
         await scheduler._store.write(lambda tx: tx.lanes._session.execute(release))
         await scheduler._store.write(lambda tx: tx.jobs.save([state._replace(queued=1)]))
         text = str(await scheduler.explain("a"))
-        check(text, ["waits to start at 2026-01-01 01:00:00 UTC", "It has not run yet."], ["was started because"])
+        check(
+            text, ["has waited to start since 2026-01-01 01:00:00 UTC", "It has not run yet."], ["was started because"]
+        )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Iterable
+from datetime import tzinfo
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -16,16 +16,25 @@ from wakeful.cli.app import JOBS, WithCommand, app
 from wakeful.cli.definition import Definition, job_options, takes_definition, trigger_data
 from wakeful.cli.failures import WrongUse, say_note
 from wakeful.cli.finding import job_named
+from wakeful.cli.job_warnings import COMMAND, HTTP, missing_predecessors, warnings_about
 from wakeful.cli.opening import change, now, now_ms, server_of
 from wakeful.cli.place import Db, Place, chosen
-from wakeful.cli.program import COMMAND
-from wakeful.cli.request import HTTP, oddities, request_line, request_payload
 from wakeful.cli.request import given as request_option
+from wakeful.cli.request import request_line, request_payload
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Json, print_json
 from wakeful.cli.words import relative, stamp, zone_of
+from wakeful.cli.zones import default_zone, shown_zone
 from wakeful.errors import InvalidJob, JobExists
+from wakeful.kernel.actions.drafts import NewJob
+from wakeful.kernel.actions.jobs import add_jobs
+from wakeful.scheduler.jobs import IF_EXISTS
 from wakeful.triggers import iso, to_ms, trigger_from_data
+
+if TYPE_CHECKING:
+    from wakeful.kernel.actions.drafts import Draft
+    from wakeful.kernel.context import Context
+    from wakeful.store.interface import Transaction
 
 SHOWN = 3  # how many next times are shown
 
@@ -50,25 +59,42 @@ def add(
     For example: wakeful add backup --cron "0 2 * * *" -- ./backup.sh --full
     """
     place = chosen(ctx, db)
+    if if_exists not in IF_EXISTS:
+        raise WrongUse(f"--if-exists is {', '.join(IF_EXISTS[:-1])} or {IF_EXISTS[-1]}, not {if_exists!r}.")
     kind, payload = _work(name, definition, ctx.meta["argv"])
-    data = trigger_data(definition, now())
+    data = trigger_data(definition, now(), default_zone(place))
     assert data is not None  # noqa: S101 - required here
-    trigger, options = trigger_from_data(data), job_options(definition)
+    new = NewJob(name, trigger_from_data(data), kind=kind, payload=payload, **job_options(definition))
 
-    async def work(scheduler: Scheduler) -> tuple[Job, dict[str, Any] | None]:
-        job_id = await scheduler.add_job(
-            name, trigger, kind=kind, payload=payload, source="cli", if_exists=if_exists, **options
-        )
-        return await job_named(scheduler, job_id), server_of(scheduler)
+    async def work(scheduler: Scheduler) -> Written:
+        draft = scheduler.drafted(new, "cli", scheduler.job_defaults)
+        zone = scheduler.default_zone
+        done = await scheduler.transact(lambda tx, context: _put(tx, context, draft, if_exists, zone))
+        return done._replace(server=server_of(scheduler))
 
     try:
-        job, server = change(place, work, create=True)
+        done = change(place, work, create=True)
     except JobExists:
         raise JobExists(
             f"A job named {name!r} already exists: choose another name, change it with wakeful edit, "
             "or say --if-exists update."
         ) from None
-    _report(job, server, place, as_json=as_json, verb="Added")
+    _report(done, place, as_json=as_json)
+
+
+def _put(tx: Transaction, context: Context, draft: Draft, if_exists: str, zone: str) -> Written:
+    """Store the job; what that did is seen in the same transaction."""
+    before = tx.jobs.by_name(draft.name)
+    (job_id,) = add_jobs(tx, context, [draft], if_exists, zone)
+    after = tx.jobs.by_id(job_id)
+    assert after is not None  # noqa: S101 - just written
+    job = Job(*after, tx.now)
+    missing = missing_predecessors(tx, [job])
+    if before is None:
+        return Written(job, "created", [], missing)
+    changed = differences(Job(*before, tx.now), job)
+    action = "kept" if if_exists == "keep" else "updated" if changed else "unchanged"
+    return Written(job, action, changed, missing)
 
 
 def _work(name: str, definition: Definition, argv: list[str] | None) -> tuple[str, dict[str, Any]]:
@@ -111,25 +137,26 @@ def edit(
 ) -> None:
     """Change the given options of a job and leave the rest. "none" resets an option to its default."""
     place = chosen(ctx, db)
-    argv = ctx.meta["argv"]
+    argv, zone = ctx.meta["argv"], default_zone(place)
 
-    async def work(scheduler: Scheduler) -> tuple[Job, bool, dict[str, Any] | None]:
+    async def work(scheduler: Scheduler) -> Written:
         job = await job_named(scheduler, name)
-        changes = _changes(job, definition, argv)
+        changes = _changes(job, definition, argv, zone)
         if new_name is not None:
             changes["name"] = new_name
         if not changes:
             raise WrongUse(f"Say what to change about {job.name}: see wakeful edit --help.")
         changed = await scheduler.update_job(job.id, revision=job.revision, **changes)
-        return changed, changed.revision != job.revision, server_of(scheduler)
+        missing = await scheduler.look(lambda tx: missing_predecessors(tx, [changed]))
+        fields = differences(job, changed)
+        return Written(changed, "updated" if fields else "unchanged", fields, missing, server_of(scheduler))
 
-    job, moved, server = change(place, work)
-    _report(job, server, place, as_json=as_json, verb="Changed" if moved else "Nothing to change in")
+    _report(change(place, work), place, as_json=as_json)
 
 
-def _changes(job: Job, definition: Definition, argv: list[str] | None) -> dict[str, Any]:
+def _changes(job: Job, definition: Definition, argv: list[str] | None, zone: str) -> dict[str, Any]:
     changes: dict[str, Any] = dict(job_options(definition))
-    data = trigger_data(definition, now(), job.trigger.to_data())
+    data = trigger_data(definition, now(), zone, job.trigger.to_data())
     if data is not None:
         changes["trigger"] = trigger_from_data(data)
     before = job.payload if job.kind == COMMAND else {}
@@ -147,37 +174,64 @@ def _changes(job: Job, definition: Definition, argv: list[str] | None) -> dict[s
 # -- what was done, in words ------------------------------------------------------------------------------------------
 
 
-def _report(job: Job, server: dict[str, Any] | None, place: Place, *, as_json: bool, verb: str) -> None:
-    times = next_times(job, SHOWN)
+class Written(NamedTuple):
+    """What became of a job that was added or edited."""
+
+    job: Job
+    action: str  # created, updated, unchanged or kept
+    changed: list[str]
+    missing: set[str]  # predecessors that do not exist
+    server: dict[str, Any] | None = None
+
+
+_DONE = {"created": "Added", "updated": "Changed", "unchanged": "Nothing to change in", "kept": "Kept"}
+_WORDS = {"argv": "command", "expect": "expect", "follow_redirects": "redirects"}
+
+
+def differences(before: Job, after: Job) -> list[str]:
+    """What is another now, in the words of the options."""
+    old, new = before.to_dict(), after.to_dict()
+    found = ["name"] if old["name"] != new["name"] else []
+    found += ["schedule"] if old["trigger"] != new["trigger"] else []
+    found += [name for name in ("kind", "owner", "source") if old[name] != new[name]]
+    for part in ("payload", "options"):
+        keys = dict.fromkeys([*(old[part] or {}), *(new[part] or {})])
+        found += [_WORDS.get(key, key) for key in keys if (old[part] or {}).get(key) != (new[part] or {}).get(key)]
+    return found
+
+
+def _report(done: Written, place: Place, *, as_json: bool) -> None:
+    job, server = done.job, done.server
+    times, warnings = next_times(job, SHOWN), warnings_about(job, done.missing)
     if as_json:
-        print_json({**job.to_dict(), "upcoming": [iso(ms) for ms in times], "server_running": server is not None})
+        did = {"action": done.action, "changed": done.changed, "warnings": warnings}
+        upcoming = [iso(ms) for ms in times]
+        print_json({**job.to_dict(), "upcoming": upcoming, "server_running": server is not None, **did})
     else:
-        _print_schedule(job, times, verb)
-    for note in _ODDITIES[job.kind](job.payload) if job.kind in _ODDITIES else ():
-        say_note(note)
+        _print_schedule(done, times, zone_of(job, shown_zone(place)))
+    for warning in warnings:
+        say_note(warning)
     if server is None:
         say_note(f"No server is running on {place}: nothing fires until one does (wakeful serve).")
 
 
-def _print_schedule(job: Job, times: list[int], verb: str) -> None:
-    say(f"{verb} {job.name} ({job.id})")
+def _print_schedule(done: Written, times: list[int], zone: tzinfo) -> None:
+    job = done.job
+    as_it_was = " as it was" if done.action == "kept" else ""
+    say(f"{_DONE[done.action]} {job.name} ({job.id}){as_it_was}")
+    if done.changed:
+        say(f"  new    {', '.join(done.changed)}")
     say(f"  runs   {job.trigger.describe()}")
     if job.kind == COMMAND:
         say(f"  what   {shlex.join(job.payload['argv'])}")
     elif job.kind == HTTP:
         say(f"  what   {request_line(job.payload)}")
-    present, zone = now_ms(), zone_of(job)
+    present = now_ms()
     for number, ms in enumerate(times):
         say(f"  {'' if number else 'next':<5}  {stamp(ms, zone)}  {relative(ms, present)}")
     if not times and job.status in ("paused", "done", "disabled"):
         way = "run" if job.over else "resume"
         say(f"  next   not by time: it is {job.status} (wakeful {way} {shlex.quote(job.name)})")
-
-
-_ODDITIES: dict[str, Callable[[dict[str, Any]], Iterable[str]]] = {
-    COMMAND: program.oddities,
-    HTTP: oddities,
-}
 
 
 def next_times(job: Job, number: int) -> list[int]:

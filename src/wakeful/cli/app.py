@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -9,6 +10,7 @@ import typer
 from typer.core import TyperCommand
 
 from wakeful import __version__
+from wakeful.cli.failures import WrongUse
 from wakeful.cli.place import Db
 from wakeful.cli.saying import say, say_trusted
 
@@ -52,6 +54,9 @@ def front(
         say_trusted(ctx.get_help())
 
 
+WHEN = {"--cron", "--every", "--interval", "--at", "--after"}
+
+
 class WithCommand(TyperCommand):
     """A command that is given another one after `--`, word for word: `wakeful add NAME --every 5m -- ls -l`."""
 
@@ -61,7 +66,36 @@ class WithCommand(TyperCommand):
         if "--" in args:
             cut = args.index("--")
             args, ctx.meta["argv"] = args[:cut], args[cut + 1 :]
-        return super().parse_args(ctx, list(_plain_flags(args)))
+        given = list(args)
+        try:
+            return super().parse_args(ctx, list(_plain_flags(args)))
+        except Exception as error:
+            right = self._with_dashes(given) if ctx.meta["argv"] is None and hasattr(error, "format_message") else None
+            if right is None:
+                raise
+            raise WrongUse(f"The command to run goes after --: {ctx.command_path} {shlex.join(right)}") from None
+
+    def _with_dashes(self, words: list[str]) -> list[str] | None:
+        """The words with `--` where the command begins: at the second that belongs to no option; None without one."""
+        takes = {flag: not getattr(each, "is_flag", False) for each in self.params for flag in each.opts}
+        options, places, left = list[str](), list[str](), list(words)
+        while left and len(places) < 2:
+            word = left.pop(0)
+            if not word.startswith("-"):
+                places.append(word)
+                continue
+            options.append(word)
+            if takes.get(word) and left:
+                options.append(left.pop(0))
+        if len(places) < 2:
+            return None
+        command = [places[1]]
+        while left:  # an option of ours that comes late, such as the schedule, was meant for us where none came before
+            word = left.pop(0)
+            late = takes.get(word) and left and not WHEN & set(options)
+            command += [] if late else [word]
+            options += [word, left.pop(0)] if late else []
+        return [places[0], *options, "--", *command]
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         return [*super().collect_usage_pieces(ctx), "-- COMMAND..."]

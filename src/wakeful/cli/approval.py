@@ -15,7 +15,8 @@ from wakeful.cli.opening import change, now_ms, read, server_of
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Column, Json, print_json, print_table
-from wakeful.cli.words import brief, count, plain, relative, zone_named
+from wakeful.cli.words import brief, count, plain, relative
+from wakeful.cli.zones import shown_zone
 from wakeful.errors import ScheduleTriggerError
 from wakeful.kernel.rules.approval import APPROVAL
 from wakeful.kernel.views.history import view
@@ -24,6 +25,8 @@ from wakeful.triggers import to_ms
 from wakeful.triggers.moments import read_moment
 
 if TYPE_CHECKING:
+    from datetime import tzinfo
+
     from wakeful.store.interface import Transaction
 
 WAITING = ("waiting",)
@@ -49,10 +52,10 @@ def approvals(
     if as_json:
         print_json([_as_data(run) for run in shown])
     elif shown:
-        now = now_ms()
+        now, zone = now_ms(), shown_zone(place)
         print_table(
             [Column("JOB", 12), Column("RUN", 17), Column("SINCE", 12), Column("QUESTION", 20)],
-            [[run.job, run.id, asked_when(run, now), question_of(run)] for run in shown],
+            [[run.job, run.id, asked_when(run, now, zone), question_of(run)] for run in shown],
         )
         say_note("Answer with wakeful approve RUN or wakeful reject RUN.")
         if more:
@@ -88,17 +91,17 @@ def question_of(run: Run) -> str:
     return str(run.approvals[-1]["question"]) if run.approvals else ""
 
 
-def asked_when(run: Run, now: int) -> str:
+def asked_when(run: Run, now: int, zone: tzinfo) -> str:
     """Since when the run waits for an answer."""
     asked = run.approvals[-1]["asked_at"] if run.approvals else None
     ms = read_moment(asked, "asked_at") if asked is not None else to_ms(run.due_at)
-    return f"{relative(ms, now)} ({brief(ms, zone_named(None), now)})"
+    return f"{relative(ms, now)}, {brief(ms, zone, now)}"
 
 
-def question_facts(run: Run, now: int) -> list[tuple[str, str | Cell]]:
+def question_facts(run: Run, now: int, zone: tzinfo) -> list[tuple[str, str | Cell]]:
     """What a run asks, since when, and how to answer it."""
     answers = f"wakeful approve {run.id}, or wakeful reject {run.id}"
-    return [("asks", Cell(question_of(run), "yellow")), ("", f"{asked_when(run, now)}; {answers}")]
+    return [("asks", Cell(question_of(run), "yellow")), ("", f"{asked_when(run, now, zone)}; {answers}")]
 
 
 @app.command("approve", rich_help_panel=RUNS)

@@ -7,6 +7,7 @@ replaces all its former values.
 from __future__ import annotations
 
 import inspect
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime, tzinfo
@@ -15,10 +16,10 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from wakeful.cli.failures import WrongUse
-from wakeful.cli.when import read_when
+from wakeful.cli.when import is_on_the_wall, read_when
 from wakeful.cli.words import zone_named
 from wakeful.errors import IntervalParseError
-from wakeful.triggers import iso, parse_interval, to_ms, zone_name
+from wakeful.triggers import iso, parse_interval, settled_zone, system_zone, to_ms, zone_name
 
 NONE = "none"
 RHYTHMS = ("cron", "every", "interval", "at", "after", "manual")
@@ -139,15 +140,20 @@ def takes_definition(function: Callable[..., None]) -> Callable[..., None]:
 # -- when -------------------------------------------------------------------------------------------------------------
 
 
-def trigger_data(wanted: Definition, now: datetime, old: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
-    """The trigger as plain data, or None where nothing about it was said. `old` is what is stored already."""
+def trigger_data(
+    wanted: Definition, now: datetime, default: str, old: Mapping[str, Any] | None = None
+) -> dict[str, Any] | None:
+    """The trigger as plain data, or None where nothing about it was said.
+
+    `default` is the zone of a job that names none, `old` what is stored already.
+    """
     given = [name for name in RHYTHMS if getattr(wanted, name) not in (None, False)]
     if len(given) > 1:
         raise WrongUse(f"--{given[0]} and --{given[1]} are two schedules: give one of them.")
     if old is None and not given:
         raise WrongUse("Say when: --cron, --every, --interval, --at, --after or --manual.")
     place = _zone(wanted, old)
-    zone = zone_named(place)
+    zone = zone_named(place if place is not None else default)
     changes = _modifiers(wanted, now, zone, place)
     rhythm = _rhythm(given[0], wanted, now, zone) if given else {}
     if not rhythm and not changes and wanted.on is None and wanted.anchor is None:
@@ -159,20 +165,38 @@ def trigger_data(wanted: Definition, now: datetime, old: Mapping[str, Any] | Non
         raise WrongUse(f"--{next(iter(changes)).replace('_', '-')} is about times, and --manual has none.")
     merged = {**kept, **rhythm, **changes}
     if wanted.tz is not None and "active_hours" in kept and "active_hours" not in changes:
-        merged["active_hours"] = {**kept["active_hours"], "timezone": place}  # a job has one zone
+        merged["active_hours"] = {**kept["active_hours"], "timezone": place or default}  # a job has one zone
+    if merged.get("tz") is None and _needs_zone(wanted, merged):
+        merged["tz"] = place or default
     _add_companions(merged, wanted, now, zone)
     return {key: value for key, value in merged.items() if value is not None}
 
 
 def _zone(wanted: Definition, old: Mapping[str, Any] | None) -> str | None:
-    if wanted.tz is not None and wanted.tz != NONE:
-        return zone_name(wanted.tz) if wanted.tz != "local" else None
-    return (old or {}).get("tz") if wanted.tz is None else None
+    """The job's own zone, if it has one."""
+    if wanted.tz == NONE:
+        return None
+    if wanted.tz is not None:
+        return settled_zone(zone_name(wanted.tz), system_zone())
+    kept = old or {}
+    return kept.get("tz") or (kept.get("active_hours") or {}).get("timezone")
+
+
+def _needs_zone(wanted: Definition, merged: Mapping[str, Any]) -> bool:
+    """Whether the default zone is stored with the job: a time on its clock was given, or its zone taken away."""
+    if merged["type"] in ("after", "manual", "webhook", "chat"):
+        return False
+    given = (wanted.at, wanted.start, wanted.until, wanted.anchor)
+    if any(text is not None and text != NONE and is_on_the_wall(text) for text in given):
+        return True
+    return wanted.tz == NONE and (merged["type"] == "cron" or bool(merged.get("except")))
 
 
 def _rhythm(name: str, wanted: Definition, now: datetime, zone: tzinfo) -> dict[str, Any]:
     text = str(getattr(wanted, name))
     if name == "cron":
+        if text.lower().startswith("@every "):
+            raise WrongUse(f"--cron {text!r} is not a cron expression: write --every {shlex.quote(text[7:].strip())}.")
         return {"type": "cron", "expression": text}
     if name == "after":
         return {"type": "after", "job": text}
@@ -188,7 +212,7 @@ def _add_companions(merged: dict[str, Any], wanted: Definition, now: datetime, z
     if wanted.on is not None:
         if merged["type"] != "after":
             raise WrongUse("--on goes with --after JOB.")
-        merged["on"] = wanted.on
+        merged["on"] = None if wanted.on == NONE else wanted.on
     if wanted.anchor is not None:
         if merged["type"] != "every":
             raise WrongUse("--anchor goes with --every DURATION.")

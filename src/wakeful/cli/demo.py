@@ -21,6 +21,7 @@ from wakeful.cli.runs import run_rows
 from wakeful.cli.saying import log_to, say
 from wakeful.cli.serve_log import ServeLog, on_signals
 from wakeful.cli.tables import console, table_lines
+from wakeful.cli.words import zone_named
 from wakeful.clock import sleep
 
 if TYPE_CHECKING:
@@ -129,9 +130,9 @@ async def _picture(scheduler: Scheduler, out: Console, folder: Path) -> Group:
     from rich.text import Text
 
     present = now_ms()
-    jobs = table_lines(*job_rows(await scheduler.list_jobs(), present), out.width)
+    jobs = table_lines(*job_rows(await scheduler.list_jobs(), present, zone_named(None)), out.width)
     room = max(FEWEST_RUNS, out.height - len(jobs) - 5)
-    runs = table_lines(*run_rows(await scheduler.get_run_log(limit=room), present), out.width)
+    runs = table_lines(*run_rows(await scheduler.get_run_log(limit=room), present, zone_named(None)), out.width)
     title = Text("Wakeful demo", "bold green").append(f"  store {folder}", "dim")
     title.truncate(out.width, overflow="ellipsis")
     return Group(title, Text(), *jobs, Text(), *runs[: room + 1], Text("Ctrl-C ends it", "dim"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import shlex
@@ -15,6 +16,7 @@ import typer
 from wakeful import Job, Run, Scheduler, __version__
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.approval import question_of, questions
+from wakeful.cli.job_warnings import COMMAND, missing_predecessors, predecessor, warnings_about_work
 from wakeful.cli.opening import now_ms, read, server_of
 from wakeful.cli.place import Db, Place, chosen
 from wakeful.cli.saying import say
@@ -35,6 +37,7 @@ LEAST_FREE = 100 * 1024 * 1024
 PLAUSIBLE = range(1_767_225_600_000, 4_102_444_800_000)
 STEP_MS = 60_000
 NO_HANDLER = "kind:"
+MOST_EXAMINED = 500  # jobs whose program, directory and predecessor are looked for
 MOST_NAMED = 20  # jobs that nobody runs, of one kind
 MOST_ASKED = 5  # runs that wait for a person
 BUSY = ("running", "waiting")
@@ -50,6 +53,14 @@ class Check(NamedTuple):
     do: str | None = None  # what helps where something is wrong
 
 
+class Doubts(NamedTuple):
+    """What looks wrong about jobs that are to run, and how many were looked at."""
+
+    looked_at: int
+    found: list[tuple[str, str, str]]  # a job, what is wrong, and what helps
+    elsewhere: bool = False  # commands run on other machines only, and were not looked at
+
+
 class Inside(NamedTuple):
     """What the store itself knows."""
 
@@ -63,6 +74,7 @@ class Inside(NamedTuple):
     orphans: list[str]  # jobs that code declared and no running program does
     questions: list[Run]  # runs that wait for a person; the newest
     asked: int  # how many there are
+    doubts: Doubts
 
 
 @app.command("doctor", rich_help_panel=SERVER)
@@ -116,6 +128,7 @@ def examine(place: Place, now: int) -> list[Check]:
         _server(inside),
         *_handlers(inside),
         *_approvals(inside),
+        *_jobs(inside),
         *_alerts(inside),
     ]
 
@@ -142,9 +155,54 @@ async def _look(scheduler: Scheduler) -> Inside | None:
             orphans(tx) if server is not None else [],
             asked,
             summary.open_approvals,
+            _doubts(tx, hidden),
         )  # fmt: skip
 
     return await scheduler.look(work)
+
+
+def _doubts(tx: Transaction, hidden: tuple[str, ...]) -> Doubts:
+    """What looks wrong about the first jobs by name: a bounded number, however many are stored."""
+    looked_at = [Job(*pair, tx.now) for pair in tx.jobs.matching(JobFilter(hidden=hidden, limit=MOST_EXAMINED))]
+    jobs = [job for job in looked_at if job.enabled]
+    missing = missing_predecessors(tx, jobs)
+    elsewhere = not tx.exclusive and not _runs_here(tx)
+    found = [
+        (job.name, f"there is no job {name!r} for it to start after", f"add one, or {_edit(job)} --after JOB")
+        for job in jobs
+        if (name := predecessor(job)) in missing
+    ]
+    for job in jobs if not elsewhere else ():
+        if job.kind == COMMAND and (tx.exclusive or not job.options.get("labels")):
+            wrong = [text[0].lower() + text[1:].rstrip(".") for text in warnings_about_work(job, None)]
+            found += [(job.name, text, f"put it there, or {_edit(job)}") for text in wrong]
+    return Doubts(len(looked_at), found, elsewhere)
+
+
+def _edit(job: Job) -> str:
+    return f"wakeful edit {shlex.quote(job.name)}"
+
+
+def _runs_here(tx: Transaction) -> bool:
+    """Whether a node on this machine runs jobs of a shared store."""
+    here = platform.node()
+    return any(json.loads(node.details).get("host") == here for node in tx.journal.alive())
+
+
+def _jobs(inside: Inside) -> list[Check]:
+    """A job that cannot do its work, one line each; how many were looked at where that is not all."""
+    doubts, rest = inside.doubts, len(inside.doubts.found) - MOST_NAMED
+    checks = [
+        Check("job", ok=False, found=f"{name}: {text}", do=remedy) for name, text, remedy in doubts.found[:MOST_NAMED]
+    ]
+    if rest > 0:
+        checks.append(Check("job", ok=False, found=f"{count(rest, 'more problem')} like these", do="mend these first"))
+    partly = doubts.looked_at == MOST_EXAMINED and inside.jobs > MOST_EXAMINED
+    looked = f"the first {doubts.looked_at} of {inside.jobs} by name" if partly else count(doubts.looked_at, "job")
+    where = "; commands run on other machines and are not looked at" if doubts.elsewhere else ""
+    if not checks or partly:
+        checks.append(Check("jobs", ok=True, found=f"looked at {looked}{where}"))
+    return checks
 
 
 def _first_and_rest(tx: Transaction, key: str, number: int) -> list[tuple[Job, int]]:

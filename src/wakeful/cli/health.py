@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import tzinfo
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -13,7 +14,8 @@ from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Column, Json, print_facts, print_json, print_table
 from wakeful.cli.times import next_starts
-from wakeful.cli.words import ahead, brief, count, relative, stamp, zone_named, zone_of
+from wakeful.cli.words import ahead, brief, count, relative, stamp, zone_of
+from wakeful.cli.zones import shown_zone
 from wakeful.errors import AlertNotFound
 from wakeful.kernel.actions.lookup import find_job
 from wakeful.triggers import iso
@@ -49,7 +51,12 @@ def status(ctx: typer.Context, *, as_json: Json = False, db: Db = None) -> None:
     if as_json:
         print_json({"store": str(place), "exists": place.exists, **_as_data(glance)})
     else:
-        print_facts([("store", str(place) if place.exists else f"{place} (none yet)"), *_facts(glance, now_ms())])
+        print_facts(
+            [
+                ("store", str(place) if place.exists else f"{place} (none yet)"),
+                *_facts(glance, now_ms(), shown_zone(place)),
+            ]
+        )
 
 
 async def _look(scheduler: Scheduler) -> Glance:
@@ -78,7 +85,7 @@ def _as_data(glance: Glance) -> dict[str, Any]:
     }
 
 
-def _facts(glance: Glance, now: int) -> list[tuple[str, str | Cell]]:
+def _facts(glance: Glance, now: int, zone: tzinfo) -> list[tuple[str, str | Cell]]:
     facts: list[tuple[str, str | Cell]] = [("server", _server(glance.server, now))]
     total = sum(glance.jobs.values())
     parts = ", ".join(f"{number} {name}" for name, number in glance.jobs.items() if number)
@@ -88,7 +95,7 @@ def _facts(glance: Glance, now: int) -> list[tuple[str, str | Cell]]:
     facts += [("waiting", f"{count(number, 'job')} for {what}") for what, number in glance.waiting.items() if number]
     if glance.next_start is not None:
         job, ms = glance.next_start
-        facts += [("next", f"{job.name} {ahead(ms, now)} ({brief(ms, zone_of(job), now)})")]
+        facts += [("next", f"{job.name} {ahead(ms, now)}, {brief(ms, zone_of(job, zone), now)}")]
     else:
         facts += [("next", "nothing will start by time")]
     if glance.questions:
@@ -124,7 +131,7 @@ def list_alerts(
     if as_json:
         print_json([_alert(alert) for alert in found])
     elif found:
-        now, zone = now_ms(), zone_named(None)
+        now, zone = now_ms(), shown_zone(place)
         print_table(
             [
                 Column("ID", 17),
@@ -136,7 +143,7 @@ def list_alerts(
             [
                 [
                     ids.encode("alr", alert.id),
-                    f"{relative(alert.opened_at, now)} ({brief(alert.opened_at, zone, now)})",
+                    f"{relative(alert.opened_at, now)}, {brief(alert.opened_at, zone, now)}",
                     alert.kind,
                     _state(alert, now),
                     alert.message,
@@ -165,11 +172,12 @@ def show_alert(
     db: Db = None,
 ) -> None:
     """Show one alert in full."""
-    alert, name = change(chosen(ctx, db), lambda scheduler: scheduler.look(lambda tx: _meant(tx, ref)[0]))
+    place = chosen(ctx, db)
+    alert, name = change(place, lambda scheduler: scheduler.look(lambda tx: _meant(tx, ref)[0]))
     if as_json:
         print_json(_alert(alert))
         return
-    now, zone = now_ms(), zone_named(None)
+    now, zone = now_ms(), shown_zone(place)
     facts: list[tuple[str, str | Cell]] = [("id", ids.encode("alr", alert.id)), ("kind", alert.kind)]
     facts += [("state", _state(alert, now)), ("what", alert.message)]
     facts += [("job", name)] if name is not None else []

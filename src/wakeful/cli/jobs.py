@@ -7,6 +7,7 @@ import json
 import shlex
 import sys
 from collections.abc import Callable, Container, Sequence
+from datetime import tzinfo
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,14 +19,15 @@ from wakeful.cli.app import JOBS, app
 from wakeful.cli.approval import question_facts
 from wakeful.cli.failures import WrongUse, say_error, say_note
 from wakeful.cli.finding import Ref, job_named, job_or_run
+from wakeful.cli.job_warnings import COMMAND, HTTP
 from wakeful.cli.opening import change, now_ms, read
 from wakeful.cli.place import Db, Place, chosen
-from wakeful.cli.program import COMMAND
-from wakeful.cli.request import HTTP, request_facts
-from wakeful.cli.runs import print_run, run_rows
+from wakeful.cli.request import request_facts
+from wakeful.cli.runs import CUT_OFF, print_run, run_rows
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Column, Json, JsonLines, coloured, print_facts, print_json, print_table
 from wakeful.cli.words import ago, ahead, brief, count, plain, relative, stamp, zone_of
+from wakeful.cli.zones import shown_zone
 from wakeful.domains import hidden_kinds
 from wakeful.errors import SchedulerError
 from wakeful.kernel.views.models import job_views
@@ -86,7 +88,7 @@ def list_jobs(
         lines = JsonLines()
         read(place, lambda scheduler: _each_page(scheduler, wanted, most, lambda jobs: lines.put(_data(jobs))), 0)
         lines.end()
-    elif not read(place, lambda scheduler: _print_jobs(scheduler, wanted, most), 0):
+    elif not read(place, lambda scheduler: _print_jobs(scheduler, wanted, most, shown_zone(place)), 0):
         say(_nothing(place, filtered=wanted._replace(hidden=()) != JobFilter()))
 
 
@@ -116,9 +118,9 @@ def _page(wanted: JobFilter, tx: Transaction) -> list[Job]:
     return job_views(tx, tx.jobs.matching(wanted))
 
 
-async def _print_jobs(scheduler: Scheduler, wanted: JobFilter, most: int | None) -> int:
+async def _print_jobs(scheduler: Scheduler, wanted: JobFilter, most: int | None, zone: tzinfo) -> int:
     present = now_ms()
-    shown = await _each_page(scheduler, wanted, most, lambda jobs: print_table(*job_rows(jobs, present)))
+    shown = await _each_page(scheduler, wanted, most, lambda jobs: print_table(*job_rows(jobs, present, zone)))
     if shown == most:
         more = await scheduler.look(lambda tx: tx.jobs.count(wanted)) - shown
         if more > 0:
@@ -126,8 +128,8 @@ async def _print_jobs(scheduler: Scheduler, wanted: JobFilter, most: int | None)
     return shown
 
 
-def job_rows(jobs: Sequence[Job], now: int) -> tuple[list[Column], list[list[str | Cell]]]:
-    """Columns and rows of a listing of jobs."""
+def job_rows(jobs: Sequence[Job], now: int, zone: tzinfo) -> tuple[list[Column], list[list[str | Cell]]]:
+    """Columns and rows of a listing of jobs; `zone` is that of jobs without one."""
     columns = [
         Column("NAME", 12),
         Column("SCHEDULE", 20, spare=2),
@@ -137,7 +139,7 @@ def job_rows(jobs: Sequence[Job], now: int) -> tuple[list[Column], list[list[str
         Column("LAST", 18, spare=1),
     ]
     rows: list[list[str | Cell]] = [
-        [job.name, job.trigger.describe(), _status(job), *_next(job, now), _last(job, now)] for job in jobs
+        [job.name, job.trigger.describe(), _status(job), *_next(job, now, zone), _last(job, now)] for job in jobs
     ]
     return columns, rows
 
@@ -145,21 +147,22 @@ def job_rows(jobs: Sequence[Job], now: int) -> tuple[list[Column], list[list[str
 def _last(job: Job, now: int) -> Cell:
     if job.last_run_at is None or job.last_outcome is None:
         return Cell("")
-    return Cell(f"{job.last_outcome} {ago(to_ms(job.last_run_at), now)}", coloured(job.last_outcome).style)
+    when = f" {ago(to_ms(job.last_run_at), now)}" if job.current_run is None else ""  # else it is another run's time
+    return Cell(f"{job.last_outcome}{when}", coloured(job.last_outcome).style)
 
 
 def _status(job: Job) -> Cell:
     return Cell("idle", "blue") if job.status == "idle" and job.waiting_for is not None else coloured(job.status)
 
 
-def _next(job: Job, now: int) -> tuple[str, str]:
+def _next(job: Job, now: int, zone: tzinfo) -> tuple[str, str]:
     """How far the next start is, and when that is."""
     if job.waiting_for is not None and job.status == "idle":
         return "due", ""
     if job.next_run_at is None:
         return "-", ""
     ms = to_ms(job.next_run_at)
-    return ahead(ms, now), brief(ms, zone_of(job), now)
+    return ahead(ms, now), brief(ms, zone_of(job, zone), now)
 
 
 def _nothing(place: Place, *, filtered: bool) -> str:
@@ -178,26 +181,29 @@ def show(
 ) -> None:
     """Show a job with its latest runs, or a run with its output."""
 
-    async def work(scheduler: Scheduler) -> tuple[Job | Run, list[Run]]:
+    async def work(scheduler: Scheduler) -> tuple[Job | Run, list[Run], bool]:
         subject = await job_or_run(scheduler, ref)
-        return subject, [] if isinstance(subject, Run) else await scheduler.get_run_log(subject.id, RECENT)
+        runs = [] if isinstance(subject, Run) else await scheduler.get_run_log(subject.id, RECENT)
+        return subject, runs, scheduler.engine_holder() is not None
 
-    job, runs = change(chosen(ctx, db), work)
+    place = chosen(ctx, db)
+    job, runs, served = change(place, work)
     if isinstance(job, Run):
-        print_run(job, as_json=as_json)
+        print_run(job, shown_zone(place), served=served, as_json=as_json)
     elif as_json:
         upcoming = [iso(ms) for ms in next_times(job, RECENT)]
         print_json({**job.to_dict(), "upcoming": upcoming, "runs": [run.to_dict() for run in runs]})
     else:
+        zone = zone_of(job, shown_zone(place))
         current = next((run for run in runs if run.id == job.current_run), None)
-        print_facts(_facts(job, now_ms(), current))
+        cut_off = current is not None and current.status == "active" and not served
+        print_facts(_facts(job, now_ms(), current, zone, cut_off=cut_off))
         if runs:
             say()
-            print_table(*run_rows(runs, now_ms(), with_job=False))
+            print_table(*run_rows(runs, now_ms(), zone, with_job=False, served=served))
 
 
-def _facts(job: Job, now: int, current: Run | None) -> list[tuple[str, str | Cell]]:
-    zone = zone_of(job)
+def _facts(job: Job, now: int, current: Run | None, zone: tzinfo, *, cut_off: bool) -> list[tuple[str, str | Cell]]:
     facts: list[tuple[str, str | Cell]] = [("name", job.name), ("id", job.id), ("runs", job.trigger.describe())]
     if job.kind == COMMAND:
         facts += [("command", shlex.join(job.payload["argv"]))]
@@ -208,18 +214,16 @@ def _facts(job: Job, now: int, current: Run | None) -> list[tuple[str, str | Cel
     else:
         facts += [("kind", job.kind), ("payload", json.dumps(job.payload, ensure_ascii=False))]
     facts += [("option", f"{key}: {_text(value)}") for key, value in job.options.items()]
-    facts += [("status", _status(job))]
+    facts += [("status", Cell(f"{CUT_OFF}: its server has ended", "red") if cut_off else _status(job))]
     if current is not None and current.unstoppable is not None:
         facts += [("", Cell(f"{current.id} {current.unstoppable} and cannot be stopped", "red"))]
     if current is not None and job.status == "waiting":
-        facts += question_facts(current, now)
+        facts += question_facts(current, now, zone)
     if job.waiting_for is not None:
         facts += [("waits for", job.waiting_for)]
     times = next_times(job, 3)
     facts += [("" if number else "next", f"{stamp(ms, zone)}, {ahead(ms, now)}") for number, ms in enumerate(times)]
-    if job.last_run_at is not None:
-        ms = to_ms(job.last_run_at)
-        facts += [("last", Cell(f"{job.last_outcome or job.status}, {stamp(ms, zone)}, {relative(ms, now)}"))]
+    facts += _times_run(job, now, zone)
     if job.last_error:
         facts += [("last error", Cell(job.last_error, "red" if job.consecutive_errors else ""))]
     if job.consecutive_errors:
@@ -228,6 +232,16 @@ def _facts(job: Job, now: int, current: Run | None) -> list[tuple[str, str | Cel
         facts += [("missed", count(job.missed, "slot"))]
     facts += [("note", note) for note in job.notes]
     return [*facts, ("made by", f"{job.source}{f' for {job.owner}' if job.owner else ''}, revision {job.revision}")]
+
+
+def _times_run(job: Job, now: int, zone: tzinfo) -> list[tuple[str, str | Cell]]:
+    """When it last started, and how it last ended; while it runs, the outcome is that of an earlier start."""
+    if job.last_run_at is None:
+        return []
+    when = f"{stamp(to_ms(job.last_run_at), zone)}, {relative(to_ms(job.last_run_at), now)}"
+    if job.current_run is None:
+        return [("last", f"{job.last_outcome}, {when}" if job.last_outcome else when)]
+    return [("started", when), *([("last", job.last_outcome)] if job.last_outcome else [])]
 
 
 def _text(value: Any) -> str:
@@ -283,7 +297,7 @@ def pause(
     """Stop scheduled starts until the job is resumed. A run in progress finishes, and manual starts still work."""
     _require_names(names, everything=everything)
 
-    async def work(scheduler: Scheduler) -> list[Job]:
+    async def work(scheduler: Scheduler) -> tuple[list[Job], bool]:
         jobs = (
             await _all_found(scheduler, names or [])
             if not everything
@@ -295,13 +309,18 @@ def pause(
             ]
         )
         await _each(jobs, lambda job: scheduler.pause_job(job.id, note))
-        return jobs
+        return jobs, scheduler.engine_holder() is not None
 
-    jobs = change(chosen(ctx, db), work)
+    place = chosen(ctx, db)
+    jobs, served = change(place, work)
     if as_json:
         print_json(_many(jobs))
-    else:
-        _say_changed("Paused", jobs, everything=everything)
+        return
+    _say_changed("Paused", jobs, shown_zone(place), everything=everything)
+    running = [job.name for job in jobs if job.status == "running"]
+    if running and served and not everything:
+        verb, it = ("is", "it") if len(running) == 1 else ("are", "them")
+        say_note(f"{', '.join(running)} {verb} running and will finish; wakeful cancel ends {it}.")
 
 
 @app.command("resume", rich_help_panel=JOBS)
@@ -340,11 +359,12 @@ def resume(
         )
         return [job for job in await _each(jobs, one) if job is not None]
 
-    jobs = change(chosen(ctx, db), work)
+    place = chosen(ctx, db)
+    jobs = change(place, work)
     if as_json:
         print_json({**_many(jobs), "refused": {name: str(error) for name, error in failed.items()}})
     else:
-        _say_changed("Resumed", jobs, everything=everything, stopped=stopped)
+        _say_changed("Resumed", jobs, shown_zone(place), everything=everything, stopped=stopped)
         for error in failed.values():
             say_error(str(error))
     for error in failed.values():
@@ -356,10 +376,10 @@ def _many(jobs: Sequence[Job]) -> dict[str, Any]:
     return {"count": len(jobs), "names": [job.name for job in jobs]}
 
 
-def _what_follows(job: Job, now: int, *, stopped: bool) -> str:
+def _what_follows(job: Job, now: int, zone: tzinfo, *, stopped: bool) -> str:
     """When a job that was resumed starts again; `stopped`: it was, and a server may have started it since."""
     if job.next_run_at is not None and to_ms(job.next_run_at) > now:
-        return f", next {' · '.join(_next(job, now))}"
+        return f", next {' · '.join(_next(job, now, zone))}"
     if stopped and job.trigger.type == "once":
         return ", which starts now: its time has passed"
     return ""
@@ -377,14 +397,12 @@ async def _each(jobs: list[Job], act: Any) -> list[Any]:
     return done
 
 
-def _say_changed(verb: str, jobs: list[Job], *, everything: bool, stopped: Container[str] = ()) -> None:
+def _say_changed(verb: str, jobs: list[Job], zone: tzinfo, *, everything: bool, stopped: Container[str] = ()) -> None:
     if everything:
         say(f"{verb} {count(len(jobs), 'job')}")
         return
     present = now_ms()
     for job in jobs:
-        then = _what_follows(job, present, stopped=job.id in stopped) if verb == "Resumed" else ""
-        say(f"{verb} {job.name}{then}")
-    running = [job.name for job in jobs if job.status == "running"]
-    if verb == "Paused" and running:
-        say_note(f"{', '.join(running)} is running and will finish; wakeful cancel ends it.")
+        then = _what_follows(job, present, zone, stopped=job.id in stopped) if verb == "Resumed" else ""
+        already = verb == "Paused" and job.status == "paused"  # as it was before
+        say(f"{job.name} was paused already" if already else f"{verb} {job.name}{then}")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from wakeful import Scheduler
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.failures import WrongUse, say_aside, say_error
-from wakeful.cli.opening import change, now_ms, read
-from wakeful.cli.place import Db, chosen
+from wakeful.cli.opening import RUN_NODE, change, now_ms, read, server_of
+from wakeful.cli.place import Db, Place, chosen
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Column, Json, print_json, print_table
 from wakeful.cli.words import ago, count
@@ -34,17 +34,42 @@ def list_nodes(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """List the nodes that share this store."""
+    """List the nodes that share this store. A SQLite store has one at a time: its server."""
     place = chosen(ctx, db)
-    nothing: list[NodeInfo] = []
-    found = read(place, lambda scheduler: scheduler.list_nodes(), nothing)
-    shown = found if everything else latest(found)
+    nothing: tuple[list[NodeInfo], dict[str, Any] | None, bool] = ([], None, False)
+    found, server, is_shared = read(place, _look, nothing)
+    shown = found if everything else latest(found) if is_shared else serving(found)
     if as_json:
         print_json([node.to_dict() for node in shown])
     elif shown:
         print_table(*node_rows(shown, now_ms()))
+    elif server is not None:
+        say(f"A server is starting on {place}: process {server.get('pid')} on {server.get('host')}")
     else:
-        say(f"No node has run {place} yet: wakeful serve")
+        say(_nothing_runs(place, found))
+
+
+async def _look(scheduler: Scheduler) -> tuple[list[NodeInfo], dict[str, Any] | None, bool]:
+    """The nodes, the server, and whether several may share the store."""
+    return await scheduler.list_nodes(), server_of(scheduler), await scheduler.look(lambda tx: not tx.exclusive)
+
+
+def serving(found: Sequence[NodeInfo]) -> list[NodeInfo]:
+    """The server of a store that has one at a time; a `wakeful run` is none."""
+    return [node for node in found if node.lives and not node.name.startswith(RUN_NODE)]
+
+
+def _nothing_runs(place: Place, found: Sequence[NodeInfo]) -> str:
+    servers = [node for node in found if not node.name.startswith(RUN_NODE)]
+    if not servers:
+        return f"No server is running on {place}, and none has yet: wakeful serve"
+    last = servers[-1]
+    how = "stopped" if last.state == "stopped" else "ended without stopping"
+    when = ago(last.stopped_at if last.stopped_at is not None else last.seen_at, now_ms())
+    last_seen = f"{how} {when}" if last.state == "stopped" else f"{how}, last seen {when}"
+    return (
+        f"No server is running on {place}: wakeful serve. The last one, process {last.pid} on {last.host}, {last_seen}."
+    )
 
 
 def latest(found: Sequence[NodeInfo]) -> list[NodeInfo]:
@@ -77,7 +102,7 @@ def _row(node: NodeInfo, now: int) -> list[str | Cell]:
     return [
         node.name,
         Cell(state, STYLES.get(node.state, "")),
-        str(node.running),
+        str(node.running) if node.lives or not node.running else f"{node.running} cut off",
         ago(node.stopped_at if node.stopped_at is not None and node.taken_by is None else node.seen_at, now),
         Cell(loop, "red" if node.stalled else ""),
         node.host or "",

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from wakeful import Scheduler
 from wakeful.cli.place import Place
+from wakeful.cli.zones import usable_zone
 from wakeful.clock import SystemClock
 from wakeful.errors import StoreNotFound
 from wakeful.triggers import from_ms
@@ -66,7 +67,8 @@ def _defaults(place: Place) -> dict[str, Any]:
 
 def _run(place: Place, work: Work[T], *, create: bool = False, defaults: dict[str, Any] | None = None) -> T:
     async def visit() -> T:
-        scheduler = Scheduler(place.url, node=f"{RUN_NODE}{os.getpid()}", **(defaults or {}))
+        settings = defaults if defaults is not None else {"timezone": usable_zone(place)}
+        scheduler = Scheduler(place.url, node=f"{RUN_NODE}{os.getpid()}", **settings)
         await scheduler.open(create=create)
         try:
             return await work(scheduler)

@@ -49,12 +49,14 @@ ConfigFile = Annotated[
 class Place(NamedTuple):
     """Where a store is, or would be; `path` is its file, or None where it is not a file.
 
-    `config` is the configuration that goes with it: its defaults are those of jobs made from here.
+    `config` is the configuration that goes with it: its defaults are those of jobs made from here. `timezone` is the
+    one it gives, as it is written there.
     """
 
     url: str
     path: Path | None
     config: Path | None = None
+    timezone: str | None = None
 
     def __str__(self) -> str:
         return str(self.path) if self.path is not None else shown_url(self.url)
@@ -86,10 +88,12 @@ def place_beside(file: Path | None, given: str | None, environ: Mapping[str, str
     said = given if given is not None else environ.get("WAKEFUL_DB") or None
     if said is not None:
         return _read(said, here)
-    if file is not None and (configured := _store_in(file, environ)) is not None:
-        return _read(configured, here / file.parent)._replace(config=file)
+    store, zone = _basics_in(file, environ) if file is not None else (None, None)
+    if file is not None and store is not None:
+        return _read(store, here / file.parent)._replace(config=file, timezone=zone)
     folder = _nearest_trusted(FOLDER, here, Path.is_dir, "--db")
-    return _file((folder if folder is not None else _per_user(environ)) / FILE)._replace(config=file)
+    place = _file((folder if folder is not None else _per_user(environ)) / FILE)
+    return place._replace(config=file, timezone=zone)
 
 
 def nearest_config(here: Path) -> Path | None:
@@ -118,10 +122,10 @@ def _is_there(place: Path, fits: Callable[[Path], bool]) -> bool:
         return False
 
 
-def _store_in(file: Path, environ: Mapping[str, str]) -> str | None:
-    from wakeful.config.reading import store_in  # only where there is a file: it brings a parser with it
+def _basics_in(file: Path, environ: Mapping[str, str]) -> tuple[str | None, str | None]:
+    from wakeful.config.reading import basics_in  # only where there is a file: it brings a parser with it
 
-    return store_in(file, environ)
+    return basics_in(file, environ)
 
 
 def _read(said: str, here: Path) -> Place:

@@ -1,10 +1,8 @@
-"""Jobs that run a command, on the command line: from options to a payload, and what looks wrong about it."""
+"""Jobs that run a command, on the command line: from options to a payload."""
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +11,6 @@ from wakeful.cli.failures import WrongUse
 if TYPE_CHECKING:
     from wakeful.cli.definition import Definition
 
-COMMAND = "command"
 NONE = "none"
 OPTIONS = ("cwd", "env", "env_file", "pass_env", "stdin", "success_codes")
 
@@ -37,7 +34,8 @@ def command_payload(
             raise WrongUse("There is nothing after --: say what to run.")
         changes["argv"] = list(argv)
     if wanted.cwd is not None or old is None:
-        changes["cwd"] = str(here / Path(wanted.cwd or ".").expanduser())
+        given = wanted.cwd if wanted.cwd not in (None, NONE) else "."
+        changes["cwd"] = str(here / Path(given or ".").expanduser())
     if wanted.env is not None:
         changes["env"] = None if wanted.env == [NONE] else dict(_pair("--env", text) for text in wanted.env)
     if wanted.env_file is not None:
@@ -69,24 +67,3 @@ def _pair(option: str, text: str) -> tuple[str, str]:
             f"{option} {text!r} is not NAME=VALUE; to pass a variable on without storing it: --pass-env NAME."
         )
     return name, value
-
-
-def oddities(payload: Mapping[str, Any]) -> Iterator[str]:
-    """What cannot be found from here; it may exist where the server runs, so it is worth a word, not a refusal."""
-    program, cwd = payload["argv"][0], payload.get("cwd")
-    if cwd is not None and not Path(cwd).is_dir():
-        yield f"The directory {cwd} does not exist here."
-    env_file = payload.get("env_file")
-    if env_file is not None and not Path(env_file).exists():
-        yield f"The env file {env_file} does not exist here; it is read at every run."
-    if "/" in program:
-        path = Path(cwd or ".", Path(program).expanduser() if program.startswith("~") else program)
-        if program.startswith("~"):
-            yield f"{program!r} begins with ~, which only a shell expands: write the whole path."
-        elif not path.exists():
-            yield f"{program!r} does not exist in {cwd}." if program[0] != "/" else f"{program!r} does not exist."
-        elif not os.access(path, os.X_OK):
-            yield f"{program!r} is not executable: chmod +x it."
-    elif shutil.which(program) is None:
-        shell = " There is no shell: for one, write -- sh -c '...'." if any(c in program for c in " |;&<>$") else ""
-        yield f"{program!r} was not found on PATH here.{shell}"

@@ -11,7 +11,6 @@ from wakeful.outbound import literal_ip, read_address
 if TYPE_CHECKING:
     from wakeful.cli.definition import Definition
 
-HTTP = "http"
 NONE = "none"
 OPTIONS = ("url", "method", "header", "body", "expect", "redirects")
 

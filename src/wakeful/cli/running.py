@@ -15,10 +15,10 @@ from wakeful import Job, Run, Scheduler
 from wakeful.cli.app import RUNS, app
 from wakeful.cli.failures import WrongUse, say_aside, say_error, say_note
 from wakeful.cli.finding import OPEN, Ref, job_named, run_meant
+from wakeful.cli.job_warnings import COMMAND, HTTP
 from wakeful.cli.opening import change, is_lone_run, now_ms, server_of
 from wakeful.cli.place import Db, Place, chosen
-from wakeful.cli.program import COMMAND
-from wakeful.cli.request import HTTP, request_line
+from wakeful.cli.request import request_line
 from wakeful.cli.runs import POLL_S, output_text, pauses, took
 from wakeful.cli.saying import Output, say
 from wakeful.cli.tables import Json, print_facts, print_json
@@ -49,7 +49,8 @@ def run(
     async def work(scheduler: Scheduler) -> None:
         job = await job_named(scheduler, name)
         if dry_run:
-            _say_plan(job, scheduler)
+            current = await scheduler.get_run(job.current_run) if job.current_run is not None else None
+            _say_plan(job, scheduler, current if current is not None and current.status == "active" else None)
         elif server_of(scheduler) is None:
             _refuse_what_only_a_server_runs(job, scheduler)
             _read_policy(job, scheduler, place)
@@ -67,7 +68,8 @@ def run(
     change(place, work)
 
 
-def _say_plan(job: Job, scheduler: Scheduler) -> None:
+def _say_plan(job: Job, scheduler: Scheduler, current: Run | None) -> None:
+    """`current` is the run in progress, where it is in progress in a process."""
     server = server_of(scheduler)
     facts = [("job", f"{job.name} ({job.id})")]
     if job.kind == COMMAND:
@@ -80,8 +82,10 @@ def _say_plan(job: Job, scheduler: Scheduler) -> None:
     facts += [("run by", by)]
     if job.status == "paused":
         facts += [("paused", "yes, but it may be started by hand")]
-    problem = None
-    if job.status == "waiting":
+    problem, cut_off = None, job.status == "running" and server is None and current is not None
+    if cut_off:
+        facts += [("before", f"{job.current_run} is recorded as crashed: its server ended while it ran")]
+    elif job.status == "waiting":
         problem = f"{job.current_run} waits for approval: wakeful approve {job.current_run}, or reject it"
     elif job.status == "running":
         problem = f"it is already running ({job.current_run})"
@@ -133,12 +137,15 @@ async def _until_signalled(scheduler: Scheduler, job: Job) -> Run:
     """Run the job here. Ctrl-C and SIGTERM end what it runs, not this command: the run's end is still recorded."""
     loop, this = asyncio.get_running_loop(), asyncio.current_task()
 
+    ended: set[asyncio.Task[object]] = set()
+
     def end() -> None:
-        others = [task for task in asyncio.all_tasks() if task is not this]
+        """End what goes on, each task once, and look again: the run may not have begun yet."""
+        others = {task for task in asyncio.all_tasks() if task is not this} - ended
         for task in others:
             task.cancel()
-        if not others:  # it has not begun, or is being recorded
-            loop.call_later(POLL_S, end)
+        ended.update(others)
+        loop.call_later(POLL_S, end)
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, end)
@@ -156,7 +163,7 @@ async def _until_done(scheduler: Scheduler, run_id: str) -> Run:
             return run
         if scheduler.engine_holder() is None:
             raise ScheduleTriggerError(
-                f"The server ended while {run_id} was {run.status}: the next one goes on with it."
+                f"The server ended while {run_id} was {run.status}: the next one records what became of it."
             )
         await sleep(next(ahead))
 
@@ -249,7 +256,9 @@ async def _follow(scheduler: Scheduler, run: Run, *, follow: bool) -> None:
         _print_output(run, None)
     if run.status != "done":
         state = (
-            f"is {run.status}" if served else f"was {run.status} when its server ended; the next one goes on with it"
+            f"is {run.status}"
+            if served
+            else f"was {run.status} when its server ended; the next one records what became of it"
         )
         say_note(f"{run.id} {state}{'' if follow or not served else '; -f follows it'}.")
     elif run.outcome not in WELL:

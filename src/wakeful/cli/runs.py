@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from datetime import tzinfo
 from typing import Annotated, Any
 
 import typer
@@ -16,7 +17,8 @@ from wakeful.cli.opening import change, now_ms, read, server_of
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say, say_text
 from wakeful.cli.tables import Cell, Column, Json, coloured, print_facts, print_json, print_table
-from wakeful.cli.words import ago, brief, plain, relative, span, stamp, zone_named
+from wakeful.cli.words import ago, brief, plain, relative, span, stamp
+from wakeful.cli.zones import shown_zone
 from wakeful.clock import sleep
 from wakeful.errors import RunNotFound, ScheduleTriggerError
 from wakeful.triggers import to_ms
@@ -24,6 +26,7 @@ from wakeful.triggers import to_ms
 POLL_S = 0.2
 FIRST_POLL_S = 0.005
 CANCEL_WAIT_S = 10.0
+CUT_OFF = "cut off"  # what a run is whose server has ended: no process works on it
 
 
 @app.command("runs", rich_help_panel=RUNS)
@@ -39,22 +42,24 @@ def list_runs(
     place = chosen(ctx, db)
     nothing: list[Run] = []
 
-    def look(scheduler: Scheduler) -> Awaitable[list[Run]]:
-        return scheduler.get_run_log(name, number)
+    async def look(scheduler: Scheduler) -> tuple[list[Run], bool]:
+        return await scheduler.get_run_log(name, number), scheduler.engine_holder() is not None
 
-    log = read(place, look, nothing) if name is None else change(place, look)
+    log, served = read(place, look, (nothing, False)) if name is None else change(place, look)
     if as_json:
         print_json([run.to_dict() for run in log])
     elif log:
-        print_table(*run_rows(log, now_ms(), with_job=name is None))
+        print_table(*run_rows(log, now_ms(), shown_zone(place), with_job=name is None, served=served))
     elif name is not None:
         say(f"{name} has not run yet (store: {place}).")
     else:
         say(f"No runs in {place}." if place.exists else f"No runs: there is no store at {place} yet.")
 
 
-def run_rows(runs: Sequence[Run], now: int, *, with_job: bool = True) -> tuple[list[Column], list[list[str | Cell]]]:
-    """Columns and rows of a listing of runs."""
+def run_rows(
+    runs: Sequence[Run], now: int, zone: tzinfo, *, with_job: bool = True, served: bool = True
+) -> tuple[list[Column], list[list[str | Cell]]]:
+    """Columns and rows of a listing of runs, with times of that zone; `served`: whether a server runs them."""
     columns = [
         Column("RUN", 17),
         *([Column("JOB", 10)] if with_job else []),
@@ -65,7 +70,6 @@ def run_rows(runs: Sequence[Run], now: int, *, with_job: bool = True) -> tuple[l
         Column("WHY", 8, spare=3),
         Column("ERROR", 12, spare=1),
     ]
-    zone = zone_named(None)
     rows: list[list[str | Cell]] = []
     for run in runs:
         started = to_ms(run.started_at) if run.started_at is not None else None
@@ -74,7 +78,7 @@ def run_rows(runs: Sequence[Run], now: int, *, with_job: bool = True) -> tuple[l
             [
                 run.id,
                 *([run.job] if with_job else []),
-                how(run),
+                how(run, served=served),
                 ago(started, now) if started is not None else "-",
                 brief(started, zone, now) if started is not None else "",
                 took(run, now),
@@ -85,10 +89,12 @@ def run_rows(runs: Sequence[Run], now: int, *, with_job: bool = True) -> tuple[l
     return columns, rows
 
 
-def how(run: Run) -> Cell:
+def how(run: Run, *, served: bool = True) -> Cell:
     """How it ended, or what it is doing; past its limit it counts as timed out although it goes on."""
     if run.unstoppable is not None and run.phase == "timeout":
         return Cell("timed out", coloured("timeout").style)
+    if run.status == "active" and not served:
+        return Cell(CUT_OFF, "red")
     return coloured(run.outcome or run.status)
 
 
@@ -100,14 +106,14 @@ def took(run: Run, now: int) -> str:
     return span(max(0, end - to_ms(run.started_at)))
 
 
-def print_run(run: Run, *, as_json: bool) -> None:
+def print_run(run: Run, zone: tzinfo, *, served: bool, as_json: bool) -> None:
     """One run in full."""
     if as_json:
         print_json({**run.to_dict(), "trace": run.trace})
         return
-    now, zone = now_ms(), zone_named(None)
+    now = now_ms()
     facts: list[tuple[str, str | Cell]] = [("run", run.id), ("job", f"{run.job} ({run.job_id})")]
-    facts += [("outcome", how(run)), ("why", run.reason)]
+    facts += [("outcome", how(run, served=served)), ("why", run.reason)]
     if run.unstoppable is not None:
         facts += [("note", f"it {run.unstoppable} and cannot be stopped; its job is busy until it ends")]
     moments = [("slot", run.slot), ("due", run.due_at), ("started", run.started_at), ("finished", run.finished_at)]
@@ -152,7 +158,7 @@ def cancel(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = None
         if run is None:
             raise ScheduleTriggerError(f"{ref} is not running.", {"job": ref, "reason": "not_running"})
         await scheduler.cancel_run(run.id)
-        served = server_of(scheduler) is not None
+        served = scheduler.engine_holder() is not None
         return await _until_done(scheduler, run, CANCEL_WAIT_S if served else 0), served
 
     run, served = change(chosen(ctx, db), work)
@@ -160,10 +166,12 @@ def cancel(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = None
         print_json(run.to_dict())
     elif run.status == "done":
         say(f"{run.id} of {run.job} ended as {run.outcome}")
-    else:
+    elif served:
         say(f"{run.id} of {run.job} is being cancelled")
-    if run.status != "done" and not served:
-        say_note("No server is running: the next one records the run as ended.")
+        say_note(f"It has not ended after {CANCEL_WAIT_S:.0f} s: wakeful explain {run.id}")
+    else:
+        say(f"{run.id} of {run.job} is marked as cancelled")
+        say_note("Its server is gone, and the run with it: the next server records it as cancelled.")
 
 
 async def _until_done(scheduler: Scheduler, run: Run, seconds: float) -> Run:

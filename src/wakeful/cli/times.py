@@ -20,10 +20,11 @@ from wakeful.cli.saying import say
 from wakeful.cli.tables import Column, Json, print_json, print_sentence, print_table
 from wakeful.cli.when import read_when
 from wakeful.cli.words import ahead, relative, stamp, zone_named, zone_of
+from wakeful.cli.zones import default_zone, shown_zone
 from wakeful.errors import IntervalParseError
 from wakeful.kernel.rules.policy import spaced_slots, thinned_note
 from wakeful.kernel.views.models import job_views
-from wakeful.triggers import iso, parse_interval, system_zone, to_ms, zone_name
+from wakeful.triggers import iso, parse_interval, settled_zone, system_zone, to_ms, zone_name
 
 
 @app.command("next", rich_help_panel=TIME)
@@ -37,7 +38,7 @@ def next_times(
         ),
     ] = None,
     tz: Annotated[
-        str | None, typer.Option("--tz", metavar="ZONE", help="The time zone (default: the system's).")
+        str | None, typer.Option("--tz", metavar="ZONE", help="The time zone (default: that of jobs).")
     ] = None,
     after: Annotated[
         str | None, typer.Option("--after", metavar="TIME", help="Start at this time instead of now.")
@@ -47,13 +48,13 @@ def next_times(
     db: Db = None,
 ) -> None:
     """Show the next times of an expression, or of all jobs."""
-    zone = system_zone() if tz in (None, "local") else zone_name(tz)
-    assert zone is not None  # noqa: S101 - zone_name keeps what is given
+    place = chosen(ctx, db)
+    zone = default_zone(place) if tz is None else settled_zone(zone_name(tz), system_zone())
     begin = now() if after is None else read_when(after, now=now(), zone=zone_named(zone), option="--after")
     if expression is None:
         if tz is not None or after is not None:
             raise WrongUse('--tz and --after go with an expression: wakeful next "0 9 * * *" --tz Europe/Berlin')
-        _print_starts(chosen(ctx, db), number, as_json=as_json)
+        _print_starts(place, number, as_json=as_json)
     else:
         _print_expression(expression, zone, begin, number, as_json=as_json)
 
@@ -77,7 +78,7 @@ def _print_expression(expression: str, zone: str, begin: datetime, number: int, 
 
 def _trigger(expression: str, zone: str | None) -> Trigger:
     """A duration where it is one, else a cron expression, whose own complaint is the better one."""
-    words = expression.strip().removeprefix("every ")
+    words = expression.strip().removeprefix("@").removeprefix("every ").strip()
     try:
         parse_interval(words)
     except IntervalParseError:
@@ -91,8 +92,10 @@ def _print_starts(place: Place, number: int, *, as_json: bool) -> None:
     if as_json:
         print_json([_start(job, ms) for job, ms in starts])
     elif starts:
-        present = now_ms()
-        rows = [[ahead(ms, present), stamp(ms, zone_of(job)), job.name, job.trigger.describe()] for job, ms in starts]
+        present, zone = now_ms(), shown_zone(place)
+        rows = [
+            [ahead(ms, present), stamp(ms, zone_of(job, zone)), job.name, job.trigger.describe()] for job, ms in starts
+        ]
         print_table([Column("WHEN", 8), Column("TIME", 20), Column("JOB", 10), Column("SCHEDULE", 16, spare=1)], rows)
     elif not place.exists:
         say(f"Nothing will start: there is no store at {place} yet.")

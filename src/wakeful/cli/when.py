@@ -32,6 +32,17 @@ def read_when(text: str, *, now: datetime, zone: tzinfo, option: str) -> datetim
         raise WrongUse(f"{option} {text!r} is out of reach: use the years 1 to 9998.") from None
 
 
+def is_on_the_wall(text: str) -> bool:
+    """Whether the text names what a clock shows somewhere, rather than a moment that is the same everywhere."""
+    words = " ".join(text.lower().split())
+    if words == "now" or words.startswith("in "):
+        return False
+    try:
+        return datetime.fromisoformat(text.strip().replace(" at ", " ")).tzinfo is None
+    except ValueError:
+        return True
+
+
 def _read(text: str, *, now: datetime, zone: tzinfo, option: str) -> datetime:
     words = " ".join(text.lower().split())
     if words == "now":

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from wakeful.triggers import from_ms, system_zone
+from wakeful.triggers.moments import clock_text, spoken, utc_beside, zone_text
 
 if TYPE_CHECKING:
     from wakeful import Job
@@ -49,24 +50,27 @@ def ahead(ms: int, now: int) -> str:
 
 
 def stamp(ms: int, zone: tzinfo) -> str:
-    """A moment in full: "Mon 2026-11-16 09:00 CET"; with seconds where it has some."""
-    local = from_ms(ms).astimezone(zone)
-    return f"{local:%a %Y-%m-%d} {_clock(local)} {_name(local)}"
+    """A moment in full: "Mon 2026-11-16 09:00 CET (08:00 UTC)"; with seconds where it has some."""
+    return f"{from_ms(ms).astimezone(zone):%a} {spoken(ms, zone)}"
 
 
 def brief(ms: int, zone: tzinfo, now: int) -> str:
-    """A moment in as few words as say which one: "09:00", "Mon 09:00", "24 Dec 09:00", "2027-01-05 09:00"."""
+    """A moment in as few words as say which one: "09:00", "Mon 09:00", "24 Dec 09:00", "2027-01-05 09:00".
+
+    Anywhere but in UTC the zone is named, with UTC beside it: "09:00 CET (08:00 UTC)".
+    """
     local, today = from_ms(ms).astimezone(zone), from_ms(now).astimezone(zone)
     days = (local.date() - today.date()).days
     if days == 0:
-        text = _clock(local)
+        text = clock_text(local)
     elif -7 < days < 7:
-        text = f"{local:%a} {_clock(local)}"
+        text = f"{local:%a} {clock_text(local)}"
     elif local.year == today.year:
-        text = f"{local.day} {local:%b} {_clock(local)}"
+        text = f"{local.day} {local:%b} {clock_text(local)}"
     else:
-        text = f"{local:%Y-%m-%d} {_clock(local)}"
-    return text if _same_clock(local) else f"{text} {_name(local)}"
+        text = f"{local:%Y-%m-%d} {clock_text(local)}"
+    beside = utc_beside(local)
+    return f"{text} {zone_text(local)}{beside}" if beside else text
 
 
 def zone_named(name: str | None) -> tzinfo:
@@ -76,9 +80,11 @@ def zone_named(name: str | None) -> tzinfo:
     return ZoneInfo(name if name is not None else _system_zone())
 
 
-def zone_of(job: Job) -> tzinfo:
-    """A job's own zone; one without a zone is shown in the system's."""
-    return zone_named(getattr(job.trigger, "tz", None))
+def zone_of(job: Job, default: tzinfo) -> tzinfo:
+    """The zone a job's times are shown in: its own, else the default one."""
+    hours = getattr(job.trigger, "active_hours", None)
+    own = getattr(job.trigger, "tz", None) or (hours.timezone if hours is not None else None)
+    return zone_named(own) if own is not None else default
 
 
 #: Control characters (C0, DEL, C1), what turns the direction of writing, what cannot be seen, and halves of pairs.
@@ -108,21 +114,6 @@ def plain(text: str) -> str:
 def count(number: int, noun: str) -> str:
     """A number of things: "1 job", "3 jobs"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _clock(local: datetime) -> str:
-    return f"{local:%H:%M:%S}" if local.second else f"{local:%H:%M}"
-
-
-def _name(local: datetime) -> str:
-    """The zone's short name, or its offset where it has none."""
-    name = local.tzname() or ""
-    return name if name[:1].isalpha() else f"UTC{name}"
-
-
-def _same_clock(local: datetime) -> bool:
-    """Whether the system's clock shows the same, so that naming the zone would only be noise."""
-    return local.utcoffset() == local.astimezone(zone_named(None)).utcoffset()
 
 
 @cache

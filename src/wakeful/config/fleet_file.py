@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from wakeful.config.reading import ConfigError, Fault, Raw, read_plain
 from wakeful.errors import InvalidSetting
-from wakeful.fleet.entries import Entry, FleetFile, Setting, forms, read_entry
+from wakeful.fleet.entries import Entry, FleetFile, Place, Setting, forms, read_entry, references_of
 from wakeful.references import looked_up
 from wakeful.triggers import settled_zone, system_zone
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from wakeful.config.models import BaseConfig
 
 WILD = frozenset("*?[")
+References = tuple[tuple[Place, str], ...]
 
 
 def read_fleet_file(raw: Raw, config: BaseConfig, *, look_up: bool) -> tuple[FleetFile, list[Fault]]:
@@ -29,9 +30,10 @@ def read_fleet_file(raw: Raw, config: BaseConfig, *, look_up: bool) -> tuple[Fle
             faults += error.faults
     zone = settled_zone(config.defaults.timezone, system_zone())
     found: dict[str, tuple[Entry, Raw]] = {}
+    wrong: list[tuple[str, References, Raw]] = []
     for file in files:
         setting = Setting(file.path.resolve().parent, zone, forms())
-        for name, entry in _entries(file, setting, faults):
+        for name, entry in _entries(file, setting, faults, wrong):
             if name in found:
                 other = found[name][1]
                 line = other.lines.get(("jobs", name))
@@ -39,7 +41,8 @@ def read_fleet_file(raw: Raw, config: BaseConfig, *, look_up: bool) -> tuple[Fle
             else:
                 found[name] = (entry, file)
     if look_up:
-        faults += [fault for entry, file in found.values() for fault in _unset(entry, file)]
+        right = [(name, entry.references, file) for name, (entry, file) in found.items()]
+        faults += [fault for name, references, file in [*right, *wrong] for fault in _unset(name, references, file)]
     entries = tuple(entry for entry, _ in found.values())
     names = sorted({reference for entry in entries for _, reference in entry.references})
     references = tuple(f"${{{name}}}" for name in names)
@@ -86,10 +89,14 @@ def _included(raw: Raw, patterns: Sequence[str], faults: list[Fault]) -> Iterato
 def _only_jobs(raw: Raw, faults: list[Fault]) -> Raw:
     message = "There is no key {!r} in an included file: it takes jobs alone."
     faults += [raw.fault((key,), message.format(key)) for key in raw.data if key != "jobs"]
+    faults += raw.repeated
     return raw
 
 
-def _entries(raw: Raw, setting: Setting, faults: list[Fault]) -> Iterator[tuple[str, Entry]]:
+def _entries(
+    raw: Raw, setting: Setting, faults: list[Fault], wrong: list[tuple[str, References, Raw]]
+) -> Iterator[tuple[str, Entry]]:
+    """The jobs of a file; of those with a mistake, `wrong` gets what they refer to."""
     jobs = raw.data.get("jobs")
     if jobs is not None and not isinstance(jobs, dict):
         faults.append(raw.fault(("jobs",), f"jobs must be a section with keys of its own, not {jobs!r:.60}."))
@@ -100,11 +107,13 @@ def _entries(raw: Raw, setting: Setting, faults: list[Fault]) -> Iterator[tuple[
         faults += [raw.fault(("jobs", name, *problem.where), problem.message) for problem in problems]
         if entry is not None:
             yield name, entry
+        else:
+            wrong.append((name, references_of(name, data, setting), raw))
 
 
-def _unset(entry: Entry, raw: Raw) -> Iterator[Fault]:
-    for where, reference in entry.references:
-        place = ("jobs", entry.new.name, *where)
+def _unset(name: str, references: References, raw: Raw) -> Iterator[Fault]:
+    for where, reference in references:
+        place = ("jobs", name, *where)
         try:
             looked_up(reference, raw.path.resolve().parent, raw.known)
         except InvalidSetting as error:

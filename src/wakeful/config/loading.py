@@ -47,7 +47,9 @@ def load(path: Path, environ: Mapping[str, str] = os.environ, *, needs: Sequence
     config, faults = _validated(raw, unfilled)
     settings = config if config is not None else _readable(raw, ("defaults", "fleet", "include", "env_file"))
     jobs, wrong = read_fleet_file(raw, settings, look_up=needs is None and not no_env_file)
-    faults = sorted([*missing, *faults, *wrong], key=lambda fault: (fault.file != str(path), *_place(fault)))
+    faults = sorted(
+        [*raw.repeated, *missing, *faults, *wrong], key=lambda fault: (fault.file != str(path), *_place(fault))
+    )
     if faults:
         raise ConfigError(faults)
     return Loaded(settings, jobs, {name: value for name, value in raw.known.items() if name not in environ})

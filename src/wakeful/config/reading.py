@@ -55,7 +55,8 @@ class ConfigError(InvalidSetting):
 class Raw(NamedTuple):
     """A file's data; `lines` and `columns` say where each value is, `secrets` which ones must not be shown.
 
-    `faults` is what could not be filled in, `known` what variables were filled in from.
+    `faults` is what could not be filled in, `repeated` are keys that are given twice, `known` is what variables were
+    filled in from.
     """
 
     path: Path
@@ -64,6 +65,7 @@ class Raw(NamedTuple):
     secrets: set[Where]
     columns: dict[Where, int]
     faults: list[Fault]
+    repeated: list[Fault]
     text: str = ""
     known: Mapping[str, str] = {}
 
@@ -123,8 +125,31 @@ def _tolerant_env_file(raw: Raw, environ: Mapping[str, str]) -> dict[str, str]:
 
 def store_in(path: Path, environ: Mapping[str, str] = os.environ) -> str | None:
     """Which store the file names, without looking at the rest of it; None where it names none."""
+    return basics_in(path, environ).store
+
+
+class Basics(NamedTuple):
+    """What every command needs of a file: its store and the zone of times that name none, as they are written."""
+
+    store: str | None
+    timezone: str | None
+
+
+def basics_in(path: Path, environ: Mapping[str, str] = os.environ) -> Basics:
+    """Both, without looking at the rest of the file. A zone that is no text is left to whoever needs one."""
     raw = _parse(path, _text_of(path))
-    store = raw.data.get("store") if isinstance(raw.data, dict) else None
+    if raw.repeated:
+        raise ConfigError(raw.repeated)
+    data = raw.data if isinstance(raw.data, dict) else {}
+    defaults = data.get("defaults")
+    zone = defaults.get("timezone") if isinstance(defaults, dict) else None
+    if isinstance(zone, str) and "${" in zone:
+        known = {**_tolerant_env_file(raw, environ), **environ}
+        zone = _filled(raw, zone, ("defaults", "timezone"), known, []) or zone
+    return Basics(_store(raw, data.get("store"), environ), str(zone) if zone is not None else None)
+
+
+def _store(raw: Raw, store: object, environ: Mapping[str, str]) -> str | None:
     if store is None:
         return None
     if not isinstance(store, str) or not store.strip():
@@ -155,7 +180,7 @@ def _text_of(path: Path) -> str:
 
 
 def _parse(path: Path, text: str) -> Raw:
-    raw = Raw(path, None, {}, set(), {}, [])
+    raw = Raw(path, None, {}, set(), {}, [], [])
     try:
         loader = _Loader(text)
         node = loader.get_single_node()
@@ -203,10 +228,17 @@ class _Walk:
                 self._refuse(where, "A key must be a plain text.", key)
             name = str(key.value)
             if name in found:
-                self._refuse(where, f"{name!r} is given twice.", key)
+                self._repeat((*where, name), key)
+                continue
             self._note((*where, name), key)
             found[name] = self.value(value, (*where, name), above)
         return found
+
+    def _repeat(self, where: Where, key: yaml.Node) -> None:
+        """A key that was there already: the first counts while the rest of the file is looked at."""
+        line, column = key.start_mark.line + 1, key.start_mark.column + 1
+        name = ".".join(map(str, where))
+        self._raw.repeated.append(Fault(str(self._raw.path), line, name, f"{where[-1]!r} is given twice.", column))
 
     def _note(self, where: Where, node: yaml.Node) -> None:
         self._raw.lines[where] = node.start_mark.line + 1

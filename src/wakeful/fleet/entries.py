@@ -94,6 +94,11 @@ def read_entry(name: str, data: Any, setting: Setting) -> tuple[Entry | None, li
     return (None, reader.problems) if reader.problems else (entry, [])
 
 
+def references_of(name: str, data: Any, setting: Setting) -> tuple[tuple[Place, str], ...]:
+    """What a job refers to, also where something else is wrong with it."""
+    return tuple(_Reader(name, data, setting).references())
+
+
 class _Reader:
     def __init__(self, name: str, data: Any, setting: Setting) -> None:
         self.problems: list[Problem] = []
@@ -111,7 +116,7 @@ class _Reader:
             return None
         self._try((), lambda: check_name("name", self._name))
         self._refuse_unknown()
-        references = tuple(self._references())
+        references = tuple(self.references())
         self._unescape()
         self._zone = self._try(("timezone",), self._own_zone) or self._zone
         trigger = self._trigger()
@@ -154,7 +159,7 @@ class _Reader:
             hint = f"Did you mean {near[0]!r}?" if near else f"Known here: {', '.join(sorted(known))}."
             self.problems.append(Problem((key,), f"There is no key {key!r} in jobs.{self._name}. {hint}"))
 
-    def _references(self) -> Iterator[tuple[Place, str]]:
+    def references(self) -> Iterator[tuple[Place, str]]:
         allowed = self._form.with_references if self._form is not None else frozenset()
         for where, text in _texts(self._data, ()):
             for reference in references_in(text):

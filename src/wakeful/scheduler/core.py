@@ -15,6 +15,7 @@ from wakeful import ids
 from wakeful.clock import SystemClock, VirtualClock
 from wakeful.domains import domains
 from wakeful.kernel.actions.drafts import Draft, NewJob, draft
+from wakeful.kernel.cluster.nodes import Seen
 from wakeful.kernel.engine.clock_watch import refuse_unset
 from wakeful.kernel.engine.config import EngineConfig, Tuning
 from wakeful.kernel.engine.long_output import keep_long_output, remove_files
@@ -24,6 +25,7 @@ from wakeful.kernel.kinds import Kind, Kinds
 from wakeful.kernel.rules.limits import MIN_INTERVAL_MS
 from wakeful.kernel.rules.options import read_labels, read_options
 from wakeful.kernel.views.events import Bus
+from wakeful.kernel.views.explain import Viewpoint
 from wakeful.store import make_store
 from wakeful.triggers import system_zone, zone_name
 from wakeful.triggers.durations import interval_ms
@@ -51,6 +53,7 @@ class Wiring(NamedTuple):
     write: Write
     draft: Callable[[NewJob, str], Draft]
     default_zone: Callable[[], str]
+    viewpoint: Callable[[], Viewpoint]
     hidden_kinds: tuple[str, ...]  # those that listings and counts leave out unless they are asked for
 
 
@@ -113,6 +116,7 @@ class Core:
             self._write,
             self._draft,
             self._default_zone,
+            self._viewpoint,
             self.hidden_kinds,
         )
 
@@ -158,6 +162,14 @@ class Core:
 
     def _default_zone(self) -> str:
         return self._zone if self._zone is not None else system_zone()
+
+    def _seen(self) -> Seen:
+        """Which servers are alive, as far as this process can see."""
+        own = self._engine.context.id if self._status == "running" else None
+        return Seen(self._store.holder() if self._store.exclusive else None, self._tuning.lease, own)
+
+    def _viewpoint(self) -> Viewpoint:
+        return Viewpoint(self._default_zone(), self._seen())
 
     def _log_folder(self) -> Path:
         return self._store.folder

@@ -11,7 +11,7 @@ class NodesApi(Core):
 
     async def list_nodes(self, *, limit: int = 200) -> list[NodeInfo]:
         """Every node that has not left, and the latest that have, the youngest last."""
-        seen = Seen(self._store.holder() if self._store.exclusive else None, self._tuning.lease)
+        seen = self._seen()
         return await self._store.read(lambda tx: list_nodes(tx, seen, limit))
 
     async def drain_node(self, name: str, *, drain: bool = True) -> NodeInfo:

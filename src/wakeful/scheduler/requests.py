@@ -151,13 +151,13 @@ class Requests:
 
     async def explain(self, ref: str, rights: Rights) -> Explanation:
         """Why a job ran, did not, and when it will; or why a run was and how it ended."""
-        number = lookup.run_number(ref)
+        number, view = lookup.run_number(ref), self._wiring.viewpoint()
 
         def work(tx: Transaction) -> Explanation:
             if number is not None:
                 authorized.ensure_own_run(tx, number, rights)
                 job, _, run = lookup.find_run(tx, number)
-                return explain_run(tx, job, run)
-            return explain_job(tx, *own_job(tx, ref, rights))
+                return explain_run(tx, job, run, view)
+            return explain_job(tx, *own_job(tx, ref, rights), view)
 
         return await self._store.read(work)

@@ -106,12 +106,12 @@ class RunsApi(Core):
 
     async def explain(self, id: str) -> Explanation:  # noqa: A002
         """Why a job ran, did not, and when it will; or why a run was and how it ended."""
-        number = lookup.run_number(id)
+        number, view = lookup.run_number(id), self._viewpoint()
 
         def work(tx: Transaction) -> Explanation:
             if number is not None:
                 job, _, run = lookup.find_run(tx, number)
-                return explain_run(tx, job, run)
-            return explain_job(tx, *lookup.find_job(tx, id))
+                return explain_run(tx, job, run, view)
+            return explain_job(tx, *lookup.find_job(tx, id), view)
 
         return await self._store.read(work)

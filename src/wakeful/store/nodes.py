@@ -30,6 +30,11 @@ class Nodes:
         gone = self._read("stopped_at IS NOT NULL ORDER BY id DESC LIMIT ?", max(0, limit - len(here)))
         return sorted([*here, *gone], key=lambda node: node.id)
 
+    def get(self, node_id: int) -> NodeDetails | None:
+        """One incarnation."""
+        found = self._read("id = ?", node_id)
+        return found[0] if found else None
+
     def named(self, name: str) -> NodeDetails | None:
         """The node of that name: the one that has not left, else the latest that did."""
         found = self._read("name = ? ORDER BY stopped_at IS NOT NULL, id DESC LIMIT 1", name)

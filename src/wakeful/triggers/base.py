@@ -173,7 +173,7 @@ class TimedTrigger(Trigger):
         return self._settled(now_ms, zone)
 
     def describe(self) -> str:
-        return ", ".join([self._rhythm(), *self.modifiers.describe()])
+        return ", ".join([self._rhythm(), *self.modifiers.describe(self.tz)])
 
     def to_data(self) -> dict[str, Any]:
         zone = {"tz": self.tz} if self.tz else {}

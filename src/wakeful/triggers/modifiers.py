@@ -16,7 +16,7 @@ from wakeful.triggers.active_hours import ActiveHours
 from wakeful.triggers.durations import format_interval, interval_data, interval_ms
 from wakeful.triggers.moments import DAY, LAST_MS, iso, read_moment, spoken
 from wakeful.triggers.values import Value
-from wakeful.triggers.zones import zone_in_use
+from wakeful.triggers.zones import place_named, zone_in_use
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -154,16 +154,17 @@ class Modifiers(Value):
         """With the zone of the hours settled."""
         return self if self.active_hours is None else self._replaced(active_hours=self.active_hours.resolved(zone))
 
-    def describe(self) -> list[str]:
+    def describe(self, tz: str | None) -> list[str]:
+        zone = place_named(tz)
         words = [] if self.active_hours is None else [self.active_hours.describe()]
         if self.days:
             more = f" and {len(self.days) - 3} more dates" if len(self.days) > 4 else ""
             dates = self.except_dates[:3] if more else self.except_dates
             words.append(f"except {', '.join(map(str, dates))}{more}")
         if self.start_ms is not None:
-            words.append(f"from {spoken(self.start_ms)}")
+            words.append(f"from {spoken(self.start_ms, zone)}")
         if self.until_ms is not None:
-            words.append(f"until {spoken(self.until_ms)}")
+            words.append(f"until {spoken(self.until_ms, zone)}")
         if self.max_runs is not None:
             words.append("one run only" if self.max_runs == 1 else f"at most {self.max_runs} runs")
         if self.stagger_ms:

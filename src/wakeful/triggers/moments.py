@@ -5,7 +5,7 @@ Nothing here asks the time. A datetime without a zone is refused: it would mean 
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 
 from wakeful.errors import InvalidTrigger
 
@@ -68,7 +68,30 @@ def iso(ms: int) -> str:
     return f"{moment.isoformat(timespec='milliseconds') if ms % 1000 else moment.isoformat()}Z"
 
 
-def spoken(ms: int) -> str:
-    """The moment as people read it: "2026-01-01 09:00 UTC"."""
-    moment = from_ms(ms)
-    return f"{moment:%Y-%m-%d %H:%M}{f':{moment:%S}' if moment.second else ''} UTC"
+def spoken(ms: int, zone: tzinfo | None = None, *, exact: bool = False) -> str:
+    """The moment as people read it: "2026-01-01 09:00 UTC", or "2026-01-01 09:00 CET (08:00 UTC)".
+
+    Seconds are left out where there are none, unless it is to be `exact`.
+    """
+    local = from_ms(ms) if zone is None else from_ms(ms).astimezone(zone)
+    return f"{local:%Y-%m-%d} {clock_text(local, exact=exact)} {zone_text(local)}{utc_beside(local, exact=exact)}"
+
+
+def clock_text(local: datetime, *, exact: bool = False) -> str:
+    """What a clock there shows, with seconds where there are some."""
+    return f"{local:%H:%M:%S}" if local.second or exact else f"{local:%H:%M}"
+
+
+def zone_text(local: datetime) -> str:
+    """The short name of its zone, or the offset where it has none."""
+    name = local.tzname() or ""
+    return name if name[:1].isalpha() else f"UTC{name}"
+
+
+def utc_beside(local: datetime, *, exact: bool = False) -> str:
+    """The same moment in UTC, to be put behind it: " (08:00 UTC)", with the date where that differs."""
+    if not local.utcoffset():
+        return ""
+    there = local.astimezone(UTC)
+    day = "" if there.date() == local.date() else f"{there:%Y-%m-%d} "
+    return f" ({day}{clock_text(there, exact=exact)} UTC)"

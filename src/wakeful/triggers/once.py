@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from wakeful.triggers.base import TimedTrigger
 from wakeful.triggers.modifiers import modifiers
 from wakeful.triggers.moments import from_ms, iso, read_moment, spoken
-from wakeful.triggers.zones import zone_name
+from wakeful.triggers.zones import place_named, zone_name
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -55,7 +55,7 @@ class Once(TimedTrigger):
         return 0
 
     def _rhythm(self) -> str:
-        return f"once at {spoken(self.at_ms)}"
+        return f"once at {spoken(self.at_ms, place_named(self.tz))}"
 
     def _rhythm_data(self) -> dict[str, Any]:
         return {"at": iso(self.at_ms)}

@@ -147,6 +147,15 @@ def zone_in_use(name: str | None) -> Zone:
     return zone(system_zone() if name is None or name == LOCAL else name)
 
 
+def place_named(name: str | None) -> tzinfo | None:
+    """The zone to show times in, or None where none is given."""
+    if name is None:
+        return None
+    from zoneinfo import ZoneInfo
+
+    return ZoneInfo(zone_in_use(name).name)
+
+
 def system_zone() -> str:
     """The IANA name of this machine's zone: $TZ, else /etc/localtime, else /etc/timezone, else UTC."""
     for name in (_from_environment, _from_localtime, _from_timezone_file):

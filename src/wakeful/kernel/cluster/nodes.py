@@ -62,6 +62,7 @@ class Seen(NamedTuple):
 
     holder: Mapping[str, object] | None = None
     times: LeaseTimes = LeaseTimes()
+    own: int | None = None  # the node that looks, while it runs
 
 
 NOTHING_SEEN = Seen()
@@ -101,18 +102,44 @@ def drain_node(tx: Transaction, name: str, seen: Seen = NOTHING_SEEN, *, drain: 
     return find_node(tx, name, seen)[1]
 
 
+def is_gone(tx: Transaction, node_id: int, seen: Seen) -> bool:
+    """Whether that incarnation of a node has ended, so that what it ran is not running any more."""
+    if node_id == seen.own:
+        return False
+    if tx.exclusive:
+        last = tx.journal.last_node()
+        return seen.holder is None or last is None or last.id != node_id
+    row = tx.nodes.get(node_id)
+    return row is None or _state(row, tx.journal.database_now(), seen.times) in ("dead", "stopped", "silent")
+
+
+def is_served(tx: Transaction, seen: Seen) -> bool:
+    """Whether any server runs this store now."""
+    if seen.own is not None:
+        return True
+    if tx.exclusive:
+        return seen.holder is not None
+    return bool(tx.nodes.living(tx.journal.database_now() - seen.times.lease_ms))
+
+
 def _infos(
     tx: Transaction, seen: Seen, rows: Sequence[NodeDetails], last: int, names: Mapping[int, str]
 ) -> list[NodeInfo]:
     now = tx.now if tx.exclusive else tx.journal.database_now()
     running = tx.nodes.running()
     found = []
-    for row in rows:
+    for row in _seen_now(tx, seen, rows, last) if tx.exclusive else rows:
         state = _one_node_state(row, last, seen) if tx.exclusive else _state(row, now, seen.times)
         stood = now - row.loop_at if row.loop_at is not None else 0
         stalled = state in ("alive", "draining") and stood >= seen.times.stalled_ms
         found.append(_info(row, state, running.get(row.id, 0), names, stalled=stalled))
     return found
+
+
+def _seen_now(tx: Transaction, seen: Seen, rows: Sequence[NodeDetails], last: int) -> list[NodeDetails]:
+    """Where nobody beats, the lock of the file says that the last node lives, and the store when it last did."""
+    at = tx.now if seen.holder is not None else int(tx.journal.get_meta(["alive_at"]).get("alive_at", "0"))
+    return [row._replace(seen_at=max(at, row.seen_at)) if row.id == last else row for row in rows]
 
 
 def _one_node_state(row: NodeDetails, last: int, seen: Seen) -> str:

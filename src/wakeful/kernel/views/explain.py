@@ -6,17 +6,21 @@ import json
 from typing import Any, NamedTuple
 
 from wakeful import ids
+from wakeful.kernel.cluster.nodes import NOTHING_SEEN, Seen, is_gone, is_served
 from wakeful.kernel.engine.claim import BY_HAND
 from wakeful.kernel.parking import GLOBAL_LANE, HANDLER, PLACE, SUSPECT_LANE, labels_of
 from wakeful.kernel.rules.approval import APPROVAL, approvals
 from wakeful.kernel.rules.limits import BELOW
+from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import GOES_ON
 from wakeful.kernel.rules.policy import next_start, trigger_of
 from wakeful.kernel.views.models import job_view
 from wakeful.store.interface import Transaction
 from wakeful.store.listing import status_at_rest
 from wakeful.store.records import JobDef, JobState, RunDetails, RunRow, SkipRow
-from wakeful.triggers import TimedTrigger, Trigger, format_interval, from_ms, iso
+from wakeful.triggers import Once, TimedTrigger, Trigger, format_interval, iso
+from wakeful.triggers.moments import spoken
+from wakeful.triggers.zones import place_named
 
 REASONS = {
     "already_running": "its own previous run was still going",
@@ -55,59 +59,249 @@ class Explanation(NamedTuple):
         return {"subject": self.subject, "sentences": self.sentences, "facts": self.facts}
 
 
-def explain_job(tx: Transaction, job: JobDef, state: JobState) -> Explanation:
+class Viewpoint(NamedTuple):
+    """From where a store is looked at: the zone of jobs that name none, and which servers are seen to be alive."""
+
+    zone: str = "UTC"
+    seen: Seen = NOTHING_SEEN
+
+
+def explain_job(tx: Transaction, job: JobDef, state: JobState, view: Viewpoint) -> Explanation:
     """Where the job stands, why, and what comes next."""
-    last = _last_run(tx, state)
-    skips = tx.journal.skips(job.id)
-    sentences = [f"{job.name} runs {trigger_of(job.trigger).describe()}."]
-    sentences += _future(tx, job, state)
-    sentences += _past(tx, state, last)
-    sentences += [_refused(skip) for skip in skips]
-    if state.missed:
-        sentences.append(f"{_times(state.missed, 'slot')} went by without a run of {_its(state.missed)} own.")
-    open_alerts = [alert for alert in tx.journal.alerts(job.id) if alert.closed_at is None]
-    sentences += [f"Alert since {_when(alert.opened_at)}: {alert.message}." for alert in open_alerts]
-    view = job_view(tx, (job, state))
-    sentences += [f"Note: {note}." for note in view.notes]
-    facts = {
-        "job": view.to_dict(),
-        "last_run": ids.run_text(last.id) if last is not None else None,
-        "skips": [
-            {"reason": skip.reason, "count": skip.times, "last_at": iso(skip.last_at), "detail": skip.detail}
-            for skip in skips
-        ],
-        "backoff_until": iso(state.backoff_until) if state.backoff_until is not None else None,
-        "waiting_for": state.parked,
-    }
-    return Explanation(job.name, sentences, facts)
+    return _Story(tx, job, view).of_job(state)
 
 
-def explain_run(tx: Transaction, job: JobDef, run: RunRow) -> Explanation:
+def explain_run(tx: Transaction, job: JobDef, run: RunRow, view: Viewpoint) -> Explanation:
     """Why this run was started, and what became of it."""
-    name = ids.run_text(run.id)
-    begun = "was started" if run.started_at is not None else "waits to start" if run.outcome is None else "was to start"
-    sentences = [f"{name} of {job.name} {begun} because {_because(tx, run)}."]
-    if run.slot is not None:
-        sentences.append(f"It stands for {_when(run.slot)}" + (f", attempt {run.attempt}." if run.attempt > 1 else "."))
-    if run.retry_of is not None:
-        sentences.append(f"It continues {ids.run_text(run.retry_of)}.")
-    if run.caused_by is not None:
-        sentences.append(f"The end of {ids.run_text(run.caused_by)} caused it.")
-    if run.started_at is not None:
-        late = max(0, run.started_at - run.due_at)  # a clock that went back is not shown as a start before its time
-        sentences.append(f"It was due {_when(run.due_at)} and started {late} ms later.")
-    details = tx.runs.details(run.id)
-    sentences += [_asked(entry) for entry in approvals(details.approval if details is not None else None)]
-    if run.outcome is not None:
-        took = f" after {_took(run)}" if run.started_at is not None else ""
-        sentences.append(f"It ended as {run.outcome}{took}{_why(run, details)}.")
-    elif run.status == "queued":
-        sentences.append(f"It is queued for {_when(run.due_at)}.")
-    else:
-        sentences.append(f"It {_doing(run)}.")
-    sentences += _continued(tx, run)
-    facts = {"run": name, "job": job.name, "reason": run.reason, "status": run.status, "outcome": run.outcome}
-    return Explanation(name, sentences, {**facts, "phase": run.phase, "why": _said(run, details)})
+    return _Story(tx, job, view).of_run(run)
+
+
+class _Story:
+    """The sentences about one job; its times are told in its own zone, with UTC beside them."""
+
+    def __init__(self, tx: Transaction, job: JobDef, view: Viewpoint) -> None:
+        self.tx = tx
+        self.job = job
+        self.seen = view.seen
+        self.trigger = trigger_of(job.trigger)
+        self.zone = place_named(_zone_of(self.trigger) or view.zone)
+
+    def of_job(self, state: JobState) -> Explanation:
+        tx, job = self.tx, self.job
+        last = _last_run(tx, state)
+        skips = tx.journal.skips(job.id)
+        sentences = [f"{job.name} runs {self.trigger.describe()}."]
+        sentences += self._future(state)
+        sentences += self._past(state, last)
+        sentences += [self._refused(skip) for skip in skips]
+        if state.missed:
+            sentences.append(f"{_times(state.missed, 'slot')} went by without a run of {_its(state.missed)} own.")
+        open_alerts = [alert for alert in tx.journal.alerts(job.id) if alert.closed_at is None]
+        sentences += [_stop(f"Alert since {self.when(alert.opened_at)}: {alert.message}") for alert in open_alerts]
+        view = job_view(tx, (job, state))
+        sentences += [_stop(f"Note: {note}") for note in view.notes]
+        facts = {
+            "job": view.to_dict(),
+            "last_run": ids.run_text(last.id) if last is not None else None,
+            "skips": [
+                {"reason": skip.reason, "count": skip.times, "last_at": iso(skip.last_at), "detail": skip.detail}
+                for skip in skips
+            ],
+            "backoff_until": iso(state.backoff_until) if state.backoff_until is not None else None,
+            "waiting_for": state.parked,
+        }
+        return Explanation(job.name, sentences, facts)
+
+    def of_run(self, run: RunRow) -> Explanation:
+        tx, job, name = self.tx, self.job, ids.run_text(run.id)
+        waits = "waits to start" if run.outcome is None else "was to start"
+        begun = "was started" if run.started_at is not None else waits
+        sentences = [f"{name} of {job.name} {begun} because {self._because(run)}."]
+        if run.slot is not None:
+            attempt = f", attempt {run.attempt}" if run.attempt > 1 else ""
+            sentences.append(f"It stands for {self.when(run.slot)}{attempt}.")
+        if run.retry_of is not None:
+            sentences.append(f"It continues {ids.run_text(run.retry_of)}.")
+        if run.caused_by is not None:
+            sentences.append(f"The end of {ids.run_text(run.caused_by)} caused it.")
+        if run.started_at is not None:
+            late = max(0, run.started_at - run.due_at)  # a clock that went back is not shown as a start before its time
+            sentences.append(f"It was due {self.when(run.due_at)} and started {_span(late)} later.")
+        details = tx.runs.details(run.id)
+        sentences += [self._asked(entry) for entry in approvals(details.approval if details is not None else None)]
+        sentences += self._stands(run, details)
+        sentences += self._continued(run)
+        facts = {"run": name, "job": job.name, "reason": run.reason, "status": run.status, "outcome": run.outcome}
+        return Explanation(name, sentences, {**facts, "phase": run.phase, "why": _said(run, details)})
+
+    def _stands(self, run: RunRow, details: RunDetails | None) -> list[str]:
+        """How it ended, or what it is doing."""
+        if run.outcome is not None:
+            took = f" after {_took(run)}" if run.started_at is not None else ""
+            return [_stop(f"It ended as {run.outcome}{took}{_why(run, details)}")]
+        if run.status == "queued":
+            return [f"It is queued for {self.when(run.due_at)}.", *self._unserved()]
+        return self._doing(run, "")
+
+    def when(self, ms: int) -> str:
+        return spoken(ms, self.zone, exact=True)
+
+    def _because(self, run: RunRow) -> str:
+        before = self.tx.runs.get(run.retry_of) if run.retry_of is not None else None
+        if run.reason == "retry" and before is not None and before.outcome == "deferred":
+            return "an earlier attempt asked to be run again then"
+        if run.reason == "schedule" and self._was_past(run.slot):
+            return "its time had already passed when the job was added"
+        return STARTED_BY.get(run.reason, run.reason)
+
+    def _was_past(self, slot: int | None) -> bool:
+        """Whether the one time of the job lay in the past already when it was added: it is then due at once."""
+        return isinstance(self.trigger, Once) and slot is not None and slot < self.job.created_at
+
+    def _continued(self, run: RunRow) -> list[str]:
+        """What became of the same thing after this run."""
+        successor = self.tx.runs.successor(run.id)
+        again = self.tx.runs.get(successor) if successor is not None else None
+        if again is None:
+            return []
+        name = ids.run_text(again.id)
+        if again.started_at is not None:
+            return [f"It went on as {name}." if again.reason == APPROVAL else f"It was tried again as {name}."]
+        if again.outcome is None:
+            return [f"It will be tried again as {name}, at {self.when(again.due_at)}."]
+        why = _why(again, self.tx.runs.details(again.id))
+        return [_stop(f"It was to be tried again as {name}, which ended as {again.outcome}{why}")]
+
+    def _asked(self, entry: dict[str, Any]) -> str:
+        asked = f"At {self.when(entry['asked_at'])} it asked: {entry['question']!r}"
+        if entry["verdict"] is None:
+            return f"{asked}, and nobody has answered yet."
+        note = f" ({entry['note']})" if entry["note"] else ""
+        return f"{asked}; {entry['by']} {entry['verdict']} it at {self.when(entry['decided_at'])}{note}."
+
+    def _future(self, state: JobState) -> list[str]:
+        tx = self.tx
+        if state.run_id is not None:
+            run = tx.runs.get(state.run_id)
+            since = run.started_at if run is not None and run.started_at is not None else state.last_run_at
+            sentences = self._doing(run, f" ({ids.run_text(state.run_id)}), since {self.when(since or 0)}")
+            return sentences + (self._stopped(state) if state.paused or not state.enabled else [])
+        queued = [run for run in tx.runs.open(self.job.id) if run.status == "queued"] if state.queued else []
+        if state.paused or not state.enabled:
+            by_hand = [self._waits_to_start(run) for run in queued if run.reason in BY_HAND]
+            return self._stopped(state) + by_hand + (self._unserved() if by_hand else [])
+        if state.parked is not None:
+            since = state.ready_at or tx.now
+            return [f"It is due since {self.when(since)} and waits: {_waits_for(state.parked)}.", *self._unserved()]
+        sentences = [self._waits_to_start(run) for run in queued]
+        if state.next_at is not None and state.slot is not None:
+            sentences.append(self._next(state, state.slot, state.next_at))
+        elif not queued:
+            return ["It has no time of its own: it runs when something else asks for it."]
+        return sentences + self._unserved()
+
+    def _unserved(self) -> list[str]:
+        """Nothing starts, whatever its time is, while there is no server."""
+        served = is_served(self.tx, self.seen)
+        return [] if served else ["No server is running: nothing starts until one does."]
+
+    def _stopped(self, state: JobState) -> list[str]:
+        """Why nothing starts it by time, and what would change that."""
+        if state.paused:
+            return ["It will not run by time: it is paused. Resume it to go on."]
+        if self.job.removed_at is not None:
+            return ["It will not run again: it was removed."]
+        if self.trigger.type == "once" and status_at_rest(state) == "done":
+            return ["It is done: its one time has come and gone."]
+        if self.trigger.type == "once" and state.ended_at is not None:
+            return ["It did not succeed at its one time, and will not run again by itself. Resume it to try it now."]
+        ended = next_start(self.trigger, state, self.tx.now, 0.0).ended
+        if ended:
+            return [f"It will not run again: {ended}. Give it a new trigger to go on."]
+        return ["It will not run: it is disabled. Resume it to go on."]
+
+    def _waits_to_start(self, run: RunRow) -> str:
+        how = "waits to start at" if run.due_at > self.tx.now else "has waited to start since"
+        return f"{ids.run_text(run.id)} {how} {self.when(run.due_at)}: {self._because(run)}."
+
+    def _next(self, state: JobState, slot: int, next_at: int) -> str:
+        due = next_at <= self.tx.now
+        text = f"It is due since {self.when(next_at)}" if due else f"It will run next at {self.when(next_at)}"
+        if state.backoff_until is not None:
+            errors = _times(state.errors, "error")
+            return f"{text}, held back by {errors} in a row; its own time was {self.when(slot)}."
+        if next_at <= slot:
+            return f"{text}."
+        moved = self._moved(slot, next_at)
+        return f"{text}, for {self.when(slot)}{f': {moved}' if moved else ''}."
+
+    def _moved(self, slot: int, next_at: int) -> str | None:
+        """Why a start is later than its slot, as far as that can be worked out again."""
+        trigger = self.trigger
+        if not isinstance(trigger, TimedTrigger):
+            return None
+        settled = trigger.due_ms(slot, job_id=self.job.id, rand=0.0)  # what stagger and active hours make of it
+        if isinstance(trigger, Once) and next_at > settled:
+            passed = "when the job was added" if self._was_past(slot) else "when the job was last changed or resumed"
+            return f"its time had already passed {passed}"
+        by = ["stagger"] if trigger.stagger_ms and settled > slot else []
+        by += ["jitter"] if trigger.jitter and next_at > settled else []
+        if isinstance(trigger, Once) and trigger.modifiers.gated and settled > slot + trigger.stagger_ms:
+            by += ["its active hours or except dates"]
+        return f"moved by {' and '.join(by)}" if by else None
+
+    def _doing(self, run: RunRow | None, which: str) -> list[str]:
+        if (
+            run is not None
+            and run.status == "active"
+            and run.node is not None
+            and is_gone(self.tx, run.node, self.seen)
+        ):
+            return [f"It was running{which}{',' if which else ''} when its server ended. {self._taken_up(run)}"]
+        if run is not None and run.status == "active" and run.phase in GOES_ON:
+            return [f"It {GOES_ON[run.phase]} and cannot be stopped{which}; its job is busy until it ends."]
+        if run is None or run.status != "waiting":
+            return [f"It is running now{which}."]
+        return [f"It waits {'for approval' if run.phase == APPROVAL else 'to be completed'}{which}."]
+
+    def _taken_up(self, run: RunRow) -> str:
+        """What the next server makes of a run that ended with its server."""
+        who = "The next server" if not is_served(self.tx, self.seen) else "Another server"
+        if run.cancel:
+            return f"{who} records it as cancelled, as was asked for."
+        if run.phase == "timeout":
+            return f"{who} records it as timed out."
+        state = self.tx.jobs.states([self.job.id])[self.job.id]
+        stopped = state.paused or not state.enabled or self.job.removed_at is not None
+        again = from_text(self.job.options).on_crash != "skip" and not stopped
+        return f"{who} records it as crashed and {'runs it again' if again else 'does not run it again'}."
+
+    def _past(self, state: JobState, last: RunRow | None) -> list[str]:
+        if state.last_run_at is None:
+            return ["It has never run."]
+        if last is None:
+            ended = f"and ended as {state.last_outcome}; that run was pruned"
+            return [f"It last ran at {self.when(state.last_run_at)} {ended}."]
+        if last.started_at is None:
+            return ["It has not run yet." if last.outcome is None else "It has never run."]
+        because = self._because(last)
+        if last.outcome is None:
+            return [f"That run was started because {because}."]
+        text = f"It last ran at {self.when(last.started_at)} because {because}, and ended as {last.outcome}"
+        return [_stop(f"{text}{_why(last, self.tx.runs.details(last.id))}")]
+
+    def _refused(self, skip: SkipRow) -> str:
+        why = REASONS.get(skip.reason, skip.reason)
+        detail = f" ({skip.detail})" if skip.detail else ""
+        times = _times(skip.times, "start")
+        return f"{times} refused as {skip.reason}: {why}{detail}, last at {self.when(skip.last_at)}."
+
+
+def _zone_of(trigger: Trigger) -> str | None:
+    """The trigger's own zone."""
+    if not isinstance(trigger, TimedTrigger):
+        return None
+    return trigger.tz or (trigger.active_hours.timezone if trigger.active_hours is not None else None)
 
 
 def _last_run(tx: Transaction, state: JobState) -> RunRow | None:
@@ -116,29 +310,6 @@ def _last_run(tx: Transaction, state: JobState) -> RunRow | None:
     if last is None or last.started_at is not None:
         return last
     return next((run for run in tx.runs.log(state.job_id, RECENT) if run.started_at is not None), last)
-
-
-def _because(tx: Transaction, run: RunRow) -> str:
-    before = tx.runs.get(run.retry_of) if run.retry_of is not None else None
-    if run.reason == "retry" and before is not None and before.outcome == "deferred":
-        return "an earlier attempt asked to be run again then"
-    return STARTED_BY.get(run.reason, run.reason)
-
-
-def _continued(tx: Transaction, run: RunRow) -> list[str]:
-    """What became of the same thing after this run."""
-    successor = tx.runs.successor(run.id)
-    again = tx.runs.get(successor) if successor is not None else None
-    if again is None:
-        return []
-    name = ids.run_text(again.id)
-    if again.started_at is not None:
-        return [f"It went on as {name}." if again.reason == APPROVAL else f"It was tried again as {name}."]
-    if again.outcome is None:
-        return [f"It will be tried again as {name}, at {_when(again.due_at)}."]
-    return [
-        f"It was to be tried again as {name}, which ended as {again.outcome}{_why(again, tx.runs.details(again.id))}."
-    ]
 
 
 def _why(run: RunRow, details: RunDetails | None) -> str:
@@ -156,93 +327,6 @@ def _said(run: RunRow, details: RunDetails | None) -> str | None:
     return said if isinstance(said, str) else None
 
 
-def _asked(entry: dict[str, Any]) -> str:
-    asked = f"At {_when(entry['asked_at'])} it asked: {entry['question']!r}"
-    if entry["verdict"] is None:
-        return f"{asked}, and nobody has answered yet."
-    note = f" ({entry['note']})" if entry["note"] else ""
-    return f"{asked}; {entry['by']} {entry['verdict']} it at {_when(entry['decided_at'])}{note}."
-
-
-def _future(tx: Transaction, job: JobDef, state: JobState) -> list[str]:
-    if state.run_id is not None:
-        run = tx.runs.get(state.run_id)
-        since = run.started_at if run is not None and run.started_at is not None else state.last_run_at
-        sentences = [f"It {_doing(run)} ({ids.run_text(state.run_id)}, since {_when(since or 0)})."]
-        return sentences + (_stopped(tx, job, state) if state.paused or not state.enabled else [])
-    queued = [run for run in tx.runs.open(job.id) if run.status == "queued"] if state.queued else []
-    if state.paused or not state.enabled:
-        by_hand = [run for run in queued if run.reason in BY_HAND]
-        return _stopped(tx, job, state) + [_waits_to_start(tx, run) for run in by_hand]
-    if state.parked is not None:
-        return [f"It is due since {_when(state.ready_at or tx.now)} and waits: {_waits_for(state.parked)}."]
-    sentences = [_waits_to_start(tx, run) for run in queued]
-    if state.next_at is not None and state.slot is not None:
-        sentences.append(_next(trigger_of(job.trigger), state, state.slot, state.next_at))
-    elif not queued:
-        sentences.append("It has no time of its own: it runs when something else asks for it.")
-    return sentences
-
-
-def _stopped(tx: Transaction, job: JobDef, state: JobState) -> list[str]:
-    """Why nothing starts it by time, and what would change that."""
-    trigger = trigger_of(job.trigger)
-    if state.paused:
-        return ["It will not run by time: it is paused. Resume it to go on."]
-    if job.removed_at is not None:
-        return ["It will not run again: it was removed."]
-    if trigger.type == "once" and status_at_rest(state) == "done":
-        return ["It is done: its one time has come and gone."]
-    if trigger.type == "once" and state.ended_at is not None:
-        return ["It did not succeed at its one time, and will not run again by itself. Resume it to try it now."]
-    ended = next_start(trigger, state, tx.now, 0.0).ended
-    if ended:
-        return [f"It will not run again: {ended}. Give it a new trigger to go on."]
-    return ["It will not run: it is disabled. Resume it to go on."]
-
-
-def _waits_to_start(tx: Transaction, run: RunRow) -> str:
-    return f"{ids.run_text(run.id)} waits to start at {_when(run.due_at)}: {_because(tx, run)}."
-
-
-def _next(trigger: Trigger, state: JobState, slot: int, next_at: int) -> str:
-    text = f"It will run next at {_when(next_at)}"
-    if state.backoff_until is not None:
-        return f"{text}, held back by {_times(state.errors, 'error')} in a row (its own time was {_when(slot)})."
-    if next_at <= slot:
-        return f"{text}."
-    moves = isinstance(trigger, TimedTrigger) and (trigger.jitter or trigger.modifiers.stagger_ms)
-    return f"{text} (for {_when(slot)}{'; jitter or stagger moved it' if moves else ''})."
-
-
-def _doing(run: RunRow | None) -> str:
-    if run is not None and run.status == "active" and run.phase in GOES_ON:
-        return f"{GOES_ON[run.phase]} and cannot be stopped; its job is busy until it ends"
-    if run is None or run.status != "waiting":
-        return "is running now"
-    return "waits for approval" if run.phase == APPROVAL else "waits to be completed"
-
-
-def _past(tx: Transaction, state: JobState, last: RunRow | None) -> list[str]:
-    if state.last_run_at is None:
-        return ["It has never run."]
-    if last is None:
-        return [f"It last ran at {_when(state.last_run_at)} and ended as {state.last_outcome}; that run was pruned."]
-    if last.started_at is None:
-        return ["It has not run yet." if last.outcome is None else "It has never run."]
-    because = _because(tx, last)
-    if last.outcome is None:
-        return [f"That run was started because {because}."]
-    text = f"It last ran at {_when(last.started_at)} because {because}, and ended as {last.outcome}"
-    return [f"{text}{_why(last, tx.runs.details(last.id))}."]
-
-
-def _refused(skip: SkipRow) -> str:
-    why = REASONS.get(skip.reason, skip.reason)
-    detail = f" ({skip.detail})" if skip.detail else ""
-    return f"{_times(skip.times, 'start')} refused as {skip.reason}: {why}{detail}, last at {_when(skip.last_at)}."
-
-
 def _waits_for(parked: str) -> str:
     if parked.startswith(HANDLER):
         return f"no running server has a handler for jobs of kind {parked.removeprefix(HANDLER)}"
@@ -256,12 +340,17 @@ def _waits_for(parked: str) -> str:
 
 
 def _took(run: RunRow) -> str:
-    took = max(0, (run.finished_at or 0) - (run.started_at or 0))
-    return f"{took} ms" if took < 10_000 else format_interval(took // 1000 * 1000)
+    return _span(max(0, (run.finished_at or 0) - (run.started_at or 0)))
 
 
-def _when(ms: int) -> str:
-    return from_ms(ms).strftime("%Y-%m-%d %H:%M:%S UTC")
+def _span(ms: int) -> str:
+    return f"{ms} ms" if ms < 10_000 else format_interval(ms // 1000 * 1000)
+
+
+def _stop(text: str) -> str:
+    """The text as a sentence: with one full stop, whatever others wrote at its end."""
+    text = text.rstrip()
+    return text if text.endswith(("?", "!", "…")) else f"{text.rstrip('.')}."
 
 
 def _times(count: int, noun: str) -> str:

@@ -120,7 +120,12 @@ def _shorthand(text: str) -> str:
             "expression",
         )
     if text.lower().startswith("@every"):
-        raise InvalidTrigger(f'"{text[:40]}" is not cron: use Every("5m") for a fixed interval.', "expression")
+        amount = " ".join(text.split()[1:])[:20] or "5m"
+        raise InvalidTrigger(
+            f'"{text[:40]}" is not cron: use Every("{amount}") in Python, --every {amount} on the command line, '
+            f'or every: "{amount}" in YAML and JSON.',
+            "expression",
+        )
     raise InvalidTrigger(f'Unknown cron shorthand "{text[:40]}": use one of {", ".join(SHORTHANDS)}.', "expression")
 
 

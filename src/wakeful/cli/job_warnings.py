@@ -1,0 +1,57 @@
+"""What looks wrong about a job and is stored all the same, because it may be right where or when the job runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wakeful.command.lookup import obstacles
+from wakeful.command.spec import CommandSpec
+from wakeful.kernel.rules.policy import thinned_note
+from wakeful.triggers import After
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from wakeful import Job
+    from wakeful.store.interface import Transaction
+
+COMMAND, HTTP = "command", "http"
+
+
+def warnings_about(job: Job, missing: Collection[str]) -> list[str]:
+    """Sentences; `missing` are the predecessors that do not exist."""
+    found = []
+    if (before := predecessor(job)) in missing:
+        found.append(f"There is no job {before!r} yet: {job.name} does not start until one of that name ends.")
+    if note := thinned_note(job.trigger):
+        found.append(f"{job.name} {note}.")
+    return [*found, *warnings_about_work(job, Path.cwd())]
+
+
+def warnings_about_work(job: Job, here: Path | None) -> list[str]:
+    """Only what concerns the command or the request. `here` is where a command runs that names no directory."""
+    if job.kind == COMMAND:
+        return obstacles(CommandSpec.from_payload(job.payload), here)
+    if job.kind == HTTP:
+        from wakeful.cli.request import oddities
+
+        return oddities(job.payload)
+    return []
+
+
+def predecessor(job: Job) -> str | None:
+    """The job that this one starts after, as it was named."""
+    return job.trigger.job if isinstance(job.trigger, After) else None
+
+
+def missing_predecessors(tx: Transaction, jobs: Iterable[Job]) -> set[str]:
+    """Those that these jobs start after and that do not exist, with one question to the store."""
+    from wakeful import ids
+
+    named = {name for job in jobs if (name := predecessor(job)) is not None}
+    known = set(tx.jobs.names(sorted(named)))
+    numbers = {name: parsed[1] for name in named - known if (parsed := ids.decode(name)) is not None}
+    there = tx.jobs.definitions(sorted(numbers.values()))
+    found = {name for name, number in numbers.items() if number in there and there[number].removed_at is None}
+    return named - known - found

@@ -1,0 +1,137 @@
+"""What add, edit and doctor say about a job that may not be able to run, and about what they did."""
+
+from __future__ import annotations
+
+import pytest
+
+from wakeful.cli import doctor
+
+
+@pytest.fixture
+def program(here):
+    """A program in a directory that is on nobody's PATH."""
+    path = here / "tools" / "report"
+    path.parent.mkdir()
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("argv", "warning"),
+    [
+        (["--after", "nobody", "--", "true"], "There is no job 'nobody' yet"),
+        (["--every", "1h", "--", "no-such-program"], "'no-such-program' was not found on PATH here."),
+        (["--every", "1h", "--cwd", "gone", "--", "true"], "gone does not exist here."),
+        (["--every", "1h", "--env", "PATH=/nowhere", "--", "true"], "'true' was not found on PATH here."),
+        (["--every", "1h", "--", "tools"], "'tools' was not found on PATH here."),
+        (["--every", "1h", "--", "./tools"], "'./tools' is a directory, not a program."),
+        (["--every", "2s", "--", "true"], "asks for a start every 2s; starts closer than 10s are left out."),
+        (["--every", "1h", "--url", "https://example.org/#top"], "The part of the url after # is not sent."),
+    ],
+)
+@pytest.mark.usefixtures("program")
+def test_what_looks_wrong_is_said_and_stored_all_the_same(wakeful, argv, warning):
+    answer = wakeful("add", "job", *argv)
+    assert (answer.code, warning in answer.err) == (0, True), answer.err
+    options, dashes, command = (argv, [], []) if "--" not in argv else (argv[:-2], ["--"], argv[-1:])
+    again = wakeful("add", "again", *options, "--json", *dashes, *command)
+    assert [text for text in again.json["warnings"] if warning in text] != []
+    assert wakeful("show", "job").code == 0
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--cwd", "tools", "--", "./report"],
+        ["--env", "PATH=tools", "--", "report"],
+        ["--cwd", "tools", "--env", "PATH=.", "--", "report"],
+        ["--url", "https://no-such-host.invalid/"],
+        ["--", "true"],
+    ],
+)
+@pytest.mark.usefixtures("program")
+def test_a_program_is_looked_for_as_the_job_would(wakeful, argv):
+    cut = argv.index("--") if "--" in argv else len(argv)
+    answer = wakeful("add", "job", "--every", "1h", *argv[:cut], "--json", *argv[cut:])
+    assert answer.json["warnings"] == []
+
+
+def test_doctor_names_the_jobs_that_cannot_run(wakeful, here):
+    wakeful("add", "orphan", "--after", "nobody", "--", "true")
+    wakeful("add", "lost", "--every", "1h", "--", "no-such-program")
+    (here / "folder").mkdir()
+    wakeful("add", "moved", "--every", "1h", "--cwd", "folder", "--", "true")
+    (here / "folder").rmdir()
+    wakeful("add", "fine", "--after", "lost", "--", "true")
+    checks = wakeful("doctor", "--json").json["checks"]
+    found = sorted(check["found"] for check in checks if check["name"] == "job")
+    assert found == [
+        "lost: 'no-such-program' was not found on PATH here",
+        f"moved: the directory {here}/folder does not exist here",
+        "orphan: there is no job 'nobody' for it to start after",
+    ]
+    assert wakeful("doctor").code == 1
+
+
+@pytest.mark.usefixtures("here")
+def test_doctor_looks_at_a_bounded_number_of_jobs_and_says_so(wakeful, monkeypatch):
+    for name in ("a", "b", "c"):
+        wakeful("add", name, "--every", "1h", "--", "true" if name != "c" else "no-such-program")
+    monkeypatch.setattr(doctor, "MOST_EXAMINED", 2)
+    out = wakeful("doctor").out
+    assert "looked at the first 2 of 3 by name" in out
+    assert "no-such-program" not in out
+
+
+@pytest.mark.parametrize(
+    ("argv", "action", "changed", "said"),
+    [
+        (["--if-exists", "keep", "--every", "2h", "--", "false"], "kept", [], "Kept job ("),
+        (["--if-exists", "update", "--every", "1h", "--", "true"], "unchanged", [], "Nothing to change in job ("),
+        (["--if-exists", "update", "--every", "2h", "--timeout", "1m", "--", "false"], "updated",
+         ["schedule", "command", "timeout"], "new    schedule, command, timeout"),
+    ],
+)  # fmt: skip
+@pytest.mark.usefixtures("here")
+def test_add_says_what_became_of_a_name_that_was_taken(wakeful, argv, action, changed, said):
+    made = wakeful("add", "job", "--every", "1h", "--json", "--", "true").json
+    assert (made["action"], made["changed"]) == ("created", [])
+    cut = argv.index("--")
+    answer = wakeful("add", "job", *argv[:cut], "--json", *argv[cut:]).json
+    assert (answer["action"], answer["changed"], answer["id"]) == (action, changed, made["id"])
+    wakeful("edit", "job", "--every", "1h", "--timeout", "none", "--", "true")
+    assert said in wakeful("add", "job", *argv).out
+
+
+def test_cwd_none_is_where_you_are_and_on_none_is_success(wakeful, here, monkeypatch):
+    (here / "folder").mkdir()
+    wakeful("add", "job", "--every", "1h", "--cwd", "folder", "--", "true")
+    assert wakeful("edit", "job", "--cwd", "none", "--json").json["payload"]["cwd"] == str(here)
+    monkeypatch.chdir(here / "folder")
+    assert wakeful("edit", "job", "--cwd", "none", "--json").json["payload"]["cwd"] == f"{here}/folder"
+    wakeful("add", "next", "--after", "job", "--on", "any", "--", "true")
+    assert wakeful("edit", "next", "--on", "none", "--json").json["trigger"]["on"] == "success"
+
+
+@pytest.mark.parametrize(
+    ("argv", "right"),
+    [
+        (["x", "--every", "1h", "echo", "hi"], "wakeful add x --every 1h -- echo hi"),
+        (["x", "--every", "1h", "ls", "-l", "--all"], "wakeful add x --every 1h -- ls -l --all"),
+        (["--every", "1h", "x", "echo", "a b"], "wakeful add x --every 1h -- echo 'a b'"),
+        (["x", "echo", "hi", "--every", "1h"], "wakeful add x --every 1h -- echo hi"),
+        (["x", "--json", "echo", "--every", "1h"], "wakeful add x --json --every 1h -- echo"),
+    ],
+)
+@pytest.mark.usefixtures("here")
+def test_a_forgotten_double_dash_is_put_where_it_belongs(wakeful, argv, right):
+    answer = wakeful("add", *argv)
+    assert (answer.code, answer.err) == (2, f"Error: The command to run goes after --: {right}\n")
+
+
+@pytest.mark.usefixtures("here")
+def test_every_five_minutes_is_no_cron_expression_and_the_right_way_is_named(wakeful):
+    answer = wakeful("add", "x", "--cron", "@every 5m", "--", "true")
+    assert (answer.code, answer.err) == (2, "Error: --cron '@every 5m' is not a cron expression: write --every 5m.\n")
+    assert wakeful("next", "@every 5m", "--json").json["description"] == "every 5 minutes"
