@@ -198,7 +198,10 @@ def ack_alerts(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Acknowledge alerts: they stay open, marked as seen, until what they are about is over."""
+    """Acknowledge alerts.
+
+    They stay open, marked as seen, until what they are about is over.
+    """
 
     async def work(scheduler: Scheduler) -> list[Alert]:
         found = await scheduler.look(lambda tx: [pair for ref in refs for pair in _meant(tx, ref, open_only=True)])
