@@ -67,18 +67,20 @@ def test_a_mistake_in_a_request_is_told_with_its_place(tmp_path, data, where, me
 
 def test_what_is_looked_up_is_sent_and_neither_stored_nor_kept(site, tmp_path, monkeypatch):
     monkeypatch.setenv("PROBE_TOKEN", TOKEN)
+    monkeypatch.setenv("PROBE_BODY", "told-in-the-body-alone")
     (tmp_path / "key.txt").write_text("another-secret\n")
     payload, _ = written(
         tmp_path, url=f"{site.url}/echo/${{PROBE_TOKEN}}", method="POST",
         headers={"Authorization": "Bearer ${PROBE_TOKEN}", "X-Key": "${file:key.txt}"},
-        body={"text": "$${x} ${PROBE_TOKEN}"},
+        body={"text": "$${x} ${PROBE_BODY}"},
     )  # fmt: skip
     run = ask(payload)
     assert run.outcome == "success", run.error
     (seen,) = site.seen
     assert seen["path"] == f"/echo/{TOKEN}"
     assert (seen["headers"]["Authorization"], seen["headers"]["X-Key"]) == (f"Bearer {TOKEN}", "another-secret")
-    assert seen["body"] == f'{{"text": "${{x}} {TOKEN}"}}'
+    assert seen["body"] == '{"text": "${x} told-in-the-body-alone"}'
+    assert "told-in-the-body-alone" not in str(run.output)
     assert TOKEN not in str(run.output)
     assert "another-secret" not in str(run.output)
     assert TOKEN not in str(payload)

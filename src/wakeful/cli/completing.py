@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +17,7 @@ from wakeful.cli.saying import say
 if TYPE_CHECKING:
     from wakeful import Job, Scheduler
 
-WAIT_S = 2.0
+WAIT_S = 3.0  # for the store
 MOST = 100  # names
 SIGNS = frozenset({":", "::", "="})
 TAKES_JOBS = frozenset(
@@ -59,16 +59,16 @@ class Candidate(NamedTuple):
     about: str = ""
 
 
+Jobs = Callable[[str, str | None], list[Candidate]]
+
+
 def answer(argv: Sequence[str]) -> int:
     """`wakeful _complete SHELL WORD...`: print what the last word could become, one candidate a line."""
-    late = threading.Timer(WAIT_S, os._exit, [0])
-    late.daemon = True
-    late.start()
     shell, *words = argv or ["bash"]
     words, stem = joined(words or [""]) if shell == "bash" else (words or [""], "")
     quote = words[-1][:1] if words[-1][:1] in ("'", '"') else ""
     words[-1] = re.sub(r"\\(.)", r"\1", words[-1].removeprefix(quote))
-    for one in candidates(words):
+    for one in candidates(words, _jobs_in_time):
         line = shown(one, shell, stem, quote)
         if line is not None:
             say(line)
@@ -101,26 +101,27 @@ def shown(candidate: Candidate, shell: str, stem: str = "", quote: str = "") -> 
     return re.sub(r"([^\w@%+=:,./-])", r"\\\1", rest)
 
 
-def candidates(words: Sequence[str]) -> list[Candidate]:
+def candidates(words: Sequence[str], jobs: Jobs | None = None) -> list[Candidate]:
     """What the last of these words could become."""
     *before, current = words
+    jobs = jobs if jobs is not None else job_names
     if "--" in before:  # a command of its own, which the shell knows more about
         return []
     option, equals, value = current.partition("=")
     if equals and option.startswith("--"):
-        return [Candidate(f"{option}={one.word}", one.about) for one in _values(before, option, value)]
+        return [Candidate(f"{option}={one.word}", one.about) for one in _values(before, option, value, jobs)]
     plain, store = _without_store(before)
     if plain and plain[0] in TAKES_JOBS and not current.startswith("-"):
         last = plain[-1]
         if last in FLAGS or not last.startswith("-"):
             places = [word for word in plain[1:] if not word.startswith("-")]
-            return _jobs(current, store) if plain[0] in SEVERAL or not places else []
-    return _from_parser(before, current)
+            return jobs(current, store) if plain[0] in SEVERAL or not places else []
+    return _from_parser(before, current, jobs)
 
 
-def _values(before: Sequence[str], option: str, value: str) -> list[Candidate]:
+def _values(before: Sequence[str], option: str, value: str, jobs: Jobs) -> list[Candidate]:
     if option in JOB_OPTIONS and before and before[0] in ("add", "edit"):
-        return _jobs(value, _without_store(before)[1])
+        return jobs(value, _without_store(before)[1])
     return [Candidate(one) for one in VALUES.get(option, ()) if one.startswith(value)]
 
 
@@ -138,7 +139,7 @@ def _without_store(words: Sequence[str]) -> tuple[list[str], str | None]:
     return rest, store
 
 
-def _from_parser(before: Sequence[str], current: str) -> list[Candidate]:
+def _from_parser(before: Sequence[str], current: str, jobs: Jobs) -> list[Candidate]:
     """Commands, options and their values."""
     from wakeful.cli import command_tree
     from wakeful.cli.help import summary
@@ -155,7 +156,7 @@ def _from_parser(before: Sequence[str], current: str) -> list[Candidate]:
         if flag.startswith("-")
     }
     if last in options and not options[last].is_flag:
-        return _values(before, last, current)
+        return _values(before, last, current, jobs)
     if current.startswith("-"):
         known = [(flag, one) for flag, one in options.items() if flag.startswith("--") and flag.startswith(current)]
         return [Candidate(flag, str(one.help or "")) for flag, one in known if flag not in before or one.multiple]
@@ -172,7 +173,20 @@ def _choices(command: Any) -> tuple[str, ...]:
     return tuple(listed[0].split("|")) if listed and "|" in listed[0] else ()
 
 
-def _jobs(prefix: str, store: str | None) -> list[Candidate]:
+def _jobs_in_time(prefix: str, store: str | None) -> list[Candidate]:
+    """The same for a process that only completes: it ends where the store does not answer in time."""
+    # Waited for in threads that nothing else ends.
+    late = threading.Timer(WAIT_S, os._exit, [0])
+    late.daemon = True
+    late.start()
+    try:
+        return job_names(prefix, store)
+    finally:
+        late.cancel()
+
+
+def job_names(prefix: str, store: str | None) -> list[Candidate]:
+    """The jobs of a store whose names begin so, 100 at most."""
     from wakeful.cli.opening import read
     from wakeful.cli.place import find_place
     from wakeful.domains import hidden_kinds
@@ -189,6 +203,6 @@ def _jobs(prefix: str, store: str | None) -> list[Candidate]:
     nothing: list[Job] = []
     try:
         found = read(find_place(store, os.environ, Path.cwd()), work, nothing)
-    except (SchedulerError, OSError):  # nobody asked for anything: there is nothing to complain about
+    except (SchedulerError, OSError):  # a Tab asks for nothing that could fail: there is nothing to complain about
         return []
     return [Candidate(job.name, job.trigger.describe()) for job in found if job.name.startswith(prefix)]
