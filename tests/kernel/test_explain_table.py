@@ -116,7 +116,7 @@ TABLE = {
     ),
     "a one-shot that is done": Told(Once(at(1)), [None], at(2), ["It is done: its one time has come and gone."]),
     "a one-shot that failed": Told(
-        Once(at(1)), [ERROR], at(2), ["It will not run: it is disabled. Resume it to go on."], ["It is done"]
+        Once(at(1)), [ERROR], at(2), ["It did not succeed at its one time, and will not run again"], ["It is done"]
     ),
     "a job without a time": Told(
         Manual(), [None], at(1), ["It has no time of its own", "It has never run."], ["paused", "disabled"]
