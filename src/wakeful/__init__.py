@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from wakeful import sync as sync
 from wakeful.errors import (
     ChangedSinceRead,
     IntervalParseError,

@@ -53,7 +53,13 @@ def add(
 
     async def work(scheduler: Scheduler) -> tuple[Job, dict[str, Any] | None]:
         job_id = await scheduler.add_job(
-            name, trigger, kind=kind, payload=payload, source="cli", if_exists=if_exists, **options
+            name,
+            trigger,
+            kind=kind,
+            payload=payload,
+            source="cli",
+            if_exists=if_exists,  # type: ignore[arg-type]  # any other text is refused there
+            **options,
         )
         return await job_named(scheduler, job_id), server_of(scheduler)
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, get_args, overload
 
 from wakeful import ids
 from wakeful.errors import InvalidJob, JobNotFound
 from wakeful.kernel.actions import jobs as job_actions
 from wakeful.kernel.actions import lookup
 from wakeful.kernel.actions.drafts import NewJob, check_limit, check_name, check_note, draft
-from wakeful.kernel.kinds import Handler
+from wakeful.kernel.kinds import AnyHandler
+from wakeful.kernel.rules.option_types import IfExists, JobChanges, JobOptions
 from wakeful.kernel.views.models import Job, job_views
 from wakeful.scheduler.core import Core
 from wakeful.store.jobs import STATUS_SQL, JobFilter
@@ -19,8 +20,8 @@ from wakeful.triggers import Trigger
 if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
 
-H = TypeVar("H", bound=Handler)
-IF_EXISTS = ("error", "update", "keep")
+H = TypeVar("H", bound=AnyHandler)
+IF_EXISTS: tuple[str, ...] = get_args(IfExists)
 
 
 class JobsApi(Core):
@@ -31,7 +32,7 @@ class JobsApi(Core):
     @overload
     def on_job_due(self, kind: str, handler: H) -> H: ...
 
-    def on_job_due(self, kind: str, handler: Handler | None = None) -> Any:
+    def on_job_due(self, kind: str, handler: AnyHandler | None = None) -> Any:
         """Say who runs jobs of a kind; as a decorator, or with the handler as second argument."""
         check_name("kind", kind)
 
@@ -50,7 +51,7 @@ class JobsApi(Core):
         name: str | None = None,
         payload: Any = None,
         owner: str | None = None,
-        **options: Any,
+        **options: Unpack[JobOptions],
     ) -> Callable[[H], H]:
         """Declare a job in code: stored when the scheduler starts, updated when it changed."""
 
@@ -73,14 +74,16 @@ class JobsApi(Core):
         payload: Any = None,
         owner: str | None = None,
         source: str = "code",
-        if_exists: str = "error",
-        **options: Any,
+        if_exists: IfExists = "error",
+        **options: Unpack[JobOptions],
     ) -> str:
         """Store a job; its id. `if_exists`: error, update or keep."""
         new = NewJob(name, trigger, kind=kind, payload=payload, owner=owner, **options)
         return (await self._add([new], if_exists, source))[0]
 
-    async def add_jobs(self, jobs: Iterable[NewJob], *, if_exists: str = "error", source: str = "code") -> list[str]:
+    async def add_jobs(
+        self, jobs: Iterable[NewJob], *, if_exists: IfExists = "error", source: str = "code"
+    ) -> list[str]:
         """Store many in one transaction: all of them or none."""
         return await self._add(list(jobs), if_exists, source)
 
@@ -93,11 +96,11 @@ class JobsApi(Core):
         found = await self._write(lambda tx: job_actions.add_jobs(tx, context, drafts, if_exists, zone))
         return [ids.job_text(job_id) for job_id in found]
 
-    async def update_job(self, id: str, /, *, revision: int | None = None, **changes: Any) -> Job:  # noqa: A002
+    async def update_job(self, id: str, /, *, revision: int | None = None, **changes: Unpack[JobChanges]) -> Job:  # noqa: A002
         """Change a job: name, trigger, kind, payload, owner, enabled or any option. A run in progress goes on."""
         context, zone = self._engine.identify(), self._default_zone()
         return await self._write(
-            lambda tx: job_actions.update_job(tx, context, id, changes, revision=revision, zone=zone)
+            lambda tx: job_actions.update_job(tx, context, id, dict(changes), revision=revision, zone=zone)
         )
 
     async def remove_job(self, id: str) -> None:  # noqa: A002

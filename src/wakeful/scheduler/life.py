@@ -55,7 +55,7 @@ class Life(JobsApi):
         self._engine.begin(incarnation.node_id)
         self._status = "running"
         self._started_at = self._clock.now()
-        self._stopped.clear()
+        self._stopped = asyncio.Event()  # a scheduler may be opened again on another loop
         for companion in self._companions:
             companion.begin()
 
