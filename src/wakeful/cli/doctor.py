@@ -20,11 +20,11 @@ from wakeful.cli.tables import Cell, Json, console, print_beside, print_json
 from wakeful.cli.words import count, span, stamp, zone_named
 from wakeful.errors import SchedulerError
 from wakeful.store.jobs import JobFilter
-from wakeful.triggers import system_zone
+from wakeful.triggers import system_zone, to_ms
 
 if TYPE_CHECKING:
+    from wakeful import Alert
     from wakeful.store.interface import Transaction
-    from wakeful.store.records import Alert
 
 OLDEST_PYTHON = (3, 11)
 LEAST_FREE = 100 * 1024 * 1024
@@ -51,7 +51,6 @@ class Inside(NamedTuple):
     waiting: int  # jobs that will start by time
     unhandled: list[tuple[Job, int]]  # a job that is due and nobody runs, with how many more of its kind there are
     alerts: list[Alert]
-    names: dict[int, str]  # of the jobs the alerts are about
     server: dict[str, Any] | None
     alive_at: int
 
@@ -109,16 +108,14 @@ async def _look(scheduler: Scheduler) -> Inside | None:
 
     def work(tx: Transaction) -> Inside:
         running = (Job(*pair, tx.now) for pair in tx.jobs.matching(JobFilter(status="running", hidden=hidden)))
-        about = tx.jobs.definitions(sorted({alert.job_id for alert in alerts if alert.job_id is not None}))
         return Inside(
             sum(summary.jobs.values()),
             tx.jobs.armed(hidden) + sum(job.next_run_at is not None for job in running),
             [found for key, number in summary.parked.items() if key.startswith(NO_HANDLER)
              for found in _first_and_rest(tx, key, number)],
             alerts,
-            {job_id: job.name for job_id, job in about.items() if job.removed_at is None},
             server_of(scheduler),
-            int(summary.facts.get("alive_at", "0")),
+            to_ms(summary.alive_at) if summary.alive_at is not None else 0,
         )  # fmt: skip
 
     return await scheduler.look(work)
@@ -212,11 +209,11 @@ def _handlers(inside: Inside) -> list[Check]:
 def _alerts(inside: Inside) -> list[Check]:
     if not inside.alerts:
         return [Check("alerts", ok=True, found="none open")]
-    return [Check("alert", ok=False, found=alert.message, do=_remedy(alert, inside.names)) for alert in inside.alerts]
+    return [Check("alert", ok=False, found=alert.message, do=_remedy(alert)) for alert in inside.alerts]
 
 
-def _remedy(alert: Alert, names: dict[int, str]) -> str:
-    name = names.get(alert.job_id) if alert.job_id is not None else None
+def _remedy(alert: Alert) -> str:
+    name = alert.job
     if name is None:
         return "wakeful alert list"
     return f"wakeful explain {name}" + (f", then wakeful resume {name}" if alert.kind == "disabled" else "")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from wakeful import Job, Scheduler, ids
+from wakeful import Job, Scheduler
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.opening import now_ms, read, server_of
 from wakeful.cli.place import Db, chosen
@@ -14,10 +15,10 @@ from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Column, Json, print_facts, print_json, print_table
 from wakeful.cli.times import next_starts
 from wakeful.cli.words import ahead, brief, count, relative, zone_named, zone_of
-from wakeful.triggers import iso
+from wakeful.triggers import iso, to_ms
 
 if TYPE_CHECKING:
-    from wakeful.store.records import Alert
+    from wakeful import Alert
 
 alerts = typer.Typer(help="Alerts: incidents that need a person.")
 app.add_typer(alerts, name="alert", rich_help_panel=SERVER)
@@ -59,8 +60,8 @@ async def _look(scheduler: Scheduler) -> Glance:
 def _as_data(glance: Glance) -> dict[str, Any]:
     start = glance.next_start
     server = glance.server
-    if server is not None and isinstance(server.get("since"), int):
-        server = {**server, "since": iso(server["since"])}
+    if server is not None and isinstance(server.get("since"), datetime):
+        server = {**server, "since": iso(to_ms(server["since"]))}
     return {
         "server": server,
         "jobs": glance.jobs,
@@ -92,7 +93,9 @@ def _server(server: dict[str, Any] | None, now: int) -> Cell:
     if server is None:
         return Cell("not running: nothing fires until one does (wakeful serve)", "yellow")
     since = (
-        f", for {relative(server['since'], now).removesuffix(' ago')}" if isinstance(server.get("since"), int) else ""
+        f", for {relative(to_ms(server['since']), now).removesuffix(' ago')}"
+        if isinstance(server.get("since"), datetime)
+        else ""
     )
     return Cell(
         f"running: process {server.get('pid')} on {server.get('host')}, node {server.get('node')}{since}", "green"
@@ -113,16 +116,16 @@ def list_alerts(
     nothing: list[Alert] = []
     found = read(place, lambda scheduler: scheduler.list_alerts(open_only=not everything, limit=number), nothing)
     if as_json:
-        print_json([_alert(alert) for alert in found])
+        print_json([alert.to_dict() for alert in found])
     elif found:
         now, zone = now_ms(), zone_named(None)
         print_table(
             [Column("SINCE", 12), Column("KIND", 10), Column("STATE", 6, spare=1), Column("WHAT", 20)],
             [
                 [
-                    f"{relative(alert.opened_at, now)} ({brief(alert.opened_at, zone, now)})",
+                    f"{relative(to_ms(alert.opened_at), now)} ({brief(to_ms(alert.opened_at), zone, now)})",
                     alert.kind,
-                    Cell("open", "red") if alert.closed_at is None else f"over {relative(alert.closed_at, now)}",
+                    Cell("open", "red") if alert.closed_at is None else f"over {relative(to_ms(alert.closed_at), now)}",
                     alert.message,
                 ]
                 for alert in found
@@ -130,15 +133,3 @@ def list_alerts(
         )
     else:
         say(f"No {'' if everything else 'open '}alerts in {place}.")
-
-
-def _alert(alert: Alert) -> dict[str, Any]:
-    times = {name: getattr(alert, name) for name in ("opened_at", "last_at", "closed_at", "acked_at")}
-    return {
-        "id": ids.encode("alr", alert.id),
-        "kind": alert.kind,
-        "job_id": ids.job_text(alert.job_id) if alert.job_id is not None else None,
-        "message": alert.message,
-        "times": alert.times,
-        **{name: iso(ms) if ms is not None else None for name, ms in times.items()},
-    }

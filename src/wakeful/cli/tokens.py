@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,10 +12,10 @@ from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Column, Json, print_json, print_table
 from wakeful.cli.words import relative
-from wakeful.triggers import iso
+from wakeful.triggers import to_ms
 
 if TYPE_CHECKING:
-    from wakeful.store.records import Token
+    from wakeful import Token
 
 tokens = typer.Typer(help="API tokens.")
 app.add_typer(tokens, name="token", rich_help_panel=SERVER)
@@ -50,7 +50,7 @@ def list_tokens(
     nothing: list[Token] = []
     found = read(place, lambda scheduler: scheduler.list_tokens(revoked=everything), nothing)
     if as_json:
-        print_json([_as_data(token) for token in found])
+        print_json([token.to_dict() for token in found])
     elif found:
         now = now_ms()
         print_table(
@@ -65,8 +65,8 @@ def list_tokens(
                 [
                     token.name,
                     token.role,
-                    relative(token.created_at, now),
-                    relative(token.last_used_at, now) if token.last_used_at is not None else "never",
+                    relative(to_ms(token.created_at), now),
+                    relative(to_ms(token.last_used_at), now) if token.last_used_at is not None else "never",
                     Cell("valid", "green") if token.revoked_at is None else Cell("revoked", "yellow"),
                 ]
                 for token in found
@@ -81,12 +81,3 @@ def revoke(ctx: typer.Context, name: Name, *, db: Db = None) -> None:
     """Revoke a token. It is rejected from now on."""
     change(chosen(ctx, db), lambda scheduler: scheduler.revoke_token(name))
     say(f"Revoked {name}")
-
-
-def _as_data(token: Token) -> dict[str, Any]:
-    times = {"created_at": token.created_at, "last_used_at": token.last_used_at, "revoked_at": token.revoked_at}
-    return {
-        "name": token.name,
-        "role": token.role,
-        **{name: iso(ms) if ms is not None else None for name, ms in times.items()},
-    }
