@@ -93,10 +93,3 @@ def id_number(text: str) -> int:
     found = ids.decode(f"run_{text.partition('_')[2]}")
     assert found is not None  # noqa: S101 - we wrote it
     return found[1]
-
-
-def alert_number(text: str) -> int | None:
-    """The number behind an alert's id; None for anything else."""
-    prefix, _, letters = text.partition("_")
-    found = ids.decode(f"run_{letters}") if prefix == "alr" else None
-    return found[1] if found is not None else None

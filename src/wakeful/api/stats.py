@@ -7,10 +7,11 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
+from wakeful import ids
 from wakeful.api.auth import Admin, Operator, Viewer
 from wakeful.api.idempotency import answer, respond
 from wakeful.api.models import AlertOut, NodeOut, Nodes, Page, Stats
-from wakeful.api.paging import LIMIT, Cursor, Limit, alert_number, cursor_of, read_id_cursor
+from wakeful.api.paging import LIMIT, Cursor, Limit, cursor_of, read_id_cursor
 from wakeful.api.problems import answers
 from wakeful.api.shapes import alert_shape
 from wakeful.api.wiring import Sched
@@ -94,7 +95,7 @@ async def list_alerts(
 async def ack_alert(
     scheduler: Sched, _: Operator, alert_id: Annotated[str, Path(max_length=100, description="an alert's id")]
 ) -> Response:
-    number = alert_number(alert_id)
+    number = ids.alert_number(alert_id)
     if number is None:
         message = f"There is no alert {alert_id!r}: an alert's id looks like alr_0000000000000."
         raise AlertNotFound(message)

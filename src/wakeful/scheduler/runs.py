@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
 
 
-OTHERS_S = 0.5  # how often the end of a run in another process is looked for
+# How often a change by another process is looked for: there it may run, or only be cancelled.
+RUNS_ELSEWHERE_S, RUNS_HERE_S = 0.5, 5.0
 
 
 class RunsApi(Core):
@@ -151,11 +152,12 @@ class RunsApi(Core):
         lookup.require_run(id)
         changed = asyncio.Event()
         unsubscribe = self._bus.subscribe(lambda _: changed.set(), "run")
+        here = self._store.exclusive and self._status == "running"
         try:
             async with asyncio.timeout(timeout):
                 while (run := await self.get_run(id)) is not None and run.status != "done":
                     with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(changed.wait(), OTHERS_S)
+                        await asyncio.wait_for(changed.wait(), RUNS_HERE_S if here else RUNS_ELSEWHERE_S)
                     changed.clear()
         finally:
             unsubscribe()

@@ -84,8 +84,7 @@ def alert_views(tx: Transaction, rows: Sequence[records.Alert]) -> list[Alert]:
 
 def ack_alert(tx: Transaction, text: str) -> Alert:
     """Note that a person has seen an alert; AlertNotFound where there is none of that id."""
-    decoded = ids.decode(text)
-    number = decoded[1] if decoded is not None and decoded[0] == "alr" else None
+    number = ids.alert_number(text)
     if number is not None:
         tx.journal.ack_alert(number, tx.now)
     row = tx.journal.alert(number) if number is not None else None
