@@ -28,14 +28,17 @@ class Retry(TypedDict, total=False):
 
 
 class JobOptions(TypedDict, total=False):
-    """The options of a job. None, or leaving one out, means the default."""
+    """The options of a job. None, or leaving one out, means the default.
+
+    A `Duration` is a text such as `"5m"` or `"1h30m"`, a number of seconds, or a `timedelta`.
+    """
 
     timeout: Duration | None
     """The longest time a run may take; `"2h"` by default."""
     retry: int | Sequence[Duration] | Retry | None
-    """Further attempts after an error: a number, or a delay before each. None by default, two for `Once`."""
+    """Further attempts after an error: `2`, `["30s", "2m"]` or `{"times": 2, "on": "transient"}`; the last for `Once`, else none."""
     catch_up: Literal["once", "skip"] | CatchUp | None
-    """What happens to starts that were missed: one run for all of them (`"once"`, the default), or none."""
+    """What missed starts get: one run for all of them (`"once"`, the default), none, or `{"within": "2h"}`."""
     overlap: Literal["skip", "queue", "cancel_other"] | None
     """What happens when the job is due while it runs; `"skip"` by default."""
     backoff: Sequence[Duration] | None
