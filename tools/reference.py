@@ -94,7 +94,7 @@ def _fields(cls: type) -> Iterator[str]:
         for node, following in zip(tree.body, [*tree.body[1:], None], strict=True):
             if isinstance(node, ast.AnnAssign):
                 documented = isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant)
-                said = str(following.value.value) if documented else ""  # type: ignore[union-attr]
+                said = " ".join(str(following.value.value).split()) if documented else ""  # type: ignore[union-attr]
                 yield _row(ast.unparse(node.target), ast.unparse(node.annotation), said)
     elif cls.__name__ in {"Job", "Run"}:
         for name, member in vars(cls).items():

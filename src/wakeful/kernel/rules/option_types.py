@@ -36,7 +36,10 @@ class JobOptions(TypedDict, total=False):
     timeout: Duration | None
     """The longest time a run may take; `"2h"` by default."""
     retry: int | Sequence[Duration] | Retry | None
-    """Further attempts after an error: `2`, `["30s", "2m"]` or `{"times": 2, "on": "transient"}`; the last for `Once`, else none."""
+    """Further attempts after an error: `2`, `["30s", "2m"]` or `{"times": 2, "on": "transient"}`.
+
+    None by default, but two after transient errors for `Once`.
+    """
     catch_up: Literal["once", "skip"] | CatchUp | None
     """What missed starts get: one run for all of them (`"once"`, the default), none, or `{"within": "2h"}`."""
     overlap: Literal["skip", "queue", "cancel_other"] | None
