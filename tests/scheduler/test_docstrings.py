@@ -15,10 +15,15 @@ from wakeful import Every, Manual, Scheduler, Wait
 
 #: What a guide runs, and what needs several nodes: their examples are only read.
 READ = {"run_forever", "drain_node"}
+CLASS = "Scheduler"
+
+
+def documentation(name):
+    return inspect.getdoc(getattr(Scheduler, name) if name != CLASS else Scheduler) or ""
 
 
 def examples(name):
-    return doctest.DocTestParser().get_examples(inspect.getdoc(getattr(Scheduler, name)) or "")
+    return doctest.DocTestParser().get_examples(documentation(name))
 
 
 async def execute(name):
@@ -43,7 +48,7 @@ async def execute(name):
         await scheduler.add_job("export", Manual(), kind="export")
         scheduler.on_job_due("publish", backup)
         await scheduler.start()
-        if "waiting" in inspect.getdoc(getattr(Scheduler, name)):
+        if "waiting" in documentation(name):
             await until_waiting(scheduler, "publish", "export")
         names = {key: getattr(wakeful, key) for key in wakeful.__all__}
         names |= {"scheduler": scheduler, "asyncio": asyncio}
@@ -64,6 +69,11 @@ async def until_waiting(scheduler, *jobs):
     unsubscribe()
 
 
+def test_the_class_documents_every_parameter():
+    parameters = set(inspect.signature(Scheduler).parameters)
+    assert [name for name in parameters if f"`{name}`" not in documentation(CLASS)] == []
+
+
 async def evaluate(source, names):
     """What an interactive session would print for a statement, which may await."""
     printed = []
@@ -77,7 +87,7 @@ async def evaluate(source, names):
     return "".join(printed) + (f"{value!r}\n" if value is not None and mode == "eval" else "")
 
 
-@pytest.mark.parametrize("name", sorted(USERS))
+@pytest.mark.parametrize("name", [CLASS, *sorted(USERS)])
 def test_every_method_has_an_example_that_runs(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert examples(name), f"Scheduler.{name} has no example"
