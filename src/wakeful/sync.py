@@ -238,8 +238,8 @@ class Scheduler:
         try:
             call.wait()
         except KeyboardInterrupt:
-            call.cancel()
             try:
+                call.cancel()
                 call.wait()
             except KeyboardInterrupt:
                 self.stop(wait_for_jobs=False)

@@ -15,14 +15,17 @@ import pytest
 
 import wakeful
 from tests.house.test_scheduler_names import USERS
+from tests.store.postgres_server import emptied_url
 from wakeful import Every, JobExists, Manual, Once, SchedulerError, SchedulerNotOpen
 
 PAST = Once(datetime(2026, 1, 1, tzinfo=UTC))
 
 
 @pytest.fixture
-def scheduler(tmp_path):
-    with wakeful.sync.Scheduler(f"sqlite:///{tmp_path}/wakeful.db") as scheduler:
+def scheduler(request, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    url = emptied_url() if getattr(request, "param", "") == "postgres" else f"sqlite:///{tmp_path}/wakeful.db"
+    with wakeful.sync.Scheduler(url) as scheduler:
         yield scheduler
 
 
@@ -36,6 +39,7 @@ def test_every_method_users_have_is_there_and_waits():
             assert "await " not in ours.__doc__, name
 
 
+@pytest.mark.parametrize("scheduler", ["sqlite", "postgres"], indirect=True)
 def test_a_script_adds_jobs_runs_them_and_reads_what_came_of_it(scheduler):
     ended = threading.Event()
 
@@ -53,6 +57,8 @@ def test_a_script_adds_jobs_runs_them_and_reads_what_came_of_it(scheduler):
     scheduler.start()
     assert ended.wait(30)
     unsubscribe()
+    for run in scheduler.get_run_log():
+        assert scheduler.wait_for_run(run.id, timeout=30).outcome == "success"
     scheduler.stop()
     assert [run.output for run in scheduler.get_run_log()] == [True, {"attempt": 1}]
     assert scheduler.get_status() == "stopped"
@@ -127,6 +133,9 @@ scheduler = wakeful.sync.Scheduler(sys.argv[1])
 @scheduler.job(wakeful.Once("2026-01-01T00:00:00Z"))
 def work():
     print("working", flush=True)
+    while scheduler.get_status() == "running":
+        threading.Event().wait(0.01)
+    print("stopping", flush=True)
     threading.Event().wait(float(sys.argv[2]))
     return "finished"
 with scheduler:
@@ -135,13 +144,14 @@ with scheduler:
 """
 
 
-@pytest.mark.parametrize(("seconds", "blows", "output"), [(0.5, 1, "finished"), (600, 2, None)])
-def test_ctrl_c_waits_for_jobs_and_a_second_one_does_not(tmp_path, seconds, blows, output):
+@pytest.mark.parametrize(("seconds", "twice", "output"), [(0.1, False, "finished"), (600, True, None)])
+def test_ctrl_c_waits_for_jobs_and_a_second_one_does_not(tmp_path, seconds, twice, output):
     command = [sys.executable, "-W", "error", "-c", PROGRAM, f"sqlite:///{tmp_path}/wakeful.db", str(seconds)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "working\n"
-        for _ in range(blows):
+        os.kill(process.pid, signal.SIGINT)
+        assert process.stdout.readline() == "stopping\n"
+        if twice:
             os.kill(process.pid, signal.SIGINT)
-            threading.Event().wait(0.2)
         assert process.stdout.read() == f"stopped {output}\n"
         assert process.wait(30) == 0
