@@ -34,6 +34,7 @@ def execute(program):
     return printed.getvalue()
 
 
+@pytest.mark.promise("H16", "X12")
 @pytest.mark.parametrize(
     ("program", "promised"),
     [

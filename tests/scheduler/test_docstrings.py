@@ -87,6 +87,7 @@ async def evaluate(source, names):
     return "".join(printed) + (f"{value!r}\n" if value is not None and mode == "eval" else "")
 
 
+@pytest.mark.promise("H16")
 @pytest.mark.parametrize("name", [CLASS, *sorted(USERS)])
 def test_every_method_has_an_example_that_runs(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -51,6 +51,7 @@ def test_a_kind_whose_handler_has_other_arguments_is_refused():
         Scheduler("sqlite://", kinds=[Kind("x", handler=handle)])
 
 
+@pytest.mark.promise("H16")
 def test_handlers_without_arguments_are_called_without_the_run():
     clock, seen = VirtualClock(), []
     scheduler = Scheduler("sqlite://", clock=clock)
