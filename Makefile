@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format promises bench bench-quick chaos lock clean
+.PHONY: help setup run test check format promises reference bench bench-quick chaos lock clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -35,6 +35,9 @@ format: $(READY)  ## put the code into its format and fix what can be fixed
 
 promises: $(READY)  ## every promise: kept, with the tests that prove it, or planned
 	@$(BIN)/python -m tools.promises
+
+reference: $(READY)  ## write docs/reference.md anew, from the docstrings
+	@$(BIN)/python -m tools.reference
 
 bench: $(READY)  ## the benchmarks, peers side by side
 	@$(BIN)/python -m bench

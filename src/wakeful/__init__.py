@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from wakeful import sync as sync
 from wakeful.errors import (
+    AlertNotFound,
+    AlreadyExists,
     ChangedSinceRead,
     IntervalParseError,
     InvalidJob,
+    InvalidSetting,
     InvalidTrigger,
     JobExists,
     JobNotFound,
@@ -27,13 +31,17 @@ from wakeful.errors import (
     TokenNotFound,
 )
 from wakeful.kernel.actions.drafts import NewJob
+from wakeful.kernel.cluster.nodes import Node
+from wakeful.kernel.engine.config import Tuning
 from wakeful.kernel.engine.sweep import Retention
+from wakeful.kernel.rules.option_types import JobChanges, JobOptions
 from wakeful.kernel.rules.outcome import ApprovalNeeded, Defer, Noop, Skip, TransientError, Wait
 from wakeful.kernel.views.events import Event
 from wakeful.kernel.views.explain import Explanation
 from wakeful.kernel.views.history import RunStats
 from wakeful.kernel.views.models import Job, Run
-from wakeful.scheduler import Scheduler, SchedulerState
+from wakeful.kernel.views.records import Alert, Token
+from wakeful.scheduler import Scheduler, SchedulerState, Summary
 from wakeful.triggers import (
     ActiveHours,
     After,
@@ -53,6 +61,9 @@ from wakeful.version import __version__ as __version__
 __all__ = [
     "ActiveHours",
     "After",
+    "Alert",
+    "AlertNotFound",
+    "AlreadyExists",
     "ApprovalNeeded",
     "ChangedSinceRead",
     "Chat",
@@ -64,12 +75,16 @@ __all__ = [
     "Interval",
     "IntervalParseError",
     "InvalidJob",
+    "InvalidSetting",
     "InvalidTrigger",
     "Job",
+    "JobChanges",
     "JobExists",
     "JobNotFound",
+    "JobOptions",
     "Manual",
     "NewJob",
+    "Node",
     "NodeNotAlive",
     "NodeNotFound",
     "Noop",
@@ -93,11 +108,15 @@ __all__ = [
     "StoreRefused",
     "StoreUnreachable",
     "StoreUnusable",
+    "Summary",
+    "Token",
     "TokenExists",
     "TokenNotFound",
     "TransientError",
     "Trigger",
+    "Tuning",
     "Wait",
     "Webhook",
     "parse_interval",
+    "sync",
 ]

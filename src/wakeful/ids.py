@@ -65,6 +65,13 @@ def run_text(number: int) -> str:
     return encode("run", number)
 
 
+def alert_number(text: str) -> int | None:
+    """The number of an alert's id; None for anything else."""
+    prefix, _, letters = text.partition("_")
+    found = decode(f"run_{letters}") if prefix == "alr" else None
+    return found[1] if found is not None else None
+
+
 def decode(text: str) -> tuple[str, int] | None:
     """`("run", 123)` for a well-formed id, None for anything else, such as a name."""
     prefix, found, letters = text.partition("_")
@@ -77,10 +84,3 @@ def decode(text: str) -> tuple[str, int] | None:
             return None
         number = number << 5 | value
     return (prefix, number) if number <= _MAX else None
-
-
-def alert_number(text: str) -> int | None:
-    """The number behind an alert's id; None for anything else."""
-    prefix, _, letters = text.partition("_")
-    found = decode(f"run_{letters}") if prefix == "alr" else None
-    return found[1] if found is not None else None

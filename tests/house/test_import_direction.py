@@ -27,6 +27,7 @@ LAYER = {
     "kernel": KERNEL,
     "domains": FACADE,
     "scheduler": FACADE,
+    "sync": FACADE,
     "__init__": FACADE,
     "command": DOMAIN,
     "http": DOMAIN,

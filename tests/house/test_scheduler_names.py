@@ -9,9 +9,9 @@ USERS = {
     "job", "on_job_due", "add_job", "add_jobs", "update_job", "remove_job", "pause_job", "resume_job",
     "get_job", "list_jobs",
     "run_job", "run_here", "cancel_run", "retry_run", "complete_run", "approve_run", "reject_run",
-    "get_run", "get_run_log", "get_run_stats", "log_path", "explain",
+    "get_run", "wait_for_run", "get_run_log", "get_run_stats", "log_path", "explain",
     "url", "is_running", "get_status", "get_state", "get_summary", "running_count", "engine_holder",
-    "list_alerts", "subscribe",
+    "list_alerts", "ack_alert", "subscribe",
     "list_nodes", "drain_node",
     "create_token", "list_tokens", "revoke_token",
 }  # fmt: skip

@@ -25,11 +25,11 @@ from wakeful.cli.words import count, span, stamp, zone_named
 from wakeful.errors import SchedulerError
 from wakeful.kernel.views.orphans import orphans
 from wakeful.store.jobs import JobFilter
-from wakeful.triggers import system_zone
+from wakeful.triggers import system_zone, to_ms
 
 if TYPE_CHECKING:
+    from wakeful import Alert
     from wakeful.store.interface import Transaction
-    from wakeful.store.records import Alert
 
 OLDEST_PYTHON = (3, 11)
 LEAST_FREE = 100 * 1024 * 1024
@@ -68,7 +68,6 @@ class Inside(NamedTuple):
     waiting: int  # jobs that will start by time
     unhandled: list[tuple[Job, int]]  # a job that is due and nobody runs, with how many more of its kind there are
     alerts: list[Alert]
-    names: dict[int, str]  # of the jobs the alerts are about
     server: dict[str, Any] | None
     alive_at: int
     orphans: list[str]  # jobs that code declared and no running program does
@@ -142,16 +141,14 @@ async def _look(scheduler: Scheduler) -> Inside | None:
     def work(tx: Transaction) -> Inside:
         busy = [pair for status in BUSY for pair in tx.jobs.matching(JobFilter(status=status, hidden=hidden))]
         running = (Job(*pair, tx.now) for pair in busy)
-        about = tx.jobs.definitions(sorted({alert.job_id for alert in alerts if alert.job_id is not None}))
         return Inside(
             sum(summary.jobs.values()),
             tx.jobs.armed(hidden) + sum(job.next_run_at is not None for job in running),
             [found for key, number in summary.parked.items() if key.startswith(NO_HANDLER)
              for found in _first_and_rest(tx, key, number)],
             alerts,
-            {job_id: job.name for job_id, job in about.items() if job.removed_at is None},
             server,
-            int(summary.facts.get("alive_at", "0")),
+            to_ms(summary.alive_at) if summary.alive_at is not None else 0,
             orphans(tx) if server is not None else [],
             asked,
             summary.open_approvals,
@@ -325,14 +322,14 @@ def _alerts(inside: Inside) -> list[Check]:
             "alert",
             ok=False,
             found=f"{alert.message}{' (acknowledged)' if alert.acked_at is not None else ''}",
-            do=_remedy(alert, inside.names),
+            do=_remedy(alert),
         )
         for alert in inside.alerts
     ]
 
 
-def _remedy(alert: Alert, names: dict[int, str]) -> str:
-    name = names.get(alert.job_id) if alert.job_id is not None else None
+def _remedy(alert: Alert) -> str:
+    name = alert.job
     if name is None:
         return "wakeful alert list"
     name, then = shlex.quote(name), {"disabled": "resume", "failed": "run"}.get(alert.kind)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import tzinfo
+from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -18,11 +18,12 @@ from wakeful.cli.words import ahead, brief, count, relative, stamp, zone_of
 from wakeful.cli.zones import shown_zone
 from wakeful.errors import AlertNotFound
 from wakeful.kernel.actions.lookup import find_job
-from wakeful.triggers import iso
+from wakeful.kernel.views.records import alert_views
+from wakeful.triggers import iso, to_ms
 
 if TYPE_CHECKING:
+    from wakeful import Alert
     from wakeful.store.interface import Transaction
-    from wakeful.store.records import Alert
 
 alerts = typer.Typer(help="List the incidents that need a person.")
 app.add_typer(alerts, name="alert", rich_help_panel=SERVER)
@@ -72,8 +73,8 @@ async def _look(scheduler: Scheduler) -> Glance:
 def _as_data(glance: Glance) -> dict[str, Any]:
     start = glance.next_start
     server = glance.server
-    if server is not None and isinstance(server.get("since"), int):
-        server = {**server, "since": iso(server["since"])}
+    if server is not None and isinstance(server.get("since"), datetime):
+        server = {**server, "since": iso(to_ms(server["since"]))}
     return {
         "server": server,
         "jobs": glance.jobs,
@@ -108,7 +109,9 @@ def _server(server: dict[str, Any] | None, now: int) -> Cell:
     if server is None:
         return Cell("not running: nothing fires until one does (wakeful serve)", "yellow")
     since = (
-        f", for {relative(server['since'], now).removesuffix(' ago')}" if isinstance(server.get("since"), int) else ""
+        f", for {relative(to_ms(server['since']), now).removesuffix(' ago')}"
+        if isinstance(server.get("since"), datetime)
+        else ""
     )
     return Cell(
         f"running: process {server.get('pid')} on {server.get('host')}, node {server.get('node')}{since}", "green"
@@ -129,7 +132,7 @@ def list_alerts(
     nothing: list[Alert] = []
     found = read(place, lambda scheduler: scheduler.list_alerts(open_only=not everything, limit=number), nothing)
     if as_json:
-        print_json([_alert(alert) for alert in found])
+        print_json([alert.to_dict() for alert in found])
     elif found:
         now, zone = now_ms(), shown_zone(place)
         print_table(
@@ -142,8 +145,8 @@ def list_alerts(
             ],
             [
                 [
-                    ids.encode("alr", alert.id),
-                    f"{relative(alert.opened_at, now)}, {brief(alert.opened_at, zone, now)}",
+                    alert.id,
+                    f"{relative(to_ms(alert.opened_at), now)}, {brief(to_ms(alert.opened_at), zone, now)}",
                     alert.kind,
                     _state(alert, now),
                     alert.message,
@@ -157,8 +160,10 @@ def list_alerts(
 
 def _state(alert: Alert, now: int) -> Cell:
     if alert.closed_at is not None:
-        return Cell(f"over {relative(alert.closed_at, now)}")
-    return Cell("open", "red") if alert.acked_at is None else Cell(f"acknowledged {relative(alert.acked_at, now)}")
+        return Cell(f"over {relative(to_ms(alert.closed_at), now)}")
+    if alert.acked_at is not None:
+        return Cell(f"acknowledged {relative(to_ms(alert.acked_at), now)}")
+    return Cell("open", "red")
 
 
 @alerts.command("show")
@@ -173,17 +178,17 @@ def show_alert(
 ) -> None:
     """Show one alert in full."""
     place = chosen(ctx, db)
-    alert, name = change(place, lambda scheduler: scheduler.look(lambda tx: _meant(tx, ref)[0]))
+    alert = change(place, lambda scheduler: scheduler.look(lambda tx: _meant(tx, ref)[0]))
     if as_json:
-        print_json(_alert(alert))
+        print_json(alert.to_dict())
         return
-    now, zone = now_ms(), shown_zone(place)
-    facts: list[tuple[str, str | Cell]] = [("id", ids.encode("alr", alert.id)), ("kind", alert.kind)]
+    now, zone, since = now_ms(), shown_zone(place), to_ms(alert.opened_at)
+    facts: list[tuple[str, str | Cell]] = [("id", alert.id), ("kind", alert.kind)]
     facts += [("state", _state(alert, now)), ("what", alert.message)]
-    facts += [("job", name)] if name is not None else []
-    facts += [("since", f"{stamp(alert.opened_at, zone)}, {relative(alert.opened_at, now)}")]
+    facts += [("job", alert.job)] if alert.job is not None else []
+    facts += [("since", f"{stamp(since, zone)}, {relative(since, now)}")]
     if alert.times > 1:
-        facts += [("seen", f"{alert.times} times, last {relative(alert.last_at, now)}")]
+        facts += [("seen", f"{alert.times} times, last {relative(to_ms(alert.last_at), now)}")]
     print_facts(facts)
 
 
@@ -204,40 +209,27 @@ def ack_alerts(
     """
 
     async def work(scheduler: Scheduler) -> list[Alert]:
-        found = await scheduler.look(lambda tx: [pair for ref in refs for pair in _meant(tx, ref, open_only=True)])
-        return [await scheduler.server_side.ack_alert(number) for number in {alert.id: None for alert, _ in found}]
+        found = await scheduler.look(lambda tx: [alert for ref in refs for alert in _meant(tx, ref, open_only=True)])
+        return [await scheduler.ack_alert(number) for number in dict.fromkeys(alert.id for alert in found)]
 
     acked = change(chosen(ctx, db), work)
     if as_json:
-        print_json([_alert(alert) for alert in acked])
+        print_json([alert.to_dict() for alert in acked])
         return
     for alert in acked:
-        say(f"Acknowledged {ids.encode('alr', alert.id)}: {alert.message}")
+        say(f"Acknowledged {alert.id}: {alert.message}")
 
 
-def _meant(tx: Transaction, ref: str, *, open_only: bool = False) -> list[tuple[Alert, str | None]]:
-    """The alert of that id, or those of the job, the newest first; each with the name of the job it is about."""
+def _meant(tx: Transaction, ref: str, *, open_only: bool = False) -> list[Alert]:
+    """The alert of that id, or those of the job, the newest first."""
     number = ids.alert_number(ref)
     if number is not None:
         alert = tx.journal.alert(number)
         if alert is None:
             raise AlertNotFound(f"There is no alert {ref}: wakeful alert list --all shows them all.")
-        pair = tx.jobs.by_id(alert.job_id) if alert.job_id is not None else None
-        return [(alert, pair[0].name if pair is not None else None)]
+        return alert_views(tx, [alert])
     job = find_job(tx, ref)[0]
     found = [alert for alert in tx.journal.alerts(job.id) if alert.closed_at is None or not open_only]
     if not found:
         raise AlertNotFound(f"{job.name} has no {'open ' if open_only else ''}alert.")
-    return [(alert, job.name) for alert in found]
-
-
-def _alert(alert: Alert) -> dict[str, Any]:
-    times = {name: getattr(alert, name) for name in ("opened_at", "last_at", "closed_at", "acked_at")}
-    return {
-        "id": ids.encode("alr", alert.id),
-        "kind": alert.kind,
-        "job_id": ids.job_text(alert.job_id) if alert.job_id is not None else None,
-        "message": alert.message,
-        "times": alert.times,
-        **{name: iso(ms) if ms is not None else None for name, ms in times.items()},
-    }
+    return alert_views(tx, found)

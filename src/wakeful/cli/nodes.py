@@ -16,8 +16,8 @@ from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Column, Json, print_json, print_table
 from wakeful.cli.words import ago, count
 from wakeful.clock import sleep
-from wakeful.kernel.cluster.nodes import NodeInfo
-from wakeful.triggers import parse_interval
+from wakeful.kernel.cluster.nodes import Node
+from wakeful.triggers import parse_interval, to_ms
 
 nodes = typer.Typer(help="List and drain the servers that share a store.")
 app.add_typer(nodes, name="node", rich_help_panel=SERVER)
@@ -36,7 +36,7 @@ def list_nodes(
 ) -> None:
     """List the nodes that share this store. A SQLite store has one at a time: its server."""
     place = chosen(ctx, db)
-    nothing: tuple[list[NodeInfo], dict[str, Any] | None, bool] = ([], None, False)
+    nothing: tuple[list[Node], dict[str, Any] | None, bool] = ([], None, False)
     found, server, is_shared = read(place, _look, nothing)
     shown = found if everything else latest(found) if is_shared else serving(found)
     if as_json:
@@ -49,36 +49,36 @@ def list_nodes(
         say(_nothing_runs(place, found))
 
 
-async def _look(scheduler: Scheduler) -> tuple[list[NodeInfo], dict[str, Any] | None, bool]:
+async def _look(scheduler: Scheduler) -> tuple[list[Node], dict[str, Any] | None, bool]:
     """The nodes, the server, and whether several may share the store."""
     return await scheduler.list_nodes(), server_of(scheduler), await scheduler.look(lambda tx: not tx.exclusive)
 
 
-def serving(found: Sequence[NodeInfo]) -> list[NodeInfo]:
+def serving(found: Sequence[Node]) -> list[Node]:
     """The server of a store that has one at a time; a `wakeful run` is none."""
     return [node for node in found if node.lives and not node.name.startswith(RUN_NODE)]
 
 
-def _nothing_runs(place: Place, found: Sequence[NodeInfo]) -> str:
+def _nothing_runs(place: Place, found: Sequence[Node]) -> str:
     servers = [node for node in found if not node.name.startswith(RUN_NODE)]
     if not servers:
         return f"No server is running on {place}, and none has yet: wakeful serve"
     last = servers[-1]
     how = "stopped" if last.state == "stopped" else "ended without stopping"
-    when = ago(last.stopped_at if last.stopped_at is not None else last.seen_at, now_ms())
+    when = ago(to_ms(last.stopped_at if last.stopped_at is not None else last.seen_at), now_ms())
     last_seen = f"{how} {when}" if last.state == "stopped" else f"{how}, last seen {when}"
     return (
         f"No server is running on {place}: wakeful serve. The last one, process {last.pid} on {last.host}, {last_seen}."
     )
 
 
-def latest(found: Sequence[NodeInfo]) -> list[NodeInfo]:
+def latest(found: Sequence[Node]) -> list[Node]:
     """Of each name the last, and all that are still here."""
     last = {node.name: node.id for node in found}
     return [node for node in found if node.id == last[node.name] or (node.stopped_at is None and node.state != "dead")]
 
 
-def node_rows(found: Sequence[NodeInfo], now: int) -> tuple[list[Column], list[list[str | Cell]]]:
+def node_rows(found: Sequence[Node], now: int) -> tuple[list[Column], list[list[str | Cell]]]:
     """Columns and rows of a listing of nodes."""
     columns = [
         Column("NAME", 8),
@@ -96,20 +96,20 @@ def node_rows(found: Sequence[NodeInfo], now: int) -> tuple[list[Column], list[l
     return columns, [_row(node, now) for node in found]
 
 
-def _row(node: NodeInfo, now: int) -> list[str | Cell]:
+def _row(node: Node, now: int) -> list[str | Cell]:
     state = f"dead, taken over by {node.taken_by}" if node.taken_by is not None else node.state
     loop = "" if not node.lives or node.loop_at is None else "stalled" if node.stalled else "turning"
     return [
         node.name,
         Cell(state, STYLES.get(node.state, "")),
         str(node.running) if node.lives or not node.running else f"{node.running} cut off",
-        ago(node.stopped_at if node.stopped_at is not None and node.taken_by is None else node.seen_at, now),
+        ago(to_ms(node.stopped_at if node.stopped_at is not None and node.taken_by is None else node.seen_at), now),
         Cell(loop, "red" if node.stalled else ""),
         node.host or "",
         str(node.pid or ""),
         ", ".join(node.labels),
         ", ".join(node.kinds),
-        ago(node.started_at, now),
+        ago(to_ms(node.started_at), now),
         node.version or "",
     ]
 
@@ -132,7 +132,7 @@ def drain(
     if undo and wait is not None:
         raise WrongUse("--undo has nothing to wait for: leave out --wait.")
 
-    async def work(scheduler: Scheduler) -> NodeInfo:
+    async def work(scheduler: Scheduler) -> Node:
         node = await scheduler.drain_node(name, drain=not undo)
         return node if undo or wait is None else await _until_drained(scheduler, node, patience)
 
@@ -148,14 +148,14 @@ def drain(
         raise typer.Exit(1)
 
 
-def _summary(node: NodeInfo) -> str:
+def _summary(node: Node) -> str:
     if node.running:
         return f"{node.name} is draining; {count(node.running, 'run')} still active"
     gone = "" if node.lives else f" ({node.state})"
     return f"{node.name} is drained{gone} and can be stopped"
 
 
-async def _until_drained(scheduler: Scheduler, node: NodeInfo, patience: float) -> NodeInfo:
+async def _until_drained(scheduler: Scheduler, node: Node, patience: float) -> Node:
     """The node when it runs nothing more, or when time is up; how many runs are left is said as it changes."""
     waited, shown = 0.0, -1
     while node.running and waited < patience:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,10 +12,10 @@ from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Column, Json, print_json, print_table
 from wakeful.cli.words import relative
-from wakeful.triggers import iso
+from wakeful.triggers import to_ms
 
 if TYPE_CHECKING:
-    from wakeful.store.records import Token
+    from wakeful import Token
 
 tokens = typer.Typer(help="Create, list and revoke API tokens.")
 app.add_typer(tokens, name="token", rich_help_panel=SERVER)
@@ -58,7 +58,7 @@ def list_tokens(
     nothing: list[Token] = []
     found = read(place, lambda scheduler: scheduler.list_tokens(revoked=everything), nothing)
     if as_json:
-        print_json([_as_data(token) for token in found])
+        print_json([token.to_dict() for token in found])
     elif found:
         now = now_ms()
         print_table(
@@ -73,8 +73,8 @@ def list_tokens(
                 [
                     token.name,
                     token.role,
-                    relative(token.created_at, now),
-                    relative(token.last_used_at, now) if token.last_used_at is not None else "never",
+                    relative(to_ms(token.created_at), now),
+                    relative(to_ms(token.last_used_at), now) if token.last_used_at is not None else "never",
                     Cell("valid", "green") if token.revoked_at is None else Cell("revoked", "yellow"),
                 ]
                 for token in found
@@ -92,12 +92,3 @@ def revoke(ctx: typer.Context, name: Name, *, as_json: Json = False, db: Db = No
         print_json({"name": name, "revoked": True})
     else:
         say(f"Revoked {name}")
-
-
-def _as_data(token: Token) -> dict[str, Any]:
-    times = {"created_at": token.created_at, "last_used_at": token.last_used_at, "revoked_at": token.revoked_at}
-    return {
-        "name": token.name,
-        "role": token.role,
-        **{name: iso(ms) if ms is not None else None for name, ms in times.items()},
-    }

@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from wakeful.errors import InvalidJob
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from wakeful.store.records import JobDef, JobState, RunRow
 
 Handler = Callable[["Run"], Any]
+AnyHandler = Callable[["Run"], Any] | Callable[[], Any]
+"""What users register: a function of the run, or one without arguments."""
 
 
 class Refused(NamedTuple):
@@ -113,6 +115,10 @@ class Kinds:
 
     def __init__(self, declared: Iterable[Kind] = ()) -> None:
         self._declared = {kind.name: kind for kind in declared}
+        for kind in self._declared.values():
+            if kind.handler is not None and not _takes(kind.handler, 2):
+                message = f"The handler of kind {kind.name!r} must take two arguments, the run and a folder."
+                raise InvalidJob(message)
         self._handlers: dict[str, tuple[Handler, bool]] = {}
         self._plain = Kind("")  # the last that was asked for and not declared: many jobs in a row are of one kind
         self.hooks = Hooks(
@@ -122,14 +128,16 @@ class Kinds:
             frozenset(name for name, kind in self._declared.items() if kind.internal),
         )
 
-    def handle(self, kind: str, handler: Handler) -> None:
-        """Register who runs a kind; the last one given counts."""
+    def handle(self, kind: str, handler: AnyHandler) -> None:
+        """Register who runs a kind; the last one given counts. It takes the run, or nothing."""
         call = getattr(handler, "__call__", None)  # noqa: B004 - objects with an async __call__ are handlers too
         if call is None:
             message = f"The handler of {kind!r} must be a function, not {handler!r}."
             raise InvalidJob(message)
         awaits = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(call)
-        self._handlers[kind] = (handler, awaits)
+        if not _takes(handler, 1):
+            handler = _without_run(kind, handler, awaits=awaits)
+        self._handlers[kind] = (cast("Handler", handler), awaits)
 
     def handled(self) -> frozenset[str]:
         """The kinds this process can run."""
@@ -154,6 +162,37 @@ class Kinds:
 
     def with_recovery(self) -> list[Kind]:
         return [kind for kind in self._declared.values() if kind.before_recovery is not None]
+
+
+def _takes(function: Callable[..., Any], count: int) -> bool:
+    """Whether a function can be called with so many arguments; one that does not say is taken to."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # such as some that are written in C
+        return True
+    try:
+        signature.bind(*[None] * count)
+    except TypeError:
+        return False
+    return True
+
+
+def _without_run(kind: str, handler: Callable[..., Any], *, awaits: bool) -> Handler:
+    """A handler that takes no argument, as one that is given the run."""
+    if not _takes(handler, 0):
+        called = getattr(handler, "__name__", None) or repr(handler)
+        message = (
+            f"The handler of {kind!r} must take one argument, the run, or none: "
+            f"{called}{inspect.signature(handler)} cannot be called that way."
+        )
+        raise InvalidJob(message)
+    if not awaits:
+        return lambda _: handler()
+
+    async def call(_: Run) -> Any:
+        return await handler()
+
+    return call
 
 
 def _in_folder(handler: Callable[[Run, Path], Awaitable[Any]], folder: Callable[[], Path]) -> Handler:

@@ -19,10 +19,22 @@ __all__ = ["Scheduler", "SchedulerState", "Summary"]
 
 
 class Scheduler(Life, RunsApi, Overview, NodesApi, AccessApi, Domains):
-    """Wakes jobs at the right time, once, and remembers.
+    """Runs jobs at the right time, once, and remembers.
 
     `async with scheduler:` opens the store; nothing fires until `start()`. All methods belong to the event loop the
     scheduler was opened on.
+
+    - `url`: the store, `sqlite:///file.db`, `sqlite://` (in memory) or `postgresql://user@host/database`.
+    - `timezone`: the zone of triggers that name none; the system's by default.
+    - `job_defaults`: options of jobs that have none of their own, see `JobOptions`.
+    - `max_running`: how many runs may be active at once.
+    - `min_interval`: the shortest interval that jobs from the network may have; None for no limit.
+    - `node`, `labels`: the name of this node, and what jobs may require of it.
+    - `retention`: how long history is kept.
+    - `clock`, `seed`: time and random numbers, for tests; see `wakeful.testing`.
+    - `kinds`, `tuning`: kinds of job with rules of their own, and the engine's times.
+
+    >>> scheduler = Scheduler("sqlite:///app.db", timezone="Europe/Berlin", job_defaults={"timeout": "30m"})
     """
 
     @cached_property

@@ -3,23 +3,39 @@
 from __future__ import annotations
 
 from wakeful.kernel.actions import tokens
+from wakeful.kernel.views.records import Token, token_view
 from wakeful.scheduler.core import Core
-from wakeful.store.records import Token
 
 
 class AccessApi(Core):
     """What can be done with tokens. Whoever can open the store can do all of it."""
 
     async def create_token(self, name: str, role: str) -> str:
-        """A new token under a free name; the only time it is seen. Roles: viewer, operator, admin, agent."""
+        """Create a token for the HTTP server and return it; it is not shown again.
+
+        Roles: viewer, operator, admin, agent.
+
+        >>> token = await scheduler.create_token("grafana", "viewer")
+        """
         secret = tokens.new_secret()
         await self._store.write(lambda tx: tokens.create(tx, name, role, secret))
         return secret
 
     async def list_tokens(self, *, revoked: bool = False) -> list[Token]:
-        """The valid tokens by name; on request also the revoked ones."""
-        return await self._store.read(lambda tx: tx.access.tokens(revoked=revoked))
+        """The valid tokens by name; on request also the revoked ones.
+
+        >>> token = await scheduler.create_token("grafana", "viewer")
+        >>> await scheduler.list_tokens()
+        [<Token grafana viewer>]
+        """
+        return await self._store.read(lambda tx: [token_view(row) for row in tx.access.tokens(revoked=revoked)])
 
     async def revoke_token(self, name: str) -> None:
-        """The token of that name opens nothing from here on."""
+        """Revoke the token of that name: it is rejected from now on.
+
+        >>> token = await scheduler.create_token("grafana", "viewer")
+        >>> await scheduler.revoke_token("grafana")
+        >>> await scheduler.list_tokens()
+        []
+        """
         await self._store.write(lambda tx: tokens.revoke(tx, name))

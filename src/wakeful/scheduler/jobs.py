@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, get_args, overload
 
 from wakeful import ids
 from wakeful.errors import InvalidJob, JobNotFound
 from wakeful.kernel.actions import jobs as job_actions
 from wakeful.kernel.actions import lookup
 from wakeful.kernel.actions.drafts import NewJob, check_limit, check_name, check_note, draft
-from wakeful.kernel.kinds import Handler
+from wakeful.kernel.kinds import AnyHandler
+from wakeful.kernel.rules.option_types import IfExists, JobChanges, JobOptions
 from wakeful.kernel.views.models import Job, job_views
 from wakeful.scheduler.core import Core
 from wakeful.store.jobs import STATUS_SQL, JobFilter
@@ -19,8 +20,8 @@ from wakeful.triggers import Trigger
 if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
 
-H = TypeVar("H", bound=Handler)
-IF_EXISTS = ("error", "update", "keep")
+H = TypeVar("H", bound=AnyHandler)
+IF_EXISTS: tuple[str, ...] = get_args(IfExists)
 
 
 class JobsApi(Core):
@@ -31,8 +32,20 @@ class JobsApi(Core):
     @overload
     def on_job_due(self, kind: str, handler: H) -> H: ...
 
-    def on_job_due(self, kind: str, handler: Handler | None = None) -> Any:
-        """Say who runs jobs of a kind; as a decorator, or with the handler as second argument."""
+    def on_job_due(self, kind: str, handler: AnyHandler | None = None) -> Any:
+        """Say who runs jobs of a kind; as a decorator, or with the handler as second argument.
+
+        The handler is a coroutine function, or a plain function, which runs in a thread. It takes the run, or nothing.
+        InvalidJob is raised for any other.
+
+        >>> @scheduler.on_job_due("report")
+        ... async def report(run):
+        ...     return f"sent to {run.payload['to']}"
+        >>> id = await scheduler.add_job("weekly", Every("7d"), kind="report", payload={"to": "team"})
+        >>> run = await scheduler.wait_for_run(await scheduler.run_job("weekly"))
+        >>> run.output
+        'sent to team'
+        """
         check_name("kind", kind)
 
         def register(function: H) -> H:
@@ -50,9 +63,16 @@ class JobsApi(Core):
         name: str | None = None,
         payload: Any = None,
         owner: str | None = None,
-        **options: Any,
+        **options: Unpack[JobOptions],
     ) -> Callable[[H], H]:
-        """Declare a job in code: stored when the scheduler starts, updated when it changed."""
+        """Declare a job in code, as a decorator: stored when the scheduler starts, updated when it changed.
+
+        Its name is the function's, unless `name` gives another. Options are those of `JobOptions`.
+
+        >>> @scheduler.job(Cron("0 2 * * *", tz="Europe/Berlin"), timeout="10m", retry=2)
+        ... async def nightly(run):
+        ...     return {"rows": 42}
+        """
 
         def register(function: H) -> H:
             called = name if name is not None else getattr(function, "__name__", "job")
@@ -73,15 +93,29 @@ class JobsApi(Core):
         payload: Any = None,
         owner: str | None = None,
         source: str = "code",
-        if_exists: str = "error",
-        **options: Any,
+        if_exists: IfExists = "error",
+        **options: Unpack[JobOptions],
     ) -> str:
-        """Store a job; its id. `if_exists`: error, update or keep."""
+        """Store a job and return its id. `if_exists`: `"error"`, `"update"` or `"keep"`.
+
+        Options are those of `JobOptions`; an unknown one is refused with the nearest right name.
+
+        >>> id = await scheduler.add_job("tidy", Every("1h"), kind="report", timeout="5m", if_exists="update")
+        >>> (await scheduler.get_job(id)).name
+        'tidy'
+        """
         new = NewJob(name, trigger, kind=kind, payload=payload, owner=owner, **options)
         return (await self._add([new], if_exists, source))[0]
 
-    async def add_jobs(self, jobs: Iterable[NewJob], *, if_exists: str = "error", source: str = "code") -> list[str]:
-        """Store many in one transaction: all of them or none."""
+    async def add_jobs(
+        self, jobs: Iterable[NewJob], *, if_exists: IfExists = "error", source: str = "code"
+    ) -> list[str]:
+        """Store many jobs in one transaction, all of them or none, and return their ids.
+
+        >>> ids = await scheduler.add_jobs([NewJob("a", Every("5m")), NewJob("b", Every("1h"), priority=10)])
+        >>> len(ids)
+        2
+        """
         return await self._add(list(jobs), if_exists, source)
 
     async def _add(self, jobs: Sequence[NewJob], if_exists: str, source: str) -> list[str]:
@@ -93,30 +127,57 @@ class JobsApi(Core):
         found = await self._write(lambda tx: job_actions.add_jobs(tx, context, drafts, if_exists, zone))
         return [ids.job_text(job_id) for job_id in found]
 
-    async def update_job(self, id: str, /, *, revision: int | None = None, **changes: Any) -> Job:  # noqa: A002
-        """Change a job: name, trigger, kind, payload, owner, enabled or any option. A run in progress goes on."""
+    async def update_job(self, id: str, /, *, revision: int | None = None, **changes: Unpack[JobChanges]) -> Job:  # noqa: A002
+        """Change a job: name, trigger, kind, payload, owner, enabled or any option. A run in progress goes on.
+
+        With `revision`, ChangedSinceRead is raised if the job has changed since it had that revision.
+
+        >>> job = await scheduler.update_job("backup", trigger=Every("12h"), timeout="1h")
+        >>> job.trigger.describe(), job.options
+        ('every 12 hours', {'timeout': '1h'})
+        """
         context, zone = self._engine.identify(), self._default_zone()
         return await self._write(
-            lambda tx: job_actions.update_job(tx, context, id, changes, revision=revision, zone=zone)
+            lambda tx: job_actions.update_job(tx, context, id, dict(changes), revision=revision, zone=zone)
         )
 
     async def remove_job(self, id: str) -> None:  # noqa: A002
-        """Remove a job; a run in progress finishes, and history stays under its name."""
+        """Remove a job. A run in progress finishes, and history stays under its name.
+
+        >>> await scheduler.remove_job("backup")
+        >>> await scheduler.get_job("backup") is None
+        True
+        """
         context = self._engine.identify()
         await self._write(lambda tx: job_actions.remove_job(tx, context, id))
 
     async def pause_job(self, id: str, note: str | None = None) -> None:  # noqa: A002
-        """No start by time until resumed."""
+        """Start a job no more by time, until it is resumed. It can still be started by hand.
+
+        >>> await scheduler.pause_job("backup", "disk is being replaced")
+        >>> (await scheduler.get_job("backup")).status
+        'paused'
+        """
         text, context = check_note(note), self._engine.identify()
         await self._write(lambda tx: job_actions.pause_job(tx, context, id, text))
 
     async def resume_job(self, id: str) -> None:  # noqa: A002
-        """Errors forgotten, idle again, a fresh next time; nothing is caught up."""
+        """Let a paused or disabled job run again. Its errors are forgotten, and nothing is caught up.
+
+        >>> await scheduler.pause_job("backup")
+        >>> await scheduler.resume_job("backup")
+        >>> (await scheduler.get_job("backup")).status
+        'idle'
+        """
         context = self._engine.identify()
         await self._write(lambda tx: job_actions.resume_job(tx, context, id))
 
     async def get_job(self, id: str) -> Job | None:  # noqa: A002
-        """The job of that id or name, or None."""
+        """The job of that id or name, or None.
+
+        >>> await scheduler.get_job("backup")
+        <Job backup idle every 6 hours>
+        """
 
         def work(tx: Transaction) -> Job | None:
             try:
@@ -141,6 +202,9 @@ class JobsApi(Core):
         """Jobs by name, filtered; `after` is the name the previous page ended with.
 
         Jobs of internal kinds, such as deliveries, are left out unless `internal` or their kind asks for them.
+
+        >>> await scheduler.list_jobs(kind="backup", limit=1)
+        [<Job backup idle every 6 hours>]
         """
         if status is not None and status not in STATUS_SQL:
             message = f"status is one of {', '.join(sorted(STATUS_SQL))}, not {status!r}."

@@ -29,19 +29,37 @@ class Life(JobsApi):
         await self.close()
 
     async def open(self, *, create: bool = True) -> None:
-        """Open the store, creating it where there is none. Nothing fires yet."""
+        """Open the store, creating it where there is none. Nothing fires yet. `async with scheduler:` does the same.
+
+        >>> scheduler = Scheduler("sqlite:///other.db")
+        >>> await scheduler.open()
+        >>> await scheduler.close()
+        """
         refuse_unset(self._clock)
         await self._store.open(create=create)
         self._ids.start_above(await self._store.read(lambda tx: tx.journal.highest_id()))
 
     async def close(self) -> None:
-        """Stop if running, without waiting for jobs, and let go of the store."""
+        """Stop if running, without waiting for jobs, and close the store.
+
+        >>> await scheduler.close()
+        >>> scheduler.get_status()
+        'stopped'
+        """
         if self._status == "running":
             await self.stop(wait_for_jobs=False)
         await self._store.close()
 
     async def start(self) -> None:
-        """Become this store's engine: record what a crash cut off, catch up what is overdue once, and go on."""
+        """Start to run jobs: record what a crash cut off, catch up once what is overdue, and go on.
+
+        Jobs declared with `job` are stored first. StoreLocked is raised when another process runs this SQLite store.
+
+        >>> async with Scheduler("sqlite:///other.db") as other:
+        ...     await other.start()
+        ...     print(other.is_running())
+        True
+        """
         if self._status != "stopped":
             return
         refuse_unset(self._clock)
@@ -58,7 +76,7 @@ class Life(JobsApi):
         self._engine.begin(incarnation.node_id)
         self._status = "running"
         self._started_at = self._clock.now()
-        self._stopped.clear()
+        self._stopped = asyncio.Event()  # a scheduler may be opened again on another loop
         for companion in self._companions:
             companion.begin()
 
@@ -80,6 +98,10 @@ class Life(JobsApi):
         """Start nothing more; wait for what runs; cancel and record what is left.
 
         Raises SchedulerShutdownError when jobs still ran at the timeout; the scheduler is stopped all the same.
+
+        >>> await scheduler.stop(wait_for_jobs=True, timeout=30)
+        >>> scheduler.get_status()
+        'stopped'
         """
         if self._status == "stopping" and not wait_for_jobs:  # asked again, without the patience
             self._engine.interrupt_all()
@@ -122,7 +144,13 @@ class Life(JobsApi):
         return left
 
     async def run_forever(self) -> None:
-        """Start, and return when stopped; a cancelled task stops the scheduler in good order."""
+        """Start, and return when stopped; a cancelled task stops the scheduler in good order.
+
+        >>> async def main():
+        ...     async with Scheduler("sqlite:///wakeful.db") as scheduler:
+        ...         await scheduler.run_forever()
+        >>> asyncio.run(main())
+        """
         await self.start()
         try:
             await self._stopped.wait()

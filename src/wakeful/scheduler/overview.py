@@ -6,14 +6,15 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
+from wakeful.kernel.actions.drafts import check_limit
 from wakeful.kernel.rules.outcome import APPROVAL
 from wakeful.kernel.views.events import Listener
+from wakeful.kernel.views.records import Alert, ack_alert, alert_views
 from wakeful.scheduler.core import Core
 from wakeful.triggers.moments import from_ms
 
 if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
-    from wakeful.store.records import Alert
 
 
 class SchedulerState(NamedTuple):
@@ -35,7 +36,7 @@ class Summary(NamedTuple):
     parked: dict[str, int]
     open_runs: int
     open_alerts: int
-    facts: dict[str, str]
+    alive_at: datetime | None  # when an engine last said that it runs
     open_approvals: int = 0  # runs that wait for a person
 
 
@@ -44,17 +45,36 @@ class Overview(Core):
 
     @property
     def url(self) -> str:
-        """The address of the store this scheduler works on."""
+        """The address of the store this scheduler works on.
+
+        >>> scheduler.url
+        'sqlite:///...wakeful.db'
+        """
         return str(getattr(self._store, "url", ""))
 
     def is_running(self) -> bool:
+        """Whether this scheduler runs jobs: started, and not stopping.
+
+        >>> scheduler.is_running()
+        True
+        """
         return self._status == "running"
 
     def get_status(self) -> str:
-        """stopped, running or stopping."""
+        """`stopped`, `running` or `stopping`.
+
+        >>> scheduler.get_status()
+        'running'
+        """
         return self._status
 
     def get_state(self) -> SchedulerState:
+        """What the engine is doing, and since when.
+
+        >>> state = scheduler.get_state()
+        >>> state.status, state.trouble
+        ('running', None)
+        """
         counters = self._engine.counters
         return SchedulerState(
             self._status,
@@ -67,40 +87,74 @@ class Overview(Core):
         )
 
     def running_count(self, owner: str | None = None) -> int:
-        """How many runs are active in this process, of one owner or of all."""
+        """How many runs are active in this process, of one owner or of all.
+
+        >>> scheduler.running_count()
+        0
+        """
         runs = self._engine.active.values()
         return sum(1 for active in runs if owner is None or active.claimed.job.owner == owner)
 
     def engine_holder(self) -> dict[str, object] | None:
-        """Which process runs this store's engine right now (pid, host, node, since), or None."""
-        return self._store.holder()
+        """Which process runs this store's jobs right now (pid, host, node, since), or None.
+
+        >>> scheduler.engine_holder()["node"]
+        'here'
+        """
+        holder = self._store.holder()
+        if holder is not None and isinstance(since := holder.get("since"), int):
+            return {**holder, "since": from_ms(since)}
+        return holder
 
     async def get_summary(self) -> Summary:
-        """The store at a glance, whichever process runs it; jobs of internal kinds are left out."""
+        """The store at a glance, whichever process runs it; jobs of internal kinds are left out.
+
+        >>> (await scheduler.get_summary()).open_alerts
+        0
+        """
 
         def work(tx: Transaction) -> Summary:
             hidden = self.hidden_kinds
-            facts = tx.journal.get_meta(["incarnation", "alive_at", "clock_steps"])
+            alive_at = tx.journal.get_meta(["alive_at"]).get("alive_at")
             runs = tx.runs.open_counts(hidden)
             return Summary(
                 tx.jobs.counts(hidden),
                 tx.jobs.parked_counts(hidden),
                 sum(runs.values()),
                 tx.journal.open_alert_count(),
-                facts,
+                from_ms(int(alive_at)) if alive_at is not None else None,
                 runs.get(APPROVAL, 0),
             )
 
         return await self._store.read(work)
 
     async def list_alerts(self, *, open_only: bool = True, limit: int = 50) -> list[Alert]:
-        """What needs a person, the newest first."""
+        """What needs a person, the newest first.
 
-        def work(tx: Transaction) -> list[Alert]:
-            return tx.journal.open_alerts()[::-1][:limit] if open_only else tx.journal.alerts(limit=limit)
+        >>> await scheduler.list_alerts()
+        []
+        """
+        check_limit(limit)
+        return await self._store.read(
+            lambda tx: alert_views(tx, tx.journal.alerts_before(None, limit, open_only=open_only))
+        )
 
-        return await self._store.read(work)
+    async def ack_alert(self, id: str) -> Alert:  # noqa: A002
+        """Note that a person has seen an alert. It stays open until what it is about is over.
+
+        >>> for alert in await scheduler.list_alerts():
+        ...     alert = await scheduler.ack_alert(alert.id)
+        """
+        return await self._write(lambda tx: ack_alert(tx, id))
 
     def subscribe(self, listener: Listener, stream: str | None = None) -> Callable[[], None]:
-        """Call a listener with events after they are stored; call the answer to stop."""
+        """Call a listener with events after they are stored, of one stream or of all; call the answer to stop.
+
+        >>> events = []
+        >>> unsubscribe = scheduler.subscribe(events.append, "run")
+        >>> run = await scheduler.wait_for_run(await scheduler.run_job("backup"))
+        >>> unsubscribe()
+        >>> events[-1].data["outcome"]
+        'success'
+        """
         return self._bus.subscribe(listener, stream)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
+from wakeful.errors import RunNotFound
 from wakeful.kernel.actions import lookup
 from wakeful.kernel.actions import runs as run_actions
 from wakeful.kernel.actions.drafts import check_limit
@@ -23,17 +26,33 @@ if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
 
 
+# How often a change by another process is looked for: there it may run, or only be cancelled.
+RUNS_ELSEWHERE_S, RUNS_HERE_S = 0.5, 5.0
+
+
 class RunsApi(Core):
     """What can be done to runs, and asked about them."""
 
     async def run_job(self, id: str, payload: Any = None) -> str:  # noqa: A002
-        """Start a job now, through the same admission as everything else; the run's id. Refused while it runs."""
+        """Start a job now and return the run's id. ScheduleTriggerError is raised while it runs.
+
+        `payload` replaces the payload of the job for this run.
+
+        >>> id = await scheduler.run_job("backup", payload={"full": True})
+        >>> (await scheduler.wait_for_run(id)).outcome
+        'success'
+        """
         context = self._engine.identify()
         run_id = await self._write(lambda tx: run_actions.run_now(tx, context, id, payload))
         return ids.run_text(run_id)
 
     async def run_here(self, id: str) -> Run:  # noqa: A002
-        """Run one job in this process to its end and start nothing else; for use without a server."""
+        """Run one job in this process to its end and start nothing else; for use without a running engine.
+
+        >>> await scheduler.stop()
+        >>> (await scheduler.run_here("backup")).output
+        {'files': 3}
+        """
         self._kinds.handle_builtin(self._log_folder)
         await self._become_engine()
         try:
@@ -48,33 +67,71 @@ class RunsApi(Core):
         return found
 
     async def cancel_run(self, id: str) -> None:  # noqa: A002
-        """End a run: one that waits for its turn, one that runs (also in another process), one that waits."""
+        """End a run: one that is queued, one that runs (also in another process), or one that waits.
+
+        >>> [waiting] = await scheduler.get_run_log("publish")
+        >>> await scheduler.cancel_run(waiting.id)
+        >>> (await scheduler.wait_for_run(waiting.id)).outcome
+        'cancelled'
+        """
         number, context = lookup.require_run(id), self._engine.identify()
         await self._write(lambda tx: run_actions.cancel_run(tx, context, number), cancels=True)
 
     async def retry_run(self, id: str) -> str:  # noqa: A002
-        """Try again what a finished run did not do; the new run's id."""
+        """Try again what an ended run did not do, and return the new run's id.
+
+        >>> run = await scheduler.wait_for_run(await scheduler.run_job("flaky"))
+        >>> id = await scheduler.retry_run(run.id)
+        >>> (await scheduler.get_run(id)).retry_of == run.id
+        True
+        """
         number, context = lookup.require_run(id), self._engine.identify()
         return ids.run_text(await self._write(lambda tx: run_actions.retry_run(tx, context, number)))
 
     async def complete_run(self, id: str, output: Any = None, *, error: str | None = None) -> None:  # noqa: A002
-        """Report how a waiting run ended."""
+        """Report how a waiting run ended: with `output`, or with an `error`.
+
+        A run waits when its handler raises `Wait`.
+
+        >>> [waiting] = await scheduler.get_run_log("export")
+        >>> await scheduler.complete_run(waiting.id, {"rows": 7})
+        >>> (await scheduler.get_run(waiting.id)).output
+        {'rows': 7}
+        """
         number, context = lookup.require_run(id), self._engine.identify()
         result = reported(error) if error is not None else from_return(output)
         await self._write(lambda tx: run_actions.complete_run(tx, context, number, result))
 
     async def approve_run(self, id: str, *, by: str, note: str | None = None) -> str:  # noqa: A002
-        """Say yes to a run that asked: the same slot goes on as a new run, whose id this is."""
+        """Approve a run that asked for it. Its slot continues as a new run, whose id is returned.
+
+        >>> [waiting] = await scheduler.get_run_log("publish")
+        >>> id = await scheduler.approve_run(waiting.id, by="ada", note="looks good")
+        >>> run = await scheduler.wait_for_run(id)
+        >>> run.outcome, run.approved_by
+        ('success', 'ada')
+        """
         number, context = lookup.require_run(id), self._engine.identify()
         return ids.run_text(await self._write(lambda tx: run_actions.approve_run(tx, context, number, by, note)))
 
     async def reject_run(self, id: str, *, by: str, note: str | None = None) -> None:  # noqa: A002
-        """Say no to a run that asked: it is cancelled, and its job goes on with the next slot."""
+        """Reject a run that asked for approval: it is cancelled, and its job goes on with the next slot.
+
+        >>> [waiting] = await scheduler.get_run_log("publish")
+        >>> await scheduler.reject_run(waiting.id, by="ada", note="not today")
+        >>> (await scheduler.get_run(waiting.id)).outcome
+        'cancelled'
+        """
         number, context = lookup.require_run(id), self._engine.identify()
         await self._write(lambda tx: run_actions.reject_run(tx, context, number, by, note))
 
     async def get_run(self, id: str) -> Run | None:  # noqa: A002
-        """The run of that id, or None."""
+        """The run of that id, or None.
+
+        >>> run = await scheduler.get_run(await scheduler.run_job("backup"))
+        >>> run.job, run.reason, run.attempt
+        ('backup', 'manual', 1)
+        """
         run_id = lookup.run_number(id)
 
         def work(tx: Transaction) -> Run | None:
@@ -83,8 +140,41 @@ class RunsApi(Core):
 
         return await self._store.read(work)
 
+    async def wait_for_run(self, id: str, *, timeout: float | None = None) -> Run:  # noqa: A002
+        """Wait until a run has ended, in this process or another, and return it.
+
+        Raises TimeoutError when it has not ended after `timeout` seconds. A retry is another run.
+
+        >>> run = await scheduler.wait_for_run(await scheduler.run_job("backup"), timeout=30)
+        >>> run.outcome, run.output
+        ('success', {'files': 3})
+        """
+        lookup.require_run(id)
+        changed = asyncio.Event()
+        unsubscribe = self._bus.subscribe(lambda _: changed.set(), "run")
+        here = self._store.exclusive and self._status == "running"
+        try:
+            async with asyncio.timeout(timeout):
+                while (run := await self.get_run(id)) is not None and run.status != "done":
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(changed.wait(), RUNS_HERE_S if here else RUNS_ELSEWHERE_S)
+                    changed.clear()
+        finally:
+            unsubscribe()
+        if run is None:
+            message = f"There is no run {id} any more."
+            raise RunNotFound(message)
+        return run
+
     async def get_run_log(self, id: str | None = None, limit: int = 50, before: str | None = None) -> list[Run]:  # noqa: A002
-        """The newest runs first, of one job (also a removed one), or of all but those of internal kinds."""
+        """The newest runs first, of one job (also a removed one), or of all but those of internal kinds.
+
+        `before` is the id of the run that the previous page ended with.
+
+        >>> run = await scheduler.wait_for_run(await scheduler.run_job("backup"))
+        >>> [(run.outcome, run.output) for run in await scheduler.get_run_log("backup", limit=5)]
+        [('success', {'files': 3})]
+        """
         below = lookup.require_run(before) if before is not None else None
         check_limit(limit)
 
@@ -95,17 +185,32 @@ class RunsApi(Core):
         return await self._store.read(work)
 
     def log_path(self, id: str) -> Path:  # noqa: A002
-        """Where a command's run writes its output; kept after its end only if the record cannot hold it all."""
+        """Where a command's run writes its output; kept after its end only if the record cannot hold it all.
+
+        >>> path = scheduler.log_path(await scheduler.run_job("backup"))
+        >>> path.suffix
+        '.log'
+        """
         lookup.require_run(id)
         return log_path(self._log_folder(), id)
 
     async def get_run_stats(self, id: str, since: datetime | None = None) -> RunStats:  # noqa: A002
-        """Counts per outcome, average and p95 duration."""
+        """Counts per outcome, average and 95th percentile of the duration.
+
+        >>> run = await scheduler.wait_for_run(await scheduler.run_job("backup"))
+        >>> stats = await scheduler.get_run_stats("backup")
+        >>> stats.total, stats.success, stats.error
+        (1, 1, 0)
+        """
         start = to_ms(since, "since") if since is not None else 0
         return await self._store.read(lambda tx: stats(tx, lookup.history_of(tx, id), start))
 
     async def explain(self, id: str) -> Explanation:  # noqa: A002
-        """Why a job ran, did not, and when it will; or why a run was and how it ended."""
+        """Why a job ran or did not run and when it will, or why a run was started and how it ended.
+
+        >>> print(await scheduler.explain("backup"))
+        backup runs every 6 hours...
+        """
         number, view = lookup.run_number(id), self._viewpoint()
 
         def work(tx: Transaction) -> Explanation:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from wakeful import ids
 from wakeful.errors import InvalidJob, InvalidTrigger
 from wakeful.kernel.kinds import Kind, Kinds
+from wakeful.kernel.rules.option_types import JobOptions
 from wakeful.kernel.rules.options import changed, from_text, read_options, to_text
 from wakeful.kernel.rules.outcome import clean
 from wakeful.store.records import JobDef
@@ -20,6 +21,7 @@ MAX_NOTE = 2_000
 MOST_DATES = 1_000
 SOURCES = ("file", "cli", "api", "mcp", "code")
 _WRITE = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode  # made once: `json.dumps` makes one per call
+PARTS = ("name", "trigger", "kind", "payload", "owner")
 OUTSIDE = ("api", "mcp")  # over the network: whoever wrote it is not trusted with everything
 
 
@@ -36,14 +38,17 @@ class NewJob:
         kind: str = "job",
         payload: Any = None,
         owner: str | None = None,
-        **options: Any,
+        **options: Unpack[JobOptions],
     ) -> None:
         self.name = name
         self.trigger = trigger
         self.kind = kind
         self.payload = payload
         self.owner = owner
-        self.options = options
+        self.options: dict[str, Any] = dict(options)
+
+    def __repr__(self) -> str:
+        return f"<NewJob {self.name} {self.trigger!r}>"
 
 
 class Draft(NamedTuple):
@@ -63,7 +68,7 @@ def draft(new: NewJob, source: str, kinds: Kinds) -> Draft:
     if source not in SOURCES:
         message = f"source is one of {', '.join(SOURCES)}, not {source!r}."
         raise InvalidJob(message)
-    options = to_text(read_options(new.options)) if new.options else "{}"
+    options = to_text(read_options(new.options, beside=(*PARTS, "if_exists"))) if new.options else "{}"
     kind = kinds.declared(new.kind)
     payload = check_payload(from_outside(new.payload, kind) if source in OUTSIDE else new.payload, kind)
     return Draft(
@@ -165,5 +170,5 @@ def changed_fields(job: JobDef, changes: dict[str, Any], kinds: Kinds) -> dict[s
         kind = kinds.declared(fields.get("kind", job.kind))
         check_payload(changes.get("payload", json.loads(job.payload)), kind)
     if options:
-        fields["options"] = to_text(changed(from_text(job.options), options))
+        fields["options"] = to_text(changed(from_text(job.options), options, beside=(*PARTS, "enabled", "revision")))
     return fields

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
 from wakeful.errors import NodeNotAlive, NodeNotFound
 from wakeful.kernel.cluster.lease_times import LeaseTimes
-from wakeful.triggers.moments import iso
+from wakeful.triggers.moments import from_ms, iso, to_ms
 
 if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
     from wakeful.store.records import NodeDetails
 
 
-class NodeInfo(NamedTuple):
-    """One incarnation of a node; times are epoch milliseconds.
+class Node(NamedTuple):
+    """One incarnation of a node: a process that runs jobs from a store.
 
     `state` is `alive`, `draining` (asked to start nothing more), `drained` (and nothing runs any more), `silent` (not
     heard of for a lease), `dead` (ended without signing off; `taken_by` says who took over) or `stopped`.
@@ -36,13 +37,16 @@ class NodeInfo(NamedTuple):
     schema: int | None
     labels: list[str]
     kinds: list[str]
-    started_at: int
-    seen_at: int
-    stopped_at: int | None
-    loop_at: int | None
+    started_at: datetime
+    seen_at: datetime
+    stopped_at: datetime | None
+    loop_at: datetime | None
     stalled: bool
     running: int
     taken_by: str | None
+
+    def __repr__(self) -> str:
+        return f"<Node {self.name} {self.id} {self.state}>"
 
     @property
     def lives(self) -> bool:
@@ -53,7 +57,7 @@ class NodeInfo(NamedTuple):
         times = ("started_at", "seen_at", "stopped_at", "loop_at")
         return {
             **self._asdict(),
-            **{name: iso(ms) if (ms := getattr(self, name)) is not None else None for name in times},
+            **{name: iso(to_ms(at)) if (at := getattr(self, name)) is not None else None for name in times},
         }
 
 
@@ -68,14 +72,14 @@ class Seen(NamedTuple):
 NOTHING_SEEN = Seen()
 
 
-def list_nodes(tx: Transaction, seen: Seen, limit: int) -> list[NodeInfo]:
+def list_nodes(tx: Transaction, seen: Seen, limit: int) -> list[Node]:
     """Everybody who has not left and the latest who have, the youngest last."""
     rows = tx.nodes.latest(limit)
     names = tx.journal.node_names([row.taken_by for row in rows if row.taken_by is not None])
     return _infos(tx, seen, rows, rows[-1].id if rows else 0, names)
 
 
-def find_node(tx: Transaction, name: str, seen: Seen = NOTHING_SEEN) -> tuple[int, NodeInfo]:
+def find_node(tx: Transaction, name: str, seen: Seen = NOTHING_SEEN) -> tuple[int, Node]:
     """The node of that name, the living one before those that are gone; NodeNotFound offers the nearest name."""
     row = tx.nodes.named(name)
     if row is None:
@@ -90,7 +94,7 @@ def find_node(tx: Transaction, name: str, seen: Seen = NOTHING_SEEN) -> tuple[in
     return row.id, _infos(tx, seen, [row], last.id if last is not None else row.id, names)[0]
 
 
-def drain_node(tx: Transaction, name: str, seen: Seen = NOTHING_SEEN, *, drain: bool) -> NodeInfo:
+def drain_node(tx: Transaction, name: str, seen: Seen = NOTHING_SEEN, *, drain: bool) -> Node:
     """Ask the living node of that name to start nothing more, or to go on."""
     node_id, info = find_node(tx, name, seen)
     if tx.exclusive:
@@ -122,9 +126,7 @@ def is_served(tx: Transaction, seen: Seen) -> bool:
     return bool(tx.nodes.living(tx.journal.database_now() - seen.times.lease_ms))
 
 
-def _infos(
-    tx: Transaction, seen: Seen, rows: Sequence[NodeDetails], last: int, names: Mapping[int, str]
-) -> list[NodeInfo]:
+def _infos(tx: Transaction, seen: Seen, rows: Sequence[NodeDetails], last: int, names: Mapping[int, str]) -> list[Node]:
     now = tx.now if tx.exclusive else tx.journal.database_now()
     running = tx.nodes.running()
     found = []
@@ -158,9 +160,9 @@ def _state(row: NodeDetails, now: int, times: LeaseTimes) -> str:
     return "draining" if row.draining else "alive"
 
 
-def _info(row: NodeDetails, state: str, runs: int, names: Mapping[int, str], *, stalled: bool) -> NodeInfo:
+def _info(row: NodeDetails, state: str, runs: int, names: Mapping[int, str], *, stalled: bool) -> Node:
     about = json.loads(row.details)
-    return NodeInfo(
+    return Node(
         id=ids.encode("node", row.id),
         name=row.name,
         state="drained" if state == "draining" and not runs else state,
@@ -170,10 +172,10 @@ def _info(row: NodeDetails, state: str, runs: int, names: Mapping[int, str], *, 
         schema=about.get("schema"),
         labels=list(about.get("labels", ())),
         kinds=list(about.get("kinds", ())),
-        started_at=row.started_at,
-        seen_at=row.seen_at,
-        stopped_at=row.stopped_at,
-        loop_at=row.loop_at,
+        started_at=from_ms(row.started_at),
+        seen_at=from_ms(row.seen_at),
+        stopped_at=from_ms(row.stopped_at) if row.stopped_at is not None else None,
+        loop_at=from_ms(row.loop_at) if row.loop_at is not None else None,
         stalled=stalled,
         running=runs,
         taken_by=names.get(row.taken_by) if row.taken_by is not None else None,

@@ -18,7 +18,7 @@ from wakeful.kernel.engine.stretches import was_run
 from wakeful.kernel.kinds import Refused
 from wakeful.kernel.parking import GLOBAL_LANE, HANDLER, SUSPECT_LANE, place_key
 from wakeful.kernel.rules.limits import BELOW, limit_words, too_often
-from wakeful.kernel.rules.options import JobOptions, from_text
+from wakeful.kernel.rules.options import OptionValues, from_text
 from wakeful.kernel.rules.policy import (
     LATE_MS,
     alarm,
@@ -317,7 +317,7 @@ class Claim:
         self._states.append(state._replace(due_at=again_at, ready_at=ready_at, parked=None))
         return False
 
-    def _admit(self, job: JobDef, options: JobOptions, state: JobState) -> tuple[str, ...] | Refused | None:
+    def _admit(self, job: JobDef, options: OptionValues, state: JobState) -> tuple[str, ...] | Refused | None:
         """The bounded lanes this start takes; None when it was parked instead, Refused when its kind says no."""
         if job.kind not in self._context.kinds:
             self._park(state, HANDLER + job.kind, "no_handler", f"nobody here runs jobs of kind {job.kind}")

@@ -95,6 +95,7 @@ class Engine:
         self._state = LoopState()
         self._waiter: asyncio.Future[None] | None = None
         self._idle = asyncio.Event()
+        self._hurried = False
         self._task: asyncio.Task[None] | None = None
         self._next_poll = 0
         self._later: list[Ended] = []  # what the store did not take; tried again with the next sweep
@@ -112,6 +113,7 @@ class Engine:
         self.context = self.context._replace(id=node_id, kinds=self._kinds.handled())
         self.counters = Counters()
         self._watch = ClockWatch(self._clock)
+        self._idle, self._hurried = asyncio.Event(), False
         self.node_lease.begin(node_id, self._wake)
         self._state.begin()
         self.housekeeping.wait()
@@ -150,7 +152,9 @@ class Engine:
         self._wake()
         try:
             async with asyncio.timeout(seconds):
-                while self._busy(but_for_threads=but_for_threads) or self._ended or self._state.turning:
+                while (
+                    self._busy(but_for_threads=but_for_threads or self._hurried) or self._ended or self._state.turning
+                ):
                     self._idle.clear()
                     await self._idle.wait()
         except TimeoutError:
@@ -164,7 +168,9 @@ class Engine:
 
     def interrupt_all(self) -> None:
         """Cancel what still runs because we are going down; its slots are run again at the next start."""
+        self._hurried = True  # threads, which cannot be stopped, are not waited for any more
         self._deadlines.cancel_all(Result("cancelled", error="cut off by shutdown", interrupted=True))
+        self._idle.set()
 
     async def record_left(self) -> None:
         """Put on record what goes on although it was asked to end: whoever waits for it should know."""

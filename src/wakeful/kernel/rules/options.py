@@ -1,7 +1,7 @@
 """The options of a job beside its trigger and kind: time limit, retries, lanes, and so on.
 
-`JobOptions` is the validated value. In the store it is JSON with only what differs from the defaults, so a default
-that changes reaches the jobs that never chose otherwise.
+`JobOptions`, in `option_types`, is what users write; `OptionValues` holds the validated values. In the store they are
+JSON with only what differs from the defaults, so a default that changes reaches the jobs that never chose otherwise.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ RESERVED_LANES = ("running", "crash-suspects")  # the engine's own
 RESERVED_PREFIXES = ("kind:", "labels:")  # what a job waits for that is no lane
 
 
-class JobOptions(NamedTuple):
+class OptionValues(NamedTuple):
     """One job's choices; times in milliseconds."""
 
     timeout: int = STUCK_LIMIT_MS
@@ -57,18 +57,21 @@ class JobOptions(NamedTuple):
         return RETRY_DELAYS if trigger_type == "once" else ()
 
 
-DEFAULTS = JobOptions()
+DEFAULTS = OptionValues()
 
 
-def read_options(given: Mapping[str, Any]) -> JobOptions:
-    """Options as a user writes them; InvalidJob names the one that is wrong."""
+def read_options(given: Mapping[str, Any], *, beside: Sequence[str] = ()) -> OptionValues:
+    """Options as a user writes them; InvalidJob names the one that is wrong.
+
+    `beside`: what else could be given in their place, and may be what a misspelt one means.
+    """
     fields: dict[str, Any] = {}
     for key, value in given.items():
         reader = _READERS.get(key)
         if reader is None:
             from difflib import get_close_matches  # only when something is wrong
 
-            near = get_close_matches(key, _READERS, n=1)
+            near = get_close_matches(key, (*_READERS, *beside), n=1)
             hint = f" Did you mean {near[0]!r}?" if near else f" Known options: {', '.join(sorted(_READERS))}."
             message = f"A job has no option {key!r:.80}.{hint}"
             raise InvalidJob(message)
@@ -78,25 +81,25 @@ def read_options(given: Mapping[str, Any]) -> JobOptions:
             except IntervalParseError as error:
                 message = f"{key}: {error}."
                 raise IntervalParseError(message, error.interval) from error
-    return JobOptions(**fields)
+    return OptionValues(**fields)
 
 
-def changed(options: JobOptions, changes: Mapping[str, Any]) -> JobOptions:
+def changed(options: OptionValues, changes: Mapping[str, Any], *, beside: Sequence[str] = ()) -> OptionValues:
     """Some options changed, the others as they are; None puts one back to its default."""
-    given = read_options(changes)
+    given = read_options(changes, beside=beside)
     names = [name for key in changes for name in (key, *_TOGETHER.get(key, ()))]
     return options._replace(**{name: getattr(given, name) for name in names})
 
 
-def to_text(options: JobOptions) -> str:
+def to_text(options: OptionValues) -> str:
     """JSON of what differs from the defaults."""
-    pairs = zip(JobOptions._fields, options, DEFAULTS, strict=True)
+    pairs = zip(OptionValues._fields, options, DEFAULTS, strict=True)
     different = {name: value for name, value, default in pairs if value != default}
     return json.dumps(different, separators=(",", ":"), sort_keys=True)
 
 
 @lru_cache(maxsize=4096)
-def from_text(text: str) -> JobOptions:
+def from_text(text: str) -> OptionValues:
     """The options behind stored JSON. Cached by text: most jobs share a handful."""
     if text == "{}":
         return DEFAULTS
@@ -106,10 +109,10 @@ def from_text(text: str) -> JobOptions:
             data[name] = tuple(data[name])
     if "lanes" in data:
         data["lanes"] = tuple((str(key), int(capacity)) for key, capacity in data["lanes"])
-    return JobOptions(**data)
+    return OptionValues(**data)
 
 
-def as_written(options: JobOptions) -> dict[str, Any]:
+def as_written(options: OptionValues) -> dict[str, Any]:
     """Options as people write and read them."""
     if options == DEFAULTS:  # most are
         return {}

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from wakeful.kernel.rules.options import JobOptions
+from wakeful.kernel.rules.options import OptionValues
 from wakeful.store.records import JobState, RunRow
 from wakeful.triggers import Once, TimedTrigger, Trigger, trigger_from_data
 from wakeful.triggers.durations import format_interval
@@ -92,7 +92,7 @@ def _next_slot(trigger: Trigger, state: JobState, now: int, completed: int | Non
     return after_now
 
 
-def too_late(options: JobOptions, state: JobState, run: RunRow, now: int) -> bool:
+def too_late(options: OptionValues, state: JobState, run: RunRow, now: int) -> bool:
     """Whether a further attempt that should have begun while nothing ran is one that `catch_up` lets go."""
     ready = state.ready_at if state.ready_at is not None else now
     if ready - run.due_at <= LATE_MS or options.catch_up == "once":
@@ -101,7 +101,7 @@ def too_late(options: JobOptions, state: JobState, run: RunRow, now: int) -> boo
     return not (isinstance(options.catch_up, int) and now - since <= options.catch_up)
 
 
-def upcoming_starts(trigger: Trigger, options: JobOptions, state: JobState, now: int) -> Iterator[int]:
+def upcoming_starts(trigger: Trigger, options: OptionValues, state: JobState, now: int) -> Iterator[int]:
     """The starts by time of a job that is not stopped, in order, as if each run ended in the moment it began.
 
     What is left out is what will not fire: slots below the floor or beyond `max_runs`, and one that `catch_up` lets
@@ -120,7 +120,7 @@ def upcoming_starts(trigger: Trigger, options: JobOptions, state: JobState, now:
         coming = next_start(trigger, state, at, 0.0, completed=at)
 
 
-def _is_let_go(trigger: Trigger, options: JobOptions, state: JobState, now: int) -> bool:
+def _is_let_go(trigger: Trigger, options: OptionValues, state: JobState, now: int) -> bool:
     """Whether the slot the job is armed for has passed, and will not be caught up."""
     if state.slot is None or state.next_at is None or state.next_at > now:
         return False
@@ -144,7 +144,7 @@ class Due(NamedTuple):
     why: str  # the reason they are counted under
 
 
-def due_slot(trigger: Trigger, options: JobOptions, state: JobState, now: int) -> Due:
+def due_slot(trigger: Trigger, options: OptionValues, state: JobState, now: int) -> Due:
     """Decide about the slot in `state` whose time has come: run it, run a later one for all, or let it go."""
     slot = state.slot
     assert slot is not None  # noqa: S101 - the caller looked
@@ -181,7 +181,7 @@ def count_passed(trigger: Trigger, after: int, until: int) -> int:
     return min(count, (until - after) // FLOOR_MS)
 
 
-def backoff_delay(options: JobOptions, errors: int) -> int:
+def backoff_delay(options: OptionValues, errors: int) -> int:
     """How long after the n-th error in a row the next start must wait at least."""
     ladder = options.backoff
     return ladder[min(errors, len(ladder)) - 1]

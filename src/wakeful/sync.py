@@ -1,0 +1,320 @@
+"""The scheduler for scripts and notebooks: the methods of `wakeful.Scheduler` without `await`.
+
+    import wakeful
+
+    with wakeful.sync.Scheduler("sqlite:///wakeful.db") as scheduler:
+
+        @scheduler.job(wakeful.Every("6h"), timeout="10m")
+        def backup():
+            print("backing up")
+
+        scheduler.run_forever()  # until Ctrl-C
+
+The scheduler has an event loop in a thread of its own, so it also works where another loop is running, as in a
+notebook. Its methods may be called from any thread, plain handlers included. Exceptions are raised in the caller.
+"""
+
+from __future__ import annotations
+
+import _thread
+import asyncio
+import concurrent.futures
+import functools
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
+
+from wakeful.errors import SchedulerError, SchedulerNotOpen
+from wakeful.kernel.kinds import AnyHandler
+from wakeful.scheduler import Scheduler as AsyncScheduler
+
+__all__ = ["Scheduler"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+H = TypeVar("H", bound=AnyHandler)
+Work = Coroutine[Any, Any, T]
+
+NOT_OPEN = "The scheduler has no open store: use `with scheduler:` (or `scheduler.open()`) around this call."
+OWN_LOOP = (
+    "This call would wait for the event loop that it runs on: make the handler a plain function, "
+    "or use wakeful.Scheduler with await."
+)
+
+
+class Register(Protocol):
+    """A decorator that returns the handler as it is."""
+
+    def __call__(self, handler: H, /) -> H: ...
+
+
+class _Call(Generic[T]):
+    """A coroutine that runs on the loop of another thread."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, work: Work[T]) -> None:
+        self._loop = loop
+        self._task: asyncio.Task[T] | None = None
+        self._ended: concurrent.futures.Future[T] = concurrent.futures.Future()
+        loop.call_soon_threadsafe(self._begin, work)
+
+    def _begin(self, work: Work[T]) -> None:
+        self._task = self._loop.create_task(work)
+        self._task.add_done_callback(self._settle)
+
+    def _settle(self, task: asyncio.Task[T]) -> None:
+        if task.cancelled():
+            self._ended.cancel()
+            self._ended.set_running_or_notify_cancel()  # whoever waits is woken by this, not by the line above
+        elif (error := task.exception()) is not None:
+            self._ended.set_exception(error)
+        else:
+            self._ended.set_result(task.result())
+
+    def wait(self) -> None:
+        concurrent.futures.wait([self._ended])
+
+    def cancel(self) -> None:
+        self._loop.call_soon_threadsafe(lambda: self._task is not None and self._task.cancel())
+
+    def cancelled(self) -> bool:
+        return self._ended.cancelled()
+
+    def result(self) -> T:
+        return self._ended.result()
+
+
+class _LoopThread:
+    """An event loop in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._lock = threading.Lock()  # nothing is begun on a loop that ends
+        self._ended = False
+        self._thread = threading.Thread(target=self._serve, name="wakeful-sync", daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while not self._ended:
+            try:
+                self._loop.run_forever()
+            except (KeyboardInterrupt, SystemExit):  # raised by a handler: it is for the program, not for this thread
+                _thread.interrupt_main()
+
+    def is_current(self) -> bool:
+        return threading.current_thread() is self._thread
+
+    def begin(self, work: Work[T]) -> _Call[T]:
+        refused = SchedulerError(OWN_LOOP) if self.is_current() else None
+        with self._lock:
+            refused = SchedulerNotOpen(NOT_OPEN) if self._ended else refused
+            if refused is None:
+                return _Call(self._loop, work)
+        work.close()
+        raise refused
+
+    def call(self, work: Work[T]) -> T:
+        """What a coroutine returns or raises. When the caller is interrupted, the coroutine is cancelled first."""
+        call = self.begin(work)
+        try:
+            call.wait()
+        except BaseException:
+            call.cancel()
+            call.wait()
+            raise
+        return call.result()
+
+    def end(self) -> None:
+        """Cancel what is left on the loop, and end the thread."""
+        with self._lock:
+            self._ended = True
+            last = _Call(self._loop, _cancel_others())
+        last.wait()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+async def _cancel_others() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+    await asyncio.get_running_loop().shutdown_default_executor()
+
+
+def _documented(call: Callable[..., Any], method: Callable[..., Any]) -> None:
+    functools.update_wrapper(call, method)
+    call.__doc__ = (method.__doc__ or "").replace("await ", "")
+
+
+def _blocking(method: Callable[Concatenate[AsyncScheduler, P], Work[T]]) -> Callable[Concatenate[Any, P], T]:
+    """An async method of the scheduler, as one that returns when it is done."""
+
+    def call(self: Scheduler, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._loop_thread().call(method(self._scheduler, *args, **kwargs))
+
+    _documented(call, method)
+    return call
+
+
+def _plain(method: Callable[Concatenate[AsyncScheduler, P], T]) -> Callable[Concatenate[Any, P], T]:
+    """A plain method of the scheduler, called on its loop where it has one."""
+
+    def call(self: Scheduler, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._ask(lambda: method(self._scheduler, *args, **kwargs))
+
+    _documented(call, method)
+    return call
+
+
+def _decorator(method: Callable[Concatenate[AsyncScheduler, P], Register]) -> Callable[Concatenate[Any, P], Register]:
+    """A method that makes a decorator; also the decorator does its work on the scheduler's loop."""
+
+    def call(self: Scheduler, /, *args: P.args, **kwargs: P.kwargs) -> Register:
+        register = method(self._scheduler, *args, **kwargs)
+        return lambda handler: self._ask(lambda: register(handler))
+
+    _documented(call, method)
+    return call
+
+
+def _constructor(
+    method: Callable[Concatenate[AsyncScheduler, P], None],
+) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]:
+    """A constructor with the parameters of the scheduler's own."""
+
+    def typed(init: Callable[..., None]) -> Callable[Concatenate[Any, P], None]:
+        _documented(init, method)
+        return init
+
+    return typed
+
+
+class Scheduler:
+    """`wakeful.Scheduler` without `await`: each method returns when its work is done.
+
+    `with scheduler:` opens the store; nothing fires until `start()` or `run_forever()`.
+    """
+
+    @_constructor(AsyncScheduler.__init__)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._scheduler = AsyncScheduler(*args, **kwargs)
+        self._thread: _LoopThread | None = None
+
+    def __enter__(self) -> Self:
+        self.open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<wakeful.sync.Scheduler {self.url} {self.get_status()}>"
+
+    def open(self, *, create: bool = True) -> None:
+        """Open the store, creating it where there is none. Nothing fires yet."""
+        if self._thread is None:
+            self._thread = _LoopThread()
+        try:
+            self._thread.call(self._scheduler.open(create=create))
+        except BaseException:
+            self._end_thread()
+            raise
+
+    def close(self) -> None:
+        """Stop if running, without waiting for jobs, and close the store."""
+        if self._thread is not None:
+            try:
+                self._thread.call(self._scheduler.close())
+            finally:
+                self._end_thread()
+
+    def run_forever(self) -> None:
+        """Start, and return when the scheduler is stopped, by `stop` or by Ctrl-C.
+
+        The first Ctrl-C waits for running jobs, the second cancels them.
+        """
+        call = self._loop_thread().begin(self._scheduler.run_forever())
+        try:
+            call.wait()
+        except KeyboardInterrupt:
+            try:
+                call.cancel()
+                call.wait()
+            except KeyboardInterrupt:
+                self.stop(wait_for_jobs=False)
+                call.wait()
+        if not call.cancelled():
+            call.result()
+
+    @property
+    def url(self) -> str:
+        """The address of the store this scheduler works on."""
+        return self._scheduler.url
+
+    @overload
+    def on_job_due(self, kind: str) -> Register: ...
+    @overload
+    def on_job_due(self, kind: str, handler: H) -> H: ...
+
+    def on_job_due(self, kind: str, handler: AnyHandler | None = None) -> Any:
+        """Say who runs jobs of a kind; as a decorator, or with the handler as second argument."""
+        if handler is not None:
+            return self._ask(lambda: self._scheduler.on_job_due(kind, handler))
+        return lambda function: self.on_job_due(kind, function)
+
+    job = _decorator(AsyncScheduler.job)
+    start = _blocking(AsyncScheduler.start)
+    stop = _blocking(AsyncScheduler.stop)
+    add_job = _blocking(AsyncScheduler.add_job)
+    add_jobs = _blocking(AsyncScheduler.add_jobs)
+    update_job = _blocking(AsyncScheduler.update_job)
+    remove_job = _blocking(AsyncScheduler.remove_job)
+    pause_job = _blocking(AsyncScheduler.pause_job)
+    resume_job = _blocking(AsyncScheduler.resume_job)
+    get_job = _blocking(AsyncScheduler.get_job)
+    list_jobs = _blocking(AsyncScheduler.list_jobs)
+    run_job = _blocking(AsyncScheduler.run_job)
+    run_here = _blocking(AsyncScheduler.run_here)
+    cancel_run = _blocking(AsyncScheduler.cancel_run)
+    retry_run = _blocking(AsyncScheduler.retry_run)
+    complete_run = _blocking(AsyncScheduler.complete_run)
+    approve_run = _blocking(AsyncScheduler.approve_run)
+    reject_run = _blocking(AsyncScheduler.reject_run)
+    get_run = _blocking(AsyncScheduler.get_run)
+    wait_for_run = _blocking(AsyncScheduler.wait_for_run)
+    get_run_log = _blocking(AsyncScheduler.get_run_log)
+    get_run_stats = _blocking(AsyncScheduler.get_run_stats)
+    log_path = _plain(AsyncScheduler.log_path)
+    explain = _blocking(AsyncScheduler.explain)
+    is_running = _plain(AsyncScheduler.is_running)
+    get_status = _plain(AsyncScheduler.get_status)
+    get_state = _plain(AsyncScheduler.get_state)
+    get_summary = _blocking(AsyncScheduler.get_summary)
+    running_count = _plain(AsyncScheduler.running_count)
+    engine_holder = _plain(AsyncScheduler.engine_holder)
+    list_alerts = _blocking(AsyncScheduler.list_alerts)
+    ack_alert = _blocking(AsyncScheduler.ack_alert)
+    subscribe = _plain(AsyncScheduler.subscribe)
+    list_nodes = _blocking(AsyncScheduler.list_nodes)
+    drain_node = _blocking(AsyncScheduler.drain_node)
+    create_token = _blocking(AsyncScheduler.create_token)
+    list_tokens = _blocking(AsyncScheduler.list_tokens)
+    revoke_token = _blocking(AsyncScheduler.revoke_token)
+
+    def _loop_thread(self) -> _LoopThread:
+        if self._thread is None:
+            raise SchedulerNotOpen(NOT_OPEN)
+        return self._thread
+
+    def _end_thread(self) -> None:
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.end()
+
+    def _ask(self, question: Callable[[], T]) -> T:
+        async def on_the_loop() -> T:
+            return question()
+
+        thread = self._thread
+        return question() if thread is None or thread.is_current() else thread.call(on_the_loop())
