@@ -99,7 +99,8 @@ class Life(JobsApi):
         await engine.end()
         try:
             await engine.record_left()
-            await self._store.write(lambda tx: leave(tx, engine.context.id))
+            step = engine.clock_step()
+            await self._store.write(lambda tx: leave(tx, engine.context, step))
         except StoreError as error:
             log.warning("stopped without signing off in the database: %s", error)
         return left
