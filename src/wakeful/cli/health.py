@@ -14,6 +14,7 @@ from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Column, Json, print_facts, print_json, print_table
 from wakeful.cli.times import next_starts
 from wakeful.cli.words import ahead, brief, count, relative, zone_named, zone_of
+from wakeful.kernel.engine.alerts import MEANINGS
 from wakeful.triggers import iso
 
 if TYPE_CHECKING:
@@ -128,6 +129,8 @@ def list_alerts(
                 for alert in found
             ],
         )
+        for kind in sorted({alert.kind for alert in found} & MEANINGS.keys()):
+            say(f"{kind}: {MEANINGS[kind]}")
     else:
         say(f"No {'' if everything else 'open '}alerts in {place}.")
 
@@ -137,6 +140,7 @@ def _alert(alert: Alert) -> dict[str, Any]:
     return {
         "id": ids.encode("alr", alert.id),
         "kind": alert.kind,
+        "meaning": MEANINGS.get(alert.kind),
         "job_id": ids.job_text(alert.job_id) if alert.job_id is not None else None,
         "message": alert.message,
         "times": alert.times,

@@ -14,7 +14,7 @@ from wakeful.errors import ChangedSinceRead, InvalidJob, InvalidTrigger, JobExis
 from wakeful.kernel.actions.drafts import Draft, changed_fields, check_flag
 from wakeful.kernel.actions.lookup import find_job
 from wakeful.kernel.context import Context
-from wakeful.kernel.engine.alerts import OF_A_JOB, alert_key, close_alert
+from wakeful.kernel.engine.alerts import OF_A_JOB, UNSERVED, close_alerts
 from wakeful.kernel.engine.claim import BY_HAND
 from wakeful.kernel.engine.ending import drop_runs
 from wakeful.kernel.engine.lane_sizes import enter_lanes, leave_lanes
@@ -141,6 +141,7 @@ def change_all(
     moved = [(job, changed, state) for (job, _), changed, state in made if changed != job]
     tx.jobs.define(*[changed for _, changed, _ in moved])
     tx.jobs.save([state for _, _, state in moved])
+    close_alerts(tx, UNSERVED, [job.id for job, changed, _ in moved if _waits_anew(job, changed)])
     chained = [(job, changed) for job, changed, _ in moved if _follows(job) or _follows(changed)]
     for job, _ in chained:
         tx.jobs.unchain(job.id)
@@ -180,10 +181,14 @@ def _changed(
             state = state._replace(**{name: getattr(before, name) for name in kept})
     elif state.parked is not None:  # what it waits for may be another thing now, or nothing
         state = state._replace(parked=None, due_at=tx.now)
-    if changed.kind != job.kind:
-        for kind in ("no_handler", "no_node"):
-            close_alert(tx, kind, job.id)
     return changed, state
+
+
+def _waits_anew(job: JobDef, changed: JobDef) -> bool:
+    """Whether the job is due at another time now, or waits for another node."""
+    return (job.trigger, job.kind, from_text(job.options).labels) != (
+        changed.trigger, changed.kind, from_text(changed.options).labels,
+    )  # fmt: skip
 
 
 def is_due(state: JobState, now: int) -> bool:
@@ -293,8 +298,7 @@ def remove_job(tx: Transaction, context: Context, ref: str) -> int:
     )
     tx.jobs.unchain(job.id)
     leave_lanes(tx, [job.id])
-    for kind in OF_A_JOB:
-        close_alert(tx, kind, job.id)
+    close_alerts(tx, OF_A_JOB, [job.id])
     tx.journal.emit("job", _event("removed", job))
     return job.id
 
@@ -317,6 +321,7 @@ def pause_all(
     # Only now: what ends here may start jobs after it, but none of those that are paused with it.
     left = [_without_pending(tx, context, pair, "the job was paused") for pair in paused if pair[1].queued]
     tx.jobs.save([_armed_for_queue(state, tx.now) for state in left])
+    close_alerts(tx, UNSERVED, [job.id for job, _ in paused])
     _emit_many(tx, "paused", [job for job, _ in paused])
     return [job.name for job, _ in paused]
 
@@ -361,6 +366,7 @@ def disable_job(tx: Transaction, context: Context, ref: str) -> None:
     """Switch a job off; like paused, but it may not be started by hand either."""
     job, state = find_job(tx, ref)
     state = _without_pending(tx, context, (job, state), "the job was disabled", keep=())
+    close_alerts(tx, UNSERVED, [job.id])
     state = state._replace(enabled=0, next_at=None, slot=None, parked=None, ready_at=None)
     tx.jobs.save([state if state.run_id is not None else state._replace(due_at=None)])
     tx.journal.emit("job", _event("disabled", job))
@@ -396,10 +402,7 @@ def resume_all(
         except ScheduleTriggerError as error:
             refused[job.name] = error
     tx.jobs.save([state for _, state in resumed])
-    over = {alert_key(kind, job.id) for job, _ in resumed for kind in ("disabled", "failed", "failing", "stuck")}
-    for alert in tx.journal.open_alerts() if over else ():
-        if alert.key in over:
-            tx.journal.close_alert(alert.key, tx.now)
+    close_alerts(tx, ("disabled", "failed", "failing", "stuck"), [job.id for job, _ in resumed])
     _emit_many(tx, "resumed", [job for job, _ in resumed])
     return refused
 

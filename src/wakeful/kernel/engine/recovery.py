@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from wakeful.kernel.context import Context
-from wakeful.kernel.engine.alerts import close_alert
+from wakeful.kernel.engine.alerts import UNSERVED, close_alert, close_alerts
 from wakeful.kernel.engine.claim import SUSPECT_AFTER
 from wakeful.kernel.engine.ending import Ending, end_runs
 from wakeful.kernel.engine.handlers import past_limit
@@ -64,9 +64,7 @@ def requeue_served(tx: Transaction, context: Context) -> int:
 def requeue_waiting(tx: Transaction, key: str, count: int) -> int:
     """Somebody can run them now: put the jobs parked there back, and close their alerts; how many there were."""
     waiting = {state.job_id for _, state in tx.jobs.parked_on(key, tx.now, count)}
-    for alert in tx.journal.open_alerts():
-        if alert.kind in ("no_handler", "no_node") and alert.job_id in waiting:
-            tx.journal.close_alert(alert.key, tx.now)
+    close_alerts(tx, UNSERVED, waiting)
     return tx.jobs.requeue_parked(key, tx.now, count)
 
 
