@@ -32,7 +32,7 @@ LEAST_FREE = 100 * 1024 * 1024
 PLAUSIBLE = range(1_767_225_600_000, 4_102_444_800_000)
 STEP_MS = 60_000
 NO_HANDLER = "kind:"
-MOST_NAMED = 20  # jobs that nobody runs, of one kind
+MOST_NAMED = 20  # jobs without a handler, of one kind
 
 
 class Check(NamedTuple):
@@ -49,7 +49,7 @@ class Inside(NamedTuple):
 
     jobs: int
     waiting: int  # jobs that will start by time
-    unhandled: list[tuple[Job, int]]  # a job that is due and nobody runs, with how many more of its kind there are
+    unhandled: list[tuple[Job, int]]  # a job that is due without a handler, with how many more of its kind there are
     alerts: list[Alert]
     names: dict[int, str]  # of the jobs the alerts are about
     server: dict[str, Any] | None
@@ -202,7 +202,7 @@ def _handlers(inside: Inside) -> list[Check]:
             "handler",
             ok=False,
             found=f"{job.name}{f' and {rest} more are' if rest else ' is'} due, "
-            f"but nobody runs jobs of kind {job.kind!r}",
+            f"but no running program handles kind {job.kind!r}",
             do="start the program that handles them: wakeful serve --app module:scheduler",
         )
         for job, rest in inside.unhandled

@@ -45,7 +45,7 @@ def _env(value: Any, folder: Path) -> Mapping[str, Any]:
 
 
 def _absolute(text: str, folder: Path) -> str:
-    """With `${file:…}` as a whole path: whoever looks it up does not know where the file was."""
+    """With `${file:…}` as a whole path: the node that looks it up does not know where the file was."""
 
     def replace(match: Any) -> str:
         name = str(match[2])

@@ -8,7 +8,7 @@ from wakeful.store.records import Token
 
 
 class AccessApi(Core):
-    """What can be done with tokens. Whoever can open the store can do all of it."""
+    """What can be done with tokens. Everyone who can open the store can do all of it."""
 
     async def create_token(self, name: str, role: str) -> str:
         """A new token under a free name; the only time it is seen. Roles: viewer, operator, admin, agent."""

@@ -75,7 +75,7 @@ class Life(JobsApi):
         finally:
             for companion in self._companions:
                 await companion.end()
-            # Whatever happened above, nothing of this engine goes on; what it could not record, the next start finds.
+            # Also after an error nothing of this engine goes on; what it could not record, the next start finds.
             await self._engine.end()
             await self._store.resign()
             self._status = "stopped"

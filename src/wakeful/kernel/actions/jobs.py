@@ -279,7 +279,7 @@ def remove_job(tx: Transaction, context: Context, ref: str) -> int:
     job, state = find_job(tx, ref)
     drop_runs(tx, context, job, [run for run in tx.runs.open(job.id) if run.status == "queued"], GONE)
     for run in tx.runs.open(job.id):
-        if run.status == "waiting" and run.phase == APPROVAL:  # nobody is to be asked about what is gone
+        if run.status == "waiting" and run.phase == APPROVAL:  # no question is left about what is gone
             settle_all(tx, context, [Ended(job, state.revision, run, Result("cancelled", error=GONE))])
     state = tx.jobs.states([job.id])[job.id]
     tx.jobs.define(job._replace(removed_at=tx.now, updated_at=tx.now))
@@ -343,7 +343,7 @@ def _event(what: str, job: JobDef) -> dict[str, object]:
 
 
 def _emit_many(tx: Transaction, what: str, jobs: Sequence[JobDef]) -> None:
-    """One event each; of very many only how many, for whoever reads events reads all of one transaction at once."""
+    """One event each; of very many only their number, because readers get all events of one transaction at once."""
     if len(jobs) > MANY:
         tx.journal.emit("job", {"type": f"{what}_many", "count": len(jobs)})
     elif jobs:
@@ -438,7 +438,7 @@ def _resumed(tx: Transaction, context: Context, job: JobDef, state: JobState) ->
 
 
 def _again_once(tx: Transaction, context: Context, job: JobDef, state: JobState, coming: Next) -> JobState:
-    """A one-shot that did not succeed is tried once more; whatever else has no future cannot be resumed."""
+    """A one-shot that did not succeed is tried once more; any other job without a next time cannot be resumed."""
     last = tx.runs.get(state.last_run_id) if state.last_run_id is not None else None
     if trigger_of(job.trigger).type != "once" or last is None or last.outcome in ("success", "noop"):
         why = coming.ended or "its one time has passed"

@@ -1,4 +1,4 @@
-"""Admission: the only way a run starts, whatever asked for it.
+"""Admission: the only way a run starts, for every reason.
 
 `Claim` is the half of a turn that looks at due jobs inside a transaction and decides for each: start it, let a slot
 go, or park it until a lane is free or a handler is there. A refused start has a reason, counted once per slot.
@@ -319,7 +319,7 @@ class Claim:
     def _admit(self, job: JobDef, options: JobOptions, state: JobState) -> tuple[str, ...] | Refused | None:
         """The bounded lanes this start takes; None when it was parked instead, Refused when its kind says no."""
         if job.kind not in self._context.kinds:
-            self._park(state, HANDLER + job.kind, "no_handler", f"nobody here runs jobs of kind {job.kind}")
+            self._park(state, HANDLER + job.kind, "no_handler", f"this node has no handler for kind {job.kind}")
             return None
         if not self._context.labels.issuperset(options.labels):
             needs = ", ".join(options.labels)

@@ -93,7 +93,7 @@ def note_step(tx: Transaction, context: Context, step: Step) -> None:
         move_deadlines(tx, step.ms)
     else:  # what an earlier step has left to do is done with this one
         behind = json.loads(facts["clock_carry"])["back"] if facts.get("clock_carry") else 0
-        # Ids only go up, whatever the clock does: what is newer than this one was made in the new time.
+        # Ids only go up, also when the clock is set back: what is newer than this one was made in the new time.
         carry = {"back": behind - step.ms, "cursor": 0, "newer": context.new_id()}
         tx.journal.set_meta({"clock_carry": json.dumps(carry)})
     way = "back" if step.ms < 0 else "forward"

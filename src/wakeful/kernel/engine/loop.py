@@ -1,7 +1,7 @@
 """The engine: sleep until something is due, take a turn, start what was claimed.
 
 One loop, one transaction per turn, nothing that costs per stored job. While a turn is being committed, the handlers
-of the one before run; what they end with is settled by the next. Whatever fails is logged and the loop goes on.
+of the one before run; what they end with is settled by the next. An error is logged and the loop goes on.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class Engine:
         self._deadlines.cancel_all(Result("cancelled", error="cut off by shutdown", interrupted=True))
 
     async def record_left(self) -> None:
-        """Put on record what goes on although it was asked to end: whoever waits for it should know."""
+        """Record the runs that go on although they were asked to end, with an alert for each."""
         self._deadlines.note_left()
         await self._deadlines.alert_stuck(self._store, self.context)
 

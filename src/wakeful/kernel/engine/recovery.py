@@ -1,8 +1,8 @@
 """What the engine finds when it starts: runs that died with their process, and a clock that may have moved.
 
 A run cut off by a crash is recorded as crashed and its slot is run once more at once. From the second crash in a row
-the ladder holds. Whoever crashed twice is a suspect, and suspects run one at a time; so the one that takes the process
-down is found, and only it is counted toward being disabled.
+the ladder holds. A job that crashed twice is a suspect, and suspects run one at a time; so the one that takes the
+process down is found, and only it is counted toward being disabled.
 """
 
 from __future__ import annotations

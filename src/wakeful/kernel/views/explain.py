@@ -23,7 +23,7 @@ REASONS = {
     "backing_off": "it was backing off after errors",
     "outside_active_hours": "its active hours were closed",
     BELOW: "its trigger asks for more starts than the server gives",
-    "no_handler": "nobody could run its kind",
+    "no_handler": "no node handled its kind",
     "no_node": "no node had the labels it asks for",
     "paused": "it was paused",
     "disabled": "it was disabled",
@@ -158,7 +158,7 @@ def _said(run: RunRow, details: RunDetails | None) -> str | None:
 def _asked(entry: dict[str, Any]) -> str:
     asked = f"At {_when(entry['asked_at'])} it asked: {entry['question']!r}"
     if entry["verdict"] is None:
-        return f"{asked}, and nobody has answered yet."
+        return f"{asked}, and there is no answer yet."
     note = f" ({entry['note']})" if entry["note"] else ""
     return f"{asked}; {entry['by']} {entry['verdict']} it at {_when(entry['decided_at'])}{note}."
 
