@@ -8,7 +8,7 @@ from tests.simulation.faulty_store import Faults
 from tests.simulation.invariants import Broken
 from tests.simulation.world import CROWDED, World, live
 from wakeful.kernel import parking
-from wakeful.kernel.engine import claim, ending, turn
+from wakeful.kernel.engine import admission, ending, turn
 from wakeful.kernel.engine.handlers import Active
 from wakeful.kernel.engine.loop import Engine
 from wakeful.kernel.rules import options
@@ -122,7 +122,7 @@ def test_it_finds_a_label_that_cannot_be_read_back(monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(place, "read_labels", lambda _key, value: frozenset(value))
     monkeypatch.setattr(World, "labels", ("gpu", "eu", "a,b"))
     assert _breaks(range(12)) == ""
-    monkeypatch.setattr(claim, "place_key", lambda labels: "labels:" + ",".join(labels))
+    monkeypatch.setattr(admission, "place_key", lambda labels: "labels:" + ",".join(labels))
     monkeypatch.setattr(parking, "labels_of", lambda key: key.removeprefix("labels:").split(","))
     assert "waits for labels that the node has" in _breaks()
 

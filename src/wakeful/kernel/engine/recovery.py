@@ -13,8 +13,8 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from wakeful.kernel.context import Context
+from wakeful.kernel.engine.admission import SUSPECT_AFTER
 from wakeful.kernel.engine.alerts import UNSERVED, close_alert, close_alerts
-from wakeful.kernel.engine.claim import SUSPECT_AFTER
 from wakeful.kernel.engine.ending import Ending, end_runs
 from wakeful.kernel.engine.handlers import past_limit
 from wakeful.kernel.engine.turn import Ended, from_report, settle_all
