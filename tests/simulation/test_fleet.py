@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.fleet import Fleet, Siege, live_together
+from tests.simulation.fleet import Fleet, live_together
 from tests.simulation.invariants import Broken
+from tests.simulation.siege import Siege
 from wakeful.kernel.cluster import membership
 from wakeful.kernel.engine import turn
 from wakeful.kernel.engine.admission import Admission
