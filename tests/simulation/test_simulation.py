@@ -22,6 +22,8 @@ SEEDS = range(240)
 GROUPS, QUICK = 12, 2
 CROWDED_SEEDS = range(CROWDED, CROWDED + 120)
 CROWDED_GROUPS = 6
+#: Each once broke a promise.
+KEPT = (5069,)
 
 
 @pytest.mark.promise("H2", "H9", "H11", "H12", "X14")
@@ -50,6 +52,11 @@ def test_whatever_happens_nobody_is_taken_before_somebody_of_higher_priority(gro
         compared += world.order.compared
     assert starts > 100
     assert compared > 20, "turns that took less than all there was"
+
+
+@pytest.mark.parametrize("seed", KEPT)
+def test_what_once_broke_a_promise_breaks_none(seed: int) -> None:
+    live(seed)
 
 
 @pytest.mark.parametrize("seed", [3, 71])
