@@ -21,15 +21,15 @@ SchedulerError
 ├── ScheduleTriggerError                        a start was refused; `.context` says why
 ├── NodeNotAlive                                a node that is not there, or not one of several, cannot be asked
 ├── SchedulerShutdownError                      stop() ran out of time; `.context` says how many still run
-├── NotAllowed                                  whoever asked has no right to this
+├── NotAllowed                                  the caller may not do this
 │   └── OutboundRefused                         an address from the network leads where it may not
-├── QuotaReached                                whoever asked has as much stored as it may have
+├── QuotaReached                                the caller has as many jobs as it may have
 ├── WrongCallbackToken                          a report about a run by somebody who was not asked for it
 ├── SchedulerNotOpen                            used before `async with scheduler` or after it
 ├── StoreError                                  the database: operator's turn
 │   ├── StoreLocked                             another server holds it
 │   ├── StoreUnusable                           not a database, foreign, newer, corrupt or read-only
-│   ├── StoreRefused                            it does not take what was to be written, whoever tries
+│   ├── StoreRefused                            it does not accept what was to be written
 │   ├── StoreUnreachable                        the server does not answer, or not us; we go on when it does
 │   └── StoreFull                               no space left on the device
 │
@@ -43,7 +43,7 @@ SchedulerError
 ├── CommandFailed           command/result              a command without an exit code
 ├── CommandTimedOut         command/result              a command that ran longer than it may
 ├── SendingFailed           http/sending                a request without any answer
-├── NoSessionServer         agents/client               nobody to send messages to
+├── NoSessionServer         agents/client               no server for messages is configured
 ├── SessionFailed           agents/session_kind         a session says that it did not work
 ├── TooMuchRemoved          fleet/applying              a file that would remove more than half of its jobs
 ├── ApiError                api/problems                a refusal that only the HTTP server makes
@@ -92,7 +92,7 @@ class InvalidTrigger(SchedulerError, ValueError):
 
 
 class TooOften(InvalidTrigger):
-    """A trigger that could fire more often than whoever wrote it may ask for; the message is the limit."""
+    """A trigger that could fire more often than its author may; the message names the limit."""
 
     exit_code = 4
     code = "min_interval"
@@ -206,7 +206,7 @@ class SchedulerShutdownError(SchedulerError):
 
 
 class NotAllowed(SchedulerError):
-    """Whoever asked has no right to this; nothing was changed."""
+    """The caller may not do this; nothing was changed."""
 
     exit_code = 4
     status = 403
@@ -220,7 +220,7 @@ class OutboundRefused(NotAllowed):
 
 
 class QuotaReached(SchedulerError):
-    """Whoever asked has as much stored as it may have; nothing was changed."""
+    """The caller has as many jobs as it may have; nothing was changed."""
 
     exit_code = 4
     status = 409
@@ -272,7 +272,7 @@ class StoreRefused(StoreError):
 
 
 class StoreUnreachable(StoreError):
-    """The database's server does not answer, or lets nobody in right now; work goes on when it does."""
+    """The database's server does not answer, or accepts no connections right now; work goes on when it does."""
 
     code = "store_unreachable"
 

@@ -2,7 +2,7 @@
 
 An address that a caller, an agent or a redirect names must not become a way into this machine or the network it stands
 in. `OutboundPolicy` refuses private, loopback and link-local addresses, those of metadata services among them, unless
-`server.outbound.allow` names them. It judges addresses, not names: whoever sends a request resolves the name once, has
+`server.outbound.allow` names them. It judges addresses, not names: the sender of a request resolves the name once, has
 the result checked, and connects to exactly that (see `wakeful.http.sending`).
 
 What an operator writes on the command line, in a file or in code is trusted and not checked.
@@ -75,7 +75,7 @@ _NUMBERS = re.compile(r"(0x[0-9a-f]*|[0-9]+)(\.(0x[0-9a-f]*|[0-9]+)){0,3}", re.A
 
 
 class WebAddress(NamedTuple):
-    """An http or https address, taken apart once, so that nobody reads it differently later."""
+    """An http or https address, parsed once, so that it is not read differently later."""
 
     scheme: str
     host: str  # lower case, ASCII, no brackets, no dot at the end

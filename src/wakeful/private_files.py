@@ -1,4 +1,4 @@
-"""Files and folders that are their owner's alone: never through a link, and closed to others whatever the umask.
+"""Files and folders that are their owner's alone: never through a link, and closed to others under any umask.
 
 Locks, tokens and logs lie beside a store under names that anybody can guess. Where somebody else could put a symbolic
 link under such a name, following it would write to, or show, a file of their choice.
@@ -44,5 +44,5 @@ def open_private(path: Path | str, flags: int) -> int:
 
 def open_unlinked(path: Path | str) -> IO[bytes]:
     """Open a file for reading that is not a link; ELOOP where it is one."""
-    # Not to wait for whoever might write to a pipe of that name.
+    # Not to wait for a writer, should it be a pipe.
     return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK))

@@ -60,7 +60,7 @@ def filled(text: str, folder: Path, known: Mapping[str, str]) -> str:
 
 
 def looked_up(reference: str, folder: Path, known: Mapping[str, str]) -> str:
-    """What a reference stands for; InvalidSetting, as the end of a sentence, where that cannot be told."""
+    """What a reference stands for; InvalidSetting, as the end of a sentence, where that cannot be found."""
     if reference.startswith("file:"):
         path = Path(reference.removeprefix("file:"))
         try:

@@ -123,7 +123,7 @@ async def test_a_run_that_nobody_reports_becomes_unknown_at_its_deadline(scene):
         await scene.until(at(11, 1))
         [run] = await log(scheduler)
         assert (run.outcome, run.finished_at) == ("unknown", at(11))
-        assert run.error == "nobody reported how it ended before its deadline"
+        assert run.error == "no report of its end arrived before its deadline"
         job = await scheduler.get_job("standup")
         assert (job.last_outcome, job.consecutive_errors) == ("unknown", 0)
         with pytest.raises(ScheduleTriggerError, match="already ended as unknown"):

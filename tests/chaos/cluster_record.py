@@ -100,7 +100,9 @@ def read_record(url: str) -> Record:
             )
         for (body,) in connection.execute("SELECT body FROM events WHERE stream = 'run' ORDER BY seq"):
             record.events += [
-                (event[0], ids.run_text(event[1])) for event in json.loads(body) if event[0] in ("started", "finished")
+                (event["type"], ids.run_text(event["run"]))
+                for event in json.loads(body)
+                if event["type"] in ("started", "finished")
             ]
         record.lanes_left = dict(connection.execute("SELECT key, used FROM lanes WHERE used <> 0").fetchall())
     return record

@@ -50,7 +50,10 @@ def test_what_needs_a_person_is_listed(wakeful):
     assert "broken was disabled after 2 errors in a row" in disabled[0]["message"]
     assert disabled[0]["closed_at"] is None
     assert disabled[0]["job_id"] == wakeful("show", "broken", "--json").json["id"]
-    assert "broken was disabled after 2 errors in a row" in wakeful("alert", "list").out
+    listed = wakeful("alert", "list").out
+    assert "broken was disabled after 2 errors in a row" in listed
+    assert "disabled: a job was disabled after too many errors, or because it cannot be started\n" in listed
+    assert disabled[0]["meaning"].startswith("a job was disabled")
     assert wakeful("status", "--json").json["open_alerts"] == len(alerts)
 
 

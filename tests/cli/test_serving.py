@@ -332,7 +332,7 @@ def test_a_job_nobody_handles_is_told_by_status_explain_run_and_doctor(terminal)
     server.until("hello run_")
     told = terminal("doctor", "--db", "app.db")
     assert told.code == 1
-    assert "report is due, but nobody runs jobs of kind 'report'" in told.out
+    assert "report is due, but no running program handles kind 'report'" in told.out
     assert "declared in code" not in told.out
     assert "no running server has a handler" in terminal("explain", "report", "--db", "app.db").out
     assert terminal.ask("status", "--db", "app.db", "--json").json["waiting"] == {"kind:report": 1}

@@ -275,7 +275,7 @@ async def test_a_question_may_have_a_deadline(scene):
         run = await asking(scene, scheduler)
         await scene.until(at(1, 31))
         ended = await scheduler.get_run(run.id)
-        assert (ended.outcome, ended.error) == ("cancelled", "nobody approved it before its deadline")
+        assert (ended.outcome, ended.error) == ("cancelled", "it was not approved before its deadline")
         assert (await scheduler.get_job("a")).consecutive_errors == 0
 
 
@@ -308,7 +308,7 @@ async def test_explain_says_who_is_waited_for_and_who_decided(scene):
     async with scene.scheduler() as scheduler:
         run = await asking(scene, scheduler)
         assert "waits for approval" in str(await scheduler.explain("a"))
-        assert "nobody has answered yet" in str(await scheduler.explain(run.id))
+        assert "there is no answer yet" in str(await scheduler.explain(run.id))
         again = await scheduler.approve_run(run.id, by="ana", note="fine")
         assert "ana approved it" in str(await scheduler.explain(run.id))
         assert "because a person approved it" in str(await scheduler.explain(again))

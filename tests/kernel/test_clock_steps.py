@@ -8,7 +8,7 @@ import pytest
 
 from tests.kernel.scene import at, settled_slots, virtual
 from tests.kernel.stepping import HOURLY, STEPS, live_through, step_through
-from wakeful import Every, Interval, Once
+from wakeful import Every, Interval, Manual, Once, StoreUnreachable, Wait
 
 
 @pytest.mark.promise("H2")
@@ -168,3 +168,70 @@ async def test_a_clock_set_back_while_nothing_runs_is_noticed_at_the_next_start(
         assert any(alert.kind == "clock" for alert in await scheduler.list_alerts())
         assert len([run for run in scene.of("a") if run.slot < at(1)]) >= 2, "silent for a day"
         assert len([run for run in scene.of("b") if run.slot < at(1)]) >= 1, "silent for a day"
+
+
+@pytest.mark.promise("H2")
+@virtual
+async def test_a_step_forward_just_before_a_restart_cuts_no_waiting_run_short(scene):
+    scene.act = waiting(scene, minutes=60)
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Manual())
+        await scheduler.start()
+        run_id = await scheduler.run_job("a")
+        await scene.sleep("10m")
+        scene.step(days=3)
+        await scheduler.stop(wait_for_jobs=False)
+        await scheduler.start()
+        await scene.sleep("45m")
+        assert (await scheduler.get_run(run_id)).status == "waiting"
+        await scene.sleep("6m")
+        assert (await scheduler.get_run(run_id)).outcome == "unknown"
+        assert (await scheduler.get_summary()).facts["clock_steps"] == "1"
+
+
+@pytest.mark.promise("H2")
+@virtual
+async def test_a_step_back_just_before_a_restart_silences_no_job(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1h", anchor=at(days=-30)))
+        await scheduler.start()
+        await scene.until(at(5, 10))
+        scene.step(days=-1)
+        await scheduler.stop(wait_for_jobs=False)
+        await scheduler.start()
+        await scene.sleep("150m")
+        assert len([run for run in scene.runs if run.slot < at(1)]) >= 2, "silent for a day"
+        assert (await scheduler.get_summary()).facts["clock_steps"] == "1"
+
+
+@pytest.mark.promise("H2")
+@pytest.mark.parametrize("step", [{"days": 3}, {"days": -3}], ids=["forward", "back"])
+@virtual
+async def test_a_step_while_the_store_is_out_of_reach_is_recorded_when_it_is_back(scene, step):
+    scene.act = waiting(scene, minutes=40)
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1h", anchor=at(days=-30)))
+        await scheduler.start()
+        await scene.until(at(1, 5))
+        write, back_at = scheduler._store.write, scene.clock.boot() + 30_000
+
+        async def out_of_reach(work, *, not_before=None):
+            if scene.clock.boot() < back_at:
+                raise StoreUnreachable("The server went away.")
+            return await write(work, not_before=not_before)
+
+        scheduler._store.write = out_of_reach
+        scene.step(**step)
+        scheduler._engine._wake()
+        await scene.sleep("30m")
+        assert [run.status for run in await scheduler.get_run_log("a")] == ["waiting"]
+        await scene.sleep("90m")
+        assert len(scene.runs) >= 2, "silent until the old time returns"
+        assert (await scheduler.get_summary()).facts["clock_steps"] == "1"
+
+
+def waiting(scene, minutes):
+    async def act(run):
+        raise Wait(until=scene.now + timedelta(minutes=minutes))
+
+    return act

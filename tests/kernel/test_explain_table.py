@@ -86,12 +86,12 @@ TABLE = {
     ),
     "a run that nobody completed": Told(
         HOURLY, [Wait(at(1, 10))], at(1, 11),
-        ["ended as unknown: nobody reported how it ended before its deadline."],
-        of_run=["ended as unknown after 10m: nobody reported"],
+        ["ended as unknown: no report of its end arrived before its deadline."],
+        of_run=["ended as unknown after 10m: no report of its end"],
     ),
     "a run that waits for approval": Told(
         HOURLY, [ApprovalNeeded("Deploy?")], at(1, 1), ["It waits for approval (run_"], ["to be completed"],
-        ["it asked: 'Deploy?', and nobody has answered yet", "It waits for approval."],
+        ["it asked: 'Deploy?', and there is no answer yet", "It waits for approval."],
     ),
     "a run past its limit": Told(
         HOURLY, ["sleep"], at(1, 10), ["ended as timeout: still running after 5m."],
@@ -143,7 +143,7 @@ TABLE = {
     "a kind nobody runs": Told(
         Once(at(0, 1)), [None], at(1),
         ["It is due since 2026-01-01 00:01:00 UTC and waits: no running server has a handler for jobs of kind rare.",
-         "1 start refused as no_handler: nobody could run its kind"],
+         "1 start refused as no_handler: no node handled its kind"],
         options={"kind": "rare"},
     ),
     "labels nobody has": Told(

@@ -24,6 +24,7 @@ async def test_an_internal_job_takes_no_place_of_max_running(scene):
         await scheduler.start()
         await scene.until(at(1, 1))
         assert len(scene.runs) == 4, "all three, and one of the others"
+        assert scheduler.running_count() == 1
 
 
 @virtual

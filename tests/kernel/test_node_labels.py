@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.kernel.scene import START, at, virtual
-from wakeful import Once
+from wakeful import Every, Once
 
 pytestmark = pytest.mark.promise("X13", "D5")
 
@@ -47,5 +47,38 @@ async def test_a_due_job_that_no_node_carries_the_labels_for_raises_an_alert_unt
         await scheduler.start()
         await scene.sleep("3m")
         assert [run.job for run in scene.runs] == ["a"]
+        assert await scheduler.list_alerts() == []
+        await scheduler.stop()
+
+
+async def without_labels(scheduler):
+    await scheduler.update_job("a", labels=[])
+
+
+async def with_another_time(scheduler):
+    await scheduler.update_job("a", trigger=Every("1d"))
+
+
+async def paused(scheduler):
+    await scheduler.pause_job("a")
+
+
+async def disabled(scheduler):
+    await scheduler.update_job("a", enabled=False)
+
+
+@pytest.mark.usefixtures("minutely_sweeps")
+@pytest.mark.parametrize("change", [without_labels, with_another_time, paused, disabled])
+@virtual
+async def test_the_alert_is_over_when_the_job_no_longer_waits_for_a_node(scene, change):
+    async with scene.scheduler() as scheduler:
+        await scheduler.start()
+        await scheduler.add_job("a", Once(START), kind="job", labels=["gpu"])
+        await scene.sleep("4m")
+        assert [alert.kind for alert in await scheduler.list_alerts()] == ["no_node"]
+        await scheduler.update_job("a", payload={"n": 1})
+        assert len(await scheduler.list_alerts()) == 1, "it still waits"
+        await change(scheduler)
+        await scene.sleep("4m")
         assert await scheduler.list_alerts() == []
         await scheduler.stop()

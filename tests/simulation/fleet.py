@@ -13,14 +13,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import psycopg
-from psycopg.rows import dict_row
-
+from tests.simulation.eye import Eye
 from tests.simulation.invariants import Broken, Ledger, check, check_lanes, check_live
 from tests.simulation.node import Node, NodeClock, NodeStore, Weather, on_behalf_of, own_tasks
 from tests.simulation.people import LANES, People
 from tests.store.postgres_server import emptied_url
-from wakeful import Defer, Every, Noop, Retention, Run, Scheduler, SchedulerError, Skip, TransientError, Wait
+from wakeful import Defer, Noop, Retention, Run, Scheduler, SchedulerError, Skip, TransientError, Wait
 from wakeful.kernel.cluster.lease_times import LeaseTimes
 from wakeful.testing import run
 from wakeful.triggers.moments import to_ms
@@ -32,19 +30,6 @@ LOOK_S = 15  # news may get lost, so every node looks by itself; in life each se
 LONGEST_RUN_MS = 200_000
 TIMES = LeaseTimes()
 TAKE_OVER_S = (TIMES.lease_ms + TIMES.beat_ms) / 1000 + 0.5  # and a little for delays
-
-
-class Eye:
-    """Reads the database beside everybody, in the words of the invariants."""
-
-    def __init__(self, url: str) -> None:
-        self._connection = psycopg.connect(url, autocommit=True, row_factory=dict_row)
-
-    def execute(self, sql: str, params: tuple[object, ...] = ()) -> Any:
-        return self._connection.execute(sql.replace("?", "%s"), params)
-
-    def close(self) -> None:
-        self._connection.close()
 
 
 class Fleet(People):
@@ -386,27 +371,6 @@ class Fleet(People):
         if self._scheduler is not None and isinstance(self._scheduler._store, NodeStore):
             self._scheduler._store.discard()
         self.eye.close()
-
-
-class Siege(Fleet):
-    """A world where nothing happens but that a node dies or freezes just when jobs are due: broken rules show soon."""
-
-    absences = (60,)
-
-    async def _step(self) -> None:
-        now = self.clock.now()
-        await asyncio.sleep((20_000 - now % 20_000) / 1000 + self.rng.random() * 0.08)
-        if (node := self._somebody()) is not None and self.rng.random() < 0.4:
-            node.die("killed")
-        elif node is not None:
-            node.frozen_until = asyncio.get_running_loop().time() + 24
-        await asyncio.sleep(32)
-
-    async def _add(self) -> None:
-        assert self._scheduler is not None
-        name, self._names = f"job-{self._names}", self._names + 1
-        every, needs = Every("20s", anchor=datetime(2026, 1, 1, tzinfo=UTC)), self._needs()
-        await self._scheduler.add_job(name, every, kind=self.rng.choice(("good", "slow")), payload=needs, **needs)
 
 
 def live_together(seed: int, steps: int = 40, nodes: int | None = None, world: type[Fleet] = Fleet) -> Fleet:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.fleet import Fleet, Siege, live_together
+from tests.simulation.fleet import Fleet, live_together
 from tests.simulation.invariants import Broken
+from tests.simulation.siege import Siege
 from wakeful.kernel.cluster import membership
 from wakeful.kernel.engine import turn
-from wakeful.kernel.engine.claim import Claim
+from wakeful.kernel.engine.admission import Admission
 from wakeful.store.jobs import Jobs
 from wakeful.store.journal import Journal
 from wakeful.store.lanes import Lanes
@@ -131,10 +132,10 @@ def test_it_finds_a_lane_that_each_node_counts_for_itself(monkeypatch: pytest.Mo
 
 
 def test_it_finds_a_job_that_runs_where_it_must_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    admit = Claim._admit
+    admit = Admission.admit
 
     def anywhere(self, job, options, state):
         return admit(self, job, options._replace(labels=()), state)
 
-    monkeypatch.setattr(Claim, "_admit", anywhere)
+    monkeypatch.setattr(Admission, "admit", anywhere)
     assert "X13" in _breaks()

@@ -8,7 +8,7 @@ from tests.simulation.faulty_store import Faults
 from tests.simulation.invariants import Broken
 from tests.simulation.world import CROWDED, World, live
 from wakeful.kernel import parking
-from wakeful.kernel.engine import claim, ending, turn
+from wakeful.kernel.engine import admission, ending, turn
 from wakeful.kernel.engine.handlers import Active
 from wakeful.kernel.engine.loop import Engine
 from wakeful.kernel.rules import options
@@ -22,6 +22,8 @@ SEEDS = range(240)
 GROUPS, QUICK = 12, 2
 CROWDED_SEEDS = range(CROWDED, CROWDED + 120)
 CROWDED_GROUPS = 6
+#: Each once broke a promise.
+KEPT = (5069,)
 
 
 @pytest.mark.promise("H2", "H9", "H11", "H12", "X14")
@@ -50,6 +52,11 @@ def test_whatever_happens_nobody_is_taken_before_somebody_of_higher_priority(gro
         compared += world.order.compared
     assert starts > 100
     assert compared > 20, "turns that took less than all there was"
+
+
+@pytest.mark.parametrize("seed", KEPT)
+def test_what_once_broke_a_promise_breaks_none(seed: int) -> None:
+    live(seed)
 
 
 @pytest.mark.parametrize("seed", [3, 71])
@@ -122,7 +129,7 @@ def test_it_finds_a_label_that_cannot_be_read_back(monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(place, "read_labels", lambda _key, value: frozenset(value))
     monkeypatch.setattr(World, "labels", ("gpu", "eu", "a,b"))
     assert _breaks(range(12)) == ""
-    monkeypatch.setattr(claim, "place_key", lambda labels: "labels:" + ",".join(labels))
+    monkeypatch.setattr(admission, "place_key", lambda labels: "labels:" + ",".join(labels))
     monkeypatch.setattr(parking, "labels_of", lambda key: key.removeprefix("labels:").split(","))
     assert "waits for labels that the node has" in _breaks()
 

@@ -313,7 +313,7 @@ class World(People):
         """Nobody's time to report is cut short, however the clock is set."""
         for number, finished in self._watch().execute(
             "SELECT r.id, r.finished_at FROM runs r JOIN run_details d ON d.run_id = r.id "
-            "WHERE r.outcome = 'unknown' AND d.error LIKE 'nobody reported%'"
+            "WHERE r.outcome = 'unknown' AND d.error LIKE 'no report of its end%'"
         ):
             left = self.patience.pop(run_text(number), 0) - self.clock.boot()
             if left > SLACK_MS:

@@ -1,9 +1,8 @@
-"""The store on PostgreSQL where it differs from SQLite: others write at the same time, and the server may go away."""
+"""The store on PostgreSQL where it differs from SQLite: the schema, values, and what a claim reads and locks."""
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import subprocess
 import sys
 
@@ -13,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.service.real_time import real
-from tests.store.postgres_server import PostgresServer, postgres_url, shared_server
+from tests.store.opened import Opened
+from tests.store.postgres_server import postgres_url, shared_server
 from tests.store.samples import NOW, job
 from wakeful.clock import SystemClock
-from wakeful.errors import InvalidJob, StoreError, StoreUnreachable, StoreUnusable
+from wakeful.errors import InvalidJob, StoreUnreachable, StoreUnusable
 from wakeful.store import make_store
-from wakeful.store.jobs import LOOK_AGAIN_MS
 from wakeful.store.postgres_session import PostgresSession, _array
 from wakeful.store.records import RunDetails
 from wakeful.store.schema_version import steps
@@ -26,34 +25,9 @@ from wakeful.store.schema_version import steps
 pytestmark = pytest.mark.promise("X2")
 
 
-class Opened:
-    """Stores on one database, closed at the end."""
-
-    def __init__(self, url, count=1):
-        self._stores = [make_store(url, SystemClock()) for _ in range(count)]
-
-    async def __aenter__(self):
-        for store in self._stores:
-            await store.open()
-        return self._stores
-
-    async def __aexit__(self, *_):
-        for store in self._stores:
-            await store.close()
-
-
 @pytest.fixture
 def url():
     return postgres_url()
-
-
-@pytest.fixture(scope="module")
-def own_server():
-    """A server that a test may stop."""
-    server = PostgresServer()
-    server.start()
-    yield server
-    server.remove()
 
 
 # -- the schema and the address ---------------------------------------------------------------------------------------
@@ -171,252 +145,6 @@ async def test_a_text_no_server_takes_is_the_callers_mistake_and_harms_nobody_el
         )
         assert [type(result) for result in results] == [InvalidJob, type(None), InvalidJob]
         assert await store.read(lambda tx: tx.jobs.by_id(2)) is not None
-
-
-# -- others at the same time ------------------------------------------------------------------------------------------
-
-
-@real
-async def test_what_another_node_is_claiming_is_passed_over_and_asked_for_again_shortly(url):
-    async with Opened(url) as (store,):
-        await store.write(lambda tx: tx.jobs.add([job(number, due_at=NOW) for number in (1, 2, 3)]))
-
-        def claim(tx):
-            return [state.job_id for _, state in tx.jobs.due(NOW + 10, 10)], tx.jobs.next_alarm()
-
-        with psycopg.connect(url) as other:
-            other.execute("SELECT * FROM job_state WHERE job_id = 2 FOR UPDATE")
-            found, alarm = await store.write(claim)
-        assert found == [1, 3]
-        assert alarm == NOW + 10 + LOOK_AGAIN_MS
-
-
-@real
-async def test_a_decision_waits_for_the_one_before_it_and_sees_what_it_wrote(url):
-    async with Opened(url) as (store,):
-        await store.write(lambda tx: tx.jobs.add([job(1), job(2)]))
-        with psycopg.connect(url) as other:
-            other.execute("UPDATE job_state SET revision = 7 WHERE job_id = 1")
-            other.execute("UPDATE jobs SET kind = 'other' WHERE id = 1")
-            states = asyncio.ensure_future(store.write(lambda tx: (tx.jobs.states([2, 1]), tx.jobs.by_id(1))))
-            await _waiting(other, "transactionid")
-            other.commit()
-            found, (definition, state) = await states
-        assert found[1].revision == state.revision == 7
-        assert definition.kind == "other"  # never a new state beside an old definition
-
-
-@real
-async def test_reading_waits_for_nobody(url):
-    async with Opened(url) as (store,):
-        await store.write(lambda tx: tx.jobs.add([job(1)]))
-        with psycopg.connect(url) as other:
-            other.execute("UPDATE job_state SET revision = 7 WHERE job_id = 1")
-            found = await store.read(lambda tx: (tx.jobs.states([1]), tx.lanes.used(["x"]), tx.jobs.by_id(1)))
-        assert found[0][1].revision == 1
-
-
-@real
-async def test_one_name_given_twice_at_the_same_moment_is_one_job(url):
-    async with Opened(url, 2) as stores:
-
-        def add(number):
-            def work(tx):
-                return "taken" if tx.jobs.names(["same"]) else tx.jobs.add([job(number, "same")])
-
-            return work
-
-        for _ in range(10):
-            said = await asyncio.gather(stores[0].write(add(1)), stores[1].write(add(2)))
-            assert sorted(map(str, said)) == ["None", "taken"]
-            await stores[0].write(lambda tx: tx.jobs.forget([1, 2]))
-
-
-@real
-async def test_nodes_that_count_on_from_the_same_fact_never_get_the_same_number(url):
-    async with Opened(url, 4) as stores:
-
-        def count(tx):
-            number = int(tx.journal.get_meta(["count", "also"]).get("count", "0")) + 1
-            tx.journal.set_meta({"count": number, "also": number})
-            return number
-
-        numbers = await asyncio.gather(*(store.write(count) for _ in range(5) for store in stores))
-        assert sorted(numbers) == list(range(1, 21))
-        with psycopg.connect(url) as other:
-            sql = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
-            assert other.execute(sql).fetchone() == (0,)
-
-
-@real
-async def test_whoever_follows_the_events_of_several_nodes_misses_none(url):
-    async with Opened(url, 3) as stores:
-        seen, last = [], 0
-        writing = [
-            asyncio.ensure_future(_emit(store, f"stream-{number % 2}", 60)) for number, store in enumerate(stores)
-        ]
-        while True:
-            over = all(task.done() for task in writing)
-            after = last
-            groups = await stores[0].read(lambda tx: tx.journal.events(after, limit=1000))  # noqa: B023 - awaited here
-            seen += [group.id for group in groups]
-            last = max(seen, default=0)
-            if over:
-                break
-        assert seen == sorted(seen)
-        assert len(seen) == 180
-        await asyncio.gather(*writing)
-
-
-async def _emit(store, stream, count):
-    for number in range(count):
-        await store.write(lambda tx, number=number: tx.journal.emit(stream, number))
-
-
-@real
-async def test_a_change_is_heard_of_at_once_and_ones_own_is_not(url):
-    async with Opened(url, 2) as (here, there):
-        heard = asyncio.Event()
-        here.on_change(heard.set)
-        await here.become_engine({})
-        async with asyncio.timeout(10):
-            await heard.wait()  # it looks once when it begins to listen
-            heard.clear()
-            await here.write(lambda tx: tx.jobs.add([job(1, due_at=NOW)]))
-            await there.write(lambda tx: tx.jobs.add([job(2)]))  # nothing to look at
-            assert not heard.is_set()
-            await there.write(lambda tx: tx.jobs.add([job(3, due_at=NOW)]))
-            await heard.wait()
-        assert await here.changed_elsewhere()
-
-
-@real
-async def test_what_is_due_after_the_next_alarm_wakes_nobody(url):
-    async with Opened(url) as (store,):
-        numbers, hour, now = itertools.count(1), 3_600_000, store.clock.now()
-
-        def add(due_at):
-            def work(tx):
-                tx.jobs.add([job(next(numbers), due_at=due_at)])
-                return tx.jobs._session.announced
-
-            return store.write(work)
-
-        assert await add(now + 2 * hour)
-        assert not await add(now + 9 * hour)
-        assert await add(now + hour)
-        assert not await add(now + hour)
-        assert await add(now)
-        assert await add(now + 1000)  # so near that it is not left to chance
-        assert not await add(None)
-
-
-@real
-async def test_where_nobody_is_heard_it_looks_by_itself_once_a_second(url):
-    clock = SteppedClock()
-    store = make_store(url, clock)
-    await store.open()
-    assert await store.changed_elsewhere()
-    assert not await store.changed_elsewhere()
-    clock.passed += 1000
-    assert await store.changed_elsewhere()
-    await store.close()
-
-
-class SteppedClock(SystemClock):
-    passed = 1_000_000
-
-    def boot(self):
-        return self.passed
-
-    def boot_us(self):
-        return self.passed * 1000
-
-
-# -- a server that goes away ------------------------------------------------------------------------------------------
-
-
-@real
-async def test_work_goes_on_when_the_server_is_back(own_server):
-    async with Opened(own_server.new_database()) as (store,):
-        await store.write(lambda tx: tx.jobs.add([job(1)]))
-        await store.read(lambda tx: tx.jobs.by_id(1))
-        await asyncio.to_thread(own_server.stop, "immediate")
-        with pytest.raises(StoreUnreachable, match="cannot be reached"):
-            await store.write(lambda tx: tx.jobs.add([job(2)]))
-        with pytest.raises(StoreUnreachable, match="cannot be reached"):
-            await store.read(lambda tx: tx.jobs.by_id(1))
-        await asyncio.to_thread(own_server.start)
-        async with asyncio.timeout(20):
-            while True:
-                try:
-                    await store.write(lambda tx: tx.jobs.add([job(3)]))
-                    break
-                except StoreError:
-                    await asyncio.to_thread(lambda: None)
-        assert await store.read(lambda tx: sorted(tx.jobs.states([1, 2, 3]))) == [1, 3]
-
-
-@real
-async def test_a_connection_that_was_cut_while_idle_is_not_noticed_by_readers(url):
-    async with Opened(url) as (store,):
-        await store.write(lambda tx: tx.jobs.add([job(1)]))
-        await store.read(lambda tx: tx.jobs.by_id(1))
-        with psycopg.connect(url) as other:
-            other.execute(
-                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
-                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
-            )
-        assert await store.read(lambda tx: tx.jobs.by_id(1)) is not None
-
-
-@real
-async def test_a_commit_whose_answer_is_lost_is_looked_up_and_not_made_twice(own_server):
-    url = own_server.new_database()
-    async with Opened(url) as (store,):
-        await store.write(lambda tx: tx.lanes.add({"lane": 1}))
-        with psycopg.connect(url, autocommit=True) as other:
-            # The server has committed, and holds back its answer until a standby that does not exist has it too.
-            other.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
-            other.execute("SELECT pg_reload_conf()")
-            try:
-                tries, pid = 0, None
-                while pid is None:  # the server takes up its new setting when it comes round to it
-                    tries += 1
-                    writing = asyncio.ensure_future(store.write(lambda tx: tx.lanes.add({"lane": 1})))
-                    pid = await _waiting(other, "SyncRep", unless=writing)
-                other.execute("SELECT pg_terminate_backend(%s, 5000)", (pid,))
-                async with asyncio.timeout(20):
-                    await writing
-            finally:
-                other.execute("ALTER SYSTEM RESET synchronous_standby_names")
-                other.execute("SELECT pg_reload_conf()")
-        assert await store.read(lambda tx: tx.lanes.all()) == {"lane": 1 + tries}
-
-
-@real
-async def test_a_pooler_that_forgets_prepared_statements_is_noticed_and_obeyed(url):
-    async with Opened(url) as (store,):
-        for number in range(1, 9):
-            await store.write(lambda tx, number=number: tx.jobs.add([job(number)]))
-        await store.write(
-            lambda tx: tx.jobs._session._connection.execute("DO $$ BEGIN EXECUTE 'DEALLOCATE ALL'; END $$")
-        )
-        await store.write(lambda tx: tx.jobs.add([job(9)]))
-        assert len(await store.read(lambda tx: tx.jobs.states(range(10)))) == 9
-
-
-async def _waiting(connection, event, unless=None):
-    """Wait until another backend of this database waits for that; its process, or None if `unless` is done first."""
-    sql = (
-        "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event = %s "
-        "AND pid <> pg_backend_pid()"
-    )
-    async with asyncio.timeout(20):
-        while not (found := await asyncio.to_thread(lambda: connection.execute(sql, (event,)).fetchone())):
-            if unless is not None and unless.done():
-                return None
-    return found[0]
 
 
 # -- plans ------------------------------------------------------------------------------------------------------------

@@ -78,7 +78,7 @@ Decision = Done | GoesOn | NoSession | Busy | Unwell | Failed
 
 
 def read_answer(answer: Answer, *, reports: bool = False) -> Decision:
-    """What the answer to a message, or to the wish for a session, means.
+    """What the answer to a message, or to a request for a session, means.
 
     A server that `reports` answers when it has accepted a message: it is not done before it says so.
     """

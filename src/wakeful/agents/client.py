@@ -18,7 +18,7 @@ MAX_ANSWER = 1024 * 1024
 
 
 class NoSessionServer(SchedulerError):
-    """There is nobody to send messages to."""
+    """No session server is configured."""
 
     code = "no_session_server"
 
@@ -106,7 +106,7 @@ class SessionClient:
     async def _client(self) -> httpx.AsyncClient:
         if self._http is None:
             transport = self._settings.transport
-            # Reading the system's certificates takes long enough to be noticed by whoever shares the loop.
+            # Reading the system's certificates takes long enough to delay others on the same loop.
             trusted = await asyncio.to_thread(ssl.create_default_context) if transport is None else True
             made = httpx.AsyncClient(
                 verify=trusted, follow_redirects=False, trust_env=False, transport=transport, headers=_WHO

@@ -26,7 +26,7 @@ class Sessions(Section):
 
 
 def install_configured(scheduler: Scheduler, settings: Sessions, server: ServerAddress) -> None:
-    """Schedules can be run, and whoever works on them can call back."""
+    """Schedules can be run, and those who work on them can call back."""
     logging.getLogger("httpx").setLevel(logging.WARNING)  # an address may hold a secret; what came of it is in the run
     install(
         scheduler,

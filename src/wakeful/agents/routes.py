@@ -62,9 +62,9 @@ async def put_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slug,
     task = Task(given.prompt)
     if given.session_config is not None:
         task = given.session_config.onto(task)
-    wish = ScheduleSpec(task, given.timing.to_data(), given.enabled)
+    wanted = ScheduleSpec(task, given.timing.to_data(), given.enabled)
     terms = WriteTerms(rights, scheduler.default_zone, defaults=scheduler.job_defaults)
-    found, created = await scheduler.transact(lambda tx, node: schedules.put(tx, node, slug, wish, terms))
+    found, created = await scheduler.transact(lambda tx, node: schedules.put(tx, node, slug, wanted, terms))
     next_run = iso(found.next_at) if found.next_at is not None else None
     return respond(answer(201 if created else 200, {"slug": slug, "nextRun": next_run, "created": created}))
 

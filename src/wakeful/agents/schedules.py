@@ -117,7 +117,7 @@ def _task_of(job: JobDef) -> Task:
 
 
 def _last_result(state: JobState, details: RunDetails | None) -> str | None:
-    """How the last run ended. A busy session is an error to whoever reads schedules; the run itself is deferred."""
+    """How the last run ended. A busy session is an error to readers of schedules; the run itself is deferred."""
     busy = state.last_outcome == "deferred" and details is not None and details.output is not None
     return "error" if busy else state.last_outcome
 
@@ -137,12 +137,12 @@ def _last_error(state: JobState, details: RunDetails | None) -> str | None:
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def put(tx: Transaction, context: Context, slug: str, wish: ScheduleSpec, terms: WriteTerms) -> tuple[Schedule, bool]:
+def put(tx: Transaction, context: Context, slug: str, wanted: ScheduleSpec, terms: WriteTerms) -> tuple[Schedule, bool]:
     """The schedule of that name as wished, and whether this made it."""
     found = tx.jobs.by_name(slug)
-    _check(wish)
+    _check(wanted)
     if found is None:
-        _make(tx, context, slug, wish, terms)
+        _make(tx, context, slug, wanted, terms)
     else:
         job, _ = found
         if terms.rights.owner is not None and job.owner != terms.rights.owner:
@@ -151,45 +151,45 @@ def put(tx: Transaction, context: Context, slug: str, wish: ScheduleSpec, terms:
         if job.kind != SESSION:
             message = f"{slug!r} is a job of kind {job.kind}, not a schedule: choose another name."
             raise JobExists(message)
-        patch(tx, context, slug, wish, terms)
+        patch(tx, context, slug, wanted, terms)
     return find(tx, slug, terms.rights), found is None
 
 
-def _check(wish: ScheduleSpec) -> None:
-    if wish.task is not None:
-        read_task(wish.task.to_payload())
+def _check(wanted: ScheduleSpec) -> None:
+    if wanted.task is not None:
+        read_task(wanted.task.to_payload())
 
 
-def _make(tx: Transaction, context: Context, slug: str, wish: ScheduleSpec, terms: WriteTerms) -> None:
+def _make(tx: Transaction, context: Context, slug: str, wanted: ScheduleSpec, terms: WriteTerms) -> None:
     if SLUG.fullmatch(slug) is None:
         message = f"A slug is 1 to 100 letters, digits, dots, dashes and underscores, not {slug!r:.120}."
         raise InvalidJob(message)
-    assert wish.task is not None and wish.timing is not None  # noqa: S101, PT018 - a whole definition
-    trigger = read_timing(wish.timing, tx.now, terms.rights.min_interval)
-    options = {**terms.defaults, "error_span": ERROR_SPAN, "lanes": _lanes({}, wish.task)}
-    new = NewJob(slug, trigger, kind=SESSION, payload=wish.task.to_payload(), **options)
+    assert wanted.task is not None and wanted.timing is not None  # noqa: S101, PT018 - a whole definition
+    trigger = read_timing(wanted.timing, tx.now, terms.rights.min_interval)
+    options = {**terms.defaults, "error_span": ERROR_SPAN, "lanes": _lanes({}, wanted.task)}
+    new = NewJob(slug, trigger, kind=SESSION, payload=wanted.task.to_payload(), **options)
     job = authorized.create_job(tx, context, draft(new, "api", context.declared), terms)
-    if wish.enabled is False:
+    if wanted.enabled is False:
         job_actions.pause_job(tx, context, job.id)
 
 
-def patch(tx: Transaction, context: Context, slug: str, wish: ScheduleSpec, terms: WriteTerms) -> Schedule:
+def patch(tx: Transaction, context: Context, slug: str, wanted: ScheduleSpec, terms: WriteTerms) -> Schedule:
     """Some of a schedule changed. A run in progress goes on with what it was given."""
     job, state = _own(tx, slug, terms.rights)
-    _check(wish)
+    _check(wanted)
     job_id = ids.job_text(job.id)
     changes: dict[str, Any] = {}
-    if wish.task is not None and wish.task != _task_of(job):
+    if wanted.task is not None and wanted.task != _task_of(job):
         known = as_written(from_text(job.options)).get("lanes", {})
-        changes = {"payload": wish.task.to_payload(), "lanes": _lanes(known, wish.task)}
+        changes = {"payload": wanted.task.to_payload(), "lanes": _lanes(known, wanted.task)}
     stored = trigger_of(job.trigger)
-    if wish.timing is not None and not _same(wish.timing, stored, terms.zone):
-        changes["trigger"] = read_timing(wish.timing, tx.now, terms.rights.min_interval)
+    if wanted.timing is not None and not _same(wanted.timing, stored, terms.zone):
+        changes["trigger"] = read_timing(wanted.timing, tx.now, terms.rights.min_interval)
     if changes:
         authorized.patch_job(tx, context, job_id, changes, terms)
-    if wish.enabled is False and not state.paused:
+    if wanted.enabled is False and not state.paused:
         job_actions.pause_job(tx, context, job_id)
-    elif wish.enabled is True and (state.paused or not state.enabled) and not _is_over(stored, state, changes):
+    elif wanted.enabled is True and (state.paused or not state.enabled) and not _is_over(stored, state, changes):
         job_actions.resume_job(tx, context, job_id)
     return find(tx, slug, terms.rights)
 

@@ -70,7 +70,7 @@ class Sessions:
         return bool(self._session.rows(sql, (session, owner)))
 
     def rename(self, old: str, new: str) -> None:
-        """Whoever keeps the old session keeps the new one."""
+        """Jobs that keep the old session keep the new one."""
         self._session.execute("UPDATE sessions SET session = ? WHERE session = ?", (new, old))
 
     def keep(self, kept: KeptSession) -> None:
@@ -92,7 +92,7 @@ class Sessions:
     def crowd_out(self, most: int) -> list[str]:
         """Forget the sessions of removed jobs, then of each owner those used longest ago beyond `most`; their names.
 
-        Jobs that nobody owns count as one owner's. A session whose job has a run in progress stays: the work may be
+        Jobs without an owner count as one owner's. A session whose job has a run in progress stays: the work may be
         going on in it.
         """
         idle = "NOT EXISTS (SELECT 1 FROM job_state j WHERE j.job_id = sessions.job_id AND j.run_id IS NOT NULL)"
@@ -124,6 +124,6 @@ class Sessions:
         return [Watched(Watch(run_id, url, since), status, node) for run_id, url, since, status, node in rows]
 
     def unwatch(self, run_ids: list[int]) -> None:
-        """Nobody needs to ask about these any more."""
+        """These need not be asked about any more."""
         for run_id in run_ids:
             self._session.execute("DELETE FROM run_watches WHERE run_id = ?", (run_id,))

@@ -1,4 +1,4 @@
-"""Who asks, and whether they may: a route names what it needs, and gets the caller.
+"""Authentication: a route names the role it needs, and gets the caller.
 
     async def pause(caller: Operator, …)        # operators and admins
     async def read(caller: Anyone, …)           # every valid token; `caller.is_agent` sees and changes only its own
@@ -7,7 +7,7 @@ Roles: `viewer` reads; `operator` also starts, stops and edits what executes no 
 `agent` stands beside them: it may read and edit what it owns (the owner is its token's name) and nothing else.
 `Viewer`, `Operator` and `Admin` therefore refuse agents; routes that know about owners take `Anyone`.
 
-A right token is never refused, whoever else asks from the same address: a proxy has one address for everybody. Wrong
+A valid token is never refused because of other requests from the same address: a proxy has one address for all. Wrong
 ones are: after a few of them an address must wait (429), in a table that cannot grow without bound.
 """
 
@@ -42,7 +42,7 @@ _scheme = HTTPBearer(auto_error=False, description="A token: wakeful token creat
 
 
 class Caller(NamedTuple):
-    """Who asks: a token's name and role."""
+    """The caller: a token's name and role."""
 
     name: str
     role: str
@@ -109,7 +109,7 @@ class Gate:
         return Caller(token.name, token.role)
 
     async def admit_report(self, run: str, token: str, address: str) -> None:
-        """Let through whoever holds the run's own token; WrongCallbackToken, or 429 for an address that guesses."""
+        """Let through a caller with the run's own token; WrongCallbackToken, or 429 for an address that guesses."""
         if not await self._server.check_callback(run, token):
             raise self.failures.refusal(address, WrongCallbackToken())
 
@@ -159,7 +159,7 @@ _REPORT = re.compile(r"/api/runs/([^/]+)/complete")
 
 
 async def admit(request: Request, gate: Gate) -> None:
-    """Refuse a request that nobody with a right made, before its body is read.
+    """Refuse a request without a valid token, before its body is read.
 
     A run's end may be reported with that run's own token; everything else that carries a body needs a caller.
     """
@@ -180,7 +180,7 @@ def callback_token_in(request: Request) -> str | None:
 
 
 async def anyone(request: Request, _: Annotated[object, Depends(_scheme)] = None) -> Caller:
-    """Whoever presents a valid token."""
+    """A caller with a valid token."""
     known: Caller | None = getattr(request.state, "caller", None)  # recognised before the body was read
     if known is not None:
         return known

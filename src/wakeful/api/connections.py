@@ -1,8 +1,8 @@
-"""Connections are bounded in number and in time: whoever holds them open, others are answered and jobs go on.
+"""Connections are bounded in number and in time: a client that holds them open stops neither other clients nor jobs.
 
 Every connection costs a file descriptor, and so does every command the engine starts. A client without a token must
 not be able to use them up. So there are only so many places, and one address has its share of them; when they are
-taken, whoever has waited longest without asking for anything gives way to a newcomer. A request's head has a time to
+taken, the connection that has been idle longest is closed for a new one. A request's head has a time to
 arrive, an idle connection ends, and an answer has to be read. (The time of a request's body is the guard's.) An answer
 in progress, such as a stream of events, takes as long as it takes.
 """
@@ -81,7 +81,7 @@ class Connections(ServerState):
         return True
 
     def _make_room(self, among: Iterable[BoundedProtocol]) -> bool:
-        """Hang up on whoever has waited longest, first of all at the address that holds most."""
+        """Close the connection that has been idle longest, first at the address that holds most."""
         waiting = [one for one in among if one.may_give_way]
         if not waiting:
             return False
@@ -106,7 +106,7 @@ class Connections(ServerState):
 
 
 class BoundedProtocol(H11Protocol):
-    """HTTP/1.1 as uvicorn speaks it, for whoever gets a place, as long as they get to the point."""
+    """HTTP/1.1 as uvicorn speaks it, within a number of connections and with time limits for requests."""
 
     origin: Origin
     since: int
@@ -158,7 +158,7 @@ class BoundedProtocol(H11Protocol):
         self._head_began = False
         self._wait_for(self._limits.idle_s)
         super().on_response_complete()
-        self._unset_keepalive_if_required()  # whatever is sent next would stop that timer; a sweep is not stopped
+        self._unset_keepalive_if_required()  # the next data would stop that timer; a sweep is not stopped
         if self.is_waiting and self.conn.their_state is h11.IDLE and self.conn.trailing_data[0]:
             self._begin_head()  # it arrived while the answer was on its way
 
@@ -199,5 +199,5 @@ class BoundedProtocol(H11Protocol):
             for event in (head, h11.Data(data=bytes(answer.body)), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
         if self.cycle is not None:
-            self.cycle.disconnected = True  # a request in progress has nobody to answer to
+            self.cycle.disconnected = True  # the client of a request in progress is gone
         self.transport.close()

@@ -45,7 +45,7 @@ def describe(app: FastAPI) -> dict[str, Any]:
 
 
 def allowed(routes: Iterable[BaseRoute], path: str) -> list[str]:
-    """What can be done to an address, for whoever tried something else; nothing for one that is not described."""
+    """The methods of an address, for a caller that used another; nothing for one that is not described."""
     found: set[str] = set()
     for route in routes:
         if isinstance(route, APIRoute) and route.include_in_schema and route.path_regex.match(path):
@@ -54,7 +54,7 @@ def allowed(routes: Iterable[BaseRoute], path: str) -> list[str]:
 
 
 def _complete(method: str, operation: dict[str, Any]) -> None:
-    """Errors are problem documents, whoever answers them."""
+    """Errors are problem documents, from every part of the server."""
     responses: dict[str, Any] = operation.setdefault("responses", {})
     if method != "get":
         for status in REFUSED_BODIES:
@@ -93,7 +93,7 @@ def _explained(field: dict[str, Any], known: tuple[str, Any] | None) -> dict[str
 
 
 def _parameters(operation: dict[str, Any]) -> None:
-    """A parameter is given or left out: nobody can write null in an address or a header; nor may there be a NUL."""
+    """A parameter is given or left out: an address or a header cannot hold null; nor may there be a NUL."""
     for parameter in operation.get("parameters", []):
         schema = parameter["schema"]
         said = [one for one in schema.get("anyOf", []) if one != {"type": "null"}]

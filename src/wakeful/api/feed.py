@@ -1,8 +1,8 @@
 """One look at the stored events for all who read them.
 
-The newest groups are read once, whoever wrote them: at once when this process committed something, and once a second
-for what others did. They are kept in a small ring for readers that are up to date; whoever is further behind reads the
-store itself, at its own pace. With nobody reading there is no reading.
+The newest groups are read once for all readers: at once when this process committed something, and once a second
+for what others did. They are kept in a small ring for readers that are up to date; one that is further behind reads the
+store itself, at its own pace. Without readers nothing is read.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def too_deep(body: bytes, most: int) -> bool:
 
 def _refuse_doubles(body: bytes) -> None:
     """A name that stands twice in one object: parsers differ in which of them counts."""
-    with contextlib.suppress(ValueError):  # what is no JSON is reported by whoever reads it
+    with contextlib.suppress(ValueError):  # what is no JSON is reported by the code that reads it
         json.loads(body, object_pairs_hook=_single)
 
 
@@ -295,7 +295,7 @@ class Answer:
         await self._send(message)
 
     async def cut_off(self) -> None:
-        """End the answer here, whatever was still to come."""
+        """End the answer here."""
         if self.status is None:
             await self.give(problem(503, "stopping", "The server is stopping.", headers={"Connection": "close"}))
         else:

@@ -345,6 +345,7 @@ class AlertOut(BaseModel):
     id: str
     key: str
     kind: str
+    meaning: str | None
     job_id: str | None
     message: str
     times: int

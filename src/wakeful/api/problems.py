@@ -1,4 +1,4 @@
-"""How the server says no: one shape for every error, whoever found it.
+"""How the server says no: one shape for every error.
 
 `error` is the sentence for people, `code` the word for programs; `type`, `title`, `status` and `detail` make it a
 problem document (RFC 9457). A fault of ours shows no more than an id, under which the log has the whole story.
@@ -25,7 +25,7 @@ log = logging.getLogger("wakeful.api")
 
 PROBLEM_TYPE = "application/problem+json"
 ALWAYS = (400, 401, 403, 422, 429, 500, 503)
-"""What any route may answer, whatever it is about."""
+"""What any route may answer."""
 
 CODES = {
     400: "bad_request", 401: "unauthorized", 403: "forbidden", 404: "not_found", 405: "method_not_allowed",

@@ -46,7 +46,7 @@ def _check(caller: Caller, settings: ServerSettings) -> PayloadCheck:
 
 
 Allowed = Annotated[Rights, Depends(rights_of)]
-"""The rights of whoever asks."""
+"""The rights of the caller."""
 
 
 async def editor(caller: Anyone) -> Caller:

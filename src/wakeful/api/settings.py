@@ -90,6 +90,6 @@ class ServerSettings:
 
     @property
     def url(self) -> str:
-        """Where the server is, for whoever is on this machine."""
+        """Where the server is, for clients on this machine."""
         host = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(self.host, self.host)  # noqa: S104 - an address to show
         return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"

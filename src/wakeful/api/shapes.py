@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from wakeful import ids
 from wakeful.api.auth import Caller
 from wakeful.domains import domains
+from wakeful.kernel.engine.alerts import MEANINGS
 from wakeful.kernel.views.models import Job, Run
 from wakeful.store.records import Alert
 from wakeful.triggers import iso
@@ -54,6 +55,7 @@ def alert_shape(alert: Alert) -> dict[str, Any]:
         "id": ids.encode("alr", alert.id),
         "key": alert.key,
         "kind": alert.kind,
+        "meaning": MEANINGS.get(alert.kind),
         "job_id": ids.job_text(alert.job_id) if alert.job_id is not None else None,
         "message": alert.message,
         "times": alert.times,

@@ -34,4 +34,4 @@ Settings = Annotated[ServerSettings, Depends(settings_of)]
 """The server's settings."""
 
 Ending = Annotated[asyncio.Event, Depends(ending_of)]
-"""Set when the server is asked to stop: whoever streams says so, and ends."""
+"""Set when the server is asked to stop: streams announce it and end."""

@@ -1,4 +1,4 @@
-"""`plan` and `apply`: the difference between a configuration file and the store, told and done."""
+"""`plan` and `apply`: show and apply the difference between a configuration file and the store."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ PLAUSIBLE = range(1_767_225_600_000, 4_102_444_800_000)
 STEP_MS = 60_000
 NO_HANDLER = "kind:"
 MOST_EXAMINED = 500  # jobs whose program, directory and predecessor are looked for
-MOST_NAMED = 20  # jobs that nobody runs, of one kind
+MOST_NAMED = 20  # jobs without a handler, of one kind
 MOST_ASKED = 5  # runs that wait for a person
 BUSY = ("running", "waiting")
 START_PROGRAM = "start the program that handles them: wakeful serve --app module:scheduler"
@@ -66,7 +66,7 @@ class Inside(NamedTuple):
 
     jobs: int
     waiting: int  # jobs that will start by time
-    unhandled: list[tuple[Job, int]]  # a job that is due and nobody runs, with how many more of its kind there are
+    unhandled: list[tuple[Job, int]]  # a job that is due without a handler, with how many more of its kind there are
     alerts: list[Alert]
     server: dict[str, Any] | None
     alive_at: int
@@ -280,7 +280,7 @@ def _handlers(inside: Inside) -> list[Check]:
             "handler",
             ok=False,
             found=f"{job.name}{f' and {rest} more are' if rest else ' is'} due, "
-            f"but nobody runs jobs of kind {job.kind!r}",
+            f"but no running program handles kind {job.kind!r}",
             do=_declared_remedy(job.name) if job.name in inside.orphans else START_PROGRAM,
         )
         for job, rest in inside.unhandled

@@ -18,6 +18,7 @@ from wakeful.cli.words import ahead, brief, count, relative, stamp, zone_of
 from wakeful.cli.zones import shown_zone
 from wakeful.errors import AlertNotFound
 from wakeful.kernel.actions.lookup import find_job
+from wakeful.kernel.engine.alerts import MEANINGS
 from wakeful.kernel.views.records import alert_views
 from wakeful.triggers import iso, to_ms
 
@@ -154,6 +155,8 @@ def list_alerts(
                 for alert in found
             ],
         )
+        for kind in sorted({alert.kind for alert in found} & MEANINGS.keys()):
+            say(f"{kind}: {MEANINGS[kind]}")
     else:
         say(f"No {'' if everything else 'open '}alerts in {place}.")
 

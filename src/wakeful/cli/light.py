@@ -1,7 +1,7 @@
 """The short way to a command: only its own module is loaded, and plain words are read without the argument parser.
 
 The parser costs as much as many commands take altogether. What is read here means exactly what it means to the parser;
-whatever is not plain (an abbreviation, `-n3`, `--help`, a word too many or too few, a wrong value) is left to the
+everything else (an abbreviation, `-n3`, `--help`, a word too many or too few, a wrong value) is left to the
 parser, with its answers and complaints.
 """
 

@@ -1,4 +1,4 @@
-"""Opening a store for one command, and closing it again whatever happens.
+"""Opening a store for one command, and closing it again in every case.
 
 Reading never creates a store. Commands work on it whether or not a server runs; a running server notices by itself.
 """

@@ -28,7 +28,7 @@ def request_payload(wanted: Definition, old: Mapping[str, Any] | None = None) ->
         raise WrongUse(f"{given(wanted)} goes with --url ADDRESS.")
     changes: dict[str, Any] = {}
     if wanted.url is not None:
-        changes |= {"url": wanted.url, "guarded": None}  # whoever writes an address sets the trust in it
+        changes |= {"url": wanted.url, "guarded": None}  # the author of an address sets the trust in it
     if wanted.method is not None:
         changes["method"] = None if wanted.method == NONE else wanted.method.upper()
     if wanted.body is not None:
@@ -80,7 +80,7 @@ def request_facts(payload: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def oddities(payload: Mapping[str, Any]) -> list[str]:
-    """What looks wrong about a request, told by how it is written alone."""
+    """What looks wrong about a request, judged by how it is written."""
     from wakeful.http.referring import sample
 
     address = read_address((sample(payload) if payload.get("references") else payload)["url"])

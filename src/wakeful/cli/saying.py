@@ -1,8 +1,8 @@
 """The one place where text leaves for the terminal.
 
-Names, payloads, notes, errors and output come from outside: from agents, from programs, from whoever may add a job. An
-escape sequence in them must not steer the terminal of whoever reads about them, so every control character is shown as
-what it is. Nothing else in this package prints, tables apart.
+Names, payloads, notes, errors and output come from outside: from agents, from programs, from all who may add a
+job. An escape sequence in them must not steer the reader's terminal, so every control character is shown as what it is.
+Nothing else in this package prints, tables apart.
 """
 
 from __future__ import annotations

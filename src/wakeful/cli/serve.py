@@ -154,7 +154,7 @@ def _scheduler(url: str, known: BaseConfig, node: str | None, labels: list[str])
 
 
 def _say_ignored(ctx: typer.Context, app_ref: str, scheduler: Scheduler, given: dict[str, Any]) -> None:
-    """An app settles these for itself; whoever named them should know."""
+    """An app sets these itself; options that have no effect are reported."""
     if given["--db"] is not None or (ctx.obj or {}).get("db") is not None:
         say_note(f"--db is ignored: {app_ref} brings its own store, {scheduler.url}.")
     for option, what in (("--node", "names its own node"), ("--labels", "has its own labels")):

@@ -24,7 +24,7 @@ UNWELL = ("error", "timeout", "crashed", "unknown")
 
 
 def on_signals(first: Callable[[], None], second: Callable[[], None]) -> None:
-    """What Ctrl-C and SIGTERM do; whoever asks a third time means it, and the next start recovers what ran."""
+    """What Ctrl-C and SIGTERM do. The third one ends the process; the next start recovers what ran."""
     received = 0
 
     def on_signal() -> None:

@@ -1,4 +1,4 @@
-"""`token`: who may ask the server. Works on the store itself, so whoever can write that is an admin anyway."""
+"""`token`: who may use the server. Works on the store itself: a user who can write it is an admin anyway."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Whether a store or a configuration that was found, not named, may be used.
 
-A store says which commands run, and a configuration which files are read and sent: whoever can write one acts with the
-rights of whoever uses it. So what is found must belong to the user or to root and be writable by nobody else, and so
+A store says which commands run, and a configuration which files are read and sent: a user who can write one acts with
+the rights of those who use it. So what is found must belong to the user or to root, and be writable by no other, and so
 must every directory from it to where the search began. Sticky directories such as /tmp are no exception.
 """
 
@@ -51,7 +51,7 @@ def _distrusted(path: Path) -> str | None:
 
 
 def _is_own_group(path: Path, gid: int) -> bool:
-    """Whether a group is a user's private one, as many systems make for each user, and nobody else is named by an ACL.
+    """Whether a group is a user's private one, as many systems make for each user, and no ACL names another.
 
     Root has no such group: its umask never leaves files writable by a group.
     """

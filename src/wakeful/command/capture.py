@@ -1,6 +1,6 @@
 """What a command prints: a bounded copy for the run's row, and the whole of it in a log file while it comes.
 
-Whatever a command prints, however much and however broken, costs bounded memory and bounded disk, never blocks the
+The output of a command, however much and however broken, costs bounded memory and bounded disk, never blocks the
 event loop and never fails the command. File work is done by one writer thread: on a journaling disk even creating an
 empty file can wait for somebody else's fsync.
 """
@@ -235,7 +235,7 @@ class Capture:
         self.log = log
 
     def start(self) -> asyncio.Task[None]:
-        """Begin to read; cancelling the task ends the reading. Pipe and log are closed with it, whatever happens."""
+        """Begin to read; cancelling the task ends the reading. Pipe and log are closed with it, also after an error."""
         task = asyncio.create_task(self._pump())
         # Not a `finally` in the coroutine: a task cancelled before its first step never enters it.
         task.add_done_callback(lambda _: self._close())

@@ -31,7 +31,7 @@ async def execute(run: Run, folder: Path) -> Output:
         said = _said_so_far(path)
         if said is None:
             raise
-        # Whoever cancelled us decides the outcome; what was printed until then is kept with it.
+        # The reason for the cancel decides the outcome; what was printed until then is kept with it.
         raise Failed("it was ended before it was through", said) from None
     problem = result.error()
     if problem is not None:

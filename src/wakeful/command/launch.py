@@ -58,7 +58,7 @@ def launch(spec: CommandSpec, env: dict[str, str]) -> tuple[ProcessGroup, int]:
 
 
 def _stdin_file(text: str) -> IO[bytes]:
-    """A file without a name: unlike a pipe it needs nobody to feed it, and no program can block on it."""
+    """A file without a name: unlike a pipe it needs no writer, and no program can block on it."""
     with contextlib.ExitStack() as on_failure:
         if sys.platform == "linux":
             file: IO[bytes] = on_failure.enter_context(os.fdopen(os.memfd_create("stdin"), "w+b"))

@@ -47,7 +47,7 @@ class ProcessGroup:
     def signal(self, number: signal.Signals) -> None:
         if self._reaped or _is_collected(self.pid):
             return
-        # Nobody left to signal, or (macOS) only the ended leader.
+        # No process is left to signal, or (macOS) only the ended leader.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
 

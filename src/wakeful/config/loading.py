@@ -39,7 +39,7 @@ def load_config(path: Path, environ: Mapping[str, str] = os.environ) -> BaseConf
 
 
 def load(path: Path, environ: Mapping[str, str] = os.environ, *, needs: Sequence[str] | None = None) -> Loaded:
-    """The same with its jobs. Whoever `needs` some sections alone does not miss what others refer to."""
+    """The same with its jobs. With `needs`, unset variables of other sections are no error."""
     raw = read_config(path, environ)
     no_env_file = [fault for fault in raw.faults if fault.key == "env_file"]  # then what it sets is not missing, too
     missing = [fault for fault in no_env_file or raw.faults if needs is None or _section(fault) in needs]

@@ -104,7 +104,7 @@ class _Reader:
         self.problems: list[Problem] = []
         self._name = name
         self._folder, self._zone, self._forms = setting
-        self._meant: set[str] = set()  # keys that were probably meant by unknown ones, which are told already
+        self._meant: set[str] = set()  # keys that were probably meant by unknown ones, which are reported already
         if not isinstance(data, dict):
             self._add((), "must be a section with keys of its own, such as every and command.")
             data = {}
@@ -202,7 +202,7 @@ class _Reader:
             return None
         before = len(self.problems)
         beside = {key: self._written(key) for key in MODIFIERS if key in self._data}
-        for key, value in beside.items():  # each alone, so that all mistakes are told
+        for key, value in beside.items():  # each alone, so that all mistakes are reported
             self._try((key,), lambda key=key, value=value: trigger_from_data({**rhythm, key: value}))  # type: ignore[misc]
         if len(self.problems) > before:
             return None

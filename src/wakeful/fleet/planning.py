@@ -122,7 +122,7 @@ def _difference(known: Owned, wanted: Wanted, terms: Terms) -> Update | None:
 
 
 def same_grid(wanted: Trigger, stored: Trigger) -> Trigger:
-    """An interval that stays as long as it was keeps its grid, whatever else changes."""
+    """An interval that stays as long as it was keeps its grid when other fields change."""
     if not (isinstance(wanted, Every) and isinstance(stored, Every)) or wanted.anchor_ms is not None:
         return wanted
     if stored.anchor_ms is None or (wanted.interval_ms, wanted.start_ms) != (stored.interval_ms, stored.start_ms):

@@ -1,4 +1,4 @@
-"""A server's configuration file, watched while it serves: what changes in it is applied, and a mistake is told.
+"""A server's configuration file, watched while it serves: what changes in it is applied, and a mistake is reported.
 
 The file is looked at twice a second by its size, times and inode, and read once two looks in a row saw the same: so a
 file that is being written is left alone until it is whole. What cannot be used changes nothing and opens one alert.
@@ -70,7 +70,7 @@ class FileWatch:
             await sleep(LOOK_S)
 
     async def _safely(self) -> bool:
-        """Whatever goes wrong with one state of the file, the next one is looked at."""
+        """After an error with one state of the file, the next one is looked at."""
         try:
             return await self._take_over()
         except Exception:

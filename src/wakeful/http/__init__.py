@@ -49,7 +49,7 @@ def _redact(payload: Any) -> Any:
 
 
 def _guarded(payload: Any) -> Any:
-    """Marked as written over the network; whatever the caller says about that itself does not count."""
+    """Marked as written over the network; what the caller says about that does not count."""
     return {**payload, "guarded": True} if isinstance(payload, dict) else payload
 
 

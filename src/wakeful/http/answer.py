@@ -75,7 +75,7 @@ def body_text(reply: Reply, most: int) -> tuple[str | None, bool]:
 
 
 def _unpacked(reply: Reply, most: int) -> tuple[bytes, bool]:
-    """The body as it was before it was packed, which nobody asked for; never more than `most` of it."""
+    """The body before it was compressed, which was not asked for; never more than `most` of it."""
     encoding = reply.headers.get("content-encoding", "").lower()
     if encoding not in ("gzip", "x-gzip", "deflate"):
         return reply.body, reply.truncated

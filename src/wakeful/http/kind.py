@@ -63,5 +63,5 @@ class HttpKind:
 
 @cache
 def default_kind() -> HttpKind:
-    """The handler of schedulers that were told nothing about requests."""
+    """The handler of schedulers without settings for requests."""
     return HttpKind(HttpSettings())

@@ -108,7 +108,7 @@ class Sender:
         return found
 
     async def _ask_at(self, hop: Hop, ip: str) -> Reply:
-        """The answer of that address and of no other; the name goes along for whoever serves several."""
+        """The answer of that address and of no other; the name goes along for servers of several names."""
         address = hop.address
         url = httpx.URL(scheme=address.scheme, host=ip, port=address.port, raw_path=address.target.encode("ascii"))
         timeout = {"connect": self._settings.connect_s, "read": None, "write": None, "pool": None}
@@ -141,7 +141,7 @@ class Sender:
 
     async def _trust(self) -> ssl.SSLContext:
         if self._trusted is None:
-            # Reading the system's certificates takes long enough to be noticed by whoever shares the loop.
+            # Reading the system's certificates takes long enough to delay others on the same loop.
             self._trusted = await asyncio.to_thread(ssl.create_default_context)
         return self._trusted
 
@@ -160,7 +160,7 @@ def first_hop(spec: RequestSpec) -> Hop:
 def next_hop(spec: RequestSpec, hop: Hop, reply: Reply) -> Hop | None:
     """Where a redirect leads; None for any other answer.
 
-    Another host is one the network named, whoever wrote the job: it obeys the outbound policy. Another origin gets
+    The network named another host, so it obeys the outbound policy, also for jobs of an operator. Another origin gets
     neither secrets nor a body that was not asked for again.
     """
     location = reply.headers.get("location")

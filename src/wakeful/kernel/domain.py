@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from wakeful import ids
+from wakeful.kernel.engine import alerts
 from wakeful.kernel.kinds import Kind
 from wakeful.kernel.views import events, explain
 from wakeful.store import schema_version, tables
@@ -87,6 +88,7 @@ def load(reference: Reference) -> Any:
 
 def declare(domain: Domain) -> Domain:
     """Make a domain's words, ids, tables and scripts known to the parts of the kernel that speak of them."""
+    alerts.MEANINGS.update(domain.alerts)
     explain.REASONS.update(domain.skip_reasons)
     explain.STARTED_BY.update(domain.start_reasons)
     events.STREAMS.update(dict.fromkeys(domain.streams))

@@ -91,7 +91,7 @@ class Kind(NamedTuple):
     before_recovery: Callable[[Path, list[str]], Awaitable[None]] | None = None
     """Ends what a killed process left running of these runs, before they are run again."""
     from_outside: Callable[[Any], Any] | None = None
-    """The payload as it is kept when somebody wrote it over the network; what it marks, the handler can tell."""
+    """The payload as it is kept when somebody wrote it over the network; the handler sees what it marks."""
     written: Callable[[], WrittenForm] | None = None
     """How it is written in a configuration file; None for a kind that cannot be."""
     redact: Callable[[Any], Any] | None = None
@@ -148,14 +148,14 @@ class Kinds:
         return self._handlers[kind]
 
     def declared(self, name: str) -> Kind:
-        """The kind of that name; one that nobody declared has neither rules nor hooks."""
+        """The kind of that name; an undeclared one has neither rules nor hooks."""
         found = self._declared.get(name) or self._plain
         if found.name != name:
             found = self._plain = Kind(name)
         return found
 
     def handle_builtin(self, folder: Callable[[], Path]) -> None:
-        """Register the handlers that kinds bring themselves, where nobody brought another."""
+        """Register the handlers that kinds bring themselves, where no other is registered."""
         for kind in self._declared.values():
             if kind.handler is not None and kind.name not in self._handlers:
                 self.handle(kind.name, _in_folder(kind.handler, folder))

@@ -1,5 +1,5 @@
 """What a due job waits for when it cannot start: a lane with room, a node with a handler for its kind, or one with its
-labels. A parked job has no alarm; whoever brings what it waits for requeues it.
+labels. A parked job has no alarm; the node or the end of a run that brings what it waits for requeues it.
 """
 
 from __future__ import annotations

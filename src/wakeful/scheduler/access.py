@@ -8,7 +8,7 @@ from wakeful.scheduler.core import Core
 
 
 class AccessApi(Core):
-    """What can be done with tokens. Whoever can open the store can do all of it."""
+    """What can be done with tokens. Everyone who can open the store can do all of it."""
 
     async def create_token(self, name: str, role: str) -> str:
         """Create a token for the HTTP server and return it; it is not shown again.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Callbacks:
-    """Reports about runs, from whoever was asked to do their work."""
+    """Reports about runs, from the systems that do their work."""
 
     def __init__(self, wiring: Wiring) -> None:
         self._wiring = wiring

@@ -48,12 +48,12 @@ class Domains(Core):
 
     @property
     def default_zone(self) -> str:
-        """The zone of whatever names none."""
+        """The zone of what names none."""
         return self._default_zone()
 
     @property
     def job_defaults(self) -> Mapping[str, Any]:
-        """The options of whatever has none of its own."""
+        """The options of what has none of its own."""
         return self._job_defaults
 
     def drafted(self, new: NewJob, source: str, defaults: Mapping[str, Any]) -> Draft:

@@ -114,7 +114,7 @@ class Life(JobsApi):
         finally:
             for companion in self._companions:
                 await companion.end()
-            # Whatever happened above, nothing of this engine goes on; what it could not record, the next start finds.
+            # Also after an error nothing of this engine goes on; what it could not record, the next start finds.
             await self._engine.end()
             await self._store.resign()
             self._status = "stopped"
@@ -138,7 +138,8 @@ class Life(JobsApi):
         await engine.end()
         try:
             await engine.record_left()
-            await self._store.write(lambda tx: leave(tx, engine.context.id))
+            step = engine.clock_step()
+            await self._store.write(lambda tx: leave(tx, engine.context, step))
         except StoreError as error:
             log.warning("stopped without signing off in the database: %s", error)
         return left

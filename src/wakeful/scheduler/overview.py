@@ -87,13 +87,13 @@ class Overview(Core):
         )
 
     def running_count(self, owner: str | None = None) -> int:
-        """How many runs are active in this process, of one owner or of all.
+        """How many runs are active in this process, of one owner or of all; internal kinds are left out.
 
         >>> scheduler.running_count()
         0
         """
-        runs = self._engine.active.values()
-        return sum(1 for active in runs if owner is None or active.claimed.job.owner == owner)
+        jobs = [active.claimed.job for active in self._engine.active.values()]
+        return sum(1 for job in jobs if job.kind not in self.hidden_kinds and owner in (None, job.owner))
 
     def engine_holder(self) -> dict[str, object] | None:
         """Which process runs this store's jobs right now (pid, host, node, since), or None.

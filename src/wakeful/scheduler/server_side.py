@@ -29,7 +29,7 @@ class ServerSide(Requests, Callbacks):
         return await self._store.write(lambda tx: tokens.create_first(tx, "admin", secret))
 
     async def find_token(self, secret: str) -> Token | None:
-        """Who presents this token, or None when nobody valid does."""
+        """The caller with this token, or None when it is not valid."""
         return await self._store.read(lambda tx: tokens.find(tx, secret))
 
     async def note_token_use(self, token: Token) -> None:

@@ -1,7 +1,7 @@
 """The bell of a SQLite store: a process that writes to the file wakes its engine at once.
 
 It is a datagram socket beside the file, for its owner alone. A ring says nothing but "look"; what changed is in the
-store. Nobody relies on it: where it cannot be hung, or a ring does not arrive, the engine looks twice a second as well.
+store. Nothing relies on it: where it cannot be hung, or a ring does not arrive, the engine also looks twice a second.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DESCRIPTORS = "/proc/self/fd"
 
 
 def bell_of(path: str) -> Path:
-    """Beside the file itself, whatever link led to it: one store, one bell."""
+    """Beside the file itself, also when a link led to it: one store, one bell."""
     return Path(os.path.realpath(path) + ".bell")
 
 
@@ -39,13 +39,13 @@ def ring(path: str) -> None:
         with _open_bell(bell_of(path), path) as place, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
             sender.settimeout(0)
             sender.sendto(b"\n", place)
-    except OSError as error:  # nobody is there, it has rung enough, or it is not for us
+    except OSError as error:  # no engine runs, it has rung enough, or it is not for us
         log.debug("cannot ring the bell of %s: %s", path, error)
 
 
 @contextlib.contextmanager
 def _open_bell(bell: Path, store: str) -> Iterator[str]:
-    """An address of the socket that lies there, which is no link and nobody's but ours or the store's owner's."""
+    """An address of the socket that lies there, which is no link and belongs to us or to the store's owner."""
     if _O_PATH is None or not Path(_DESCRIPTORS).exists():
         _refuse_foreign(bell.lstat(), store)
         yield str(bell)
@@ -64,7 +64,7 @@ def _refuse_foreign(found: os.stat_result, store: str) -> None:
 
 
 class Bell:
-    """The engine's end. It belongs to the loop it was hung on, and to whoever holds the engine's lock."""
+    """The engine's end. It belongs to the loop it was hung on, and to the process that holds the engine's lock."""
 
     def __init__(self, path: str) -> None:
         self._path = bell_of(path)
@@ -123,7 +123,7 @@ class Bell:
         self._socket = receiver
 
     def _clear_way(self) -> None:
-        """Remove what an engine that was killed left behind; whoever holds the lock is the only one who may."""
+        """Remove what an engine that was killed left behind; only the process that holds the lock may."""
         try:
             found = self._path.lstat()
         except FileNotFoundError:
@@ -137,7 +137,7 @@ class Bell:
             self._loop.add_reader(self._socket, self._rung)
 
     def _rung(self) -> None:
-        """Whoever rings without end costs one look per pause, and no more."""
+        """Ringing without end costs one look per pause, and no more."""
         assert self._loop is not None  # noqa: S101 - it called us
         assert self._socket is not None  # noqa: S101 - or it would not have
         self._loop.remove_reader(self._socket)

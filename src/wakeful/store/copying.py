@@ -133,7 +133,7 @@ def _changes(origin: Transaction, files: _Files, now: int) -> dict[str, Change]:
     def node(row: Row) -> Row:
         old = NodeDetails._make(row)
         if old.id in holders:
-            # It is gone, and its runs are not settled: whoever starts next must find it dead, and take over from it.
+            # It is gone, and its runs are not settled: the next start must find it dead, and take over from it.
             return old._replace(stopped_at=None, taken_by=None, draining=0, seen_at=min(old.seen_at, now - LEASE_MS))
         return old._replace(stopped_at=old.stopped_at if old.stopped_at is not None else old.seen_at, draining=0)
 

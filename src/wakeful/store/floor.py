@@ -7,7 +7,7 @@ is a time below which no alarm of its jobs is set, as far as this process knows,
 Why nothing is missed:
 - It rises only with a transaction that asked for the first alarm from the old floor on, and only once that is
   committed: to what was found, and never beyond a second before now. What other nodes arm is nearly always later.
-- Whatever this process writes below it lowers it at once, in the same transaction, and those of all other priorities
+- What this process writes below it lowers it at once, in the same transaction, and those of all other priorities
   with it. Every write of an alarm passes through the session, which is where it is noted.
 - A priority that is new to this process has no floor yet.
 - What another process writes below it (a job released with the time it was first due, one that is given another

@@ -1,7 +1,7 @@
 """The store as the kernel sees it: transactions of domain verbs, and nothing else.
 
 A transaction is a plain synchronous function of a `Transaction`. The store runs it alone, commits, and only then
-hands back its result, so whatever the caller does next is already on disk. The function may be run again from the
+hands back its result, so it is on disk before the caller goes on. The function may be run again from the
 start if the database asks for it; it must therefore do nothing but read, decide and write through its transaction.
 """
 

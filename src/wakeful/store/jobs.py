@@ -29,7 +29,7 @@ _SETTLED = itemgetter(*map(STATE_COLUMNS.index, SETTLED_COLUMNS))
 
 #: What is due but in another node's hands is looked at again after this long.
 LOOK_AGAIN_MS = 5
-#: Nodes look by themselves more often than this, whatever notifications they get.
+#: Nodes look by themselves more often than this, also without notifications.
 NEAR_MS = 3_000
 
 
@@ -114,7 +114,7 @@ class Jobs(Listing):
         return found
 
     def states(self, job_ids: Sequence[int]) -> dict[int, JobState]:
-        """The current state of those jobs; nobody else changes it before this transaction ends."""
+        """The current state of those jobs, locked until this transaction ends."""
         rows = self._session.select_in(STATE_COLUMNS, "job_state", "job_id", job_ids, lock=True)
         return {row[0]: JobState._make(row) for row in rows}
 
@@ -279,7 +279,7 @@ class Jobs(Listing):
         return sum(int(self._session.rows(sql, (owner,))[0][0] or 0) for sql in (jobs, runs))
 
     def disown(self, owner: str, now: int) -> int:
-        """Nobody owns the jobs of that owner any more, removed ones neither; how many there were."""
+        """Take the owner from its jobs, removed ones included; how many there were."""
         mine = "(SELECT id FROM jobs WHERE owner = ?)"
         self._session.execute(f"UPDATE job_state SET revision = revision + 1 WHERE job_id IN {mine}", (owner,))
         return self._session.execute("UPDATE jobs SET owner = NULL, updated_at = ? WHERE owner = ?", (now, owner))
@@ -293,7 +293,7 @@ class Jobs(Listing):
         """Before they are written: what is due is asked for by priority, and theirs are among those asked about."""
         found = {state.priority for state in states} - {0}
         if found:
-            # In one order, so that two transactions with levels nobody had before do not wait in a ring.
+            # In one order, so that two transactions with new levels do not deadlock.
             rows = [(level,) for level in sorted(found)]
             self._session.insert_many("priorities", ("level",), rows, "ON CONFLICT DO NOTHING")
 

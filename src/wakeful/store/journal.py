@@ -168,7 +168,7 @@ class Journal:
     def join(self, node: NodeRow) -> None:
         """Become one of the nodes, unless the schema has left this code behind since the store was opened."""
         self._session.insert_many("nodes", NodeRow._fields, [node])
-        # Asked after the insert: whoever raises the number holds the table from before it looks who lives.
+        # Asked after the insert: a node that raises the number locks the table before it looks which nodes are alive.
         refuse_outgrown(self.get_meta([OLDEST_KEY]).get(OLDEST_KEY))
 
     def leave(self, node_id: int, now: int) -> None:
@@ -209,7 +209,7 @@ class Journal:
         return bool(found[0][0]) if found else None
 
     def correct_seen(self, now: int) -> None:
-        """Nobody was seen in the future: after the database's clock was set back, silence counts from now."""
+        """No node was seen in the future: after the database's clock was set back, silence counts from now."""
         self._session.execute("UPDATE nodes SET seen_at = ? WHERE stopped_at IS NULL AND seen_at > ?", (now, now))
 
     def stalled(self, since: int) -> list[NodeRow]:
@@ -233,7 +233,7 @@ class Journal:
         return found if found is not None else self._now
 
     def oldest_transaction(self) -> OldTransaction | None:
-        """Whoever has kept the database from cleaning up for longest, as far as we may see."""
+        """The transaction that has kept the database from cleaning up for longest, as far as we may see."""
         return self._session.oldest_transaction()
 
     def highest_id(self) -> int:

@@ -1,10 +1,10 @@
 """Lanes in the store: how much of each bounded lane is taken, on all nodes together, and how much there is.
 
-A lane is as wide as the smallest size any of its jobs gives, so nobody widens a lane that another bounded. That size
+A lane is as wide as the smallest size any of its jobs gives, so no job widens a lane that another bounded. That size
 lies with the lane, and follows when a job is added, changed or removed: a claim reads it with the count.
 
-Whoever reads a lane to decide, or changes one, is alone with the lanes until its transaction ends. With less, two nodes
-could fill one place; or a job could be parked on a lane that another node has just freed, and nobody would wake it.
+A transaction that reads a lane to decide, or changes one, locks the lanes until it ends. With less, two nodes
+could fill one place; or a job could be parked on a lane that another node has just freed, and nothing would wake it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Lanes:
         self._session = session
 
     def used(self, keys: Sequence[str]) -> dict[str, int]:
-        """How much of each lane is taken; a lane nobody used yet is 0."""
+        """How much of each lane is taken; a lane that was never used is 0."""
         return {key: used for key, (used, _) in self.sizes(keys).items()}
 
     def sizes(self, keys: Sequence[str]) -> dict[str, tuple[int, int | None]]:

@@ -138,7 +138,7 @@ class Listing:
         return [pair_of(row) for row in self._session.rows(f"SELECT {', '.join(BOTH)} {end}", params)]
 
     def count(self, wanted: JobFilter) -> int:
-        """How many jobs there are of that kind, whatever the page."""
+        """How many jobs there are of that kind on all pages."""
         wanted = wanted._replace(after=None, limit=None)
         if wanted._replace(status=None, hidden=()) == JobFilter():
             counts = self.counts()

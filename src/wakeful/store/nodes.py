@@ -1,4 +1,4 @@
-"""Nodes as a person looks at them: all of them, what they run, and the wish that one starts nothing more.
+"""Nodes as a person looks at them: all of them, what they run, and the request that one starts nothing more.
 
 How nodes live, beat and take over from each other is in `journal`; times here are by the database's clock.
 """

@@ -76,7 +76,7 @@ def migrate(connection: psycopg.Connection[Any], address: Address, *, create: bo
             f"There is no store at {address}: add a job or start a server to create it, or name another with --db."
         )
         raise StoreUnusable(message)
-    connection.read_only = False  # said with every BEGIN, whatever the default of the server, database or role
+    connection.read_only = False  # said with every BEGIN, over the default of the server, database or role
     for attempt in range(MIGRATION_TRIES):
         try:
             with connection.transaction():
@@ -90,12 +90,12 @@ def migrate(connection: psycopg.Connection[Any], address: Address, *, create: bo
 
 def _migrate(connection: psycopg.Connection[Any], address: Address) -> None:
     connection.execute("SELECT pg_advisory_xact_lock(%s::int, %s::int)", (LOCK_SPACE, lock_number("schema")))
-    # Whoever waits for a table makes all others wait behind it: better to let go soon and ask again.
+    # A transaction that waits for a table makes all others wait behind it: better to let go soon and ask again.
     connection.execute(f"SET LOCAL lock_timeout = '{MIGRATION_WAIT}'")
     stored = _stored(connection, address)  # again: another process may just have done it
     coming = stored.after(steps())
     if stored.version and coming.oldest > stored.oldest:
-        # Nobody joins from here on: who wanted to finds the new number, and who did before is seen.
+        # No node joins from here on: one that wanted to finds the new number, and one that did before is seen.
         connection.execute("LOCK TABLE nodes IN ACCESS EXCLUSIVE MODE")
         refuse_contracting(coming, _living(connection), str(address))
     for step, script in zip(steps(), migrations(), strict=True):

@@ -58,7 +58,7 @@ class Listener:
                 with connect(self._address) as connection:
                     connection.execute(f"LISTEN {CHANNEL}")
                     pauses = _pauses()
-                    self._notify()  # what was announced while nobody listened
+                    self._notify()  # what was announced before we listened
                     self._listen(connection)
             except (psycopg.Error, SchedulerError, OSError):
                 select.select([self._wake], [], [], next(pauses))

@@ -1,7 +1,7 @@
 """Committing works to PostgreSQL: together where possible, again where the server asks for it, and never unsure.
 
 Works of one group share a transaction, each in a savepoint, so a failing one undoes only itself. A group ends early
-with a work that took a lock of the whole store: whoever holds one must not wait for anything else.
+with a work that took a lock of the whole store: its holder must not wait for anything else.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class PostgresWriter:
             raise  # whose it is shows when each work is run by itself
         except UnicodeError as error:
             item.error = explain(error, self._address)
-        except Exception as error:  # noqa: BLE001 - it belongs to whoever handed in the work
+        except Exception as error:  # noqa: BLE001 - it belongs to the caller that handed in the work
             item.error = error
         if not alone:
             connection.execute("ROLLBACK TO work" if item.error is not None else "RELEASE work")

@@ -1,4 +1,4 @@
-"""Questions that are answered by priority: the highest first, and within one whoever has waited longest.
+"""Questions that are answered by priority: the highest first, and within one what has waited longest.
 
 There are few priorities, and the table `priorities` holds each that a job ever had, as a level. A question is put to
 one level after the other, from the highest on, all in one statement that ends with its answer; the indexes begin with
@@ -50,7 +50,7 @@ def first_alarms(floor: Floor | None) -> Question:
 
 
 def due_alone(now: int, limit: int) -> Question:
-    """The states that are due, where nobody else can write."""
+    """The states that are due, where no other process can write."""
     # CROSS JOIN keeps the levels outside: so the rows come in order, and no more are read than are wanted.
     sql = (
         "SELECT s.* FROM priorities p CROSS JOIN job_state s WHERE s.priority = p.level AND s.due_at IS NOT NULL "
@@ -60,7 +60,7 @@ def due_alone(now: int, limit: int) -> Question:
 
 
 def due_shared(floor: Floor | None, now: int, limit: int, skip_clause: str) -> Question:
-    """The states that are due and in nobody else's hands, to be locked one by one until there are enough."""
+    """The states that are due and not locked, to be locked one by one until there are enough."""
     source, params = levels(floor)
     # Compared as rows, which the order is read from: of plain conditions the server expects so few rows that it would
     # rather read and sort them all.
@@ -94,7 +94,7 @@ def parked_shared(columns: Sequence[str], key: str, since: int, limit: int) -> Q
 
 
 def first_below(floor: Floor) -> Question:
-    """The first alarm below the floors, read in whatever order is cheapest."""
+    """The first alarm below the floors, read in the cheapest order."""
     source, params = levels(floor)
     # The sum keeps the server from asking for the first in the order of the index.
     one = "SELECT min(due_at + 0) FROM job_state WHERE due_at IS NOT NULL AND priority = p.level AND due_at < p.since"

@@ -1,6 +1,6 @@
 """Reports that came before their run was ready for them: kept until it is.
 
-Whoever does a run's work elsewhere may be done before we have written down that the run waits, or while the run that
+The system that does a run's work may be done before we have written down that the run waits, or while the run that
 asked for it is being recovered from a crash. What it says is kept here and taken up when the run ends its own part.
 """
 

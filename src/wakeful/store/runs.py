@@ -118,7 +118,7 @@ class Runs:
         return [run for run in self.all_open() if run.status == "active" and run.node in node_ids]
 
     def orphans(self) -> list[RunRow]:
-        """The active runs whose node has left, or was declared dead, and that nobody took over."""
+        """The active runs whose node has left, or was declared dead, and that were not taken over."""
         nodes = {run.node for run in self.all_open() if run.status == "active" and run.node is not None}
         rows = self._session.select_in(("id", "stopped_at"), "nodes", "id", sorted(nodes))
         gone = nodes - {row[0] for row in rows if row[1] is None}

@@ -21,7 +21,7 @@ from wakeful.errors import StoreLocked, StoreUnusable
 FOLDERS = {"wakeful": Path(__file__).parent / "schema"}
 #: Under which name the store's own facts keep the oldest schema whose code it suits.
 OLDEST_KEY = "oldest_schema"
-#: And the number of the latest script it has seen, for whoever reads facts and not the database's own records.
+#: And the number of the latest script it has seen, for readers of facts, not of the database's own records.
 NUMBER_KEY = "schema"
 
 _OLDEST = re.compile(r"^-- oldest: (\d+)$", re.MULTILINE)
@@ -54,7 +54,7 @@ def _numbered() -> list[tuple[int, Path]]:
 
 
 def _oldest(script: str, number: int) -> int:
-    """What the script says; one that says nothing suits nobody but its own code, which is the safe way to be wrong."""
+    """What the script says; one that says nothing suits only its own code, which is the safe default."""
     found = _OLDEST.search(script)
     return int(found[1]) if found is not None else number
 

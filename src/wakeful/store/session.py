@@ -69,11 +69,11 @@ class Session(Protocol):
 
     @property
     def exclusive(self) -> bool:
-        """Whether nobody else can write while this transaction does."""
+        """Whether no other process can write while this transaction does."""
 
     @property
     def lock_clause(self) -> str:
-        """What a read that decides a write must end with, so that nobody else decides the same; it waits for them."""
+        """What a read that decides a write must end with, so that no other decides the same; it waits for them."""
 
     @property
     def skip_clause(self) -> str:

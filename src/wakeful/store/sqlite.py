@@ -280,7 +280,7 @@ class SqliteStore:
             item.fail(error, self.path)
         except UnicodeEncodeError:
             item.error = InvalidJob("A text with half of a surrogate pair in it cannot be stored.")
-        except Exception as error:  # noqa: BLE001 - it belongs to whoever handed in the work
+        except Exception as error:  # noqa: BLE001 - it belongs to the caller that handed in the work
             item.error = error
         if not alone:
             connection.execute("ROLLBACK TO work" if item.error is not None else "RELEASE work")

@@ -59,7 +59,7 @@ def _can_be_a_path(text: str) -> bool:
 
 
 def files_beside(path: str) -> Path:
-    """The folder for what does not fit into a row; a store in memory has one nobody else can guess."""
+    """The folder for what does not fit into a row; a store in memory has one with a random name."""
     if path == MEMORY:
         return Path(tempfile.gettempdir()) / f"wakeful-{secrets.token_hex(8)}.logs"
     return Path(path + ".logs")
@@ -240,7 +240,7 @@ def _lock(file: IO[str]) -> None:
 
 
 def _lock_path(path: str) -> str:
-    """Beside the file itself, whatever link led to it: one store, one lock."""
+    """Beside the file itself, also when a link led to it: one store, one lock."""
     return os.path.realpath(path) + ".lock"
 
 

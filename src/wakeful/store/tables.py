@@ -1,4 +1,4 @@
-"""Everything a store holds, table by table: for whoever carries it elsewhere.
+"""Everything a store holds, table by table, for copies to another store.
 
 Which tables there are, and what is in them, is read from the schema's own scripts: a table that is added later is
 carried along without a change here. Rows travel in the order of their keys, a page at a time.
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 #: What somebody would miss: a store with any of these is not empty.
 PRECIOUS: dict[str, None] = {"jobs": None, "runs": None}
-#: What is added to what is there: whoever was let in stays, and a name that is taken keeps its token.
+#: What is added to what is there: tokens stay, and a name that is taken keeps its own.
 JOINED = ("tokens",)
 #: What a store says about itself alone.
 OWN_FACTS = (OLDEST_KEY, NUMBER_KEY)
@@ -88,7 +88,7 @@ class Tables:
         self._session = session
 
     def hold(self, tables: Sequence[Table]) -> None:
-        """From here to the end of the transaction nobody else changes anything, and no node begins."""
+        """From here to the end of the transaction no other one changes anything, and no node begins."""
         if not self._session.exclusive:
             names = ", ".join(table.name for table in tables)
             self._session.execute(f"LOCK TABLE {names} IN SHARE ROW EXCLUSIVE MODE")

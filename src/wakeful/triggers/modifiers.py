@@ -1,7 +1,7 @@
 """Modifiers: what any timed trigger may carry besides its own rhythm.
 
 `start`, `until`, `except` dates and `active_hours` decide which slots exist; `jitter` and `stagger` only move the
-real start of a slot to later; `max_runs` is counted by whoever runs the job. Start and until are both inclusive.
+real start of a slot to later; `max_runs` is counted by the engine. Start and until are both inclusive.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ def _stagger(value: object) -> int:
         return 0
     if isinstance(value, bool):
         raise InvalidTrigger(f'stagger is a duration such as "10m", not {value}.', "stagger")
-    return interval_ms(value)  # type: ignore[arg-type]  # refuses whatever is no duration
+    return interval_ms(value)  # type: ignore[arg-type]  # refuses what is no duration
 
 
 def _days(dates: object) -> tuple[int, ...]:

@@ -55,7 +55,7 @@ def read_moment(value: object, field: str) -> int:
                 f'{field} "{value[:60]}" has no time zone: add an offset such as "+01:00", or "Z" for UTC.', field
             )
     else:
-        moment = value  # type: ignore[assignment]  # to_ms refuses whatever is not an aware datetime
+        moment = value  # type: ignore[assignment]  # to_ms refuses what is not an aware datetime
     ms = to_ms(moment, field)
     if not FIRST_SECOND * 1000 <= ms < LAST_MS:
         raise InvalidTrigger(f"{field} {moment.isoformat()} is out of reach: use the years 1 to 9998.", field)

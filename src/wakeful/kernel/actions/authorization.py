@@ -1,4 +1,4 @@
-"""What callers from outside may not do, whatever they ask for.
+"""What callers from outside may not do.
 
 Each function raises inside the transaction that would do it. Who is limited to its own jobs (`owner`) knows of no
 others: it cannot start after them, feed what starts after its own name, or get rid of what an operator put on it.
@@ -57,7 +57,7 @@ def refuse_admin_kind(rights: Rights, kinds: Kinds, *names: str) -> None:
 
 
 def refuse_priority(rights: Rights, options: str, before: JobDef | None) -> None:
-    """Nobody jumps the queue without leave; what was given to a job stays with it, and everybody may stand back."""
+    """Only admins raise a priority above 0; what a job has stays, and every caller may lower it."""
     allowed = max(0, from_text(before.options).priority if before is not None else 0)
     if from_text(options).priority > allowed and not rights.priority:
         message = f"Only an admin may give a job a priority above {allowed}."

@@ -296,7 +296,7 @@ def _meant(tx: Transaction, many: JobSelection, rights: Rights) -> list[tuple[Jo
             raise InvalidJob(message)
         wanted = wanted._replace(owner=rights.owner)
     pairs = tx.jobs.matching(wanted)
-    states = tx.jobs.states(sorted(job.id for job, _ in pairs))  # nobody changes them from here on
+    states = tx.jobs.states(sorted(job.id for job, _ in pairs))  # locked from here on
     return sorted(((job, states[job.id]) for job, _ in pairs if job.id in states), key=lambda pair: pair[0].id)
 
 

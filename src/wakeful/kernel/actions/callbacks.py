@@ -72,7 +72,7 @@ def waiting_for(tx: Transaction, run_id: int, result: Result) -> int | None:
 def _open_end(tx: Transaction, run_id: int, result: Result) -> RunRow:
     """The run that the report is about by now; refused when all is over."""
     job, _, run = find_run(tx, run_id)
-    tx.jobs.states([run.job_id])  # from here on nobody settles it beside us: what we read of its runs stays so
+    tx.jobs.states([run.job_id])  # locks the job: what we read of its runs stays so
     found: RunRow | None = run
     while found is not None:
         found = tx.runs.get(found.id)

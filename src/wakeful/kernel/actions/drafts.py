@@ -22,7 +22,7 @@ MOST_DATES = 1_000
 SOURCES = ("file", "cli", "api", "mcp", "code")
 _WRITE = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode  # made once: `json.dumps` makes one per call
 PARTS = ("name", "trigger", "kind", "payload", "owner")
-OUTSIDE = ("api", "mcp")  # over the network: whoever wrote it is not trusted with everything
+OUTSIDE = ("api", "mcp")  # over the network: its author is not trusted with everything
 
 
 class NewJob:
@@ -165,7 +165,7 @@ def changed_fields(job: JobDef, changes: dict[str, Any], kinds: Kinds) -> dict[s
         else:
             options[key] = value
     if "trigger" in changes and from_text(job.options).bounded:
-        options.setdefault("bounded", False)  # whoever writes a trigger sets the trust in it
+        options.setdefault("bounded", False)  # the author of a trigger sets the trust in it
     if "kind" in fields or "payload" in fields:
         kind = kinds.declared(fields.get("kind", job.kind))
         check_payload(changes.get("payload", json.loads(job.payload)), kind)

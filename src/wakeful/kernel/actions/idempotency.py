@@ -1,7 +1,7 @@
 """Doing what a request asks for once, however often it is sent.
 
 A caller marks a request with a key. The answer is kept under the key in the very transaction that does the work, so
-whatever dies in between, either both are stored or neither is: a request that is sent again finds the answer, or is
+either both are stored or neither is, also after a crash: a request that is sent again finds the answer, or is
 done for the first time. Two that come at once are one after the other, on one node and on several. What was refused
 changed nothing, and leaves the key free.
 """
@@ -21,9 +21,9 @@ T = TypeVar("T")
 
 
 class IdempotentRequest(NamedTuple):
-    """A request that carries a key: who asks, what exactly for, and how its answer is rendered.
+    """A request that carries a key: its caller, what exactly it asks for, and how its answer is rendered.
 
-    An answer is a text that means something to whoever asked; here it is only kept.
+    An answer is a text that the caller understands; here it is only kept.
     """
 
     caller: str
@@ -63,7 +63,7 @@ def run_idempotent(tx: Transaction, once: IdempotentRequest | None, work: Callab
         return work()
     mine = KeptAnswer(once.caller, once.key, once.request, once.content, None, tx.now)
     kept = tx.access.begin_answer(mine)
-    if kept is not None and kept.created_at <= tx.now - KEPT_MS:  # nobody has swept it up yet
+    if kept is not None and kept.created_at <= tx.now - KEPT_MS:  # it is not pruned yet
         tx.access.drop_answer(once.caller, once.key)
         kept = tx.access.begin_answer(mine)
     if kept is not None:

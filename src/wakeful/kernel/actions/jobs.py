@@ -14,7 +14,7 @@ from wakeful.errors import ChangedSinceRead, InvalidJob, InvalidTrigger, JobExis
 from wakeful.kernel.actions.drafts import Draft, changed_fields, check_flag
 from wakeful.kernel.actions.lookup import find_job
 from wakeful.kernel.context import Context
-from wakeful.kernel.engine.alerts import OF_A_JOB, alert_key, close_alert
+from wakeful.kernel.engine.alerts import OF_A_JOB, UNSERVED, close_alerts
 from wakeful.kernel.engine.claim import BY_HAND
 from wakeful.kernel.engine.ending import drop_runs
 from wakeful.kernel.engine.lane_sizes import enter_lanes, leave_lanes
@@ -144,6 +144,7 @@ def change_all(
     moved = [(job, changed, state) for (job, _), changed, state in made if changed != job]
     tx.jobs.define(*[changed for _, changed, _ in moved])
     tx.jobs.save([state for _, _, state in moved])
+    close_alerts(tx, UNSERVED, [job.id for job, changed, _ in moved if _waits_anew(job, changed)])
     chained = [(job, changed) for job, changed, _ in moved if _follows(job) or _follows(changed)]
     for job, _ in chained:
         tx.jobs.unchain(job.id)
@@ -183,10 +184,14 @@ def _changed(
             state = state._replace(**{name: getattr(before, name) for name in kept})
     elif state.parked is not None:  # what it waits for may be another thing now, or nothing
         state = state._replace(parked=None, due_at=tx.now)
-    if changed.kind != job.kind:
-        for kind in ("no_handler", "no_node"):
-            close_alert(tx, kind, job.id)
     return changed, state
+
+
+def _waits_anew(job: JobDef, changed: JobDef) -> bool:
+    """Whether the job is due at another time now, or waits for another node."""
+    return (job.trigger, job.kind, from_text(job.options).labels) != (
+        changed.trigger, changed.kind, from_text(changed.options).labels,
+    )  # fmt: skip
 
 
 def is_due(state: JobState, now: int) -> bool:
@@ -279,7 +284,7 @@ def remove_job(tx: Transaction, context: Context, ref: str) -> int:
     job, state = find_job(tx, ref)
     drop_runs(tx, context, job, [run for run in tx.runs.open(job.id) if run.status == "queued"], GONE)
     for run in tx.runs.open(job.id):
-        if run.status == "waiting" and run.phase == APPROVAL:  # nobody is to be asked about what is gone
+        if run.status == "waiting" and run.phase == APPROVAL:  # no question is left about what is gone
             settle_all(tx, context, [Ended(job, state.revision, run, Result("cancelled", error=GONE))])
     state = tx.jobs.states([job.id])[job.id]
     tx.jobs.define(job._replace(removed_at=tx.now, updated_at=tx.now))
@@ -299,8 +304,7 @@ def remove_job(tx: Transaction, context: Context, ref: str) -> int:
     )
     tx.jobs.unchain(job.id)
     leave_lanes(tx, [job.id])
-    for kind in OF_A_JOB:
-        close_alert(tx, kind, job.id)
+    close_alerts(tx, OF_A_JOB, [job.id])
     tx.journal.emit("job", _event("removed", job))
     return job.id
 
@@ -323,6 +327,7 @@ def pause_all(
     # Only now: what ends here may start jobs after it, but none of those that are paused with it.
     left = [_without_pending(tx, context, pair, "the job was paused") for pair in paused if pair[1].queued]
     tx.jobs.save([_armed_for_queue(state, tx.now) for state in left])
+    close_alerts(tx, UNSERVED, [job.id for job, _ in paused])
     _emit_many(tx, "paused", [job for job, _ in paused])
     return [job.name for job, _ in paused]
 
@@ -344,7 +349,7 @@ def _event(what: str, job: JobDef) -> dict[str, object]:
 
 
 def _emit_many(tx: Transaction, what: str, jobs: Sequence[JobDef]) -> None:
-    """One event each; of very many only how many, for whoever reads events reads all of one transaction at once."""
+    """One event each; of very many only their number, because readers get all events of one transaction at once."""
     if len(jobs) > MANY:
         tx.journal.emit("job", {"type": f"{what}_many", "count": len(jobs)})
     elif jobs:
@@ -367,6 +372,7 @@ def disable_job(tx: Transaction, context: Context, ref: str) -> None:
     """Switch a job off; like paused, but it may not be started by hand either, and a new time does not revive it."""
     job, state = find_job(tx, ref)
     state = _without_pending(tx, context, (job, state), "the job was disabled", keep=())
+    close_alerts(tx, UNSERVED, [job.id])
     state = state._replace(enabled=0, ended_at=None, next_at=None, slot=None, parked=None, ready_at=None)
     tx.jobs.save([state if state.run_id is not None else state._replace(due_at=None)])
     tx.journal.emit("job", _event("disabled", job))
@@ -402,10 +408,7 @@ def resume_all(
         except ScheduleTriggerError as error:
             refused[job.name] = error
     tx.jobs.save([state for _, state in resumed])
-    over = {alert_key(kind, job.id) for job, _ in resumed for kind in ("disabled", "failed", "failing", "stuck")}
-    for alert in tx.journal.open_alerts() if over else ():
-        if alert.key in over:
-            tx.journal.close_alert(alert.key, tx.now)
+    close_alerts(tx, ("disabled", "failed", "failing", "stuck"), [job.id for job, _ in resumed])
     _emit_many(tx, "resumed", [job for job, _ in resumed])
     return refused
 
@@ -441,7 +444,7 @@ def _resumed(tx: Transaction, context: Context, job: JobDef, state: JobState) ->
 
 
 def _again_once(tx: Transaction, context: Context, job: JobDef, state: JobState, coming: Next) -> JobState:
-    """A one-shot that did not succeed is tried once more, now; whatever else has no future cannot be resumed."""
+    """A one-shot that did not succeed is tried once more, now; any other job without a next time cannot be resumed."""
     last = tx.runs.get(state.last_run_id) if state.last_run_id is not None else None
     if trigger_of(job.trigger).type != "once" or last is None or last.outcome in ("success", "noop"):
         why = coming.ended or "its one time has passed"

@@ -90,7 +90,7 @@ def _wake(tx: Transaction, state: JobState) -> None:
 
 
 def cancel_run(tx: Transaction, context: Context, run_id: int) -> str:
-    """Cancel a run, whatever it is doing; returns the status it was in. An active one is ended by its own node."""
+    """Cancel a run in any status; returns the status it was in. An active one is ended by its own node."""
     job, state, run = find_run(tx, run_id)
     if run.status == "done":
         message = f"{ids.run_text(run_id)} has already ended as {run.outcome}."

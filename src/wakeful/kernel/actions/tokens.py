@@ -1,8 +1,8 @@
 """Tokens: who may ask over the network, and as what.
 
 A token is 256 random bits behind `wk_`. It is shown once, when it is made; the store keeps its SHA-256 alone, so
-whoever reads the store learns no token. A name is taken until its token is revoked, and free again after that. Who
-gets a name that somebody had before inherits nothing: jobs of that owner are nobody's from then on, and keys are free.
+a reader of the store learns no token. A name is taken until its token is revoked, and free again after that. Who
+gets a name that somebody had before inherits nothing: jobs of that owner have none from then on, and keys are free.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LONGEST_SECRET = 200  # no token of ours is longer; what is need not be hashed
 
 
 def new_secret() -> str:
-    """A token nobody can guess."""
+    """A token that cannot be guessed."""
     return PREFIX + secrets.token_urlsafe(32)
 
 

@@ -51,7 +51,7 @@ class Heartbeat:
         self._thread.start()
 
     def stop(self) -> None:
-        """No further beat. One that hangs on a dead connection ends by itself; nobody waits for it."""
+        """No further beat. One that hangs on a dead connection ends by itself and is not waited for."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(LEAVE_S)

@@ -66,7 +66,7 @@ def beat(tx: Transaction, node_id: int, stood_ms: int) -> Beat:
 class PeerObserver:
     """What this node saw of the others with its own eyes: when, by boot time, each was last heard of anew.
 
-    The database's clock decides who is silent; but when it jumps forward, everybody seems to be. Whoever we heard
+    The database's clock decides who is silent; but when it jumps forward, every node seems to be. A node that we heard
     ourselves within a lease is not.
     """
 

@@ -1,7 +1,7 @@
 """The nodes of a store as people see them: who lives, who is silent, who was taken over from, and what they run.
 
 A node is judged by the database's clock where nodes share a store. Where one process at a time runs it, the file's
-lock says who lives, and nobody beats.
+lock says which process is alive, and there are no heartbeats.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Node(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What tells who lives: the process that holds a store of one node, and the leases of a shared one."""
+    """What shows which nodes are alive: the process that holds a store of one node, and the leases of a shared one."""
 
     holder: Mapping[str, object] | None = None
     times: LeaseTimes = LeaseTimes()

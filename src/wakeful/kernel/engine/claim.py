@@ -1,24 +1,23 @@
-"""Admission: the only way a run starts, whatever asked for it.
+"""Claims: the only way a run starts, for every reason.
 
 `Claim` is the half of a turn that looks at due jobs inside a transaction and decides for each: start it, let a slot
-go, or park it until a lane is free or a handler is there. A refused start has a reason, counted once per slot.
+go, or leave it to wait, as `Admission` says.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections import Counter
 from typing import NamedTuple
 
 from wakeful.kernel.context import Context
+from wakeful.kernel.engine.admission import Admission
 from wakeful.kernel.engine.alerts import open_alert
 from wakeful.kernel.engine.ending import drop_runs
 from wakeful.kernel.engine.stretches import was_run
 from wakeful.kernel.kinds import Refused
-from wakeful.kernel.parking import GLOBAL_LANE, HANDLER, SUSPECT_LANE, place_key
 from wakeful.kernel.rules.limits import BELOW, limit_words, too_often
-from wakeful.kernel.rules.options import OptionValues, from_text
+from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.policy import (
     LATE_MS,
     alarm,
@@ -37,9 +36,7 @@ from wakeful.triggers import TimedTrigger, Trigger
 
 log = logging.getLogger("wakeful.engine")
 
-SUSPECT_AFTER = 2  # crashes in a row
 BY_HAND = ("manual", "approval")  # why a run was asked for by a person
-ASK_AGAIN_MS = 1_000  # when a kind lets a start wait for a moment that has passed
 MISSED = "its time was missed, and catch_up says to let it go"
 BY_TIME = ("schedule", "catch_up")  # why a run was claimed for its slot; it waits as a row only if it was released
 
@@ -69,9 +66,7 @@ class Claim:
         self._tx = tx
         self._context = context
         self._hooks = context.declared.hooks
-        self._used: dict[str, int] = {}
-        self._taken: Counter[str] = Counter()
-        self._capacity: dict[str, int] = {}
+        self._admission = Admission(tx, context)
         self._states: list[JobState] = []
         self._new: list[RunRow] = []
         self._woken: list[RunRow] = []
@@ -88,7 +83,9 @@ class Claim:
             try:
                 self._look(job, state)
             except Exception as error:
-                if self._in_hook:  # what the hook wrote must be undone, and with it this transaction
+                if (
+                    self._in_hook or self._admission.in_hook
+                ):  # what the hook wrote must be undone, and with it this transaction
                     raise
                 self._poisoned(job, state, error)  # one poisoned job must not stop the others
         self._write()
@@ -177,9 +174,9 @@ class Claim:
 
     def _start_queued(self, job: JobDef, state: JobState, run: RunRow) -> None:
         options = from_text(job.options)
-        lanes = self._admit(job, options, state)
+        lanes = self._admission.admit(job, options, state)
         if isinstance(lanes, Refused):
-            if self._refuse(state, lanes):
+            if self._admission.refuse(state, lanes):
                 self._dropped.append((job, run, lanes.detail or lanes.reason))
                 state = state._replace(queued=state.queued - 1, ready_at=None)
                 # Looked at again at once: another run may wait, or nothing is left and the job is over.
@@ -226,9 +223,9 @@ class Claim:
             self._skips.append(SkipRow(job.id, BELOW, 1, now, limit_words(self._context.min_interval or 0)))
             self._let_go(trigger, state, due.passed)
             return
-        lanes = self._admit(job, options, state)
+        lanes = self._admission.admit(job, options, state)
         if isinstance(lanes, Refused):
-            if self._refuse(state, lanes):
+            if self._admission.refuse(state, lanes):
                 self._let_go(trigger, state, due.passed, lanes.detail or lanes.reason)
             return
         if lanes is None:
@@ -279,8 +276,7 @@ class Claim:
         if added:
             given = json.loads(payload)
             payload = json.dumps({**(given if isinstance(given, dict) else {}), **added})
-        if run.lanes is not None:
-            self._taken.update(json.loads(run.lanes))
+        self._admission.take(run)
         self.claimed.append(Claimed(job, state, run, payload, approval))
 
     def _was_run(self, job: JobDef, state: JobState, slot: int) -> bool:
@@ -303,72 +299,6 @@ class Claim:
         else:
             self._states.append(state._replace(slot=coming.slot, next_at=coming.at, due_at=coming.at))
 
-    # -- lanes and handlers -------------------------------------------------------------------------------------------
-
-    def _refuse(self, state: JobState, refused: Refused) -> bool:
-        """A kind does not admit this start; True when that is the end of it, False when it waits."""
-        now = self._tx.now
-        if state.ready_at is None or refused.until is None:  # once for a start that waits, and once for one that ends
-            self._skips.append(SkipRow(state.job_id, refused.reason, 1, now, refused.detail))
-        if refused.until is None:
-            return True
-        ready_at = state.ready_at if state.ready_at is not None else state.due_at
-        again_at = refused.until if refused.until > now else now + ASK_AGAIN_MS  # at once would be a busy loop
-        self._states.append(state._replace(due_at=again_at, ready_at=ready_at, parked=None))
-        return False
-
-    def _admit(self, job: JobDef, options: OptionValues, state: JobState) -> tuple[str, ...] | Refused | None:
-        """The bounded lanes this start takes; None when it was parked instead, Refused when its kind says no."""
-        if job.kind not in self._context.kinds:
-            self._park(state, HANDLER + job.kind, "no_handler", f"nobody here runs jobs of kind {job.kind}")
-            return None
-        if not self._context.labels.issuperset(options.labels):
-            needs = ", ".join(options.labels)
-            self._park(state, place_key(options.labels), "no_node", f"it asks for a node labelled {needs}")
-            return None
-        if not options.lanes and self._context.max_running is None and state.crashes < SUSPECT_AFTER:
-            return self._asked(job, state) or ()
-        wanted = dict(options.lanes)
-        if self._context.max_running is not None and job.kind not in self._hooks.internal:
-            wanted[GLOBAL_LANE] = self._context.max_running
-        if state.crashes >= SUSPECT_AFTER:
-            wanted[SUSPECT_LANE] = 1
-        self._load(wanted)
-        for lane in wanted:
-            capacity = self._capacity[lane]
-            if self._used[lane] + self._taken[lane] >= capacity:
-                self._park(state, lane, "at_capacity", f"{lane} holds {capacity}")
-                return None
-        return self._asked(job, state) or tuple(wanted)
-
-    def _asked(self, job: JobDef, state: JobState) -> Refused | None:
-        """What the job's kind says about starting it now; asked last, when nothing else stands against it."""
-        hook = self._hooks.admit.get(job.kind) if self._hooks.admit else None
-        if hook is None:
-            return None
-        self._in_hook = True
-        refused = hook(self._tx, self._context, job, state)
-        self._in_hook = False
-        return refused
-
-    def _load(self, wanted: dict[str, int]) -> None:
-        unknown = [lane for lane in wanted if lane not in self._used]
-        if unknown:
-            for lane, (used, size) in self._tx.lanes.sizes(unknown).items():
-                self._used[lane] = used
-                if size is not None:
-                    self._capacity[lane] = size
-        for lane, capacity in wanted.items():
-            # Jobs that disagree about a lane's size: the smallest holds.
-            self._capacity[lane] = min(capacity, self._capacity.get(lane, capacity))
-
-    def _park(self, state: JobState, key: str, reason: str, detail: str) -> None:
-        now = self._tx.now
-        if state.ready_at is None:
-            self._skips.append(SkipRow(state.job_id, reason, 1, now, detail))
-        ready_at = state.ready_at if state.ready_at is not None else state.due_at
-        self._states.append(state._replace(due_at=None, parked=key, ready_at=ready_at))
-
     def _poisoned(self, job: JobDef, state: JobState, error: Exception) -> None:
         log.error("job %s cannot be scheduled and was disabled", job.name, exc_info=error)
         message = f"{job.name} cannot be scheduled and was disabled: {type(error).__name__}: {error}"
@@ -380,18 +310,13 @@ class Claim:
         open_alert(self._tx, self._context, "disabled", job.id, message, job_id=job.id)
 
     def _write(self) -> None:
-        tx, now = self._tx, self._tx.now
-        tx.jobs.save(self._states)
+        tx = self._tx
+        tx.jobs.save([*self._states, *self._admission.waiting])
         tx.jobs.save_started([claimed.state for claimed in self.claimed])
         tx.runs.add(self._new)
         tx.runs.activate(self._woken)
-        tx.lanes.add(self._taken)
-        tx.journal.skip(self._skips)
-        for lane, capacity in self._capacity.items():
-            # A job requeued by a freed lane may have parked on another; the place it left is offered on.
-            free = capacity - self._used[lane] - self._taken[lane]
-            if free > 0:
-                tx.jobs.requeue_parked(lane, now, free)
+        tx.journal.skip([*self._skips, *self._admission.skips])
+        self._admission.write_lanes()
         if self.claimed:
             tx.journal.emit("run", *[_started(claimed) for claimed in self.claimed])
         for job, run, why in self._dropped:

@@ -1,4 +1,4 @@
-"""Noticing that somebody set the clock, and carrying the alarms over.
+"""Noticing that the clock was set, and carrying the alarms over.
 
 Wall time and boot time go forward together; when their distance changes, the wall clock was stepped. Forward, slots
 simply are due, and deadlines of waiting runs move along. Back, alarms lie too far ahead and are computed again. Both in
@@ -8,7 +8,7 @@ batches.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful.clock import EARLIEST_MS
 from wakeful.errors import SchedulerError
@@ -27,56 +27,85 @@ STEP_MS = 2_000
 NOTICED_MS = 180_000
 
 
+class Step(NamedTuple):
+    """The wall clock was set by `ms`, which was noticed at a boot time: a node records each step once."""
+
+    ms: int
+    noticed: int
+
+
 class ClockWatch:
-    """Remembers how far wall and boot time lie apart."""
+    """Remembers how far wall and boot time lie apart, and the step that is not recorded yet."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._offset = clock.now() - clock.boot()
+        self._unrecorded: Step | None = None
+        self._carrying = False
 
-    def step(self) -> int:
-        """By how much the wall clock was set since this was asked last; 0 for next to nothing."""
-        offset = self._clock.now() - self._clock.boot()
-        moved = offset - self._offset
-        self._offset = offset
-        return moved if abs(moved) >= STEP_MS else 0
+    def step(self) -> Step | None:
+        """The step to record, if the clock was set since the last one; the same until `recorded` is called."""
+        if self._unrecorded is None:
+            offset = self._clock.now() - self._clock.boot()
+            moved, self._offset = offset - self._offset, offset
+            if abs(moved) >= STEP_MS:
+                self._unrecorded = Step(moved, self._clock.boot())
+        return self._unrecorded
+
+    def recorded(self) -> None:
+        """The step is in the store."""
+        self._unrecorded, self._carrying = None, True
 
     def moved(self) -> bool:
-        """Whether the clock was set since `step` was asked last."""
-        return abs(self._clock.now() - self._clock.boot() - self._offset) >= STEP_MS
+        """Whether the clock was set and that is not recorded yet."""
+        distance = self._clock.now() - self._clock.boot() - self._offset
+        return self._unrecorded is not None or abs(distance) >= STEP_MS
 
-    @staticmethod
-    async def settle_in(store: Store, context: Context, step: int) -> None:
-        """Count the step, raise the alert, and bring alarms into the new time."""
-        await store.write(lambda tx: _note_step(tx, context, step))
-        await carry_on(store, context)
+    async def record(self, store: Store, context: Context) -> int:
+        """Record the step, if there was one, and return its length in milliseconds; otherwise 0."""
+        step = self.step()
+        if step is None:
+            return 0
+        await store.write(lambda tx: note_step(tx, context, step))
+        self.recorded()
+        return step.ms
+
+    async def carry_on(self, store: Store, context: Context) -> None:
+        """After a recorded step, bring alarms into the new time. What an error cut short goes on at the next call."""
+        if self._carrying:
+            await carry_on(store, context)
+            self._carrying = False
 
 
-def _note_step(tx: Transaction, context: Context, step: int) -> None:
-    """Put the step on record, unless another node that goes by the same clock has done so already."""
+def note_step(tx: Transaction, context: Context, step: Step) -> None:
+    """Record the step and open the alert, unless that is done: by this node, or by another that uses the same clock."""
     facts = tx.journal.get_meta(["clock_steps", "clock_step", "clock_carry"])
-    if "clock_step" in facts and not tx.exclusive:
-        last = json.loads(facts["clock_step"])
-        same = abs(last["ms"] - step) < STEP_MS and 0 <= tx.now - last["at"] < NOTICED_MS
-        if same and last["node"] != context.id:
-            return
+    if "clock_step" in facts and _is_recorded(json.loads(facts["clock_step"]), tx, context, step):
+        return
     tx.journal.set_meta(
         {
             "clock_steps": int(facts.get("clock_steps", "0")) + 1,
-            "clock_step": json.dumps({"at": tx.now, "ms": step, "node": context.id}),
+            "clock_step": json.dumps({"at": tx.now, "ms": step.ms, "node": context.id, "noticed": step.noticed}),
             "alive_at": tx.now,
         }
     )
-    if step > 0:
-        move_deadlines(tx, step)
+    if step.ms > 0:
+        move_deadlines(tx, step.ms)
     else:  # what an earlier step has left to do is done with this one
         behind = json.loads(facts["clock_carry"])["back"] if facts.get("clock_carry") else 0
-        # Ids only go up, whatever the clock does: what is newer than this one was made in the new time.
-        carry = {"back": behind - step, "cursor": 0, "newer": context.new_id()}
+        # Ids only go up, also when the clock is set back: what is newer than this one was made in the new time.
+        carry = {"back": behind - step.ms, "cursor": 0, "newer": context.new_id()}
         tx.journal.set_meta({"clock_carry": json.dumps(carry)})
-    way = "back" if step < 0 else "forward"
-    message = f"The clock was set {way} by {abs(step) / 1000:g} s, to {iso(tx.now)}; no slot is run twice."
+    way = "back" if step.ms < 0 else "forward"
+    message = f"The clock was set {way} by {abs(step.ms) / 1000:g} s, to {iso(tx.now)}; no slot is run twice."
     open_alert(tx, context, "clock", way, message)
+
+
+def _is_recorded(last: dict[str, int], tx: Transaction, context: Context, step: Step) -> bool:
+    if last["node"] == context.id:
+        return last.get("noticed") == step.noticed
+    same = abs(last["ms"] - step.ms) < STEP_MS and 0 <= tx.now - last["at"] < NOTICED_MS
+    return same and not tx.exclusive
 
 
 async def carry_on(store: Store, context: Context) -> None:

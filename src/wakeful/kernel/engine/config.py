@@ -1,4 +1,4 @@
-"""What an engine may be told when it is made."""
+"""The settings of an engine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SHARED_BATCH = 512  # a turn on a server waits for a dozen answers, and no other
 
 
 class Tuning(NamedTuple):
-    """Times and sizes that nobody needs to set; tests choose others."""
+    """Times and sizes with good defaults; tests choose others."""
 
     lease: LeaseTimes = LeaseTimes()
     sweep_ms: int = SWEEP_MS  # between two rounds of housekeeping

@@ -1,4 +1,4 @@
-"""The one door to `done`: every run ends here, whatever ended it, and all that follows is written with it.
+"""The one door to `done`: every run ends here, for every reason, and all that follows is written with it.
 
 A handler that returned, a crash, a deadline, a cancel, an edit that takes a waiting start away: each decides what the
 end means (`Settled`, pure) and hands it in. One transaction then holds the run's end and details, its job's state,
@@ -55,7 +55,7 @@ def end_runs(tx: Transaction, context: Context, endings: Sequence[Ending], *, an
     if chains:
         over = [(item.job, item.run, item.settled.ended_as) for item in endings]
         start_chained(tx, context, [(job, run, how) for job, run, how in over if how is not None])
-    free_lanes(tx, [item.run for item in endings])  # last: nobody waits for a row while holding the lanes
+    free_lanes(tx, [item.run for item in endings])  # last: no transaction waits for a row while it holds the lanes
     tx.journal.emit("run", *[_event(item.job, item.run, item.settled.finish.outcome) for item in endings])
 
 

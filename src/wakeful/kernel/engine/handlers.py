@@ -100,7 +100,7 @@ def past_limit(limit_ms: int) -> Result:
 
 
 async def drive(active: Active, handler: Handler, threads: Threads, *, awaits: bool) -> Result:
-    """Run one handler to its end, whatever it does; the result says what that was."""
+    """Run one handler to its end; the result says how it ended, also after an error."""
     try:
         _ask_first(active.claimed)
         if awaits:
@@ -120,7 +120,7 @@ async def drive(active: Active, handler: Handler, threads: Threads, *, awaits: b
         return active.verdict
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its result
+    except BaseException as error:  # noqa: BLE001 - what a handler raises is its result
         said = from_exception(error)
         if active.verdict is None:
             return _failed(active.run, error)
@@ -174,7 +174,7 @@ class Threads:
         return future
 
     def end(self) -> None:
-        """Let the threads go, each when it has nothing left to do; whoever calls after this is served by new ones."""
+        """Let the threads go, each when it has nothing left to do; calls after this get new ones."""
         self._pool.end()
         self._pool = _Pool()
 

@@ -13,7 +13,7 @@ from wakeful.kernel.actions import runs as run_actions
 from wakeful.kernel.cluster.membership import join, recover_name
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.claim import Claimed
-from wakeful.kernel.engine.clock_watch import STEP_MS, ClockWatch, carry_on
+from wakeful.kernel.engine.clock_watch import STEP_MS, Step, carry_on, note_step
 from wakeful.kernel.engine.handlers import CANCEL_GRACE_S, Active, Threads, drive, past_limit
 from wakeful.kernel.engine.lane_sizes import size_all
 from wakeful.kernel.engine.recovery import Recovered, recover
@@ -46,21 +46,21 @@ async def begin_incarnation(store: Store, engine: Engine, name: str, logs: Path)
     await _end_leftovers(store, context.declared, name, logs, alive)
     details = engine.details()
 
-    def work(tx: Transaction) -> tuple[Incarnation, int]:
+    def work(tx: Transaction) -> Incarnation:
         facts = tx.journal.get_meta(["incarnation", "alive_at"])
         back = int(facts.get("alive_at", "0")) - tx.now
         here = context._replace(id=context.new_id())
+        if back > STEP_MS:  # the clock was set back while nothing ran
+            note_step(tx, here, Step(-back, noticed=0))
         tx.journal.set_meta({"incarnation": int(facts.get("incarnation", "0")) + 1, "alive_at": tx.now})
         recovered = recover(tx, here, alive) if tx.exclusive else recover_name(tx, here, name, alive)
         join(tx, here, name, details)
-        return Incarnation(here.id, recovered), back
+        return Incarnation(here.id, recovered)
 
     await store.write(size_all)
-    incarnation, back = await store.write(work)
-    if back > STEP_MS:  # the clock was set back while nothing ran
-        await ClockWatch.settle_in(store, context, -back)
-    else:
-        await carry_on(store, context)  # what a crash left of a step
+    incarnation = await store.write(work)
+    engine.watch_clock()
+    await carry_on(store, context)  # a step that was found here, or what the last engine left of one
     return incarnation
 
 
@@ -119,7 +119,13 @@ async def _run_within_limit(claimed: Claimed, kinds: Kinds, *, virtual: bool) ->
     return task.result() if task.done() or active.verdict is None else active.verdict
 
 
-def leave(tx: Transaction, node_id: int) -> None:
-    """Note that this node is gone, in good order."""
-    tx.journal.leave(node_id, tx.now)
+def leave(tx: Transaction, context: Context, step: Step | None) -> None:
+    """Note that this node stopped in good order, and the step of the clock that its loop did not come to record.
+
+    Without it the next start takes a step forward for downtime, and does not see a step back. It also carries alarms
+    over, however many there are: a stop does not wait for that.
+    """
+    if step is not None:
+        note_step(tx, context, step)
+    tx.journal.leave(context.id, tx.now)
     tx.journal.set_meta({"alive_at": tx.now})

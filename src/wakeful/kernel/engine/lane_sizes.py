@@ -1,7 +1,7 @@
 """How wide lanes are: as wide as the smallest size any of their jobs gives, from the moment that job is stored.
 
-Jobs without lanes pay nothing here. Called last in a transaction that locks jobs: nobody waits for a job while holding
-the lanes.
+Jobs without lanes pay nothing here. Called last in a transaction that locks jobs: no transaction waits for a job while
+it holds the lanes.
 """
 
 from __future__ import annotations

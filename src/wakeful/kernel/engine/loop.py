@@ -1,7 +1,7 @@
 """The engine: sleep until something is due, take a turn, start what was claimed.
 
 One loop, one transaction per turn, nothing that costs per stored job. While a turn is being committed, the handlers
-of the one before run; what they end with is settled by the next. Whatever fails is logged and the loop goes on.
+of the one before run; what they end with is settled by the next. An error is logged and the loop goes on.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from wakeful.kernel.cluster.membership import join
 from wakeful.kernel.cluster.node_lease import NodeLease
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.claim import Claimed
-from wakeful.kernel.engine.clock_watch import ClockWatch
+from wakeful.kernel.engine.clock_watch import ClockWatch, Step
 from wakeful.kernel.engine.config import EngineConfig
 from wakeful.kernel.engine.deadlines import Deadlines
 from wakeful.kernel.engine.handlers import Active, Threads, drive
@@ -112,12 +112,19 @@ class Engine:
         """Start the loop, with the store already recovered."""
         self.context = self.context._replace(id=node_id, kinds=self._kinds.handled())
         self.counters = Counters()
-        self._watch = ClockWatch(self._clock)
         self._idle, self._hurried = asyncio.Event(), False
         self.node_lease.begin(node_id, self._wake)
         self._state.begin()
         self.housekeeping.wait()
         self._task = asyncio.get_running_loop().create_task(self._loop(), name="wakeful-engine")
+
+    def watch_clock(self) -> None:
+        """From now on, a step of the clock is noticed."""
+        self._watch = ClockWatch(self._clock)
+
+    def clock_step(self) -> Step | None:
+        """The step of the clock that is not recorded yet."""
+        return self._watch.step()
 
     def identify(self) -> Context:
         """A context that makes ids and chances for edits made beside the loop."""
@@ -173,7 +180,7 @@ class Engine:
         self._idle.set()
 
     async def record_left(self) -> None:
-        """Put on record what goes on although it was asked to end: whoever waits for it should know."""
+        """Record the runs that go on although they were asked to end, with an alert for each."""
         self._deadlines.note_left()
         await self._deadlines.alert_stuck(self._store, self.context)
 
@@ -390,10 +397,9 @@ class Engine:
         return self._watch.moved()
 
     async def _check_clock(self) -> None:
-        step = self._watch.step()
-        if step == 0:
-            return
-        self.counters.clock_steps += 1
-        log.warning("the system clock was set %s by %s s", "back" if step < 0 else "forward", abs(step) / 1000)
-        await self._watch.settle_in(self._store, self.context, step)
-        self._state.note_change()
+        step = await self._watch.record(self._store, self.context)
+        if step:
+            self.counters.clock_steps += 1
+            log.warning("the system clock was set %s by %s s", "back" if step < 0 else "forward", abs(step) / 1000)
+            self._state.note_change()
+        await self._watch.carry_on(self._store, self.context)

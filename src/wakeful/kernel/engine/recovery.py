@@ -1,8 +1,8 @@
 """What the engine finds when it starts: runs that died with their process, and a clock that may have moved.
 
 A run cut off by a crash is recorded as crashed and its slot is run once more at once. From the second crash in a row
-the ladder holds. Whoever crashed twice is a suspect, and suspects run one at a time; so the one that takes the process
-down is found, and only it is counted toward being disabled.
+the ladder holds. A job that crashed twice is a suspect, and suspects run one at a time; so the one that takes the
+process down is found, and only it is counted toward being disabled.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from wakeful.kernel.context import Context
-from wakeful.kernel.engine.alerts import close_alert
-from wakeful.kernel.engine.claim import SUSPECT_AFTER
+from wakeful.kernel.engine.admission import SUSPECT_AFTER
+from wakeful.kernel.engine.alerts import UNSERVED, close_alert, close_alerts
 from wakeful.kernel.engine.ending import Ending, end_runs
 from wakeful.kernel.engine.handlers import past_limit
 from wakeful.kernel.engine.turn import Ended, from_report, settle_all
@@ -64,9 +64,7 @@ def requeue_served(tx: Transaction, context: Context) -> int:
 def requeue_waiting(tx: Transaction, key: str, count: int) -> int:
     """Somebody can run them now: put the jobs parked there back, and close their alerts; how many there were."""
     waiting = {state.job_id for _, state in tx.jobs.parked_on(key, tx.now, count)}
-    for alert in tx.journal.open_alerts():
-        if alert.kind in ("no_handler", "no_node") and alert.job_id in waiting:
-            tx.journal.close_alert(alert.key, tx.now)
+    close_alerts(tx, UNSERVED, waiting)
     return tx.jobs.requeue_parked(key, tx.now, count)
 
 

@@ -43,7 +43,7 @@ async def run_turn(
     idle: bool = False,
     not_before: int | None = None,
 ) -> TurnResult:
-    """A turn that gets through: as one group, or one by one around whatever is poisoned.
+    """A turn that gets through: as one group, or one by one around a job that cannot be processed.
 
     `recheck_store`: other processes wrote; also see what they cancelled, unless this node is `idle` and runs nothing,
     and what they left for this node to run.

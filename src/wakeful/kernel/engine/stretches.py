@@ -48,12 +48,12 @@ def keep_slots(tx: Transaction, runs: Sequence[RunRow]) -> None:
     """Keep the slots of runs that are about to be deleted."""
     by_job: dict[int, list[RunRow]] = defaultdict(list)
     for run in runs:
-        if run.slot is not None and run.attempt == 1:  # a slot is counted once, whatever it took
+        if run.slot is not None and run.attempt == 1:  # a slot is counted once, with all its attempts
             by_job[run.job_id].append(run)
     if not by_job:
         return
     job_ids = sorted(by_job)
-    tx.jobs.states(job_ids)  # nobody else changes what is known of these jobs' slots meanwhile
+    tx.jobs.states(job_ids)  # locks what is known of these jobs' slots
     jobs = tx.jobs.definitions(job_ids)
     past = tx.stretches.past_triggers_of(job_ids)
     old, new = list[Stretch](), list[Stretch]()

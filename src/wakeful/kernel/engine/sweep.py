@@ -1,5 +1,5 @@
-"""Slow housekeeping, a bounded bite at a time: guards against lost places in lanes, alerts about jobs nobody can
-run, and retention.
+"""Slow housekeeping, a bounded bite at a time: guards against lost places in lanes, alerts about jobs that no
+node can run, and retention.
 
 Every `run_once` is one transaction and returns counts. Deletes never touch an active or waiting run, a job's last run
 or a run that an open one continues.
@@ -80,7 +80,7 @@ class Swept(NamedTuple):
 
 
 def guard(tx: Transaction, context: Context) -> int:
-    """Offer each lane with a line once more, and alert about jobs that nobody can run; how many were requeued.
+    """Offer each lane with a line once more, and alert about jobs that no node can run; how many were requeued.
 
     Where nodes share the store, also take over what one that left in good order could not end.
     """
@@ -114,7 +114,7 @@ def _alert_old_transaction(tx: Transaction, context: Context) -> None:
 def _alert_unserved(tx: Transaction, context: Context, key: str) -> None:
     kind = "no_handler" if key.startswith(HANDLER) else "no_node"
     wanted = ", ".join(labels_of(key)) if key.startswith(PLACE) else key.removeprefix(HANDLER)
-    why = f"nobody runs jobs of kind {wanted}" if kind == "no_handler" else f"no running node is labelled {wanted}"
+    why = f"no running node handles kind {wanted}" if kind == "no_handler" else f"no running node is labelled {wanted}"
     for job, state in tx.jobs.parked_on(key, tx.now - NO_HANDLER_GRACE_MS, CHUNK):
         message = f"{job.name} has been due since its time came, but {why}"
         open_alert(tx, context, kind, state.job_id, message, job_id=state.job_id)
@@ -129,7 +129,7 @@ def prune(
     size: int,
     rows: DomainRows = NO_ROWS,
 ) -> Swept:
-    """Delete about `size` runs that are older or more than is kept, and as much of whatever else is."""
+    """Delete about `size` runs that are older or more than is kept, and as much of other records."""
     before = tx.now - keep.days * DAY_MS
     doomed, runs_cursor = list[RunRow](), cursors.runs
     if runs_cursor is not None:

@@ -66,9 +66,9 @@ def turn(tx: Transaction, context: Context, ended: Sequence[Ended], limit: int) 
 
 
 def _too_late(job: JobDef, state: JobState, run: RunRow) -> Ended:
-    result = Result("unknown", error="nobody reported how it ended before its deadline")
+    result = Result("unknown", error="no report of its end arrived before its deadline")
     if run.phase == APPROVAL:
-        result = Result("cancelled", error="nobody approved it before its deadline")
+        result = Result("cancelled", error="it was not approved before its deadline")
     return Ended(job, state.revision, run, result)
 
 

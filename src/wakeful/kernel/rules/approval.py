@@ -2,8 +2,8 @@
 
 A run that asks ends its handler and waits, holding nothing, for as long as it takes. The answer ends it: approved, it
 is deferred and a further attempt at the same slot begins that knows who approved; rejected, it is cancelled. An
-approval is passed on to whatever continues that attempt by itself (a retry, a recovery), so a crash never asks twice;
-what a person starts again is asked again.
+approval is passed on to runs that continue that attempt by themselves (a retry, a recovery), so a crash never asks
+twice; what a person starts again is asked again.
 
 The record is a JSON list of questions, the newest last. One without a verdict is open.
 """

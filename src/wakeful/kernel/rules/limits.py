@@ -1,6 +1,6 @@
 """How often a job that was not made by the operator may run.
 
-Whoever last changed a job's trigger sets the trust in it. What came over the API or from an agent carries the option
+The last author of a job's trigger sets the trust in it. What came over the API or from an agent carries the option
 `bounded` and obeys the server's minimum interval: it is refused when it is written, and should the limit be raised
 later, or the record be changed behind our back, its slots are passed over when they come.
 

@@ -81,7 +81,7 @@ class TransientError(Exception):
 
 
 class TryAgain(TransientError):
-    """An error, after which the same slot is to be tried again at `until`, whatever the job's own retries say."""
+    """An error, after which the same slot is to be tried again at `until`, instead of by the job's own retries."""
 
     def __init__(self, until: datetime, why: str) -> None:
         super().__init__(why)
@@ -128,7 +128,7 @@ class Result(NamedTuple):
     log_file: str | None = None
     interrupted: bool = False  # cut off by our own shutdown: the slot is run again at the next start
     phase: str | None = None  # waiting: for what
-    approved: bool = False  # a person said yes: the same slot goes on at once, whatever else the job does
+    approved: bool = False  # a person said yes: the same slot goes on at once, before other starts of the job
 
 
 SUCCESS = Result("success")

@@ -147,7 +147,7 @@ def _again(
         if not wanted or tries >= len(delays):
             return None
         at = now + delays[tries]
-        if options.bounded:  # a retry is a start nobody asked for by hand
+        if options.bounded:  # a retry is no start by hand
             at = max(at, (run.started_at or now) + max(FLOOR_MS, min_interval or 0))
     else:
         return None
@@ -193,7 +193,7 @@ def _count_error(
 def count_failure(job: JobDef, state: JobState, now: int) -> tuple[JobState, tuple[AlertChange, ...]]:
     """Disable after too many failures in a row, else push the next start back; never forward."""
     errors, options = state.errors, from_text(job.options)
-    since = state.failing_since  # none: it crashed, which nobody should see for long
+    since = state.failing_since  # none: it crashed, and crashes are not given time
     long_enough = since is None or now - since >= options.error_span
     if options.max_errors and errors >= options.max_errors and long_enough:
         times = f"{errors} errors in a row" if errors > 1 else "an error"

@@ -1,4 +1,4 @@
-"""The event bus: what happened, for whoever listens. Listeners cannot change anything.
+"""The event bus: what happened, for listeners. Listeners cannot change anything.
 
 Events are stored in the transaction that causes them, one row per stream and commit. Each has a number in its stream
 that only goes up. A listener is called after the commit; one that fails is logged and nothing else.

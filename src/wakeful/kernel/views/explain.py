@@ -28,7 +28,7 @@ REASONS = {
     "backing_off": "it was backing off after errors",
     "outside_active_hours": "its active hours were closed",
     BELOW: "its trigger asks for more starts than the server gives",
-    "no_handler": "nobody could run its kind",
+    "no_handler": "no node handled its kind",
     "no_node": "no node had the labels it asks for",
     "paused": "it was paused",
     "disabled": "it was disabled",
@@ -175,7 +175,7 @@ class _Story:
     def _asked(self, entry: dict[str, Any]) -> str:
         asked = f"At {self.when(entry['asked_at'])} it asked: {entry['question']!r}"
         if entry["verdict"] is None:
-            return f"{asked}, and nobody has answered yet."
+            return f"{asked}, and there is no answer yet."
         note = f" ({entry['note']})" if entry["note"] else ""
         return f"{asked}; {entry['by']} {entry['verdict']} it at {self.when(entry['decided_at'])}{note}."
 

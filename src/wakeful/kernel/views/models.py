@@ -337,7 +337,7 @@ class Run:
 
     @property
     def approved_by(self) -> str | None:
-        """Who approved it last; None while nobody has."""
+        """Who approved it last; None before that."""
         return self._last_approval("by")
 
     @property

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
 from wakeful.errors import AlertNotFound
+from wakeful.kernel.engine.alerts import MEANINGS
 from wakeful.triggers.moments import from_ms, iso, to_ms
 
 if TYPE_CHECKING:
@@ -40,7 +41,12 @@ class Alert(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, times as ISO 8601 in UTC."""
-        return _plain(self._asdict())
+        return _plain({**self._asdict(), "meaning": self.meaning})
+
+    @property
+    def meaning(self) -> str | None:
+        """What alerts of this kind mean."""
+        return MEANINGS.get(self.kind)
 
 
 class Token(NamedTuple):

@@ -1,6 +1,6 @@
 """Which days of a month an expression names.
 
-Only the weekday of its first day and its length tell one month from another: 28 shapes in all, each worked out once.
+Months differ only in the weekday of their first day and their length: 28 shapes in all, each worked out once.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ _LENGTHS = (0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 class Months:
-    """The matching days of every month. Only its first weekday and its length tell one month from another."""
+    """The matching days of every month. Months differ only in their first weekday and their length."""
 
     __slots__ = ("_named", "_rule", "_shapes")
 
