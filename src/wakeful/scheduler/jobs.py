@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, get_args, overload
 from wakeful import ids
 from wakeful.errors import InvalidJob, JobNotFound
 from wakeful.kernel.actions import jobs as job_actions
-from wakeful.kernel.actions import lookup
+from wakeful.kernel.actions import lookup, pausing
 from wakeful.kernel.actions.drafts import NewJob, check_limit, check_name, check_note, draft
 from wakeful.kernel.kinds import AnyHandler
 from wakeful.kernel.rules.option_types import IfExists, JobChanges, JobOptions
@@ -159,7 +159,7 @@ class JobsApi(Core):
         'paused'
         """
         text, context = check_note(note), self._engine.identify()
-        await self._write(lambda tx: job_actions.pause_job(tx, context, id, text))
+        await self._write(lambda tx: pausing.pause_job(tx, context, id, text))
 
     async def resume_job(self, id: str) -> None:  # noqa: A002
         """Let a paused or disabled job run again. Its errors are forgotten, and nothing is caught up.
@@ -170,7 +170,7 @@ class JobsApi(Core):
         'idle'
         """
         context = self._engine.identify()
-        await self._write(lambda tx: job_actions.resume_job(tx, context, id))
+        await self._write(lambda tx: pausing.resume_job(tx, context, id))
 
     async def get_job(self, id: str) -> Job | None:  # noqa: A002
         """The job of that id or name, or None.
