@@ -6,7 +6,7 @@ import pytest
 
 from tests.kernel.scene import at, failing, virtual
 from wakeful import After, Every, Manual, NewJob, Once, Wait
-from wakeful.kernel.actions import jobs as job_actions
+from wakeful.kernel.actions import pausing
 from wakeful.kernel.actions.lookup import find_job
 
 pytestmark = pytest.mark.promise("X9", "A7")
@@ -62,7 +62,7 @@ async def removed(scheduler, _):
 
 async def paused_with_others(scheduler, _):
     def work(tx, context):
-        job_actions.pause_all(tx, context, [find_job(tx, "other"), find_job(tx, "up")], None)
+        pausing.pause_all(tx, context, [find_job(tx, "other"), find_job(tx, "up")], None)
 
     await scheduler.transact(work)
 
@@ -191,7 +191,7 @@ async def test_jobs_paused_together_start_nothing_of_each_other(scene):
 
         def pause(tx, context):
             pairs = [find_job(tx, name) for name in ("any", "up", "bad")]
-            return job_actions.pause_all(tx, context, pairs, None)
+            return pausing.pause_all(tx, context, pairs, None)
 
         assert await scheduler.transact(pause) == ["any", "up", "bad"]
         await scene.sleep("1h")
@@ -226,7 +226,7 @@ async def test_jobs_resumed_together_lose_no_start_of_each_other(scene):
 
         def resume(tx, context):
             pairs = [find_job(tx, name) for name in ("bad", "up")]
-            return job_actions.resume_all(tx, context, pairs)
+            return pausing.resume_all(tx, context, pairs)
 
         assert await scheduler.transact(resume) == {}
         for job, state in [await scheduler.look(lambda tx, name=name: find_job(tx, name)) for name in ("bad", "up")]:

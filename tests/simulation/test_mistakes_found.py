@@ -9,7 +9,7 @@ import pytest
 from tests.simulation.invariants import Broken
 from tests.simulation.world import World, live
 from wakeful import Every, Trigger
-from wakeful.kernel.actions import jobs as job_actions
+from wakeful.kernel.actions import pausing
 from wakeful.kernel.engine import claim, clock_watch
 from wakeful.kernel.engine.claim import Claim
 from wakeful.kernel.rules import settle
@@ -82,7 +82,7 @@ def test_it_finds_a_start_that_outlives_a_pause(monkeypatch: pytest.MonkeyPatch)
     def though_paused(self, job, state, run, *, slot_due):
         return None if state.paused else overtaken(self, job, state, run, slot_due=slot_due)
 
-    monkeypatch.setattr(job_actions, "_without_pending", lambda _tx, _context, pair, _why, keep=(): pair[1])
+    monkeypatch.setattr(pausing, "_without_pending", lambda _tx, _context, pair, _why, keep=(): pair[1])
     monkeypatch.setattr(Claim, "_overtaken", though_paused)
     assert "is paused" in _breaks(Failing)
 

@@ -16,8 +16,7 @@ from wakeful.agents.sharing import LANE
 from wakeful.agents.tables import Sessions
 from wakeful.agents.task import Task, read_task
 from wakeful.errors import InvalidJob, InvalidTrigger, JobExists, JobNotFound, NotAllowed, TooOften
-from wakeful.kernel.actions import authorized
-from wakeful.kernel.actions import jobs as job_actions
+from wakeful.kernel.actions import authorized, pausing
 from wakeful.kernel.actions.drafts import NewJob, draft
 from wakeful.kernel.actions.runs import run_now
 from wakeful.kernel.rules.limits import limit_words
@@ -167,7 +166,7 @@ def _make(tx: Transaction, context: Context, slug: str, wanted: ScheduleSpec, te
     new = NewJob(slug, trigger, kind=SESSION, payload=wanted.task.to_payload(), **options)
     job = authorized.create_job(tx, context, draft(new, "api", context.declared), terms)
     if wanted.enabled is False:
-        job_actions.pause_job(tx, context, job.id)
+        pausing.pause_job(tx, context, job.id)
 
 
 def patch(tx: Transaction, context: Context, slug: str, wanted: ScheduleSpec, terms: WriteTerms) -> Schedule:
@@ -185,9 +184,9 @@ def patch(tx: Transaction, context: Context, slug: str, wanted: ScheduleSpec, te
     if changes:
         authorized.patch_job(tx, context, job_id, changes, terms)
     if wanted.enabled is False and not state.paused:
-        job_actions.pause_job(tx, context, job_id)
+        pausing.pause_job(tx, context, job_id)
     elif wanted.enabled is True and (state.paused or not state.enabled) and not _is_over(stored, state, changes):
-        job_actions.resume_job(tx, context, job_id)
+        pausing.resume_job(tx, context, job_id)
     return find(tx, slug, terms.rights)
 
 

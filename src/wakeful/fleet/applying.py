@@ -14,6 +14,7 @@ from wakeful.fleet.entries import FleetFile, forms
 from wakeful.fleet.planning import Owned, Plan, Terms, Wanted, make_plan
 from wakeful.fleet.tables import Fleets, OwnedRow
 from wakeful.kernel.actions import jobs as job_actions
+from wakeful.kernel.actions import pausing
 from wakeful.kernel.engine.alerts import close_alert
 from wakeful.kernel.rules.policy import add_note
 
@@ -138,9 +139,9 @@ def _update(tx: Transaction, context: Context, fleet: Fleet, plan: Plan, terms: 
     for one in plan.update:
         ref = ids.job_text(one.owned.job.id)
         if one.wanted.enabled and (not one.owned.enabled or one.revives):
-            job_actions.enable_job(tx, context, ref)
+            pausing.enable_job(tx, context, ref)
         elif not one.wanted.enabled and one.owned.enabled:
-            job_actions.disable_job(tx, context, ref)
+            pausing.disable_job(tx, context, ref)
     _own(tx, fleet, [(one.owned.job.id, one.wanted) for one in plan.update])
 
 
@@ -148,7 +149,7 @@ def _create(tx: Transaction, context: Context, fleet: Fleet, plan: Plan, terms: 
     made = job_actions.add_jobs(tx, context, [one.draft for one in plan.create], "error", terms.zone)
     for job_id, one in zip(made, plan.create, strict=True):
         if not one.enabled:
-            job_actions.disable_job(tx, context, ids.job_text(job_id))
+            pausing.disable_job(tx, context, ids.job_text(job_id))
     _own(tx, fleet, list(zip(made, plan.create, strict=True)))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from wakeful import ids
 from wakeful.errors import InvalidJob, JobNotFound
 from wakeful.kernel.actions import jobs as job_actions
-from wakeful.kernel.actions import lookup
+from wakeful.kernel.actions import lookup, pausing
 from wakeful.kernel.actions.drafts import NewJob, check_limit, check_name, check_note, draft
 from wakeful.kernel.kinds import Handler
 from wakeful.kernel.views.models import Job, job_views
@@ -108,12 +108,12 @@ class JobsApi(Core):
     async def pause_job(self, id: str, note: str | None = None) -> None:  # noqa: A002
         """No start by time until resumed."""
         text, context = check_note(note), self._engine.identify()
-        await self._write(lambda tx: job_actions.pause_job(tx, context, id, text))
+        await self._write(lambda tx: pausing.pause_job(tx, context, id, text))
 
     async def resume_job(self, id: str) -> None:  # noqa: A002
         """Errors forgotten, idle again, a fresh next time; nothing is caught up."""
         context = self._engine.identify()
-        await self._write(lambda tx: job_actions.resume_job(tx, context, id))
+        await self._write(lambda tx: pausing.resume_job(tx, context, id))
 
     async def get_job(self, id: str) -> Job | None:  # noqa: A002
         """The job of that id or name, or None."""

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from wakeful import ids
 from wakeful.errors import ChangedSinceRead, InvalidJob, JobExists, NotAllowed, RunNotFound
 from wakeful.kernel.actions import jobs as job_actions
+from wakeful.kernel.actions import pausing
 from wakeful.kernel.actions import runs as run_actions
 from wakeful.kernel.actions.authorization import (
     Rights,
@@ -115,7 +116,7 @@ def create_job(tx: Transaction, context: Context, draft: Draft, terms: WriteTerm
     refuse_more(tx, rights, size_of(trigger_text(draft.trigger), draft.payload, draft.options), jobs=1)
     (job_id,) = job_actions.add_jobs(tx, context, [draft], "error", terms.zone)
     if not enabled:
-        job_actions.disable_job(tx, context, ids.job_text(job_id))
+        pausing.disable_job(tx, context, ids.job_text(job_id))
     return _view(tx, job_id)
 
 
@@ -240,9 +241,9 @@ def _with(options: str, *, bounded: bool) -> str:
 
 def _switch(tx: Transaction, context: Context, job_id: int, state: JobState, *, enabled: bool | None) -> None:
     if enabled is True and not (state.enabled and not state.paused):
-        job_actions.resume_job(tx, context, ids.job_text(job_id))
+        pausing.resume_job(tx, context, ids.job_text(job_id))
     elif enabled is False and state.enabled:
-        job_actions.disable_job(tx, context, ids.job_text(job_id))
+        pausing.disable_job(tx, context, ids.job_text(job_id))
 
 
 def _view(tx: Transaction, job_id: int) -> Job:
@@ -271,7 +272,7 @@ class BulkResult(NamedTuple):
 
 def pause_many(tx: Transaction, context: Context, many: JobSelection, note: str | None, rights: Rights) -> BulkResult:
     pairs = _meant(tx, many, rights)
-    changed = job_actions.pause_all(tx, context, pairs, note)
+    changed = pausing.pause_all(tx, context, pairs, note)
     known = set(changed)
     return BulkResult(changed, [job.name for job, _ in pairs if job.name not in known], {})
 
@@ -279,7 +280,7 @@ def pause_many(tx: Transaction, context: Context, many: JobSelection, note: str 
 def resume_many(tx: Transaction, context: Context, many: JobSelection, rights: Rights) -> BulkResult:
     pairs = _meant(tx, many, rights)
     stopped = [job.name for job, state in pairs if state.paused or state.errors or not state.enabled]
-    refused = {name: str(error) for name, error in job_actions.resume_all(tx, context, pairs).items()}
+    refused = {name: str(error) for name, error in pausing.resume_all(tx, context, pairs).items()}
     known = set(stopped)
     unchanged = [job.name for job, _ in pairs if job.name not in known]
     return BulkResult([name for name in stopped if name not in refused], unchanged, refused)

@@ -1,4 +1,4 @@
-"""What people and programs do to jobs: add, change, pause, resume, remove.
+"""What people and programs do to jobs: add, change, remove.
 
 Each function is one transaction: read the job, decide, write. An edit commits at once and gives the job a new
 revision; a run in progress keeps what it was started with and settles against what it then finds.
@@ -7,15 +7,15 @@ revision; a run in progress keeps what it was started with and settles against w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
-from wakeful import ids
-from wakeful.errors import ChangedSinceRead, InvalidJob, InvalidTrigger, JobExists, ScheduleTriggerError
+from wakeful.errors import ChangedSinceRead, InvalidTrigger, JobExists
+from wakeful.kernel.actions.chaining import chain, follows, rename_in_chains
 from wakeful.kernel.actions.drafts import Draft, changed_fields, check_flag
 from wakeful.kernel.actions.lookup import find_job
+from wakeful.kernel.actions.pausing import disable_job, job_event, resume_job
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import OF_A_JOB, UNSERVED, close_alerts
-from wakeful.kernel.engine.claim import BY_HAND
 from wakeful.kernel.engine.ending import drop_runs
 from wakeful.kernel.engine.lane_sizes import enter_lanes, leave_lanes
 from wakeful.kernel.engine.turn import Ended, settle_all
@@ -24,10 +24,9 @@ from wakeful.kernel.rules.outcome import APPROVAL, Result
 from wakeful.kernel.rules.policy import Next, add_note, alarm, next_start, thinned_note, trigger_of, trigger_text
 from wakeful.kernel.views.models import Job
 from wakeful.store.interface import Transaction
-from wakeful.store.records import JobDef, JobState, RunRow
-from wakeful.triggers import After, Once
+from wakeful.store.records import JobDef, JobState
+from wakeful.triggers import Once
 
-MANY = 1_000
 GONE = "the job was removed"
 
 # -- adding and changing ----------------------------------------------------------------------------------------------
@@ -55,11 +54,11 @@ def add_jobs(tx: Transaction, context: Context, drafts: Sequence[Draft], if_exis
                 updated.append(_update_known(tx, context, known, new, draft=draft, zone=zone))
     tx.jobs.add(new)
     for job, _ in new:
-        _chain(tx, job)
+        chain(tx, job)
     enter_lanes(tx, [job for job, _ in new])
     move_lanes(tx, updated)
     if new:
-        tx.journal.emit("job", *[_event("added", job) for job, _ in new])
+        tx.journal.emit("job", *[job_event("added", job) for job, _ in new])
     return found
 
 
@@ -142,15 +141,15 @@ def change_all(
     tx.jobs.define(*[changed for _, changed, _ in moved])
     tx.jobs.save([state for _, _, state in moved])
     close_alerts(tx, UNSERVED, [job.id for job, changed, _ in moved if _waits_anew(job, changed)])
-    chained = [(job, changed) for job, changed, _ in moved if _follows(job) or _follows(changed)]
+    chained = [(job, changed) for job, changed, _ in moved if follows(job) or follows(changed)]
     for job, _ in chained:
         tx.jobs.unchain(job.id)
     for _, changed in chained:
-        _chain(tx, changed)
+        chain(tx, changed)
     for job, changed, state in moved:
         if changed.name != job.name:
-            _rename_in_chains(tx, job.name, changed.name)
-        tx.journal.emit("job", {**_event("changed", changed), "revision": state.revision})
+            rename_in_chains(tx, job.name, changed.name)
+        tx.journal.emit("job", {**job_event("changed", changed), "revision": state.revision})
     return [changed for _, changed, _ in made]
 
 
@@ -196,10 +195,6 @@ def is_due(state: JobState, now: int) -> bool:
     return state.run_id is None and state.next_at is not None and state.next_at <= now
 
 
-def _follows(job: JobDef) -> bool:
-    return isinstance(trigger_of(job.trigger), After)
-
-
 def _retime(context: Context, job: JobDef, state: JobState, now: int) -> JobState:
     """A new trigger moves the next time; a run in progress moves it when it ends."""
     trigger = trigger_of(job.trigger)
@@ -237,43 +232,6 @@ def _refuse_never(coming: Next, name: str) -> None:
         raise InvalidTrigger(message)
 
 
-def _chain(tx: Transaction, job: JobDef) -> None:
-    """Put an `after` job behind the one it follows; a circle would run for ever and is refused."""
-    trigger = trigger_of(job.trigger)
-    if not isinstance(trigger, After):
-        return
-    upstream = trigger.job
-    parsed = ids.decode(upstream)
-    if parsed is not None and (found := tx.jobs.by_id(parsed[1])) is not None:
-        upstream = found[0].name
-    ahead: str | None = upstream
-    seen: set[str] = set()
-    while ahead is not None and ahead not in seen:
-        if ahead == job.name:
-            message = f"{job.name} cannot start after {upstream}: {upstream} itself waits for {job.name}."
-            raise InvalidJob(message)
-        seen.add(ahead)
-        before = tx.jobs.by_name(ahead)
-        ahead = tx.jobs.upstream(before[0].id) if before is not None else None
-    tx.jobs.chain(upstream, job.id, trigger.on)
-
-
-_ENDS: dict[str, Literal["success", "failure", "any"]] = {"success": "success", "failure": "failure", "any": "any"}
-
-
-def _rename_in_chains(tx: Transaction, old: str, new: str) -> None:
-    """Jobs that start after a renamed one go on starting after it."""
-    for job_id, on_end in tx.jobs.chained(old):
-        found = tx.jobs.by_id(job_id)
-        if found is None:
-            continue
-        job, state = found
-        tx.jobs.define(job._replace(trigger=trigger_text(After(new, on=_ENDS[on_end])), updated_at=tx.now))
-        tx.jobs.save([state._replace(revision=state.revision + 1)])
-        tx.jobs.unchain(job_id)
-        tx.jobs.chain(new, job_id, on_end)
-
-
 def remove_job(tx: Transaction, context: Context, ref: str) -> int:
     """Remove the definition; a run in progress finishes, and history stays under its name."""
     job, state = find_job(tx, ref)
@@ -299,152 +257,5 @@ def remove_job(tx: Transaction, context: Context, ref: str) -> int:
     tx.jobs.unchain(job.id)
     leave_lanes(tx, [job.id])
     close_alerts(tx, OF_A_JOB, [job.id])
-    tx.journal.emit("job", _event("removed", job))
+    tx.journal.emit("job", job_event("removed", job))
     return job.id
-
-
-# -- pause and resume -------------------------------------------------------------------------------------------------
-
-
-def pause_job(tx: Transaction, context: Context, ref: str, note: str | None = None) -> None:
-    """No start by time until resumed. A run in progress finishes; a person may still start it by hand."""
-    pause_all(tx, context, [find_job(tx, ref)], note)
-
-
-def pause_all(
-    tx: Transaction, context: Context, pairs: Sequence[tuple[JobDef, JobState]], note: str | None
-) -> list[str]:
-    """Pause many at the price of a few statements; the names of those that were not paused already."""
-    text = f"paused: {note}" if note else None
-    paused = [(job, _paused(state, text, tx.now)) for job, state in pairs if text is not None or not state.paused]
-    tx.jobs.save([state for _, state in paused])
-    # Only now: what ends here may start jobs after it, but none of those that are paused with it.
-    left = [_without_pending(tx, context, pair, "the job was paused") for pair in paused if pair[1].queued]
-    tx.jobs.save([_armed_for_queue(state, tx.now) for state in left])
-    close_alerts(tx, UNSERVED, [job.id for job, _ in paused])
-    _emit_many(tx, "paused", [job for job, _ in paused])
-    return [job.name for job, _ in paused]
-
-
-def _without_pending(
-    tx: Transaction, context: Context, pair: tuple[JobDef, JobState], why: str, keep: Sequence[str] = BY_HAND
-) -> JobState:
-    """End what waits to be started, but for what a person asked for: it belongs to a time that is over."""
-    job, state = pair
-    if not state.queued:
-        return state
-    pending = [run for run in tx.runs.open(job.id) if run.status == "queued" and run.reason not in keep]
-    drop_runs(tx, context, job, pending, why)
-    return state._replace(queued=state.queued - len(pending))
-
-
-def _event(what: str, job: JobDef) -> dict[str, object]:
-    return {"type": what, "job_id": job.id, "job": job.name}
-
-
-def _emit_many(tx: Transaction, what: str, jobs: Sequence[JobDef]) -> None:
-    """One event each; of very many only their number, because readers get all events of one transaction at once."""
-    if len(jobs) > MANY:
-        tx.journal.emit("job", {"type": f"{what}_many", "count": len(jobs)})
-    elif jobs:
-        tx.journal.emit("job", *[_event(what, job) for job in jobs])
-
-
-def _paused(state: JobState, note: str | None, now: int) -> JobState:
-    state = state._replace(
-        paused=1, next_at=None, slot=None, parked=None, ready_at=None, notes=add_note(state.notes, note)
-    )
-    return _armed_for_queue(state, now)
-
-
-def _armed_for_queue(state: JobState, now: int) -> JobState:
-    """A job that starts no more by time is only looked at for what waits to be started."""
-    return state if state.run_id is not None else state._replace(due_at=now if state.queued else None)
-
-
-def disable_job(tx: Transaction, context: Context, ref: str) -> None:
-    """Switch a job off; like paused, but it may not be started by hand either."""
-    job, state = find_job(tx, ref)
-    state = _without_pending(tx, context, (job, state), "the job was disabled", keep=())
-    close_alerts(tx, UNSERVED, [job.id])
-    state = state._replace(enabled=0, next_at=None, slot=None, parked=None, ready_at=None)
-    tx.jobs.save([state if state.run_id is not None else state._replace(due_at=None)])
-    tx.journal.emit("job", _event("disabled", job))
-
-
-def enable_job(tx: Transaction, context: Context, ref: str) -> None:
-    """Switch a job on again. One that is also paused stays so; one that has no future stays as it is."""
-    job, state = find_job(tx, ref)
-    if state.enabled:
-        return
-    if state.paused:
-        tx.jobs.save([state._replace(enabled=1, errors=0, crashes=0, failing_since=None)])
-    else:
-        resume_all(tx, context, [(job, state)])
-
-
-def resume_job(tx: Transaction, context: Context, ref: str) -> None:
-    """Errors forgotten, idle again, and a fresh next time; nothing that went by is caught up."""
-    for refusal in resume_all(tx, context, [find_job(tx, ref)]).values():
-        raise refusal
-
-
-def resume_all(
-    tx: Transaction, context: Context, pairs: Sequence[tuple[JobDef, JobState]]
-) -> dict[str, ScheduleTriggerError]:
-    """Resume many at the price of a few statements; those that cannot be, with the reason, stay as they are."""
-    resumed, refused = [], {}
-    for job, state in _without_leftovers(tx, context, pairs):
-        if state.enabled and not state.paused and not state.errors:
-            continue
-        try:
-            resumed.append((job, _resumed(tx, context, job, state)))
-        except ScheduleTriggerError as error:
-            refused[job.name] = error
-    tx.jobs.save([state for _, state in resumed])
-    close_alerts(tx, ("disabled", "failed", "failing", "stuck"), [job.id for job, _ in resumed])
-    _emit_many(tx, "resumed", [job for job, _ in resumed])
-    return refused
-
-
-def _without_leftovers(
-    tx: Transaction, context: Context, pairs: Sequence[tuple[JobDef, JobState]]
-) -> Sequence[tuple[JobDef, JobState]]:
-    """The jobs, without the starts that were pending when they were stopped."""
-    stopped = [pair for pair in pairs if pair[1].queued and (pair[1].paused or not pair[1].enabled)]
-    if not stopped:
-        return pairs
-    for pair in stopped:
-        tx.jobs.save([_without_pending(tx, context, pair, "the job was stopped before it could start")])
-    states = tx.jobs.states([job.id for job, _ in pairs])  # again: what ended may have started others of them
-    return [(job, states[job.id]) for job, _ in pairs]
-
-
-def _resumed(tx: Transaction, context: Context, job: JobDef, state: JobState) -> JobState:
-    trigger = trigger_of(job.trigger)
-    notes = add_note(None, thinned_note(trigger))
-    state = state._replace(
-        enabled=1, paused=0, errors=0, crashes=0, failing_since=None, parked=None, ready_at=None, backoff_until=None,
-        notes=notes,
-    )  # fmt: skip
-    if state.run_id is None:
-        coming = next_start(trigger, state, tx.now, context.rng.random())
-        if coming.slot is None and coming.ended is not None and not state.queued:
-            state = _again_once(tx, context, job, state, coming)
-        else:
-            state = state._replace(slot=coming.slot, next_at=coming.at)
-        state = state._replace(due_at=alarm(state, tx.now if state.queued else None))
-    return state
-
-
-def _again_once(tx: Transaction, context: Context, job: JobDef, state: JobState, coming: Next) -> JobState:
-    """A one-shot that did not succeed is tried once more; any other job without a next time cannot be resumed."""
-    last = tx.runs.get(state.last_run_id) if state.last_run_id is not None else None
-    if trigger_of(job.trigger).type != "once" or last is None or last.outcome in ("success", "noop"):
-        why = coming.ended or "its one time has passed"
-        message = f"{job.name} would never run again: {why}. Give it a new time first."
-        raise ScheduleTriggerError(message, {"job": job.name, "reason": "disabled"})
-    while (successor := tx.runs.successor(last.id)) is not None and (dropped := tx.runs.get(successor)) is not None:
-        last = dropped  # a further attempt that a pause ended
-    tx.runs.add([RunRow.again(context.new_id(), last, "manual", tx.now)._replace(kind=job.kind)])
-    return state._replace(queued=state.queued + 1)

@@ -1,0 +1,161 @@
+"""Pausing, resuming, disabling and enabling jobs, one or many; each in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wakeful.errors import ScheduleTriggerError
+from wakeful.kernel.actions.lookup import find_job
+from wakeful.kernel.context import Context
+from wakeful.kernel.engine.alerts import UNSERVED, close_alerts
+from wakeful.kernel.engine.claim import BY_HAND
+from wakeful.kernel.engine.ending import drop_runs
+from wakeful.kernel.rules.policy import Next, add_note, alarm, next_start, thinned_note, trigger_of
+from wakeful.store.interface import Transaction
+from wakeful.store.records import JobDef, JobState, RunRow
+
+MANY = 1_000
+
+
+def pause_job(tx: Transaction, context: Context, ref: str, note: str | None = None) -> None:
+    """No start by time until resumed. A run in progress finishes; a person may still start it by hand."""
+    pause_all(tx, context, [find_job(tx, ref)], note)
+
+
+def pause_all(
+    tx: Transaction, context: Context, pairs: Sequence[tuple[JobDef, JobState]], note: str | None
+) -> list[str]:
+    """Pause many at the price of a few statements; the names of those that were not paused already."""
+    text = f"paused: {note}" if note else None
+    paused = [(job, _paused(state, text, tx.now)) for job, state in pairs if text is not None or not state.paused]
+    tx.jobs.save([state for _, state in paused])
+    # Only now: what ends here may start jobs after it, but none of those that are paused with it.
+    left = [_without_pending(tx, context, pair, "the job was paused") for pair in paused if pair[1].queued]
+    tx.jobs.save([_armed_for_queue(state, tx.now) for state in left])
+    close_alerts(tx, UNSERVED, [job.id for job, _ in paused])
+    _emit_many(tx, "paused", [job for job, _ in paused])
+    return [job.name for job, _ in paused]
+
+
+def disable_job(tx: Transaction, context: Context, ref: str) -> None:
+    """Switch a job off; like paused, but it may not be started by hand either."""
+    job, state = find_job(tx, ref)
+    state = _without_pending(tx, context, (job, state), "the job was disabled", keep=())
+    close_alerts(tx, UNSERVED, [job.id])
+    state = state._replace(enabled=0, next_at=None, slot=None, parked=None, ready_at=None)
+    tx.jobs.save([state if state.run_id is not None else state._replace(due_at=None)])
+    tx.journal.emit("job", job_event("disabled", job))
+
+
+def enable_job(tx: Transaction, context: Context, ref: str) -> None:
+    """Switch a job on again. One that is also paused stays so; one that has no future stays as it is."""
+    job, state = find_job(tx, ref)
+    if state.enabled:
+        return
+    if state.paused:
+        tx.jobs.save([state._replace(enabled=1, errors=0, crashes=0, failing_since=None)])
+    else:
+        resume_all(tx, context, [(job, state)])
+
+
+def resume_job(tx: Transaction, context: Context, ref: str) -> None:
+    """Errors forgotten, idle again, and a fresh next time; nothing that went by is caught up."""
+    for refusal in resume_all(tx, context, [find_job(tx, ref)]).values():
+        raise refusal
+
+
+def resume_all(
+    tx: Transaction, context: Context, pairs: Sequence[tuple[JobDef, JobState]]
+) -> dict[str, ScheduleTriggerError]:
+    """Resume many at the price of a few statements; those that cannot be, with the reason, stay as they are."""
+    resumed, refused = [], {}
+    for job, state in _without_leftovers(tx, context, pairs):
+        if state.enabled and not state.paused and not state.errors:
+            continue
+        try:
+            resumed.append((job, _resumed(tx, context, job, state)))
+        except ScheduleTriggerError as error:
+            refused[job.name] = error
+    tx.jobs.save([state for _, state in resumed])
+    close_alerts(tx, ("disabled", "failed", "failing", "stuck"), [job.id for job, _ in resumed])
+    _emit_many(tx, "resumed", [job for job, _ in resumed])
+    return refused
+
+
+def _without_pending(
+    tx: Transaction, context: Context, pair: tuple[JobDef, JobState], why: str, keep: Sequence[str] = BY_HAND
+) -> JobState:
+    """End what waits to be started, but for what a person asked for: it belongs to a time that is over."""
+    job, state = pair
+    if not state.queued:
+        return state
+    pending = [run for run in tx.runs.open(job.id) if run.status == "queued" and run.reason not in keep]
+    drop_runs(tx, context, job, pending, why)
+    return state._replace(queued=state.queued - len(pending))
+
+
+def job_event(what: str, job: JobDef) -> dict[str, object]:
+    return {"type": what, "job_id": job.id, "job": job.name}
+
+
+def _emit_many(tx: Transaction, what: str, jobs: Sequence[JobDef]) -> None:
+    """One event each; of very many only their number, because readers get all events of one transaction at once."""
+    if len(jobs) > MANY:
+        tx.journal.emit("job", {"type": f"{what}_many", "count": len(jobs)})
+    elif jobs:
+        tx.journal.emit("job", *[job_event(what, job) for job in jobs])
+
+
+def _paused(state: JobState, note: str | None, now: int) -> JobState:
+    state = state._replace(
+        paused=1, next_at=None, slot=None, parked=None, ready_at=None, notes=add_note(state.notes, note)
+    )
+    return _armed_for_queue(state, now)
+
+
+def _armed_for_queue(state: JobState, now: int) -> JobState:
+    """A job that starts no more by time is only looked at for what waits to be started."""
+    return state if state.run_id is not None else state._replace(due_at=now if state.queued else None)
+
+
+def _without_leftovers(
+    tx: Transaction, context: Context, pairs: Sequence[tuple[JobDef, JobState]]
+) -> Sequence[tuple[JobDef, JobState]]:
+    """The jobs, without the starts that were pending when they were stopped."""
+    stopped = [pair for pair in pairs if pair[1].queued and (pair[1].paused or not pair[1].enabled)]
+    if not stopped:
+        return pairs
+    for pair in stopped:
+        tx.jobs.save([_without_pending(tx, context, pair, "the job was stopped before it could start")])
+    states = tx.jobs.states([job.id for job, _ in pairs])  # again: what ended may have started others of them
+    return [(job, states[job.id]) for job, _ in pairs]
+
+
+def _resumed(tx: Transaction, context: Context, job: JobDef, state: JobState) -> JobState:
+    trigger = trigger_of(job.trigger)
+    notes = add_note(None, thinned_note(trigger))
+    state = state._replace(
+        enabled=1, paused=0, errors=0, crashes=0, failing_since=None, parked=None, ready_at=None, backoff_until=None,
+        notes=notes,
+    )  # fmt: skip
+    if state.run_id is None:
+        coming = next_start(trigger, state, tx.now, context.rng.random())
+        if coming.slot is None and coming.ended is not None and not state.queued:
+            state = _again_once(tx, context, job, state, coming)
+        else:
+            state = state._replace(slot=coming.slot, next_at=coming.at)
+        state = state._replace(due_at=alarm(state, tx.now if state.queued else None))
+    return state
+
+
+def _again_once(tx: Transaction, context: Context, job: JobDef, state: JobState, coming: Next) -> JobState:
+    """A one-shot that did not succeed is tried once more; any other job without a next time cannot be resumed."""
+    last = tx.runs.get(state.last_run_id) if state.last_run_id is not None else None
+    if trigger_of(job.trigger).type != "once" or last is None or last.outcome in ("success", "noop"):
+        why = coming.ended or "its one time has passed"
+        message = f"{job.name} would never run again: {why}. Give it a new time first."
+        raise ScheduleTriggerError(message, {"job": job.name, "reason": "disabled"})
+    while (successor := tx.runs.successor(last.id)) is not None and (dropped := tx.runs.get(successor)) is not None:
+        last = dropped  # a further attempt that a pause ended
+    tx.runs.add([RunRow.again(context.new_id(), last, "manual", tx.now)._replace(kind=job.kind)])
+    return state._replace(queued=state.queued + 1)
