@@ -41,6 +41,7 @@ def steady(text):
     return text.strip()
 
 
+@pytest.mark.long
 @pytest.mark.promise("C1")
 def test_the_walk_goes_as_it_is_written(tmp_path):
     with SessionServer() as sessions:

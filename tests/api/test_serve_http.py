@@ -186,6 +186,7 @@ def test_a_newer_store_is_left_as_it_is(terminal):
     assert path.read_bytes() == before
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("argv", "code", "sentence"),
     [
@@ -322,6 +323,7 @@ def test_a_stream_is_told_that_the_server_ends(terminal):
         assert "event: closing" in list(lines)
 
 
+@pytest.mark.long
 def test_the_next_server_can_have_the_port_at_once(terminal):
     server = Server(terminal)
     with server.client() as client:
@@ -331,6 +333,7 @@ def test_the_next_server_can_have_the_port_at_once(terminal):
     assert f":{server.port}" in again.until("listening on")
 
 
+@pytest.mark.long
 def test_a_client_that_does_not_read_does_not_hold_up_the_end(terminal):
     server = Server(terminal)
     request = b"GET /api/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -27,6 +27,7 @@ def serve(terminal, url, node):
     return server, found[1] if found else None
 
 
+@pytest.mark.long
 def test_a_token_is_good_on_every_node_and_worthless_on_every_node_once_revoked(terminal):
     url = postgres_url()
     (one, path), (two, same) = serve(terminal, url, "one"), serve(terminal, url, "two")

@@ -28,6 +28,7 @@ def told(wakeful, db):
     return {name: re.sub(r'"(/[^"]*/)(run_\w+\.\w+)', r'"\2', text) for name, text in found.items()}
 
 
+@pytest.mark.long
 @pytest.mark.promise("X2")
 @pytest.mark.parametrize("seed", [3, pytest.param(4, marks=pytest.mark.long)])
 def test_every_command_tells_the_same_of_the_copy(wakeful, here, seed):

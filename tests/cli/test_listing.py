@@ -79,6 +79,7 @@ def test_json_has_everything_that_matches_one_job_on_a_line(wakeful):
     assert len(wakeful("list", "--json", "--limit", "7").json) == 7
 
 
+@pytest.mark.long
 @pytest.mark.promise("X24")
 @pytest.mark.usefixtures("many")
 @pytest.mark.parametrize("argv", [["--json"], ["--all"]])

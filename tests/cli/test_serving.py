@@ -64,6 +64,7 @@ def test_a_second_server_on_the_same_store_is_refused(terminal):
     assert answer.err.startswith(f"Error: Another server already runs this store (process {server.pid} on ")
 
 
+@pytest.mark.long
 def test_a_second_server_on_the_same_store_and_port_names_the_first_one(terminal):
     server = terminal.start("serve", "--port", "0")
     port = re.search(r"http://\S+:(\d+)", server.until("listening on"))[1]

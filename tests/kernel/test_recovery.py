@@ -275,6 +275,7 @@ async def test_innocent_jobs_beside_a_poison_job_are_not_disabled_and_all_run(sc
         assert len(poisoned) <= 8
 
 
+@pytest.mark.long
 @pytest.mark.promise("H9", "H11")
 @virtual
 async def test_no_slot_is_run_twice_over_many_crashes(scene):

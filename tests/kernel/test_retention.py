@@ -128,6 +128,7 @@ async def test_bites_are_small_and_become_smaller_where_they_take_long(scene, mo
         assert max(sizes) == sweep.SMALLEST_BITE
 
 
+@pytest.mark.long
 @pytest.mark.promise("X11")
 @virtual
 async def test_history_is_pruned_beside_any_number_of_long_runs(scene):

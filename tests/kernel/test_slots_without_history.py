@@ -97,6 +97,7 @@ async def test_what_is_kept_of_a_steady_job_is_one_stretch(scene, minutely_sweep
         assert kept.last_slot - kept.first_slot == (kept.slots - 1) * 60_000
 
 
+@pytest.mark.long
 @pytest.mark.promise("H2")
 @virtual
 async def test_stretches_leave_by_a_retention_of_their_own_and_with_their_job(scene):

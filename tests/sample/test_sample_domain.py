@@ -49,7 +49,7 @@ class PostOffice(Terminal):
         return ended(self.client, run_id)
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.long)])
 def office(request, tmp_path):
     db = postgres_url() if request.param == "postgres" else f"sqlite:///{tmp_path}/letters.db"
     office = PostOffice(tmp_path, db)

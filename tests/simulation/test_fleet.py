@@ -22,7 +22,8 @@ KEPT = (115,)  # and 3, which is among the seeds
 
 
 @pytest.mark.promise("X2", "X13", "X14", "H2", "H9", "H11", "H12")
-@pytest.mark.parametrize("group", [0, *(pytest.param(group, marks=pytest.mark.long) for group in range(1, GROUPS))])
+@pytest.mark.long
+@pytest.mark.parametrize("group", range(GROUPS))
 def test_no_fault_of_any_node_loses_doubles_or_strands_a_run(group: int) -> None:
     starts = deaths = 0
     for seed in SEEDS[group::GROUPS]:
@@ -126,6 +127,7 @@ def test_it_finds_runs_that_nobody_takes_over(monkeypatch: pytest.MonkeyPatch) -
     assert "has been dead" in _breaks()
 
 
+@pytest.mark.long
 def test_it_finds_a_lane_that_each_node_counts_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Lanes, "sizes", lambda _self, keys: dict.fromkeys(keys, (0, None)))
     assert "D6: lane" in _breaks()

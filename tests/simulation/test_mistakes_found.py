@@ -14,6 +14,8 @@ from wakeful.kernel.engine import claim, clock_watch
 from wakeful.kernel.engine.claim import Claim
 from wakeful.kernel.rules import settle
 
+pytestmark = pytest.mark.long
+
 
 class Stepped(World):
     """Jobs that run often, little history, and a clock that is set again and again."""
