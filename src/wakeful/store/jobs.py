@@ -116,7 +116,7 @@ class Jobs(Listing):
     def states(self, job_ids: Sequence[int]) -> dict[int, JobState]:
         """The current state of those jobs, locked until this transaction ends."""
         rows = self._session.select_in(STATE_COLUMNS, "job_state", "job_id", job_ids, lock=True)
-        return {row[0]: JobState._make(row) for row in rows}
+        return {row[0]: tuple.__new__(JobState, row) for row in rows}  # as in `pair_of`
 
     def definitions(self, job_ids: Sequence[int]) -> dict[int, JobDef]:
         rows = self._session.select_in(JOB_COLUMNS, "jobs", "id", job_ids)

@@ -36,7 +36,8 @@ class Deadlines:
     def add(self, active: Active) -> None:
         """A run began."""
         heapq.heappush(self._heap, (active.deadline, active.claimed.run.id))
-        self._tidy()
+        if len(self._heap) > FEW_DEADLINES:
+            self._tidy()
 
     def next(self) -> int | None:
         """When, by boot time, `enforce` has something to do again."""
