@@ -165,7 +165,7 @@ def _print_schedule(job: Job, times: list[int], verb: str) -> None:
 def next_times(job: Job, number: int) -> list[int]:
     """When the job starts next, as far as that is known: its armed start, then those after it."""
     # Later starts of an interval depend on when each run ends.
-    known = 1 if job.trigger.type == "interval" else number
+    known = 1 if job.trigger.relative else number
     return [to_ms(at) for at in job.upcoming(known)]
 
 

@@ -32,7 +32,7 @@ MODIFIERS = ("anchor", "on", "start", "until", "max_runs", "except", "active_hou
 MOMENTS = ("at", "anchor", "start", "until")
 OPTIONS = tuple(name for name in OPTION_NAMES if name != "bounded")
 COMMON = ("timezone", "enabled", "owner", "notes")
-LATER = ("agent", "deliver", "grace", "ping", "prompt", "url", "webhook")
+LATER = ("agent", "deliver", "prompt", "url", "webhook")
 MEANT = {"tz": "timezone", "note": "notes", "lane": "lanes", "label": "labels", "argv": "command", "run": "command"}
 """What people write who know the command line, or other tools."""
 
@@ -206,7 +206,10 @@ class _Reader:
         if field is None:
             zone = {}
         where = (next(iter(beside), word),)
-        return self._try(where, lambda: trigger_from_data({**rhythm, **beside, **zone}))
+        return self._try(where, lambda: self._of_kind(trigger_from_data({**rhythm, **beside, **zone})))
+
+    def _of_kind(self, schedule: Trigger) -> Trigger:
+        return schedule if self._form is None else self._form.trigger(schedule, self._data)
 
     def _written(self, key: str) -> Any:
         """A value as triggers take it: times and hours of the job's own zone."""

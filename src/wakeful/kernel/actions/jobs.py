@@ -54,6 +54,7 @@ def add_jobs(tx: Transaction, context: Context, drafts: Sequence[Draft], if_exis
             if if_exists == "update":
                 updated.append(_update_known(tx, context, known, new, draft=draft, zone=zone))
     tx.jobs.add(new)
+    _note_stored(tx, context, [job for job, _ in new])
     for job, _ in new:
         _chain(tx, job)
     enter_lanes(tx, [job for job, _ in new])
@@ -61,6 +62,14 @@ def add_jobs(tx: Transaction, context: Context, drafts: Sequence[Draft], if_exis
     if new:
         tx.journal.emit("job", *[_event("added", job) for job, _ in new])
     return found
+
+
+def _note_stored(tx: Transaction, context: Context, jobs: Sequence[JobDef]) -> None:
+    """Let the kinds that keep something of their own about their jobs do so."""
+    for name in {job.kind for job in jobs}:
+        stored = context.declared.declared(name).stored
+        if stored is not None:
+            stored(tx, [job for job in jobs if job.kind == name])
 
 
 def _update_known(
@@ -141,6 +150,7 @@ def change_all(
     moved = [(job, changed, state) for (job, _), changed, state in made if changed != job]
     tx.jobs.define(*[changed for _, changed, _ in moved])
     tx.jobs.save([state for _, _, state in moved])
+    _note_stored(tx, context, [changed for job, changed, _ in moved if changed.kind != job.kind])
     chained = [(job, changed) for job, changed, _ in moved if _follows(job) or _follows(changed)]
     for job, _ in chained:
         tx.jobs.unchain(job.id)
@@ -396,7 +406,9 @@ def resume_all(
         except ScheduleTriggerError as error:
             refused[job.name] = error
     tx.jobs.save([state for _, state in resumed])
-    over = {alert_key(kind, job.id) for job, _ in resumed for kind in ("disabled", "failed", "failing", "stuck")}
+    over = {
+        alert_key(kind, job.id) for job, _ in resumed for kind in ("disabled", "failed", "failing", "stuck", "down")
+    }
     for alert in tx.journal.open_alerts() if over else ():
         if alert.key in over:
             tx.journal.close_alert(alert.key, tx.now)

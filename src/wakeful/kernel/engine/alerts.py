@@ -10,7 +10,7 @@ from wakeful.store.interface import Transaction
 from wakeful.store.records import Alert
 
 #: What is over once its job is gone.
-OF_A_JOB = ("disabled", "failed", "failing", "stuck", "no_handler", "no_node")
+OF_A_JOB = ("disabled", "failed", "failing", "stuck", "no_handler", "no_node", "down")
 
 
 def alert_key(kind: str, subject: object) -> str:

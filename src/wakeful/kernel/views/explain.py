@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from wakeful import ids
 from wakeful.kernel.engine.claim import BY_HAND
+from wakeful.kernel.engine.silence import NO_PING, UNHEARD
 from wakeful.kernel.parking import GLOBAL_LANE, HANDLER, PLACE, SUSPECT_LANE, labels_of
 from wakeful.kernel.rules.approval import APPROVAL, approvals
 from wakeful.kernel.rules.limits import BELOW
@@ -15,7 +16,7 @@ from wakeful.kernel.rules.policy import next_start, trigger_of
 from wakeful.kernel.views.models import Job
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState, RunDetails, RunRow, SkipRow
-from wakeful.triggers import TimedTrigger, Trigger, format_interval, from_ms, iso
+from wakeful.triggers import Ping, TimedTrigger, Trigger, format_interval, from_ms, iso
 
 REASONS = {
     "already_running": "its own previous run was still going",
@@ -27,6 +28,8 @@ REASONS = {
     "no_node": "no node had the labels it asks for",
     "paused": "it was paused",
     "disabled": "it was disabled",
+    NO_PING: "no ping came in time",
+    UNHEARD: "no ping could be received when it was expected",
 }
 STARTED_BY = {
     "schedule": "its time had come",
@@ -36,6 +39,7 @@ STARTED_BY = {
     "recovery": "an earlier attempt was cut off",
     "after": "the job it follows had ended",
     "approval": "a person approved it",
+    "ping": "it reported in",
 }
 RECENT = 20  # runs among which the last one that began is looked for
 
@@ -58,7 +62,9 @@ def explain_job(tx: Transaction, job: JobDef, state: JobState) -> Explanation:
     """Where the job stands, why, and what comes next."""
     last = _last_run(tx, state)
     skips = tx.journal.skips(job.id)
-    sentences = [f"{job.name} runs {trigger_of(job.trigger).describe()}."]
+    trigger = trigger_of(job.trigger)
+    verb = "is" if isinstance(trigger, Ping) else "runs"
+    sentences = [f"{job.name} {verb} {trigger.describe()}."]
     sentences += _future(tx, job, state)
     sentences += _past(tx, state, last)
     sentences += [_refused(skip) for skip in skips]
@@ -203,6 +209,8 @@ def _waits_to_start(tx: Transaction, run: RunRow) -> str:
 
 
 def _next(trigger: Trigger, state: JobState, slot: int, next_at: int) -> str:
+    if isinstance(trigger, Ping):
+        return f"A ping is expected at {_when(slot)}; without one it is down at {_when(next_at)}."
     text = f"It will run next at {_when(next_at)}"
     if state.backoff_until is not None:
         return f"{text}, held back by {_times(state.errors, 'error')} in a row (its own time was {_when(slot)})."
@@ -217,6 +225,8 @@ def _doing(run: RunRow | None) -> str:
         return f"{GOES_ON[run.phase]} and cannot be stopped; its job is busy until it ends"
     if run is None or run.status != "waiting":
         return "is running now"
+    if run.reason == "ping":
+        return "has started elsewhere and has not reported its end"
     return "waits for approval" if run.phase == APPROVAL else "waits to be completed"
 
 
