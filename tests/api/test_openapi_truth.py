@@ -33,6 +33,7 @@ GROUPS = {
     "schedules": [
         "list_schedules", "get_schedule", "put_schedule", "patch_schedule", "delete_schedule", "run_schedule",
     ],
+    "monitors": ["ping", "get_ping", "ping_what", "get_ping_what", "rotate_key"],
     "server": [
         "livez", "readyz", "healthz", "me", "get_stats", "list_alerts", "ack_alert", "list_nodes", "drain_node",
         "undrain_node",

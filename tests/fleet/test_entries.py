@@ -81,7 +81,7 @@ def test_a_job_keeps_what_it_refers_to_and_not_the_value():
             {"every": "1h", "tz": "UTC", "command": ["a"]},
             [("tz", "There is no key 'tz' in jobs.job. Did you mean 'timezone'?")],
         ),
-        ({"every": "1h"}, [("", "jobs.job says nothing to do: give command.")]),
+        ({"every": "1h"}, [("", "jobs.job says nothing to do: give command or ping.")]),
         (
             {"command": ["a"], "every": "1h", "cron": "* * * * *"},
             [("every", "jobs.job.every is a second schedule beside cron: give one of them.")],

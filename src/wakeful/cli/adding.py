@@ -6,15 +6,16 @@ import os
 import shlex
 import shutil
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from wakeful import Job, Scheduler
 from wakeful.cli.app import JOBS, WithCommand, app
-from wakeful.cli.definition import Definition, command_payload, job_options, takes_definition, trigger_data
+from wakeful.cli.definition import Definition, command_payload, job_options, takes_definition
 from wakeful.cli.failures import WrongUse, say_note
 from wakeful.cli.finding import job_named
+from wakeful.cli.monitoring import MONITOR, monitor_data, ping_address, refuse_beside_ping, when_data
 from wakeful.cli.opening import change, now, now_ms, server_of
 from wakeful.cli.place import Db, Place, chosen
 from wakeful.cli.request import HTTP, oddities, request_line, request_payload
@@ -23,6 +24,7 @@ from wakeful.cli.saying import say
 from wakeful.cli.tables import Json, print_json
 from wakeful.cli.words import relative, stamp, zone_of
 from wakeful.errors import InvalidJob, JobExists
+from wakeful.monitors import rotate_key
 from wakeful.triggers import iso, to_ms, trigger_from_data
 
 COMMAND = "command"
@@ -47,28 +49,31 @@ def add(
     """Add a job that runs a command: wakeful add backup --cron "0 2 * * *" -- ./backup.sh --full"""
     place = chosen(ctx, db)
     kind, payload = _work(name, definition, ctx.meta["argv"])
-    data = trigger_data(definition, now())
+    data = when_data(definition, now())
     assert data is not None  # noqa: S101 - required here
     trigger, options = trigger_from_data(data), job_options(definition)
 
-    async def work(scheduler: Scheduler) -> tuple[Job, dict[str, Any] | None]:
+    async def work(scheduler: Scheduler) -> Done:
         job_id = await scheduler.add_job(
             name, trigger, kind=kind, payload=payload, source="cli", if_exists=if_exists, **options
         )
-        return await job_named(scheduler, job_id), server_of(scheduler)
+        return await _done(scheduler, place, await job_named(scheduler, job_id))
 
     try:
-        job, server = change(place, work, create=True)
+        done = change(place, work, create=True)
     except JobExists:
         raise JobExists(
             f"A job named {name!r} already exists: choose another name, change it with wakeful edit, "
             "or say --if-exists update."
         ) from None
-    _report(job, server, place, as_json=as_json, verb="Added")
+    _report(done, place, as_json=as_json, verb="Added")
 
 
-def _work(name: str, definition: Definition, argv: list[str] | None) -> tuple[str, dict[str, Any]]:
+def _work(name: str, definition: Definition, argv: list[str] | None) -> tuple[str, dict[str, Any] | None]:
     """What the job does: its kind and payload."""
+    if definition.ping:
+        refuse_beside_ping(definition, argv)
+        return MONITOR, None
     option = request_option(definition)
     if argv is None and option is None:
         raise WrongUse(f"Say what to run, after --: wakeful add {shlex.quote(name)} --every 1h -- COMMAND")
@@ -94,6 +99,7 @@ def edit(
     name: Name,
     definition: Definition,
     new_name: Annotated[str | None, typer.Option("--name", metavar="NEW", help="A new name.")] = None,
+    new_key: Annotated[bool, typer.Option("--rotate-key", help="Give a monitor a new key; the old one ends.")] = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
@@ -101,23 +107,25 @@ def edit(
     place = chosen(ctx, db)
     argv = ctx.meta["argv"]
 
-    async def work(scheduler: Scheduler) -> tuple[Job, bool, dict[str, Any] | None]:
+    async def work(scheduler: Scheduler) -> tuple[Done, bool]:
         job = await job_named(scheduler, name)
         changes = _changes(job, definition, argv)
         if new_name is not None:
             changes["name"] = new_name
-        if not changes:
+        if not changes and not new_key:
             raise WrongUse(f"Say what to change about {job.name}: see wakeful edit --help.")
-        changed = await scheduler.update_job(job.id, revision=job.revision, **changes)
-        return changed, changed.revision != job.revision, server_of(scheduler)
+        changed = await scheduler.update_job(job.id, revision=job.revision, **changes) if changes else job
+        if new_key:
+            await rotate_key(scheduler, job.id)
+        return await _done(scheduler, place, changed), new_key or changed.revision != job.revision
 
-    job, moved, server = change(place, work)
-    _report(job, server, place, as_json=as_json, verb="Changed" if moved else "Nothing to change in")
+    done, moved = change(place, work)
+    _report(done, place, as_json=as_json, verb="Changed" if moved else "Nothing to change in")
 
 
 def _changes(job: Job, definition: Definition, argv: list[str] | None) -> dict[str, Any]:
     changes: dict[str, Any] = dict(job_options(definition))
-    data = trigger_data(definition, now(), job.trigger.to_data())
+    data = when_data(definition, now(), job.trigger.to_data())
     if data is not None:
         changes["trigger"] = trigger_from_data(data)
     command = command_payload(definition, argv, Path.cwd(), job.payload if job.kind == COMMAND else {})
@@ -134,10 +142,28 @@ def _changes(job: Job, definition: Definition, argv: list[str] | None) -> dict[s
 # -- what was done, in words ------------------------------------------------------------------------------------------
 
 
-def _report(job: Job, server: dict[str, Any] | None, place: Place, *, as_json: bool, verb: str) -> None:
+class Done(NamedTuple):
+    """A job that was added or changed, where it is pinged if it is a monitor, and the server that looks after it."""
+
+    job: Job
+    url: str | None
+    server: dict[str, Any] | None
+
+
+async def _done(scheduler: Scheduler, place: Place, job: Job) -> Done:
+    return Done(job, await ping_address(scheduler, place, job), server_of(scheduler))
+
+
+def _report(done: Done, place: Place, *, as_json: bool, verb: str) -> None:
+    job, url, server = done
     times = next_times(job, SHOWN)
     if as_json:
-        print_json({**job.to_dict(), "upcoming": [iso(ms) for ms in times], "server_running": server is not None})
+        upcoming = [iso(ms) for ms in times]
+        print_json({**monitor_data(job, url), "upcoming": upcoming, "server_running": server is not None})
+    elif job.monitor is not None:
+        say(f"{verb} {job.name} ({job.id})")
+        say(f"  is     {job.trigger.describe()}")
+        say(f"  ping   {url}")
     else:
         _print_schedule(job, times, verb)
     if job.kind == COMMAND:

@@ -17,6 +17,7 @@ from wakeful.cli.adding import COMMAND, next_times
 from wakeful.cli.app import JOBS, app
 from wakeful.cli.failures import WrongUse, say_error, say_note
 from wakeful.cli.finding import Ref, job_named, job_or_run
+from wakeful.cli.monitoring import monitor_data, monitor_facts, ping_address, state_cell
 from wakeful.cli.opening import change, now_ms, read
 from wakeful.cli.place import Db, Place, chosen
 from wakeful.cli.request import HTTP, request_facts
@@ -145,6 +146,8 @@ def _last(job: Job, now: int) -> Cell:
 
 
 def _status(job: Job) -> Cell:
+    if job.monitor is not None and job.status == "idle":
+        return state_cell(job.monitor["state"])
     return Cell("waiting", "blue") if job.status == "idle" and job.waiting_for is not None else coloured(job.status)
 
 
@@ -173,34 +176,43 @@ def show(
     db: Db = None,
 ) -> None:
     """Show a job with its latest runs, or a run with its output."""
+    place = chosen(ctx, db)
 
-    async def work(scheduler: Scheduler) -> tuple[Job | Run, list[Run]]:
+    async def work(scheduler: Scheduler) -> tuple[Job | Run, list[Run], str | None]:
         subject = await job_or_run(scheduler, ref)
-        return subject, [] if isinstance(subject, Run) else await scheduler.get_run_log(subject.id, RECENT)
+        if isinstance(subject, Run):
+            return subject, [], None
+        runs = await scheduler.get_run_log(subject.id, RECENT)
+        return subject, runs, await ping_address(scheduler, place, subject)
 
-    job, runs = change(chosen(ctx, db), work)
+    job, runs, url = change(place, work)
     if isinstance(job, Run):
         print_run(job, as_json=as_json)
     elif as_json:
         upcoming = [iso(ms) for ms in next_times(job, RECENT)]
-        print_json({**job.to_dict(), "upcoming": upcoming, "runs": [run.to_dict() for run in runs]})
+        print_json({**monitor_data(job, url), "upcoming": upcoming, "runs": [run.to_dict() for run in runs]})
     else:
-        print_facts(_facts(job, now_ms(), next((run for run in runs if run.id == job.current_run), None)))
+        current = next((run for run in runs if run.id == job.current_run), None)
+        print_facts(_facts(job, now_ms(), current, monitor_facts(job, url, now_ms())))
         if runs:
             say()
             print_table(*run_rows(runs, now_ms(), with_job=False))
 
 
-def _facts(job: Job, now: int, current: Run | None) -> list[tuple[str, str | Cell]]:
+Facts = list[tuple[str, str | Cell]]
+
+
+def _facts(job: Job, now: int, current: Run | None, monitor: Facts) -> Facts:
     zone = zone_of(job)
-    facts: list[tuple[str, str | Cell]] = [("name", job.name), ("id", job.id), ("runs", job.trigger.describe())]
+    verb = "is" if monitor else "runs"
+    facts: Facts = [("name", job.name), ("id", job.id), (verb, job.trigger.describe()), *monitor]
     if job.kind == COMMAND:
         facts += [("command", shlex.join(job.payload["argv"]))]
         rest = {key: value for key, value in job.payload.items() if key != "argv"}
         facts += [(key, value if isinstance(value, str) else _text(value)) for key, value in rest.items()]
     elif job.kind == HTTP:
         facts += [(key, _text(value)) for key, value in request_facts(job.payload)]
-    else:
+    elif not monitor:
         facts += [("kind", job.kind), ("payload", json.dumps(job.payload, ensure_ascii=False))]
     facts += [("option", f"{key}: {_text(value)}") for key, value in job.options.items()]
     facts += [("status", _status(job))]
@@ -208,7 +220,7 @@ def _facts(job: Job, now: int, current: Run | None) -> list[tuple[str, str | Cel
         facts += [("", Cell(f"{current.id} {current.unstoppable} and cannot be stopped", "red"))]
     if job.waiting_for is not None:
         facts += [("waits for", job.waiting_for)]
-    times = next_times(job, 3)
+    times = [] if monitor else next_times(job, 3)
     facts += [("" if number else "next", f"{stamp(ms, zone)}, {ahead(ms, now)}") for number, ms in enumerate(times)]
     if job.last_run_at is not None:
         ms = to_ms(job.last_run_at)

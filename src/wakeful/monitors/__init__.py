@@ -72,6 +72,7 @@ domain = Domain(
     ),
     job_tables=("monitors",),
     alerts={"down": "no ping came in time, a failure was reported, or a run that began did not end"},
+    install="wakeful.monitors.configuration:install",
     routes="wakeful.monitors.routes:router",
     open_paths=("/ping/",),
 )

@@ -6,6 +6,7 @@ else. A key that is used too fast is asked to wait.
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from typing import Annotated, Any, cast
 
@@ -32,10 +33,8 @@ HIGHEST_EXIT = 255
 
 Key = Annotated[str, Path(max_length=100, description="the monitor's key")]
 What = Annotated[str, Path(max_length=20, description="start, fail, log, or an exit code from 0 to 255")]
-Rid = Annotated[
-    str | None,
-    Query(pattern=r"^[A-Za-z0-9._:-]{1,64}$", description="tells runs apart that overlap, such as a UUID"),
-]
+Rid = Annotated[str | None, Query(max_length=1000, description="tells runs apart that overlap, such as a UUID")]
+_RID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 _ANSWERS: dict[int | str, dict[str, Any]] = {
     **answers(404, 429),
     200: {"description": "taken", "content": {"text/plain": {"schema": {"const": "OK"}}}},
@@ -72,7 +71,9 @@ def _allowance(request: Request) -> Allowance:
 
 
 def _read(what: str | None, rid: str | None, text: str) -> Report:
-    """What the address says; 404 for a word and 400 for a number that mean nothing."""
+    """What the address says; 404 for a word, and 400 for a number or a rid, that means nothing."""
+    if rid is not None and _RID.fullmatch(rid) is None:
+        raise ApiError(400, "bad_rid", "A rid has 1 to 64 letters, digits, dots, colons, dashes or underscores.")
     if what is None:
         return Report("success", None, rid, text)
     if what in ("start", "fail", "log"):
