@@ -36,6 +36,7 @@ class Life(JobsApi):
         """Stop if running, without waiting for jobs, and let go of the store."""
         if self._status == "running":
             await self.stop(wait_for_jobs=False)
+        await self._bus.finish()
         await self._store.close()
 
     async def start(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
+from wakeful.kernel.views.bus import Bus
 from wakeful.kernel.views.events import Listener
 from wakeful.scheduler.core import Core
 from wakeful.triggers.moments import from_ms
@@ -97,6 +98,11 @@ class Overview(Core):
 
         return await self._store.read(work)
 
+    @property
+    def events(self) -> Bus:
+        """What happens, as it happens: `scheduler.events.subscribe(listener, stream=None)`."""
+        return self._bus
+
     def subscribe(self, listener: Listener, stream: str | None = None) -> Callable[[], None]:
-        """Call a listener with events after they are stored; call the answer to stop."""
+        """Call a listener with events after they are stored; call the answer to stop. As `events.subscribe`."""
         return self._bus.subscribe(listener, stream)
