@@ -180,11 +180,8 @@ async def test_a_slow_async_listener_changes_nothing_and_learns_what_it_lost(sce
         await scheduler.pause_job("j0")
         await scene.sleep("1s")
         assert (heard[-1].type, heard[-1].data["job"]) == ("paused", "j0")
-    assert [record.getMessage() for record in caplog.records if "too slow" in record.getMessage()] == [
-        "an event listener is too slow "
-        "(test_a_slow_async_listener_changes_nothing_and_learns_what_it_lost.<locals>.listener): "
-        "events are dropped for it"
-    ]
+    (said,) = [record.getMessage() for record in caplog.records if "too slow" in record.getMessage()]
+    assert said.endswith("learns_what_it_lost.<locals>.listener): events are dropped for it")
 
 
 @pytest.mark.promise("A7")

@@ -7,8 +7,9 @@ from datetime import timedelta
 import pytest
 
 from tests.kernel.scene import at, virtual
-from wakeful import Cron, Every, InvalidJob, InvalidTrigger, Manual, Once, Ping, ScheduleTriggerError
+from wakeful import After, Cron, Every, InvalidJob, InvalidTrigger, Manual, Once, Ping, ScheduleTriggerError
 from wakeful.monitors import Report, ping, ping_key, rotate_key
+from wakeful.monitors.pinging import MAX_BODY, MAX_LOG, MOST_OPEN
 
 pytestmark = pytest.mark.promise("X16")
 
@@ -344,3 +345,65 @@ async def test_a_note_alone_changes_nothing(scene):
         after = await monitor(scheduler)
         assert (after["state"], after["expected_at"]) == ("down", before["expected_at"])
         assert (await runs(scheduler))[-1].outcome == "noop"
+
+
+@virtual
+async def test_what_could_not_be_received_while_the_machine_slept_is_not_silence(scene):
+    async with scene.scheduler() as scheduler:
+        key = await watch(scheduler)
+        await scheduler.start()
+        await ping(scheduler, key)
+        await scene.until(at(23))
+        scene.clock.elapse(90 * 60)  # nothing ran, and both clocks went on
+        await scene.until(at(25, 20))
+        assert await state(scheduler) == "late"
+        await scene.until(at(25, 31))
+        assert await state(scheduler) == "down"
+
+
+@virtual
+async def test_an_edit_moves_the_deadline_and_keeps_the_key(scene):
+    async with scene.scheduler() as scheduler:
+        key = await watch(scheduler)
+        await scheduler.start()
+        await ping(scheduler, key)
+        await scheduler.update_job("offsite", trigger=Ping(Every("6h"), grace="10m"))
+        told = await monitor(scheduler)
+        assert (told["expected_at"], told["deadline"]) == ("2026-01-01T06:00:00Z", "2026-01-01T06:10:00Z")
+        assert await ping_key(scheduler, "offsite") == key
+
+
+@virtual
+async def test_more_runs_than_are_kept_open_end_the_oldest(scene):
+    async with scene.scheduler() as scheduler:
+        key = await watch(scheduler)
+        await scheduler.start()
+        for number in range(MOST_OPEN + 2):
+            await ping(scheduler, key, Report("start", rid=f"r{number}"))
+            await scene.sleep("1s")
+        found = await runs(scheduler)
+        assert [run.outcome for run in found] == ["unknown"] * 2 + [None] * MOST_OPEN
+        assert (await scheduler.get_job("offsite")).current_run == found[2].id
+
+
+@virtual
+async def test_jobs_start_after_a_ping_like_after_any_run(scene):
+    async with scene.scheduler() as scheduler:
+        key = await watch(scheduler)
+        await scheduler.add_job("verify", After("offsite"))
+        await scheduler.start()
+        await ping(scheduler, key)
+        await scene.sleep("1s")
+        assert [run.reason for run in scene.of("verify")] == ["after"]
+
+
+@virtual
+async def test_what_a_run_says_is_bounded(scene):
+    async with scene.scheduler() as scheduler:
+        key = await watch(scheduler)
+        await ping(scheduler, key, Report("start"))
+        for _ in range(20):
+            await ping(scheduler, key, Report("log", text="x" * MAX_BODY))
+        await ping(scheduler, key)
+        (run,) = await runs(scheduler)
+        assert len(run.output["text"]) == MAX_LOG + 1

@@ -66,8 +66,12 @@ def _public_url(place: Place) -> str | None:
     if place.config is None:
         return None
     from wakeful.config.loading import load
+    from wakeful.config.reading import ConfigError
 
-    return load(place.config, needs=("server",)).config.server.public_url
+    try:
+        return load(place.config, needs=("server",)).config.server.public_url
+    except ConfigError:  # `wakeful check` says what is wrong with it; the server's own address is on record
+        return None
 
 
 def monitor_data(job: Job, url: str | None) -> dict[str, Any]:

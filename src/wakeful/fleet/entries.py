@@ -140,7 +140,7 @@ class _Reader:
     def _refuse_unknown(self) -> None:
         known = self._known()
         for key in self._data:
-            if key in known:
+            if key in known or key in self._forms:  # a second thing to do was reported as such
                 continue
             if key in LATER:
                 self._meant.add(key)

@@ -13,6 +13,7 @@ from typing import Annotated, Any, cast
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import PlainTextResponse, Response
 
+from wakeful.api.auth import Gate, address_of
 from wakeful.api.jobs import Ref, monitor_answer
 from wakeful.api.models import JobOut
 from wakeful.api.problems import ApiError, answers
@@ -22,6 +23,7 @@ from wakeful.clock import Clock
 from wakeful.kernel.actions.authorization import own_job
 from wakeful.monitors.keys import rotate
 from wakeful.monitors.pinging import MAX_BODY, Report, read_text, receive
+from wakeful.monitors.tables import Monitors
 from wakeful.scheduler import Scheduler
 
 router = APIRouter(tags=["monitors"])
@@ -90,8 +92,11 @@ async def _take(request: Request, scheduler: Scheduler, key: str, what: str | No
     _allowance(request).take(key)
     text = read_text(await request.body()) if request.method == "POST" else ""
     report = _read(what, rid, text)
-    if await scheduler.transact(lambda tx, context: receive(tx, context, key, report)) is None:
-        raise ApiError(404, "not_found", "There is no monitor with this key.")
+    known = await scheduler.look(lambda tx: tx.of(Monitors).job_of(key))  # who guesses does not occupy the writer
+    if known is None or await scheduler.transact(lambda tx, context: receive(tx, context, key, report)) is None:
+        gate: Gate = request.app.state.gate
+        wrong = ApiError(404, "not_found", "There is no monitor with this key.")
+        raise gate.failures.refusal(address_of(request), wrong)
     return PlainTextResponse("OK", headers={"Ping-Body-Limit": str(MAX_BODY)})
 
 

@@ -52,6 +52,6 @@ def _heard_since(tx: Transaction, context: Context, state: JobState, expected: i
     if since <= expected or tx.exclusive:
         return since if since > expected else None
     fresh = tx.now - context.lease.lease_ms
-    others = [node.started_at for node in tx.journal.alive() if node.seen_at >= fresh]
+    others = [node.started_at for node in tx.journal.alive() if node.seen_at >= fresh and node.id != context.id]
     since = min([since, *others])
     return since if since > expected else None
