@@ -58,6 +58,9 @@ REFUSED = {
     **dict.fromkeys(("run_job", "pause_jobs", "resume_jobs", "retry_run", "approve_run", "run_schedule"), KEY),
     "put_schedule": JOB,
     "patch_schedule": JOB,
+    # Made-up keys are wrong ones, and one that is used again and again has to wait.
+    **dict.fromkeys(("ping", "get_ping", "ping_what", "get_ping_what"), {"too_many_pings", "too_many_failures"}),
+    "rotate_key": {"invalid_job"},  # of a job that is no monitor
 }
 """Which words a request that fits the description may be refused with: for what no description can say."""
 

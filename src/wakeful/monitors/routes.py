@@ -11,6 +11,7 @@ from collections import OrderedDict
 from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Path, Query, Request
+from pydantic import WithJsonSchema
 from starlette.responses import PlainTextResponse, Response
 
 from wakeful.api.auth import Gate, address_of
@@ -34,8 +35,16 @@ MOST_KEYS = 10_000
 HIGHEST_EXIT = 255
 
 Key = Annotated[str, Path(max_length=100, description="the monitor's key")]
-What = Annotated[str, Path(max_length=20, description="start, fail, log, or an exit code from 0 to 255")]
-Rid = Annotated[str | None, Query(max_length=1000, description="tells runs apart that overlap, such as a UUID")]
+What = Annotated[
+    str,
+    Path(max_length=20, description="start, fail, log, or an exit code from 0 to 255"),
+    WithJsonSchema({"type": "string", "pattern": "^(start|fail|log|[0-9]{1,2}|1[0-9]{2}|2[0-4][0-9]|25[0-5])$"}),
+]
+Rid = Annotated[
+    str | None,
+    Query(max_length=1000, description="tells runs apart that overlap, such as a UUID"),
+    WithJsonSchema({"type": "string", "pattern": "^[A-Za-z0-9._:-]{1,64}$"}),
+]
 _RID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 _ANSWERS: dict[int | str, dict[str, Any]] = {
     **answers(404, 429),
@@ -74,6 +83,7 @@ def _allowance(request: Request) -> Allowance:
 
 def _read(what: str | None, rid: str | None, text: str) -> Report:
     """What the address says; 404 for a word, and 400 for a number or a rid, that means nothing."""
+    rid = rid or None
     if rid is not None and _RID.fullmatch(rid) is None:
         raise ApiError(400, "bad_rid", "A rid has 1 to 64 letters, digits, dots, colons, dashes or underscores.")
     if what is None:
