@@ -215,7 +215,7 @@ def test_a_function_that_holds_up_the_loop_is_called_in_a_thread(tmp_path, caplo
         if len(threads) == 6:
             last.set()
         elif len(threads) > 2:
-            done.wait()
+            done.wait(5)
         else:
             threading.Event().wait(0.12)
 

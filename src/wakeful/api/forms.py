@@ -80,7 +80,7 @@ def _forms() -> list[Schema]:
     }
     flag, beside_ping = WORDS["ping"]
     pings = [_map({"ping": flag, word: WORDS[word][0]}, {**WORDS[word][1], **beside_ping}) for word in EXPECTED]
-    schedule = {"anyOf": [form[word] for form in (short, long) for word in EXPECTED]}
+    schedule = {"anyOf": [long[word] for word in EXPECTED]}
     pings.append(_map({"type": {"const": "ping"}, "schedule": schedule}, beside_ping))
     outside = [_map({word: {"const": True}}) for word in ("webhook", "chat")]
     bare = [_map({"type": {"enum": ["manual", "webhook", "chat"]}})]
