@@ -15,7 +15,9 @@ pytestmark = pytest.mark.promise("X16")
 def make(client, name, **fields):
     answer = client.post("/api/jobs", json={"name": name, "ping": True, "every": "24h", "grace": "1h", **fields})
     assert answer.status_code == 201, answer.text
-    return client.get(f"/api/jobs/{name}").json()["monitor"]["ping_url"]
+    url = answer.json()["monitor"]["ping_url"]
+    assert client.get(answer.headers["Location"]).json()["monitor"]["ping_url"] == url
+    return url
 
 
 def runs(client, name):
@@ -120,3 +122,13 @@ def test_a_monitor_may_be_expected_more_often_than_jobs_may_run(client):
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid_trigger")
     assert client.patch("/api/jobs/often", json={"ping": True, "cron": "0 3 * * *", "grace": "2h"}).status_code == 200
     assert client.patch("/api/jobs/often", json={"every": "2h"}).json()["code"] == "invalid_job"
+
+
+def test_a_monitor_that_is_made_again_with_the_same_key_is_answered_the_same(client):
+    body = {"name": "twice", "ping": True, "every": "24h"}
+    first, again = (client.post("/api/jobs", json=body, headers={"Idempotency-Key": "m1"}) for _ in range(2))
+    assert (first.status_code, again.status_code, again.headers["Idempotent-Replayed"]) == (201, 201, "true")
+    assert first.json()["monitor"]["ping_url"] == again.json()["monitor"]["ping_url"] is not None
+    client.delete("/api/jobs/twice")
+    gone = client.post("/api/jobs", json=body, headers={"Idempotency-Key": "m1"})
+    assert (gone.status_code, gone.json()["monitor"]["ping_url"]) == (201, None)
