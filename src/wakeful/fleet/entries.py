@@ -250,7 +250,7 @@ class _Reader:
         form = self._form
         if form is None:
             if not self._meant & {*self._forms, *LATER}:
-                self._add((), f"says nothing to do: give {' or '.join(self._forms)}.")
+                self._add((), f"says nothing to do: give {_either(list(self._forms))}.")
             return None
         before, payload = len(self.problems), dict[str, Any]()
         for key, read in form.fields.items():
@@ -329,3 +329,7 @@ def _unescaped(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _unescaped(item) for key, item in value.items()}
     return [_unescaped(item) for item in value] if isinstance(value, list) else value
+
+
+def _either(words: list[str]) -> str:
+    return " or ".join([*([", ".join(words[:-1])] if words[:-1] else []), words[-1]])
