@@ -32,7 +32,7 @@ MODIFIERS = ("anchor", "on", "start", "until", "max_runs", "except", "active_hou
 MOMENTS = ("at", "anchor", "start", "until")
 OPTIONS = tuple(name for name in OPTION_NAMES if name != "bounded")
 COMMON = ("timezone", "enabled", "owner", "notes")
-LATER = ("agent", "deliver", "grace", "ping", "prompt", "url", "webhook")
+LATER = ("agent", "grace", "ping", "prompt", "url", "webhook")
 MEANT = {"tz": "timezone", "note": "notes", "lane": "lanes", "label": "labels", "argv": "command", "run": "command"}
 """What people write who know the command line, or other tools."""
 

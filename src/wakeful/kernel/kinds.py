@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from wakeful.errors import InvalidJob
 
@@ -57,6 +57,14 @@ class WrittenForm:
 Admit = Callable[["Transaction", "Context", "JobDef", "JobState"], Refused | None]
 Claimed = Callable[["Transaction", "Context", "JobDef", "RunRow"], Mapping[str, Any] | None]
 Ended = Callable[["Transaction", "Context", "JobDef", "RunRow", "Result"], None]
+
+
+class Delivers(Protocol):
+    """Sends what a run's job or handler wants sent; `last`: there is no further attempt after this one."""
+
+    def __call__(
+        self, tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result, *, last: bool
+    ) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -105,6 +113,7 @@ class Hooks(NamedTuple):
     claimed: Mapping[str, Claimed] = {}
     ended: Mapping[str, Ended] = {}
     internal: frozenset[str] = frozenset()
+    delivers: tuple[Delivers, ...] = ()  # of domains, for runs of any kind
 
 
 NO_HOOKS = Hooks()
@@ -113,7 +122,7 @@ NO_HOOKS = Hooks()
 class Kinds:
     """The kinds one scheduler knows: what was declared, and who handles what."""
 
-    def __init__(self, declared: Iterable[Kind] = ()) -> None:
+    def __init__(self, declared: Iterable[Kind] = (), delivers: Iterable[Delivers] = ()) -> None:
         self._declared = {kind.name: kind for kind in declared}
         self._handlers: dict[str, tuple[Handler, bool]] = {}
         self.hooks = Hooks(
@@ -121,6 +130,7 @@ class Kinds:
             {name: kind.claimed for name, kind in self._declared.items() if kind.claimed is not None},
             {name: kind.ended for name, kind in self._declared.items() if kind.ended is not None},
             frozenset(name for name, kind in self._declared.items() if kind.internal),
+            tuple(delivers),
         )
 
     def handle(self, kind: str, handler: Handler) -> None:

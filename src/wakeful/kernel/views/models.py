@@ -15,6 +15,7 @@ from wakeful.kernel.rules.approval import APPROVED, approvals
 from wakeful.kernel.rules.limits import too_often
 from wakeful.kernel.rules.outcome import GOES_ON
 from wakeful.kernel.rules.policy import next_start, trigger_of, upcoming_starts
+from wakeful.kernel.views.outgoing import Outbox
 from wakeful.store.records import JobDef, JobState, RunDetails, RunRow
 from wakeful.triggers import Trigger
 from wakeful.triggers.moments import from_ms, iso
@@ -211,7 +212,7 @@ def job_views(tx: Transaction, pairs: Sequence[tuple[JobDef, JobState]], min_int
     return [Job(job, state, tx.now, min_interval) for job, state in pairs]
 
 
-class Run:
+class Run(Outbox):
     """A run, for handlers and for history. `id`, `slot` and `attempt` are what a handler needs to be idempotent."""
 
     __slots__ = ("_details", "_name", "_node", "_payload", "_row", "context")
@@ -219,6 +220,7 @@ class Run:
     def __init__(
         self, row: RunRow, name: str, payload: str, details: RunDetails | None = None, node: str | None = None
     ) -> None:
+        super().__init__()
         self._row = row
         self._name = name
         self._payload = payload
@@ -376,6 +378,7 @@ class Run:
             "error_type": self.error_type,
             "output": self.output,
             "approvals": self.approvals,
+            "deliveries": self.deliveries,
             "due_at": iso(row.due_at),
             "started_at": _wire(row.started_at),
             "finished_at": _wire(row.finished_at),
