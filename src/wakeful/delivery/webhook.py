@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from wakeful.delivery.connector import Message, Permanent, Temporary, Unclear
 from wakeful.errors import SchedulerError
-from wakeful.http import HttpSettings, send_request
+from wakeful.http import HttpSettings, Poster
 from wakeful.triggers.moments import iso
 
 if TYPE_CHECKING:
@@ -67,8 +67,14 @@ class WebhookConnector:
         self._key = read_secret(secret) if secret is not None else None
         self._headers = dict(headers or {})
         self._settings = settings
+        self._poster: Poster | None = None
         values = [value for text in self._headers.values() for value in (text, text.partition(" ")[2])]
         self.secrets = [url, *([secret, secret.removeprefix(PREFIX)] if secret else []), *values]
+
+    def _open(self) -> Poster:
+        if self._poster is None:  # loads what it takes with the first message
+            self._poster = Poster(self._clock, self._settings)
+        return self._poster
 
     async def send(self, message: Message) -> None:
         body = body_of(message)
@@ -78,7 +84,7 @@ class WebhookConnector:
         if self._key is not None:
             headers["webhook-signature"] = signature(self._key, message.id, timestamp, body)
         try:
-            answer = await send_request(self._clock, self._url, headers, body, settings=self._settings)
+            answer = await self._open().post(self._url, headers, body)
         except SchedulerError as error:
             kind = Unclear if getattr(error, "sent", False) else Temporary
             raise kind(str(error)) from None

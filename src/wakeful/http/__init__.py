@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wakeful.kernel.views.models import Run
     from wakeful.scheduler import Scheduler
 
-__all__ = ["HTTP", "Answered", "HttpSettings", "domain", "install", "send_request"]
+__all__ = ["HTTP", "Answered", "HttpSettings", "Poster", "domain", "install"]
 
 HTTP = "http"
 
@@ -79,25 +79,28 @@ domain = Domain(
 )
 
 
-async def send_request(
-    clock: Clock, url: str, headers: Mapping[str, str], body: str, *, settings: HttpSettings | None = None
-) -> Answered:
-    """POST to an address that an operator wrote, without redirects; what came back.
+class Poster:
+    """Posts messages to addresses that an operator wrote, without following redirects."""
 
-    SchedulerError when nothing did: `passing` says whether it may the next time, `sent` whether it may have arrived.
-    """
-    from wakeful.http.answer import retry_at
-    from wakeful.http.secrets import secret_values, without
-    from wakeful.http.sending import Sender
-    from wakeful.http.spec import RequestSpec
+    def __init__(self, clock: Clock, settings: HttpSettings | None = None) -> None:
+        from wakeful.http.sending import Sender  # loads httpx
 
-    spec = RequestSpec(url, "POST", headers, body, follow_redirects=False)
-    reply = await Sender(settings if settings is not None else HttpSettings(), clock).send(spec)
-    said = without(reply.body.decode("utf-8", "replace"), secret_values(spec))
-    now = from_ms(clock.now())
-    wanted = retry_at(reply.headers, now)
-    wait = None if wanted is None else max(0, round((wanted - now).total_seconds() * 1000))
-    return Answered(reply.status, wait, said)
+        self._clock = clock
+        self._sender = Sender(settings if settings is not None else HttpSettings(), clock)
+
+    async def post(self, url: str, headers: Mapping[str, str], body: str) -> Answered:
+        """What came back. SchedulerError when nothing did: its `sent` says whether the message may have arrived."""
+        from wakeful.http.answer import retry_at
+        from wakeful.http.secrets import secret_values, without
+        from wakeful.http.spec import RequestSpec
+
+        spec = RequestSpec(url, "POST", headers, body, follow_redirects=False)
+        reply = await self._sender.send(spec)
+        said = without(reply.body.decode("utf-8", "replace"), secret_values(spec))
+        now = from_ms(self._clock.now())
+        wanted = retry_at(reply.headers, now)
+        wait = None if wanted is None else max(0, round((wanted - now).total_seconds() * 1000))
+        return Answered(reply.status, wait, said)
 
 
 def install(scheduler: Scheduler, settings: HttpSettings) -> None:

@@ -120,7 +120,9 @@ class Sender:
             content=hop.body,
             extensions={"timeout": timeout, "sni_hostname": address.host},
         )
-        transport = self._settings.transport or httpx.AsyncHTTPTransport(verify=await self._trust(), trust_env=False)
+        # Without encryption there is nobody to trust, and no certificates to read.
+        verify = await self._trust() if address.scheme == "https" else False
+        transport = self._settings.transport or httpx.AsyncHTTPTransport(verify=verify, trust_env=False)
         try:
             response = await transport.handle_async_request(request)
             try:
