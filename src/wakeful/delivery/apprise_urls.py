@@ -1,13 +1,16 @@
 """Apprise: mail, chats and a hundred more services behind one kind of URL. Loaded with the first message.
 
-It is asked in a thread, with a new object for each message: an object of its own throttles itself for seconds. Errors
-are told by it only in its log; addresses hold secrets and are never shown.
+It is asked in a thread, with a new object for each message: an object of its own throttles itself for seconds. It
+writes errors to its log alone; addresses hold secrets and are never shown.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
+import warnings
+from functools import cache
 from typing import Any
 
 from wakeful.delivery.connector import Message, Permanent, Temporary, Unclear, scrubbed
@@ -21,11 +24,21 @@ _CODE = re.compile(r"error=(\d{3})")
 _PERMANENT = (400, 410, 413)
 
 
+@cache
 def load_apprise() -> Any:
+    """The library with all its services; InvalidSetting where it is not installed."""
     try:
         import apprise
     except ImportError:
         raise InvalidSetting(MISSING) from None
+    # Its messages may quote an address: they are read from its results, and go nowhere else.
+    log = logging.getLogger("apprise")
+    log.setLevel(logging.WARNING)
+    log.propagate = False
+    log.addHandler(logging.NullHandler())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what its services load is not ours to mend
+        apprise.Apprise().add("json://localhost")
     return apprise
 
 
@@ -40,9 +53,6 @@ def check_url(url: str) -> None:
 def _service(url: str) -> Any:
     """A new Apprise with this one address; None where it does not know it."""
     apprise = load_apprise()
-    import logging
-
-    logging.getLogger("apprise").setLevel(logging.CRITICAL + 1)
     asset = apprise.AppriseAsset(http_redirects=False, service_timeout=LIMIT_S)
     # Text from agents must not choose a file to attach.
     found = apprise.Apprise(asset=asset, location=apprise.ContentLocation.INACCESSIBLE)
@@ -86,7 +96,7 @@ class AppriseConnector:
         try:
             if result:
                 return
-            said = " ".join(str(entry[1]) for entry in result.logs())
+            said = " ".join(str(entry.message) for entry in result.logs())
         finally:
             result.close()
         words = scrubbed(said, self).strip() or "the service did not take it"

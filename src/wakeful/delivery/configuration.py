@@ -169,7 +169,7 @@ def register_all(registry: Registry, settings: Connectors, clock: Clock) -> None
 
 def install_configured(scheduler: Scheduler, settings: Connectors, server: ServerAddress) -> None:
     """Connectors are registered before anything fires."""
-    for name in ("httpx", "apprise", "requests", "urllib3"):  # an address may hold a secret
+    for name in ("httpx", "requests", "urllib3"):  # an address may hold a secret
         logging.getLogger(name).setLevel(logging.WARNING)
     registry = scheduler.connectors
     assert isinstance(registry, Registry)  # noqa: S101 - ours
