@@ -117,11 +117,18 @@ def print_run(run: Run, *, as_json: bool) -> None:
     links = [("attempt", str(run.attempt) if run.attempt > 1 else None), ("continues", run.retry_of)]
     links += [("caused by", run.caused_by), ("node", run.node), ("error", _error(run)), ("full log", run.log_file)]
     facts += [(name, text) for name, text in links if text]
+    facts += [("delivery", _delivery(item)) for item in run.deliveries]
     print_facts(facts)
     for text in (output_text(run), run.trace):
         if text:
             say()
             say_text(text.rstrip())
+
+
+def _delivery(item: dict[str, Any]) -> str:
+    """A message about the run, in one line."""
+    why = f" ({item['last_error']})" if item["last_error"] else ""
+    return f"{item['id']} to {item['connector'] or 'nowhere yet'}: {item['status']}{why}"
 
 
 def _error(run: Run) -> str | None:

@@ -98,8 +98,13 @@ def _ms(text: str) -> int:
 @deliveries.command("show")
 def show(ctx: typer.Context, *, ref: Id, as_json: Json = False, db: Db = None) -> None:
     """Show one message with all its attempts."""
+    show_delivery(chosen(ctx, db), ref, as_json=as_json)
+
+
+def show_delivery(place: Place, ref: str, *, as_json: bool) -> None:
+    """Print a delivery."""
     number = delivery_number(ref)
-    found = change(chosen(ctx, db), lambda scheduler: scheduler.look(lambda tx: get_delivery(tx, number)))
+    found = change(place, lambda scheduler: scheduler.look(lambda tx: get_delivery(tx, number)))
     if as_json:
         print_json(found)
     else:
