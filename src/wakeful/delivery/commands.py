@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -9,7 +10,7 @@ import typer
 from wakeful import Scheduler
 from wakeful.cli.failures import WrongUse, say_note
 from wakeful.cli.opening import change, now_ms, read, server_of
-from wakeful.cli.place import Db, Place, chosen
+from wakeful.cli.place import ConfigFile, Db, Place, chosen, nearest_config
 from wakeful.cli.saying import say, say_text
 from wakeful.cli.tables import Cell, Column, Json, print_facts, print_json, print_table
 from wakeful.cli.words import ago, count
@@ -194,6 +195,7 @@ def try_out(
     ctx: typer.Context,
     *,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The connector.", show_default=False)],
+    config: ConfigFile = None,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
@@ -201,7 +203,7 @@ def try_out(
     place = chosen(ctx, db)
 
     async def work(scheduler: Scheduler) -> dict[str, Any]:
-        registry = _registered(scheduler, place)
+        registry = _registered(scheduler, config or place.config or nearest_config(Path.cwd()))
         number = await registry.test(name)
         return await scheduler.look(lambda tx: get_delivery(tx, number))
 
@@ -214,15 +216,15 @@ def try_out(
         say(f"{name} took the test message {found['id']} in {found['log'][0]['ms']} ms")
 
 
-def _registered(scheduler: Scheduler, place: Place) -> Registry:
-    """The connectors of the configuration that goes with the store."""
+def _registered(scheduler: Scheduler, config: Path | None) -> Registry:
+    """The connectors of a configuration file."""
     from wakeful.config.loading import load
     from wakeful.delivery.configuration import register_all
 
-    if place.config is None:
-        raise ConnectorNotFound("There is no wakeful.yaml here: connectors are tested from the folder of theirs.")
+    if config is None:
+        raise ConnectorNotFound("There is no wakeful.yaml here: name the file that has the connector with --config.")
     registry = scheduler.connectors
     assert isinstance(registry, Registry)  # noqa: S101 - ours
-    settings: Any = load(place.config, needs=("connectors",)).config
+    settings: Any = load(config, needs=("connectors",)).config
     register_all(registry, settings.connectors, scheduler.clock)
     return registry
