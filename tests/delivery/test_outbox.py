@@ -8,7 +8,7 @@ import pytest
 
 from tests.delivery.targets import Target, known, one, raising, stored
 from tests.kernel.scene import failing, virtual
-from wakeful import Every, Manual, Noop
+from wakeful import Every, Manual, Noop, Retention
 from wakeful.delivery.connector import Permanent, Temporary, Unclear
 from wakeful.errors import ConnectorNotFound, InvalidJob, InvalidSetting
 
@@ -358,4 +358,65 @@ async def test_a_message_that_names_no_connector_is_refused_and_changes_nothing(
             with pytest.raises(InvalidJob, match="deliver"):
                 await scheduler.add_job("a", Manual(), kind="job", deliver=bad)
         assert await stored(scheduler) == []
+        await scheduler.stop()
+
+
+@virtual
+async def test_only_the_connectors_own_job_sends_through_it(scene):
+    target = Target(scene)
+    target.act = raising(ConnectionError("refused"))
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("phone", target)
+        await scheduler.start()
+        with pytest.raises(InvalidJob, match="made with their connector"):
+            await scheduler.add_job("bad", Manual(), kind="delivery")
+        await scheduler.add_job("mine", Manual(), kind="delivery", payload={"connector": "phone"})
+        target.mark()
+        await scheduler.deliver("hello", to="phone")
+        await scene.sleep(1)
+        for _ in range(3):
+            await scheduler.run_job("mine")
+            await scene.sleep(1)
+        assert target.times == [0]
+        assert [job.name for job in await scheduler.list_jobs()] == []
+        assert [job.name for job in await scheduler.list_jobs(internal=True)] == ["delivery.phone", "mine"]
+        await scheduler.stop()
+
+
+@virtual
+async def test_a_node_without_a_connector_leaves_its_messages_to_one_that_has_it(scene):
+    target = Target(scene)
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("phone", target)
+        await scheduler.start()
+        await scheduler.stop()
+    async with scene.scheduler() as without:
+        without.connectors.register("disk", Target(scene))
+        await without.start()
+        await without.deliver("hello", to="phone")
+        await scene.sleep("2h")
+        assert target.calls == []
+        assert [item["status"] for item in await stored(without)] == ["pending"]
+        assert "no_node" in [alert.kind for alert in await without.list_alerts()]
+        await without.stop()
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("phone", target)
+        await scheduler.start()
+        await scene.sleep(1)
+        assert target.texts == ["hello"]
+        await scheduler.stop()
+
+
+@pytest.mark.long
+@virtual
+async def test_finished_messages_are_pruned_and_waiting_ones_never(scene):
+    target = Target(scene)
+    async with scene.scheduler(retention=Retention(days=1)) as scheduler:
+        scheduler.connectors.register("phone", target)
+        await scheduler.start()
+        await scheduler.deliver("old", to="phone")
+        await scheduler.add_job("a", Manual(), kind="job", deliver="nobody")
+        await scheduler.run_job("a")
+        await scene.sleep("30h")
+        assert [item["connector"] for item in await stored(scheduler)] == ["nobody"]
         await scheduler.stop()

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wakeful.delivery.post import Post
+from wakeful.errors import InvalidJob
 from wakeful.kernel.domain import Domain
 from wakeful.kernel.kinds import Kind
 
@@ -34,6 +35,11 @@ def enqueue(tx: Transaction, context: Context, post: Post) -> int | None:
     from wakeful.delivery.outbox import enqueue as store  # loaded with the first message
 
     return store(tx, context, post)
+
+
+def _check(payload: Any) -> None:
+    if not isinstance(payload, dict) or not isinstance(payload.get("connector"), str):
+        raise InvalidJob("Jobs of kind delivery are made with their connector: add it to connectors in wakeful.yaml.")
 
 
 def _delivers(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result, *, last: bool) -> None:
@@ -62,7 +68,7 @@ def _of_runs(tx: Transaction, run_ids: Sequence[int]) -> Mapping[int, list[dict[
 
 domain = Domain(
     "delivery",
-    kinds=(Kind(DELIVERY, internal=True, ended=_ended),),
+    kinds=(Kind(DELIVERY, check_payload=_check, admin_only=True, internal=True, ended=_ended),),
     delivers=_delivers,
     job_tables=("delivery_last",),
     precious_tables=("deliveries",),

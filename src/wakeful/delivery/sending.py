@@ -70,7 +70,7 @@ class Sender:
             raise Noop(f"{name} is not registered here")
         clock = self._scheduler.clock
         begun, sent, failed = clock.boot(), 0, 0
-        taken = await self._scheduler.transact(lambda tx, context: _begin(tx, context, name))
+        taken = await self._scheduler.transact(lambda tx, context: _begin(tx, context, name, run.job_id))
         while taken is not None:
             tried, ms = await attempt(connector, message_of(taken.row), clock.boot)
             sent, failed = sent + tried.ok, failed + (not tried.ok)
@@ -133,10 +133,15 @@ def message_of(row: DeliveryRow) -> Message:
 # -- transactions ------------------------------------------------------------------------------------------------------
 
 
-def _begin(tx: Transaction, context: Context, name: str) -> Taken | None:
-    """What an earlier process left in the middle is unknown; then as every other time."""
+def _begin(tx: Transaction, context: Context, name: str, job: str) -> Taken | None:
+    """What an earlier process left in the middle is unknown; then as every other time.
+
+    Only the connector's own job sends: two at a time would take each other's messages for left behind.
+    """
     connector = find_connector(tx, name)
-    for row in tx.of(Outbox).in_flight(name) if connector is not None else ():
+    if connector is None or ids.job_text(connector.job_id) != job:
+        return None
+    for row in tx.of(Outbox).in_flight(name):
         rest = tx.of(Outbox).open_attempt(row.id)
         tried = Tried(ok=False, error=DIED, unclear=True)
         record(tx, context, Taken(row, rest.id if rest is not None else 0), tried, None)
