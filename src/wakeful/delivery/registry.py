@@ -145,7 +145,7 @@ class Registry:
         known = {row.name: row for row in outbox.connectors(removed=True)}
         if is_start and self._file:
             gone = {row.name for row in known.values() if row.source == "file"} - set(entries)
-            _mark_removed(tx, gone)
+            _mark_removed(tx, gone - _served(tx))
         for name, entry in entries.items():
             rules = json.dumps(rules_data(entry.rules, self._scheduler.default_zone))
             before = known.get(name)
@@ -231,6 +231,12 @@ class Registry:
 
         await self._scheduler.transact(work)
         return number
+
+
+def _served(tx: Transaction) -> set[str]:
+    """The connectors that nodes which are alive brought along."""
+    labels = {str(label) for node in tx.journal.serving() for label in json.loads(node.details).get("labels", ())}
+    return {label.removeprefix(LABEL) for label in labels if label.startswith(LABEL)}
 
 
 def touch(tx: Transaction, context: Context, name: str, sender: str, agent: str | None) -> None:
