@@ -55,6 +55,7 @@ def list_runs(
 
 def run_rows(runs: Sequence[Run], now: int, *, with_job: bool = True) -> tuple[list[Column], list[list[str | Cell]]]:
     """Columns and rows of a listing of runs."""
+    with_sent = any(run.deliveries for run in runs)
     columns = [
         Column("RUN", 17),
         *([Column("JOB", 10)] if with_job else []),
@@ -63,6 +64,7 @@ def run_rows(runs: Sequence[Run], now: int, *, with_job: bool = True) -> tuple[l
         Column("AT", 8, spare=4),
         Column("TOOK", 6, spare=2),
         Column("WHY", 8, spare=3),
+        *([Column("SENT", 7, spare=5)] if with_sent else []),
         Column("ERROR", 12, spare=1),
     ]
     zone = zone_named(None)
@@ -79,6 +81,7 @@ def run_rows(runs: Sequence[Run], now: int, *, with_job: bool = True) -> tuple[l
                 brief(started, zone, now) if started is not None else "",
                 took(run, now),
                 f"{run.reason}{attempt}",
+                *([", ".join(item["status"] for item in run.deliveries)] if with_sent else []),
                 Cell(run.error or "", "" if run.outcome == "success" else "dim"),
             ]
         )
