@@ -135,12 +135,11 @@ def test_a_target_that_is_not_there_was_not_reached_and_one_that_hangs_up_is_unc
 
 
 def test_the_secrets_of_a_webhook_are_in_no_error(site):
-    address = f"{site.url}/echo?token=planted-token"
-    hook = WebhookConnector(
-        address.replace("/echo", "/repeat"), SystemClock(), headers={"Authorization": "Bearer planted-key"}
-    )
-    said = repr(send(hook))
-    assert "planted" not in said
+    address = f"{site.url}/repeat/planted-path?token=planted-token"
+    hook = WebhookConnector(address, SystemClock(), headers={"Authorization": "Bearer planted-key"})
+    assert "planted" not in repr(send(hook))
+    away = WebhookConnector("http://127.0.0.1:9/services/planted-path?token=planted-token", SystemClock())
+    assert send(away).error.startswith("http://127.0.0.1:9*** cannot be reached")
 
 
 def test_a_file_gets_one_line_per_message_for_its_owner_alone(tmp_path):

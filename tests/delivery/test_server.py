@@ -15,7 +15,7 @@ from tests.http.targets import target
 from wakeful.clock import SystemClock
 
 SECRET = "whsec_cGxhbnRlZC1zZWNyZXQtb2YtMjQtYnl0ZXM="  # noqa: S105 - planted
-PLANTED = ("cGxhbnRlZC1zZWNyZXQt", "planted-token", "planted-header", "planted-key", "planted-password")
+PLANTED = ("cGxhbnRlZC1zZWNyZXQt", "planted-token", "planted-header", "planted-key", "planted-password", "planted-path")
 
 
 class House(Terminal):
@@ -34,7 +34,7 @@ connectors:
     {{type: webhook, url: "{site.url}/ok?token=${{PLANTED}}", secret: "{SECRET}", headers: {{X-Key: planted-header}}}}
   bad:
     type: webhook
-    url: "http://user:planted-password@{host}/repeat?key=planted-key"
+    url: "http://user:planted-password@{host}/repeat/planted-path?key=planted-key"
     headers: {{X-Key: planted-header}}
   gone: {{type: webhook, url: "{site.url}/status/410"}}
 jobs:

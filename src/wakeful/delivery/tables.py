@@ -97,6 +97,8 @@ class Outbox:
         return _first(self._session.rows(f"{_SELECT}id = ?{self._session.lock_clause}", (number,)))
 
     def by_dedupe(self, key: str) -> int | None:
+        """The delivery with that key; nobody else stores one before this transaction ends."""
+        self._session.serialize(f"delivery:{key}")
         found = self._session.rows("SELECT id FROM deliveries WHERE dedupe = ?", (key,))
         return int(found[0][0]) if found else None
 

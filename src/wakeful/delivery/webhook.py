@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from wakeful.delivery.connector import Message, Permanent, Temporary, Unclear
 from wakeful.errors import SchedulerError
 from wakeful.http import HttpSettings, Poster
+from wakeful.outbound import read_address
 from wakeful.triggers.moments import iso
 
 if TYPE_CHECKING:
@@ -69,7 +70,9 @@ class WebhookConnector:
         self._settings = settings
         self._poster: Poster | None = None
         values = [value for text in self._headers.values() for value in (text, text.partition(" ")[2])]
-        self.secrets = [url, *([secret, secret.removeprefix(PREFIX)] if secret else []), *values]
+        path, _, query = read_address(url).target.partition("?")
+        # In many services the path is the key.
+        self.secrets = [url, path, query, *([secret, secret.removeprefix(PREFIX)] if secret else []), *values]
 
     def _open(self) -> Poster:
         if self._poster is None:  # loads what it takes with the first message
