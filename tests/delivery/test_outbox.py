@@ -9,6 +9,7 @@ import pytest
 from tests.delivery.targets import Target, known, one, raising, stored
 from tests.kernel.scene import failing, virtual
 from wakeful import Every, Manual, Noop, Retention
+from wakeful import clock as clocks
 from wakeful.delivery.connector import Permanent, Temporary, Unclear
 from wakeful.errors import ConnectorNotFound, InvalidJob, InvalidSetting
 
@@ -419,4 +420,28 @@ async def test_finished_messages_are_pruned_and_waiting_ones_never(scene):
         await scheduler.run_job("a")
         await scene.sleep("30h")
         assert [item["connector"] for item in await stored(scheduler)] == ["nobody"]
+        await scheduler.stop()
+
+
+@pytest.mark.promise("A9")
+@virtual
+async def test_one_run_sends_for_a_minute_and_leaves_the_rest_to_the_next(scene):
+    target = Target(scene)
+
+    async def slow(_):
+        await clocks.sleep(25)
+
+    target.act = slow
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("phone", target)
+        await scheduler.start()
+        await scene.sleep(1)
+        target.mark()
+        for number in range(5):
+            await scheduler.deliver(f"m{number}", to="phone")
+        await scene.sleep("5m")
+        assert target.times == [0, 25, 50, 75, 100]
+        runs = await scheduler.get_run_log("delivery.phone")
+        sent = [run.output["sent"] for run in runs if run.outcome == "success"]
+        assert sent == [2, 3]  # the newest first
         await scheduler.stop()
