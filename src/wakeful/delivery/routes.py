@@ -22,9 +22,11 @@ from wakeful.errors import DeliveryNotFound
 
 router = APIRouter(tags=["deliveries"])
 
-Ref = Annotated[str, Path(max_length=200, description="the delivery's id")]
+Ref = Annotated[str, Path(max_length=200, description="the delivery's id", examples=["dlv_1hbm1n0w2c9kd"])]
 Name = Annotated[str, Path(max_length=200, description="the connector's name", examples=["phone"])]
-Word = Annotated[str | None, Query(max_length=200)]
+Connector = Annotated[str | None, Query(max_length=200, description="only to this connector", examples=["phone"])]
+Job = Annotated[str | None, Query(max_length=200, description="only about this job", examples=["backup"])]
+Agent = Annotated[str | None, Query(max_length=200, description="only from this agent", examples=["reporter"])]
 
 
 @router.get(
@@ -39,9 +41,9 @@ async def all_deliveries(
     _: Viewer,
     *,
     status: Status | None = None,
-    connector: Word = None,
-    job: Word = None,
-    agent: Word = None,
+    connector: Connector = None,
+    job: Job = None,
+    agent: Agent = None,
     limit: Limit = LIMIT,
     cursor: Cursor = None,
 ) -> Response:
