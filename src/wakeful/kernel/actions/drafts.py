@@ -97,7 +97,7 @@ def check_name(field: str, value: object) -> str:
 
 def check_flag(name: str, value: object) -> bool:
     if not isinstance(value, bool):
-        message = f"{name} is True or False, not {value!r}."
+        message = f"{name} is true or false, not {value!r}."
         raise InvalidJob(message)
     return value
 
