@@ -196,6 +196,7 @@ _ELSEWHERE: Mapping[str, tuple[str, Any]] = {
     "ActiveHours.timezone": ("The time zone of the hours.", "Europe/Berlin"),
     "AlertOut.id": ("The id.", ALERT),
     "AlertOut.kind": ("The kind of incident.", "failing"),
+    "AlertOut.meaning": ("What this kind of incident is.", "a job has failed several times in a row"),
     "AlertOut.times": ("How often it was noticed.", 3),
     "NodeOut.id": ("The id of this process.", NODE),
     "NodeOut.name": ("The node's name.", "here"),
