@@ -138,6 +138,10 @@ def test_a_job_keeps_what_it_refers_to_and_not_the_value():
             [("timezone", 'jobs.job.timezone: Unknown time zone "Europe/Berln": did you mean "Europe/Berlin"?')],
         ),
         (
+            {"cron": "0 9 31 2 *", "command": ["a"]},
+            [("cron", "jobs.job.cron: '0 9 31 2 *' never comes: there is no such date.")],
+        ),
+        (
             {"command": ["a"]},
             [("", "jobs.job does not say when: give cron, every, interval, at, after or manual.")],
         ),

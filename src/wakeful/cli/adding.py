@@ -102,7 +102,7 @@ def _work(name: str, definition: Definition, argv: list[str] | None) -> tuple[st
     """What the job does: its kind and payload."""
     option = request_option(definition)
     if argv is None and option is None:
-        raise WrongUse(f"Say what to run, after --: wakeful add {shlex.quote(name)} --every 1h -- COMMAND")
+        raise WrongUse(f"Say what to run, after --: wakeful add {shlex.quote(name)} {_when(definition)} -- COMMAND")
     if argv is None:
         _refuse_beside_request(definition)
         return HTTP, request_payload(definition) or {}
@@ -111,6 +111,13 @@ def _work(name: str, definition: Definition, argv: list[str] | None) -> tuple[st
     if option is not None:
         raise WrongUse("--url and a command after -- are two things to do: give one of them.")
     return COMMAND, program.command_payload(definition, argv, Path.cwd(), read_input=_input) or {}
+
+
+def _when(definition: Definition) -> str:
+    """The schedule that was given, to show a whole command with it; another one where there is none."""
+    names = ("cron", "every", "interval", "at", "after")
+    given = ((f"--{name}", getattr(definition, name)) for name in names)
+    return next((shlex.join(pair) for pair in given if pair[1] is not None), "--every 1h")
 
 
 def _input() -> str:

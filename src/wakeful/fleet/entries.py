@@ -18,7 +18,7 @@ from wakeful.kernel.actions.drafts import NewJob, check_flag, check_name, check_
 from wakeful.kernel.kinds import WrittenForm
 from wakeful.kernel.rules.options import OPTION_NAMES, read_options
 from wakeful.references import references_in, unescaped
-from wakeful.triggers import Trigger, settled_zone, trigger_from_data, zone_name
+from wakeful.triggers import Cron, Trigger, settled_zone, trigger_from_data, zone_name
 
 RHYTHMS = {
     "cron": ("cron", "expression"),
@@ -216,7 +216,9 @@ class _Reader:
         if field is None:
             zone = {}
         where = (next(iter(beside), word),)
-        return self._try(where, lambda: trigger_from_data({**rhythm, **beside, **zone}))
+        if isinstance(found := self._try(where, lambda: trigger_from_data({**rhythm, **beside, **zone})), Cron):
+            self._try((word,), lambda: _refuse_never(found))
+        return found
 
     def _written(self, key: str) -> Any:
         """A value as triggers take it: times and hours of the job's own zone."""
@@ -295,6 +297,12 @@ def _placed(place: str, message: str) -> str:
         if said.startswith((f"{name} ", f"{name}: ", f"{name}.")):
             return f"{place}{said[len(name) :]}"
     return f"{place}: {said}"
+
+
+def _refuse_never(trigger: Cron) -> None:
+    """The 31st of February does not come, whenever the file is applied."""
+    if Cron(trigger.expression, tz="UTC").next_slot(0) is None:
+        raise InvalidTrigger(f"{trigger.expression!r} never comes: there is no such date", "cron")
 
 
 def _moment(key: str, text: str, zone: str) -> str:
