@@ -103,7 +103,7 @@ def test_the_nearest_folder_upward_is_found(wakeful, here, monkeypatch):
         ),
         (["list", "extra"], 2, "unexpected extra argument"),
         (["show"], 2, "Missing argument 'ID'."),
-        (["runs", "-n", "x"], 2, "-n"),
+        (["runs", "-n", "x"], 2, "--limit must be a whole number."),
         (["list", "--db"], 2, "--db"),
         (["list", "--db", ""], 2, "--db needs the address of a store"),
         (["serve", "--shutdown-wait", "5"], 2, "Missing time unit"),

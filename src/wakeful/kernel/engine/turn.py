@@ -14,7 +14,7 @@ from wakeful.kernel.context import Context
 from wakeful.kernel.engine.claim import Claim, Claimed
 from wakeful.kernel.engine.ending import Ending, end_runs
 from wakeful.kernel.rules.approval import asked
-from wakeful.kernel.rules.outcome import APPROVAL, WAITING, Result
+from wakeful.kernel.rules.outcome import APPROVAL, FAILURES, WAITING, Result
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.kernel.rules.settle import settle
 from wakeful.store.interface import Transaction
@@ -108,6 +108,7 @@ def settle_all(tx: Transaction, context: Context, ended: Sequence[Ended]) -> tup
             rand=context.rng.random(),
             new_id=context.new_id,
             min_interval=context.min_interval,
+            failed_before=_failed_before(tx, item),
         )
         endings.append(Ending(job, item.run, item.result, answer))
     end_runs(tx, context, endings)
@@ -115,6 +116,13 @@ def settle_all(tx: Transaction, context: Context, ended: Sequence[Ended]) -> tup
         if item.result.phase == APPROVAL and item.run.id not in lost:
             _ask(tx, item)
     return [ending.run.id for ending in endings], lost
+
+
+def _failed_before(tx: Transaction, item: Ended) -> int:
+    """How many earlier attempts failed: approvals, deferrals and recoveries make attempts too, and use no retry."""
+    if item.run.retry_of is None or item.result.outcome not in FAILURES:
+        return item.run.attempt - 1
+    return item.run.attempt - 1 - tx.runs.attempts_without_failure(item.run.retry_of)
 
 
 def _already_waiting(tx: Transaction, ended: Sequence[Ended]) -> set[int]:
