@@ -58,8 +58,11 @@ said AS MATERIALIZED (
 )
 INSERT INTO events (stream, seq, at, body)
 SELECT s.stream, c.seq, %s, s.body FROM said s JOIN counted c ON c.stream = s.stream ORDER BY s.place
-RETURNING stream, id, seq
+RETURNING stream, id, seq, CASE WHEN %s::text IS NOT NULL THEN pg_notify(%s::text, %s::text) END
 """
+
+#: On which processes notify each other of what may be due.
+CHANNEL = "wakeful"
 
 
 class PostgresSession:
@@ -87,6 +90,7 @@ class PostgresSession:
         self.skip_clause = " FOR UPDATE SKIP LOCKED" if writing else ""
         self.serialized: set[str] = set()
         self.announced = False
+        self.notice: str | None = None  # to be sent to other processes, with the events or alone
         self._put_off: dict[str, tuple[str, list[str | None]]] = {}  # what is to be written, by table
 
     def execute(self, sql: str, params: Row = ()) -> int:
@@ -183,9 +187,11 @@ class PostgresSession:
 
     def append_events(self, at: int, groups: Sequence[Row]) -> list[tuple[int, int]]:
         lock = (LOCK_SPACE, lock_number("events"))
-        rows = self._run(_APPEND_EVENTS, (*lock, *_arrays(groups), at)).fetchall()
+        params = (*lock, *_arrays(groups), at, self.notice, CHANNEL, self.notice)
+        rows = self._run(_APPEND_EVENTS, params).fetchall()
         self.serialized.add("events")
-        added = {stream: (int(event_id), int(seq)) for stream, event_id, seq in rows}
+        self.notice = None
+        added = {stream: (int(event_id), int(seq)) for stream, event_id, seq, _ in rows}
         return [added[stream] for stream, _, _ in groups]
 
     def contains(self, column: str) -> str:
@@ -207,6 +213,12 @@ class PostgresSession:
 
     def announce(self) -> None:
         self.announced = True
+
+    def notify(self) -> None:
+        """Send what was not sent with events; it arrives with the commit."""
+        if self.notice is not None:
+            self._run("SELECT pg_notify(%s, %s)", (CHANNEL, self.notice))
+            self.notice = None
 
     def oldest_transaction(self) -> OldTransaction | None:
         found = self.rows(_OLDEST_TRANSACTION)
