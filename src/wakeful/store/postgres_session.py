@@ -61,6 +61,18 @@ SELECT s.stream, c.seq, %s, s.body FROM said s JOIN counted c ON c.stream = s.st
 RETURNING stream, id, seq, CASE WHEN %s::text IS NOT NULL THEN pg_notify(%s::text, %s::text) END
 """
 
+#: The same for the events of one stream, which is what most transactions have.
+_APPEND_TO_ONE = """
+WITH alone AS MATERIALIZED (SELECT pg_advisory_xact_lock(%s::int, %s::int)),
+counted AS (
+    INSERT INTO streams (stream, seq) SELECT %s::text, %s::bigint FROM alone
+    ON CONFLICT (stream) DO UPDATE SET seq = streams.seq + excluded.seq RETURNING stream, seq
+)
+INSERT INTO events (stream, seq, at, body)
+SELECT stream, seq, %s, %s::text FROM counted
+RETURNING stream, id, seq, CASE WHEN %s::text IS NOT NULL THEN pg_notify(%s::text, %s::text) END
+"""
+
 #: On which processes notify each other of what may be due.
 CHANNEL = "wakeful"
 
@@ -187,8 +199,12 @@ class PostgresSession:
 
     def append_events(self, at: int, groups: Sequence[Row]) -> list[tuple[int, int]]:
         lock = (LOCK_SPACE, lock_number("events"))
-        params = (*lock, *_arrays(groups), at, self.notice, CHANNEL, self.notice)
-        rows = self._run(_APPEND_EVENTS, params).fetchall()
+        notice = (self.notice, CHANNEL, self.notice)
+        if len(groups) == 1:
+            ((stream, count, body),) = groups
+            rows = self._run(_APPEND_TO_ONE, (*lock, stream, count, at, body, *notice)).fetchall()
+        else:
+            rows = self._run(_APPEND_EVENTS, (*lock, *_arrays(groups), at, *notice)).fetchall()
         self.serialized.add("events")
         self.notice = None
         added = {stream: (int(event_id), int(seq)) for stream, event_id, seq, _ in rows}
