@@ -148,7 +148,7 @@ class PostgresWriter:
             if session.serialized:
                 break
         for item, transaction, session in good:  # last, because it makes us the only one who writes events
-            session.notice = announcement(self.name, self.floor.lowest) if session.announced else None
+            session.notice = self._notice() if session.announced else None
             item.groups = transaction.journal.flush(transaction.now)
             session.notify()
         return done
@@ -174,6 +174,10 @@ class PostgresWriter:
         if item.error is not None:
             self.floor.undone()
         return transaction if item.error is None else None
+
+    def _notice(self) -> str:
+        """What other processes are sent with the commit."""
+        return announcement(self.name, self.floor.lowest)
 
     def _end(self, connection: psycopg.Connection[Any], number: str) -> None:
         try:
