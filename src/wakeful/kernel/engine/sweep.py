@@ -16,7 +16,7 @@ from wakeful.kernel.cluster.membership import served_elsewhere, take_runs
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import close_alert, open_alert
 from wakeful.kernel.engine.lane_sizes import leave_lanes
-from wakeful.kernel.engine.recovery import requeue_waiting
+from wakeful.kernel.engine.requeue import requeue_waiting
 from wakeful.kernel.engine.stretches import keep_slots
 from wakeful.kernel.parking import HANDLER, PLACE, is_lane, labels_of
 from wakeful.store.records import RunRow

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.claim import Claim, Claimed
 from wakeful.kernel.engine.ending import Ending, end_runs
+from wakeful.kernel.engine.requeue import requeue_served
 from wakeful.kernel.rules.approval import asked
 from wakeful.kernel.rules.outcome import APPROVAL, FAILURES, WAITING, Result
 from wakeful.kernel.rules.policy import trigger_of
@@ -48,10 +49,17 @@ class TurnResult(NamedTuple):
     unsettled: Sequence[Ended] = ()  # what the store did not take in any form: to be tried again later
 
 
-def turn(tx: Transaction, context: Context, ended: Sequence[Ended], limit: int) -> TurnResult:
-    """Settle `ended`, then claim at most `limit`."""
-    # Read before anything else is locked: a node that takes over locks this row first too, so there is no deadlock.
-    draining = tx.journal.lives(context.id) if limit and not tx.exclusive else False
+def turn(tx: Transaction, context: Context, ended: Sequence[Ended], limit: int, *, requeue: bool = False) -> TurnResult:
+    """Settle `ended`, then claim at most `limit`; `requeue`: also of what others left for a node such as this one."""
+    draining: bool | None = False
+    parked = True
+    if limit and not tx.exclusive:
+        # Read before anything else is locked: a node that takes over locks this row first too, so there is no deadlock.
+        draining, parked = tx.journal.standing(context.id) if requeue else (tx.journal.lives(context.id), False)
+    if requeue and limit and parked and draining is False:
+        # In the transaction that claims: requeued alone, they could be taken and parked again by a node that cannot run
+        # them.
+        requeue_served(tx, context)
     settled, lost = settle_all(tx, context, ended)
     if draining is not False:
         return TurnResult([], settled, lost, [], None, fenced=draining is None, draining=bool(draining))
