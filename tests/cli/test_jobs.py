@@ -257,6 +257,9 @@ def test_a_run_that_ended_with_its_server_is_not_shown_as_running(wakeful, store
     shown = wakeful("show", "other").out
     assert "status   cut off: its server has ended" in shown
     assert "cut off" in wakeful("runs").out
+    listed = {line.split()[0]: line for line in wakeful("list").out.splitlines()}
+    assert "cut off" in listed["other"]
+    assert "cut off" not in listed["job"]
     plan = wakeful("run", "other", "--dry-run")
     assert (plan.code, "is recorded as crashed: its server ended while it ran" in plan.out) == (0, True)
     paused = wakeful("pause", "other")

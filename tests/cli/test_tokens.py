@@ -67,7 +67,7 @@ def test_check_says_that_a_file_is_right(wakeful, here):
     (here / "wakeful.yaml").write_text("server: {port: 8000}\n")
     (here / "below").mkdir()
     answer = wakeful("check")
-    assert (answer.code, answer.out, answer.err) == (0, f"{here / 'wakeful.yaml'}: all right\n", "")
+    assert (answer.code, answer.out, answer.err) == (0, f"{here / 'wakeful.yaml'}: valid\n", "")
     assert wakeful("check", "wakeful.yaml", "--json").json == []
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
 from typing import Annotated, Any
 
@@ -18,7 +18,7 @@ from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say, say_text
 from wakeful.cli.tables import Cell, Column, Json, coloured, print_facts, print_json, print_table
 from wakeful.cli.words import ago, brief, plain, relative, span, stamp
-from wakeful.cli.zones import shown_zone
+from wakeful.cli.zones import zones_of_runs
 from wakeful.clock import sleep
 from wakeful.errors import RunNotFound, ScheduleTriggerError
 from wakeful.triggers import to_ms
@@ -26,6 +26,7 @@ from wakeful.triggers import to_ms
 POLL_S = 0.2
 FIRST_POLL_S = 0.005
 CANCEL_WAIT_S = 10.0
+Zones = Mapping[str, tzinfo]  # by the id of a job
 CUT_OFF = "cut off"  # what a run is whose server has ended: no process works on it
 
 
@@ -40,16 +41,17 @@ def list_runs(
 ) -> None:
     """List the latest runs, newest first."""
     place = chosen(ctx, db)
-    nothing: list[Run] = []
+    nothing: tuple[list[Run], bool, Zones] = ([], False, {})
 
-    async def look(scheduler: Scheduler) -> tuple[list[Run], bool]:
-        return await scheduler.get_run_log(name, number), scheduler.engine_holder() is not None
+    async def look(scheduler: Scheduler) -> tuple[list[Run], bool, Zones]:
+        runs = await scheduler.get_run_log(name, number)
+        return runs, scheduler.engine_holder() is not None, await zones_of_runs(scheduler, runs, place)
 
-    log, served = read(place, look, (nothing, False)) if name is None else change(place, look)
+    log, served, zones = read(place, look, nothing) if name is None else change(place, look)
     if as_json:
         print_json([run.to_dict() for run in log])
     elif log:
-        print_table(*run_rows(log, now_ms(), shown_zone(place), with_job=name is None, served=served))
+        print_table(*run_rows(log, now_ms(), zones, with_job=name is None, served=served))
     elif name is not None:
         say(f"{name} has not run yet (store: {place}).")
     else:
@@ -57,9 +59,9 @@ def list_runs(
 
 
 def run_rows(
-    runs: Sequence[Run], now: int, zone: tzinfo, *, with_job: bool = True, served: bool = True
+    runs: Sequence[Run], now: int, zones: Zones, *, with_job: bool = True, served: bool = True
 ) -> tuple[list[Column], list[list[str | Cell]]]:
-    """Columns and rows of a listing of runs, with times of that zone; `served`: whether a server runs them."""
+    """Columns and rows of a listing of runs, with times of the jobs' zones; `served`: whether a server runs them."""
     columns = [
         Column("RUN", 17),
         *([Column("JOB", 10)] if with_job else []),
@@ -80,7 +82,7 @@ def run_rows(
                 *([run.job] if with_job else []),
                 how(run, served=served),
                 ago(started, now) if started is not None else "-",
-                brief(started, zone, now) if started is not None else "",
+                brief(started, zones[run.job_id], now) if started is not None else "",
                 took(run, now),
                 f"{run.reason}{attempt}",
                 Cell(run.error or "", "" if run.outcome == "success" else "dim"),
