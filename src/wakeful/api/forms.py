@@ -64,19 +64,27 @@ WORDS: dict[str, tuple[Schema, dict[str, Schema]]] = {
     "at": (MOMENT, MODIFIERS),
     "after": (JOB, {"on": ON}),
     "manual": ({"const": True}, {}),
+    "ping": ({"const": True}, {"grace": DURATION}),
 }
+#: The rhythms in which a ping may be expected.
+EXPECTED = ("cron", "every", "interval")
 _LONG = {"cron": ("cron", "expression"), "every": ("every", "interval"), "interval": ("interval", "interval"),
          "at": ("once", "at"), "after": ("after", "job")}  # fmt: skip
 
 
 def _forms() -> list[Schema]:
-    short = [_map({word: value}, beside) for word, (value, beside) in WORDS.items()]
-    long = [
-        _map({"type": {"const": kind}, field: WORDS[word][0]}, WORDS[word][1]) for word, (kind, field) in _LONG.items()
-    ]
+    short = {word: _map({word: value}, beside) for word, (value, beside) in WORDS.items() if word != "ping"}
+    long = {
+        word: _map({"type": {"const": kind}, field: WORDS[word][0]}, WORDS[word][1])
+        for word, (kind, field) in _LONG.items()
+    }
+    flag, beside_ping = WORDS["ping"]
+    pings = [_map({"ping": flag, word: WORDS[word][0]}, {**WORDS[word][1], **beside_ping}) for word in EXPECTED]
+    schedule = {"anyOf": [long[word] for word in EXPECTED]}
+    pings.append(_map({"type": {"const": "ping"}, "schedule": schedule}, beside_ping))
     outside = [_map({word: {"const": True}}) for word in ("webhook", "chat")]
     bare = [_map({"type": {"enum": ["manual", "webhook", "chat"]}})]
-    return [*short, *long, *outside, *bare]
+    return [*short.values(), *long.values(), *pings, *outside, *bare]
 
 
 TRIGGER: Schema = {

@@ -40,6 +40,8 @@ class Written(Strict):
 
     trigger: dict[str, Any] | None = None
     cron: str | None = Field(None, max_length=1000)
+    ping: bool | None = Field(None, description="a monitor: nothing runs, and silence past the schedule is an alert")
+    grace: Any = None
     every: Any = None
     interval: Any = None
     at: str | None = Field(None, max_length=100)
@@ -169,6 +171,19 @@ class ManyJobs(Strict):
 # -- answers -----------------------------------------------------------------------------------------------------------
 
 
+class MonitorOut(BaseModel):
+    """Whether what a monitor watches is up; `ping_url` is shown with one job, to those who may change it."""
+
+    state: Literal["new", "up", "late", "down", "paused"]
+    running: bool
+    expected_at: datetime | None
+    deadline: datetime | None
+    grace: str
+    last_ping_at: datetime | None
+    down_since: datetime | None
+    ping_url: str | None
+
+
 class JobOut(BaseModel):
     """A job: its definition, and where it stands. Times are UTC; `next_run_local` is in the job's zone."""
 
@@ -197,6 +212,7 @@ class JobOut(BaseModel):
     revision: int
     current_run: str | None
     waiting_for: str | None
+    monitor: MonitorOut | None
     created_at: datetime
     updated_at: datetime
 

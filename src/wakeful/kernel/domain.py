@@ -76,6 +76,8 @@ class Domain(NamedTuple):
     """`(scheduler, settings, server) -> None`: registers handlers and background services when a server starts."""
     routes: Reference | None = None
     """A FastAPI router."""
+    open_paths: tuple[str, ...] = ()
+    """Where its routes are open to whoever knows the rest of the path: without a token, and with any body."""
     commands: Reference | None = None
     """A Typer app: a group of commands under the domain's name."""
 

@@ -24,7 +24,7 @@ from wakeful.kernel.engine.sweep import DomainRows, Retention
 from wakeful.kernel.kinds import Kind, Kinds
 from wakeful.kernel.rules.limits import MIN_INTERVAL_MS
 from wakeful.kernel.rules.options import read_labels, read_options
-from wakeful.kernel.views.events import Bus
+from wakeful.kernel.views.bus import Bus
 from wakeful.kernel.views.explain import Viewpoint
 from wakeful.store import make_store
 from wakeful.triggers import system_zone, zone_name
@@ -95,7 +95,7 @@ class Core:
         self._declared: list[NewJob] = []
         self._companions: list[Companion] = []
         self._ids = ids.IdSource(self._clock.now, self._rng)
-        self._bus = Bus()
+        self._bus = Bus(self._clock)
         self._store.on_events(self._bus.notify)
         self._store.on_change(lambda: self._engine.wake(recheck_store=True))
         self._engine = self._new_engine()

@@ -48,6 +48,7 @@ class Life(JobsApi):
         """
         if self._status == "running":
             await self.stop(wait_for_jobs=False)
+        await self._bus.finish()
         await self._store.close()
 
     async def start(self) -> None:

@@ -15,6 +15,7 @@ from wakeful.kernel.rules.approval import APPROVED, approvals
 from wakeful.kernel.rules.limits import too_often
 from wakeful.kernel.rules.outcome import GOES_ON
 from wakeful.kernel.rules.policy import next_start, trigger_of, upcoming_starts
+from wakeful.kernel.views.monitors import monitor_of
 from wakeful.store.listing import status_of
 from wakeful.store.records import JobDef, JobState, RunDetails, RunRow
 from wakeful.triggers import Trigger
@@ -155,6 +156,11 @@ class Job:
         return self._state.parked
 
     @property
+    def monitor(self) -> dict[str, Any] | None:
+        """Of a monitor, whether it is up and until when its silence is tolerated; None for other jobs."""
+        return monitor_of(self.trigger, self._state, self._now)
+
+    @property
     def created_at(self) -> datetime:
         return from_ms(self._definition.created_at)
 
@@ -200,6 +206,7 @@ class Job:
             "revision": self.revision,
             "current_run": self.current_run,
             "waiting_for": self.waiting_for,
+            "monitor": self.monitor,
             "created_at": iso(self._definition.created_at),
             "updated_at": iso(self._definition.updated_at),
         }
