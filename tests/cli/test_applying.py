@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -100,7 +101,7 @@ def test_a_value_from_elsewhere_reaches_the_command_and_never_the_store(wakeful,
     answer = wakeful("run", "job")
     assert answer.code == 1
     assert "env KEY needs ${TOKEN}, which is not set" in answer.err
-    with sqlite3.connect(store) as database:
+    with closing(sqlite3.connect(store)) as database:
         stored = "\n".join(database.iterdump())
     assert "key ${TOKEN}" in stored
     assert f"key {SECRET}" not in stored.replace(f'\\"key {SECRET}\\"', "")
