@@ -16,6 +16,7 @@ MODULES = [
     "wakeful.agents",
     "wakeful.fleet",
     "wakeful.monitors",
+    "wakeful.delivery",
 ]
 
 

@@ -38,6 +38,10 @@ GROUPS = {
         "livez", "readyz", "healthz", "me", "get_stats", "list_alerts", "ack_alert", "list_nodes", "drain_node",
         "undrain_node",
     ],
+    "deliveries": [
+        "list_deliveries", "get_delivery", "requeue_delivery", "requeue_deliveries", "list_connectors",
+        "test_connector",
+    ],
 }  # fmt: skip
 
 KEY = {"key_reused"}  # a key is used once
@@ -51,6 +55,7 @@ REFUSED = {
     "complete_run": {"wrong_token", "too_many_failures"},  # a token in the address must be the run's own
     "list_jobs": CURSOR,
     "list_alerts": CURSOR,
+    "list_deliveries": CURSOR,
     "list_runs": CURSOR | TIME,
     "list_job_runs": CURSOR | TIME,
     "create_job": JOB | KEY,

@@ -87,8 +87,8 @@ def test_a_job_keeps_what_it_refers_to_and_not_the_value():
             [("every", "jobs.job.every is a second schedule beside cron: give one of them.")],
         ),
         (
-            {"every": "1h", "command": ["a"], "deliver": "phone"},
-            [("deliver", "jobs.job.deliver is not supported by this version yet: remove it, or use a later one.")],
+            {"every": "1h", "command": ["a"], "webhook": True},
+            [("webhook", "jobs.job.webhook is not supported by this version yet: remove it, or use a later one.")],
         ),
         (
             {"every": "1h", "command": ["sleep", 5]},

@@ -16,7 +16,7 @@ from wakeful.triggers.written import BESIDE, SHORT, trigger_as_written
 RHYTHMS = (*SHORT, "manual", "ping")
 OPTIONS = (
     "timeout", "catch_up", "overlap", "retry", "backoff", "max_errors", "on_crash", "lanes", "labels", "approval",
-    "priority",
+    "priority", "deliver",
 )  # fmt: skip
 NOT_FOR_CALLERS = ("bounded",)
 

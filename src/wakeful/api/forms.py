@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from wakeful.kernel.rules.options import CATCH_UP, MOST, ON_CRASH, OVERLAP, PRIORITIES, RETRY_ON
+from wakeful.kernel.rules.options import CATCH_UP, DELIVER_ON, MOST, ON_CRASH, OVERLAP, PRIORITIES, RETRY_ON
 
 Schema = dict[str, Any]
 
@@ -92,6 +92,7 @@ TRIGGER: Schema = {
     "anyOf": _forms(),
     "examples": [{"cron": "0 9 * * 1-5", "tz": "Europe/Berlin"}, {"type": "every", "interval": "6h"}],
 }
+CONNECTOR: Schema = {"type": "string", "pattern": r"^[a-z0-9][a-z0-9_-]{0,63}$"}
 OPTIONS: dict[str, Schema] = {
     "timeout": DURATION,
     "catch_up": {"anyOf": [{"enum": list(CATCH_UP)}, _map({"within": DURATION})]},
@@ -137,6 +138,18 @@ OPTIONS: dict[str, Schema] = {
         "minimum": PRIORITIES[0],
         "maximum": PRIORITIES[-1],
         "description": "of what is due and what waits for a lane, the higher starts first; above 0 for admins",
+    },
+    "deliver": {
+        "anyOf": [
+            CONNECTOR,
+            {
+                "type": "object",
+                "properties": {"to": CONNECTOR, "on": {"enum": list(DELIVER_ON)}},
+                "required": ["to"],
+                "additionalProperties": False,
+            },
+        ],
+        "description": "where its results are sent, and which of them",
     },
 }
 NESTED = _map({}, {**OPTIONS, "bounded": {"description": "shown, and not yours to set"}})

@@ -76,6 +76,7 @@ class Written(Strict):
     labels: Annotated[list[str] | None, _option("labels")] = Field(None, max_length=100)
     approval: bool | None = Field(None, description="every start waits for a person")
     priority: Annotated[int | None, _option("priority")] = None
+    deliver: Annotated[Any, _option("deliver")] = None
 
     @model_validator(mode="before")
     @classmethod
@@ -228,6 +229,15 @@ class ApprovalOut(BaseModel):
     decided_at: datetime | None
 
 
+class DeliveryBrief(BaseModel):
+    """A message about a run, and what became of it."""
+
+    id: str
+    connector: str | None
+    status: str
+    last_error: str | None
+
+
 class RunOut(BaseModel):
     """A run, as lists show it."""
 
@@ -249,6 +259,7 @@ class RunOut(BaseModel):
     error_type: str | None
     output: Json
     approvals: list[ApprovalOut]
+    deliveries: list[DeliveryBrief]
     due_at: datetime
     started_at: datetime | None
     finished_at: datetime | None

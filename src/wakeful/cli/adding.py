@@ -164,7 +164,7 @@ def edit(
 
 
 def _changes(job: Job, definition: Definition, argv: list[str] | None, zone: str) -> dict[str, Any]:
-    changes: dict[str, Any] = dict(job_options(definition))
+    changes: dict[str, Any] = dict(job_options(definition, job.options))
     data = when_data(definition, now(), zone, job.trigger.to_data())
     if data is not None:
         changes["trigger"] = trigger_from_data(data)

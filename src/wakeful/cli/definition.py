@@ -89,6 +89,12 @@ class Definition:
     priority: Annotated[str | None, _option("--priority", "The higher starts first: -100 to 100 (0).", _HOW, "N")] = (
         None
     )
+    deliver: Annotated[
+        str | None, _option("--deliver", "Send results through this connector, or last.", _HOW, "CONNECTOR")
+    ] = None
+    deliver_on: Annotated[
+        str | None, _option("--deliver-on", "Which results: any (default), success, failure, change.", _HOW, "WHICH")
+    ] = None
     lane: Annotated[list[str] | None, _option("--lane", "Share a limit: KEY=CAPACITY (repeatable).", _HOW, "KEY=N")] = (
         None
     )
@@ -255,8 +261,8 @@ def _hours(text: str, place: str | None) -> dict[str, str]:
 # -- how and what -----------------------------------------------------------------------------------------------------
 
 
-def job_options(wanted: Definition) -> dict[str, Any]:
-    """The options that were said; None puts one back to its default."""
+def job_options(wanted: Definition, old: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The options that were said; None puts one back to its default. `old` are those that are stored already."""
     read: dict[str, Callable[[str], Any]] = {
         "timeout": lambda text: duration("--timeout", text),
         "catch_up": lambda text: text if text in ("once", "skip") else {"within": duration("--catch-up", text)},
@@ -274,7 +280,18 @@ def job_options(wanted: Definition) -> dict[str, Any]:
         found["labels"] = None if wanted.label == [NONE] else wanted.label
     if wanted.lane is not None:
         found["lanes"] = None if wanted.lane == [NONE] else dict(_lane(text) for text in wanted.lane)
-    return found
+    return found | _deliver(wanted, (old or {}).get("deliver") or {})
+
+
+def _deliver(wanted: Definition, old: Mapping[str, Any]) -> dict[str, Any]:
+    if wanted.deliver == NONE:
+        return {"deliver": None}
+    if wanted.deliver is None and wanted.deliver_on is None:
+        return {}
+    said = {name: value for name, value in (("to", wanted.deliver), ("on", wanted.deliver_on)) if value is not None}
+    if "to" not in {**old, **said}:
+        raise WrongUse("--deliver-on goes with --deliver CONNECTOR.")
+    return {"deliver": {**old, **said}}
 
 
 def _retry(text: str) -> int | list[str]:

@@ -186,8 +186,13 @@ def show(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Show a job with its latest runs, or a run with its output."""
+    """Show a job with its latest runs, a run with its output, or a delivery."""
     place = chosen(ctx, db)
+    if ref.startswith("dlv_"):
+        from wakeful.delivery.commands import show_delivery
+
+        show_delivery(place, ref, as_json=as_json)
+        return
 
     async def work(scheduler: Scheduler) -> tuple[Job | Run, list[Run], Zones, bool, str | None]:
         subject, served = await job_or_run(scheduler, ref), scheduler.engine_holder() is not None

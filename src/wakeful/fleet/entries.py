@@ -32,7 +32,7 @@ MODIFIERS = ("anchor", "on", "start", "until", "max_runs", "except", "active_hou
 MOMENTS = ("at", "anchor", "start", "until")
 OPTIONS = tuple(name for name in OPTION_NAMES if name != "bounded")
 COMMON = ("timezone", "enabled", "owner", "notes")
-LATER = ("agent", "deliver", "prompt", "webhook")
+LATER = ("agent", "prompt", "webhook")
 MEANT = {
     "tz": "timezone", "note": "notes", "lane": "lanes", "label": "labels", "argv": "command", "run": "command",
     "header": "headers", "follow_redirects": "redirects",

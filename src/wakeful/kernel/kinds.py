@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from wakeful.errors import InvalidJob
 
@@ -64,6 +64,14 @@ Ended = Callable[["Transaction", "Context", "JobDef", "RunRow", "Result"], None]
 Stored = Callable[["Transaction", "Sequence[JobDef]"], None]
 
 
+class Delivers(Protocol):
+    """Sends what a run's job or handler wants sent; `last`: there is no further attempt after this one."""
+
+    def __call__(
+        self, tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result, *, last: bool
+    ) -> None: ...
+
+
 class Kind(NamedTuple):
     """One kind of job."""
 
@@ -113,6 +121,7 @@ class Hooks(NamedTuple):
     claimed: Mapping[str, Claimed] = {}
     ended: Mapping[str, Ended] = {}
     internal: frozenset[str] = frozenset()
+    delivers: tuple[Delivers, ...] = ()  # of domains, for runs of any kind
 
 
 NO_HOOKS = Hooks()
@@ -121,7 +130,7 @@ NO_HOOKS = Hooks()
 class Kinds:
     """The kinds one scheduler knows: what was declared, and who handles what."""
 
-    def __init__(self, declared: Iterable[Kind] = ()) -> None:
+    def __init__(self, declared: Iterable[Kind] = (), delivers: Iterable[Delivers] = ()) -> None:
         self._declared = {kind.name: kind for kind in declared}
         for kind in self._declared.values():
             if kind.handler is not None and not _takes(kind.handler, 2):
@@ -135,6 +144,7 @@ class Kinds:
             {name: kind.claimed for name, kind in self._declared.items() if kind.claimed is not None},
             {name: kind.ended for name, kind in self._declared.items() if kind.ended is not None},
             frozenset(name for name, kind in self._declared.items() if kind.internal),
+            tuple(delivers),
         )
 
     def handle(self, kind: str, handler: AnyHandler) -> None:

@@ -145,6 +145,13 @@ class Engine:
         self.housekeeping.wait(0)
         self._wake()
 
+    def offer_labels(self, more: frozenset[str] = frozenset(), without: frozenset[str] = frozenset()) -> None:
+        """This node's labels change: a sweep requeues the jobs that wait for new ones."""
+        self.context = self.context._replace(labels=(self.context.labels | more) - without)
+        if self._task is not None:
+            self.housekeeping.wait(0)
+            self._wake()
+
     def stop_admitting(self) -> None:
         self._state.stop_admitting()
         self._wake()
