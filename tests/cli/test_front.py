@@ -13,8 +13,8 @@ import wakeful as package
 from wakeful.cli import command_tree, main
 
 EXPECTED = {
-    "add", "alert", "apply", "approvals", "approve", "cancel", "check", "completion", "copy", "demo", "doctor", "edit",
-    "explain",
+    "add", "alert", "apply", "approvals", "approve", "cancel", "check", "completion", "connector",
+    "copy", "delivery", "demo", "doctor", "edit", "explain",
     "list", "logs", "next", "node", "pause", "plan", "reject", "remove", "resume", "retry", "run", "runs", "schema",
     "serve", "show", "status", "token",
 }  # fmt: skip

@@ -87,7 +87,8 @@ def command_tree() -> Any:
     for domain in domains():
         groups = {domain.name: domain.commands} if isinstance(domain.commands, str) else domain.commands or {}
         for name, group in groups.items():
-            front.app.add_typer(load(group), name=name)
+            added = load(group)
+            front.app.add_typer(added, name=name, rich_help_panel=added.info.rich_help_panel)
     command: Any = get_command(front.app)
     import_module("wakeful.cli.help").give_help(command)
     # In the order of the help; a command that is missing there comes last rather than not at all.

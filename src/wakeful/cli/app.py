@@ -25,7 +25,7 @@ ORDER = (
 
 app = typer.Typer(
     name="wakeful",
-    help="A durable scheduler: jobs at the right time, once, and why.",
+    help="A durable scheduler: it runs jobs on time and explains what it did.",
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -48,7 +48,7 @@ def front(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """A durable scheduler: jobs at the right time, once, and why."""
+    """A durable scheduler: it runs jobs on time and explains what it did."""
     ctx.obj = {"db": db}
     if ctx.invoked_subcommand is None:
         say_trusted(ctx.get_help())

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
 File = Annotated[
     Path | None,
-    typer.Argument(
-        metavar="[FILE]", help="The nearest wakeful.yaml from here upward unless given.", show_default=False
-    ),
+    typer.Argument(metavar="[FILE]", help="The file (default: the nearest wakeful.yaml upward).", show_default=False),
 ]
 
 

@@ -37,7 +37,7 @@ def demo(
         str | None, typer.Option("--for", metavar="DURATION", help="End after this time.", show_default=False)
     ] = None,
 ) -> None:
-    """Run a small demo in a temporary store. It is deleted afterwards; Ctrl-C ends it."""
+    """Run a small demo in a temporary store. Ctrl-C ends it and deletes the store."""
     limit = parse_interval(seconds).total_seconds() if seconds is not None else None
     with tempfile.TemporaryDirectory(prefix="wakeful-demo-") as folder:
         asyncio.run(_demo(Path(folder), limit))

@@ -186,7 +186,7 @@ def show(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Show a job with its latest runs, a run with its output, or a delivery."""
+    """Show a job with its runs, a run with its output, or a delivery."""
     place = chosen(ctx, db)
     if ref.startswith("dlv_"):
         from wakeful.delivery.commands import show_delivery

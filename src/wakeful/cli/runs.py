@@ -34,7 +34,9 @@ CUT_OFF = "cut off"  # what a run is whose server has ended: no process works on
 def list_runs(
     ctx: typer.Context,
     *,
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Only this job's.", show_default=False)] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Only runs of this job.", show_default=False)
+    ] = None,
     number: Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, max=10_000, help="How many.")] = 20,
     as_json: Json = False,
     db: Db = None,

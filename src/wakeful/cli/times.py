@@ -41,10 +41,10 @@ def next_times(
         ),
     ] = None,
     tz: Annotated[
-        str | None, typer.Option("--tz", metavar="ZONE", help="The time zone (default: that of jobs).")
+        str | None, typer.Option("--tz", metavar="ZONE", help="The time zone (default: that of new jobs).")
     ] = None,
     after: Annotated[
-        str | None, typer.Option("--after", metavar="TIME", help="Start at this time instead of now.")
+        str | None, typer.Option("--after", metavar="TIME", help="Times after this one (default: now).")
     ] = None,
     number: Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, max=10_000, help="How many.")] = 5,
     as_json: Json = False,

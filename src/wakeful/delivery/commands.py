@@ -22,8 +22,8 @@ from wakeful.delivery.views import delivery_number, get_delivery, list_connector
 from wakeful.errors import ConnectorNotFound, DeliveryNotFound, SchedulerError
 from wakeful.triggers.moments import read_moment
 
-deliveries = typer.Typer(help="Messages to people: what was sent, what waits, what failed.")
-connectors = typer.Typer(help="Connectors: where messages go.")
+deliveries = typer.Typer(help="List messages, and send those that failed again.", rich_help_panel="Messages")
+connectors = typer.Typer(help="List and test connectors, which send messages.", rich_help_panel="Messages")
 
 STYLES = {"sent": "green", "failed": "red", "unknown": "yellow", "held": "blue", "expired": "dim"}
 
@@ -143,7 +143,7 @@ def requeue(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Send a message again from the first attempt, or every one that failed."""
+    """Send a failed message again, or all of them."""
     if (ref is None) is not all_failed:
         raise WrongUse("Name one message, or say --all-failed: wakeful delivery requeue ID")
     place = chosen(ctx, db)
