@@ -87,8 +87,7 @@ def command_tree() -> Any:
     for domain in domains():
         groups = {domain.name: domain.commands} if isinstance(domain.commands, str) else domain.commands or {}
         for name, group in groups.items():
-            added = load(group)
-            front.app.add_typer(added, name=name, rich_help_panel=added.info.rich_help_panel)
+            front.app.add_typer(load(group), name=name, rich_help_panel=domain.name.capitalize())
     command: Any = get_command(front.app)
     import_module("wakeful.cli.help").give_help(command)
     # In the order of the help; a command that is missing there comes last rather than not at all.

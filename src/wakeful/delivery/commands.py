@@ -22,8 +22,8 @@ from wakeful.delivery.views import delivery_number, get_delivery, list_connector
 from wakeful.errors import ConnectorNotFound, DeliveryNotFound, SchedulerError
 from wakeful.triggers.moments import read_moment
 
-deliveries = typer.Typer(help="List messages, and send those that failed again.", rich_help_panel="Messages")
-connectors = typer.Typer(help="List and test connectors, which send messages.", rich_help_panel="Messages")
+deliveries = typer.Typer(help="List messages, and send those that failed again.")
+connectors = typer.Typer(help="List and test connectors, which send messages.")
 
 STYLES = {"sent": "green", "failed": "red", "unknown": "yellow", "held": "blue", "expired": "dim"}
 
