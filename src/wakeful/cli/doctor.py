@@ -234,7 +234,9 @@ def _clock(now: int, alive_at: int) -> Check:
     behind = alive_at - now
     if behind > STEP_MS:
         found = f"the clock is {span(behind)} behind the last time a server was alive"
-        return Check("clock", ok=False, found=found, do="check the date; jobs whose slots ran already stay silent")
+        return Check(
+            "clock", ok=False, found=found, do="check the date; scheduled times that already ran do not run again"
+        )
     return Check("clock", ok=True, found="plausible")
 
 

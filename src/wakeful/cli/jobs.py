@@ -74,9 +74,9 @@ def list_jobs(
     """List jobs with their schedule, status and last result."""
     place = chosen(ctx, db)
     if status is not None and status not in STATUS_SQL:
-        raise WrongUse(f"--status {status!r} is none of idle, running, waiting, paused, done and disabled.")
+        raise WrongUse(f"--status {status!r} is not a status: use idle, running, waiting, paused, done or disabled.")
     if everything and number is not None:
-        raise WrongUse("Say --all or --limit; not both.")
+        raise WrongUse("Use --all or --limit, not both.")
     hidden = () if internal else hidden_kinds()
     wanted = JobFilter(kind=kind, owner=owner, status=status, contains=match or None, hidden=hidden)
     most = number if number is not None or everything or as_json else FIRST_PAGE
@@ -248,7 +248,7 @@ def _facts(job: Job, now: int, current: Run | None, zone: tzinfo, monitor: Facts
     if job.consecutive_errors:
         facts += [("errors", f"{job.consecutive_errors} in a row")]
     if job.missed:
-        facts += [("missed", count(job.missed, "slot"))]
+        facts += [("missed", count(job.missed, "scheduled time"))]
     facts += [("note", note) for note in job.notes]
     return [*facts, ("made by", f"{job.source}{f' for {job.owner}' if job.owner else ''}, revision {job.revision}")]
 

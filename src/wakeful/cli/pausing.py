@@ -126,7 +126,7 @@ def _what_follows(job: Job, now: int, zone: tzinfo, *, stopped: bool) -> str:
 
 def _require_names(names: list[str] | None, *, everything: bool) -> None:
     if bool(names) == everything:
-        raise WrongUse("Name the jobs, or say --all; not both." if names else "Name the jobs, or say --all.")
+        raise WrongUse("Name the jobs or use --all, not both." if names else "Name the jobs, or use --all.")
 
 
 async def _each(jobs: list[Job], act: Any) -> list[Any]:

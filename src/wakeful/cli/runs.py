@@ -123,7 +123,8 @@ def print_run(run: Run, zone: tzinfo, *, served: bool, as_json: bool) -> None:
     facts += [("outcome", how(run, served=served)), ("why", run.reason)]
     if run.unstoppable is not None:
         facts += [("note", f"it {run.unstoppable} and cannot be stopped; its job is busy until it ends")]
-    moments = [("slot", run.slot), ("due", run.due_at), ("started", run.started_at), ("finished", run.finished_at)]
+    moments = [("scheduled", run.slot), ("due", run.due_at)]
+    moments += [("started", run.started_at), ("finished", run.finished_at)]
     facts += [(name, f"{stamp(to_ms(at), zone)}, {relative(to_ms(at), now)}") for name, at in moments if at is not None]
     if run.started_at is not None:
         facts += [("took", took(run, now))]
@@ -185,7 +186,7 @@ def cancel(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = None
         say_note(f"It has not ended after {CANCEL_WAIT_S:.0f} s: wakeful explain {run.id}")
     else:
         say(f"{run.id} of {run.job} is marked as cancelled")
-        say_note("Its server is gone, and the run with it: the next server records it as cancelled.")
+        say_note("Its server has ended, and the run with it: the next server records it as cancelled.")
 
 
 async def _until_done(scheduler: Scheduler, run: Run, seconds: float) -> Run:

@@ -145,7 +145,7 @@ def requeue(
 ) -> None:
     """Send a failed message again, or all of them."""
     if (ref is None) is not all_failed:
-        raise WrongUse("Name one message, or say --all-failed: wakeful delivery requeue ID")
+        raise WrongUse("Name one message, or use --all-failed: wakeful delivery requeue ID")
     place = chosen(ctx, db)
 
     async def work(scheduler: Scheduler) -> tuple[int, bool]:

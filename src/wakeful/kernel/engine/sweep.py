@@ -116,7 +116,7 @@ def _alert_unserved(tx: Transaction, context: Context, key: str) -> None:
     wanted = ", ".join(labels_of(key)) if key.startswith(PLACE) else key.removeprefix(HANDLER)
     why = f"no running node handles kind {wanted}" if kind == "no_handler" else f"no running node is labelled {wanted}"
     for job, state in tx.jobs.parked_on(key, tx.now - NO_HANDLER_GRACE_MS, CHUNK):
-        message = f"{job.name} has been due since its time came, but {why}"
+        message = f"{job.name} is due, but {why}"
         open_alert(tx, context, kind, state.job_id, message, job_id=state.job_id)
 
 
