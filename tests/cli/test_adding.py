@@ -98,7 +98,7 @@ def test_what_follows_the_dashes_is_the_command_word_for_word(wakeful):
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["new", "--every", "5m"], "Say what to run, after --"),
+        (["new", "--every", "5m"], "Give the command to run, after --"),
         (["new", "--every", "5m", "--"], "There is nothing after --"),
         (["--every", "5m", "--", "new", "true"], "Missing argument 'NAME'"),
         (["new", "--", "true"], "Give a schedule: --cron, --every, --interval, --at, --after or --manual"),

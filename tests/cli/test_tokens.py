@@ -29,7 +29,7 @@ def test_a_name_is_taken_until_its_token_is_revoked(wakeful):
     assert wakeful("token", "create", "fox", "--role", "viewer").code == 0
     taken = wakeful("token", "create", "fox", "--role", "viewer")
     assert (taken.code, taken.out) == (4, "")
-    assert taken.err == "Error: There is a token named 'fox' already: revoke it first, or choose another name.\n"
+    assert taken.err == "Error: A token named 'fox' already exists: revoke it first, or choose another name.\n"
     assert wakeful("token", "revoke", "fox").out == "Revoked fox\n"
     assert wakeful("token", "create", "fox", "--role", "admin").code == 0
     assert [token["role"] for token in wakeful("token", "list", "--json").json] == ["admin"]
