@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from tests.kernel.crashing import die
-from wakeful import Scheduler
+from wakeful import Scheduler, Wait
 from wakeful.testing import VirtualClock, run
 
 
@@ -236,6 +236,25 @@ def test_a_run_that_cannot_be_stopped_is_shown_as_timed_out(wakeful, store):
     assert (found["status"], found["phase"]) == ("active", "timeout")
     assert "it is past its limit and cannot be stopped" in wakeful("show", found["id"]).out
     assert "timed out" in wakeful("runs", "job").out
+
+
+@pytest.mark.usefixtures("stocked")
+def test_a_run_that_waits_for_a_report_is_not_cut_off_by_the_end_of_its_server(wakeful, store):
+    clock = VirtualClock()
+
+    async def leave_one_waiting():
+        async def handed_over(run):
+            raise Wait
+
+        async with Scheduler(f"sqlite:///{store}", clock=clock, timezone="UTC") as scheduler:
+            scheduler.on_job_due("command", handed_over)
+            await scheduler.start()
+            await scheduler.run_job("other")
+            await clock.sleep("1m")
+
+    run(leave_one_waiting(), clock)
+    [line] = [line for line in wakeful("list").out.splitlines() if line.startswith("other")]
+    assert ("running" in line, "cut off" in line) == (True, False)
 
 
 @pytest.mark.usefixtures("stocked")

@@ -6,14 +6,14 @@ import asyncio
 import json
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from datetime import tzinfo
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wakeful import Job, Run, Scheduler
+from wakeful import Job, Run, Scheduler, ids
 from wakeful.cli.adding import next_times
 from wakeful.cli.app import JOBS, app
 from wakeful.cli.approval import question_facts
@@ -93,11 +93,16 @@ def _data(jobs: list[Job]) -> list[dict[str, Any]]:
 
 
 async def _each_page(
-    scheduler: Scheduler, wanted: JobFilter, most: int | None, show: Callable[[list[Job]], None]
+    scheduler: Scheduler,
+    wanted: JobFilter,
+    most: int | None,
+    show: Callable[[list[Job]], None],
+    page: Callable[[JobFilter, Transaction], list[Job]] | None = None,
 ) -> int:
     """Show what is wanted, at most so many, a page at a time; how many there were. Only a few pages are kept."""
     shown, wanted = 0, wanted._replace(limit=PAGE if most is None else min(PAGE, most))
-    jobs = await scheduler.look(partial(_page, wanted))
+    page = page if page is not None else _page
+    jobs = await scheduler.look(partial(page, wanted))
     while jobs:
         shown += len(jobs)
         left = PAGE if most is None else min(PAGE, most - shown)
@@ -105,7 +110,7 @@ async def _each_page(
             show(jobs)
             break
         wanted = wanted._replace(after=jobs[-1].name, limit=left)
-        reading = scheduler.look(partial(_page, wanted))  # while this page is printed
+        reading = scheduler.look(partial(page, wanted))  # while this page is printed
         _, jobs = await asyncio.gather(asyncio.to_thread(show, jobs), reading)
     return shown
 
@@ -115,12 +120,18 @@ def _page(wanted: JobFilter, tx: Transaction) -> list[Job]:
 
 
 async def _print_jobs(scheduler: Scheduler, wanted: JobFilter, most: int | None, zone: tzinfo) -> int:
-    present, served = now_ms(), scheduler.engine_holder() is not None
+    present, served, cut_off = now_ms(), scheduler.engine_holder() is not None, set[str]()
+
+    def page(wanted: JobFilter, tx: Transaction) -> list[Job]:
+        jobs = _page(wanted, tx)
+        if not served:
+            cut_off.update(job.id for job in jobs if _is_cut_off(job, tx))
+        return jobs
 
     def show(jobs: list[Job]) -> None:
-        print_table(*job_rows(jobs, present, zone, served=served))
+        print_table(*job_rows(jobs, present, zone, cut_off))
 
-    shown = await _each_page(scheduler, wanted, most, show)
+    shown = await _each_page(scheduler, wanted, most, show, page)
     if shown == most:
         more = await scheduler.look(lambda tx: tx.jobs.count(wanted)) - shown
         if more > 0:
@@ -129,9 +140,9 @@ async def _print_jobs(scheduler: Scheduler, wanted: JobFilter, most: int | None,
 
 
 def job_rows(
-    jobs: Sequence[Job], now: int, zone: tzinfo, *, served: bool = True
+    jobs: Sequence[Job], now: int, zone: tzinfo, cut_off: Container[str] = ()
 ) -> tuple[list[Column], list[list[str | Cell]]]:
-    """Columns and rows of a listing of jobs; `zone` is that of jobs without one, `served`: whether a server runs."""
+    """Columns and rows of a listing of jobs; `zone` is that of jobs without one, `cut_off`: whose server has ended."""
     columns = [
         Column("NAME", 12),
         Column("SCHEDULE", 20, spare=2),
@@ -141,7 +152,7 @@ def job_rows(
         Column("LAST", 18, spare=1),
     ]
     rows: list[list[str | Cell]] = [
-        [job.name, job.trigger.describe(), _status(job, served=served), *next_start(job, now, zone), _last(job, now)]
+        [job.name, job.trigger.describe(), _status(job, cut_off), *next_start(job, now, zone), _last(job, now)]
         for job in jobs
     ]
     return columns, rows
@@ -154,10 +165,17 @@ def _last(job: Job, now: int) -> Cell:
     return Cell(f"{job.last_outcome}{when}", coloured(job.last_outcome).style)
 
 
-def _status(job: Job, *, served: bool = True) -> Cell:
+def _is_cut_off(job: Job, tx: Transaction) -> bool:
+    """Whether its run was with a server that has ended; one that only waits for a report was not."""
+    parsed = ids.decode(job.current_run) if job.status == "running" and job.current_run is not None else None
+    run = tx.runs.get(parsed[1]) if parsed is not None else None
+    return run is not None and run.status == "active"
+
+
+def _status(job: Job, cut_off: Container[str] = ()) -> Cell:
     if job.monitor is not None and job.status == "idle":
         return state_cell(job.monitor["state"])
-    if job.monitor is None and job.status == "running" and not served:
+    if job.id in cut_off:
         return Cell(CUT_OFF, "red")
     return Cell("idle", "blue") if job.status == "idle" and job.waiting_for is not None else coloured(job.status)
 
