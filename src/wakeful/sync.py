@@ -292,7 +292,7 @@ class Scheduler:
     def on_job_due(self, kind: str, handler: H) -> H: ...
 
     def on_job_due(self, kind: str, handler: AnyHandler | None = None) -> Any:
-        """Say who runs jobs of a kind; as a decorator, or with the handler as second argument."""
+        """Set the handler of a kind of jobs, as a decorator or with the handler as second argument."""
         if handler is not None:
             return self._ask(lambda: self._scheduler.on_job_due(kind, handler))
         return lambda function: self.on_job_due(kind, function)

@@ -98,12 +98,12 @@ def test_what_follows_the_dashes_is_the_command_word_for_word(wakeful):
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["new", "--every", "5m"], "Say what to run, after --: wakeful add new --every 5m -- COMMAND"),
-        (["new", "--manual"], "Say what to run, after --: wakeful add new --every 1h -- COMMAND"),
+        (["new", "--every", "5m"], "Give the command to run, after --: wakeful add new --every 5m -- COMMAND"),
+        (["new", "--manual"], "Give the command to run, after --: wakeful add new --every 1h -- COMMAND"),
         (["new", "--cron", "0 9 * * *"], "wakeful add new --cron '0 9 * * *' -- COMMAND"),
         (["new", "--every", "5m", "--"], "There is nothing after --"),
         (["--every", "5m", "--", "new", "true"], "Missing argument 'NAME'"),
-        (["new", "--", "true"], "Say when: --cron, --every, --interval, --at, --after or --manual"),
+        (["new", "--", "true"], "Give a schedule: --cron, --every, --interval, --at, --after or --manual"),
         (["new", "--every", "5m", "--cron", "* * * * *", "--", "true"], "are two schedules"),
         (["new", "--every", "5", "--", "true"], "--every '5': Missing time unit"),
         (["new", "--every", "30m1h", "--", "true"], "from long to short"),

@@ -77,7 +77,7 @@ def test_waiting_for_a_run_that_waits_for_a_person_ends_without_success(terminal
     terminal.serve("--port", "0")
     answer = terminal("run", "deploy", "--wait")
     assert answer.code == 1
-    assert "waits for a person: wakeful approve run_" in answer.err
+    assert "waits for approval: wakeful approve run_" in answer.err
 
 
 def test_a_running_server_goes_on_with_what_is_approved_at_a_terminal(terminal):

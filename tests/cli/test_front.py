@@ -99,7 +99,7 @@ def test_the_nearest_folder_upward_is_found(wakeful, here, monkeypatch):
         (
             ["list", "--status", "well"],
             2,
-            "--status 'well' is none of idle, running, waiting, paused, done and disabled.",
+            "--status 'well' is not a status: use idle, running, waiting, paused, done or disabled.",
         ),
         (["list", "extra"], 2, "unexpected extra argument"),
         (["show"], 2, "Missing argument 'ID'."),

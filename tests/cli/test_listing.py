@@ -104,7 +104,7 @@ def test_a_listing_keeps_a_few_pages_however_long_it_is(wakeful, monkeypatch, ar
 @pytest.mark.usefixtures("many")
 def test_all_and_a_limit_are_not_said_together(wakeful):
     answer = wakeful("list", "--all", "--limit", "3")
-    assert (answer.code, answer.err) == (2, "Error: Say --all or --limit; not both.\n")
+    assert (answer.code, answer.err) == (2, "Error: Use --all or --limit, not both.\n")
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def test_a_job_keeps_what_it_refers_to_and_not_the_value():
         ),
         (
             {"every": "1h", "command": ["sleep", 5]},
-            [("command", "jobs.job.command has 5 as argument 1, which is no text: put it in quotes.")],
+            [("command", "jobs.job.command has 5 as argument 1, which is not text: put it in quotes.")],
         ),
         (
             {"every": "1h", "command": ["echo", "${HOME}"]},

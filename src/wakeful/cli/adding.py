@@ -107,7 +107,9 @@ def _work(name: str, definition: Definition, argv: list[str] | None) -> tuple[st
         return MONITOR, None
     option = request_option(definition)
     if argv is None and option is None:
-        raise WrongUse(f"Say what to run, after --: wakeful add {shlex.quote(name)} {_when(definition)} -- COMMAND")
+        raise WrongUse(
+            f"Give the command to run, after --: wakeful add {shlex.quote(name)} {_when(definition)} -- COMMAND"
+        )
     if argv is None:
         _refuse_beside_request(definition)
         return HTTP, request_payload(definition) or {}

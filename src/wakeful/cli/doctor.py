@@ -209,7 +209,7 @@ def _jobs(inside: Inside) -> list[Check]:
         Check("job", ok=False, found=f"{name}: {text}", do=remedy) for name, text, remedy in doubts.found[:MOST_NAMED]
     ]
     if rest > 0:
-        checks.append(Check("job", ok=False, found=f"{count(rest, 'more problem')} like these", do="mend these first"))
+        checks.append(Check("job", ok=False, found=f"{count(rest, 'more problem')} like these", do="fix these first"))
     partly = doubts.looked_at == MOST_EXAMINED and inside.jobs > MOST_EXAMINED
     looked = f"the first {doubts.looked_at} of {inside.jobs} by name" if partly else count(doubts.looked_at, "job")
     where = "; commands run on other machines and are not looked at" if doubts.elsewhere else ""
@@ -250,7 +250,9 @@ def _clock(now: int, alive_at: int) -> Check:
     behind = alive_at - now
     if behind > STEP_MS:
         found = f"the clock is {span(behind)} behind the last time a server was alive"
-        return Check("clock", ok=False, found=found, do="check the date; jobs whose slots ran already stay silent")
+        return Check(
+            "clock", ok=False, found=found, do="check the date; scheduled times that already ran do not run again"
+        )
     return Check("clock", ok=True, found="plausible")
 
 

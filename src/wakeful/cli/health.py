@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wakeful import Alert
     from wakeful.store.interface import Transaction
 
-alerts = typer.Typer(help="List, show and acknowledge incidents that need a person.")
+alerts = typer.Typer(help="List, show and acknowledge alerts: incidents that need a person.")
 app.add_typer(alerts, name="alert", rich_help_panel=SERVER)
 
 

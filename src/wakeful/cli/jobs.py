@@ -1,4 +1,4 @@
-"""`list`, `show`, `remove`, `pause` and `resume`: jobs as they are."""
+"""`list`, `show` and `remove`: jobs as they are."""
 
 from __future__ import annotations
 
@@ -6,31 +6,30 @@ import asyncio
 import json
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import tzinfo
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wakeful import Job, Run, Scheduler
+from wakeful import Job, Run, Scheduler, ids
 from wakeful.cli.adding import next_times
 from wakeful.cli.app import JOBS, app
 from wakeful.cli.approval import question_facts
-from wakeful.cli.failures import WrongUse, say_error, say_note
+from wakeful.cli.failures import WrongUse, say_note
 from wakeful.cli.finding import Ref, job_named, job_or_run
 from wakeful.cli.job_warnings import COMMAND, HTTP
 from wakeful.cli.monitoring import monitor_data, monitor_facts, ping_address, state_cell
 from wakeful.cli.opening import change, now_ms, read
 from wakeful.cli.place import Db, Place, chosen
 from wakeful.cli.request import request_facts
-from wakeful.cli.runs import CUT_OFF, print_run, run_rows
+from wakeful.cli.runs import CUT_OFF, Zones, print_run, run_rows
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Column, Json, JsonLines, coloured, print_facts, print_json, print_table
 from wakeful.cli.words import ago, ahead, brief, count, plain, relative, stamp, zone_of
-from wakeful.cli.zones import shown_zone
+from wakeful.cli.zones import shown_zone, zones_of_runs
 from wakeful.domains import hidden_kinds
-from wakeful.errors import SchedulerError
 from wakeful.kernel.views.models import job_views
 from wakeful.store.jobs import STATUS_SQL, JobFilter
 from wakeful.triggers import iso, to_ms
@@ -38,13 +37,9 @@ from wakeful.triggers import iso, to_ms
 if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
 
-TOGETHER = 64  # changes that share a commit
 FIRST_PAGE = 50  # jobs a listing shows by default
 PAGE = 1_000  # jobs read at a time
 RECENT = 5
-
-Names = Annotated[list[str] | None, typer.Argument(metavar="NAME...", help="Jobs, by name or id.", show_default=False)]
-All = Annotated[bool, typer.Option("--all", help="Every job.")]
 
 
 @app.command("list", rich_help_panel=JOBS)
@@ -79,9 +74,9 @@ def list_jobs(
     """List jobs with their schedule, status and last result."""
     place = chosen(ctx, db)
     if status is not None and status not in STATUS_SQL:
-        raise WrongUse(f"--status {status!r} is none of idle, running, waiting, paused, done and disabled.")
+        raise WrongUse(f"--status {status!r} is not a status: use idle, running, waiting, paused, done or disabled.")
     if everything and number is not None:
-        raise WrongUse("Say --all or --limit; not both.")
+        raise WrongUse("Use --all or --limit, not both.")
     hidden = () if internal else hidden_kinds()
     wanted = JobFilter(kind=kind, owner=owner, status=status, contains=match or None, hidden=hidden)
     most = number if number is not None or everything or as_json else FIRST_PAGE
@@ -98,11 +93,16 @@ def _data(jobs: list[Job]) -> list[dict[str, Any]]:
 
 
 async def _each_page(
-    scheduler: Scheduler, wanted: JobFilter, most: int | None, show: Callable[[list[Job]], None]
+    scheduler: Scheduler,
+    wanted: JobFilter,
+    most: int | None,
+    show: Callable[[list[Job]], None],
+    page: Callable[[JobFilter, Transaction], list[Job]] | None = None,
 ) -> int:
     """Show what is wanted, at most so many, a page at a time; how many there were. Only a few pages are kept."""
     shown, wanted = 0, wanted._replace(limit=PAGE if most is None else min(PAGE, most))
-    jobs = await scheduler.look(partial(_page, wanted))
+    page = page if page is not None else _page
+    jobs = await scheduler.look(partial(page, wanted))
     while jobs:
         shown += len(jobs)
         left = PAGE if most is None else min(PAGE, most - shown)
@@ -110,7 +110,7 @@ async def _each_page(
             show(jobs)
             break
         wanted = wanted._replace(after=jobs[-1].name, limit=left)
-        reading = scheduler.look(partial(_page, wanted))  # while this page is printed
+        reading = scheduler.look(partial(page, wanted))  # while this page is printed
         _, jobs = await asyncio.gather(asyncio.to_thread(show, jobs), reading)
     return shown
 
@@ -120,8 +120,18 @@ def _page(wanted: JobFilter, tx: Transaction) -> list[Job]:
 
 
 async def _print_jobs(scheduler: Scheduler, wanted: JobFilter, most: int | None, zone: tzinfo) -> int:
-    present = now_ms()
-    shown = await _each_page(scheduler, wanted, most, lambda jobs: print_table(*job_rows(jobs, present, zone)))
+    present, served, cut_off = now_ms(), scheduler.engine_holder() is not None, set[str]()
+
+    def page(wanted: JobFilter, tx: Transaction) -> list[Job]:
+        jobs = _page(wanted, tx)
+        if not served:
+            cut_off.update(job.id for job in jobs if _is_cut_off(job, tx))
+        return jobs
+
+    def show(jobs: list[Job]) -> None:
+        print_table(*job_rows(jobs, present, zone, cut_off))
+
+    shown = await _each_page(scheduler, wanted, most, show, page)
     if shown == most:
         more = await scheduler.look(lambda tx: tx.jobs.count(wanted)) - shown
         if more > 0:
@@ -129,8 +139,10 @@ async def _print_jobs(scheduler: Scheduler, wanted: JobFilter, most: int | None,
     return shown
 
 
-def job_rows(jobs: Sequence[Job], now: int, zone: tzinfo) -> tuple[list[Column], list[list[str | Cell]]]:
-    """Columns and rows of a listing of jobs; `zone` is that of jobs without one."""
+def job_rows(
+    jobs: Sequence[Job], now: int, zone: tzinfo, cut_off: Container[str] = ()
+) -> tuple[list[Column], list[list[str | Cell]]]:
+    """Columns and rows of a listing of jobs; `zone` is that of jobs without one, `cut_off`: whose server has ended."""
     columns = [
         Column("NAME", 12),
         Column("SCHEDULE", 20, spare=2),
@@ -140,7 +152,8 @@ def job_rows(jobs: Sequence[Job], now: int, zone: tzinfo) -> tuple[list[Column],
         Column("LAST", 18, spare=1),
     ]
     rows: list[list[str | Cell]] = [
-        [job.name, job.trigger.describe(), _status(job), *_next(job, now, zone), _last(job, now)] for job in jobs
+        [job.name, job.trigger.describe(), _status(job, cut_off), *next_start(job, now, zone), _last(job, now)]
+        for job in jobs
     ]
     return columns, rows
 
@@ -152,13 +165,22 @@ def _last(job: Job, now: int) -> Cell:
     return Cell(f"{job.last_outcome}{when}", coloured(job.last_outcome).style)
 
 
-def _status(job: Job) -> Cell:
+def _is_cut_off(job: Job, tx: Transaction) -> bool:
+    """Whether its run was with a server that has ended; one that only waits for a report was not."""
+    parsed = ids.decode(job.current_run) if job.status == "running" and job.current_run is not None else None
+    run = tx.runs.get(parsed[1]) if parsed is not None else None
+    return run is not None and run.status == "active"
+
+
+def _status(job: Job, cut_off: Container[str] = ()) -> Cell:
     if job.monitor is not None and job.status == "idle":
         return state_cell(job.monitor["state"])
+    if job.id in cut_off:
+        return Cell(CUT_OFF, "red")
     return Cell("idle", "blue") if job.status == "idle" and job.waiting_for is not None else coloured(job.status)
 
 
-def _next(job: Job, now: int, zone: tzinfo) -> tuple[str, str]:
+def next_start(job: Job, now: int, zone: tzinfo) -> tuple[str, str]:
     """How far the next start is, and when that is."""
     if job.waiting_for is not None and job.status == "idle":
         return "due", ""
@@ -182,7 +204,7 @@ def show(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Show a job with its latest runs, one run, or a delivery."""
+    """Show a job with its runs, a run with its output, or a delivery."""
     place = chosen(ctx, db)
     if ref.startswith("dlv_"):
         from wakeful.delivery.commands import show_delivery
@@ -190,18 +212,16 @@ def show(
         show_delivery(place, ref, as_json=as_json)
         return
 
-    place = chosen(ctx, db)
-
-    async def work(scheduler: Scheduler) -> tuple[Job | Run, list[Run], bool, str | None]:
+    async def work(scheduler: Scheduler) -> tuple[Job | Run, list[Run], Zones, bool, str | None]:
         subject, served = await job_or_run(scheduler, ref), scheduler.engine_holder() is not None
-        if isinstance(subject, Run):
-            return subject, [], served, None
-        runs = await scheduler.get_run_log(subject.id, RECENT)
-        return subject, runs, served, await ping_address(scheduler, place, subject)
+        runs = [subject] if isinstance(subject, Run) else await scheduler.get_run_log(subject.id, RECENT)
+        zones = await zones_of_runs(scheduler, runs, place)
+        url = None if isinstance(subject, Run) else await ping_address(scheduler, place, subject)
+        return subject, runs, zones, served, url
 
-    job, runs, served, url = change(place, work)
+    job, runs, zones, served, url = change(place, work)
     if isinstance(job, Run):
-        print_run(job, shown_zone(place), served=served, as_json=as_json)
+        print_run(job, zones[job.job_id], served=served, as_json=as_json)
     elif as_json:
         upcoming = [iso(ms) for ms in next_times(job, RECENT)]
         print_json({**monitor_data(job, url), "upcoming": upcoming, "runs": [run.to_dict() for run in runs]})
@@ -213,7 +233,7 @@ def show(
         print_facts(_facts(job, now_ms(), current, zone, monitor, cut_off=cut_off))
         if runs:
             say()
-            print_table(*run_rows(runs, now_ms(), zone, with_job=False, served=served))
+            print_table(*run_rows(runs, now_ms(), zones, with_job=False, served=served))
 
 
 Facts = list[tuple[str, str | Cell]]
@@ -246,7 +266,7 @@ def _facts(job: Job, now: int, current: Run | None, zone: tzinfo, monitor: Facts
     if job.consecutive_errors:
         facts += [("errors", f"{job.consecutive_errors} in a row")]
     if job.missed:
-        facts += [("missed", count(job.missed, "slot"))]
+        facts += [("missed", count(job.missed, "scheduled time"))]
     facts += [("note", note) for note in job.notes]
     return [*facts, ("made by", f"{job.source}{f' for {job.owner}' if job.owner else ''}, revision {job.revision}")]
 
@@ -276,7 +296,7 @@ def remove(
 ) -> None:
     """Remove jobs. A run in progress finishes, and the history is kept."""
     place = chosen(ctx, db)
-    jobs = change(place, lambda scheduler: _all_found(scheduler, names))
+    jobs = change(place, lambda scheduler: all_found(scheduler, names))
     if not yes and sys.stdin.isatty():
         listed = ", ".join(job.name for job in jobs)
         typer.confirm(f"Remove {plain(listed)}?", abort=True)
@@ -289,10 +309,10 @@ def remove(
 
     change(place, work)
     if as_json:
-        print_json(_many(jobs))
+        print_json(names_of(jobs))
 
 
-async def _all_found(scheduler: Scheduler, names: list[str]) -> list[Job]:
+async def all_found(scheduler: Scheduler, names: list[str]) -> list[Job]:
     """All of them, or none is touched."""
     jobs: dict[str, Job] = {}
     for name in names:
@@ -301,128 +321,6 @@ async def _all_found(scheduler: Scheduler, names: list[str]) -> list[Job]:
     return list(jobs.values())
 
 
-@app.command("pause", rich_help_panel=JOBS)
-def pause(
-    ctx: typer.Context,
-    *,
-    names: Names = None,
-    note: Annotated[str | None, typer.Option("--note", metavar="TEXT", help="The reason, shown with the job.")] = None,
-    everything: All = False,
-    as_json: Json = False,
-    db: Db = None,
-) -> None:
-    """Stop scheduled starts until the job is resumed. A run in progress finishes, and manual starts still work."""
-    _require_names(names, everything=everything)
-
-    async def work(scheduler: Scheduler) -> tuple[list[Job], bool]:
-        jobs = (
-            await _all_found(scheduler, names or [])
-            if not everything
-            else [
-                job
-                # A disabled job stays disabled, so that resuming all does not revive it.
-                for status in ("idle", "running", "waiting")
-                for job in await scheduler.list_jobs(status=status)
-            ]
-        )
-        await _each(jobs, lambda job: scheduler.pause_job(job.id, note))
-        return jobs, scheduler.engine_holder() is not None
-
-    place = chosen(ctx, db)
-    jobs, served = change(place, work)
-    if as_json:
-        print_json(_many(jobs))
-        return
-    _say_changed("Paused", jobs, shown_zone(place), everything=everything)
-    running = [job.name for job in jobs if job.status == "running"]
-    if running and served and not everything:
-        verb, it = ("is", "it") if len(running) == 1 else ("are", "them")
-        say_note(f"{', '.join(running)} {verb} running and will finish; wakeful cancel ends {it}.")
-
-
-@app.command("resume", rich_help_panel=JOBS)
-def resume(
-    ctx: typer.Context, *, names: Names = None, everything: All = False, as_json: Json = False, db: Db = None
-) -> None:
-    """Resume paused or disabled jobs. Errors are reset, nothing is caught up, and --all resumes every paused job.
-
-    A one-shot that failed, or whose time passed while it was paused, runs at once.
-    """
-    _require_names(names, everything=everything)
-    failed: dict[str, SchedulerError] = {}
-    before: dict[str, str] = {}
-
-    async def work(scheduler: Scheduler) -> list[Job]:
-        async def one(job: Job) -> Job | None:
-            if job.over and job.status == "disabled" and job.trigger.type == "once":
-                say_note(f"{job.name} did not succeed at its one time, which has passed: resuming it runs it now.")
-            try:
-                await scheduler.resume_job(job.id)
-            except SchedulerError as error:
-                failed[job.name] = error
-                return None
-            before[job.id] = "failing" if job.status == "idle" and job.consecutive_errors else job.status
-            return await scheduler.get_job(job.id)
-
-        jobs = (
-            await _all_found(scheduler, names or [])
-            if not everything
-            else [
-                *await scheduler.list_jobs(status="paused"),
-                *await scheduler.list_jobs(status="running", enabled=True),  # those may be paused, too
-                *await scheduler.list_jobs(status="waiting", enabled=True),
-            ]
-        )
-        return [job for job in await _each(jobs, one) if job is not None]
-
-    place = chosen(ctx, db)
-    jobs = change(place, work)
-    if as_json:
-        print_json({**_many(jobs), "refused": {name: str(error) for name, error in failed.items()}})
-    else:
-        _say_changed("Resumed", jobs, shown_zone(place), everything=everything, before=before)
-        for error in failed.values():
-            say_error(str(error))
-    for error in failed.values():
-        raise typer.Exit(error.exit_code)
-
-
-def _many(jobs: Sequence[Job]) -> dict[str, Any]:
+def names_of(jobs: Sequence[Job]) -> dict[str, Any]:
     """Which jobs were changed, as the API says it."""
     return {"count": len(jobs), "names": [job.name for job in jobs]}
-
-
-def _what_follows(job: Job, now: int, zone: tzinfo, *, stopped: bool) -> str:
-    """When a job that was resumed starts again; `stopped`: it was, and a server may have started it since."""
-    if job.next_run_at is not None and to_ms(job.next_run_at) > now:
-        return f", next {' · '.join(_next(job, now, zone))}"
-    if stopped and job.trigger.type == "once":
-        return ", which starts now: its time has passed"
-    return ""
-
-
-def _require_names(names: list[str] | None, *, everything: bool) -> None:
-    if bool(names) == everything:
-        raise WrongUse("Name the jobs, or say --all; not both." if names else "Name the jobs, or say --all.")
-
-
-async def _each(jobs: list[Job], act: Any) -> list[Any]:
-    done: list[Any] = []
-    for begin in range(0, len(jobs), TOGETHER):
-        done += await asyncio.gather(*[act(job) for job in jobs[begin : begin + TOGETHER]])
-    return done
-
-
-def _say_changed(
-    verb: str, jobs: list[Job], zone: tzinfo, *, everything: bool, before: Mapping[str, str] | None = None
-) -> None:
-    """`before`: what each resumed job was."""
-    if everything:
-        say(f"{verb} {count(len(jobs), 'job')}")
-        return
-    present = now_ms()
-    for job in jobs:
-        was = job.status if before is None else before[job.id]
-        then = "" if before is None else _what_follows(job, present, zone, stopped=was in ("paused", "disabled"))
-        unchanged = {"Paused paused": "was paused already", "Resumed idle": "was not paused"}.get(f"{verb} {was}")
-        say(f"{job.name} {unchanged}{then}" if unchanged else f"{verb} {job.name}{then}")

@@ -96,7 +96,7 @@ def _included(raw: Raw, patterns: Sequence[str], faults: list[Fault]) -> Iterato
 
 
 def _only_jobs(raw: Raw, faults: list[Fault]) -> Raw:
-    message = "There is no key {!r} in an included file: it takes jobs alone."
+    message = "There is no key {!r} in an included file: it takes only jobs."
     faults += [raw.fault((key,), message.format(key)) for key in raw.data if key != "jobs"]
     faults += raw.repeated
     return raw

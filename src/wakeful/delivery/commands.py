@@ -22,8 +22,8 @@ from wakeful.delivery.views import delivery_number, get_delivery, list_connector
 from wakeful.errors import ConnectorNotFound, DeliveryNotFound, SchedulerError
 from wakeful.triggers.moments import read_moment
 
-deliveries = typer.Typer(help="Messages to people: what was sent, what waits, what failed.")
-connectors = typer.Typer(help="List and test the connectors that messages go through.")
+deliveries = typer.Typer(help="List messages, and send those that failed again.")
+connectors = typer.Typer(help="List and test connectors, which send messages.")
 
 STYLES = {"sent": "green", "failed": "red", "unknown": "yellow", "held": "blue", "expired": "dim"}
 
@@ -143,12 +143,9 @@ def requeue(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Send a message again, or every message that failed.
-
-    It starts over with the first attempt.
-    """
+    """Send a failed message again, or all of them."""
     if (ref is None) is not all_failed:
-        raise WrongUse("Name one message, or say --all-failed: wakeful delivery requeue ID")
+        raise WrongUse("Name one message, or use --all-failed: wakeful delivery requeue ID")
     place = chosen(ctx, db)
 
     async def work(scheduler: Scheduler) -> tuple[int, bool]:

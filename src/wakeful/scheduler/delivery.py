@@ -38,8 +38,9 @@ class DeliveryApi(Core):
     async def deliver(
         self, text: str, *, to: str = "last", title: str | None = None, agent: str | None = None, urgent: bool = False
     ) -> str:
-        """Store a message and send it; its id. `to` is a connector, or `last`: where somebody was last heard from.
+        """Store a message, send it, and return its id.
 
+        `to` is a connector, or `last`: the connector through which a person last wrote.
         `urgent` messages do not wait for the end of quiet hours.
 
         >>> unregister = scheduler.connectors.register("pager", lambda message: print(message.text))

@@ -158,7 +158,7 @@ class Overview(Core):
         return self._bus
 
     def subscribe(self, listener: Listener, stream: str | None = None) -> Callable[[], None]:
-        """Call a listener with events after they are stored, of one stream or of all; call the answer to stop.
+        """Call a listener with events after they are stored, of one stream or of all; call the result to stop.
 
         >>> events = []
         >>> unsubscribe = scheduler.subscribe(events.append, "run")

@@ -66,7 +66,7 @@ class ActiveHours(Value):
         return zone_in_use(self.timezone).when(ms, self._until_closed)
 
     def resolved(self, default: str) -> ActiveHours:
-        """With its zone settled: the default where none was given, the system's own for "local"."""
+        """With its zone decided: the default where none was given, the system's own for "local"."""
         return ActiveHours(_clock(self.start), _clock(self.end), settled_zone(self.timezone, default))
 
     def describe(self) -> str:

@@ -51,7 +51,7 @@ class JobOptions(TypedDict, total=False):
     error_span: Duration | None
     """Disable it only after errors have gone on for this long as well."""
     on_crash: Literal["recover", "skip", "resume"] | None
-    """What happens to a run that a crash interrupted; `"recover"`, the default, runs its slot again."""
+    """What happens to a run that a crash interrupted; `"recover"`, the default, runs it again."""
     lanes: Mapping[str, int] | None
     """Limits shared with other jobs: `{"gpu": 1}` lets one run at a time into the lane `gpu`."""
     labels: Sequence[str] | None

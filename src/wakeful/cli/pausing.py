@@ -1,0 +1,150 @@
+"""`pause` and `resume`: whether jobs start by themselves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from datetime import tzinfo
+from typing import Annotated, Any
+
+import typer
+
+from wakeful import Job, Scheduler
+from wakeful.cli.app import JOBS, app
+from wakeful.cli.failures import WrongUse, say_error, say_note
+from wakeful.cli.jobs import all_found, names_of, next_start
+from wakeful.cli.opening import change, now_ms
+from wakeful.cli.place import Db, chosen
+from wakeful.cli.saying import say
+from wakeful.cli.tables import Json, print_json
+from wakeful.cli.words import count
+from wakeful.cli.zones import shown_zone
+from wakeful.errors import SchedulerError
+from wakeful.triggers import to_ms
+
+TOGETHER = 64  # changes that share a commit
+
+Names = Annotated[list[str] | None, typer.Argument(metavar="NAME...", help="Jobs, by name or id.", show_default=False)]
+All = Annotated[bool, typer.Option("--all", help="Every job.")]
+
+
+@app.command("pause", rich_help_panel=JOBS)
+def pause(
+    ctx: typer.Context,
+    *,
+    names: Names = None,
+    note: Annotated[str | None, typer.Option("--note", metavar="TEXT", help="The reason, shown with the job.")] = None,
+    everything: All = False,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Stop scheduled starts until the job is resumed. A run in progress finishes, and manual starts still work."""
+    _require_names(names, everything=everything)
+
+    async def work(scheduler: Scheduler) -> tuple[list[Job], bool]:
+        jobs = (
+            await all_found(scheduler, names or [])
+            if not everything
+            else [
+                job
+                # A disabled job stays disabled, so that resuming all does not revive it.
+                for status in ("idle", "running", "waiting")
+                for job in await scheduler.list_jobs(status=status)
+            ]
+        )
+        await _each(jobs, lambda job: scheduler.pause_job(job.id, note))
+        return jobs, scheduler.engine_holder() is not None
+
+    place = chosen(ctx, db)
+    jobs, served = change(place, work)
+    if as_json:
+        print_json(names_of(jobs))
+        return
+    _say_changed("Paused", jobs, shown_zone(place), everything=everything)
+    running = [job.name for job in jobs if job.status == "running"]
+    if running and served and not everything:
+        verb, it = ("is", "it") if len(running) == 1 else ("are", "them")
+        say_note(f"{', '.join(running)} {verb} running and will finish; wakeful cancel ends {it}.")
+
+
+@app.command("resume", rich_help_panel=JOBS)
+def resume(
+    ctx: typer.Context, *, names: Names = None, everything: All = False, as_json: Json = False, db: Db = None
+) -> None:
+    """Resume paused or disabled jobs. Errors are reset, nothing is caught up, and --all resumes every paused job.
+
+    A one-shot that failed, or whose time passed while it was paused, runs at once.
+    """
+    _require_names(names, everything=everything)
+    failed: dict[str, SchedulerError] = {}
+    before: dict[str, str] = {}
+
+    async def work(scheduler: Scheduler) -> list[Job]:
+        async def one(job: Job) -> Job | None:
+            if job.over and job.status == "disabled" and job.trigger.type == "once":
+                say_note(f"{job.name} did not succeed at its one time, which has passed: resuming it runs it now.")
+            try:
+                await scheduler.resume_job(job.id)
+            except SchedulerError as error:
+                failed[job.name] = error
+                return None
+            before[job.id] = "failing" if job.status == "idle" and job.consecutive_errors else job.status
+            return await scheduler.get_job(job.id)
+
+        jobs = (
+            await all_found(scheduler, names or [])
+            if not everything
+            else [
+                *await scheduler.list_jobs(status="paused"),
+                *await scheduler.list_jobs(status="running", enabled=True),  # those may be paused, too
+                *await scheduler.list_jobs(status="waiting", enabled=True),
+            ]
+        )
+        return [job for job in await _each(jobs, one) if job is not None]
+
+    place = chosen(ctx, db)
+    jobs = change(place, work)
+    if as_json:
+        print_json({**names_of(jobs), "refused": {name: str(error) for name, error in failed.items()}})
+    else:
+        _say_changed("Resumed", jobs, shown_zone(place), everything=everything, before=before)
+        for error in failed.values():
+            say_error(str(error))
+    for error in failed.values():
+        raise typer.Exit(error.exit_code)
+
+
+def _what_follows(job: Job, now: int, zone: tzinfo, *, stopped: bool) -> str:
+    """When a job that was resumed starts again; `stopped`: it was, and a server may have started it since."""
+    if job.next_run_at is not None and to_ms(job.next_run_at) > now:
+        return f", next {' · '.join(next_start(job, now, zone))}"
+    if stopped and job.trigger.type == "once":
+        return ", which starts now: its time has passed"
+    return ""
+
+
+def _require_names(names: list[str] | None, *, everything: bool) -> None:
+    if bool(names) == everything:
+        raise WrongUse("Name the jobs or use --all, not both." if names else "Name the jobs, or use --all.")
+
+
+async def _each(jobs: list[Job], act: Any) -> list[Any]:
+    done: list[Any] = []
+    for begin in range(0, len(jobs), TOGETHER):
+        done += await asyncio.gather(*[act(job) for job in jobs[begin : begin + TOGETHER]])
+    return done
+
+
+def _say_changed(
+    verb: str, jobs: list[Job], zone: tzinfo, *, everything: bool, before: Mapping[str, str] | None = None
+) -> None:
+    """`before`: what each resumed job was."""
+    if everything:
+        say(f"{verb} {count(len(jobs), 'job')}")
+        return
+    present = now_ms()
+    for job in jobs:
+        was = job.status if before is None else before[job.id]
+        then = "" if before is None else _what_follows(job, present, zone, stopped=was in ("paused", "disabled"))
+        unchanged = {"Paused paused": "was paused already", "Resumed idle": "was not paused"}.get(f"{verb} {was}")
+        say(f"{job.name} {unchanged}{then}" if unchanged else f"{verb} {job.name}{then}")
