@@ -6,7 +6,7 @@ import asyncio
 import json
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from datetime import tzinfo
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
