@@ -72,6 +72,7 @@ class Sender:
         begun, sent, failed = clock.boot(), 0, 0
         taken = await self._scheduler.transact(lambda tx, context: _begin(tx, context, name, run.job_id))
         while taken is not None:
+            connector = self._find(name) or connector  # it may have been changed since
             tried, ms = await attempt(connector, message_of(taken.row), clock.boot)
             sent, failed = sent + tried.ok, failed + (not tried.ok)
             more = clock.boot() - begun < BUDGET_MS
@@ -233,16 +234,20 @@ def release(tx: Transaction, context: Context, connector: ConnectorRow, rules: R
             outbox.save(row._replace(status="pending", open=1, held_for=None, next_at=tx.now))
         return
     hours = rules.quiet.hours.timezone if rules.quiet is not None else None
-    entries = [Entry(_clock(row.created_at, hours), row.title, row.text) for row in held]
-    title, text = digest(entries)
+    for recipient in dict.fromkeys(row.recipient for row in held):
+        _digest(tx, context, [row for row in held if row.recipient == recipient], hours)
+
+
+def _digest(tx: Transaction, context: Context, held: list[DeliveryRow], zone: str | None) -> None:
+    """One message for one recipient that stands for many."""
+    title, text = digest([Entry(_clock(row.created_at, zone), row.title, row.text) for row in held])
     number = context.new_id()
-    recipients = {row.recipient for row in held}
     row = DeliveryRow(
-        number, connector.name, recipients.pop() if len(recipients) == 1 else None, "pending", 1, "digest", text,
-        title, None, None, None, None, None, None, 0, 0, tx.now, None, tx.now,
+        number, held[0].connector, held[0].recipient, "pending", 1, "digest", text, title, None, None, None, None, None,
+        None, 0, 0, tx.now, None, tx.now,
     )  # fmt: skip
-    outbox.add(row)
-    outbox.put_in_digest([item.id for item in held], number)
+    tx.of(Outbox).add(row)
+    tx.of(Outbox).put_in_digest([item.id for item in held], number)
     emit(tx, "queued", row)
 
 
