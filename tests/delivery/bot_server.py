@@ -26,6 +26,7 @@ class BotServer:
         self.polling = 0  # how many wait right now
         self.confirmed = 0
         self.on_call = None  # called with each method before it is answered
+        self.after_call = None  # called with each method and its answer once that was written
         self._next = 7
         self._messages = 100
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -108,8 +109,11 @@ class BotServer:
                     self.send_header("Content-Length", str(len(content)))
                     self.end_headers()
                     self.wfile.write(content)
+                    self.wfile.flush()
                 except OSError:
                     return
+                if server.after_call is not None:
+                    server.after_call(method, answer)
 
             def log_message(self, *_):
                 """A test reads `calls` instead."""

@@ -92,6 +92,7 @@ domain = Domain(
     section="connectors",
     settings="wakeful.delivery.configuration:Connectors",
     install="wakeful.delivery.configuration:install_configured",
+    reload="wakeful.delivery.configuration:reload_configured",
     routes="wakeful.delivery.routes:router",
     commands={"delivery": "wakeful.delivery.commands:deliveries", "connector": "wakeful.delivery.commands:connectors"},
 )

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from wakeful.kernel.domain import ServerAddress
     from wakeful.scheduler import Scheduler
 
+log = logging.getLogger("wakeful.config")
+
 _CALLABLE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}", re.ASCII)
 
@@ -188,7 +190,24 @@ def register_all(registry: Registry, settings: Connectors, clock: Clock) -> None
     """Register what a file says."""
     for name, entry in settings.root.items():
         registry.add(name, entry.make(name, settings.folder, clock), entry.rules(), "file")
-    registry.configured()
+    registry.configured(settings.root)
+
+
+async def reload_configured(scheduler: Scheduler, settings: Connectors) -> None:
+    """Take over what changed in the file; what is as it was goes on undisturbed."""
+    registry = scheduler.connectors
+    assert isinstance(registry, Registry)  # noqa: S101 - ours
+    before = registry.written
+    changed = {name: entry for name, entry in settings.root.items() if before.get(name) != entry}
+    gone = set(before) - set(settings.root)
+    if changed or gone:
+        made = {
+            name: (entry.make(name, settings.folder, scheduler.clock), entry.rules()) for name, entry in changed.items()
+        }
+        await registry.replace(made, gone)
+        registry.configured(settings.root)
+        names = ", ".join(sorted([*changed, *gone]))
+        log.info("connectors changed: %s", names)
 
 
 def install_configured(scheduler: Scheduler, settings: Connectors, server: ServerAddress) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
@@ -66,6 +66,7 @@ class Registry:
         self._file: bool = False
         self._writes: set[asyncio.Task[None]] = set()
         self._listeners = Listeners(scheduler)
+        self.written: dict[str, Any] = {}  # what the file says of its connectors
         scheduler.on_job_due(DELIVERY, Sender(scheduler, self.find))
         scheduler.before_start(self._store_all)
         scheduler.accompany(self)
@@ -108,9 +109,32 @@ class Registry:
 
         return unregister
 
-    def configured(self) -> None:
+    def configured(self, written: Mapping[str, Any]) -> None:
         """A file was read: connectors that came from one and are in it no more are gone."""
         self._file = True
+        self.written = dict(written)
+
+    async def replace(self, changed: Mapping[str, tuple[Connector, Rules]], gone: Collection[str]) -> None:
+        """The file says something else now: some connectors are added or changed, others are gone.
+
+        What is being sent is finished with the connector it began with.
+        """
+        gone = {name for name in gone if name in self._entries and self._entries[name].source == "file"}
+        for name in (*gone, *changed):
+            entry = self._entries.get(name)
+            if entry is not None and hasattr(entry.connector, "end"):
+                await entry.connector.end()
+        for name in gone:
+            del self._entries[name]
+        self._scheduler.withdraw_labels([LABEL + name for name in gone])
+        own = self._scheduler.node_id
+        await self._scheduler.transact(lambda tx, _: _mark_removed(tx, set(gone) - _served(tx, but=own)))
+        for name, (connector, rules) in changed.items():
+            self._entries[name] = Entry(connector, rules, "file")
+            if hasattr(connector, "begin"):
+                connector.begin(self._scheduler)
+        self._scheduler.offer_labels([LABEL + name for name in changed])
+        await self._store(list(changed))
 
     # -- beside the engine --------------------------------------------------------------------------------------------
 
@@ -270,9 +294,10 @@ def _address_people(tx: Transaction, context: Context, row: ConnectorRow, allowe
     pairing.allow(tx, row.name, allowed)
 
 
-def _served(tx: Transaction) -> set[str]:
-    """The connectors that nodes which are alive brought along."""
-    labels = {str(label) for node in tx.journal.serving() for label in json.loads(node.details).get("labels", ())}
+def _served(tx: Transaction, *, but: int | None = None) -> set[str]:
+    """The connectors that nodes which are alive brought along, one of them aside."""
+    nodes = [node for node in tx.journal.serving() if node.id != but]
+    labels = {str(label) for node in nodes for label in json.loads(node.details).get("labels", ())}
     return {label.removeprefix(LABEL) for label in labels if label.startswith(LABEL)}
 
 

@@ -75,7 +75,7 @@ class Sender:
             connector = self._find(name) or connector  # it may have been changed since
             tried, ms = await attempt(connector, message_of(taken.row), clock.boot)
             sent, failed = sent + tried.ok, failed + (not tried.ok)
-            more = clock.boot() - begun < BUDGET_MS
+            more = clock.boot() - begun < BUDGET_MS and self._find(name) is not None
             taken = await self._scheduler.transact(_step(name, taken, tried, ms, more=more))
         if not sent and not failed:
             raise Noop("nothing is due")
