@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from wakeful.kernel.context import Context
     from wakeful.kernel.rules.outcome import Result
     from wakeful.store.interface import Transaction
-    from wakeful.store.records import JobDef, RunRow
+    from wakeful.store.records import JobDef, JobState, RunRow
 
 __all__ = ["DELIVERY", "Post", "button", "domain", "enqueue"]
 
@@ -61,6 +61,12 @@ def _ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: 
     rearm(tx, context, job, run, result)
 
 
+def _rearmed(tx: Transaction, job: JobDef, state: JobState) -> JobState:
+    from wakeful.delivery.sending import look_now
+
+    return look_now(tx, job, state)
+
+
 def _prune(tx: Transaction, before: int, limit: int) -> int:
     from wakeful.delivery.chat.tables import Chats
     from wakeful.delivery.tables import Outbox
@@ -76,7 +82,7 @@ def _of_runs(tx: Transaction, run_ids: Sequence[int]) -> Mapping[int, list[dict[
 
 domain = Domain(
     "delivery",
-    kinds=(Kind(DELIVERY, check_payload=_check, admin_only=True, internal=True, ended=_ended),),
+    kinds=(Kind(DELIVERY, check_payload=_check, admin_only=True, internal=True, ended=_ended, rearmed=_rearmed),),
     delivers=_delivers,
     job_tables=("delivery_last",),
     precious_tables=("deliveries",),

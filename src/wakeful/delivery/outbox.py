@@ -166,7 +166,7 @@ def free_at(outbox: Outbox, connector: str, rules: Rules, now: int) -> int:
     if rules.rate is None:
         return now
     since = now - rules.rate.span
-    back = outbox.attempt_before(connector, since, rules.rate.times)
+    back = outbox.attempt_before(connector, (since, now), rules.rate.times)
     return now if back is None else back + rules.rate.span
 
 

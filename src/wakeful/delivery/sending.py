@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from wakeful.kernel.views.models import Run
     from wakeful.scheduler import Scheduler
     from wakeful.store.interface import Transaction
-    from wakeful.store.records import JobDef, RunRow
+    from wakeful.store.records import JobDef, JobState, RunRow
 
 log = logging.getLogger("wakeful.delivery")
 
@@ -270,6 +270,17 @@ def rearm(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: R
         at = max(at, tx.now + 5_000)  # what cannot be recorded must not be tried in a loop
     if at is not None and (state.next_at is None or at < state.next_at):
         tx.jobs.save([armed_at(state, max(at, tx.now))])
+
+
+def look_now(tx: Transaction, job: JobDef, state: JobState) -> JobState:
+    """The times of what waits may be of another clock, or long past: the head is tried now."""
+    connector = find_connector(tx, str(json.loads(job.payload).get("connector")))
+    if connector is None:
+        return state
+    tx.of(Outbox).due_now(connector.name, tx.now)
+    at = next_look(tx, connector)
+    sooner = at is not None and (state.next_at is None or at < state.next_at)
+    return armed_at(state, max(at or 0, tx.now)) if sooner else state
 
 
 __all__ = ["Sender", "arm", "attempt", "message_of", "rearm", "record", "take"]

@@ -270,10 +270,13 @@ class Outbox:
         )
         return [AttemptRow._make(row) for row in self._session.rows(sql, (delivery,))]
 
-    def attempt_before(self, connector: str, since: int, times: int) -> int | None:
-        """When the attempt was made that is so many back, if that is not longer ago than `since`."""
-        sql = "SELECT at FROM delivery_attempts WHERE connector = ? AND at > ? ORDER BY at DESC LIMIT 1 OFFSET ?"
-        found = self._session.rows(sql, (connector, since, times - 1))
+    def attempt_before(self, connector: str, span: tuple[int, int], times: int) -> int | None:
+        """When the attempt was made that is so many back, if it lies in the span; later ones are of another clock."""
+        sql = (
+            "SELECT at FROM delivery_attempts WHERE connector = ? AND at > ? AND at <= ? "
+            "ORDER BY at DESC LIMIT 1 OFFSET ?"
+        )
+        found = self._session.rows(sql, (connector, *span, times - 1))
         return int(found[0][0]) if found else None
 
     # -- connectors and interactions ----------------------------------------------------------------------------------
