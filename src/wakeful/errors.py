@@ -51,6 +51,8 @@ SchedulerError
 │   ├── Permanent           delivery/connector          and never will
 │   └── Temporary           delivery/connector          and may the next time
 │       └── Unclear         delivery/connector          or did, without saying so
+├── BotError                delivery/telegram/api       a call to the Bot API that did not work
+├── NotPressed              delivery/chat/buttons       the press of a button that does not count
 ├── DeliveryRefused         delivery/commands           a test that did not arrive
 ├── TooMuchRemoved          fleet/applying              a file that would remove more than half of its jobs
 ├── ApiError                api/problems                a refusal that only the HTTP server makes

@@ -15,6 +15,7 @@ from wakeful.cli.saying import say, say_text
 from wakeful.cli.tables import Cell, Column, Json, print_facts, print_json, print_table
 from wakeful.cli.words import ago, count
 from wakeful.delivery import outbox
+from wakeful.delivery.chat import commands as chat_commands
 from wakeful.delivery.outbox import STATUSES
 from wakeful.delivery.registry import Registry
 from wakeful.delivery.tables import Wanted
@@ -214,6 +215,11 @@ def try_out(
         raise DeliveryRefused(f"{name} did not take the test message: {found['last_error']}")
     if not as_json:
         say(f"{name} took the test message {found['id']} in {found['log'][0]['ms']} ms")
+
+
+connectors.command("pair")(chat_commands.pair)
+connectors.command("people")(chat_commands.people)
+connectors.command("unpair")(chat_commands.unpair)
 
 
 def _registered(scheduler: Scheduler, config: Path | None) -> Registry:

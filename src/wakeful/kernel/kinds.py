@@ -61,6 +61,7 @@ class WrittenForm(NamedTuple):
 Admit = Callable[["Transaction", "Context", "JobDef", "JobState"], Refused | None]
 Claimed = Callable[["Transaction", "Context", "JobDef", "RunRow"], Mapping[str, Any] | None]
 Ended = Callable[["Transaction", "Context", "JobDef", "RunRow", "Result"], None]
+Rearmed = Callable[["Transaction", "JobDef", "JobState"], "JobState"]
 Stored = Callable[["Transaction", "Sequence[JobDef]"], None]
 
 
@@ -108,6 +109,11 @@ class Kind(NamedTuple):
     """How it is written in a configuration file; None for a kind that cannot be."""
     trigger: str | None = None
     """Jobs with a trigger of this type are of this kind, and jobs of this kind have no other."""
+    rearmed: Rearmed | None = None
+    """Called when the next start of a job is computed anew, after a resume or because the clock was set back.
+
+    Returns the state with an earlier start, for a kind whose jobs are also due for reasons of their own.
+    """
     stored: Stored | None = None
     """Called in the transaction that adds jobs of this kind, or makes jobs to be of this kind."""
     redact: Callable[[Any], Any] | None = None

@@ -20,6 +20,14 @@ class Connectors(Protocol):
     def touch(self, name: str, sender: str, agent: str | None = None) -> Awaitable[None]:
         """Somebody wrote through a connector: `last` leads there from now on. Await it to know that it is stored."""
 
+    def listen(self, listener: Callable[[Any], Any], connector: str | None = None) -> Callable[[], None]:
+        """Call `listener(message)` with what paired people write, in one chat or in all; call the answer to end that.
+
+        It is called on the node that receives, so let every node listen.
+        """
+
+    def hand_over(self, name: str) -> None: ...
+
     async def deliver(self, text: str, *, to: str, title: str | None, agent: str | None, urgent: bool) -> str: ...
 
 

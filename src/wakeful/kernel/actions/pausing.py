@@ -144,6 +144,8 @@ def _resumed(tx: Transaction, context: Context, job: JobDef, state: JobState) ->
             state = _again_once(tx, context, job, state, coming)
         else:
             state = state._replace(slot=coming.slot, next_at=coming.at)
+            rearmed = context.declared.declared(job.kind).rearmed
+            state = rearmed(tx, job, state) if rearmed is not None else state
         state = state._replace(due_at=alarm(state, tx.now if state.queued else None))
     return state
 

@@ -225,4 +225,6 @@ def _rearm_one(tx: Transaction, context: Context, job: JobDef, state: JobState, 
             held = state.backoff_until - step.of(state.last_run_id) if state.backoff_until is not None else None
             at = max(coming.at, held) if held is not None else coming.at
             state = state._replace(slot=coming.slot, next_at=at, backoff_until=held)
+            rearmed = context.declared.declared(job.kind).rearmed
+            state = rearmed(tx, job, state) if rearmed is not None else state
     return state._replace(due_at=alarm(state, min(due.values(), default=None)))
