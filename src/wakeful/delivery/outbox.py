@@ -71,6 +71,14 @@ def enqueue(tx: Transaction, context: Context, post: Post) -> int | None:
     return row.id
 
 
+def connector_for(tx: Transaction, to: str) -> str | None:
+    """Which connector a message to `to` would be sent through now; None where it would wait."""
+    outbox = tx.of(Outbox)
+    known = [row.name for row in outbox.connectors()]
+    chosen = route(to, None, known, outbox.interactions() if to == "last" else ())
+    return chosen.connector
+
+
 def emit(tx: Transaction, what: str, row: DeliveryRow) -> None:
     """An event on the stream `delivery`; what is in the message stays out of it."""
     about = {"delivery": row.id, "connector": row.connector, "kind": row.kind, "job": row.job, "run": row.run_id}
@@ -143,13 +151,13 @@ def requeue(tx: Transaction, number: int) -> DeliveryRow | None:
     return row
 
 
-def requeue_all(tx: Transaction, status: str) -> int:
+def requeue_all(tx: Transaction, context: Context, status: str) -> int:
     """The same for all of one status; how many."""
     connectors = tx.of(Outbox).requeue_all(status, tx.now)
     arm_named(tx, set(connectors))
     for name in set(connectors):
         if name is not None:
-            close_alert(tx, "delivery_failed", name)
+            close_alert(tx, context, "delivery_failed", name)
     if connectors:
         tx.journal.emit("delivery", {"type": "requeued_many", "count": len(connectors)})
     return len(connectors)

@@ -153,8 +153,8 @@ class Registry:
             row = ConnectorRow(name, entry.connector.type, position, 0, rules, entry.source, None)
             row = row._replace(job_id=self._job(tx, context, name, before))
             outbox.put_connector(row)
-            close_alert(tx, NO_CONNECTOR, name)
-            if close_alert(tx, NO_CONNECTOR, LAST) or is_start:
+            close_alert(tx, context, NO_CONNECTOR, name)
+            if close_alert(tx, context, NO_CONNECTOR, LAST) or is_start:
                 outbox.adopt_unrouted(name, tx.now)
             if is_start:
                 outbox.due_now(name, tx.now)

@@ -213,7 +213,7 @@ def record(tx: Transaction, context: Context, taken: Taken, tried: Tried, ms: in
         message = f"A message could not be delivered to {connector.name} after {_times(row.attempts)}: {tried.error}"
         open_alert(tx, context, FAILED, connector.name, message, job_id=row.job_id)
     elif row.status == "sent":
-        close_alert(tx, FAILED, connector.name)
+        close_alert(tx, context, FAILED, connector.name)
     emit(tx, "retrying" if is_open else row.status, row)
 
 
