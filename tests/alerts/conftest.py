@@ -29,8 +29,3 @@ def pytest_collection_modifyitems(items):
             continue
         if item.originalname not in EVERY_DAY:
             item.add_marker(pytest.mark.long)
-
-
-@pytest.fixture(autouse=True)
-def _sweeps(minutely_sweeps):
-    """What an incident means is looked at every minute on every store."""

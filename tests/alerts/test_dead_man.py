@@ -14,6 +14,8 @@ from wakeful.errors import SchedulerError
 from wakeful.scheduler import SchedulerState
 from wakeful.triggers.moments import from_ms
 
+pytestmark = pytest.mark.usefixtures("minutely_sweeps")
+
 URL = "https://dead.example.org/ping/PLANTED-SECRET"
 NOW = 1_800_000_000_000
 

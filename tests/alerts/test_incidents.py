@@ -14,6 +14,8 @@ from wakeful.alerts import configure, snooze, snooze_job
 from wakeful.errors import AlertNotFound, IntervalParseError, InvalidSetting
 from wakeful.kernel.engine.alerts import close_alert, open_alert
 
+pytestmark = pytest.mark.usefixtures("minutely_sweeps")
+
 
 def mended_after(failures):
     """An act that fails so often, and then no more."""

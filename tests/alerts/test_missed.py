@@ -11,6 +11,8 @@ from tests.kernel.scene import at, virtual
 from wakeful import Cron, Every, Manual, NewJob, Once, Ping
 from wakeful.alerts import configure
 
+pytestmark = pytest.mark.usefixtures("minutely_sweeps")
+
 
 @pytest.mark.promise("X5")
 @virtual

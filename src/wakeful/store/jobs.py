@@ -68,7 +68,8 @@ class Jobs(Listing):
     def late(self, since: int, hidden: Sequence[str], limit: int) -> list[tuple[int, str, int]]:
         """(job, name, since when) of those that have been due since that time or longer, the first `limit` by time.
 
-        But for jobs in progress, those that run elsewhere, and those of hidden kinds.
+        But for jobs in progress, those that were ready and only waited in a line, those that run elsewhere, and those
+        of hidden kinds.
         """
         rows = self._session.rows(
             f"SELECT s.job_id, j.name, s.due_at {self._late(hidden)} ORDER BY p.level DESC, s.due_at, s.job_id LIMIT ?",
@@ -85,7 +86,8 @@ class Jobs(Listing):
         # CROSS JOIN keeps the levels outside, so that only what is due is read.
         return (
             "FROM priorities p CROSS JOIN job_state s CROSS JOIN jobs j WHERE s.priority = p.level "
-            "AND s.due_at IS NOT NULL AND s.due_at <= ? AND s.run_id IS NULL AND j.id = s.job_id "
+            "AND s.due_at IS NOT NULL AND s.due_at <= ? AND s.run_id IS NULL AND s.ready_at IS NULL "
+            "AND j.id = s.job_id "
             f'AND j.removed_at IS NULL AND j.trigger NOT LIKE \'{{"type":"ping"%\'{shown("j.kind", hidden)}'
         )
 
