@@ -445,3 +445,19 @@ async def test_one_run_sends_for_a_minute_and_leaves_the_rest_to_the_next(scene)
         sent = [run.output["sent"] for run in runs if run.outcome == "success"]
         assert sent == [2, 3]  # the newest first
         await scheduler.stop()
+
+
+@virtual
+async def test_a_clock_that_is_set_back_holds_no_message_up(scene):
+    target = Target(scene)
+    target.act = raising(Temporary("down"))
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("phone", target)
+        await scheduler.start()
+        await scheduler.deliver("hello", to="phone")
+        await scene.sleep("1m")  # tried three times, and next in two minutes
+        await scheduler.deliver("world", to="phone")
+        target.act = None
+        scene.step(days=-1)
+        await scene.sleep("70m")
+        assert [item["status"] for item in await stored(scheduler)] == ["sent", "sent"]

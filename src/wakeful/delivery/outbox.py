@@ -113,13 +113,23 @@ def next_look(tx: Transaction, connector: ConnectorRow) -> int | None:
     found = []
     head = outbox.head(connector.name)
     if head is not None:
-        at = max(head.next_at or tx.now, free_at(outbox, connector.name, rules, tx.now))
+        at = max(attempt_at(tx, head), free_at(outbox, connector.name, rules, tx.now))
         expires = head.created_at + rules.max_age if rules.max_age is not None else at
         found.append(min(at, max(expires, tx.now)))
     release = outbox.first_release(connector.name)
     if release is not None:
         found.append(release)
     return min(found, default=None)
+
+
+def attempt_at(tx: Transaction, row: DeliveryRow) -> int:
+    """When a message is tried next: at once where the clock was set back since that was decided."""
+    at = row.next_at or tx.now
+    if at <= tx.now:
+        return at
+    tried = tx.of(Outbox).attempts(row.id) if row.attempts else []
+    decided = tried[-1].at if tried else at
+    return tx.now if decided > tx.now else at
 
 
 def free_at(outbox: Outbox, connector: str, rules: Rules, now: int) -> int:
