@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 
 import pytest
 
@@ -10,6 +11,8 @@ from tests.alerts.phones import Phone, with_phone
 from tests.kernel.scene import at, virtual
 from wakeful import Cron, Every, Manual, NewJob, Once, Ping
 from wakeful.alerts import configure
+from wakeful.store.jobs import Jobs
+from wakeful.store.schema_version import steps
 
 pytestmark = pytest.mark.usefixtures("minutely_sweeps")
 
@@ -205,3 +208,25 @@ async def test_a_restart_without_an_outage_is_no_alert(scene):
         await scheduler.start()
         await scene.sleep("10m")
         assert (phone.events, await scheduler.list_alerts()) == ([], [])
+
+
+def test_looking_for_what_is_overdue_reads_nothing_else():
+    """However many jobs are armed: only those that have been due for longer than the grace are read."""
+    asked = []
+
+    class Noting:
+        def rows(self, sql, params=()):
+            asked.append((sql, params))
+            return [] if sql.startswith("SELECT s.") else [(0,)]
+
+    jobs = Jobs(Noting(), 0)
+    jobs.late(0, ["delivery"], 10)
+    jobs.late_count(0, ["delivery"])
+    connection = sqlite3.connect(":memory:")
+    for step in steps():
+        connection.executescript(step.script)
+    assert len(asked) == 2
+    for sql, params in asked:
+        plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", params)]
+        assert "SEARCH s USING INDEX job_state_due (priority=? AND due_at>? AND due_at<?)" in plan
+        assert not [line for line in plan if line.startswith("SCAN") and line.split()[1] != "p"]
