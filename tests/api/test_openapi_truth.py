@@ -35,9 +35,9 @@ GROUPS = {
     ],
     "monitors": ["ping", "get_ping", "ping_what", "get_ping_what", "rotate_key"],
     "server": [
-        "livez", "readyz", "healthz", "me", "get_stats", "list_alerts", "ack_alert", "list_nodes", "drain_node",
-        "undrain_node",
+        "livez", "readyz", "healthz", "me", "get_stats", "list_nodes", "drain_node", "undrain_node",
     ],
+    "alerts": ["list_alerts", "get_alert", "ack_alert", "snooze_alert", "snooze_job_alerts"],
     "deliveries": [
         "list_deliveries", "get_delivery", "requeue_delivery", "requeue_deliveries", "list_connectors",
         "test_connector",
@@ -55,6 +55,8 @@ REFUSED = {
     "complete_run": {"wrong_token", "too_many_failures"},  # a token in the address must be the run's own
     "list_jobs": CURSOR,
     "list_alerts": CURSOR,
+    "snooze_alert": {"invalid_interval", "invalid_setting"},
+    "snooze_job_alerts": {"invalid_interval", "invalid_setting"},
     "list_deliveries": CURSOR,
     "list_runs": CURSOR | TIME,
     "list_job_runs": CURSOR | TIME,

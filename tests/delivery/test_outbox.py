@@ -40,7 +40,7 @@ async def test_a_failing_target_is_tried_five_times_on_the_ladder_and_the_messag
         target.mark()
         from wakeful.delivery.outbox import requeue_all
 
-        assert await scheduler.transact(lambda tx, _: requeue_all(tx, "failed")) == 1
+        assert await scheduler.transact(lambda tx, context: requeue_all(tx, context, "failed")) == 1
         await scene.sleep(1)
         assert target.calls == [(0, number, "hello")]
         assert (await one(scheduler, number))["status"] == "sent"

@@ -23,6 +23,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "approval": ("approvals", "approve", "reject"),
     "times": ("next", "explain"),
     "health": ("status",),
+    "alerts": (),
     "doctor": ("doctor",),
     "serve": ("serve",),
     "nodes": (),

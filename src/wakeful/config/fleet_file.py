@@ -149,12 +149,17 @@ def _undeliverable(entry: Entry, raw: Raw, connectors: frozenset[str]) -> Iterat
     """A connector that is not there."""
     deliver = entry.new.options.get("deliver")
     to = deliver.get("to") if isinstance(deliver, Mapping) else deliver
-    known = {"last", "none", *connectors}
-    if to is not None and to not in known:
-        near = difflib.get_close_matches(str(to), known, n=1)
-        hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(sorted(known))}."
+    if to is not None and to not in {"last", "none", *connectors}:
         place = ("jobs", entry.new.name, "deliver")
-        yield raw.fault(place, f"{'.'.join(place)}: there is no connector named {to!r:.60}. {hint}")
+        yield raw.fault(place, f"{'.'.join(place)}: {no_connector(to, connectors)}")
+
+
+def no_connector(to: object, connectors: frozenset[str]) -> str:
+    """What to say about a connector that is not there."""
+    known = {"last", "none", *connectors}
+    near = difflib.get_close_matches(str(to), known, n=1)
+    hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(sorted(known))}."
+    return f"there is no connector named {to!r:.60}. {hint}"
 
 
 def _hash(files: Sequence[Raw]) -> str:

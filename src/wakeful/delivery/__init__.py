@@ -11,6 +11,7 @@ What must stay true:
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,19 @@ if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, JobState, RunRow
 
-__all__ = ["DELIVERY", "Post", "button", "domain", "enqueue"]
+__all__ = [
+    "DELIVERY",
+    "PUBLIC_URL",
+    "About",
+    "Post",
+    "button",
+    "connector_for",
+    "domain",
+    "enqueue",
+    "explained",
+    "output_text",
+    "work_of",
+]
 
 DELIVERY = "delivery"
 
@@ -102,3 +115,20 @@ domain = Domain(
     routes="wakeful.delivery.routes:router",
     commands={"delivery": "wakeful.delivery.commands:deliveries", "connector": "wakeful.delivery.commands:connectors"},
 )
+
+
+#: What other domains may use, and where it is: loaded when it is asked for.
+_OFFERED = {
+    "About": "summary",
+    "explained": "summary",
+    "output_text": "summary",
+    "work_of": "summary",
+    "connector_for": "outbox",
+    "PUBLIC_URL": "results",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _OFFERED:
+        return getattr(importlib.import_module(f"wakeful.delivery.{_OFFERED[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -152,7 +152,7 @@ def requeue(
     async def work(scheduler: Scheduler) -> tuple[int, bool]:
         served = server_of(scheduler) is not None
         if ref is None:
-            return await scheduler.transact(lambda tx, _: outbox.requeue_all(tx, "failed")), served
+            return await scheduler.transact(lambda tx, context: outbox.requeue_all(tx, context, "failed")), served
         number = delivery_number(ref)
         row = await scheduler.transact(lambda tx, _: outbox.requeue(tx, number))
         if row is None:

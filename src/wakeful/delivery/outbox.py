@@ -118,6 +118,14 @@ def _add(tx: Transaction, context: Context, post: Post, chosen: Route, hold: Hol
     return row.id
 
 
+def connector_for(tx: Transaction, to: str) -> str | None:
+    """Which connector a message to `to` would be sent through now; None where it would wait."""
+    outbox = tx.of(Outbox)
+    known = [row.name for row in outbox.connectors()]
+    chosen = route(to, None, known, outbox.interactions() if to == "last" else ())
+    return chosen.connector
+
+
 def emit(tx: Transaction, what: str, row: DeliveryRow) -> None:
     """An event on the stream `delivery`; what is in the message stays out of it."""
     about = {"delivery": row.id, "connector": row.connector, "kind": row.kind, "job": row.job, "run": row.run_id}
@@ -152,13 +160,23 @@ def next_look(tx: Transaction, connector: ConnectorRow) -> int | None:
     found = []
     head = outbox.head(connector.name)
     if head is not None:
-        at = max(head.next_at or tx.now, free_at(outbox, connector.name, rules, tx.now))
+        at = max(attempt_at(tx, head), free_at(outbox, connector.name, rules, tx.now))
         expires = head.created_at + rules.max_age if rules.max_age is not None else at
         found.append(min(at, max(expires, tx.now)))
     release = outbox.first_release(connector.name)
     if release is not None:
         found.append(release)
     return min(found, default=None)
+
+
+def attempt_at(tx: Transaction, row: DeliveryRow) -> int:
+    """When a message is tried next: at once where the clock was set back since that was decided."""
+    at = row.next_at or tx.now
+    if at <= tx.now:
+        return at
+    tried = tx.of(Outbox).attempts(row.id) if row.attempts else []
+    decided = tried[-1].at if tried else at
+    return tx.now if decided > tx.now else at
 
 
 def free_at(outbox: Outbox, connector: str, rules: Rules, now: int) -> int:
@@ -190,13 +208,13 @@ def requeue(tx: Transaction, number: int) -> DeliveryRow | None:
     return row
 
 
-def requeue_all(tx: Transaction, status: str) -> int:
+def requeue_all(tx: Transaction, context: Context, status: str) -> int:
     """The same for all of one status; how many."""
     connectors = tx.of(Outbox).requeue_all(status, tx.now)
     arm_named(tx, set(connectors))
     for name in set(connectors):
         if name is not None:
-            close_alert(tx, "delivery_failed", name)
+            close_alert(tx, context, "delivery_failed", name)
     if connectors:
         tx.journal.emit("delivery", {"type": "requeued_many", "count": len(connectors)})
     return len(connectors)

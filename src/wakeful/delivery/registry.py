@@ -182,8 +182,8 @@ class Registry:
             row = ConnectorRow(name, entry.connector.type, position, 0, rules, entry.source, None)
             row = row._replace(job_id=self._job(tx, context, name, before))
             outbox.put_connector(row)
-            close_alert(tx, NO_CONNECTOR, name)
-            if close_alert(tx, NO_CONNECTOR, LAST) or is_start:
+            close_alert(tx, context, NO_CONNECTOR, name)
+            if close_alert(tx, context, NO_CONNECTOR, LAST) or is_start:
                 outbox.adopt_unrouted(name, tx.now)
             if row.type in CHAT_TYPES:
                 _address_people(tx, context, row, getattr(entry.connector, "allow_from", ()))
@@ -294,7 +294,7 @@ def _address_people(tx: Transaction, context: Context, row: ConnectorRow, allowe
     reason = unpaired(row.name)
     if tx.of(Outbox).hold_for_pairing(row.name, reason):
         open_alert(tx, context, NO_CONNECTOR, row.name, f"Messages wait: {reason}.")
-    pairing.allow(tx, row.name, allowed)
+    pairing.allow(tx, context, row.name, allowed)
 
 
 def _served(tx: Transaction, *, but: int | None = None) -> set[str]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
 from wakeful.delivery.connector import Message, NotDelivered, Permanent, Unclear, scrubbed
-from wakeful.delivery.outbox import arm, armed_at, emit, free_at, next_look
+from wakeful.delivery.outbox import arm, armed_at, attempt_at, emit, free_at, next_look
 from wakeful.delivery.rules import (
     BUDGET_MS,
     ERROR_MOST,
@@ -171,7 +171,7 @@ def take(tx: Transaction, context: Context, name: str) -> Taken | None:
         if until is not None:
             outbox.hold_waiting(name, until)
             continue
-        if (row.next_at or 0) > now or free_at(outbox, name, rules, now) > now:
+        if attempt_at(tx, row) > now or free_at(outbox, name, rules, now) > now:
             return None
         row = row._replace(status="sending", attempts=row.attempts + 1, next_at=None)
         outbox.save(row)
@@ -214,7 +214,7 @@ def record(tx: Transaction, context: Context, taken: Taken, tried: Tried, ms: in
         message = f"A message could not be delivered to {connector.name} after {_times(row.attempts)}: {tried.error}"
         open_alert(tx, context, FAILED, connector.name, message, job_id=row.job_id)
     elif row.status == "sent":
-        close_alert(tx, FAILED, connector.name)
+        close_alert(tx, context, FAILED, connector.name)
     emit(tx, "retrying" if is_open else row.status, row)
 
 

@@ -95,7 +95,9 @@ class FileWatch:
                 lambda tx, context: apply_fleet(tx, context, fleet, terms, confirmed=False, unless_applied=True)
             )
             if plan is None:
-                await self._scheduler.transact(lambda tx, _: close_alert(tx, CONFIG_ALERT, place_of(self._path)))
+                await self._scheduler.transact(
+                    lambda tx, context: close_alert(tx, context, CONFIG_ALERT, place_of(self._path))
+                )
             else:
                 _log_plan(self._path, plan)
             self._reported = ""

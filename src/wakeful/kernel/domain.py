@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from wakeful import ids
 from wakeful.kernel.engine import alerts
-from wakeful.kernel.kinds import Delivers, Kind
+from wakeful.kernel.kinds import Alerted, Delivers, Kind
 from wakeful.kernel.views import events, explain, outgoing
 from wakeful.store import schema_version, tables
 
@@ -51,6 +51,8 @@ class Domain(NamedTuple):
 
     `last` says that no further attempt follows.
     """
+    alerted: Alerted | None = None
+    """Called in the transaction that opens or closes an incident, if that is worth a message."""
 
     hears: Callable[[Transaction, Context, Any], None] | None = None
     """Called with every message that a paired person wrote in a chat (`wakeful.delivery.chat.receiving.Incoming`).

@@ -73,6 +73,7 @@ class Life(JobsApi):
             if self._declared:
                 await self._add(self._declared, "update", "code")
                 await self._warn_about_orphans()
+            await self._engine.look_back(incarnation.away_since)
         except BaseException:
             await self._store.resign()
             raise

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wakeful import ids
-from wakeful.errors import AlertNotFound
 from wakeful.kernel.actions import tokens
 from wakeful.kernel.views.statistics import Figures, figures
 from wakeful.scheduler.callbacks import Callbacks
@@ -15,8 +13,7 @@ from wakeful.scheduler.requests import Requests
 from wakeful.store.records import Token
 
 if TYPE_CHECKING:
-    from wakeful.store.interface import Transaction
-    from wakeful.store.records import Alert, EventGroup
+    from wakeful.store.records import EventGroup
 
 
 class ServerSide(Requests, Callbacks):
@@ -45,23 +42,6 @@ class ServerSide(Requests, Callbacks):
 
     async def get_figures(self) -> Figures:
         return await self._store.read(lambda tx: figures(tx, self.hidden_kinds))
-
-    async def page_alerts(self, *, open_only: bool, before: int | None, limit: int) -> list[Alert]:
-        """What needs a person, the newest first."""
-        return await self._store.read(lambda tx: tx.journal.alerts_before(before, limit, open_only=open_only))
-
-    async def ack_alert(self, alert_id: int) -> Alert:
-        """A person has seen it; it stays open until what it is about is over."""
-
-        def work(tx: Transaction) -> Alert:
-            tx.journal.ack_alert(alert_id, tx.now)
-            found = tx.journal.alert(alert_id)
-            if found is None:
-                message = f"There is no alert {ids.encode('alr', alert_id)}."
-                raise AlertNotFound(message)
-            return found
-
-        return await self._wiring.write(work)
 
     # -- events -------------------------------------------------------------------------------------------------------
 

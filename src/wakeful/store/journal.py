@@ -95,27 +95,80 @@ class Journal:
 
     # -- alerts -----------------------------------------------------------------------------------------------------
 
-    def raise_alert(self, alert: Alert) -> bool:
-        """Open the incident, or count it again if it is open; True when it is new."""
-        known = self._session.execute(
-            "UPDATE alerts SET times = times + 1, last_at = ?, message = ? WHERE key = ? AND closed_at IS NULL",
-            (alert.last_at, alert.message, alert.key),
-        )
-        if known:
-            return False
-        self._session.insert_many("alerts", Alert._fields, [alert])
-        self._announce("opened", (alert.id, alert.kind, alert.message, alert.job_id))
-        return True
+    def raise_alert(self, alert: Alert) -> tuple[Alert, bool]:
+        """Open the incident, or count it again if it is open; as it is now, and whether it is new."""
+        conflict = "ON CONFLICT (key) WHERE closed_at IS NULL DO NOTHING"
+        known = self._count_again(alert)
+        while known is None:
+            if self._session.insert_many("alerts", Alert._fields, [alert], conflict):
+                self._announce("opened", (alert.id, alert.kind, alert.message, alert.job_id))
+                return alert, True
+            known = self._count_again(alert)  # another node was quicker
+        return known, False
 
-    def close_alert(self, key: str, now: int) -> bool:
-        """The incident is over; True when it was open."""
-        closed = self._session.rows(
-            "UPDATE alerts SET closed_at = ? WHERE key = ? AND closed_at IS NULL RETURNING id, kind, message, job_id",
-            (now, key),
+    def _count_again(self, alert: Alert) -> Alert | None:
+        found = self._session.rows(
+            "UPDATE alerts SET times = times + 1, last_at = ?, message = ?, data = coalesce(?, data) "
+            f"WHERE key = ? AND closed_at IS NULL RETURNING {_ALERT}",
+            (alert.last_at, alert.message, alert.data, alert.key),
         )
-        for alert in closed:
-            self._announce("closed", alert)
-        return bool(closed)
+        return Alert._make(found[0]) if found else None
+
+    def close_alert(self, key: str, now: int) -> Alert | None:
+        """The incident is over; as it is now, or None when it was not open."""
+        closed = self._session.rows(
+            f"UPDATE alerts SET closed_at = ? WHERE key = ? AND closed_at IS NULL RETURNING {_ALERT}", (now, key)
+        )
+        if not closed:
+            return None
+        alert = Alert._make(closed[0])
+        self._announce("closed", (alert.id, alert.kind, alert.message, alert.job_id))
+        return alert
+
+    def note_alert_sent(self, alert_id: int, now: int) -> None:
+        """A message about it is stored, and what was put off is no longer."""
+        self._session.execute("UPDATE alerts SET notified_at = ?, snoozed_until = NULL WHERE id = ?", (now, alert_id))
+
+    def note_alert_awake(self, alert_id: int) -> None:
+        """Its snooze is over."""
+        self._session.execute("UPDATE alerts SET snoozed_until = NULL WHERE id = ?", (alert_id,))
+
+    def snooze_alert(self, alert_id: int, until: int) -> bool:
+        """No message about it before that time; False when it is not open."""
+        snoozed = self._session.rows(
+            "UPDATE alerts SET snoozed_until = ? WHERE id = ? AND closed_at IS NULL "
+            "RETURNING id, kind, message, job_id",
+            (until, alert_id),
+        )
+        for alert in snoozed:
+            self._announce("snoozed", alert)
+        return bool(snoozed)
+
+    def snooze_job(self, job_id: int, until: int) -> None:
+        """No message about this job before that time."""
+        self._session.insert_many(
+            "alert_snoozes",
+            ("job_id", "until"),
+            [(job_id, until)],
+            "ON CONFLICT (job_id) DO UPDATE SET until = excluded.until",
+        )
+
+    def job_snoozed_until(self, job_id: int) -> int | None:
+        found = self._session.rows("SELECT until FROM alert_snoozes WHERE job_id = ?", (job_id,))
+        return int(found[0][0]) if found else None
+
+    def snoozes_over(self, now: int, limit: int) -> list[Alert]:
+        """Open incidents whose snooze has ended, the first first."""
+        sql = (
+            f"SELECT {_ALERT} FROM alerts WHERE snoozed_until IS NOT NULL AND snoozed_until <= ? "
+            "AND closed_at IS NULL ORDER BY snoozed_until, id LIMIT ?"
+        )
+        return [Alert._make(row) for row in self._session.rows(sql, (now, limit))]
+
+    def open_alerts_of(self, kind: str) -> list[Alert]:
+        """The open incidents of one kind; their keys begin with it."""
+        sql = f"SELECT {_ALERT} FROM alerts WHERE closed_at IS NULL AND key > ? AND key < ? ORDER BY id"
+        return [Alert._make(row) for row in self._session.rows(sql, (f"{kind}:", f"{kind};"))]
 
     def alert(self, alert_id: int) -> Alert | None:
         found = self._session.rows(f"SELECT {_ALERT} FROM alerts WHERE id = ?", (alert_id,))
@@ -262,6 +315,11 @@ class Journal:
         self._session.serialize("facts")
         rows = self._session.select_in(("key", "value"), "meta", "key", keys)
         return {str(key): str(value) for key, value in rows}
+
+    def fact(self, key: str) -> str | None:
+        """One fact as it is, without waiting for whoever changes others."""
+        found = self._session.rows("SELECT value FROM meta WHERE key = ?", (key,))
+        return str(found[0][0]) if found else None
 
     def set_meta(self, facts: Mapping[str, object]) -> None:
         rows = [(key, str(value)) for key, value in facts.items()]

@@ -14,6 +14,7 @@ from wakeful.errors import InvalidSetting
 from wakeful.kernel.engine.alerts import close_alert
 
 if TYPE_CHECKING:
+    from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
 
 ROLES = ("viewer", "operator", "admin")
@@ -43,7 +44,9 @@ def offer(tx: Transaction, connector: str, code: str, role: str) -> int:
     return tx.now + LIFE_MS
 
 
-def redeem(tx: Transaction, connector: str, sender: str, name: str | None, code: str) -> Person | None:
+def redeem(
+    tx: Transaction, context: Context, connector: str, sender: str, name: str | None, code: str
+) -> Person | None:
     """Pair the sender if the code is open; a wrong one counts as a try at every open code of the connector."""
     chats = tx.of(Chats)
     chats.serialize(connector)
@@ -56,7 +59,7 @@ def redeem(tx: Transaction, connector: str, sender: str, name: str | None, code:
     chats.drop_code(found)
     person = Person(connector, sender, found.role, name[:NAME_MOST] if name else None, "code", tx.now)
     chats.pair(person)
-    release_waiting(tx, connector, sender)
+    release_waiting(tx, context, connector, sender)
     return person
 
 
@@ -76,10 +79,10 @@ def _drop_expired(tx: Transaction, connector: str) -> None:
             chats.drop_code(code)
 
 
-def release_waiting(tx: Transaction, connector: str, sender: str) -> None:
+def release_waiting(tx: Transaction, context: Context, connector: str, sender: str) -> None:
     """What waited for somebody to be paired goes to the first who is."""
     if tx.of(Outbox).release_to(connector, sender, tx.now):
-        close_alert(tx, NO_CONNECTOR, connector)
+        close_alert(tx, context, NO_CONNECTOR, connector)
         arm_named(tx, {connector})
 
 
@@ -89,7 +92,7 @@ def forget(tx: Transaction, connector: str, sender: str) -> None:
     tx.of(Outbox).give_up_for(connector, sender, f"{sender} is no longer paired with {connector}")
 
 
-def allow(tx: Transaction, connector: str, senders: Iterable[str]) -> None:
+def allow(tx: Transaction, context: Context, connector: str, senders: Iterable[str]) -> None:
     """Pair whom the file lets in with `allow_from`, and forget whom it does so no more."""
     chats, wanted = tx.of(Chats), list(dict.fromkeys(senders))
     known = {person.sender: person for person in chats.people(connector)}
@@ -101,4 +104,4 @@ def allow(tx: Transaction, connector: str, senders: Iterable[str]) -> None:
             chats.pair(Person(connector, sender, ROLE, None, "file", tx.now))
     paired = chats.people(connector)
     if paired:
-        release_waiting(tx, connector, paired[0].sender)
+        release_waiting(tx, context, connector, paired[0].sender)

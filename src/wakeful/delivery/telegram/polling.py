@@ -204,7 +204,7 @@ class Receiver:
         self._troubled = ""
         if self._alerted is not False:
             name = self._connector.name
-            await self._scheduler.transact(lambda tx, _: close_alert(tx, RECEIVING, name))
+            await self._scheduler.transact(lambda tx, context: close_alert(tx, context, RECEIVING, name))
             self._alerted = False
 
     def _note(self, text: str) -> float:

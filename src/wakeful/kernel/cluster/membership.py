@@ -138,7 +138,7 @@ def _alert_stalled(tx: Transaction, context: Context, stalled: set[int], rows: I
             why = f"The event loop of node {row.name} has been blocked for {stood} s by a handler."
             open_alert(tx, context, "stalled", row.name, why)
         elif row.id not in stalled and key in reported:
-            close_alert(tx, "stalled", row.name)
+            close_alert(tx, context, "stalled", row.name)
 
 
 def take_runs(tx: Transaction, context: Context, runs: list[RunRow]) -> int:
@@ -173,7 +173,7 @@ def join(tx: Transaction, context: Context, name: str, details: str) -> None:
     """Become a node, by the database's clock."""
     now = tx.journal.database_now()
     tx.journal.join(NodeRow(context.id, name, now, now, None, details))
-    close_alert(tx, "dead_node", name)
+    close_alert(tx, context, "dead_node", name)
 
 
 def served_elsewhere(tx: Transaction, key: str) -> bool:

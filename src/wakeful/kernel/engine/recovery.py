@@ -100,7 +100,7 @@ def _without_overdue(
     )
     for run in runs:
         if run.phase in GOES_ON and run not in late:
-            close_alert(tx, "stuck", run.job_id)
+            close_alert(tx, context, "stuck", run.job_id)
     return [run for run in runs if run not in late]
 
 

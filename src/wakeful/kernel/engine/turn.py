@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from wakeful.kernel.context import Context
+from wakeful.kernel.engine.alerts import open_alert
 from wakeful.kernel.engine.claim import Claim, Claimed
 from wakeful.kernel.engine.ending import Ending, end_runs
 from wakeful.kernel.engine.requeue import requeue_served
@@ -122,7 +123,7 @@ def settle_all(tx: Transaction, context: Context, ended: Sequence[Ended]) -> tup
     end_runs(tx, context, endings)
     for item in ended:
         if item.result.phase == APPROVAL and item.run.id not in lost:
-            _ask(tx, item)
+            _ask(tx, context, item)
     return [ending.run.id for ending in endings], lost
 
 
@@ -139,7 +140,7 @@ def _already_waiting(tx: Transaction, ended: Sequence[Ended]) -> set[int]:
     return {run.id for one in begin for run in tx.runs.open(one.job_id) if run.status == "waiting"}
 
 
-def _ask(tx: Transaction, item: Ended) -> None:
+def _ask(tx: Transaction, context: Context, item: Ended) -> None:
     """Put the question on record, with the payload it is about: what is approved is what was asked, edits aside."""
     question = str(json.loads(item.result.output or '""'))
     details = tx.runs.details(item.run.id)
@@ -147,6 +148,9 @@ def _ask(tx: Transaction, item: Ended) -> None:
     tx.runs.ask(item.run.id, APPROVAL, item.job.payload, record)
     about = {"run": item.run.id, "job_id": item.job.id, "job": item.job.name}
     tx.journal.emit("run", {"type": "approval_needed", **about, "question": question})
+    message = f"{item.job.name} waits for a person to approve it: {question}"
+    data = json.dumps({"run": item.run.id})
+    open_alert(tx, context, APPROVAL, item.run.id, message, job_id=item.job.id, data=data)
 
 
 def take_reports(tx: Transaction, ended: Sequence[Ended]) -> Sequence[Ended]:

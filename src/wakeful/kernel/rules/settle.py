@@ -33,6 +33,7 @@ class AlertChange(NamedTuple):
 
     kind: str
     message: str | None
+    errors: int = 0  # failures in a row, where it is about them
 
 
 class Settled(NamedTuple):
@@ -236,10 +237,9 @@ def count_failure(job: JobDef, state: JobState, now: int) -> tuple[JobState, tup
     until = now + backoff_delay(options, errors)
     if state.next_at is not None and until > state.next_at:
         state = state._replace(next_at=until, backoff_until=until)
-    if errors == 1:
-        return state, ()
-    message = f"{job.name} has failed {errors} times in a row; the last: {state.last_error}"
-    return state, (AlertChange("failing", message),)
+    times = f"{errors} times in a row; the last" if errors > 1 else "once"
+    message = f"{job.name} has failed {times}: {state.last_error}"
+    return state, (AlertChange("failing", message, errors),)
 
 
 class _Plan(NamedTuple):
