@@ -229,18 +229,16 @@ def test_five_wrong_codes_or_ten_minutes_close_a_code(tmp_path):
             code = await offer(scheduler)
             for number in range(4):
                 wrong = f"WRONG{number}"
-                assert (
-                    await scheduler.transact(lambda tx, c, w=wrong: pairing.redeem(tx, c, "bot", "9", None, w)) is None
-                )
+                assert await scheduler.transact(lambda tx, c, w=wrong: pairing.redeem(tx, c, "bot", "9", w)) is None
             assert await scheduler.look(lambda tx: pairing.has_open_code(tx, "bot"))
-            await scheduler.transact(lambda tx, c: pairing.redeem(tx, c, "bot", "9", None, "WRONG"))
+            await scheduler.transact(lambda tx, c: pairing.redeem(tx, c, "bot", "9", "WRONG"))
             assert not await scheduler.look(lambda tx: pairing.has_open_code(tx, "bot"))
-            assert await scheduler.transact(lambda tx, c: pairing.redeem(tx, c, "bot", "42", None, code)) is None
+            assert await scheduler.transact(lambda tx, c: pairing.redeem(tx, c, "bot", "42", code)) is None
             again = await offer(scheduler)
 
             def later(tx, context):
                 tx.now += pairing.LIFE_MS
-                return pairing.redeem(tx, context, "bot", "42", None, again)
+                return pairing.redeem(tx, context, "bot", "42", again)
 
             assert await scheduler.transact(later) is None
             assert await scheduler.look(lambda tx: tx.of(Chats).people("bot")) == []

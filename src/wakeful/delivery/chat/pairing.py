@@ -45,7 +45,7 @@ def offer(tx: Transaction, connector: str, code: str, role: str) -> int:
 
 
 def redeem(
-    tx: Transaction, context: Context, connector: str, sender: str, name: str | None, code: str
+    tx: Transaction, context: Context, connector: str, sender: str, code: str, *, name: str | None = None
 ) -> Person | None:
     """Pair the sender if the code is open; a wrong one counts as a try at every open code of the connector."""
     chats = tx.of(Chats)

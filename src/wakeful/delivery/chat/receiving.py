@@ -171,7 +171,7 @@ def _start(tx: Transaction, context: Context, connector: str, update: Update, co
     """Somebody wrote a code. Strangers are answered only while a code is open, so at most a few times."""
     person = tx.of(Chats).person(connector, update.sender)
     was_open = pairing.has_open_code(tx, connector)
-    paired = pairing.redeem(tx, context, connector, update.sender, update.name, code[:64])
+    paired = pairing.redeem(tx, context, connector, update.sender, code[:64], name=update.name)
     if paired is not None:
         touch(tx, context, connector, update.sender)
         _reply(tx, context, paired, PAIRED.format(role=paired.role))
