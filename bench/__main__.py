@@ -11,7 +11,21 @@ from collections.abc import Callable
 
 from bench import report
 from bench.contenders import PEERS, PEERS_POSTGRES, ROOT
-from bench.measures import Plan, Table, burst, cron, crowd, http, lateness, million, postgres, raw, recurring, soak
+from bench.measures import (
+    Plan,
+    Table,
+    burst,
+    cron,
+    crowd,
+    delivery,
+    http,
+    lateness,
+    million,
+    postgres,
+    raw,
+    recurring,
+    soak,
+)
 from bench.peers import compile_ours, set_up
 
 MEASURES: dict[str, Callable[[Plan], list[Table]]] = {
@@ -22,6 +36,7 @@ MEASURES: dict[str, Callable[[Plan], list[Table]]] = {
     "cron": cron.measure,
     "recurring": recurring.measure,
     "http": http.measure,
+    "delivery": delivery.measure,
     "postgres": postgres.measure,
     "million": million.measure,
     "soak": soak.measure,
