@@ -11,6 +11,7 @@ from tests.alerts.phones import Phone, with_phone
 from tests.kernel.scene import at, virtual
 from wakeful import Cron, Every, Manual, NewJob, Once, Ping
 from wakeful.alerts import configure
+from wakeful.errors import StoreError
 from wakeful.store.jobs import Jobs
 from wakeful.store.schema_version import steps
 
@@ -118,6 +119,29 @@ async def test_a_sleeping_machine_is_one_message(scene):
         assert phone.events == [("missed", "opened"), ("missed", "closed")]
         assert "5 jobs were due" in phone.texts[0]
         assert "nothing could start from 2026-01-01T00:0" in phone.texts[0]
+
+
+@pytest.mark.promise("X5")
+@virtual
+async def test_a_database_that_was_away_is_one_message(scene):
+    phone = Phone(scene)
+    async with with_phone(scene, phone) as scheduler:
+        await configure(scheduler, to="phone")
+        await scheduler.add_jobs([NewJob(f"job-{n}", Every("10m")) for n in range(5)])
+        await scheduler.start()
+        await scene.until(at(0, 5))
+        write = scheduler._store.write
+
+        async def away(*_, **__):
+            raise StoreError("simulated: the database is away")
+
+        scheduler._store.write = away
+        await scene.until(at(1, 5))
+        scheduler._store.write = write
+        await scene.sleep("3m")
+        assert phone.events == [("missed", "opened"), ("missed", "closed")]
+        assert "5 jobs were due" in phone.texts[0]
+        assert "The first was due at 2026-01-01T00:10:00Z." in phone.texts[0]
 
 
 @virtual

@@ -158,6 +158,6 @@ class OutageWatch:
 
     async def look(self, store: Store, context: Context) -> None:
         """Before what waited is started."""
-        self._next_look = self._clock.boot() + LOOK_AGAIN_MS
         away_since = self._fine_at
         await store.write(lambda tx: look_for_missed(tx, context, away_since))
+        self._next_look = self._clock.boot() + LOOK_AGAIN_MS  # only now: what a failed look did not see, the next does
