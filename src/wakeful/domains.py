@@ -15,6 +15,7 @@ MODULES = [
     "wakeful.http",
     "wakeful.agents",
     "wakeful.fleet",
+    "wakeful.workflows",
 ]
 
 

@@ -16,7 +16,7 @@ USERS = {
     "create_token", "list_tokens", "revoke_token",
 }  # fmt: skip
 DOMAINS = {"transact", "look", "accompany", "clock", "handled_kinds", "node_id", "default_zone", "job_defaults"}
-DOMAINS |= {"drafted", "hidden_kinds"}
+DOMAINS |= {"drafted", "hidden_kinds", "add_workflow", "before_start", "kinds", "new_id"}
 SERVER = {"server_side"}
 
 
