@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
+from wakeful.kernel.engine.alerts import close_alert
 from wakeful.kernel.engine.ending import drop_runs
 from wakeful.kernel.kinds import Refused
 from wakeful.workflows.admission import SKIP_REASONS, Standing, may_start
 from wakeful.workflows.arming import CONTINUED, OURS, arm, look_again
-from wakeful.workflows.issues import Issue, raise_issue
+from wakeful.workflows.issues import ALERT, Issue, raise_issue
 from wakeful.workflows.phases import (
     ACTIVE,
     CRASHED,
@@ -59,6 +60,9 @@ def claimed(tx: Transaction, job: JobDef, run: RunRow) -> Mapping[str, Any] | No
         attempt = _new_attempt(tx, (handler, workflow), job, run)
         table.save_run(attempt)
         table.change_handler(handler.workflow, handler.name, open_run=run.id)
+    if workflow.issue == "approval":  # a person has answered
+        table.change(workflow.name, tx.now, issue="transient", issue_message="approved, and going on")
+        close_alert(tx, ALERT, workflow.name)
     return {"attempt": attempt._asdict(), "state": handler.state}
 
 
@@ -137,6 +141,7 @@ def _rejected(tx: Transaction, context: Context, attempt: WorkflowRun, handler: 
         attempt.workflow, tx.now, paused=1, pause_note=why, issue=None, issue_handler=None, issue_run=None,
         issue_message=None, backoff_until=None,
     )  # fmt: skip
+    close_alert(tx, ALERT, attempt.workflow)
     look_again(tx, [one.job_id for one in table.handlers(attempt.workflow) if one.job_id is not None])
     arm(tx, context, attempt.job_id, tx.now, CONTINUED)
 
