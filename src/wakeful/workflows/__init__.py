@@ -92,4 +92,6 @@ domain = Domain(
         "deployed": "it was deployed",
         "continued": "its last run is continued",
     },
+    routes="wakeful.workflows.routes:router",
+    commands="wakeful.workflows.commands:app",
 )
