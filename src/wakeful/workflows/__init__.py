@@ -92,6 +92,9 @@ domain = Domain(
         "deployed": "it was deployed",
         "continued": "its last run is continued",
     },
+    section="workflows",
+    settings="wakeful.workflows.configuration:WorkflowSection",
+    install="wakeful.workflows.configuration:install_configured",
     routes="wakeful.workflows.routes:router",
     commands="wakeful.workflows.commands:app",
 )

@@ -178,6 +178,7 @@ class Workflow:
         self.handlers: dict[str, Handler] = {}
         self.config: Any = {}
         self.version: str | None = None  # None: of the code of its functions
+        self.origin: str | None = None  # the file it was loaded from
 
     def producer(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import json
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,13 +13,15 @@ import typer
 from wakeful.cli.failures import WrongUse
 from wakeful.cli.opening import change, read
 from wakeful.cli.place import Db, chosen
-from wakeful.cli.saying import say
+from wakeful.cli.saying import say, say_text
 from wakeful.cli.tables import Column, Json, print_facts, print_json, print_table
 from wakeful.cli.words import count
 from wakeful.errors import NotFound
 from wakeful.workflows import actions, input_actions, views
+from wakeful.workflows.loading import CannotLoad, load_file, read_ref
 from wakeful.workflows.lookup import find_workflow
 from wakeful.workflows.topics.tables import Topics
+from wakeful.workflows.wiring import warnings
 from wakeful.workflows.words import SHOWN
 
 if TYPE_CHECKING:
@@ -290,6 +293,28 @@ def publish(
     _done(
         found, f"{message_id} is published" if found["new"] else f"{message_id} was published before", as_json=as_json
     )
+
+
+@app.command("check")
+def check(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The file, or FILE:NAME.")], *, as_json: Json = False
+) -> None:
+    """Load a workflow's file and look for mistakes. Nothing is stored and nothing runs."""
+    found = load_file(read_ref(file, Path.cwd()))
+    if isinstance(found, CannotLoad):
+        problems, name = [f"{found.message}\n{found.trace}".strip()], None
+    else:
+        problems, name = warnings(found), found.name
+    if as_json:
+        handlers = [] if isinstance(found, CannotLoad) else sorted(found.handlers)
+        print_json({"name": name, "handlers": handlers, "problems": problems})
+    elif problems:
+        for problem in problems:
+            say_text(problem)
+    elif not isinstance(found, CannotLoad):
+        say(f"{found.name} is good: {', '.join(found.handlers)}")
+    if problems:
+        raise typer.Exit(1)
 
 
 def _json(option: str, text: str | None) -> Any:

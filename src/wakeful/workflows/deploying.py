@@ -51,9 +51,10 @@ def plan_deployment(scheduler: Scheduler, workflow: object, source: str, *, forc
         message = f"The workflow {workflow.name} cannot be deployed. {' '.join(wrong)}"
         raise InvalidJob(message)
     handlers = tuple(workflow.handlers.values())
-    drafts = tuple(scheduler.drafted(_job(workflow.name, handler), source, {}) for handler in handlers)
-    version = workflow.code_version()
-    return Deployment(workflow.name, version, source, handlers, drafts, scheduler.default_zone, forced)
+    owner = source if workflow.origin is None else "file"
+    drafts = tuple(scheduler.drafted(_job(workflow.name, handler), owner, {}) for handler in handlers)
+    version, origin = workflow.code_version(), workflow.origin or source
+    return Deployment(workflow.name, version, origin, handlers, drafts, scheduler.default_zone, forced)
 
 
 def _job(workflow: str, handler: Handler) -> NewJob:
@@ -86,6 +87,7 @@ def deploy(tx: Transaction, context: Context, wanted: Deployment) -> bool:
     else:
         table.change(wanted.name, tx.now, version=wanted.version, source=wanted.source, removed_at=None)
     table.add_version(wanted.name, wanted.version, tx.now)
+    _drop_placeholder(tx, wanted)
     job_ids = add_jobs(tx, context, wanted.drafts, "update", wanted.zone)
     _store_handlers(tx, context, wanted, job_ids)
     if row is not None and _is_over(row, wanted):
@@ -109,6 +111,14 @@ def _is_news(tx: Transaction, row: WorkflowRow, wanted: Deployment) -> bool:
         row.version,
     )
     return False
+
+
+def _drop_placeholder(tx: Transaction, wanted: Deployment) -> None:
+    """What stood for this file while it could not be loaded, under the file's own name."""
+    for row in tx.of(Workflows).all():
+        if row.source == wanted.source and row.name != wanted.name and not row.version:
+            resolve_issue(tx, row)
+            tx.of(Workflows).change(row.name, tx.now, removed_at=tx.now)
 
 
 def _is_over(row: WorkflowRow, wanted: Deployment) -> bool:

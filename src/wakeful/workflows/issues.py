@@ -39,7 +39,8 @@ def raise_issue(tx: Transaction, context: Context, workflow: str, issue: Issue, 
         **more,
     )
     if issue.alert:
-        open_alert(tx, context, ALERT, workflow, f"{workflow} needs attention: {issue.message[:1000]}")
+        first = issue.message.partition("\n")[0]
+        open_alert(tx, context, ALERT, workflow, f"{workflow} needs attention: {first[:1000]}")
     tx.journal.emit("workflow", {"type": "issue", "workflow": workflow, "kind": issue.kind, "handler": issue.handler})
 
 

@@ -69,6 +69,7 @@ def _issue_view(row: WorkflowRow) -> dict[str, Any] | None:
         "run": ids.run_text(row.issue_run) if row.issue is not None and row.issue_run is not None else None,
         "message": issue_words(kind, handler, message),
         "actions": ACTIONS[kind],
+        "trace": (message or "").partition("\n")[2] or None,
     }
 
 

@@ -34,7 +34,7 @@ def status_word(*, paused: bool, issue: str | None, active: bool) -> str:
 
 def issue_words(kind: str, handler: str | None, message: str | None) -> str:
     """What is wrong and what happens next, as one or two sentences."""
-    said = (message or "").rstrip(".")
+    said = (message or "").partition("\n")[0].rstrip(".")
     sentences = {
         "transient": f"Trying again soon: {said}.",
         "approval": f"Waiting for your approval: {said}",
