@@ -124,7 +124,7 @@ def _is_gone(tx: Transaction, context: Context, run: RunRow) -> bool:
     Where nodes share the store, a node that is only silent may still be working. One that starts again under its name
     recovers its runs before it is on record as alive.
     """
-    return tx.exclusive or run.node == context.id or tx.journal.lives(context.id) is None
+    return tx.exclusive or run.node == context.id or tx.nodes.get(context.id) is None
 
 
 def _rejected(tx: Transaction, context: Context, attempt: WorkflowRun, handler: HandlerRow, *, why: str) -> None:
