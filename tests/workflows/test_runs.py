@@ -9,7 +9,16 @@ import pytest
 
 from tests.kernel.scene import at
 from tests.workflows.mailroom import fails, virtual
-from wakeful import ApprovalNeeded, InvalidJob, LogicError, ScheduleTriggerError, TransientError, ids
+from wakeful import (
+    ApprovalNeeded,
+    InvalidJob,
+    LogicError,
+    Prepared,
+    ScheduleTriggerError,
+    TransientError,
+    Workflow,
+    ids,
+)
 from wakeful.workflows import hooks
 from wakeful.workflows.input_actions import ByHand, publish_by_hand
 
@@ -92,6 +101,61 @@ async def test_triggers_during_a_run_are_queued_once_and_no_event_is_lost(room):
         assert room.phases()[:4] == ["next", "prepare", "mutate", "next"], "consumers go before producers"
         assert room.phases().count("poll") == 1
         assert set((await room.events(scheduler)).values()) == {"consumed"}
+
+
+@pytest.mark.promise("K7")
+@pytest.mark.parametrize("first", ["x", "y"])
+@virtual
+async def test_the_consumer_whose_oldest_event_has_waited_longest_goes_first(room, first):
+    started, busy = [], []
+    workflow = Workflow("mailroom")
+
+    def consume(topic):
+        consumer = workflow.consumer(topic, subscribes=[topic])
+
+        @consumer.prepare
+        async def prepare(ctx, state):
+            started.append(topic)
+            busy.append(topic)
+            assert busy == [topic], "one run at a time"
+            found = await ctx.peek(topic, limit=1)
+            await room.sleep("10s")
+            busy.remove(topic)
+            return Prepared({topic: [event.id for event in found]})
+
+    for topic in ("mail", "x", "y"):
+        consume(topic)
+    scheduler = room.scene.scheduler()
+    scheduler.add_workflow(workflow)
+    async with scheduler:
+        await scheduler.start()
+        await room.sleep("1m")
+        await publish(scheduler, "busy")
+        await room.sleep("1s")
+        started.clear()
+        for topic in (first, "y" if first == "x" else "x"):
+            given = ByHand(topic, "1", None)
+            await scheduler.transact(
+                lambda tx, context, given=given: publish_by_hand(tx, context, "mailroom", given, who="A")
+            )
+            await room.sleep("1s")
+        await room.sleep("1m")
+        assert started[:2] == [first, "y" if first == "x" else "x"]
+
+
+@pytest.mark.promise("K4", "K14")
+@virtual
+async def test_an_event_is_not_lost_when_its_handler_is_paused_and_resumed(room):
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1m")
+        await scheduler.pause_job("mailroom.append")
+        await publish(scheduler, "a")
+        await room.sleep("10m")
+        assert room.ledger == []
+        await scheduler.resume_job("mailroom.append")
+        await room.sleep("2m")
+        assert room.ledger == ["a"]
 
 
 @pytest.mark.promise("K3")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from wakeful.workflows.authoring import Workflow
 
 log = logging.getLogger("wakeful.workflows")
-SWEEP_S = 300.0
+SWEEP_S = 60.0
 
 
 def add_workflow(

@@ -47,7 +47,7 @@ def workflow_view(tx: Transaction, name: str) -> dict[str, Any]:
             for number, version, at in tx.of(Workflows).versions(name, RECENT)
         ],
         "recent": _recent(tx, name),
-        "pending_inputs": len(tx.of(Topics).inputs(name, "pending", None, MOST_INPUTS)),
+        "pending_inputs": tx.of(Topics).count_pending_inputs(name),
         "handlers": shown,
     }
 

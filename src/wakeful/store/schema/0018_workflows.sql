@@ -89,6 +89,7 @@ CREATE TABLE workflow_events (
     settled_at bigint                          -- when it was consumed or skipped
 );
 CREATE INDEX workflow_events_open ON workflow_events (workflow, topic, status, seq);
+CREATE INDEX workflow_events_waiting ON workflow_events (workflow, id) WHERE status IN ('pending', 'reserved');
 CREATE INDEX workflow_events_list ON workflow_events (workflow, id);
 CREATE INDEX workflow_events_run ON workflow_events (run_id) WHERE run_id IS NOT NULL;
 CREATE INDEX workflow_events_made ON workflow_events (made_by) WHERE made_by IS NOT NULL;

@@ -175,8 +175,12 @@ class Topics:
             "EXISTS (SELECT 1 FROM workflow_causes c JOIN workflow_events e ON e.id = c.event_id "
             "WHERE c.input_id = i.id AND e.status IN ('pending', 'reserved'))"
         )
+        waiting = (
+            "i.id IN (SELECT c.input_id FROM workflow_events e JOIN workflow_causes c ON c.event_id = e.id "
+            "WHERE e.workflow = ? AND e.status IN ('pending', 'reserved'))"
+        )
         conditions = {
-            "pending": open_event,
+            "pending": waiting,
             "skipped": f"i.skipped_at IS NOT NULL AND NOT {open_event}",
             "done": f"i.skipped_at IS NULL AND NOT {open_event}",
         }
@@ -186,9 +190,18 @@ class Topics:
             params.append(before)
         if status is not None:
             where.append(conditions[status])
+            params += [workflow] if status == "pending" else []
         columns = ", ".join(f"i.{name}" for name in InputRow._fields)
         sql = f"SELECT {columns} FROM workflow_inputs i WHERE {' AND '.join(where)} ORDER BY i.id DESC LIMIT ?"
         return [InputRow._make(row) for row in self._session.rows(sql, (*params, limit))]
+
+    def count_pending_inputs(self, workflow: str, most: int = 1_000) -> int:
+        """How many inputs wait, as far as the oldest so many waiting events say."""
+        sql = (
+            "SELECT count(DISTINCT c.input_id) FROM (SELECT id FROM workflow_events WHERE workflow = ? "
+            "AND status IN ('pending', 'reserved') ORDER BY id LIMIT ?) e JOIN workflow_causes c ON c.event_id = e.id"
+        )
+        return int(self._session.rows(sql, (workflow, most))[0][0])
 
     def inputs_of(self, event_ids: Sequence[int]) -> dict[int, list[int]]:
         """The inputs that caused each of these events."""
