@@ -1,4 +1,4 @@
-"""docs/python.md and docs/testing.md cannot lie: their programs run as printed and print what is printed."""
+"""The guides for Python cannot lie: their programs run as printed and print what is printed."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def execute(program):
     return printed.getvalue()
 
 
-@pytest.mark.promise("H16", "X12")
+@pytest.mark.promise("H16", "K17", "X12")
 @pytest.mark.parametrize(
     ("program", "promised"),
     [
         pytest.param(*pair, id=f"{page}-{number}")
-        for page in ("python.md", "testing.md")
+        for page in ("python.md", "testing.md", "workflows.md")
         for number, pair in enumerate(programs(page), 1)
     ],
 )

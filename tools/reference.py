@@ -26,6 +26,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "parse_interval",
     ),
     "How a handler ends": ("Skip", "Noop", "Defer", "Wait", "ApprovalNeeded", "TransientError"),
+    "Workflows": ("Workflow", "Prepared", "Applied", "NotApplied", "Unknown", "LogicError"),
     "Records": (
         "Job", "Run", "RunStats", "Explanation", "Event", "Alert", "Token", "Node", "SchedulerState", "Summary",
     ),
@@ -35,7 +36,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 #: What is built on the scheduler uses these; they are described in docs/extending.md.
 FOR_DOMAINS = frozenset({
     "transact", "look", "accompany", "clock", "handled_kinds", "node_id", "default_zone", "job_defaults", "drafted",
-    "hidden_kinds", "server_side",
+    "hidden_kinds", "server_side", "before_start", "kinds", "new_id",
 })  # fmt: skip
 
 #: What the engine asks of triggers and clocks, in milliseconds.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from wakeful import sync as sync
 from wakeful.errors import (
     AlertNotFound,
@@ -58,12 +60,28 @@ from wakeful.triggers import (
 )
 from wakeful.version import __version__ as __version__
 
+if TYPE_CHECKING:
+    from wakeful.workflows import Applied, LogicError, NotApplied, Prepared, Unknown, Workflow
+
+_OF_WORKFLOWS = ("Applied", "LogicError", "NotApplied", "Prepared", "Unknown", "Workflow")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _OF_WORKFLOWS:  # loaded by programs that have workflows
+        from wakeful import workflows
+
+        return getattr(workflows, name)
+    message = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(message)
+
+
 __all__ = [
     "ActiveHours",
     "After",
     "Alert",
     "AlertNotFound",
     "AlreadyExists",
+    "Applied",
     "ApprovalNeeded",
     "ChangedSinceRead",
     "Chat",
@@ -82,15 +100,18 @@ __all__ = [
     "JobExists",
     "JobNotFound",
     "JobOptions",
+    "LogicError",
     "Manual",
     "NewJob",
     "Node",
     "NodeNotAlive",
     "NodeNotFound",
     "Noop",
+    "NotApplied",
     "NotFound",
     "Once",
     "Ping",
+    "Prepared",
     "Retention",
     "Run",
     "RunNotFound",
@@ -115,8 +136,10 @@ __all__ = [
     "TransientError",
     "Trigger",
     "Tuning",
+    "Unknown",
     "Wait",
     "Webhook",
+    "Workflow",
     "parse_interval",
     "sync",
 ]

@@ -18,6 +18,7 @@ MODULES = [
     "wakeful.monitors",
     "wakeful.delivery",
     "wakeful.alerts",
+    "wakeful.workflows",
 ]
 
 

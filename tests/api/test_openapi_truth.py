@@ -34,6 +34,13 @@ GROUPS = {
         "list_schedules", "get_schedule", "put_schedule", "patch_schedule", "delete_schedule", "run_schedule",
     ],
     "monitors": ["ping", "get_ping", "ping_what", "get_ping_what", "rotate_key"],
+    "workflows": [
+        "list_workflows", "get_workflow", "list_workflow_runs", "list_workflow_events", "list_workflow_inputs",
+    ],
+    "workflow orders": [
+        "run_workflow", "pause_workflow", "resume_workflow", "settle_workflow", "approve_workflow", "reject_workflow",
+        "publish_event", "skip_input", "rerun_input",
+    ],
     "server": [
         "livez", "readyz", "healthz", "me", "get_stats", "list_nodes", "drain_node", "undrain_node",
     ],
@@ -52,6 +59,9 @@ TIME = {"invalid_time"}  # the description's times begin in the year 0, ours in 
 JOB = {"invalid_trigger", "invalid_interval", "invalid_job"}
 PINGS = {"too_many_pings", "too_many_failures"}  # made-up keys are wrong ones, and one that is used a lot has to wait
 REFUSED = {
+    "list_workflow_runs": CURSOR,
+    "list_workflow_events": CURSOR,
+    "list_workflow_inputs": CURSOR,
     "complete_run": {"wrong_token", "too_many_failures"},  # a token in the address must be the run's own
     "list_jobs": CURSOR,
     "list_alerts": CURSOR,

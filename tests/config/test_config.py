@@ -99,7 +99,8 @@ def test_words_mean_what_they_look_like(write):
                     1,
                     (
                         "There is no key 'zzz'. Known here: "
-                        "alerts, connectors, defaults, env_file, fleet, include, jobs, limits, server, store."
+                        "alerts, connectors, defaults, env_file, fleet, include, jobs, limits, server, store, "
+                        "workflows."
                     ),
                 )
             ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from wakeful.outbound import OutboundPolicy
 
@@ -80,6 +81,8 @@ class ServerSettings:
     max_body: int = 1024 * 1024
     max_depth: int = 64
     """How deeply JSON in a request may be nested."""
+    folder: Path | None = None
+    """Where the configuration file lies, if there is one."""
     shutdown_wait: float = 30.0
     """Seconds that runs in progress may take once the server is asked to stop."""
 

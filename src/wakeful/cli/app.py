@@ -19,6 +19,7 @@ ORDER = (
     *("add", "edit", "list", "show", "pause", "resume", "remove"),
     *("run", "runs", "logs", "cancel", "retry", "approvals", "approve", "reject"),
     *("next", "explain"),
+    "workflow",
     *("serve", "status", "doctor", "alert", "node", "copy", "token", "check", "plan", "apply", "schema", "demo"),
     "completion",
 )

@@ -102,6 +102,7 @@ def _read_config(file: Path | None) -> tuple[ServerSettings, BaseConfig]:
         host=server.host,
         port=server.port,
         public_url=server.public_url,
+        folder=file.resolve().parent if file is not None else None,
         allowed_hosts=tuple(server.allowed_hosts),
         connections=ConnectionLimits(proxies=(*LOCAL, *server.proxies)),
         min_interval_ms=known.limits.min_interval,

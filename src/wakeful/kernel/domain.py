@@ -35,6 +35,10 @@ class ServerAddress(Protocol):
     def url(self) -> str:
         """How it is reached on this machine."""
 
+    @property
+    def folder(self) -> Path | None:
+        """Where its configuration file lies, if it has one."""
+
 
 Reference = str
 """`module:name` of something that is loaded when it is needed."""

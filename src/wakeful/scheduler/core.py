@@ -33,6 +33,7 @@ from wakeful.triggers.durations import interval_ms
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
+    from wakeful.kernel.context import Context
     from wakeful.scheduler.domains import Companion
     from wakeful.store.interface import Store, Transaction
 
@@ -102,6 +103,7 @@ class Core:
         self._declared: list[NewJob] = []
         self._companions: list[Companion] = []
         self._preparations: list[Callable[[], Awaitable[None]]] = []
+        self._at_start: dict[str, Callable[[Transaction, Context], None]] = {}
         self._ids = ids.IdSource(self._clock.now, self._rng)
         self._bus = Bus(self._clock)
         self._store.on_events(self._bus.notify)

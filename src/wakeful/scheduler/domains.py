@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from wakeful.kernel.domain import load
 from wakeful.scheduler.core import Core
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
     from wakeful.kernel.actions.drafts import Draft, NewJob
     from wakeful.kernel.context import Context
+    from wakeful.kernel.kinds import Kinds
     from wakeful.store.interface import Transaction
 
 T = TypeVar("T")
@@ -35,6 +37,27 @@ class Domains(Core):
     @property
     def clock(self) -> Clock:
         return self._clock
+
+    def add_workflow(self, workflow: Any) -> Awaitable[None]:
+        """Let this scheduler run a `Workflow`. It is stored when the scheduler starts; where it runs already, await it.
+
+        >>> scheduler.add_workflow(workflow)
+        """
+        added: Awaitable[None] = load("wakeful.workflows.adding:add_workflow")(self, workflow)
+        return added
+
+    def new_id(self) -> int:
+        """A number that nothing in this store has, larger than those before."""
+        return self._ids.next()
+
+    @property
+    def kinds(self) -> Kinds:
+        """The kinds this scheduler knows; hooks see the same."""
+        return self._kinds
+
+    def write_at_start(self, name: str, work: Callable[[Transaction, Context], None]) -> None:
+        """Run `work` in a transaction of its own each time before the engine starts; the last of a name counts."""
+        self._at_start[name] = work
 
     @property
     def handled_kinds(self) -> frozenset[str]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import shlex
-from typing import Self
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Self
 
 from wakeful.errors import SchedulerShutdownError, StoreError
 from wakeful.kernel.actions import runs as run_actions
@@ -15,7 +17,15 @@ from wakeful.kernel.engine.incarnation import begin_incarnation, leave
 from wakeful.kernel.views.orphans import MOST_NAMED, orphans
 from wakeful.scheduler.jobs import JobsApi
 
+if TYPE_CHECKING:
+    from wakeful.kernel.context import Context
+    from wakeful.store.interface import Transaction
+
 log = logging.getLogger("wakeful")
+
+
+def _with_context(work: Callable[[Transaction, Context], None], context: Context, tx: Transaction) -> None:
+    work(tx, context)
 
 
 class Life(JobsApi):
@@ -74,6 +84,8 @@ class Life(JobsApi):
                 await self._add(self._declared, "update", "code")
                 await self._warn_about_orphans()
             await self._engine.look_back(incarnation.away_since)
+            for work in self._at_start.values():
+                await self._store.write(functools.partial(_with_context, work, self._engine.identify()))
         except BaseException:
             await self._store.resign()
             raise

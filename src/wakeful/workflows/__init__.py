@@ -1,0 +1,100 @@
+"""Workflows: producers that look for new things, consumers that work on them, and runs that survive every crash.
+
+What must stay true:
+- one run at a time per workflow, on all nodes together, and consumers before producers;
+- no mutation is made a second time unless reconcile or a person says that the first did not happen;
+- no event is lost and none is consumed twice: each checkpoint is one transaction;
+- one handler that is stuck stops its workflow, and what is due meanwhile waits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wakeful.kernel.domain import Domain, load
+from wakeful.kernel.kinds import Kind
+from wakeful.workflows.admission import SKIP_REASONS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wakeful.kernel.context import Context
+    from wakeful.kernel.kinds import Refused
+    from wakeful.kernel.rules.outcome import Result
+    from wakeful.store.interface import Transaction
+    from wakeful.store.records import JobDef, JobState, RunRow
+    from wakeful.workflows.authoring import Applied, NotApplied, Prepared, Unknown, Workflow
+    from wakeful.workflows.failures import LogicError
+
+__all__ = ["KIND", "Applied", "LogicError", "NotApplied", "Prepared", "Unknown", "Workflow", "domain"]
+
+KIND = "workflow"
+_OFFERED = {
+    "Applied": "authoring",
+    "LogicError": "failures",
+    "NotApplied": "authoring",
+    "Prepared": "authoring",
+    "Unknown": "authoring",
+    "Workflow": "authoring",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _OFFERED:
+        return load(f"wakeful.workflows.{_OFFERED[name]}:{name}")
+    message = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(message)
+
+
+def _check(payload: Any) -> None:
+    from wakeful.errors import InvalidJob
+
+    if not isinstance(payload, dict) or set(payload) != {"workflow", "handler"}:
+        raise InvalidJob("Jobs of kind workflow belong to workflows: write a workflow, and deploy it.")
+
+
+def _admit(tx: Transaction, context: Context, job: JobDef, state: JobState) -> Refused | None:  # noqa: ARG001 - as every hook is called
+    from wakeful.workflows import hooks  # loaded when a workflow runs
+
+    return hooks.admit(tx, context, job)
+
+
+def _claimed(tx: Transaction, context: Context, job: JobDef, run: RunRow) -> Mapping[str, Any] | None:
+    from wakeful.workflows import hooks
+
+    return hooks.claimed(tx, context, job, run)
+
+
+def _ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result) -> None:
+    from wakeful.workflows import hooks
+
+    hooks.ended(tx, context, job, run, result)
+
+
+def _prune(tx: Transaction, before: int, limit: int) -> int:
+    from wakeful.workflows import hooks
+
+    return hooks.prune(tx, before, limit)
+
+
+domain = Domain(
+    "workflow",
+    kinds=(Kind(KIND, check_payload=_check, admin_only=True, admit=_admit, claimed=_claimed, ended=_ended),),
+    precious_tables=("workflows", "workflow_events"),
+    prune=_prune,
+    id_prefixes={"event": "evt", "input": "inp"},
+    streams=("workflow",),
+    alerts={"workflow": "a workflow cannot go on until a person acts"},
+    skip_reasons=SKIP_REASONS,
+    start_reasons={
+        "event": "an event came",
+        "wake_time": "its wake time came",
+        "deployed": "it was deployed",
+        "continued": "its last run is continued",
+    },
+    section="workflows",
+    settings="wakeful.workflows.configuration:WorkflowSection",
+    install="wakeful.workflows.configuration:install_configured",
+    routes="wakeful.workflows.routes:router",
+    commands="wakeful.workflows.commands:app",
+)

@@ -1,0 +1,168 @@
+"""What people do to workflows: run, pause, resume, settle, approve, reject. Each is one transaction, and on record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wakeful import ids
+from wakeful.errors import InvalidJob, ScheduleTriggerError
+from wakeful.kernel.actions import runs as run_actions
+from wakeful.kernel.rules.outcome import Result, clean
+from wakeful.workflows.arming import CONTINUED, arm, look_again
+from wakeful.workflows.checkpoints import as_json
+from wakeful.workflows.failures import LogicError
+from wakeful.workflows.issues import Issue, raise_issue, resolve_issue
+from wakeful.workflows.lookup import find_attempt, find_workflow
+from wakeful.workflows.phases import ACTIVE, STATUS, VERDICTS, settled_mutation
+from wakeful.workflows.publishing import lock_jobs
+from wakeful.workflows.tables import Action, HandlerRow, WorkflowRow, WorkflowRun, Workflows
+from wakeful.workflows.topics.tables import Topics
+
+if TYPE_CHECKING:
+    from wakeful.kernel.context import Context
+    from wakeful.store.interface import Transaction
+
+MAX_NOTE = 2_000
+LONGEST_CHAIN = 100
+
+
+def record(
+    tx: Transaction, context: Context, workflow: str, *, who: str, action: str, detail: str | None = None
+) -> None:
+    """Keep what a person did."""
+    said = clean(detail)[:MAX_NOTE] if detail else None
+    tx.of(Workflows).record(Action(context.new_id(), workflow, tx.now, clean(who)[:200], action, said))
+    tx.journal.emit("workflow", {"type": action, "workflow": workflow, "by": clean(who)[:200]})
+
+
+def run_now(tx: Transaction, context: Context, name: str, *, who: str) -> list[str]:
+    """Queue all producers, one after the other; their runs. Refused while a run is active or the workflow stands."""
+    row = _locked(tx, name)
+    about: dict[str, Any] = {"workflow": name}
+    if row.paused:
+        message = f"{name} is paused: resume it first (wakeful workflow resume {name})."
+        raise ScheduleTriggerError(message, {**about, "reason": "paused"})
+    if row.issue is not None:
+        message = f"{name} cannot run: {row.issue_message}."
+        raise ScheduleTriggerError(message, {**about, "reason": row.issue})
+    handlers = tx.of(Workflows).handlers(name)
+    states = tx.jobs.states([handler.job_id for handler in handlers if handler.job_id is not None])
+    for handler in handlers:
+        if handler.job_id is not None and states[handler.job_id].run_id is not None:
+            message = f"{name}.{handler.name} is running: wait until it has ended."
+            raise ScheduleTriggerError(message, {**about, "reason": "already_running"})
+    producers = [handler for handler in handlers if handler.type == "producer"]
+    runs = [run_actions.run_now(tx, context, f"{name}.{producer.name}") for producer in producers]
+    record(tx, context, name, who=who, action="run")
+    return [ids.run_text(run_id) for run_id in runs]
+
+
+def pause(tx: Transaction, context: Context, name: str, *, who: str, note: str | None = None) -> None:
+    """Start nothing more of the workflow; the run in progress ends, and what is due meanwhile waits."""
+    _locked(tx, name)
+    tx.of(Workflows).change(name, tx.now, paused=1, pause_note=clean(note)[:MAX_NOTE] if note else None)
+    record(tx, context, name, who=who, action="paused", detail=note)
+
+
+def resume(tx: Transaction, context: Context, name: str, *, who: str) -> None:
+    """Go on: what waited starts, and a run that failed for a mistake in the code is tried again."""
+    row = _locked(tx, name)
+    table = tx.of(Workflows)
+    if row.issue == "load":
+        message = f"{name} cannot be loaded: {row.issue_message}. Correct its file, and apply the configuration."
+        raise ScheduleTriggerError(message, {"workflow": name, "reason": "load"})
+    table.change(name, tx.now, paused=0, pause_note=None)
+    if row.issue in ("logic", "internal"):
+        resolve_issue(tx, context, row)
+    elif row.issue == "transient":
+        table.change(name, tx.now, backoff_until=None)
+    for handler in table.handlers(name):
+        if handler.job_id is not None and (handler.open_run is not None or handler.dirty > handler.seen):
+            arm(tx, context, handler.job_id, tx.now, CONTINUED)
+    look_again(tx, [handler.job_id for handler in table.handlers(name) if handler.job_id is not None])
+    record(tx, context, name, who=who, action="resumed")
+
+
+def approve(tx: Transaction, context: Context, name: str, ref: str, *, who: str, note: str | None = None) -> str:
+    """Say yes to a run that asked; the run that goes on."""
+    find_workflow(tx, name)
+    continued = run_actions.approve_run(tx, context, find_attempt(tx, name, ref).id, who, note)
+    record(tx, context, name, who=who, action="approved", detail=note)
+    return ids.run_text(continued)
+
+
+def reject(tx: Transaction, context: Context, name: str, ref: str, *, who: str, note: str | None = None) -> None:
+    """Say no to a run that asked: what it reserved is released, and the workflow is paused."""
+    find_workflow(tx, name)
+    run_actions.reject_run(tx, context, find_attempt(tx, name, ref).id, who, note)
+    record(tx, context, name, who=who, action="rejected", detail=note)
+
+
+def settle(
+    tx: Transaction,
+    context: Context,
+    name: str,
+    ref: str,
+    verdict: str,
+    *,
+    who: str,
+    result: Any = None,
+    note: str | None = None,
+) -> None:
+    """Say what became of an uncertain mutation: it happened, it did not, or it is to be skipped."""
+    if verdict not in VERDICTS:
+        message = f"A verdict is one of {', '.join(VERDICTS)}, not {verdict!r:.80}."
+        raise InvalidJob(message)
+    _locked(tx, name)
+    handler, attempt = _uncertain(tx, find_attempt(tx, name, ref))
+    try:
+        text = as_json(result, "The result") if verdict == "happened" else None
+    except LogicError as error:
+        raise InvalidJob(str(error)) from error
+    settled = attempt._replace(
+        mutation=settled_mutation(verdict), result=text, status=STATUS["reconciliation"], reconcile_at=None,
+        updated_at=tx.now,
+    )  # fmt: skip
+    if verdict == "did_not_happen":
+        tx.of(Topics).release(attempt.id)
+        settled = settled._replace(reserved=0)
+    tx.of(Workflows).save_run(settled)
+    said = f"{who} settled {ids.run_text(attempt.id)} as {verdict}"
+    raise_issue(tx, context, name, Issue("transient", handler.name, attempt.id, said, None, alert=False))
+    waiting = tx.runs.get(attempt.id)
+    if waiting is not None and waiting.status == "waiting":
+        run_actions.complete_run(tx, context, attempt.id, Result("deferred", error=said))
+    arm(tx, context, attempt.job_id, tx.now, CONTINUED)
+    record(tx, context, name, who=who, action="settled", detail=f"{verdict}: {note}" if note else verdict)
+
+
+def _uncertain(tx: Transaction, asked: WorkflowRun) -> tuple[HandlerRow, WorkflowRun]:
+    """The handler, and the latest attempt of the chain the run belongs to, whose mutation is uncertain."""
+    table = tx.of(Workflows)
+    handler = table.handler(asked.workflow, asked.handler)
+    latest = table.run(handler.open_run) if handler is not None and handler.open_run is not None else None
+    about = {"workflow": asked.workflow, "run": ids.run_text(asked.id)}
+    if handler is None or latest is None or not _continues(tx, latest, asked.id) or latest.mutation != "in_flight":
+        message = f"{ids.run_text(asked.id)} has no mutation to settle: it was settled before, or never uncertain."
+        raise ScheduleTriggerError(message, {**about, "reason": "settled"})
+    if latest.status == ACTIVE:
+        message = f"{ids.run_text(latest.id)} is just finding out by itself: try again when it has ended."
+        raise ScheduleTriggerError(message, {**about, "reason": "already_running"})
+    return handler, latest
+
+
+def _continues(tx: Transaction, latest: WorkflowRun, run_id: int) -> bool:
+    """Whether the run is the latest attempt or one that it continues."""
+    found: WorkflowRun | None = latest
+    for _ in range(LONGEST_CHAIN):
+        if found is None or found.id == run_id:
+            return found is not None
+        found = tx.of(Workflows).run(found.retry_of) if found.retry_of is not None else None
+    return False
+
+
+def _locked(tx: Transaction, name: str) -> WorkflowRow:
+    find_workflow(tx, name)
+    lock_jobs(tx, name)
+    tx.of(Workflows).lock(name)
+    return find_workflow(tx, name)

@@ -1,0 +1,259 @@
+"""How workflows are written: producers that look for new things, consumers that work on them, and what they return."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+from wakeful.errors import InvalidJob
+from wakeful.triggers import Trigger
+from wakeful.triggers.base import TimedTrigger
+from wakeful.triggers.durations import interval_ms
+
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+RESERVED = ("heartbeat", "wake")
+DEFAULT_TIMEOUT_MS = 300_000
+
+Function = Callable[..., Awaitable[Any]]
+F = TypeVar("F", bound=Function)
+
+
+def check_name(what: str, name: object) -> str:
+    """A name that workflows, handlers and topics may have, or InvalidJob with the rule."""
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        message = (
+            f"The name of a {what} has 1 to 64 small letters, digits, _ and -, and begins with a letter or digit, "
+            f"not {name!r:.80}."
+        )
+        raise InvalidJob(message)
+    if what == "handler" and name in RESERVED:
+        message = f"A handler cannot be called {name!r}: choose another name."
+        raise InvalidJob(message)
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event of a topic, as handlers see it."""
+
+    id: str
+    message_id: str
+    topic: str
+    payload: Any
+    at: datetime
+    input: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What prepare returns: which events to work on, data for the next phases, when to look again, and a title.
+
+    `reserve` maps topics to ids of events. It may be empty: then nothing is mutated, and `next` still runs. `wake_at`
+    is an aware datetime or ISO text; leaving it out clears the last one. `title` says to people what is being done.
+    """
+
+    reserve: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    data: Any = None
+    wake_at: datetime | str | None = None
+    title: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What reconcile returns when the mutation did happen; `result` is what mutate would have returned."""
+
+    result: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class NotApplied:
+    """What reconcile returns when the mutation did not happen: it is prepared anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """What reconcile returns when it cannot say yet; it is asked again, and at last a person is."""
+
+
+@dataclass(frozen=True, slots=True)
+class MutationResult:
+    """What `next` is given: `applied` with the value, `none` where nothing was to be mutated, or `skipped`."""
+
+    status: str
+    value: Any = None
+
+
+class Producer:
+    """A handler that runs on a schedule and publishes what it finds."""
+
+    type = "producer"
+
+    def __init__(
+        self, name: str, trigger: Trigger, run: Function, publishes: Sequence[str] | None, timeout: int
+    ) -> None:
+        self.name = name
+        self.trigger = trigger
+        self.run = run
+        self.subscribes: tuple[str, ...] = ()
+        self.publishes = publishes
+        self.timeout = timeout
+
+    def functions(self) -> dict[str, tuple[Function, int]]:
+        """Its functions, each with the number of arguments it gets."""
+        return {"producer": (self.run, 2)}
+
+
+class Consumer:
+    """A handler that works on events: prepare, then at most one mutation, then next.
+
+    >>> append = workflow.consumer("append", subscribes=["mail"])
+    >>> @append.prepare
+    ... async def prepare(ctx, state):
+    ...     mails = await ctx.peek("mail", limit=10)
+    ...     return Prepared(reserve={"mail": [mail.id for mail in mails]})
+    """
+
+    type = "consumer"
+
+    def __init__(self, name: str, subscribes: Sequence[str], publishes: Sequence[str] | None, timeout: int) -> None:
+        self.name = name
+        self.subscribes = tuple(subscribes)
+        self.publishes = publishes
+        self.timeout = timeout
+        self.on_prepare: Function | None = None
+        self.on_mutate: Function | None = None
+        self.on_reconcile: Function | None = None
+        self.on_next: Function | None = None
+
+    def prepare(self, function: F) -> F:
+        """Register what chooses the events to work on, called with ctx and the state; it returns Prepared."""
+        self.on_prepare = function
+        return function
+
+    def mutate(self, function: F) -> F:
+        """Register the one change outside, called with ctx and what was prepared; what it returns is the result."""
+        self.on_mutate = function
+        return function
+
+    def reconcile(self, function: F) -> F:
+        """Register who finds out whether a mutation happened: returns Applied, NotApplied or Unknown."""
+        self.on_reconcile = function
+        return function
+
+    def next(self, function: F) -> F:
+        """Register what follows: `async def next_(ctx, prepared, result)`; it returns the new state."""
+        self.on_next = function
+        return function
+
+    def functions(self) -> dict[str, tuple[Function, int]]:
+        """Its functions, each with the number of arguments it gets."""
+        given = {
+            "prepare": (self.on_prepare, 2),
+            "mutate": (self.on_mutate, 2),
+            "reconcile": (self.on_reconcile, 2),
+            "next": (self.on_next, 3),
+        }
+        return {name: (function, count) for name, (function, count) in given.items() if function is not None}
+
+
+Handler = Producer | Consumer
+
+
+class Workflow:
+    """Producers and consumers that work together through topics, one run at a time.
+
+    >>> workflow = Workflow("invoices")
+    >>> @workflow.producer(Interval("5m"), publishes=["mail"])
+    ... async def poll(ctx, state):
+    ...     await ctx.publish("mail", message_id="1", payload={"subject": "Hello"})
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = check_name("workflow", name)
+        self.handlers: dict[str, Handler] = {}
+        self.config: Any = {}
+        self.version: str | None = None  # None: of the code of its functions
+        self.origin: str | None = None  # the file it was loaded from
+
+    def producer(
+        self,
+        trigger: Trigger,
+        *,
+        name: str | None = None,
+        publishes: Sequence[str] | None = None,
+        timeout: str | float | timedelta | None = None,
+    ) -> Callable[[F], F]:
+        """Register a producer, as a decorator: `async def poll(ctx, state)`; it returns the new state."""
+        if not isinstance(trigger, TimedTrigger):
+            message = (
+                f'A producer has a trigger with times, such as Interval("5m") or Cron("0 9 * * *"), not {trigger!r}.'
+            )
+            raise InvalidJob(message)
+
+        def register(function: F) -> F:
+            called = check_name("handler", name if name is not None else getattr(function, "__name__", None))
+            self._add(Producer(called, trigger, function, _topics(publishes), _timeout(timeout)))
+            return function
+
+        return register
+
+    def consumer(
+        self,
+        name: str,
+        *,
+        subscribes: Sequence[str],
+        publishes: Sequence[str] | None = None,
+        timeout: str | float | timedelta | None = None,
+    ) -> Consumer:
+        """Make a consumer of these topics; register its phases with its decorators."""
+        topics = _topics(subscribes)
+        if not topics:
+            message = f"The consumer {name!r} subscribes to no topic: name at least one."
+            raise InvalidJob(message)
+        consumer = Consumer(check_name("handler", name), topics, _topics(publishes), _timeout(timeout))
+        self._add(consumer)
+        return consumer
+
+    def _add(self, handler: Handler) -> None:
+        if handler.name in self.handlers:
+            message = f"{self.name} has two handlers called {handler.name!r}: rename one."
+            raise InvalidJob(message)
+        self.handlers[handler.name] = handler
+
+    def code_version(self) -> str:
+        """The hash that tells one version of its code from another."""
+        if self.version is not None:
+            return self.version
+        parts = [self.name]
+        for handler in self.handlers.values():
+            trigger = handler.trigger.to_data() if isinstance(handler, Producer) else None
+            parts.append(repr((handler.name, handler.type, handler.subscribes, handler.publishes, trigger)))
+            parts += [_source(function) for function, _ in handler.functions().values()]
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+    def __repr__(self) -> str:
+        return f"<Workflow {self.name} {', '.join(self.handlers) or 'without handlers'}>"
+
+
+def _source(function: Function) -> str:
+    try:
+        return inspect.getsource(function)
+    except (OSError, TypeError):  # typed at a prompt
+        code = getattr(function, "__code__", None)
+        return repr((code.co_code, code.co_consts)) if code is not None else repr(type(function))
+
+
+def _topics(names: Sequence[str] | None) -> tuple[str, ...] | None:
+    if isinstance(names, str):
+        message = f"Topics are a list of names: [{names!r}]."
+        raise InvalidJob(message)
+    return None if names is None else tuple(check_name("topic", name) for name in names)
+
+
+def _timeout(given: str | float | timedelta | None) -> int:
+    return DEFAULT_TIMEOUT_MS if given is None else interval_ms(given)

@@ -1,0 +1,194 @@
+"""The checkpoints of a run: each is one transaction, and none is taken for a run that another node took over.
+
+A node that lost its run finds the job without it: the take-over locked the job's state, as every checkpoint does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wakeful import ids
+from wakeful.workflows.arming import CONTINUED, EVENT, WAKE_TIME, arm, set_alarm
+from wakeful.workflows.failures import LogicError
+from wakeful.workflows.issues import Issue, raise_issue, resolve_issue
+from wakeful.workflows.phases import COMMITTED, STATUS, Failure, is_forward, keeps_reservations, where_to_begin
+from wakeful.workflows.publishing import Message, lock_jobs, publish
+from wakeful.workflows.tables import WorkflowRun, Workflows
+from wakeful.workflows.timing import MAX_ROUNDS, Wake, backoff, due_after_commit, reconcile_delay
+from wakeful.workflows.topics.tables import InputRow, Topics
+
+if TYPE_CHECKING:
+    from wakeful.kernel.context import Context
+    from wakeful.store.interface import Transaction
+
+
+class Fenced(Exception):
+    """The run is no longer this node's: nothing of it may be stored."""
+
+
+class Outgoing(NamedTuple):
+    """What a handler published and registered, to be written with its commit."""
+
+    messages: Sequence[Message] = ()
+    inputs: Sequence[InputRow] = ()
+
+
+def fence(tx: Transaction, attempt: WorkflowRun) -> None:
+    """Raise Fenced when the run is not the job's run any more; from here on it stays so."""
+    lock_jobs(tx, attempt.workflow)
+    state = tx.jobs.states([attempt.job_id]).get(attempt.job_id)
+    if state is None or state.run_id != attempt.id:
+        raise Fenced
+
+
+def prepared(
+    tx: Transaction, attempt: WorkflowRun, reserve: Mapping[str, Sequence[str]], data: str, wake: Wake
+) -> WorkflowRun:
+    """Reservations, data and wake time are stored together, or none of them."""
+    fence(tx, attempt)
+    count = 0
+    for topic, event_ids in reserve.items():
+        count += _reserve(tx, attempt, topic, event_ids)
+    notes = json.dumps([wake.note]) if wake.note else None
+    return _save(
+        tx, attempt._replace(phase="prepared", reserved=count, prepared=data, wake_at=wake.at, notes=notes), attempt
+    )
+
+
+def _reserve(tx: Transaction, attempt: WorkflowRun, topic: str, event_ids: Sequence[object]) -> int:
+    numbers = []
+    for text in dict.fromkeys(event_ids):
+        found = ids.decode(text) if isinstance(text, str) else None
+        event = tx.of(Topics).get(found[1]) if found is not None and found[0] == "evt" else None
+        if event is None or (event.workflow, event.topic, event.status) != (attempt.workflow, topic, "pending"):
+            message = f"{attempt.handler} reserved {text!r:.80}, which is no pending event of the topic {topic}."
+            raise LogicError(message)
+        numbers.append(event.id)
+    return tx.of(Topics).reserve(numbers, attempt.id)
+
+
+def in_flight(tx: Transaction, attempt: WorkflowRun) -> WorkflowRun:
+    """The mutation is about to be called: from here on it may have happened."""
+    fence(tx, attempt)
+    return _save(tx, attempt._replace(phase="mutating", mutation="in_flight"), attempt)
+
+
+def mutated(tx: Transaction, attempt: WorkflowRun, result: str) -> WorkflowRun:
+    """The mutation happened, with this result."""
+    fence(tx, attempt)
+    return _save(tx, attempt._replace(phase="mutated", mutation="applied", result=result, error=None), attempt)
+
+
+def committed(
+    tx: Transaction, context: Context, attempt: WorkflowRun, state: str | None, outgoing: Outgoing
+) -> WorkflowRun:
+    """State, consumption and what was published become visible together; the next run is armed with them."""
+    fence(tx, attempt)
+    table, topics = tx.of(Workflows), tx.of(Topics)
+    handler = table.handler(attempt.workflow, attempt.handler)
+    row = table.lock(attempt.workflow)
+    if handler is None or row is None:
+        raise Fenced
+    reserved = [event.id for event in topics.of_run(attempt.id)] if attempt.reserved else []
+    causes = sorted({cause for found in topics.inputs_of(reserved).values() for cause in found})
+    messages = [message._replace(inputs=message.inputs or tuple(causes)) for message in outgoing.messages]
+    publish(tx, context, attempt.workflow, messages, run_id=attempt.id, inputs=outgoing.inputs)
+    topics.consume(attempt.id, tx.now)
+    rounds = 0
+    if handler.type == "consumer":
+        rounds = _arm_again(tx, context, attempt, handler.topics(), handler.rounds)
+    table.change_handler(
+        attempt.workflow, attempt.handler, open_run=None, wake_at=attempt.wake_at, rounds=rounds,
+        seen=attempt.watermark, **({} if state is None else {"state": state}),
+    )  # fmt: skip
+    resolve_issue(tx, context, row)
+    done = attempt._replace(phase="committed", status=COMMITTED, error=None)
+    if rounds == 0 and handler.rounds + 1 >= MAX_ROUNDS:
+        done = done._replace(notes=json.dumps([*json.loads(done.notes or "[]"), "it yields for 30 s after 100 rounds"]))
+    tx.journal.emit("workflow", {"type": "committed", "workflow": attempt.workflow, "run": attempt.id})
+    return _save(tx, done, attempt)
+
+
+def _arm_again(tx: Transaction, context: Context, attempt: WorkflowRun, subscribed: Sequence[str], rounds: int) -> int:
+    topics = tx.of(Topics)
+    due = due_after_commit(
+        newer=topics.oldest(attempt.workflow, subscribed, after=attempt.watermark),
+        left=topics.oldest(attempt.workflow, subscribed) if attempt.reserved else None,
+        wake_at=attempt.wake_at,
+        rounds=rounds,
+        now=tx.now,
+    )
+    soon = due.at is not None and due.at <= tx.now
+    set_alarm(tx, context, attempt.job_id, due.at, EVENT if soon or due.yields else WAKE_TIME)
+    return due.rounds
+
+
+class Failed(NamedTuple):
+    """What is stored about a failure: the attempt, and when it is tried again (None: when a person has acted)."""
+
+    attempt: WorkflowRun
+    until: int | None
+
+
+def failed(tx: Transaction, context: Context, attempt: WorkflowRun, failure: Failure, message: str) -> Failed:
+    """The attempt ends here for a while, or for a person; what may be done again is released."""
+    fence(tx, attempt)
+    row = tx.of(Workflows).lock(attempt.workflow)
+    if row is None:
+        raise Fenced
+    begin = where_to_begin(attempt.phase, attempt.mutation, failure)
+    if not keeps_reservations(begin):
+        tx.of(Topics).release(attempt.id)
+    failures = row.failures + 1 if failure == "transient" else row.failures
+    until = tx.now + backoff(failures) if failure == "transient" else None
+    issue = Issue(failure, attempt.handler, attempt.id, message, until, alert=failure != "transient")
+    raise_issue(tx, context, attempt.workflow, issue, failures=failures)
+    return Failed(_save(tx, attempt._replace(status=STATUS[failure], error=message), attempt), until)
+
+
+def uncertain(tx: Transaction, context: Context, attempt: WorkflowRun, message: str, *, asks: bool) -> Failed:
+    """Whether the mutation happened is not known: reconcile is asked now or later (`asks`), or at last a person is."""
+    fence(tx, attempt)
+    until: int | None = None
+    if asks:
+        delay = 0 if attempt.begins != "reconcile" else reconcile_delay(attempt.tries)
+        until = None if delay is None else max(tx.now + delay, attempt.reconcile_at or 0)
+    issue = Issue("reconciliation", attempt.handler, attempt.id, message, until, alert=until is None)
+    raise_issue(tx, context, attempt.workflow, issue)
+    if until is not None:
+        arm(tx, context, attempt.job_id, until, CONTINUED)
+    saved = attempt._replace(status=STATUS["reconciliation"], error=message, reconcile_at=until)
+    return Failed(_save(tx, saved, attempt), until)
+
+
+def not_applied(tx: Transaction, context: Context, attempt: WorkflowRun) -> WorkflowRun:
+    """Reconcile says that the mutation did not happen: a new run prepares it afresh, at once."""
+    fence(tx, attempt)
+    tx.of(Topics).release(attempt.id)
+    message = "the mutation did not happen"
+    raise_issue(
+        tx, context, attempt.workflow, Issue("transient", attempt.handler, attempt.id, message, None, alert=False)
+    )
+    arm(tx, context, attempt.job_id, tx.now, CONTINUED)
+    saved = attempt._replace(status=STATUS["reconciliation"], mutation="none", reserved=0, error=message)
+    return _save(tx, saved, attempt)
+
+
+def _save(tx: Transaction, after: WorkflowRun, before: WorkflowRun) -> WorkflowRun:
+    if not is_forward(before.phase, after.phase):
+        message = f"{ids.run_text(after.id)} cannot go from {before.phase} to {after.phase}."
+        raise RuntimeError(message)
+    after = after._replace(updated_at=tx.now)
+    tx.of(Workflows).save_run(after)
+    return after
+
+
+def as_json(value: Any, what: str) -> str:
+    """The value as JSON, or LogicError."""
+    try:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        message = f"{what} must be JSON (texts, numbers, lists, maps): {error}."
+        raise LogicError(message) from error

@@ -1,0 +1,178 @@
+"""What workflows add to the engine's transactions: which start is allowed, where it begins, and what a crash means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from wakeful import ids
+from wakeful.kernel.engine.alerts import close_alert
+from wakeful.kernel.engine.ending import drop_runs
+from wakeful.kernel.kinds import Refused
+from wakeful.workflows.admission import SKIP_REASONS, Standing, may_start
+from wakeful.workflows.arming import CONTINUED, OURS, arm, look_again
+from wakeful.workflows.issues import ALERT, Issue, raise_issue
+from wakeful.workflows.phases import (
+    ACTIVE,
+    CRASHED,
+    FAILURE_OF,
+    REJECTED,
+    STATUS,
+    first_phase,
+    keeps_reservations,
+    where_to_begin,
+)
+from wakeful.workflows.registry import registry_of
+from wakeful.workflows.tables import HandlerRow, WorkflowRow, WorkflowRun, Workflows
+from wakeful.workflows.timing import MIN_WAKE_MS
+from wakeful.workflows.topics.tables import Topics
+
+if TYPE_CHECKING:
+    from wakeful.kernel.context import Context
+    from wakeful.kernel.rules.outcome import Result
+    from wakeful.store.interface import Transaction
+    from wakeful.store.records import JobDef, RunRow
+
+OTHER_CODE_MS = 5_000
+
+
+def admit(tx: Transaction, context: Context, job: JobDef) -> Refused | None:
+    """A start waits while its workflow is paused, stopped or blocked, and where its code is not known."""
+    handler, workflow = _of(tx, job.id)
+    if handler is None or workflow is None:
+        return Refused("no_workflow", SKIP_REASONS["no_workflow"])
+    known = registry_of(context.declared).get(workflow.name)
+    if workflow.issue != "load" and (known is None or known[1] != workflow.version):
+        return Refused("other_code", SKIP_REASONS["other_code"], tx.now + OTHER_CODE_MS)
+    standing = Standing(bool(workflow.paused), workflow.issue, workflow.issue_handler, workflow.backoff_until)
+    wait = may_start(standing, handler.name, tx.now)
+    return None if wait is None else Refused(wait.reason, SKIP_REASONS[wait.reason], wait.until)
+
+
+def claimed(tx: Transaction, context: Context, job: JobDef, run: RunRow) -> Mapping[str, Any] | None:
+    """Record the attempt: a fresh one, or one that continues the last, with what that has already done."""
+    handler, workflow = _of(tx, job.id)
+    if handler is None or workflow is None:
+        return None
+    table = tx.of(Workflows)
+    attempt = table.run(run.id)
+    if attempt is None:
+        attempt = _new_attempt(tx, (handler, workflow), job, run)
+        table.save_run(attempt)
+        table.change_handler(handler.workflow, handler.name, open_run=run.id)
+    if workflow.issue == "approval":  # a person has answered
+        table.change(workflow.name, tx.now, issue="transient", issue_message="approved, and going on")
+        close_alert(tx, context, ALERT, workflow.name)
+    return {"attempt": attempt._asdict(), "state": handler.state}
+
+
+def _new_attempt(tx: Transaction, parts: tuple[HandlerRow, WorkflowRow], job: JobDef, run: RunRow) -> WorkflowRun:
+    handler, workflow = parts
+    fresh = WorkflowRun(
+        run.id, job.id, workflow.name, handler.name, handler.type, handler.open_run, workflow.version, "preparing",
+        ACTIVE, "none", "prepare", workflow.event_seq, created_at=tx.now, updated_at=tx.now,
+    )  # fmt: skip
+    before = tx.of(Workflows).run(handler.open_run) if handler.open_run is not None else None
+    if before is None:
+        return fresh
+    begin = where_to_begin(before.phase, before.mutation, FAILURE_OF.get(before.status, "crashed"))
+    if not keeps_reservations(begin):
+        tx.of(Topics).release(before.id)
+        return fresh
+    tx.of(Topics).hand_over(before.id, run.id)
+    return before._replace(
+        id=run.id, retry_of=before.id, version=workflow.version, phase=first_phase(begin), status=ACTIVE, begins=begin,
+        error=None, notes=None, created_at=tx.now, updated_at=tx.now,
+    )  # fmt: skip
+
+
+def ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result) -> None:
+    """A run that ended before its attempt did was cut off: it is continued. A rejected one pauses its workflow."""
+    attempt = tx.of(Workflows).run(run.id)
+    handler, workflow = _of(tx, job.id)
+    if attempt is not None and handler is not None and workflow is not None:
+        if attempt.status == ACTIVE:
+            _cut_off(tx, context, attempt, handler, result=result, run=run)
+        elif attempt.status == STATUS["approval"] and result.outcome == "cancelled":
+            _rejected(tx, context, attempt, handler, why=result.error or "rejected")
+    merge_waiting(tx, context, job)
+
+
+def _cut_off(
+    tx: Transaction, context: Context, attempt: WorkflowRun, handler: HandlerRow, *, result: Result, run: RunRow
+) -> None:
+    begin = where_to_begin(attempt.phase, attempt.mutation, "crashed")
+    why = result.error or "it was cut off"
+    reconcile_at = attempt.reconcile_at
+    if begin == "reconcile" and attempt.begins != "reconcile":
+        gone = _is_gone(tx, context, run)
+        reconcile_at = tx.now if gone else attempt.updated_at + handler.timeout
+    if not keeps_reservations(begin):
+        tx.of(Topics).release(attempt.id)
+    cut = attempt._replace(status=CRASHED, error=why, reconcile_at=reconcile_at, updated_at=tx.now)
+    tx.of(Workflows).save_run(cut)
+    kind = "reconciliation" if begin == "reconcile" else "transient"
+    until = reconcile_at if begin == "reconcile" else None
+    raise_issue(tx, context, attempt.workflow, Issue(kind, handler.name, attempt.id, why, until, alert=False))
+    by_hand = result.outcome == "cancelled" and not result.interrupted and begin == "prepare"
+    arm(tx, context, attempt.job_id, tx.now + (MIN_WAKE_MS if by_hand else 0), CONTINUED)
+
+
+def _is_gone(tx: Transaction, context: Context, run: RunRow) -> bool:
+    """Whether the process that ran it is known to be over, or has ended the call itself.
+
+    Where nodes share the store, a node that is only silent may still be working. One that starts again under its name
+    recovers its runs before it is on record as alive.
+    """
+    return tx.exclusive or run.node == context.id or tx.nodes.get(context.id) is None
+
+
+def _rejected(tx: Transaction, context: Context, attempt: WorkflowRun, handler: HandlerRow, *, why: str) -> None:
+    """A person said no: what can be undone is, and nothing more happens until a person resumes the workflow."""
+    table = tx.of(Workflows)
+    begin = where_to_begin(attempt.phase, attempt.mutation, "crashed")
+    over = not keeps_reservations(begin)
+    if over:
+        tx.of(Topics).release(attempt.id)
+        table.change_handler(handler.workflow, handler.name, open_run=None, seen=0)
+    status = REJECTED if over else CRASHED
+    table.save_run(attempt._replace(status=status, error=why, updated_at=tx.now))
+    table.change(
+        attempt.workflow, tx.now, paused=1, pause_note=why, issue=None, issue_handler=None, issue_run=None,
+        issue_message=None, backoff_until=None,
+    )  # fmt: skip
+    close_alert(tx, context, ALERT, attempt.workflow)
+    look_again(tx, [one.job_id for one in table.handlers(attempt.workflow) if one.job_id is not None])
+    arm(tx, context, attempt.job_id, tx.now, CONTINUED)
+
+
+def merge_waiting(tx: Transaction, context: Context, job: JobDef) -> None:
+    """One start is enough: where several wait for the same handler, the first stays."""
+    state = tx.jobs.states([job.id]).get(job.id)
+    if state is None or state.queued < 2:
+        return
+    waiting = [run for run in tx.runs.open(job.id) if run.status == "queued" and run.reason in OURS]
+    waiting.sort(key=lambda run: (run.reason not in ("retry", "recovery"), run.due_at, run.id))
+    extra = waiting[1:]
+    if not extra:
+        return
+    earliest = min(run.due_at for run in waiting)
+    tx.runs.reschedule(waiting[0].id, earliest)
+    tx.jobs.save([state._replace(queued=state.queued - len(extra))])
+    drop_runs(tx, context, job, extra, f"merged with {ids.run_text(waiting[0].id)}")
+
+
+def _of(tx: Transaction, job_id: int) -> tuple[HandlerRow | None, WorkflowRow | None]:
+    handler = tx.of(Workflows).handler_of(job_id)
+    return handler, tx.of(Workflows).get(handler.workflow) if handler is not None else None
+
+
+def prune(tx: Transaction, before: int, limit: int) -> int:
+    """Delete what is consumed and over, and that no run needs."""
+    number = ids.first_id_at(before)
+    deleted = tx.of(Topics).prune(before, limit)
+    if deleted < limit:
+        deleted += tx.of(Topics).prune_inputs(number, limit - deleted)
+    if deleted < limit:
+        deleted += tx.of(Workflows).prune_runs(number, limit - deleted)
+    return deleted

@@ -1,0 +1,109 @@
+"""What people do to events and inputs: publish by hand, skip an input, run one again. On record, with who and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wakeful import ids
+from wakeful.errors import InvalidJob, NotFound, ScheduleTriggerError
+from wakeful.kernel.rules.outcome import clean
+from wakeful.workflows.actions import record
+from wakeful.workflows.checkpoints import as_json
+from wakeful.workflows.failures import LogicError
+from wakeful.workflows.lookup import find_input, find_workflow, known_topics
+from wakeful.workflows.publishing import Message, Published, lock_jobs, publish
+from wakeful.workflows.tables import Workflows
+from wakeful.workflows.topics.tables import EventRow, InputRow, Topics
+
+if TYPE_CHECKING:
+    from wakeful.kernel.context import Context
+    from wakeful.store.interface import Transaction
+
+MAX_TEXT = 1_000
+
+
+class ByHand(NamedTuple):
+    """A message that a person publishes."""
+
+    topic: str
+    message_id: str
+    payload: Any
+
+
+def publish_by_hand(tx: Transaction, context: Context, name: str, given: ByHand, *, who: str) -> Published:
+    """Publish an event; a message id that is known makes no second one."""
+    find_workflow(tx, name)
+    known = known_topics(tx, name)
+    if given.topic not in known:
+        message = f"{name} has no topic {given.topic!r:.80}. It has: {', '.join(known) or 'none'}."
+        raise NotFound(message)
+    if not given.message_id or len(given.message_id) > MAX_TEXT or "\0" in given.message_id:
+        message = f"A message id is a text of 1 to {MAX_TEXT} characters."
+        raise InvalidJob(message)
+    try:
+        body = as_json(given.payload, "The payload")
+    except LogicError as error:
+        raise InvalidJob(str(error)) from error
+    found = publish(tx, context, name, [Message(given.topic, given.message_id, body)])[0]
+    record(tx, context, name, who=who, action="published", detail=f"{given.topic} {given.message_id}")
+    return found
+
+
+def skip_input(tx: Transaction, context: Context, name: str, ref: str, *, reason: str, who: str) -> int:
+    """Let nothing more happen to an input: its pending events are skipped; how many."""
+    row, why = _input(tx, name, ref), _reason(reason)
+    events = tx.of(Topics).events_of(row.id)
+    if any(event.status == "reserved" for event in events):
+        message = f"{ref} is being worked on: wait until that run has ended, or settle it."
+        raise ScheduleTriggerError(message, {"workflow": name, "reason": "reserved"})
+    skipped = tx.of(Topics).skip([event.id for event in events if event.status == "pending"], tx.now)
+    tx.of(Topics).mark_input(row.id, tx.now, why)
+    record(tx, context, name, who=who, action="skipped", detail=f"{ref}: {why}")
+    return skipped
+
+
+def rerun_input(tx: Transaction, context: Context, name: str, ref: str, *, reason: str, who: str) -> list[str]:
+    """Publish again, as new events, what producers or people published for an input; the new events."""
+    row, why = _input(tx, name, ref), _reason(reason)
+    events = tx.of(Topics).events_of(row.id)
+    if any(event.status in ("pending", "reserved") for event in events):
+        message = f"{ref} is still pending: it is worked on anyway."
+        raise ScheduleTriggerError(message, {"workflow": name, "reason": "pending"})
+    roots = _roots(tx, events)
+    if not roots:
+        message = f"The events of {ref} are pruned: publish what is needed by hand."
+        raise ScheduleTriggerError(message, {"workflow": name, "reason": "pruned"})
+    again = context.new_id()
+    messages = [
+        Message(
+            event.topic, f"{event.message_id[: MAX_TEXT - 40]}~{ids.encode('run', again)[4:]}", event.payload, (row.id,)
+        )
+        for event in roots
+    ]
+    found = publish(tx, context, name, messages)
+    tx.of(Topics).mark_input(row.id, None, why)
+    record(tx, context, name, who=who, action="rerun", detail=f"{ref}: {why}")
+    return [ids.encode("evt", one.event_id) for one in found]
+
+
+def _roots(tx: Transaction, events: list[EventRow]) -> list[EventRow]:
+    """The events that no consumer made from others; of each message the first, not what was run again."""
+    makers = tx.of(Workflows).runs_of([event.made_by for event in events if event.made_by is not None])
+    found: dict[tuple[str, str], EventRow] = {}
+    for event in events:
+        maker = makers.get(event.made_by) if event.made_by is not None else None
+        if maker is None or maker.type == "producer":
+            found.setdefault((event.topic, event.message_id.partition("~")[0]), event)
+    return list(found.values())
+
+
+def _input(tx: Transaction, name: str, ref: str) -> InputRow:
+    find_workflow(tx, name)
+    lock_jobs(tx, name)
+    return find_input(tx, name, ref)
+
+
+def _reason(reason: str) -> str:
+    if not reason.strip():
+        raise InvalidJob("Say why: a reason is kept with the input.")
+    return clean(reason)[:MAX_TEXT]

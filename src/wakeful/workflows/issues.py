@@ -1,0 +1,58 @@
+"""What is wrong with a workflow: one issue at a time, on record, with an alert where a person must act."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from wakeful.kernel.engine.alerts import close_alert, open_alert
+from wakeful.workflows.arming import look_again
+from wakeful.workflows.tables import WorkflowRow, Workflows
+
+if TYPE_CHECKING:
+    from wakeful.kernel.context import Context
+    from wakeful.store.interface import Transaction
+
+ALERT = "workflow"
+
+
+class Issue(NamedTuple):
+    """Why a workflow does not go on."""
+
+    kind: str  # transient, approval, reconciliation, logic, internal or load
+    handler: str | None
+    run: int | None
+    message: str
+    until: int | None = None  # when it is tried again by itself
+    alert: bool = True
+
+
+def raise_issue(tx: Transaction, context: Context, workflow: str, issue: Issue, **more: object) -> None:
+    """Put the issue on record; with an alert where a person must do something."""
+    tx.of(Workflows).change(
+        workflow,
+        tx.now,
+        issue=issue.kind,
+        issue_handler=issue.handler,
+        issue_run=issue.run,
+        issue_message=issue.message[:2000],
+        backoff_until=issue.until,
+        **more,
+    )
+    if issue.alert:
+        first = issue.message.partition("\n")[0]
+        open_alert(tx, context, ALERT, workflow, f"{workflow} needs attention: {first[:1000]}")
+    tx.journal.emit("workflow", {"type": "issue", "workflow": workflow, "kind": issue.kind, "handler": issue.handler})
+
+
+def resolve_issue(tx: Transaction, context: Context, row: WorkflowRow) -> None:
+    """Nothing is wrong any more: the handlers that waited may start."""
+    if row.issue is None and not row.failures:
+        return
+    table = tx.of(Workflows)
+    table.change(
+        row.name, tx.now, issue=None, issue_handler=None, issue_run=None, issue_message=None, backoff_until=None,
+        failures=0,
+    )  # fmt: skip
+    close_alert(tx, context, ALERT, row.name)
+    look_again(tx, [handler.job_id for handler in table.handlers(row.name) if handler.job_id is not None])
+    tx.journal.emit("workflow", {"type": "resolved", "workflow": row.name})

@@ -1,0 +1,51 @@
+"""Finding workflows, their runs, inputs and events by what people call them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wakeful import ids
+from wakeful.errors import NotFound, RunNotFound
+from wakeful.workflows.tables import WorkflowRow, WorkflowRun, Workflows
+from wakeful.workflows.topics.tables import InputRow, Topics
+
+if TYPE_CHECKING:
+    from wakeful.store.interface import Transaction
+
+
+def find_workflow(tx: Transaction, name: str) -> WorkflowRow:
+    row = tx.of(Workflows).get(name) if name.isprintable() else None
+    if row is None or row.removed_at is not None:
+        message = f"There is no workflow {name!r:.80}: wakeful workflow list shows what there is."
+        raise NotFound(message)
+    return row
+
+
+def find_attempt(tx: Transaction, name: str, ref: str) -> WorkflowRun:
+    """A run of that workflow."""
+    found = ids.decode(ref)
+    attempt = tx.of(Workflows).run(found[1]) if found is not None and found[0] == "run" else None
+    if attempt is None or attempt.workflow != name:
+        message = f"{name} has no run {ref!r:.80}."
+        raise RunNotFound(message)
+    return attempt
+
+
+def find_input(tx: Transaction, name: str, ref: str) -> InputRow:
+    """An input of that workflow."""
+    found = ids.decode(ref)
+    row = tx.of(Topics).input(found[1]) if found is not None and found[0] == "inp" else None
+    if row is None or row.workflow != name:
+        message = f"{name} has no input {ref!r:.80}."
+        raise NotFound(message)
+    return row
+
+
+def known_topics(tx: Transaction, name: str) -> list[str]:
+    """The topics that handlers of the workflow name."""
+    import json
+
+    found: set[str] = set()
+    for handler in tx.of(Workflows).handlers(name):
+        found |= {*handler.topics(), *json.loads(handler.publishes or "[]")}
+    return sorted(found)

@@ -1,0 +1,43 @@
+"""The workflows that one scheduler has the code of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+if TYPE_CHECKING:
+    from wakeful.kernel.kinds import Kinds
+    from wakeful.workflows.authoring import Workflow
+
+
+class Registry:
+    """Workflows by name, each with the version of its code."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Workflow, str]] = {}
+
+    def add(self, workflow: Workflow) -> str:
+        """Take its code for this scheduler; its version."""
+        version = workflow.code_version()
+        self._known[workflow.name] = (workflow, version)
+        return version
+
+    def drop(self, name: str) -> None:
+        self._known.pop(name, None)
+
+    def get(self, name: str) -> tuple[Workflow, str] | None:
+        return self._known.get(name)
+
+    def all(self) -> list[tuple[Workflow, str]]:
+        return list(self._known.values())
+
+
+_REGISTRIES: WeakKeyDictionary[Kinds, Registry] = WeakKeyDictionary()
+
+
+def registry_of(kinds: Kinds) -> Registry:
+    """The registry of the scheduler with these kinds: hooks know their scheduler by nothing else."""
+    found = _REGISTRIES.get(kinds)
+    if found is None:
+        found = _REGISTRIES[kinds] = Registry()
+    return found

@@ -1,0 +1,251 @@
+"""Running one attempt of a handler, phase by phase, with a checkpoint after each."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from wakeful.errors import StoreError
+from wakeful.kernel.rules.outcome import ApprovalNeeded, Defer, Noop, Skip, TransientError, Wait, clean
+from wakeful.triggers.durations import format_interval
+from wakeful.triggers.moments import from_ms
+from wakeful.workflows import checkpoints
+from wakeful.workflows.authoring import (
+    Applied,
+    Consumer,
+    Function,
+    MutationResult,
+    NotApplied,
+    Prepared,
+    Producer,
+    Unknown,
+    Workflow,
+)
+from wakeful.workflows.checkpoints import Fenced, Outgoing, as_json
+from wakeful.workflows.failures import LogicError, Place, classify
+from wakeful.workflows.handler_context import HandlerContext
+from wakeful.workflows.phases import Failure
+from wakeful.workflows.tables import WorkflowRun
+from wakeful.workflows.timing import read_wake_at
+
+if TYPE_CHECKING:
+    from wakeful.kernel.context import Context
+    from wakeful.kernel.views.models import Run
+    from wakeful.scheduler import Scheduler
+    from wakeful.store.interface import Transaction
+
+T = TypeVar("T")
+log = logging.getLogger("wakeful.workflows")
+MAX_MESSAGE = 2_000
+
+
+class HandlerFailed(Exception):
+    """A call of a handler failed: with what, and where."""
+
+    def __init__(self, error: BaseException, place: Place) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.place = place
+
+
+class Attempt:
+    """One attempt of a handler in this process."""
+
+    def __init__(self, scheduler: Scheduler, workflow: Workflow, run: Run, row: WorkflowRun, state: Any) -> None:
+        self._scheduler = scheduler
+        self._workflow = workflow
+        self._handler = workflow.handlers[row.handler]
+        self._run = run
+        self._row = row
+        self._state = state
+
+    async def drive(self) -> Any:
+        """Run it to its end; what it raises says to the engine how it ended."""
+        try:
+            if isinstance(self._handler, Producer):
+                outgoing = await self._produce(self._handler)
+            else:
+                outgoing = await self._consume(self._handler)
+        except HandlerFailed as failed:
+            return await self._fail(failed.error, failed.place)
+        except Fenced:
+            raise Noop("another node took this run over") from None
+        except (Noop, Defer, Wait, StoreError):
+            raise
+        except Exception as error:  # noqa: BLE001 - a mistake of ours is on record, and stops the workflow
+            return await self._fail(error, "engine", raised=error)
+        published = len(outgoing.messages)
+        return {"title": self._row.title, "consumed": self._row.reserved, "published": published}
+
+    # -- phases -------------------------------------------------------------------------------------------------------
+
+    async def _produce(self, producer: Producer) -> Outgoing:
+        ctx, state = await self._call("producer", producer.run, self._state)
+        return await self._commit(ctx, state)
+
+    async def _consume(self, consumer: Consumer) -> Outgoing:
+        begin = self._row.begins
+        if begin == "prepare":
+            await self._prepare(consumer)
+        elif begin == "reconcile":
+            await self._reconcile(consumer)
+        if begin in ("prepare", "mutate") and self._row.reserved and consumer.on_mutate is not None:
+            await self._mutate(consumer.on_mutate)
+        if consumer.on_next is None:
+            return await self._commit(None, None)
+        ctx, state = await self._call("next", consumer.on_next, self._prepared(), self._result())
+        return await self._commit(ctx, state)
+
+    async def _prepare(self, consumer: Consumer) -> None:
+        if consumer.on_prepare is None:
+            raise HandlerFailed(LogicError(f"{consumer.name} has no prepare."), "handler")
+        _, given = await self._call("prepare", consumer.on_prepare, self._state)
+        if not isinstance(given, Prepared):
+            raise HandlerFailed(LogicError(f"prepare returns Prepared(...), not {given!r:.80}."), "handler")
+        unknown = sorted(set(given.reserve) - set(consumer.subscribes))
+        if unknown:
+            message = f"{consumer.name} reserved events of {unknown[0]!r}, which it does not subscribe to."
+            raise HandlerFailed(LogicError(message), "handler")
+        wake = read_wake_at(given.wake_at, self._scheduler.clock.now())
+        if wake.note is not None:
+            log.warning("%s.%s: %s", self._row.workflow, self._row.handler, wake.note)
+        try:
+            reserve = {topic: list(events) for topic, events in given.reserve.items()}
+            data = as_json({"reserve": reserve, "data": given.data}, "The data of prepare")
+            title = None if given.title is None else clean(str(given.title))[:MAX_MESSAGE]
+            row = self._row._replace(title=title)
+            self._row = await self._store(lambda tx, _: checkpoints.prepared(tx, row, reserve, data, wake))
+        except LogicError as error:
+            raise HandlerFailed(error, "handler") from error
+
+    async def _mutate(self, function: Function) -> None:
+        self._row = await self._store(lambda tx, _: checkpoints.in_flight(tx, self._row))
+        _, value = await self._call("mutate", function, self._prepared())
+        try:
+            result = as_json(value, "The result of mutate")
+        except LogicError as error:
+            raise HandlerFailed(error, "mutate") from error
+        self._row = await self._store(lambda tx, _: checkpoints.mutated(tx, self._row, result))
+
+    async def _reconcile(self, consumer: Consumer) -> None:
+        """Find out whether the mutation happened; returns only if it did."""
+        row, now = self._row, self._scheduler.clock.now()
+        if row.reconcile_at is not None and row.reconcile_at > now:
+            raise Defer(from_ms(row.reconcile_at), "the last attempt may still be running")
+        verdict: Any = Unknown()
+        message = row.error or "it is not known whether the mutation happened"
+        if consumer.on_reconcile is not None:
+            self._row = row._replace(tries=row.tries + 1)
+            try:
+                _, verdict = await self._call("reconcile", consumer.on_reconcile, self._prepared())
+            except HandlerFailed as failed:
+                log.warning("%s.%s: reconcile failed: %s", row.workflow, row.handler, failed.error)
+                message = f"reconcile failed: {_said(failed.error)}"
+        if isinstance(verdict, Applied):
+            result = as_json(verdict.result, "The result of reconcile")
+            self._row = await self._store(lambda tx, _: checkpoints.mutated(tx, self._row, result))
+            return
+        if isinstance(verdict, NotApplied):
+            await self._store(lambda tx, context: checkpoints.not_applied(tx, context, self._row))
+            raise Noop("the mutation did not happen, and is prepared afresh")
+        if not isinstance(verdict, Unknown):
+            message = f"reconcile returns Applied(...), NotApplied() or Unknown(), not {verdict!r:.80}."
+        await self._ask_about_mutation(message, asks=consumer.on_reconcile is not None)
+
+    async def _commit(self, ctx: HandlerContext | None, state: Any) -> Outgoing:
+        outgoing = ctx.outgoing() if ctx is not None else Outgoing()
+        try:
+            text = None if state is None else as_json(state, "The state that a handler returns")
+        except LogicError as error:
+            raise HandlerFailed(error, "handler") from error
+        self._row = await self._store(lambda tx, ctx: checkpoints.committed(tx, ctx, self._row, text, outgoing))
+        return outgoing
+
+    # -- calling and failing ------------------------------------------------------------------------------------------
+
+    async def _call(self, phase: str, function: Function, *given: Any) -> tuple[HandlerContext, Any]:
+        """Call a function of the handler within its time; a failure is classified by where it arose."""
+        ctx = HandlerContext(
+            self._scheduler,
+            self._row,
+            self._handler,
+            phase,
+            config=self._workflow.config,
+            approved_by=self._run.approved_by,
+            new_id=self._scheduler.new_id,
+        )
+        limit = self._handler.timeout
+        in_mutate = phase == "mutate"
+        try:
+            async with asyncio.timeout(limit / 1000) as timer:
+                value = await function(ctx, *given)
+        except Exception as error:
+            if isinstance(error, TimeoutError) and timer.expired():
+                late = TimeoutError(f"{phase} took longer than {format_interval(limit)}")
+                raise HandlerFailed(late, "timeout_in_mutate" if in_mutate else "timeout") from error
+            if ctx.failure is not None:
+                raise HandlerFailed(*ctx.failure) from error
+            raise HandlerFailed(error, "mutate" if in_mutate else "handler") from error
+        if ctx.failure is not None:
+            raise HandlerFailed(*ctx.failure)
+        return ctx, value
+
+    async def _fail(self, error: BaseException, place: Place, *, raised: BaseException | None = None) -> Any:
+        failure: Failure = classify(error, place)
+        row = self._row
+        if failure == "reconciliation":
+            asks = isinstance(self._handler, Consumer) and self._handler.on_reconcile is not None
+            await self._ask_about_mutation(f"mutate failed: {_said(error)}", asks=asks, error=error)
+        if failure in ("transient", "approval") and row.mutation == "in_flight" and row.begins != "reconcile":
+            row = row._replace(mutation="none")  # both say that nothing changed outside
+        try:
+            stored = await self._store(lambda tx, context: checkpoints.failed(tx, context, row, failure, _said(error)))
+        except Fenced:
+            raise Noop("another node took this run over") from None
+        if failure == "transient" and stored.until is not None:
+            raise Defer(from_ms(stored.until), _said(error)) from error
+        if failure == "approval":
+            raise error if isinstance(error, ApprovalNeeded) else ApprovalNeeded(_said(error)) from error
+        if raised is not None or not isinstance(error, Skip | Noop | Defer | Wait):
+            raise error
+        message = f"{type(error).__name__} is not for handlers of workflows: {_said(error)}"
+        raise LogicError(message) from error
+
+    async def _ask_about_mutation(self, message: str, *, asks: bool, error: BaseException | None = None) -> None:
+        """Whether the mutation happened is not known: end this run, so that another one or a person finds out."""
+        try:
+            stored = await self._store(
+                lambda tx, context: checkpoints.uncertain(tx, context, self._row, message, asks=asks)
+            )
+        except Fenced:
+            raise Noop("another node took this run over") from None
+        if stored.until is None:
+            why = f"{message}. Did the mutation happen? Settle it: wakeful workflow settle"
+            raise Wait(why=clean(why)) from error
+        if error is not None and not isinstance(error, Skip | Noop | Defer | Wait | TransientError):
+            raise error
+        raise Noop(message)
+
+    def _prepared(self) -> Prepared:
+        kept = json.loads(self._row.prepared) if self._row.prepared is not None else {"reserve": {}, "data": None}
+        wake_at = None if self._row.wake_at is None else from_ms(self._row.wake_at)
+        return Prepared(kept["reserve"], kept["data"], wake_at, self._row.title)
+
+    def _result(self) -> MutationResult:
+        if self._row.mutation == "applied":
+            return MutationResult("applied", json.loads(self._row.result) if self._row.result is not None else None)
+        return MutationResult("skipped" if self._row.mutation == "skipped" else "none")
+
+    async def _store(self, work: Callable[[Transaction, Context], T]) -> T:
+        return await self._scheduler.transact(work)
+
+
+def _said(error: BaseException) -> str:
+    try:
+        text = str(error) or type(error).__name__
+    except Exception:  # noqa: BLE001 - an error that cannot be shown is still an error
+        text = type(error).__name__
+    return clean(text)[:MAX_MESSAGE]

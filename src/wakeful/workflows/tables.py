@@ -1,0 +1,254 @@
+"""The tables of workflows, their handlers and their runs: verbs on them, each part of the transaction it is called in.
+
+Who locks several rows locks the states of jobs first and a workflow's row after them.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wakeful.store.session import Session
+
+
+class WorkflowRow(NamedTuple):
+    """A workflow as stored."""
+
+    name: str
+    version: str
+    source: str
+    paused: int
+    pause_note: str | None
+    issue: str | None
+    issue_handler: str | None
+    issue_run: int | None
+    issue_message: str | None
+    backoff_until: int | None
+    failures: int
+    event_seq: int
+    created_at: int
+    updated_at: int
+    removed_at: int | None
+
+    @classmethod
+    def new(cls, name: str, version: str, source: str, now: int) -> WorkflowRow:
+        """One that was just deployed: nothing is paused, wrong or published."""
+        return cls(
+            name, version, source, paused=0, pause_note=None, issue=None, issue_handler=None, issue_run=None,
+            issue_message=None, backoff_until=None, failures=0, event_seq=0, created_at=now, updated_at=now,
+            removed_at=None,
+        )  # fmt: skip
+
+
+class HandlerRow(NamedTuple):
+    """A handler and what it has stored."""
+
+    workflow: str
+    name: str
+    job_id: int | None
+    type: str
+    subscribes: str
+    publishes: str | None
+    timeout: int
+    state: str = "{}"
+    wake_at: int | None = None
+    open_run: int | None = None
+    rounds: int = 0
+    dirty: int = 0
+    seen: int = 0
+
+    def topics(self) -> list[str]:
+        """The topics it subscribes to."""
+        found: list[str] = json.loads(self.subscribes)
+        return found
+
+
+class WorkflowRun(NamedTuple):
+    """One attempt of a handler."""
+
+    id: int
+    job_id: int
+    workflow: str
+    handler: str
+    type: str
+    retry_of: int | None
+    version: str
+    phase: str
+    status: str
+    mutation: str
+    begins: str
+    watermark: int
+    tries: int = 0
+    reconcile_at: int | None = None
+    reserved: int = 0
+    prepared: str | None = None
+    result: str | None = None
+    wake_at: int | None = None
+    title: str | None = None
+    error: str | None = None
+    notes: str | None = None
+    created_at: int = 0
+    updated_at: int = 0
+
+
+class Action(NamedTuple):
+    """Something that a person did to a workflow."""
+
+    id: int
+    workflow: str
+    at: int
+    who: str
+    action: str
+    detail: str | None
+
+
+_W, _H, _R = (", ".join(kind._fields) for kind in (WorkflowRow, HandlerRow, WorkflowRun))
+_A = ", ".join(Action._fields)
+
+
+class Workflows:
+    """Verbs on workflows, handlers and their runs."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    # -- workflows ----------------------------------------------------------------------------------------------------
+
+    def get(self, name: str) -> WorkflowRow | None:
+        found = self._session.rows(f"SELECT {_W} FROM workflows WHERE name = ?", (name,))
+        return WorkflowRow._make(found[0]) if found else None
+
+    def lock(self, name: str) -> WorkflowRow | None:
+        """The same, and from here to the end of the transaction nobody else changes it."""
+        sql = f"SELECT {_W} FROM workflows WHERE name = ?{self._session.lock_clause}"
+        found = self._session.rows(sql, (name,))
+        return WorkflowRow._make(found[0]) if found else None
+
+    def all(self) -> list[WorkflowRow]:
+        """All that are deployed, by name."""
+        sql = f"SELECT {_W} FROM workflows WHERE removed_at IS NULL ORDER BY name"
+        return [WorkflowRow._make(row) for row in self._session.rows(sql)]
+
+    def add(self, row: WorkflowRow) -> None:
+        self._session.insert_many("workflows", WorkflowRow._fields, [row])
+
+    def change(self, name: str, now: int, **values: Any) -> None:
+        """Set these columns of a workflow."""
+        names = ", ".join(f"{key} = ?" for key in values)
+        self._session.execute(
+            f"UPDATE workflows SET {names}, updated_at = ? WHERE name = ?", (*values.values(), now, name)
+        )
+
+    def next_seq(self, name: str, count: int) -> int:
+        """Take so many numbers for events; the first of them."""
+        sql = "UPDATE workflows SET event_seq = event_seq + ? WHERE name = ? RETURNING event_seq"
+        return int(self._session.rows(sql, (count, name))[0][0]) - count + 1
+
+    # -- versions -----------------------------------------------------------------------------------------------------
+
+    def versions(self, name: str, limit: int = 50) -> list[tuple[int, str, int]]:
+        """(number, version, when) of what was deployed, newest first."""
+        rows = self._session.rows(
+            "SELECT number, version, deployed_at FROM workflow_versions WHERE workflow = ? ORDER BY number DESC "
+            "LIMIT ?",
+            (name, limit),
+        )
+        return [(int(number), str(version), int(at)) for number, version, at in rows]
+
+    def had_version(self, name: str, version: str) -> bool:
+        """Whether that code was ever deployed."""
+        sql = "SELECT 1 FROM workflow_versions WHERE workflow = ? AND version = ? LIMIT 1"
+        return bool(self._session.rows(sql, (name, version)))
+
+    def add_version(self, name: str, version: str, now: int) -> None:
+        latest = self.versions(name, 1)
+        row = (name, latest[0][0] + 1 if latest else 1, version, now)
+        self._session.insert_many("workflow_versions", ("workflow", "number", "version", "deployed_at"), [row])
+
+    # -- handlers -----------------------------------------------------------------------------------------------------
+
+    def handlers(self, workflow: str) -> list[HandlerRow]:
+        """Those of the deployed version, by name."""
+        sql = f"SELECT {_H} FROM workflow_handlers WHERE workflow = ? AND job_id IS NOT NULL ORDER BY name"
+        return [HandlerRow._make(row) for row in self._session.rows(sql, (workflow,))]
+
+    def handler(self, workflow: str, name: str) -> HandlerRow | None:
+        """Also one that the deployed version does not have."""
+        sql = f"SELECT {_H} FROM workflow_handlers WHERE workflow = ? AND name = ?"
+        found = self._session.rows(sql, (workflow, name))
+        return HandlerRow._make(found[0]) if found else None
+
+    def handler_of(self, job_id: int) -> HandlerRow | None:
+        found = self._session.rows(f"SELECT {_H} FROM workflow_handlers WHERE job_id = ?", (job_id,))
+        return HandlerRow._make(found[0]) if found else None
+
+    def save_handler(self, row: HandlerRow) -> None:
+        """Insert it, or define it anew; what it has stored stays."""
+        self._session.insert_many(
+            "workflow_handlers",
+            HandlerRow._fields,
+            [row],
+            "ON CONFLICT (workflow, name) DO UPDATE SET job_id = excluded.job_id, type = excluded.type, "
+            "subscribes = excluded.subscribes, publishes = excluded.publishes, timeout = excluded.timeout",
+        )
+
+    def change_handler(self, workflow: str, name: str, **values: Any) -> None:
+        names = ", ".join(f"{key} = ?" for key in values)
+        self._session.execute(
+            f"UPDATE workflow_handlers SET {names} WHERE workflow = ? AND name = ?", (*values.values(), workflow, name)
+        )
+
+    def unarmed(self) -> list[HandlerRow]:
+        """Handlers with something to do that nothing is about to start: what a pause or a cancel took away."""
+        columns = ", ".join(f"h.{name}" for name in HandlerRow._fields)
+        sql = (
+            f"SELECT {columns} FROM workflow_handlers h JOIN job_state s ON s.job_id = h.job_id "
+            "WHERE s.queued = 0 AND s.run_id IS NULL AND s.enabled = 1 AND s.paused = 0 "
+            "AND (h.dirty > h.seen OR h.open_run IS NOT NULL OR h.wake_at IS NOT NULL)"
+        )
+        return [HandlerRow._make(row) for row in self._session.rows(sql)]
+
+    # -- runs ---------------------------------------------------------------------------------------------------------
+
+    def run(self, run_id: int) -> WorkflowRun | None:
+        found = self._session.rows(f"SELECT {_R} FROM workflow_runs WHERE id = ?", (run_id,))
+        return WorkflowRun._make(found[0]) if found else None
+
+    def save_run(self, run: WorkflowRun) -> None:
+        keep = ", ".join(f"{name} = excluded.{name}" for name in WorkflowRun._fields[1:])
+        self._session.insert_many("workflow_runs", WorkflowRun._fields, [run], f"ON CONFLICT (id) DO UPDATE SET {keep}")
+
+    def runs(self, workflow: str, limit: int, before: int | None = None, handler: str | None = None) -> list[Any]:
+        """The newest first."""
+        where, params = ["workflow = ?"], list[object]([workflow])
+        for condition, value in (("id < ?", before), ("handler = ?", handler)):
+            if value is not None:
+                where.append(condition)
+                params.append(value)
+        sql = f"SELECT {_R} FROM workflow_runs WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT ?"
+        return [WorkflowRun._make(row) for row in self._session.rows(sql, (*params, limit))]
+
+    def runs_of(self, run_ids: Sequence[int]) -> dict[int, WorkflowRun]:
+        rows = self._session.select_in(WorkflowRun._fields, "workflow_runs", "id", run_ids)
+        return {int(row[0]): WorkflowRun._make(row) for row in rows}
+
+    def prune_runs(self, before_id: int, limit: int) -> int:
+        """Delete attempts below that id that are over, whose runs are gone, and that no handler needs."""
+        return self._session.execute(
+            "DELETE FROM workflow_runs WHERE id IN (SELECT r.id FROM workflow_runs r WHERE r.id < ? "
+            "AND r.status <> 'active' AND NOT EXISTS (SELECT 1 FROM runs k WHERE k.id = r.id) "
+            "AND NOT EXISTS (SELECT 1 FROM workflow_handlers h WHERE h.open_run = r.id) ORDER BY r.id LIMIT ?)",
+            (before_id, limit),
+        )
+
+    # -- what people did ----------------------------------------------------------------------------------------------
+
+    def record(self, action: Action) -> None:
+        self._session.insert_many("workflow_actions", Action._fields, [action])
+
+    def actions(self, workflow: str, limit: int) -> list[Action]:
+        sql = f"SELECT {_A} FROM workflow_actions WHERE workflow = ? ORDER BY id DESC LIMIT ?"
+        return [Action._make(row) for row in self._session.rows(sql, (workflow, limit))]

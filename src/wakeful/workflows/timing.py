@@ -1,0 +1,83 @@
+"""When handlers run again: wake times, backoff, reconciling, and what is due after a commit. Pure."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from wakeful.triggers.moments import iso, to_ms
+
+MIN_WAKE_MS = 30_000
+MAX_WAKE_MS = 86_400_000
+#: After each transient failure in a row; the last one for all further ones.
+BACKOFF = (30_000, 60_000, 300_000, 900_000, 3_600_000)
+RECONCILE_TRIES = 5
+FIRST_RECONCILE_MS = 10_000
+MAX_RECONCILE_MS = 600_000
+MAX_ROUNDS = 100
+YIELD_MS = 30_000
+
+
+class Wake(NamedTuple):
+    """A wake time as it counts, and what its author should know about it."""
+
+    at: int | None
+    note: str | None = None
+
+
+def read_wake_at(given: object, now: int) -> Wake:
+    """The wake time that prepare asked for, within bounds; one that cannot be read is none."""
+    if given is None:
+        return Wake(None)
+    moment = _moment(given)
+    if moment is None:
+        return Wake(None, f"wake_at {given!r:.80} was dropped: it is no time with a zone, such as 2024-01-15T09:00:00Z")
+    if moment < now + MIN_WAKE_MS:
+        return Wake(now + MIN_WAKE_MS, f"wake_at {iso(moment)} was moved to {iso(now + MIN_WAKE_MS)}, 30 s from now")
+    if moment > now + MAX_WAKE_MS:
+        return Wake(now + MAX_WAKE_MS, f"wake_at {iso(moment)} was moved to {iso(now + MAX_WAKE_MS)}, 24 h from now")
+    return Wake(moment)
+
+
+def _moment(given: object) -> int | None:
+    try:
+        parsed = datetime.fromisoformat(given) if isinstance(given, str) else given
+        if not isinstance(parsed, datetime) or parsed.tzinfo is None:
+            return None
+        return to_ms(parsed.astimezone(UTC), "wake_at")
+    except (ValueError, OverflowError):
+        return None
+
+
+def backoff(failures: int) -> int:
+    """How long a workflow waits after the n-th transient failure in a row."""
+    return BACKOFF[min(max(failures, 1), len(BACKOFF)) - 1]
+
+
+def reconcile_delay(tries: int) -> int | None:
+    """How long after the n-th try in vain the next one comes; None when a person must decide."""
+    if tries >= RECONCILE_TRIES:
+        return None
+    return min(FIRST_RECONCILE_MS << max(tries - 1, 0), MAX_RECONCILE_MS)
+
+
+class Due(NamedTuple):
+    """When a consumer runs again: at `at` (None: not by itself), after how many rounds in a row."""
+
+    at: int | None
+    rounds: int = 0
+    yields: bool = False
+
+
+def due_after_commit(*, newer: int | None, left: int | None, wake_at: int | None, rounds: int, now: int) -> Due:
+    """When a consumer that has committed runs again.
+
+    `newer`: since when an event waits that came after its prepare began; `left`: since when the oldest waits, where
+    the run reserved something, so that the rest is looked at as well.
+    """
+    since = min((at for at in (newer, left) if at is not None), default=None)
+    if since is None:
+        return Due(wake_at)
+    if rounds + 1 >= MAX_ROUNDS:
+        return Due(now + YIELD_MS, yields=True)
+    return Due(min(since, now), rounds + 1)

@@ -1,0 +1,1 @@
+"""Topics: events that handlers publish and consume, and the inputs that caused them."""

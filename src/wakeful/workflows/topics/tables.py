@@ -1,0 +1,244 @@
+"""The tables of events and inputs: verbs on them, each part of the transaction it is called in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wakeful.store.session import Session
+
+
+class EventRow(NamedTuple):
+    """An event of a topic."""
+
+    id: int
+    workflow: str
+    topic: str
+    message_id: str
+    seq: int
+    payload: str
+    status: str
+    at: int
+    run_id: int | None = None
+    made_by: int | None = None
+    settled_at: int | None = None
+
+
+class InputRow(NamedTuple):
+    """Something from outside that a producer found."""
+
+    id: int
+    workflow: str
+    source: str
+    type: str
+    external_id: str
+    title: str | None
+    at: int
+    skipped_at: int | None = None
+    reason: str | None = None
+
+
+_E, _I = ", ".join(EventRow._fields), ", ".join(InputRow._fields)
+_MESSAGE = ("workflow", "topic", "message_id", "event_id")
+
+
+class Topics:
+    """Verbs on events and inputs."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    # -- publishing ---------------------------------------------------------------------------------------------------
+
+    def known(self, workflow: str, topic: str, message_id: str) -> int | None:
+        """The event of that message id, also when it is pruned."""
+        sql = "SELECT event_id FROM workflow_messages WHERE workflow = ? AND topic = ? AND message_id = ?"
+        found = self._session.rows(sql, (workflow, topic, message_id))
+        return int(found[0][0]) if found else None
+
+    def add(self, event: EventRow) -> bool:
+        """Add an event; False when its message id was published before."""
+        row = (event.workflow, event.topic, event.message_id, event.id)
+        conflict = "ON CONFLICT (workflow, topic, message_id) DO NOTHING"
+        if not self._session.insert_many("workflow_messages", _MESSAGE, [row], conflict):
+            return False
+        self._session.insert_many("workflow_events", EventRow._fields, [event])
+        return True
+
+    def replace_payload(self, event_id: int, payload: str) -> bool:
+        """Give an event that is still pending another payload."""
+        sql = "UPDATE workflow_events SET payload = ? WHERE id = ? AND status = 'pending'"
+        return bool(self._session.execute(sql, (payload, event_id)))
+
+    def caused(self, event_id: int, input_ids: Sequence[int]) -> None:
+        """The inputs that caused an event."""
+        rows = [(event_id, input_id) for input_id in sorted(set(input_ids))]
+        if rows:
+            conflict = "ON CONFLICT (event_id, input_id) DO NOTHING"
+            self._session.insert_many("workflow_causes", ("event_id", "input_id"), rows, conflict)
+
+    # -- consuming ----------------------------------------------------------------------------------------------------
+
+    def pending(self, workflow: str, topic: str, limit: int, after: int = 0) -> list[EventRow]:
+        """The oldest events that nobody has reserved."""
+        sql = (
+            f"SELECT {_E} FROM workflow_events WHERE workflow = ? AND topic = ? AND status = 'pending' AND seq > ? "
+            "ORDER BY seq LIMIT ?"
+        )
+        return [EventRow._make(row) for row in self._session.rows(sql, (workflow, topic, after, limit))]
+
+    def oldest(self, workflow: str, topics: Sequence[str], after: int = 0) -> int | None:
+        """Since when the oldest pending event of these topics waits, of those numbered above `after`."""
+        found = [self.pending(workflow, topic, 1, after) for topic in topics]
+        return min((events[0].at for events in found if events), default=None)
+
+    def count_pending(self, workflow: str, topics: Sequence[str], most: int = 1_000) -> int:
+        """How many events are pending in these topics, counted up to a bound."""
+        sql = (
+            "SELECT count(*) FROM (SELECT 1 FROM workflow_events WHERE workflow = ? AND topic = ? "
+            "AND status = 'pending' LIMIT ?) e"
+        )
+        return sum(int(self._session.rows(sql, (workflow, topic, most))[0][0]) for topic in topics)
+
+    def reserve(self, event_ids: Sequence[int], run_id: int) -> int:
+        """Reserve pending events for a run; how many of them were pending."""
+        return self._move(event_ids, "pending", "reserved", run_id)
+
+    def _move(self, event_ids: Sequence[int], before: str, after: str, run_id: int | None) -> int:
+        sql = "UPDATE workflow_events SET status = ?, run_id = ? WHERE id = ? AND status = ?"
+        return sum(self._session.execute(sql, (after, run_id, event_id, before)) for event_id in event_ids)
+
+    def release(self, run_id: int) -> int:
+        """What the run reserved is pending again."""
+        sql = "UPDATE workflow_events SET status = 'pending', run_id = NULL WHERE run_id = ? AND status = 'reserved'"
+        return self._session.execute(sql, (run_id,))
+
+    def hand_over(self, run_id: int, to: int) -> int:
+        """What the run reserved is another run's."""
+        sql = "UPDATE workflow_events SET run_id = ? WHERE run_id = ? AND status = 'reserved'"
+        return self._session.execute(sql, (to, run_id))
+
+    def consume(self, run_id: int, now: int) -> int:
+        """What the run reserved is consumed."""
+        sql = "UPDATE workflow_events SET status = 'consumed', settled_at = ? WHERE run_id = ? AND status = 'reserved'"
+        return self._session.execute(sql, (now, run_id))
+
+    def skip(self, event_ids: Sequence[int], now: int) -> int:
+        """Events that nobody will consume; only pending ones."""
+        sql = "UPDATE workflow_events SET status = 'skipped', settled_at = ? WHERE id = ? AND status = 'pending'"
+        return sum(self._session.execute(sql, (now, event_id)) for event_id in event_ids)
+
+    def of_run(self, run_id: int) -> list[EventRow]:
+        """What the run reserved or consumed, in the order of publishing."""
+        sql = f"SELECT {_E} FROM workflow_events WHERE run_id = ? ORDER BY seq"
+        return [EventRow._make(row) for row in self._session.rows(sql, (run_id,))]
+
+    def get(self, event_id: int) -> EventRow | None:
+        found = self._session.rows(f"SELECT {_E} FROM workflow_events WHERE id = ?", (event_id,))
+        return EventRow._make(found[0]) if found else None
+
+    def matching(
+        self, workflow: str, topic: str | None, status: str | None, before: int | None, limit: int
+    ) -> list[EventRow]:
+        """The newest first."""
+        where, params = ["workflow = ?"], [workflow, *(value for value in (topic, status, before) if value is not None)]
+        for condition, value in (("topic = ?", topic), ("status = ?", status), ("id < ?", before)):
+            if value is not None:
+                where.append(condition)
+        sql = f"SELECT {_E} FROM workflow_events WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT ?"
+        return [EventRow._make(row) for row in self._session.rows(sql, (*params, limit))]
+
+    # -- inputs -------------------------------------------------------------------------------------------------------
+
+    def find_input(self, workflow: str, source: str, kind: str, external_id: str) -> InputRow | None:
+        sql = f"SELECT {_I} FROM workflow_inputs WHERE workflow = ? AND source = ? AND type = ? AND external_id = ?"
+        found = self._session.rows(sql, (workflow, source, kind, external_id))
+        return InputRow._make(found[0]) if found else None
+
+    def input(self, input_id: int) -> InputRow | None:
+        found = self._session.rows(f"SELECT {_I} FROM workflow_inputs WHERE id = ?", (input_id,))
+        return InputRow._make(found[0]) if found else None
+
+    def add_input(self, row: InputRow) -> None:
+        conflict = "ON CONFLICT (workflow, source, type, external_id) DO NOTHING"
+        self._session.insert_many("workflow_inputs", InputRow._fields, [row], conflict)
+
+    def mark_input(self, input_id: int, skipped_at: int | None, reason: str | None) -> None:
+        sql = "UPDATE workflow_inputs SET skipped_at = ?, reason = ? WHERE id = ?"
+        self._session.execute(sql, (skipped_at, reason, input_id))
+
+    def inputs(self, workflow: str, status: str | None, before: int | None, limit: int) -> list[InputRow]:
+        """The newest first; `status` is pending, skipped or done."""
+        open_event = (
+            "EXISTS (SELECT 1 FROM workflow_causes c JOIN workflow_events e ON e.id = c.event_id "
+            "WHERE c.input_id = i.id AND e.status IN ('pending', 'reserved'))"
+        )
+        waiting = (
+            "i.id IN (SELECT c.input_id FROM workflow_events e JOIN workflow_causes c ON c.event_id = e.id "
+            "WHERE e.workflow = ? AND e.status IN ('pending', 'reserved'))"
+        )
+        conditions = {
+            "pending": waiting,
+            "skipped": f"i.skipped_at IS NOT NULL AND NOT {open_event}",
+            "done": f"i.skipped_at IS NULL AND NOT {open_event}",
+        }
+        where, params = ["i.workflow = ?"], list[object]([workflow])
+        if before is not None:
+            where.append("i.id < ?")
+            params.append(before)
+        if status is not None:
+            where.append(conditions[status])
+            params += [workflow] if status == "pending" else []
+        columns = ", ".join(f"i.{name}" for name in InputRow._fields)
+        sql = f"SELECT {columns} FROM workflow_inputs i WHERE {' AND '.join(where)} ORDER BY i.id DESC LIMIT ?"
+        return [InputRow._make(row) for row in self._session.rows(sql, (*params, limit))]
+
+    def count_pending_inputs(self, workflow: str, most: int = 1_000) -> int:
+        """How many inputs wait, as far as the oldest so many waiting events say."""
+        sql = (
+            "SELECT count(DISTINCT c.input_id) FROM (SELECT id FROM workflow_events WHERE workflow = ? "
+            "AND status IN ('pending', 'reserved') ORDER BY id LIMIT ?) e JOIN workflow_causes c ON c.event_id = e.id"
+        )
+        return int(self._session.rows(sql, (workflow, most))[0][0])
+
+    def inputs_of(self, event_ids: Sequence[int]) -> dict[int, list[int]]:
+        """The inputs that caused each of these events."""
+        found: dict[int, list[int]] = {}
+        rows = self._session.select_in(("event_id", "input_id"), "workflow_causes", "event_id", event_ids)
+        for event_id, input_id in sorted((int(event), int(one)) for event, one in rows):
+            found.setdefault(event_id, []).append(input_id)
+        return found
+
+    def events_of(self, input_id: int, limit: int = 1_000) -> list[EventRow]:
+        """The events that an input caused, in the order of publishing."""
+        columns = ", ".join(f"e.{name}" for name in EventRow._fields)
+        sql = (
+            f"SELECT {columns} FROM workflow_causes c JOIN workflow_events e ON e.id = c.event_id "
+            "WHERE c.input_id = ? ORDER BY e.seq LIMIT ?"
+        )
+        return [EventRow._make(row) for row in self._session.rows(sql, (input_id, limit))]
+
+    # -- retention ----------------------------------------------------------------------------------------------------
+
+    def prune(self, before: int, limit: int) -> int:
+        """Delete events that were consumed or skipped before then and that no run in progress needs."""
+        found = self._session.rows(
+            "SELECT e.id FROM workflow_events e WHERE e.settled_at IS NOT NULL AND e.settled_at < ? AND NOT EXISTS "
+            "(SELECT 1 FROM workflow_handlers h WHERE h.open_run = e.run_id) ORDER BY e.settled_at LIMIT ?",
+            (before, limit),
+        )
+        old = [int(row[0]) for row in found]
+        if old:
+            self._session.delete_in("workflow_causes", "event_id", old)
+            self._session.delete_in("workflow_events", "id", old)
+        return len(old)
+
+    def prune_inputs(self, before_id: int, limit: int) -> int:
+        """Delete inputs below that id none of whose events is left."""
+        return self._session.execute(
+            "DELETE FROM workflow_inputs WHERE id IN (SELECT i.id FROM workflow_inputs i WHERE i.id < ? AND NOT EXISTS "
+            "(SELECT 1 FROM workflow_causes c WHERE c.input_id = i.id) ORDER BY i.id LIMIT ?)",
+            (before_id, limit),
+        )

@@ -1,0 +1,172 @@
+"""Workflows as people and programs see them: JSON values made in one reading transaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from wakeful import ids
+from wakeful.kernel.rules.policy import trigger_of
+from wakeful.triggers.durations import format_interval
+from wakeful.triggers.moments import iso
+from wakeful.workflows.lookup import find_workflow
+from wakeful.workflows.phases import ACTIVE, COMMITTED
+from wakeful.workflows.tables import HandlerRow, WorkflowRow, WorkflowRun, Workflows
+from wakeful.workflows.topics.tables import EventRow, InputRow, Topics
+from wakeful.workflows.words import ACTIONS, activity_words, issue_words, schedule_words, status_word
+
+if TYPE_CHECKING:
+    from wakeful.store.interface import Transaction
+
+RECENT = 10
+MOST_INPUTS = 100
+MINUTE_MS = 60_000
+
+
+def workflow_view(tx: Transaction, name: str) -> dict[str, Any]:
+    """One workflow with its handlers."""
+    row = find_workflow(tx, name)
+    handlers = tx.of(Workflows).handlers(name)
+    jobs = {found[0].id: found for one in handlers if one.job_id and (found := tx.jobs.by_id(one.job_id))}
+    shown = [_handler_view(tx, handler, jobs) for handler in handlers]
+    active = any(one["last_run"] is not None and one["last_run"]["workflow_status"] == ACTIVE for one in shown)
+    triggers = [trigger_of(jobs[one.job_id][0].trigger) for one in handlers if one.type == "producer" and one.job_id]
+    starts = [jobs[one.job_id][1].next_at for one in handlers if one.type == "producer" and one.job_id]
+    coming = min((at for at in starts if at is not None and at > tx.now), default=None)
+    next_in = f"in {_rounded(coming - tx.now)}" if coming is not None else None
+    return {
+        "name": row.name,
+        "status": status_word(paused=bool(row.paused), issue=row.issue, active=active),
+        "issue": _issue_view(row),
+        "schedule": schedule_words(triggers, None if row.paused else next_in),
+        "paused": bool(row.paused),
+        "version": row.version,
+        "versions": [
+            {"number": number, "version": version, "deployed_at": iso(at)}
+            for number, version, at in tx.of(Workflows).versions(name, RECENT)
+        ],
+        "recent": _recent(tx, name),
+        "pending_inputs": tx.of(Topics).count_pending_inputs(name),
+        "handlers": shown,
+    }
+
+
+def workflow_views(tx: Transaction) -> list[dict[str, Any]]:
+    """All workflows, by name."""
+    return [workflow_view(tx, row.name) for row in tx.of(Workflows).all()]
+
+
+def _issue_view(row: WorkflowRow) -> dict[str, Any] | None:
+    kind = row.issue or ("paused" if row.paused else None)
+    if kind is None:
+        return None
+    handler = row.issue_handler if row.issue is not None else None
+    message = row.issue_message if row.issue is not None else row.pause_note
+    return {
+        "kind": "internal" if kind == "load" else kind,
+        "handler": handler,
+        "run": ids.run_text(row.issue_run) if row.issue is not None and row.issue_run is not None else None,
+        "message": issue_words(kind, handler, message),
+        "actions": ACTIONS[kind],
+        "trace": (message or "").partition("\n")[2] or None,
+    }
+
+
+def _handler_view(tx: Transaction, handler: HandlerRow, jobs: dict[int, Any]) -> dict[str, Any]:
+    job, state = jobs[handler.job_id or 0]
+    last = tx.of(Workflows).runs(handler.workflow, 1, handler=handler.name)
+    return {
+        "name": handler.name,
+        "type": handler.type,
+        "job": job.name,
+        "state": json.loads(handler.state),
+        "topics": handler.topics() if handler.type == "consumer" else json.loads(handler.publishes or "[]"),
+        "next_run_at": _time(state.next_at if handler.type == "producer" else state.due_at),
+        "wake_at": _time(handler.wake_at),
+        "pending_events": tx.of(Topics).count_pending(handler.workflow, handler.topics()),
+        "last_run": run_view(tx, last[0]) if last else None,
+    }
+
+
+def _recent(tx: Transaction, name: str) -> list[dict[str, Any]]:
+    """What was done last: runs that had something to do."""
+    found = [one for one in tx.of(Workflows).runs(name, RECENT * 5) if one.status == COMMITTED and one.reserved]
+    return [
+        {"at": iso(one.updated_at), "text": activity_words(one), "run": ids.run_text(one.id)} for one in found[:RECENT]
+    ]
+
+
+def run_view(tx: Transaction, attempt: WorkflowRun) -> dict[str, Any]:
+    """An attempt of a handler."""
+    run = tx.runs.get(attempt.id)
+    return {
+        "id": ids.run_text(attempt.id),
+        "job": f"{attempt.workflow}.{attempt.handler}",
+        "handler": attempt.handler,
+        "phase": attempt.phase,
+        "workflow_status": attempt.status,
+        "mutation": attempt.mutation,
+        "retry_of": ids.run_text(attempt.retry_of) if attempt.retry_of is not None else None,
+        "status": run.status if run is not None else "done",
+        "outcome": run.outcome if run is not None else None,
+        "title": attempt.title,
+        "error": attempt.error,
+        "notes": json.loads(attempt.notes or "[]"),
+        "version": attempt.version,
+        "started_at": iso(attempt.created_at),
+        "updated_at": iso(attempt.updated_at),
+    }
+
+
+def event_views(tx: Transaction, events: Sequence[EventRow]) -> list[dict[str, Any]]:
+    """Events with what caused them."""
+    causes = tx.of(Topics).inputs_of([event.id for event in events])
+    return [
+        {
+            "id": ids.encode("evt", event.id),
+            "message_id": event.message_id,
+            "topic": event.topic,
+            "payload": json.loads(event.payload),
+            "status": event.status,
+            "at": iso(event.at),
+            "input": ids.encode("inp", causes[event.id][0]) if event.id in causes else None,
+            "run": ids.run_text(event.run_id) if event.run_id is not None else None,
+        }
+        for event in events
+    ]
+
+
+def input_view(tx: Transaction, row: InputRow) -> dict[str, Any]:
+    """An input with what it caused."""
+    events = tx.of(Topics).events_of(row.id, MOST_INPUTS)
+    is_open = any(event.status in ("pending", "reserved") for event in events)
+    return {
+        "id": ids.encode("inp", row.id),
+        "source": row.source,
+        "type": row.type,
+        "external_id": row.external_id,
+        "title": row.title,
+        "status": "pending" if is_open else "skipped" if row.skipped_at is not None else "done",
+        "reason": row.reason,
+        "at": iso(row.at),
+        "caused": [
+            {
+                "id": ids.encode("evt", event.id),
+                "topic": event.topic,
+                "status": event.status,
+                "run": ids.run_text(event.run_id) if event.run_id is not None else None,
+            }
+            for event in events
+        ],
+    }
+
+
+def _rounded(ms: int) -> str:
+    """A span as people say it: whole seconds below a minute, else whole minutes."""
+    unit = 1_000 if ms < MINUTE_MS else MINUTE_MS
+    return format_interval(-(-ms // unit) * unit)
+
+
+def _time(ms: int | None) -> str | None:
+    return None if ms is None else iso(ms)

@@ -1,0 +1,63 @@
+"""Workflows in words for people: status, issue, schedule, what was done. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from wakeful.triggers import Trigger
+
+RUNNING, IDLE, NEEDS_ATTENTION, STOPPED = "running", "idle", "needs_attention", "stopped"
+SHOWN = {RUNNING: "Running", IDLE: "Idle", NEEDS_ATTENTION: "Needs attention", STOPPED: "Stopped"}
+
+ACTIONS = {
+    "transient": ["resume"],
+    "approval": ["approve", "reject"],
+    "reconciliation": ["settle"],
+    "logic": ["resume"],
+    "internal": ["resume"],
+    "load": ["apply"],
+    "paused": ["resume"],
+}
+
+
+def status_word(*, paused: bool, issue: str | None, active: bool) -> str:
+    """One of four words; what a person must do comes before what goes on."""
+    if issue in ("internal", "load"):
+        return STOPPED
+    if issue in ("approval", "reconciliation", "logic"):
+        return NEEDS_ATTENTION
+    if active:
+        return RUNNING
+    return STOPPED if paused else IDLE
+
+
+def issue_words(kind: str, handler: str | None, message: str | None) -> str:
+    """What is wrong and what happens next, as one or two sentences."""
+    said = (message or "").partition("\n")[0].rstrip(".")
+    sentences = {
+        "transient": f"Trying again soon: {said}.",
+        "approval": f"Waiting for your approval: {said}",
+        "reconciliation": f"It is not known whether the last change happened. {said}. Look, and settle it.",
+        "logic": f"The code of {handler} failed: {said}. Correct it and apply, or resume to try again.",
+        "internal": f"Wakeful failed: {said}. Report this, then resume.",
+        "load": f"Its file cannot be loaded: {said}. Correct it, and apply the configuration.",
+        "paused": f"Paused by a person: {said}." if said else "Paused by a person.",
+    }
+    return sentences[kind]
+
+
+def schedule_words(triggers: Sequence[Trigger], next_in: str | None) -> str:
+    """When it looks for new things."""
+    if not triggers:
+        return "Runs when something arrives."
+    checks = "; ".join(dict.fromkeys(trigger.describe() for trigger in triggers))
+    return f"Checks {checks}." + (f" Next check {next_in}." if next_in is not None else "")
+
+
+def activity_words(attempt: Any) -> str:
+    """What a run that committed did."""
+    if attempt.title:
+        return str(attempt.title)
+    things = "event" if attempt.reserved == 1 else "events"
+    return f"{attempt.handler}: {attempt.reserved} {things}" if attempt.reserved else f"{attempt.handler} ran"

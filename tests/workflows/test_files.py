@@ -1,0 +1,140 @@
+"""Workflows from files: versions by content, private modules, and a broken file that stops only its own workflow."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import pytest
+
+from wakeful import Scheduler
+from wakeful.errors import InvalidSetting
+from wakeful.workflows.files import WorkflowFiles
+from wakeful.workflows.loading import CannotLoad, load_file, read_ref
+from wakeful.workflows.tables import Workflows
+from wakeful.workflows.wiring import mistakes, warnings
+
+GOOD = """
+from wakeful import Interval, Prepared, Workflow
+import helpers
+workflow = Workflow("{name}")
+
+@workflow.producer(Interval("1h"), publishes=["mail"])
+async def poll(ctx, state):
+    from helpers import WORD
+    return {{"word": WORD, "config": ctx.config}}
+"""
+
+
+def write(folder, name="invoices", word="one"):
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.py").write_text(GOOD.format(name=name))
+    (folder / "helpers.py").write_text(f"WORD = {word!r}\n")
+    return read_ref(f"{name}.py:workflow", folder)
+
+
+def test_a_version_is_the_hash_of_the_file_and_what_it_imports_from_its_folder(tmp_path):
+    ref = write(tmp_path)
+    first = load_file(ref)
+    assert load_file(ref).version == first.version
+    (tmp_path / "unrelated.py").write_text("x = 1\n")
+    assert load_file(ref).version == first.version
+    write(tmp_path, word="two")
+    assert load_file(ref).version != first.version
+    assert load_file(ref._replace(config={"a": 1})).version not in (first.version, load_file(ref).version)
+
+
+def test_two_folders_with_a_module_of_one_name_do_not_see_each_other(tmp_path):
+    one = load_file(write(tmp_path / "a", word="one"))
+    two = load_file(write(tmp_path / "b", word="two"))
+
+    class Ctx:
+        config = None
+
+    words = [asyncio.run(flow.handlers["poll"].run(Ctx(), {}))["word"] for flow in (one, two)]
+    assert words == ["one", "two"]
+    assert "helpers" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("import nonsense_xyz", "No module named 'nonsense_xyz'"),
+        ("def broken(:", "SyntaxError"),
+        ("x = 1", "has no workflow called workflow"),
+        ("from wakeful import Workflow\nworkflow = Workflow('a')", "has no handlers"),
+        ("raise SystemError('no')", "SystemError: no"),
+    ],
+)
+def test_a_file_that_cannot_be_loaded_says_why(tmp_path, source, says):
+    (tmp_path / "a.py").write_text(source)
+    found = load_file(read_ref("a.py:workflow", tmp_path))
+    assert isinstance(found, CannotLoad)
+    assert says in found.message
+    assert "loading.py" not in found.trace
+
+
+def test_a_reference_names_a_file_and_a_name_in_it(tmp_path):
+    assert read_ref("a.py:flow", tmp_path).attribute == "flow"
+    assert read_ref("a.py", tmp_path) == (tmp_path / "a.py", "workflow", None)
+    with pytest.raises(InvalidSetting, match=r"FILE\.py:NAME"):
+        read_ref("invoices", tmp_path)
+
+
+def test_wiring_mistakes_are_found_before_anything_runs():
+    from wakeful import Workflow
+
+    workflow = Workflow("wired")
+    consumer = workflow.consumer("c", subscribes=["orphaned"], publishes=[])
+
+    @consumer.prepare
+    async def prepare(ctx): ...
+
+    @consumer.reconcile
+    async def reconcile(ctx, prepared): ...
+
+    @consumer.next
+    def next_(ctx, prepared, result): ...
+
+    found = " ".join(mistakes(workflow))
+    assert "c.prepare has the wrong arguments: it is called with (ctx, state)." in found
+    assert "c has reconcile and no mutate" in found
+    assert "c.next is not an async function" in found
+    assert warnings(workflow) == ["No handler publishes the topic orphaned, which c subscribes to."]
+
+
+async def rows(scheduler):
+    return {row.name: row for row in await scheduler.look(lambda tx: tx.of(Workflows).all())}
+
+
+def test_a_broken_file_stops_its_workflow_alone_until_it_is_corrected(tmp_path):
+    good, other = write(tmp_path, "good"), write(tmp_path, "other")
+    (tmp_path / "bad.py").write_text("import nonsense_xyz")
+    refs = [good, other, read_ref("bad.py:workflow", tmp_path)]
+
+    async def main():
+        scheduler = Scheduler(f"sqlite:///{tmp_path}/w.db")
+        files = WorkflowFiles(scheduler, refs)
+        files.load_all()
+        async with scheduler:
+            await scheduler.start()
+            found = await rows(scheduler)
+            assert {name: row.issue for name, row in found.items()} == {"bad": "load", "good": None, "other": None}
+            (tmp_path / "good.py").write_text("def broken(:")
+            (tmp_path / "bad.py").write_text(GOOD.format(name="repaired"))
+            await files.look()
+            found = await rows(scheduler)
+            assert {name: row.issue for name, row in found.items()} == {
+                "good": "load", "other": None, "repaired": None,
+            }  # fmt: skip
+            assert [alert.message.split()[0] for alert in await scheduler.list_alerts()] == ["good"]
+            write(tmp_path, "good", word="three")
+            await files.look()
+            found = await rows(scheduler)
+            assert found["good"].issue is None
+            versions = await scheduler.look(lambda tx: tx.of(Workflows).versions("good"))
+            assert [number for number, _, _ in versions] == [2, 1]
+            assert await scheduler.list_alerts() == []
+            await scheduler.stop()
+
+    asyncio.run(main())

@@ -1,0 +1,204 @@
+"""Phases, failures and times of workflows, as tables."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import product
+
+import pytest
+
+from wakeful import ApprovalNeeded, LogicError, TransientError
+from wakeful.workflows.admission import Standing, may_start
+from wakeful.workflows.failures import classify
+from wakeful.workflows.phases import (
+    FAILURES,
+    MUTATIONS,
+    PHASES,
+    STATUS,
+    first_phase,
+    is_forward,
+    keeps_reservations,
+    settled_mutation,
+    where_to_begin,
+)
+from wakeful.workflows.timing import backoff, due_after_commit, read_wake_at, reconcile_delay
+
+NOW = 1_800_000_000_000
+SECOND = 1_000
+
+#: (phase, mutation): where a run begins that continues one which ended there; with approval where that differs.
+BEGINS = {
+    ("preparing", "none"): "prepare",
+    ("prepared", "none"): ("prepare", "mutate"),
+    ("mutating", "none"): ("prepare", "mutate"),
+    ("mutating", "in_flight"): "reconcile",
+    ("mutating", "applied"): "emit",
+    ("mutating", "skipped"): "emit",
+    ("mutated", "applied"): "emit",
+    ("emitting", "applied"): "emit",
+    ("emitting", "skipped"): "emit",
+    ("emitting", "none"): "prepare",
+}
+
+
+@pytest.mark.promise("K8", "K10")
+@pytest.mark.parametrize(("phase", "mutation"), list(BEGINS))
+@pytest.mark.parametrize("failure", FAILURES)
+def test_the_next_run_begins_where_the_table_says(phase, mutation, failure):
+    expected = BEGINS[phase, mutation]
+    if isinstance(expected, tuple):
+        expected = expected[failure == "approval"]
+    assert where_to_begin(phase, mutation, failure) == expected
+
+
+@pytest.mark.promise("K10", "K11")
+@pytest.mark.parametrize(("phase", "failure"), list(product(PHASES, FAILURES)))
+def test_no_run_mutates_again_while_it_is_unknown_or_certain_that_the_first_did(phase, failure):
+    assert where_to_begin(phase, "in_flight", failure) == "reconcile"
+    assert where_to_begin(phase, "applied", failure) == "emit"
+    assert where_to_begin(phase, "skipped", failure) == "emit"
+
+
+@pytest.mark.promise("K10")
+@pytest.mark.parametrize(("phase", "mutation", "failure"), list(product(PHASES, MUTATIONS, FAILURES)))
+def test_reservations_are_released_only_where_everything_begins_anew(phase, mutation, failure):
+    begin = where_to_begin(phase, mutation, failure)
+    assert keeps_reservations(begin) is (begin != "prepare")
+    assert first_phase(begin) in PHASES
+
+
+@pytest.mark.promise("K8")
+def test_phases_only_move_forward():
+    for before, after in product(range(6), repeat=2):
+        assert is_forward(PHASES[before], PHASES[after]) is (after >= before)
+
+
+@pytest.mark.promise("K8")
+def test_every_class_of_failure_has_a_status_of_its_own():
+    assert len(set(STATUS.values())) == len(FAILURES)
+
+
+@pytest.mark.promise("K12")
+@pytest.mark.parametrize(
+    ("error", "place", "expected"),
+    [
+        (TransientError("busy"), "handler", "transient"),
+        (TransientError("busy"), "mutate", "transient"),
+        (ApprovalNeeded("May I?"), "mutate", "approval"),
+        (ApprovalNeeded("May I?"), "call", "approval"),
+        (LogicError("wrong"), "handler", "logic"),
+        (LogicError("wrong"), "mutate", "reconciliation"),
+        (ValueError("timeout, rate limit, unauthorized"), "handler", "logic"),
+        (ConnectionError("gone"), "handler", "logic"),
+        (ConnectionError("gone"), "call", "transient"),
+        (TimeoutError("slow"), "call", "transient"),
+        (PermissionError("token expired"), "call", "approval"),
+        (ValueError("no"), "call", "logic"),
+        (ConnectionError("gone"), "mutate", "reconciliation"),
+        (TimeoutError("slow"), "timeout", "transient"),
+        (TimeoutError("slow"), "timeout_in_mutate", "reconciliation"),
+        (TransientError("ours"), "engine", "internal"),
+    ],
+)
+def test_a_failure_is_classified_by_where_it_arose(error, place, expected):
+    assert classify(error, place) == expected
+
+
+@pytest.mark.promise("K11")
+@pytest.mark.parametrize(
+    ("verdict", "mutation", "begin"),
+    [("happened", "applied", "emit"), ("did_not_happen", "none", "prepare"), ("skip", "skipped", "emit")],
+)
+def test_a_persons_verdict_decides_where_the_next_run_begins(verdict, mutation, begin):
+    assert settled_mutation(verdict) == mutation
+    assert where_to_begin("mutating", mutation, "reconciliation") == begin
+
+
+def moment(seconds):
+    return datetime.fromtimestamp(NOW / 1000 + seconds, UTC)
+
+
+@pytest.mark.promise("K5")
+@pytest.mark.parametrize(
+    ("given", "seconds", "says"),
+    [
+        (None, None, None),
+        (moment(60), 60, None),
+        (moment(60).isoformat(), 60, None),
+        (moment(60).strftime("%Y-%m-%dT%H:%M:%SZ"), 60, None),
+        (moment(30), 30, None),
+        (moment(29), 30, "30 s from now"),
+        (moment(-5000), 30, "30 s from now"),
+        (moment(86_400), 86_400, None),
+        (moment(86_401), 86_400, "24 h from now"),
+        (datetime(9999, 12, 31, tzinfo=UTC), 86_400, "24 h from now"),
+        ("tomorrow", None, "dropped"),
+        ("2026-01-01T09:00:00", None, "dropped"),
+        (datetime(2030, 1, 1), None, "dropped"),  # noqa: DTZ001 - without a zone is the test
+        (12345, None, "dropped"),
+        ("", None, "dropped"),
+    ],
+)
+def test_a_wake_time_is_kept_within_bounds_and_a_change_is_reported(given, seconds, says):
+    wake = read_wake_at(given, NOW)
+    assert wake.at == (None if seconds is None else NOW + seconds * SECOND)
+    assert (says in wake.note) if says is not None else wake.note is None
+
+
+@pytest.mark.promise("K12", "K13")
+def test_backoff_grows_and_then_stays():
+    assert [backoff(failures) // SECOND for failures in range(1, 8)] == [30, 60, 300, 900, 3600, 3600, 3600]
+
+
+@pytest.mark.promise("K11")
+def test_reconciling_doubles_from_ten_seconds_and_ends_after_five_tries():
+    assert [reconcile_delay(tries) for tries in range(1, 6)] == [10_000, 20_000, 40_000, 80_000, None]
+
+
+@pytest.mark.promise("K4")
+@pytest.mark.parametrize(
+    ("newer", "left", "wake_at", "expected"),
+    [
+        (None, None, None, None),
+        (None, None, NOW + 60_000, NOW + 60_000),
+        (NOW - 5, None, NOW + 60_000, NOW - 5),
+        (None, NOW - 9, None, NOW - 9),
+        (NOW - 5, NOW - 9, None, NOW - 9),
+    ],
+)
+def test_a_consumer_is_due_for_what_is_newer_or_left_and_else_at_its_wake_time(newer, left, wake_at, expected):
+    assert due_after_commit(newer=newer, left=left, wake_at=wake_at, rounds=0, now=NOW).at == expected
+
+
+@pytest.mark.promise("K4")
+def test_a_runaway_consumer_yields_after_a_hundred_rounds():
+    due = due_after_commit(newer=NOW, left=None, wake_at=None, rounds=99, now=NOW)
+    assert due == (NOW + 30_000, 0, True)
+    assert due_after_commit(newer=NOW, left=None, wake_at=None, rounds=98, now=NOW) == (NOW, 99, False)
+
+
+OPEN = Standing(paused=False, issue=None, issue_handler=None, backoff_until=None)
+
+
+@pytest.mark.promise("K13")
+@pytest.mark.parametrize(
+    ("changes", "own", "other"),
+    [
+        ({}, None, None),
+        ({"paused": True}, "workflow_paused", "workflow_paused"),
+        ({"issue": "logic", "issue_handler": "a"}, "workflow_stopped", "workflow_stopped"),
+        ({"issue": "internal", "issue_handler": "a"}, "workflow_stopped", "workflow_stopped"),
+        ({"issue": "load"}, "workflow_stopped", "workflow_stopped"),
+        ({"issue": "approval", "issue_handler": "a"}, None, "workflow_blocked"),
+        ({"issue": "reconciliation", "issue_handler": "a"}, None, "workflow_blocked"),
+        (
+            {"issue": "transient", "issue_handler": "a", "backoff_until": NOW + 1},
+            "workflow_backoff",
+            "workflow_blocked",
+        ),
+        ({"issue": "transient", "issue_handler": "a", "backoff_until": NOW}, None, "workflow_blocked"),
+    ],
+)
+def test_one_stuck_handler_keeps_the_others_from_starting(changes, own, other):
+    standing = OPEN._replace(**changes)
+    assert [(wait := may_start(standing, name, NOW)) and wait.reason for name in ("a", "b")] == [own, other]

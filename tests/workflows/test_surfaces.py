@@ -1,0 +1,165 @@
+"""Workflows over HTTP and on the command line, with one real server."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from tests.api.conftest import Server
+from tests.api.waiting import eventually
+from tests.cli.terminal import PATIENCE, Terminal
+
+WORKFLOW = """
+from wakeful import ApprovalNeeded, Interval, Prepared, Workflow
+
+workflow = Workflow("shop")
+
+@workflow.producer(Interval("1h"), publishes=["orders"])
+async def poll(ctx, state):
+    item = await ctx.register_input("web", "order", "1", title="Order 1")
+    await ctx.publish("orders", message_id="1", payload={"n": 1}, input=item)
+    return {"polled": True}
+
+book = workflow.consumer("book", subscribes=["orders"])
+
+@book.prepare
+async def prepare(ctx, state):
+    found = await ctx.peek("orders", limit=1)
+    names = [event.message_id for event in found]
+    return Prepared({"orders": [event.id for event in found]}, names, title=f"Book {' '.join(names)}")
+
+@book.mutate
+async def mutate(ctx, prepared):
+    if prepared.data == ["cut"]:
+        raise RuntimeError("the line broke")
+    if prepared.data == ["ask"] and ctx.approved_by is None:
+        raise ApprovalNeeded("Book this?")
+    return {"booked": prepared.data}
+"""
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    terminal = Terminal(tmp_path_factory.mktemp("shop"))
+    (terminal.folder / "shop.py").write_text(WORKFLOW)
+    (terminal.folder / "bad.py").write_text("import nonsense_xyz")
+    (terminal.folder / "wakeful.yaml").write_text('workflows: ["shop.py:workflow", "bad.py"]\n')
+    yield Server(terminal, "--config", "wakeful.yaml")
+    terminal.close()
+
+
+@pytest.fixture
+def http(shop):
+    with shop.client(shop.token) as client:
+        yield client
+
+
+def until(http, condition):
+    """The workflow once it is so."""
+    return eventually(lambda: http.get("/api/workflows/shop").json(), condition)
+
+
+def publish(http, message_id):
+    return http.post("/api/workflows/shop/topics/orders", json={"message_id": message_id, "payload": {}})
+
+
+def quiet(found):
+    return found["status"] == "idle" and not any(one["pending_events"] for one in found["handlers"])
+
+
+@pytest.mark.promise("K16", "X1")
+def test_people_see_status_schedule_activity_and_what_inputs_caused(shop, http):
+    found = until(http, lambda found: quiet(found) and found["recent"])
+    assert (found["issue"], found["paused"], found["pending_inputs"]) == (None, False, 0)
+    assert found["schedule"].startswith("Checks 1 hour after the last run ends. Next check in")
+    assert [one["text"] for one in found["recent"]] == ["Book 1"]
+    assert [(one["name"], one["type"], one["job"]) for one in found["handlers"]] == [
+        ("book", "consumer", "shop.book"),
+        ("poll", "producer", "shop.poll"),
+    ]
+    assert found["handlers"][1]["state"] == {"polled": True}
+    item = http.get("/api/workflows/shop/inputs").json()["items"][0]
+    assert (item["title"], item["status"]) == ("Order 1", "done")
+    assert [(one["topic"], one["status"]) for one in item["caused"]] == [("orders", "consumed")]
+    runs = http.get("/api/workflows/shop/runs").json()["items"]
+    assert {(run["phase"], run["workflow_status"]) for run in runs} == {("committed", "committed")}
+    assert http.get("/api/jobs/shop.book").json()["kind"] == "workflow"
+    assert shop.terminal("workflow", "list").out.splitlines()[1:] != []
+    assert "Book 1" in shop.terminal("workflow", "show", "shop").out
+    assert shop.terminal("explain", "shop.book").code == 0
+
+
+@pytest.mark.promise("K16")
+def test_a_file_that_cannot_be_loaded_is_listed_by_its_stem(http):
+    bad = http.get("/api/workflows/bad").json()
+    assert (bad["status"], bad["handlers"]) == ("stopped", [])
+    assert "No module named 'nonsense_xyz'" in bad["issue"]["message"]
+    assert "bad.py" in bad["issue"]["trace"]
+
+
+@pytest.mark.promise("K6")
+def test_publishing_by_hand_is_idempotent_and_pages_are_complete(http):
+    assert publish(http, "a").status_code == 201
+    assert publish(http, "a").status_code == 200
+    assert publish(http, "b").status_code == 201
+    assert http.post("/api/workflows/shop/topics/nothing", json={"message_id": "x"}).status_code == 404
+    until(http, quiet)
+    seen, cursor = [], None
+    while True:
+        params = {"limit": 1, "topic": "orders", **({"cursor": cursor} if cursor else {})}
+        page = http.get("/api/workflows/shop/events", params=params).json()
+        seen += [event["message_id"] for event in page["items"]]
+        cursor = page["next"]
+        if cursor is None:
+            break
+    assert {"a", "b", "1"} <= set(seen)
+    assert len(seen) == len(set(seen))
+
+
+@pytest.mark.promise("K11", "K16")
+def test_an_uncertain_mutation_is_settled_from_http(http):
+    publish(http, "cut")
+    found = until(http, lambda found: found["status"] == "needs_attention")
+    issue = found["issue"]
+    assert (issue["kind"], issue["handler"], issue["actions"]) == ("reconciliation", "book", ["settle"])
+    assert http.post("/api/workflows/shop/run").status_code == 409
+    body = {"run": issue["run"], "verdict": "perhaps"}
+    assert http.post("/api/workflows/shop/settle", json=body).status_code == 422
+    body["verdict"] = "happened"
+    assert http.post("/api/workflows/shop/settle", json=body).status_code == 200
+    assert http.post("/api/workflows/shop/settle", json=body).status_code == 409
+    until(http, quiet)
+
+
+@pytest.mark.promise("X8")
+def test_a_run_that_asks_is_approved_on_the_command_line(shop, http):
+    publish(http, "ask")
+    found = until(http, lambda found: found["status"] == "needs_attention")
+    assert "Book this?" in found["issue"]["message"]
+    approved = shop.terminal("workflow", "approve", "shop", found["issue"]["run"])
+    assert approved.code == 0, approved.err
+    until(http, quiet)
+
+
+@pytest.mark.promise("K3", "K16")
+def test_pause_skip_and_rerun_are_kept_with_their_reason(shop, http):
+    assert http.post("/api/workflows/shop/pause", json={"note": "holiday"}).json()["issue"]["kind"] == "paused"
+    assert http.post("/api/workflows/shop/run").status_code == 409
+    item = http.get("/api/workflows/shop/inputs").json()["items"][0]["id"]
+    again = http.post(f"/api/workflows/shop/inputs/{item}/rerun", json={"reason": "once more"})
+    assert again.status_code == 200, again.text
+    assert http.get("/api/workflows/shop/inputs?status=pending").json()["items"][0]["id"] == item
+    skipped = shop.terminal("workflow", "skip", "shop", item, "--reason", "spam")
+    assert skipped.out == "1 event skipped\n", skipped.err
+    found = http.get("/api/workflows/shop/inputs").json()["items"][0]
+    assert (found["status"], found["reason"]) == ("skipped", "spam")
+    assert http.post("/api/workflows/shop/resume").json()["paused"] is False
+
+
+def test_a_viewer_may_look_and_not_act(shop):
+    made = shop.terminal("token", "create", "looker", "--role", "viewer").out.strip()
+    headers = {"Authorization": f"Bearer {made}"}
+    with httpx.Client(base_url=shop.url, headers=headers, timeout=PATIENCE, trust_env=False) as viewer:
+        assert viewer.get("/api/workflows").status_code == 200
+        assert viewer.post("/api/workflows/shop/pause").status_code == 403
+        assert viewer.get("/api/workflows/nothing").status_code == 404

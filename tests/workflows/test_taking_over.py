@@ -1,0 +1,74 @@
+"""A node that lost its run: another one has taken over, and nothing the first still does is stored."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from tests.workflows.mailroom import virtual
+from wakeful import Scheduler
+from wakeful.kernel.engine.recovery import crash_all
+
+POINTS = ["prepare", "mutate", "next"]
+
+
+async def take_over(room, scheduler):
+    """What another node does with the runs of a silent one."""
+
+    def work(tx, context):
+        mine = [run for run in tx.runs.all_open() if run.status == "active"]
+        crash_all(tx, context._replace(id=context.new_id()), mine)
+
+    await scheduler.transact(work)
+
+
+@pytest.mark.promise("K9", "K10", "K11")
+@pytest.mark.parametrize("phase", POINTS)
+@virtual
+async def test_a_node_that_lost_its_run_cannot_checkpoint_it(room, phase):
+    room.mails, taken = ["a"], []
+
+    async def lose(ctx):
+        if "poll" in room.phases() and not taken:
+            taken.append(ctx.run_id)
+            await take_over(room, scheduler)
+            await room.sleep("20s")  # the new owner may begin meanwhile
+
+    room.after[phase] = lose
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1h")
+        assert taken
+        assert room.ledger == ["a"]
+        assert await room.events(scheduler) == {"a": "consumed"}
+        assert await room.events(scheduler, "rows") == {"a": "pending"}
+        attempts = await room.attempts(scheduler)
+        lost = next(one for one in attempts if one.status == "crashed")
+        assert lost.phase == {"prepare": "preparing", "mutate": "mutating", "next": "mutated"}[phase]
+        assert (await room.row(scheduler)).issue is None
+
+
+@pytest.mark.promise("K11")
+@virtual
+async def test_a_silent_node_may_still_be_at_work_so_nothing_is_reconciled_before_its_time_is_over(room):
+    room.mails, taken = ["a"], []
+    if room.url.startswith("sqlite"):
+        return  # one process at a time: what another left is over
+    other = Scheduler(room.url, clock=room.clock, node="there", seed=99, tuning=room.tuning)
+
+    async def lose(ctx):
+        if not taken:
+            taken.append(ctx.now)
+            await other.transact(lambda tx, context: crash_all(tx, context, tx.runs.all_open()))
+            await room.sleep("2m")
+
+    room.after["mutate"] = lose
+    async with room.open() as scheduler, other:
+        await scheduler.start()
+        await other.start()
+        await room.sleep("1h")
+        [asked] = [when for when, phase in room.calls if phase == "reconcile"]
+        assert asked - taken[0] >= timedelta(minutes=5)
+        assert room.ledger == ["a"]
+        assert await room.events(scheduler) == {"a": "consumed"}
