@@ -24,7 +24,7 @@ from wakeful.errors import ConnectorNotFound, DeliveryNotFound, SchedulerError
 from wakeful.triggers.moments import read_moment
 
 deliveries = typer.Typer(help="Messages to people: what was sent, what waits, what failed.")
-connectors = typer.Typer(help="Connectors: where messages go.")
+connectors = typer.Typer(help="List, test and pair connectors: where messages go.")
 
 STYLES = {"sent": "green", "failed": "red", "unknown": "yellow", "held": "blue", "expired": "dim"}
 
@@ -144,7 +144,7 @@ def requeue(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Send a message again from the first attempt, or every one that failed."""
+    """Send a message, or every one that failed, again from the start."""
     if (ref is None) is not all_failed:
         raise WrongUse("Name one message, or say --all-failed: wakeful delivery requeue ID")
     place = chosen(ctx, db)
