@@ -21,6 +21,7 @@ from wakeful.delivery.rules import Rules
 from wakeful.delivery.sending import attempt
 from wakeful.delivery.tables import Outbox
 from wakeful.delivery.telegram.connector import TelegramConnector
+from wakeful.kernel.domain import Domain
 
 BOB = 43
 
@@ -508,3 +509,27 @@ def test_an_update_that_breaks_a_listener_is_not_read_again_and_again(tmp_path, 
 
     asyncio.run(main())
     assert "a listener failed" in caplog.text
+
+
+def test_a_domain_hears_each_message_once_in_the_transaction_that_receives_it(tmp_path, bot, monkeypatch):
+    fails = []
+
+    def hears(tx, context, message):
+        enqueue(tx, context, Post(f"heard {message.text}", message.connector, "reply", recipient=message.sender))
+        if message.text == "poison":
+            fails.append(message.id)
+            raise RuntimeError("broken")
+
+    monkeypatch.setattr("wakeful.delivery.chat.receiving.domains", lambda: (Domain("sample", hears=hears),))
+
+    async def main():
+        async with on(f"sqlite:///{tmp_path}/t.db", bot, allow_from=[ZOE]) as scheduler:
+            await scheduler.start()
+            for text in ("one", "poison", "two"):
+                bot.write(text)
+            await wait(bot.until_text, "heard two")
+            await scheduler.stop()
+        assert bot.texts() == ["heard one", "heard two"]  # what the broken one wrote is not stored
+        assert len(fails) == 1
+
+    asyncio.run(main())

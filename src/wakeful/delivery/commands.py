@@ -24,7 +24,7 @@ from wakeful.errors import ConnectorNotFound, DeliveryNotFound, SchedulerError
 from wakeful.triggers.moments import read_moment
 
 deliveries = typer.Typer(help="List messages, and send those that failed again.")
-connectors = typer.Typer(help="List and test connectors, which send messages.")
+connectors = typer.Typer(help="List, test and pair connectors, which send messages.")
 
 STYLES = {"sent": "green", "failed": "red", "unknown": "yellow", "held": "blue", "expired": "dim"}
 

@@ -35,7 +35,10 @@ def pair(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Create a code with which one person pairs a chat with a connector. It is valid once, for ten minutes."""
+    """Create a code that lets one person into a chat.
+
+    It works once, for ten minutes, and is void after five wrong ones.
+    """
     place = chosen(ctx, db)
     file = config or place.config or nearest_config(Path.cwd())
 
@@ -76,9 +79,13 @@ def unpair(
     *,
     name: Name,
     sender: Annotated[str, typer.Argument(metavar="SENDER", help="The person's id.", show_default=False)],
+    as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Forget a person: what they write and press no longer counts, and nothing more is sent to them."""
+    """Forget a person who was paired with a connector.
+
+    What they write and press no longer counts, and nothing more is sent to them.
+    """
     place = chosen(ctx, db)
 
     def work(tx: Transaction, _: Any) -> None:
@@ -90,7 +97,10 @@ def unpair(
         pairing.forget(tx, name, sender)
 
     change(place, lambda scheduler: scheduler.transact(work))
-    say(f"{sender} is no longer paired with {name}")
+    if as_json:
+        print_json({"unpaired": sender})
+    else:
+        say(f"{sender} is no longer paired with {name}")
 
 
 def _type_of(tx: Transaction, name: str) -> str | None:
