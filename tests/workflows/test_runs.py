@@ -283,6 +283,26 @@ async def test_after_the_mutation_only_what_follows_is_done_again(room):
         assert await scheduler.list_alerts() == []
 
 
+@pytest.mark.promise("K10", "K12")
+@virtual
+async def test_a_new_version_retries_what_the_old_one_got_wrong(room):
+    room.mails = ["a"]
+    room.act["prepare"] = fails(ValueError("a mistake"))
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1h")
+        failed = (await room.attempts(scheduler))[-1]
+        assert (failed.status, room.ledger) == ("failed:logic", [])
+        corrected = room.workflow()
+        corrected.version = "corrected"
+        await scheduler.add_workflow(corrected)
+        await room.sleep("10s")
+        assert room.ledger == ["a"]
+        again = next(one for one in await room.attempts(scheduler) if one.retry_of == failed.id)
+        assert (again.status, again.version) == ("committed", "corrected")
+        assert (await room.row(scheduler)).issue is None
+
+
 @pytest.mark.promise("K12", "X8")
 @pytest.mark.parametrize("verdict", ["approve", "reject"])
 @virtual

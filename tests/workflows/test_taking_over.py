@@ -72,3 +72,30 @@ async def test_a_silent_node_may_still_be_at_work_so_nothing_is_reconciled_befor
         assert asked - taken[0] >= timedelta(minutes=5)
         assert room.ledger == ["a"]
         assert await room.events(scheduler) == {"a": "consumed"}
+
+
+@pytest.mark.promise("K7")
+@virtual
+async def test_a_node_with_older_code_does_not_deploy_it_and_leaves_the_workflow_alone(room):
+    if room.url.startswith("sqlite"):
+        return  # one node at a time
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1s")
+        newer = Scheduler(room.url, clock=room.clock, node="there", seed=99, tuning=room.tuning)
+        workflow = room.workflow()
+        workflow.version = "newer"
+        newer.add_workflow(workflow)
+        async with newer:
+            await newer.start()
+            await room.sleep("1s")
+            assert (await room.row(newer)).version == "newer"
+            room.calls.clear()
+            await newer.stop()
+            await room.sleep("1h")
+            assert room.calls == [], "the older node refuses it"
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1h")
+        assert (await room.row(scheduler)).version == "newer"
+        assert room.calls == []

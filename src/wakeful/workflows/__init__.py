@@ -82,7 +82,7 @@ domain = Domain(
     kinds=(Kind(KIND, check_payload=_check, admin_only=True, admit=_admit, claimed=_claimed, ended=_ended),),
     precious_tables=("workflows", "workflow_events"),
     prune=_prune,
-    id_prefixes={"event": "evt", "input": "inp"},
+    id_prefixes={"event_id": "evt", "input_id": "inp"},
     streams=("workflow",),
     alerts={"workflow": "a workflow cannot go on until a person acts"},
     skip_reasons=SKIP_REASONS,
