@@ -15,6 +15,8 @@ MODULES = [
     "wakeful.http",
     "wakeful.agents",
     "wakeful.fleet",
+    "wakeful.monitors",
+    "wakeful.delivery",
 ]
 
 

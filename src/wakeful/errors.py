@@ -13,6 +13,8 @@ SchedulerError
 │   ├── TokenNotFound                           no valid token of that name
 │   ├── NodeNotFound                            no node ever had that name
 │   ├── AlertNotFound                           no alert of that id
+│   ├── DeliveryNotFound                        no delivery of that id
+│   ├── ConnectorNotFound                       no connector of that name
 │   └── StoreNotFound                           no store at that place
 ├── AlreadyExists                               the name is taken
 │   ├── JobExists                               by another job
@@ -45,6 +47,11 @@ SchedulerError
 ├── SendingFailed           http/sending                a request without any answer
 ├── NoSessionServer         agents/client               no server for messages is configured
 ├── SessionFailed           agents/session_kind         a session says that it did not work
+├── NotDelivered            delivery/connector          a message that its target did not take
+│   ├── Permanent           delivery/connector          and never will
+│   └── Temporary           delivery/connector          and may the next time
+│       └── Unclear         delivery/connector          or did, without saying so
+├── DeliveryRefused         delivery/commands           a test that did not arrive
 ├── TooMuchRemoved          fleet/applying              a file that would remove more than half of its jobs
 ├── ApiError                api/problems                a refusal that only the HTTP server makes
 ├── CannotListen            api/server                  the port is not to be had
@@ -145,6 +152,14 @@ class NodeNotFound(NotFound):
 
 class AlertNotFound(NotFound):
     """No alert carries that id."""
+
+
+class DeliveryNotFound(NotFound):
+    """No delivery of that id."""
+
+
+class ConnectorNotFound(NotFound):
+    """No connector of that name."""
 
 
 class StoreNotFound(NotFound):

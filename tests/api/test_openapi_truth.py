@@ -33,9 +33,14 @@ GROUPS = {
     "schedules": [
         "list_schedules", "get_schedule", "put_schedule", "patch_schedule", "delete_schedule", "run_schedule",
     ],
+    "monitors": ["ping", "get_ping", "ping_what", "get_ping_what", "rotate_key"],
     "server": [
         "livez", "readyz", "healthz", "me", "get_stats", "list_alerts", "ack_alert", "list_nodes", "drain_node",
         "undrain_node",
+    ],
+    "deliveries": [
+        "list_deliveries", "get_delivery", "requeue_delivery", "requeue_deliveries", "list_connectors",
+        "test_connector",
     ],
 }  # fmt: skip
 
@@ -45,10 +50,12 @@ TIME = {"invalid_time"}  # the description's times begin in the year 0, ours in 
 # Well-formed, and still no job: a zone there is none of, a cron line that never comes, a name with a line break in it,
 # a kind that is no command beside a command.
 JOB = {"invalid_trigger", "invalid_interval", "invalid_job"}
+PINGS = {"too_many_pings", "too_many_failures"}  # made-up keys are wrong ones, and one that is used a lot has to wait
 REFUSED = {
     "complete_run": {"wrong_token", "too_many_failures"},  # a token in the address must be the run's own
     "list_jobs": CURSOR,
     "list_alerts": CURSOR,
+    "list_deliveries": CURSOR,
     "list_runs": CURSOR | TIME,
     "list_job_runs": CURSOR | TIME,
     "create_job": JOB | KEY,
@@ -57,6 +64,8 @@ REFUSED = {
     **dict.fromkeys(("run_job", "pause_jobs", "resume_jobs", "retry_run", "approve_run", "run_schedule"), KEY),
     "put_schedule": JOB,
     "patch_schedule": JOB,
+    **dict.fromkeys(("ping", "get_ping", "ping_what", "get_ping_what"), PINGS),
+    "rotate_key": {"invalid_job"},  # of a job that is no monitor
 }
 """Which words a request that fits the description may be refused with: for what no description can say."""
 

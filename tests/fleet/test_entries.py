@@ -81,14 +81,14 @@ def test_a_job_keeps_what_it_refers_to_and_not_the_value():
             {"every": "1h", "tz": "UTC", "command": ["a"]},
             [("tz", "There is no key 'tz' in jobs.job. Did you mean 'timezone'?")],
         ),
-        ({"every": "1h"}, [("", "jobs.job says nothing to do: give command or url.")]),
+        ({"every": "1h"}, [("", "jobs.job says nothing to do: give command, url or ping.")]),
         (
             {"command": ["a"], "every": "1h", "cron": "* * * * *"},
             [("every", "jobs.job.every is a second schedule beside cron: give one of them.")],
         ),
         (
-            {"every": "1h", "command": ["a"], "deliver": "phone"},
-            [("deliver", "jobs.job.deliver is not supported by this version yet: remove it, or use a later one.")],
+            {"every": "1h", "command": ["a"], "webhook": True},
+            [("webhook", "jobs.job.webhook is not supported by this version yet: remove it, or use a later one.")],
         ),
         (
             {"every": "1h", "command": ["sleep", 5]},
@@ -105,6 +105,15 @@ def test_a_job_keeps_what_it_refers_to_and_not_the_value():
                     ),
                 )
             ],
+        ),
+        (
+            {"ping": True, "every": "1h", "command": ["a"]},
+            [("ping", "jobs.job.ping is a second thing to do beside command: give one of them.")],
+        ),
+        ({"ping": "on", "every": "1h"}, [("ping", "jobs.job.ping: ping is written ping: true, not 'on'.")]),
+        (
+            {"ping": True, "at": "2030-01-01T09:00Z"},
+            [("at", "jobs.job.at: schedule must be a trigger that repeats, such as Every or Cron.")],
         ),
         ({"every": "1h", "command": ["a"], "notes": 5}, [("notes", "jobs.job.notes must be a text.")]),
     ],

@@ -50,7 +50,8 @@ def test_what_is_not_there_is_told_alike_whatever_it_is():
     family = [kind for kind in vars(errors).values() if inspect.isclass(kind) and issubclass(kind, NotFound)]
     assert {(kind.exit_code, kind.status, kind.code) for kind in family} == {(3, 404, "not_found")}
     assert {kind.__name__ for kind in family if not issubclass(kind, JobNotFound)} == {
-        "NotFound", "TokenNotFound", "NodeNotFound", "AlertNotFound", "StoreNotFound",
+        "NotFound", "TokenNotFound", "NodeNotFound", "AlertNotFound", "StoreNotFound", "DeliveryNotFound",
+        "ConnectorNotFound",
     }  # fmt: skip
 
 

@@ -33,6 +33,7 @@ LAYER = {
     "http": DOMAIN,
     "agents": DOMAIN,
     "fleet": DOMAIN,
+    "monitors": DOMAIN,
     "workflows": DOMAIN,
     "delivery": DOMAIN,
     "config": CONFIG,

@@ -11,12 +11,13 @@ USERS = {
     "run_job", "run_here", "cancel_run", "retry_run", "complete_run", "approve_run", "reject_run",
     "get_run", "wait_for_run", "get_run_log", "get_run_stats", "log_path", "explain",
     "url", "is_running", "get_status", "get_state", "get_summary", "running_count", "engine_holder",
-    "list_alerts", "ack_alert", "subscribe",
+    "list_alerts", "ack_alert", "events", "subscribe",
     "list_nodes", "drain_node",
     "create_token", "list_tokens", "revoke_token",
+    "connectors", "deliver",
 }  # fmt: skip
 DOMAINS = {"transact", "look", "accompany", "clock", "handled_kinds", "node_id", "default_zone", "job_defaults"}
-DOMAINS |= {"drafted", "hidden_kinds"}
+DOMAINS |= {"drafted", "hidden_kinds", "before_start", "offer_labels", "withdraw_labels"}
 SERVER = {"server_side"}
 
 

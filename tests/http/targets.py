@@ -102,6 +102,12 @@ class Handler(BaseHTTPRequestHandler):
     def _latin(self, *_):
         self._answer(200, "grün".encode("latin-1"), Content_Type="text/plain; charset=iso-8859-1")
 
+    def _drop(self, *_):
+        self.close_connection = True  # taken, and no answer
+
+    def _repeat(self, *_):
+        self._answer(500, json.dumps(self.server.target.seen[-1]).encode(), Content_Type="text/plain")
+
     def _missing(self, *_):
         self._answer(404, b"<html><h1>Not here</h1></html>", Content_Type="text/html")
 

@@ -13,10 +13,10 @@ from wakeful.kernel.rules import options as kernel_options
 from wakeful.triggers import Trigger
 from wakeful.triggers.written import BESIDE, SHORT, trigger_as_written
 
-RHYTHMS = (*SHORT, "manual")
+RHYTHMS = (*SHORT, "manual", "ping")
 OPTIONS = (
     "timeout", "catch_up", "overlap", "retry", "backoff", "max_errors", "on_crash", "lanes", "labels", "approval",
-    "priority",
+    "priority", "deliver",
 )  # fmt: skip
 NOT_FOR_CALLERS = ("bounded",)
 

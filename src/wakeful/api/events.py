@@ -29,7 +29,6 @@ from wakeful.clock import Clock
 from wakeful.errors import SchedulerError
 from wakeful.kernel.views.events import STREAMS, Event, events_of
 from wakeful.store.records import EventGroup
-from wakeful.triggers import iso, to_ms
 
 router = APIRouter(prefix="/api", tags=["events"])
 
@@ -86,10 +85,7 @@ def frames(group: EventGroup, place: Place) -> list[str]:
 
 
 def _frame(event: Event, number: int) -> str:
-    data = {
-        "stream": event.stream, "seq": event.seq, "at": iso(to_ms(event.at)), "type": event.type, "data": event.data,
-    }  # fmt: skip
-    return frame(event.stream, data, f"{event.id}-{number}")
+    return frame(event.stream, event.to_dict(), f"{event.id}-{number}")
 
 
 class Reader:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from wakeful.kernel.rules.options import CATCH_UP, MOST, ON_CRASH, OVERLAP, PRIORITIES, RETRY_ON
+from wakeful.kernel.rules.options import CATCH_UP, DELIVER_ON, MOST, ON_CRASH, OVERLAP, PRIORITIES, RETRY_ON
 
 Schema = dict[str, Any]
 
@@ -64,19 +64,27 @@ WORDS: dict[str, tuple[Schema, dict[str, Schema]]] = {
     "at": (MOMENT, MODIFIERS),
     "after": (JOB, {"on": ON}),
     "manual": ({"const": True}, {}),
+    "ping": ({"const": True}, {"grace": DURATION}),
 }
+#: The rhythms in which a ping may be expected.
+EXPECTED = ("cron", "every", "interval")
 _LONG = {"cron": ("cron", "expression"), "every": ("every", "interval"), "interval": ("interval", "interval"),
          "at": ("once", "at"), "after": ("after", "job")}  # fmt: skip
 
 
 def _forms() -> list[Schema]:
-    short = [_map({word: value}, beside) for word, (value, beside) in WORDS.items()]
-    long = [
-        _map({"type": {"const": kind}, field: WORDS[word][0]}, WORDS[word][1]) for word, (kind, field) in _LONG.items()
-    ]
+    short = {word: _map({word: value}, beside) for word, (value, beside) in WORDS.items() if word != "ping"}
+    long = {
+        word: _map({"type": {"const": kind}, field: WORDS[word][0]}, WORDS[word][1])
+        for word, (kind, field) in _LONG.items()
+    }
+    flag, beside_ping = WORDS["ping"]
+    pings = [_map({"ping": flag, word: WORDS[word][0]}, {**WORDS[word][1], **beside_ping}) for word in EXPECTED]
+    schedule = {"anyOf": [long[word] for word in EXPECTED]}
+    pings.append(_map({"type": {"const": "ping"}, "schedule": schedule}, beside_ping))
     outside = [_map({word: {"const": True}}) for word in ("webhook", "chat")]
     bare = [_map({"type": {"enum": ["manual", "webhook", "chat"]}})]
-    return [*short, *long, *outside, *bare]
+    return [*short.values(), *long.values(), *pings, *outside, *bare]
 
 
 TRIGGER: Schema = {
@@ -84,6 +92,7 @@ TRIGGER: Schema = {
     "anyOf": _forms(),
     "examples": [{"cron": "0 9 * * 1-5", "tz": "Europe/Berlin"}, {"type": "every", "interval": "6h"}],
 }
+CONNECTOR: Schema = {"type": "string", "pattern": r"^[a-z0-9][a-z0-9_-]{0,63}$"}
 OPTIONS: dict[str, Schema] = {
     "timeout": DURATION,
     "catch_up": {"anyOf": [{"enum": list(CATCH_UP)}, _map({"within": DURATION})]},
@@ -129,6 +138,18 @@ OPTIONS: dict[str, Schema] = {
         "minimum": PRIORITIES[0],
         "maximum": PRIORITIES[-1],
         "description": "of what is due and what waits for a lane, the higher starts first; above 0 for admins",
+    },
+    "deliver": {
+        "anyOf": [
+            CONNECTOR,
+            {
+                "type": "object",
+                "properties": {"to": CONNECTOR, "on": {"enum": list(DELIVER_ON)}},
+                "required": ["to"],
+                "additionalProperties": False,
+            },
+        ],
+        "description": "where its results are sent, and which of them",
     },
 }
 NESTED = _map({}, {**OPTIONS, "bounded": {"description": "shown, and not yours to set"}})

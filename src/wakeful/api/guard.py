@@ -4,7 +4,8 @@ A request is refused that calls the server by a foreign name (403, against DNS r
 (403, by `Origin` and `Sec-Fetch-Site`), that carries a body without a valid token (401, before any of it is read),
 something other than JSON (415, so no form of another site gets in), more than the limit (413, before it is read), JSON
 nested too deeply (400, before it is parsed), a name twice in one object, two lengths, or a NUL (400). Nothing of a
-fault of ours is shown but an id. There are no CORS headers: other origins read nothing.
+fault of ours is shown but an id. At paths that are secrets themselves, such as `/ping/KEY`, callers need neither token
+nor JSON nor our origin; everything else holds there too. There are no CORS headers: other origins read nothing.
 """
 
 from __future__ import annotations
@@ -26,11 +27,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from wakeful.api.problems import ApiError, fault, problem
 from wakeful.api.settings import ServerSettings
 from wakeful.clock import Clock, SystemClock
+from wakeful.domains import domains
 from wakeful.errors import SchedulerError
 
 log = logging.getLogger("wakeful.access")
 
 SAFE = ("GET", "HEAD")
+#: Where the rest of the path is the caller's right, and the body anything.
+OPEN_PATHS = tuple(path for domain in domains() for path in domain.open_paths)
 OWN_PAGE = ("same-origin", "none")
 
 HEADERS = {
@@ -146,14 +150,18 @@ class Guard:
         headers = Headers(scope=scope)
         self._check_address(scope)
         host = self._check_host(scope, headers)
-        self._check_origin(scope["method"], headers, host)
+        is_open = scope["path"].startswith(OPEN_PATHS)
+        if not is_open:
+            self._check_origin(scope["method"], headers, host)
         self._check_length(headers)
         if scope["method"] == "HEAD":
             scope = {**scope, "method": "GET"}
         elif scope["method"] != "GET":
-            await self._check_caller(scope, headers)
+            if not is_open:
+                await self._check_caller(scope, headers)
             body = await self._read(headers, receive)
-            self._check_body(headers, body)
+            if not is_open:
+                self._check_body(headers, body)
             receive = Replay(body, receive)
         await self._app(scope, receive, answer)
 
@@ -260,6 +268,9 @@ class Guard:
         """One line per request; reads are logged only on request. Without the query: there could be a token in it."""
         quiet = scope["method"] in SAFE and status is not None and status < 500
         path = scope.get("raw_path", scope["path"].encode()).decode("ascii", "replace").partition("?")[0]
+        for begin in OPEN_PATHS:
+            if scope["path"].startswith(begin):
+                path = f"{begin}***"  # what follows is a secret
         log.log(
             logging.DEBUG if quiet else logging.INFO,
             "%s %s %s in %s ms",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
@@ -30,13 +32,17 @@ from wakeful.api.models import (
 from wakeful.api.paging import LIMIT, Cursor, Limit, cursor_of, page, page_answer, read_cursor
 from wakeful.api.problems import ApiError, answers
 from wakeful.api.rights import Allowed, Editor
+from wakeful.api.settings import ServerSettings
 from wakeful.api.shapes import job_shape, local, run_shape, zone_of
-from wakeful.api.wiring import Sched
+from wakeful.api.wiring import Sched, Settings
+from wakeful.errors import JobNotFound
+from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.actions.authorized import BulkResult, JobSelection
 from wakeful.kernel.views.models import Job, Run
+from wakeful.monitors.keys import ping_key, ping_url
 from wakeful.scheduler import Scheduler
 from wakeful.store.jobs import JobFilter
-from wakeful.triggers import iso, to_ms
+from wakeful.triggers import Ping, iso, to_ms
 
 router = APIRouter(prefix="/api", tags=["jobs"])
 
@@ -51,6 +57,23 @@ def _render(job: Job, caller: Caller, scheduler: Scheduler, status: int = 200) -
     if status == 201:
         headers["Location"] = f"/api/jobs/{job.id}"
     return answer(status, job_shape(job, caller, scheduler.default_zone), **headers)
+
+
+async def _render_whole(job: Job, caller: Caller, scheduler: Scheduler, settings: ServerSettings) -> Answer:
+    """A job alone: of a monitor, also where it is pinged, for those who may change it."""
+    headers, shown = {"ETag": etag(job.revision)}, job_shape(job, caller, scheduler.default_zone)
+    if shown["monitor"] is not None and caller.role != "viewer":
+        key = await ping_key(scheduler, job.id)
+        shown["monitor"]["ping_url"] = None if key is None else ping_url(settings.public_url or settings.url, key)
+    return answer(200, shown, **headers)
+
+
+async def monitor_answer(
+    scheduler: Scheduler, settings: ServerSettings, caller: Caller, rights: Rights, ref: str
+) -> Response:
+    """A monitor, with where it is pinged."""
+    job = await scheduler.server_side.get_job(ref, rights)
+    return respond(await _render_whole(job, caller, scheduler, settings))
 
 
 @router.get(
@@ -91,12 +114,25 @@ async def list_jobs(
     responses={**answers(409), 201: {"description": "made", "headers": {**_ETAG, **_LOCATION}}},
     summary="Make a job",
 )
-async def create_job(scheduler: Sched, caller: Editor, rights: Allowed, written: JobCreate, key: Key) -> Response:
+async def create_job(
+    *, scheduler: Sched, caller: Editor, rights: Allowed, settings: Settings, written: JobCreate, key: Key
+) -> Response:
     new, enabled = new_job(written, written.name), written.enabled is not False
-    return await key.do(
+    response = await key.do(
         lambda once: scheduler.server_side.create_job(new, rights, enabled=enabled, once=once),
         lambda job: _render(job, caller, scheduler, 201),
     )
+    return await _with_address(response, scheduler, settings) if isinstance(new.trigger, Ping) else response
+
+
+async def _with_address(response: Response, scheduler: Scheduler, settings: ServerSettings) -> Response:
+    """The answer about a new monitor with where it is pinged: a secret, which is not kept with answers."""
+    shown = json.loads(bytes(response.body))
+    with contextlib.suppress(JobNotFound):  # the same request once more, after it was removed
+        found = await ping_key(scheduler, shown["id"])
+        shown["monitor"]["ping_url"] = None if found is None else ping_url(settings.public_url or settings.url, found)
+    headers = {name: value for name, value in response.headers.items() if not name.startswith("content-")}
+    return respond(answer(response.status_code, shown, **headers))
 
 
 @router.post(
@@ -155,12 +191,18 @@ def _render_many(done: BulkResult) -> Answer:
     summary="One job",
 )
 async def get_job(
-    scheduler: Sched, caller: Anyone, rights: Allowed, ref: Ref, if_none_match: IfNoneMatch = None
+    *,
+    scheduler: Sched,
+    caller: Anyone,
+    rights: Allowed,
+    settings: Settings,
+    ref: Ref,
+    if_none_match: IfNoneMatch = None,
 ) -> Response:
     job = await scheduler.server_side.get_job(ref, rights)
     if unchanged(if_none_match, job.revision):
         return Response(status_code=304, headers={"ETag": etag(job.revision)})
-    return respond(_render(job, caller, scheduler))
+    return respond(await _render_whole(job, caller, scheduler, settings))
 
 
 @router.put(

@@ -40,6 +40,8 @@ class Written(Strict):
 
     trigger: dict[str, Any] | None = None
     cron: str | None = Field(None, max_length=1000)
+    ping: bool | None = Field(None, description="a monitor: nothing runs, and silence past the schedule is an alert")
+    grace: Any = None
     every: Any = None
     interval: Any = None
     at: str | None = Field(None, max_length=100)
@@ -74,6 +76,7 @@ class Written(Strict):
     labels: Annotated[list[str] | None, _option("labels")] = Field(None, max_length=100)
     approval: bool | None = Field(None, description="every start waits for a person")
     priority: Annotated[int | None, _option("priority")] = None
+    deliver: Annotated[Any, _option("deliver")] = None
 
     @model_validator(mode="before")
     @classmethod
@@ -169,6 +172,19 @@ class ManyJobs(Strict):
 # -- answers -----------------------------------------------------------------------------------------------------------
 
 
+class MonitorOut(BaseModel):
+    """Whether what a monitor watches is up; `ping_url` is shown with one job, to those who may change it."""
+
+    state: Literal["new", "up", "late", "down", "paused"]
+    running: bool
+    expected_at: datetime | None
+    deadline: datetime | None
+    grace: str
+    last_ping_at: datetime | None
+    down_since: datetime | None
+    ping_url: str | None
+
+
 class JobOut(BaseModel):
     """A job: its definition, and where it stands. Times are UTC; `next_run_local` is in the job's zone."""
 
@@ -197,6 +213,7 @@ class JobOut(BaseModel):
     revision: int
     current_run: str | None
     waiting_for: str | None
+    monitor: MonitorOut | None
     created_at: datetime
     updated_at: datetime
 
@@ -210,6 +227,15 @@ class ApprovalOut(BaseModel):
     by: str | None
     note: str | None
     decided_at: datetime | None
+
+
+class DeliveryBrief(BaseModel):
+    """A message about a run, and what became of it."""
+
+    id: str
+    connector: str | None
+    status: str
+    last_error: str | None
 
 
 class RunOut(BaseModel):
@@ -233,6 +259,7 @@ class RunOut(BaseModel):
     error_type: str | None
     output: Json
     approvals: list[ApprovalOut]
+    deliveries: list[DeliveryBrief]
     due_at: datetime
     started_at: datetime | None
     finished_at: datetime | None

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from wakeful.api.auth import anyone
+from wakeful.api.guard import OPEN_PATHS
 
 UNKNOWN = "unknown_name"
 """The type of such a mistake, in the list of what is wrong with a request."""
@@ -67,8 +68,8 @@ def _unknown_parameters(request: Request, route: APIRoute) -> list[dict[str, Any
 
 
 async def _unknown_fields(request: Request, route: APIRoute) -> list[dict[str, Any]]:
-    """The fields of a body that is sent where none is taken. Other bodies are read by their models."""
-    if route.body_field is not None or request.method == "GET":
+    """The fields of a body that is sent where none is taken. Others are read by their models, or are free text."""
+    if route.body_field is not None or request.method == "GET" or request.url.path.startswith(OPEN_PATHS):
         return []
     body = await request.body()
     try:

@@ -84,8 +84,9 @@ def command_tree() -> Any:
         import_module(f"wakeful.cli.{name}")
     front = import_module("wakeful.cli.app")
     for domain in domains():
-        if domain.commands is not None:
-            front.app.add_typer(load(domain.commands), name=domain.name)
+        groups = {domain.name: domain.commands} if isinstance(domain.commands, str) else domain.commands or {}
+        for name, group in groups.items():
+            front.app.add_typer(load(group), name=name)
     command: Any = get_command(front.app)
     import_module("wakeful.cli.help").give_help(command)
     # In the order of the help; a command that is missing there comes last rather than not at all.

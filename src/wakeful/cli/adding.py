@@ -13,10 +13,11 @@ import typer
 from wakeful import Job, Scheduler
 from wakeful.cli import program
 from wakeful.cli.app import JOBS, WithCommand, app
-from wakeful.cli.definition import Definition, job_options, takes_definition, trigger_data
+from wakeful.cli.definition import Definition, job_options, takes_definition
 from wakeful.cli.failures import WrongUse, say_note
 from wakeful.cli.finding import job_named
 from wakeful.cli.job_warnings import COMMAND, HTTP, missing_predecessors, warnings_about
+from wakeful.cli.monitoring import MONITOR, monitor_data, ping_address, refuse_beside_ping, when_data
 from wakeful.cli.opening import change, now, now_ms, server_of
 from wakeful.cli.place import Db, Place, chosen
 from wakeful.cli.request import given as request_option
@@ -28,6 +29,7 @@ from wakeful.cli.zones import default_zone, shown_zone
 from wakeful.errors import InvalidJob, JobExists
 from wakeful.kernel.actions.drafts import NewJob
 from wakeful.kernel.actions.jobs import add_jobs
+from wakeful.monitors import rotate_key
 from wakeful.scheduler.jobs import IF_EXISTS
 from wakeful.triggers import iso, to_ms, trigger_from_data
 
@@ -62,7 +64,7 @@ def add(
     if if_exists not in IF_EXISTS:
         raise WrongUse(f"--if-exists is {', '.join(IF_EXISTS[:-1])} or {IF_EXISTS[-1]}, not {if_exists!r}.")
     kind, payload = _work(name, definition, ctx.meta["argv"])
-    data = trigger_data(definition, now(), default_zone(place))
+    data = when_data(definition, now(), default_zone(place))
     assert data is not None  # noqa: S101 - required here
     new = NewJob(name, trigger_from_data(data), kind=kind, payload=payload, **job_options(definition))
 
@@ -70,7 +72,7 @@ def add(
         draft = scheduler.drafted(new, "cli", scheduler.job_defaults)
         zone = scheduler.default_zone
         done = await scheduler.transact(lambda tx, context: _put(tx, context, draft, if_exists, zone))
-        return done._replace(server=server_of(scheduler))
+        return done._replace(server=server_of(scheduler), url=await ping_address(scheduler, place, done.job))
 
     try:
         done = change(place, work, create=True)
@@ -97,8 +99,11 @@ def _put(tx: Transaction, context: Context, draft: Draft, if_exists: str, zone: 
     return Written(job, action, changed, missing)
 
 
-def _work(name: str, definition: Definition, argv: list[str] | None) -> tuple[str, dict[str, Any]]:
+def _work(name: str, definition: Definition, argv: list[str] | None) -> tuple[str, dict[str, Any] | None]:
     """What the job does: its kind and payload."""
+    if definition.ping:
+        refuse_beside_ping(definition, argv)
+        return MONITOR, None
     option = request_option(definition)
     if argv is None and option is None:
         raise WrongUse(f"Say what to run, after --: wakeful add {shlex.quote(name)} --every 1h -- COMMAND")
@@ -132,6 +137,7 @@ def edit(
     name: Name,
     definition: Definition,
     new_name: Annotated[str | None, typer.Option("--name", metavar="NEW", help="A new name.")] = None,
+    new_key: Annotated[bool, typer.Option("--rotate-key", help="Give a monitor a new key; the old one ends.")] = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
@@ -144,19 +150,22 @@ def edit(
         changes = _changes(job, definition, argv, zone)
         if new_name is not None:
             changes["name"] = new_name
-        if not changes:
+        if not changes and not new_key:
             raise WrongUse(f"Say what to change about {job.name}: see wakeful edit --help.")
-        changed = await scheduler.update_job(job.id, revision=job.revision, **changes)
+        changed = await scheduler.update_job(job.id, revision=job.revision, **changes) if changes else job
+        if new_key:
+            await rotate_key(scheduler, job.id)
         missing = await scheduler.look(lambda tx: missing_predecessors(tx, [changed]))
-        fields = differences(job, changed)
-        return Written(changed, "updated" if fields else "unchanged", fields, missing, server_of(scheduler))
+        fields = [*differences(job, changed), *(["key"] if new_key else [])]
+        url, server = await ping_address(scheduler, place, changed), server_of(scheduler)
+        return Written(changed, "updated" if fields else "unchanged", fields, missing, server, url)
 
     _report(change(place, work), place, as_json=as_json)
 
 
 def _changes(job: Job, definition: Definition, argv: list[str] | None, zone: str) -> dict[str, Any]:
-    changes: dict[str, Any] = dict(job_options(definition))
-    data = trigger_data(definition, now(), zone, job.trigger.to_data())
+    changes: dict[str, Any] = dict(job_options(definition, job.options))
+    data = when_data(definition, now(), zone, job.trigger.to_data())
     if data is not None:
         changes["trigger"] = trigger_from_data(data)
     before = job.payload if job.kind == COMMAND else {}
@@ -182,6 +191,7 @@ class Written(NamedTuple):
     changed: list[str]
     missing: set[str]  # predecessors that do not exist
     server: dict[str, Any] | None = None
+    url: str | None = None  # where a monitor is pinged
 
 
 _DONE = {"created": "Added", "updated": "Changed", "unchanged": "Nothing to change in", "kept": "Kept"}
@@ -206,7 +216,7 @@ def _report(done: Written, place: Place, *, as_json: bool) -> None:
     if as_json:
         did = {"action": done.action, "changed": done.changed, "warnings": warnings}
         upcoming = [iso(ms) for ms in times]
-        print_json({**job.to_dict(), "upcoming": upcoming, "server_running": server is not None, **did})
+        print_json({**monitor_data(job, done.url), "upcoming": upcoming, "server_running": server is not None, **did})
     else:
         _print_schedule(done, times, zone_of(job, shown_zone(place)))
     for warning in warnings:
@@ -221,7 +231,10 @@ def _print_schedule(done: Written, times: list[int], zone: tzinfo) -> None:
     say(f"{_DONE[done.action]} {job.name} ({job.id}){as_it_was}")
     if done.changed:
         say(f"  new    {', '.join(done.changed)}")
-    say(f"  runs   {job.trigger.describe()}")
+    say(f"  {'is' if job.monitor is not None else 'runs':<5}  {job.trigger.describe()}")
+    if job.monitor is not None:
+        say(f"  ping   {done.url}")
+        return
     if job.kind == COMMAND:
         say(f"  what   {shlex.join(job.payload['argv'])}")
     elif job.kind == HTTP:
@@ -237,5 +250,5 @@ def _print_schedule(done: Written, times: list[int], zone: tzinfo) -> None:
 def next_times(job: Job, number: int) -> list[int]:
     """When the job starts next, as far as that is known: its armed start, then those after it."""
     # Later starts of an interval depend on when each run ends.
-    known = 1 if job.trigger.type == "interval" else number
+    known = 1 if job.trigger.relative else number
     return [to_ms(at) for at in job.upcoming(known)]

@@ -39,6 +39,13 @@ class Definition:
     cron: Annotated[str | None, _option("--cron", 'A cron expression, such as "0 9 * * 1-5".', _WHEN, "EXPR")] = None
     every: Annotated[str | None, _option("--every", "On a grid: 30s, 5m, 6h, 7d.", _WHEN, "DURATION")] = None
     interval: Annotated[str | None, _option("--interval", "So long after each run ends.", _WHEN, "DURATION")] = None
+    ping: Annotated[
+        bool | None,
+        typer.Option("--ping", help="A monitor: it runs elsewhere, and is expected to ping.", rich_help_panel=_WHEN),
+    ] = None
+    grace: Annotated[str | None, _option("--grace", "With --ping: how late a ping may be (1h).", _WHEN, "DURATION")] = (
+        None
+    )
     at: Annotated[
         str | None, _option("--at", "Once: ISO 8601, in 20m, tomorrow 09:00, monday 9:00.", _WHEN, "TIME")
     ] = None
@@ -82,6 +89,12 @@ class Definition:
     priority: Annotated[str | None, _option("--priority", "The higher starts first: -100 to 100 (0).", _HOW, "N")] = (
         None
     )
+    deliver: Annotated[
+        str | None, _option("--deliver", "Send results through this connector, or last.", _HOW, "CONNECTOR")
+    ] = None
+    deliver_on: Annotated[
+        str | None, _option("--deliver-on", "Which results: any (default), success, failure, change.", _HOW, "WHICH")
+    ] = None
     lane: Annotated[list[str] | None, _option("--lane", "Share a limit: KEY=CAPACITY (repeatable).", _HOW, "KEY=N")] = (
         None
     )
@@ -204,7 +217,7 @@ def _rhythm(name: str, wanted: Definition, now: datetime, zone: tzinfo) -> dict[
         return {"type": "manual"}
     if name == "at":
         return {"type": "once", "at": _moment("--at", text, now, zone)}
-    return {"type": name, "interval": _duration(f"--{name}", text)}
+    return {"type": name, "interval": duration(f"--{name}", text)}
 
 
 def _add_companions(merged: dict[str, Any], wanted: Definition, now: datetime, zone: tzinfo) -> None:
@@ -228,7 +241,7 @@ def _modifiers(wanted: Definition, now: datetime, zone: tzinfo, place: str | Non
         "max_runs": lambda text: _whole("--max-runs", text),
         "active_hours": lambda text: _hours(text, place),
         "jitter": lambda text: _number("--jitter", text.removesuffix("%")),
-        "stagger": lambda text: _duration("--stagger", text),
+        "stagger": lambda text: duration("--stagger", text),
     }
     said = {name: getattr(wanted, name) for name in read if getattr(wanted, name) is not None}
     found = {name: None if text == NONE else read[name](text) for name, text in said.items()}
@@ -248,11 +261,11 @@ def _hours(text: str, place: str | None) -> dict[str, str]:
 # -- how and what -----------------------------------------------------------------------------------------------------
 
 
-def job_options(wanted: Definition) -> dict[str, Any]:
-    """The options that were said; None puts one back to its default."""
+def job_options(wanted: Definition, old: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The options that were said; None puts one back to its default. `old` are those that are stored already."""
     read: dict[str, Callable[[str], Any]] = {
-        "timeout": lambda text: _duration("--timeout", text),
-        "catch_up": lambda text: text if text in ("once", "skip") else {"within": _duration("--catch-up", text)},
+        "timeout": lambda text: duration("--timeout", text),
+        "catch_up": lambda text: text if text in ("once", "skip") else {"within": duration("--catch-up", text)},
         "overlap": lambda text: text.replace("-", "_"),
         "retry": _retry,
         "max_errors": lambda text: _whole("--max-errors", text),
@@ -267,7 +280,18 @@ def job_options(wanted: Definition) -> dict[str, Any]:
         found["labels"] = None if wanted.label == [NONE] else wanted.label
     if wanted.lane is not None:
         found["lanes"] = None if wanted.lane == [NONE] else dict(_lane(text) for text in wanted.lane)
-    return found
+    return found | _deliver(wanted, (old or {}).get("deliver") or {})
+
+
+def _deliver(wanted: Definition, old: Mapping[str, Any]) -> dict[str, Any]:
+    if wanted.deliver == NONE:
+        return {"deliver": None}
+    if wanted.deliver is None and wanted.deliver_on is None:
+        return {}
+    said = {name: value for name, value in (("to", wanted.deliver), ("on", wanted.deliver_on)) if value is not None}
+    if "to" not in {**old, **said}:
+        raise WrongUse("--deliver-on goes with --deliver CONNECTOR.")
+    return {"deliver": {**old, **said}}
 
 
 def _retry(text: str) -> int | list[str]:
@@ -276,7 +300,7 @@ def _retry(text: str) -> int | list[str]:
         return _whole("--retry", text)
     delays = [part.strip() for part in text.split(",")]
     for delay in delays:
-        _duration("--retry", delay)
+        duration("--retry", delay)
     return delays
 
 
@@ -294,7 +318,8 @@ def _moment(option: str, text: str, now: datetime, zone: tzinfo) -> str:
     return iso(to_ms(read_when(text, now=now, zone=zone, option=option)))
 
 
-def _duration(option: str, text: str) -> str:
+def duration(option: str, text: str) -> str:
+    """The text, if it is a duration."""
     try:
         parse_interval(text)
     except IntervalParseError as error:

@@ -20,6 +20,7 @@ from wakeful.cli.approval import question_facts
 from wakeful.cli.failures import WrongUse, say_error, say_note
 from wakeful.cli.finding import Ref, job_named, job_or_run
 from wakeful.cli.job_warnings import COMMAND, HTTP
+from wakeful.cli.monitoring import monitor_data, monitor_facts, ping_address, state_cell
 from wakeful.cli.opening import change, now_ms, read
 from wakeful.cli.place import Db, Place, chosen
 from wakeful.cli.request import request_facts
@@ -152,6 +153,8 @@ def _last(job: Job, now: int) -> Cell:
 
 
 def _status(job: Job) -> Cell:
+    if job.monitor is not None and job.status == "idle":
+        return state_cell(job.monitor["state"])
     return Cell("idle", "blue") if job.status == "idle" and job.waiting_for is not None else coloured(job.status)
 
 
@@ -179,39 +182,53 @@ def show(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Show a job with its latest runs, or a run with its output."""
+    """Show a job with its latest runs, a run with its output, or a delivery."""
+    place = chosen(ctx, db)
+    if ref.startswith("dlv_"):
+        from wakeful.delivery.commands import show_delivery
 
-    async def work(scheduler: Scheduler) -> tuple[Job | Run, list[Run], bool]:
-        subject = await job_or_run(scheduler, ref)
-        runs = [] if isinstance(subject, Run) else await scheduler.get_run_log(subject.id, RECENT)
-        return subject, runs, scheduler.engine_holder() is not None
+        show_delivery(place, ref, as_json=as_json)
+        return
 
     place = chosen(ctx, db)
-    job, runs, served = change(place, work)
+
+    async def work(scheduler: Scheduler) -> tuple[Job | Run, list[Run], bool, str | None]:
+        subject, served = await job_or_run(scheduler, ref), scheduler.engine_holder() is not None
+        if isinstance(subject, Run):
+            return subject, [], served, None
+        runs = await scheduler.get_run_log(subject.id, RECENT)
+        return subject, runs, served, await ping_address(scheduler, place, subject)
+
+    job, runs, served, url = change(place, work)
     if isinstance(job, Run):
         print_run(job, shown_zone(place), served=served, as_json=as_json)
     elif as_json:
         upcoming = [iso(ms) for ms in next_times(job, RECENT)]
-        print_json({**job.to_dict(), "upcoming": upcoming, "runs": [run.to_dict() for run in runs]})
+        print_json({**monitor_data(job, url), "upcoming": upcoming, "runs": [run.to_dict() for run in runs]})
     else:
         zone = zone_of(job, shown_zone(place))
         current = next((run for run in runs if run.id == job.current_run), None)
         cut_off = current is not None and current.status == "active" and not served
-        print_facts(_facts(job, now_ms(), current, zone, cut_off=cut_off))
+        monitor = monitor_facts(job, url, now_ms(), zone)
+        print_facts(_facts(job, now_ms(), current, zone, monitor, cut_off=cut_off))
         if runs:
             say()
             print_table(*run_rows(runs, now_ms(), zone, with_job=False, served=served))
 
 
-def _facts(job: Job, now: int, current: Run | None, zone: tzinfo, *, cut_off: bool) -> list[tuple[str, str | Cell]]:
-    facts: list[tuple[str, str | Cell]] = [("name", job.name), ("id", job.id), ("runs", job.trigger.describe())]
+Facts = list[tuple[str, str | Cell]]
+
+
+def _facts(job: Job, now: int, current: Run | None, zone: tzinfo, monitor: Facts, *, cut_off: bool) -> Facts:
+    verb = "is" if monitor else "runs"
+    facts: Facts = [("name", job.name), ("id", job.id), (verb, job.trigger.describe()), *monitor]
     if job.kind == COMMAND:
         facts += [("command", shlex.join(job.payload["argv"]))]
         rest = {key: value for key, value in job.payload.items() if key != "argv"}
         facts += [(key, value if isinstance(value, str) else _text(value)) for key, value in rest.items()]
     elif job.kind == HTTP:
         facts += [(key, _text(value)) for key, value in request_facts(job.payload)]
-    else:
+    elif not monitor:
         facts += [("kind", job.kind), ("payload", json.dumps(job.payload, ensure_ascii=False))]
     facts += [("option", f"{key}: {_text(value)}") for key, value in job.options.items()]
     facts += [("status", Cell(f"{CUT_OFF}: its server has ended", "red") if cut_off else _status(job))]
@@ -221,7 +238,7 @@ def _facts(job: Job, now: int, current: Run | None, zone: tzinfo, *, cut_off: bo
         facts += question_facts(current, now, zone)
     if job.waiting_for is not None:
         facts += [("waits for", job.waiting_for)]
-    times = next_times(job, 3)
+    times = [] if monitor else next_times(job, 3)
     facts += [("" if number else "next", f"{stamp(ms, zone)}, {ahead(ms, now)}") for number, ms in enumerate(times)]
     facts += _times_run(job, now, zone)
     if job.last_error:

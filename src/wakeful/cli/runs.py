@@ -60,6 +60,7 @@ def run_rows(
     runs: Sequence[Run], now: int, zone: tzinfo, *, with_job: bool = True, served: bool = True
 ) -> tuple[list[Column], list[list[str | Cell]]]:
     """Columns and rows of a listing of runs, with times of that zone; `served`: whether a server runs them."""
+    with_sent = any(run.deliveries for run in runs)
     columns = [
         Column("RUN", 17),
         *([Column("JOB", 10)] if with_job else []),
@@ -68,6 +69,7 @@ def run_rows(
         Column("AT", 8, spare=4),
         Column("TOOK", 6, spare=2),
         Column("WHY", 8, spare=3),
+        *([Column("SENT", 7, spare=5)] if with_sent else []),
         Column("ERROR", 12, spare=1),
     ]
     rows: list[list[str | Cell]] = []
@@ -83,6 +85,7 @@ def run_rows(
                 brief(started, zone, now) if started is not None else "",
                 took(run, now),
                 f"{run.reason}{attempt}",
+                *([", ".join(item["status"] for item in run.deliveries)] if with_sent else []),
                 Cell(run.error or "", "" if run.outcome == "success" else "dim"),
             ]
         )
@@ -123,11 +126,18 @@ def print_run(run: Run, zone: tzinfo, *, served: bool, as_json: bool) -> None:
     links = [("attempt", str(run.attempt) if run.attempt > 1 else None), ("continues", run.retry_of)]
     links += [("caused by", run.caused_by), ("node", run.node), ("error", _error(run)), ("full log", run.log_file)]
     facts += [(name, text) for name, text in links if text]
+    facts += [("delivery", _delivery(item)) for item in run.deliveries]
     print_facts(facts)
     for text in (output_text(run), run.trace):
         if text:
             say()
             say_text(text.rstrip())
+
+
+def _delivery(item: dict[str, Any]) -> str:
+    """A message about the run, in one line."""
+    why = f" ({item['last_error']})" if item["last_error"] else ""
+    return f"{item['id']} to {item['connector'] or 'nowhere yet'}: {item['status']}{why}"
 
 
 def _error(run: Run) -> str | None:

@@ -38,6 +38,9 @@ def on_signals(first: Callable[[], None], second: Callable[[], None]) -> None:
         asyncio.get_running_loop().add_signal_handler(number, on_signal)
 
 
+SENT = ("sent", "failed", "expired", "retrying")
+
+
 class ServeLog:
     """Logs what happened, from events alone and one after the other: it cannot hold up the engine."""
 
@@ -45,6 +48,7 @@ class ServeLog:
         self._scheduler = scheduler
         self._started: dict[str, datetime] = {}
         self._names: dict[str, str] = {}
+        self._inner: dict[str, bool] = {}
         self._ended: asyncio.Queue[Event] = asyncio.Queue()
         self._worker = asyncio.get_running_loop().create_task(self._work())
         scheduler.subscribe(self._on_event)
@@ -64,6 +68,10 @@ class ServeLog:
             log.info("job %s was %s", data["job"], event.type)
         elif event.stream == "job":
             log.info("%s jobs were %s", data["count"], event.type.removesuffix("_many"))
+        elif event.stream == "delivery" and event.type in SENT:
+            about = f" about {data['job']}" if data.get("job") is not None else ""
+            level = logging.INFO if event.type == "sent" else logging.WARNING
+            log.log(level, "delivery %s to %s%s: %s", data["delivery"], data.get("connector"), about, event.type)
         elif event.stream == "run" and event.type == "started":
             if len(self._started) >= MOST_STARTED:  # what others ended is not logged here
                 del self._started[next(iter(self._started))]
@@ -87,6 +95,8 @@ class ServeLog:
         took = f" after {span(max(0, int((event.at - started).total_seconds() * 1000)))}" if started is not None else ""
         behind = self._ended.qsize() > MOST_BEHIND  # then without asking the store: what waits must not pile up
         name, error, trace = await self._name(event.data["job_id"], ask=not behind), "", None
+        if outcome not in UNWELL and not behind and await self._is_inner(event.data["job_id"]):
+            return  # what it did is logged by itself
         if outcome in UNWELL and not behind:
             run = await self._scheduler.get_run(run_id)
             error = f": {_error(run)}" if run is not None and run.error else ""
@@ -105,6 +115,17 @@ class ServeLog:
         name = job.name if job is not None else job_id
         self._keep_name(job_id, name)
         return name
+
+    async def _is_inner(self, job_id: str) -> bool:
+        """Whether the job is part of the machinery."""
+        known = self._inner.get(job_id)
+        if known is None:
+            job = await self._scheduler.get_job(job_id)
+            known = job is not None and job.kind in self._scheduler.hidden_kinds
+            if len(self._inner) >= MOST_NAMES:
+                self._inner.clear()
+            self._inner[job_id] = known
+        return known
 
     def _keep_name(self, job_id: str, name: str) -> None:
         if len(self._names) >= MOST_NAMES:

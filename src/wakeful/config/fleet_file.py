@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,8 +21,13 @@ WILD = frozenset("*?[")
 References = tuple[tuple[Place, str], ...]
 
 
-def read_fleet_file(raw: Raw, config: BaseConfig, *, look_up: bool) -> tuple[FleetFile, list[Fault]]:
-    """The jobs and everything that is wrong with them; `look_up`: also what they refer to and is not there."""
+def read_fleet_file(
+    raw: Raw, config: BaseConfig, *, look_up: bool, connectors: frozenset[str] | None = None
+) -> tuple[FleetFile, list[Fault]]:
+    """The jobs and everything that is wrong with them; `look_up`: also what they refer to and is not there.
+
+    `connectors`: those the file has; None when nobody knows.
+    """
     files, faults = [raw], list[Fault]()
     for path in _included(raw, config.include, faults):
         try:
@@ -43,6 +49,8 @@ def read_fleet_file(raw: Raw, config: BaseConfig, *, look_up: bool) -> tuple[Fle
     if look_up:
         right = [(name, entry.references, file) for name, (entry, file) in found.items()]
         faults += [fault for name, references, file in [*right, *wrong] for fault in _unset(name, references, file)]
+    if connectors is not None:
+        faults += [fault for entry, file in found.values() for fault in _undeliverable(entry, file, connectors)]
     entries = tuple(entry for entry, _ in found.values())
     names = sorted({reference for entry in entries for _, reference in entry.references})
     references = tuple(f"${{{name}}}" for name in names)
@@ -118,6 +126,18 @@ def _unset(name: str, references: References, raw: Raw) -> Iterator[Fault]:
             looked_up(reference, raw.path.resolve().parent, raw.known)
         except InvalidSetting as error:
             yield raw.fault(place, f"{'.'.join(map(str, place))} {error}")
+
+
+def _undeliverable(entry: Entry, raw: Raw, connectors: frozenset[str]) -> Iterator[Fault]:
+    """A connector that is not there."""
+    deliver = entry.new.options.get("deliver")
+    to = deliver.get("to") if isinstance(deliver, Mapping) else deliver
+    known = {"last", "none", *connectors}
+    if to is not None and to not in known:
+        near = difflib.get_close_matches(str(to), known, n=1)
+        hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(sorted(known))}."
+        place = ("jobs", entry.new.name, "deliver")
+        yield raw.fault(place, f"{'.'.join(place)}: there is no connector named {to!r:.60}. {hint}")
 
 
 def _hash(files: Sequence[Raw]) -> str:

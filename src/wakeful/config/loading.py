@@ -46,13 +46,20 @@ def load(path: Path, environ: Mapping[str, str] = os.environ, *, needs: Sequence
     unfilled = {fault.key for fault in raw.faults}
     config, faults = _validated(raw, unfilled)
     settings = config if config is not None else _readable(raw, ("defaults", "fleet", "include", "env_file"))
-    jobs, wrong = read_fleet_file(raw, settings, look_up=needs is None and not no_env_file)
+    jobs, wrong = read_fleet_file(
+        raw, settings, look_up=needs is None and not no_env_file, connectors=_connectors(config)
+    )
     faults = sorted(
         [*raw.repeated, *missing, *faults, *wrong], key=lambda fault: (fault.file != str(path), *_place(fault))
     )
     if faults:
         raise ConfigError(faults)
     return Loaded(settings, jobs, {name: value for name, value in raw.known.items() if name not in environ})
+
+
+def _connectors(config: BaseConfig | None) -> frozenset[str] | None:
+    """The names of the file's connectors; None where that section cannot be read."""
+    return None if config is None else frozenset(config.connectors.root)  # type: ignore[attr-defined]  # of a domain
 
 
 def _place(fault: Fault) -> tuple[str, int]:
@@ -76,7 +83,7 @@ def _section(fault: Fault) -> str:
 def _validated(raw: Raw, unfilled: set[str]) -> tuple[BaseConfig | None, list[Fault]]:
     """The settings, or what is wrong with them beside what could not be filled in."""
     try:
-        return config_model().model_validate(raw.data), []
+        return config_model().model_validate(raw.data, context={"folder": raw.path.resolve().parent}), []
     except ValidationError as error:
         found = [one for one in error.errors(include_url=False) if not _is_other_branch(dict(one))]
         faults = [_fault(raw, dict(one)) for one in found]
@@ -146,14 +153,22 @@ def _unknown(where: Where) -> str:
 def _keys_at(above: Where) -> set[str]:
     models: list[type[BaseModel]] = [config_model()]
     for part in above:
-        models = [section for model in models if part in model.model_fields for section in _sections(model, str(part))]
+        models = [section for model in models for section in _below(model, str(part))]
     return set().union(*(model.model_fields for model in models))
+
+
+def _below(model: type[BaseModel], key: str) -> list[type[BaseModel]]:
+    """The sections a key leads to; every key does in one that maps names of the user's own."""
+    if "root" in model.model_fields:
+        return _sections(model, "root")
+    return _sections(model, key) if key in model.model_fields else []
 
 
 def _complaint(raw: Raw, where: Where, error: dict[str, Any]) -> str:
     """What is wrong with a value, in words of our own; the value itself only where it cannot be a secret."""
     kind, context = error["type"], error.get("ctx", {})
     secret = any(where[:end] in raw.secrets for end in range(len(where) + 1))
+    secret = secret or where[:1] == ("connectors",)  # addresses, tokens and keys
     shown = "" if secret or isinstance(error.get("input"), dict | list) else f", not {error['input']!r:.60}"
     if kind == "value_error":
         said = str(context["error"])

@@ -22,6 +22,17 @@ _SCHEMAS: dict[str, Any] = {
     "backoff": {"type": "array", "items": _DURATION},
     "lanes": {"type": "object", "additionalProperties": _WHOLE},
     "labels": {"type": "array", "items": _TEXT},
+    "deliver": {
+        "anyOf": [
+            _TEXT,
+            {
+                "type": "object",
+                "properties": {"to": _TEXT, "on": {"enum": ["any", "success", "failure", "change"]}},
+                "required": ["to"],
+                "additionalProperties": False,
+            },
+        ]
+    },
 }
 
 

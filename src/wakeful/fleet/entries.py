@@ -32,7 +32,7 @@ MODIFIERS = ("anchor", "on", "start", "until", "max_runs", "except", "active_hou
 MOMENTS = ("at", "anchor", "start", "until")
 OPTIONS = tuple(name for name in OPTION_NAMES if name != "bounded")
 COMMON = ("timezone", "enabled", "owner", "notes")
-LATER = ("agent", "deliver", "grace", "ping", "prompt", "webhook")
+LATER = ("agent", "prompt", "webhook")
 MEANT = {
     "tz": "timezone", "note": "notes", "lane": "lanes", "label": "labels", "argv": "command", "run": "command",
     "header": "headers", "follow_redirects": "redirects",
@@ -148,7 +148,7 @@ class _Reader:
     def _refuse_unknown(self) -> None:
         known = self._known()
         for key in self._data:
-            if key in known or key in self._forms:  # a second thing to do is a problem that is told already
+            if key in known or key in self._forms:  # a second thing to do was reported as such
                 continue
             if key in LATER:
                 self._meant.add(key)
@@ -214,7 +214,10 @@ class _Reader:
         if field is None:
             zone = {}
         where = (next(iter(beside), word),)
-        return self._try(where, lambda: trigger_from_data({**rhythm, **beside, **zone}))
+        return self._try(where, lambda: self._of_kind(trigger_from_data({**rhythm, **beside, **zone})))
+
+    def _of_kind(self, schedule: Trigger) -> Trigger:
+        return schedule if self._form is None else self._form.trigger(schedule, self._data)
 
     def _written(self, key: str) -> Any:
         """A value as triggers take it: times and hours of the job's own zone."""
@@ -247,7 +250,7 @@ class _Reader:
         form = self._form
         if form is None:
             if not self._meant & {*self._forms, *LATER}:
-                self._add((), f"says nothing to do: give {' or '.join(self._forms)}.")
+                self._add((), f"says nothing to do: give {_either(list(self._forms))}.")
             return None
         before, payload = len(self.problems), dict[str, Any]()
         for key, read in form.fields.items():
@@ -326,3 +329,7 @@ def _unescaped(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _unescaped(item) for key, item in value.items()}
     return [_unescaped(item) for item in value] if isinstance(value, list) else value
+
+
+def _either(words: list[str]) -> str:
+    return " or ".join([*([", ".join(words[:-1])] if words[:-1] else []), words[-1]])

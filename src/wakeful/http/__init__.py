@@ -11,20 +11,31 @@ What must stay true:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful.kernel.domain import Domain
 from wakeful.kernel.kinds import Kind, WrittenForm
+from wakeful.triggers import from_ms
 
 if TYPE_CHECKING:
+    from wakeful.clock import Clock
     from wakeful.http.settings import HttpSettings
     from wakeful.kernel.views.models import Run
     from wakeful.scheduler import Scheduler
 
-__all__ = ["HTTP", "HttpSettings", "domain", "install"]
+__all__ = ["HTTP", "Answered", "HttpSettings", "Poster", "domain", "install"]
 
 HTTP = "http"
+
+
+class Answered(NamedTuple):
+    """What came back for a message: the code, after how many milliseconds to try again, the beginning of the body."""
+
+    status: int
+    retry_after: int | None
+    said: str
 
 
 def __getattr__(name: str) -> Any:
@@ -82,6 +93,31 @@ domain = Domain(
     settings="wakeful.http.configuration:Outbound",
     install="wakeful.http.configuration:install_configured",
 )
+
+
+class Poster:
+    """Posts messages to addresses that an operator wrote, without following redirects."""
+
+    def __init__(self, clock: Clock, settings: HttpSettings | None = None) -> None:
+        from wakeful.http.sending import Sender  # loads httpx
+        from wakeful.http.settings import HttpSettings
+
+        self._clock = clock
+        self._sender = Sender(settings if settings is not None else HttpSettings(), clock)
+
+    async def post(self, url: str, headers: Mapping[str, str], body: str) -> Answered:
+        """What came back. SchedulerError when nothing did: its `sent` says whether the message may have arrived."""
+        from wakeful.http.answer import retry_at
+        from wakeful.http.secrets import secret_values, without
+        from wakeful.http.spec import RequestSpec
+
+        spec = RequestSpec(url, "POST", headers, body, follow_redirects=False)
+        reply = await self._sender.send(spec)
+        said = without(reply.body.decode("utf-8", "replace"), secret_values(spec))
+        now = from_ms(self._clock.now())
+        wanted = retry_at(reply.headers, now)
+        wait = None if wanted is None else max(0, round((wanted - now).total_seconds() * 1000))
+        return Answered(reply.status, wait, said)
 
 
 def install(scheduler: Scheduler, settings: HttpSettings) -> None:

@@ -32,11 +32,12 @@ _OWN = {"User-Agent": "wakeful", "Accept": "*/*", "Accept-Encoding": "identity",
 
 
 class SendingFailed(SchedulerError):
-    """There is no answer; `passing`: there may well be one the next time."""
+    """There is no answer; `passing`: there may be one the next time; `sent`: the request may have arrived."""
 
-    def __init__(self, message: str, *, passing: bool) -> None:
+    def __init__(self, message: str, *, passing: bool, sent: bool = False) -> None:
         super().__init__(message)
         self.passing = passing
+        self.sent = sent
 
 
 class Hop(NamedTuple):
@@ -84,10 +85,10 @@ class Sender:
             # What it says may quote what we sent.
             raise SendingFailed(f"the request to {shown} cannot be sent as it is", passing=False) from None
         except httpx.TimeoutException:
-            raise SendingFailed(f"{shown} did not answer in time", passing=True) from None
+            raise SendingFailed(f"{shown} did not answer in time", passing=True, sent=True) from None
         except (httpx.HTTPError, httpx.StreamError, OSError) as error:
             said = str(error) or type(error).__name__
-            raise SendingFailed(f"the connection to {shown} broke off: {said}", passing=True) from None
+            raise SendingFailed(f"the connection to {shown} broke off: {said}", passing=True, sent=True) from None
         raise SendingFailed(f"{hop.address.host} has no address", passing=True)
 
     async def _resolve(self, hop: Hop) -> list[str]:
@@ -119,7 +120,9 @@ class Sender:
             content=hop.body,
             extensions={"timeout": timeout, "sni_hostname": address.host},
         )
-        transport = self._settings.transport or httpx.AsyncHTTPTransport(verify=await self._trust(), trust_env=False)
+        # Without encryption there is nobody to trust, and no certificates to read.
+        verify = await self._trust() if address.scheme == "https" else False
+        transport = self._settings.transport or httpx.AsyncHTTPTransport(verify=verify, trust_env=False)
         try:
             response = await transport.handle_async_request(request)
             try:

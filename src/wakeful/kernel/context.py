@@ -25,6 +25,7 @@ class Context(NamedTuple):
     min_interval: int | None = None  # how close two slots of a bounded job may lie
     clock_moved: Callable[[], bool] = lambda: False  # whether the clock was set and deadlines were not yet
     lease: LeaseTimes = LeaseTimes()
+    watching_since: Callable[[], int] = lambda: 0  # since when this process has been awake and at work
 
     def serves(self, key: str) -> bool:
         """Whether this node can run what is parked on `key`."""

@@ -8,15 +8,15 @@ commands in `commands.py`, the model of its configuration in `configuration.py`.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from wakeful import ids
 from wakeful.kernel.engine import alerts
-from wakeful.kernel.kinds import Kind
-from wakeful.kernel.views import events, explain
+from wakeful.kernel.kinds import Delivers, Kind
+from wakeful.kernel.views import events, explain, outgoing
 from wakeful.store import schema_version, tables
 
 if TYPE_CHECKING:
@@ -45,6 +45,12 @@ class Domain(NamedTuple):
     name: str
     kinds: tuple[Kind, ...] = ()
 
+    delivers: Delivers | None = None
+    """Called in the transaction that ends a run of any kind, if its job says `deliver` or its handler `run.deliver`.
+
+    `last` says that no further attempt follows.
+    """
+
     # Stored
     migrations: Path | None = None
     """A folder with numbered scripts, for a domain that is not part of Wakeful; Wakeful's own lie in `store/schema`."""
@@ -67,7 +73,12 @@ class Domain(NamedTuple):
     start_reasons: Mapping[str, str] = MappingProxyType({})
     """Reasons for which a run starts, in words for `explain`."""
 
+    run_deliveries: Callable[[Transaction, Sequence[int]], Mapping[int, list[dict[str, Any]]]] | None = None
+    """What was sent about runs, by run, for everybody who looks at them."""
+
     # Surfaces
+    parts: Mapping[str, Reference] = MappingProxyType({})
+    """Objects on the scheduler by their name, made with it when they are first asked for."""
     section: str | None = None
     """Its section of `wakeful.yaml`, such as `deliveries` or `server.sessions`."""
     settings: Reference | None = None
@@ -76,8 +87,10 @@ class Domain(NamedTuple):
     """`(scheduler, settings, server) -> None`: registers handlers and background services when a server starts."""
     routes: Reference | None = None
     """A FastAPI router."""
-    commands: Reference | None = None
-    """A Typer app: a group of commands under the domain's name."""
+    open_paths: tuple[str, ...] = ()
+    """Where its routes are open to whoever knows the rest of the path: without a token, and with any body."""
+    commands: Reference | Mapping[str, Reference] | None = None
+    """A Typer app: a group of commands under the domain's name; or several, each with the name of its group."""
 
 
 def load(reference: Reference) -> Any:
@@ -95,6 +108,8 @@ def declare(domain: Domain) -> Domain:
     events.ID_FIELDS.update(domain.id_prefixes)
     ids.PREFIXES.update(domain.id_prefixes.values())
     tables.PRECIOUS.update(dict.fromkeys(domain.precious_tables))
+    if domain.run_deliveries is not None:
+        outgoing.SOURCES[domain.name] = domain.run_deliveries
     if domain.migrations is not None:
         schema_version.FOLDERS[domain.name] = domain.migrations
     return domain

@@ -8,10 +8,10 @@ stored with that decision or not at all. A kind without hooks costs nothing.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from wakeful.errors import InvalidJob
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from wakeful.kernel.views.models import Run
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, JobState, RunRow
+    from wakeful.triggers import Trigger
 
 Handler = Callable[["Run"], Any]
 AnyHandler = Callable[["Run"], Any] | Callable[[], Any]
@@ -53,11 +54,22 @@ class WrittenForm(NamedTuple):
     """Parts of the payload that have another name in the file, and that name."""
     schema: Mapping[str, Any] = MappingProxyType({})
     """The JSON Schema of each key."""
+    trigger: Callable[[Trigger, Mapping[str, Any]], Trigger] = lambda trigger, _: trigger
+    """The trigger, from the schedule that is written and the job's keys."""
 
 
 Admit = Callable[["Transaction", "Context", "JobDef", "JobState"], Refused | None]
 Claimed = Callable[["Transaction", "Context", "JobDef", "RunRow"], Mapping[str, Any] | None]
 Ended = Callable[["Transaction", "Context", "JobDef", "RunRow", "Result"], None]
+Stored = Callable[["Transaction", "Sequence[JobDef]"], None]
+
+
+class Delivers(Protocol):
+    """Sends what a run's job or handler wants sent; `last`: there is no further attempt after this one."""
+
+    def __call__(
+        self, tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result, *, last: bool
+    ) -> None: ...
 
 
 class Kind(NamedTuple):
@@ -94,6 +106,10 @@ class Kind(NamedTuple):
     """The payload as it is kept when somebody wrote it over the network; the handler sees what it marks."""
     written: Callable[[], WrittenForm] | None = None
     """How it is written in a configuration file; None for a kind that cannot be."""
+    trigger: str | None = None
+    """Jobs with a trigger of this type are of this kind, and jobs of this kind have no other."""
+    stored: Stored | None = None
+    """Called in the transaction that adds jobs of this kind, or makes jobs to be of this kind."""
     redact: Callable[[Any], Any] | None = None
     """The payload as callers without full rights see it."""
 
@@ -105,6 +121,7 @@ class Hooks(NamedTuple):
     claimed: Mapping[str, Claimed] = {}
     ended: Mapping[str, Ended] = {}
     internal: frozenset[str] = frozenset()
+    delivers: tuple[Delivers, ...] = ()  # of domains, for runs of any kind
 
 
 NO_HOOKS = Hooks()
@@ -113,12 +130,13 @@ NO_HOOKS = Hooks()
 class Kinds:
     """The kinds one scheduler knows: what was declared, and who handles what."""
 
-    def __init__(self, declared: Iterable[Kind] = ()) -> None:
+    def __init__(self, declared: Iterable[Kind] = (), delivers: Iterable[Delivers] = ()) -> None:
         self._declared = {kind.name: kind for kind in declared}
         for kind in self._declared.values():
             if kind.handler is not None and not _takes(kind.handler, 2):
                 message = f"The handler of kind {kind.name!r} must take two arguments, the run and a folder."
                 raise InvalidJob(message)
+        self._by_trigger = {kind.trigger: kind.name for kind in self._declared.values() if kind.trigger is not None}
         self._handlers: dict[str, tuple[Handler, bool]] = {}
         self._plain = Kind("")  # the last that was asked for and not declared: many jobs in a row are of one kind
         self.hooks = Hooks(
@@ -126,6 +144,7 @@ class Kinds:
             {name: kind.claimed for name, kind in self._declared.items() if kind.claimed is not None},
             {name: kind.ended for name, kind in self._declared.items() if kind.ended is not None},
             frozenset(name for name, kind in self._declared.items() if kind.internal),
+            tuple(delivers),
         )
 
     def handle(self, kind: str, handler: AnyHandler) -> None:
@@ -153,6 +172,17 @@ class Kinds:
         if found.name != name:
             found = self._plain = Kind(name)
         return found
+
+    def for_trigger(self, trigger: Trigger, name: str) -> str:
+        """The kind of a job with that trigger that is said to be of kind `name`; InvalidJob where they do not match."""
+        owner = self._by_trigger.get(trigger.type)
+        if owner is None and (wanted := self.declared(name).trigger) is not None:
+            message = f"A job of kind {name} has a {wanted} trigger, not one of type {trigger.type}."
+            raise InvalidJob(message)
+        if owner is None or name in ("job", owner):
+            return owner or name
+        message = f"A job with a {trigger.type} trigger runs nothing here: it is of kind {owner}, not {name}."
+        raise InvalidJob(message)
 
     def handle_builtin(self, folder: Callable[[], Path]) -> None:
         """Register the handlers that kinds bring themselves, where no other is registered."""

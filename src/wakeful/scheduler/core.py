@@ -6,7 +6,7 @@ import asyncio
 import os
 import random
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
@@ -24,7 +24,7 @@ from wakeful.kernel.engine.sweep import DomainRows, Retention
 from wakeful.kernel.kinds import Kind, Kinds
 from wakeful.kernel.rules.limits import MIN_INTERVAL_MS
 from wakeful.kernel.rules.options import read_labels, read_options
-from wakeful.kernel.views.events import Bus
+from wakeful.kernel.views.bus import Bus
 from wakeful.kernel.views.explain import Viewpoint
 from wakeful.store import make_store
 from wakeful.triggers import system_zone, zone_name
@@ -91,11 +91,15 @@ class Core:
         self._clock = self._store.clock  # where nodes share the store, they share its time
         self._job_defaults = dict(job_defaults or {})
         read_options(self._job_defaults)  # a mistake is reported where it was made
-        self._kinds = Kinds([*(kind for domain in domains() for kind in domain.kinds), *kinds])
+        self._kinds = Kinds(
+            [*(kind for domain in domains() for kind in domain.kinds), *kinds],
+            [domain.delivers for domain in domains() if domain.delivers is not None],
+        )
         self._declared: list[NewJob] = []
         self._companions: list[Companion] = []
+        self._preparations: list[Callable[[], Awaitable[None]]] = []
         self._ids = ids.IdSource(self._clock.now, self._rng)
-        self._bus = Bus()
+        self._bus = Bus(self._clock)
         self._store.on_events(self._bus.notify)
         self._store.on_change(lambda: self._engine.wake(recheck_store=True))
         self._engine = self._new_engine()

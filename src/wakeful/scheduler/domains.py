@@ -5,7 +5,7 @@ A domain keeps its rules in functions of a transaction, as the kernel does, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from wakeful.scheduler.core import Core
@@ -68,6 +68,18 @@ class Domains(Core):
     async def look(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` on one consistent snapshot; it must not write."""
         return await self._store.read(work)
+
+    def before_start(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Let `work` be done at every start, before anything fires."""
+        self._preparations.append(work)
+
+    def offer_labels(self, labels: Iterable[str]) -> None:
+        """From here on this node also has these labels, and runs what waits for them."""
+        self._engine.offer_labels(frozenset(labels))
+
+    def withdraw_labels(self, labels: Iterable[str]) -> None:
+        """This node has these labels no more."""
+        self._engine.offer_labels(without=frozenset(labels))
 
     def accompany(self, companion: Companion) -> None:
         """Let something begin and end with the engine."""

@@ -48,6 +48,7 @@ class Life(JobsApi):
         """
         if self._status == "running":
             await self.stop(wait_for_jobs=False)
+        await self._bus.finish()
         await self._store.close()
 
     async def start(self) -> None:
@@ -67,6 +68,8 @@ class Life(JobsApi):
         await self._become_engine()
         try:
             incarnation = await begin_incarnation(self._store, self._engine, self._node_name, self._log_folder())
+            for prepare in self._preparations:
+                await prepare()
             if self._declared:
                 await self._add(self._declared, "update", "code")
                 await self._warn_about_orphans()

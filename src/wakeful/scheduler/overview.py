@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful.kernel.actions.drafts import check_limit
 from wakeful.kernel.rules.outcome import APPROVAL
+from wakeful.kernel.views.bus import Bus
 from wakeful.kernel.views.events import Listener
 from wakeful.kernel.views.records import Alert, ack_alert, alert_views
 from wakeful.scheduler.core import Core
@@ -146,6 +147,11 @@ class Overview(Core):
         ...     alert = await scheduler.ack_alert(alert.id)
         """
         return await self._write(lambda tx: ack_alert(tx, id))
+
+    @property
+    def events(self) -> Bus:
+        """What happens, as it happens: `scheduler.events.subscribe(listener, stream=None)`."""
+        return self._bus
 
     def subscribe(self, listener: Listener, stream: str | None = None) -> Callable[[], None]:
         """Call a listener with events after they are stored, of one stream or of all; call the answer to stop.

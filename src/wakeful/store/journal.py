@@ -240,7 +240,7 @@ class Journal:
         """The highest id the store has given to anything."""
         found = self._session.rows(
             "SELECT max(id) FROM jobs UNION ALL SELECT max(id) FROM runs UNION ALL SELECT max(id) FROM nodes "
-            "UNION ALL SELECT max(id) FROM alerts"
+            "UNION ALL SELECT max(id) FROM alerts UNION ALL SELECT max(id) FROM deliveries"
         )
         return max((int(row[0]) for row in found if row[0] is not None), default=0)
 

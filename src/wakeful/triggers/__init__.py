@@ -1,7 +1,7 @@
 """Triggers: values that say when. Pure: no clock, no store, no randomness of their own.
 
 `Every` is a grid, `Interval` a pause after each run, `Cron` a calendar, `Once` a single time. `After`, `Webhook`,
-`Chat`, `Manual` and `Ping` have no time of their own.
+`Chat` and `Manual` have no time of their own. `Ping` says when somebody else is expected to report in.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from wakeful.triggers.cron import Cron
 from wakeful.triggers.data import trigger_from_data
 from wakeful.triggers.durations import format_interval, interval_ms, parse_interval
 from wakeful.triggers.every import Every
-from wakeful.triggers.external import Chat, Manual, Ping, Webhook
+from wakeful.triggers.external import Chat, Manual, Webhook
 from wakeful.triggers.interval import Interval
 from wakeful.triggers.moments import from_ms, iso, read_moment, to_ms
 from wakeful.triggers.once import Once
+from wakeful.triggers.ping import Ping
 from wakeful.triggers.zones import settled_zone, system_zone, zone_name
 
 __all__ = [

@@ -29,6 +29,11 @@ class Trigger(Value):
     type: ClassVar[str]
     timed: ClassVar[bool] = False
 
+    @property
+    def relative(self) -> bool:
+        """Whether its next time counts from the end of the last run, so that no slot of it is ever missed."""
+        return self.type == "interval"
+
     # For people
 
     def next_after(self, now: datetime, last_completed: datetime | None = None) -> datetime | None:

@@ -9,9 +9,10 @@ from wakeful.triggers.after import After
 from wakeful.triggers.base import Trigger
 from wakeful.triggers.cron import Cron
 from wakeful.triggers.every import Every
-from wakeful.triggers.external import Chat, Manual, Ping, Webhook
+from wakeful.triggers.external import Chat, Manual, Webhook
 from wakeful.triggers.interval import Interval
 from wakeful.triggers.once import Once
+from wakeful.triggers.ping import Ping
 
 _MODIFIERS = {
     "jitter": "jitter",

@@ -54,6 +54,10 @@ class Every(TimedTrigger):
     def upcoming_slots(self, after_ms: int, n: int) -> list[int]:
         return super(Every, self._anchored(after_ms)).upcoming_slots(after_ms, n)
 
+    def without_anchor(self) -> Every:
+        """The same rhythm from no particular moment."""
+        return self._replaced(anchor_ms=None)
+
     def min_gap_ms(self) -> int:
         return self.interval_ms
 

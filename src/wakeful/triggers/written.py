@@ -2,6 +2,7 @@
 
 {"type": "every", "interval": "6h"}      {"every": "6h"}
 {"type": "cron", "expression": "0 9 * * 1-5", "tz": "Europe/Berlin"}      {"cron": "0 9 * * 1-5", "tz": …}
+{"ping": true, "every": "24h", "grace": "1h"}
 {"interval": "5m"}      {"at": "2026-01-01T09:00:00Z"}      {"after": "backup", "on": "failure"}      {"manual": true}
 """
 
@@ -33,7 +34,11 @@ def trigger_as_written(data: object) -> Trigger:
         raise InvalidTrigger(f'A trigger is a map such as {{"every": "6h"}}, not {data!r:.40}.')
     given: dict[str, Any] = {str(key): value for key, value in data.items() if value is not None}
     if "type" in given:
+        if given["type"] == "ping" and isinstance(given.get("schedule"), Mapping):
+            given["schedule"] = trigger_as_written(given["schedule"])
         return trigger_from_data(given)
+    if given.get("ping") is True:
+        return _ping(given)
     words = [word for word in (*SHORT, *BARE) if word in given]
     if len(words) != 1:
         several = f"{words[0]} and {words[1]} are two triggers: give one" if words else "A trigger says when: give one"
@@ -46,3 +51,10 @@ def trigger_as_written(data: object) -> Trigger:
     if value is not True:
         raise InvalidTrigger(f'{word} is written {{"{word}": true}}, not {value!r:.40}.', word)
     return trigger_from_data({"type": word, **given})
+
+
+def _ping(given: dict[str, Any]) -> Trigger:
+    """A schedule that says when somebody else reports in."""
+    grace = {"grace": given["grace"]} if "grace" in given else {}
+    rest = {key: value for key, value in given.items() if key not in ("ping", "grace")}
+    return trigger_from_data({"type": "ping", **({"schedule": trigger_as_written(rest)} if rest else {}), **grace})

@@ -11,8 +11,9 @@ from wakeful.kernel.kinds import Kind, Kinds
 from wakeful.kernel.rules.option_types import JobOptions
 from wakeful.kernel.rules.options import changed, from_text, read_options, to_text
 from wakeful.kernel.rules.outcome import clean
+from wakeful.kernel.rules.policy import trigger_of
 from wakeful.store.records import JobDef
-from wakeful.triggers import Trigger
+from wakeful.triggers import Ping, Trigger
 from wakeful.triggers.base import TimedTrigger
 
 MAX_PAYLOAD = 1024 * 1024
@@ -69,12 +70,13 @@ def draft(new: NewJob, source: str, kinds: Kinds) -> Draft:
         message = f"source is one of {', '.join(SOURCES)}, not {source!r}."
         raise InvalidJob(message)
     options = to_text(read_options(new.options, beside=(*PARTS, "if_exists"))) if new.options else "{}"
-    kind = kinds.declared(new.kind)
+    trigger = check_trigger(new.trigger)
+    kind = kinds.declared(kinds.for_trigger(trigger, check_name("kind", new.kind)))
     payload = check_payload(from_outside(new.payload, kind) if source in OUTSIDE else new.payload, kind)
     return Draft(
         check_name("name", new.name),
-        check_trigger(new.trigger),
-        check_name("kind", new.kind),
+        trigger,
+        kind.name,
         payload,
         options,
         None if new.owner is None else check_name("owner", new.owner),
@@ -116,6 +118,9 @@ def check_trigger(value: object) -> Trigger:
     if isinstance(value, TimedTrigger) and len(value.modifiers.days) > MOST_DATES:
         message = f"A trigger has {MOST_DATES} except dates at most, not {len(value.modifiers.days)}."
         raise InvalidTrigger(message, "except_dates")
+    if isinstance(value, Ping) and value.schedule is None:
+        message = 'A monitor needs to know when a ping is expected, such as {"ping": true, "every": "24h"}.'
+        raise InvalidTrigger(message, "schedule")
     return value
 
 
@@ -166,6 +171,9 @@ def changed_fields(job: JobDef, changes: dict[str, Any], kinds: Kinds) -> dict[s
             options[key] = value
     if "trigger" in changes and from_text(job.options).bounded:
         options.setdefault("bounded", False)  # the author of a trigger sets the trust in it
+    kind_name = kinds.for_trigger(fields.get("trigger") or trigger_of(job.trigger), fields.get("kind", job.kind))
+    if kind_name != job.kind:
+        fields["kind"] = kind_name
     if "kind" in fields or "payload" in fields:
         kind = kinds.declared(fields.get("kind", job.kind))
         check_payload(changes.get("payload", json.loads(job.payload)), kind)

@@ -56,6 +56,7 @@ def add_jobs(tx: Transaction, context: Context, drafts: Sequence[Draft], if_exis
             if if_exists == "update":
                 updated.append(_update_known(tx, context, known, new, draft=draft, zone=zone))
     tx.jobs.add(new)
+    _note_stored(tx, context, [job for job, _ in new])
     for job in followers:
         chain(tx, job)
     enter_lanes(tx, [job for job, _ in new])
@@ -63,6 +64,14 @@ def add_jobs(tx: Transaction, context: Context, drafts: Sequence[Draft], if_exis
     if new:
         tx.journal.emit("job", *[job_event("added", job) for job, _ in new])
     return found
+
+
+def _note_stored(tx: Transaction, context: Context, jobs: Sequence[JobDef]) -> None:
+    """Let the kinds that keep something of their own about their jobs do so."""
+    for name in {job.kind for job in jobs}:
+        stored = context.declared.declared(name).stored
+        if stored is not None:
+            stored(tx, [job for job in jobs if job.kind == name])
 
 
 def _update_known(
@@ -143,6 +152,7 @@ def change_all(
     moved = [(job, changed, state) for (job, _), changed, state in made if changed != job]
     tx.jobs.define(*[changed for _, changed, _ in moved])
     tx.jobs.save([state for _, _, state in moved])
+    _note_stored(tx, context, [changed for job, changed, _ in moved if changed.kind != job.kind])
     close_alerts(tx, UNSERVED, [job.id for job, changed, _ in moved if _waits_anew(job, changed)])
     chained = [(job, changed) for job, changed, _ in moved if follows(job) or follows(changed)]
     for job, _ in chained:

@@ -77,7 +77,7 @@ def resume_all(
         except ScheduleTriggerError as error:
             refused[job.name] = error
     tx.jobs.save([state for _, state in resumed])
-    close_alerts(tx, ("disabled", "failed", "failing", "stuck"), [job.id for job, _ in resumed])
+    close_alerts(tx, ("disabled", "failed", "failing", "stuck", "down"), [job.id for job, _ in resumed])
     _emit_many(tx, "resumed", [job for job, _ in resumed])
     return refused
 

@@ -14,9 +14,11 @@ from wakeful.kernel.engine.ending import drop_runs, free_lanes, queue_runs
 from wakeful.kernel.engine.turn import Ended, settle_all
 from wakeful.kernel.rules.approval import APPROVAL, APPROVED, REJECTED, approvals, decided
 from wakeful.kernel.rules.outcome import Result
+from wakeful.kernel.rules.policy import trigger_of
 from wakeful.kernel.rules.states import after
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState, RunDetails, RunRow
+from wakeful.triggers import Ping
 
 # -- starting and trying again by hand ---------------------------------------------------------------------------------
 
@@ -27,6 +29,7 @@ def run_now(tx: Transaction, context: Context, ref: str, payload: Any = None) ->
     A job that is over may be started by hand, one that was disabled may not.
     """
     job, state = find_job(tx, ref)
+    _refuse_monitor(job)
     _refuse_busy(tx, job, state)
     if not state.enabled and state.ended_at is None:
         message = f"{job.name} is disabled: resume it first."
@@ -47,6 +50,7 @@ def retry_run(tx: Transaction, context: Context, run_id: int) -> int:
     if job.removed_at is not None:
         message = f"{job.name} was removed: its runs cannot be tried again."
         raise ScheduleTriggerError(message, {**about, "reason": "removed"})
+    _refuse_monitor(job)
     if run.status != "done":
         message = f"{ids.run_text(run_id)} is {run.status}: only a finished run can be tried again."
         raise ScheduleTriggerError(message, {**about, "reason": "already_running"})
@@ -80,6 +84,12 @@ def _refuse_busy(tx: Transaction, job: JobDef, state: JobState) -> None:
         raise ScheduleTriggerError(message, {"job": job.name, "reason": "already_running", "run": current})
 
 
+def _refuse_monitor(job: JobDef) -> None:
+    if isinstance(trigger_of(job.trigger), Ping):
+        message = f"{job.name} is a monitor: it runs elsewhere and is pinged, so there is nothing to start here."
+        raise ScheduleTriggerError(message, {"job": job.name, "reason": "monitor"})
+
+
 def _wake(tx: Transaction, state: JobState) -> None:
     """One more run waits as a row; a job parked on a lane keeps its place in the line."""
     due_at = None if state.parked is not None else tx.now
@@ -98,6 +108,8 @@ def cancel_run(tx: Transaction, context: Context, run_id: int) -> str:
     if run.status == "active":
         tx.runs.ask_cancel(run_id)
     elif run.status == "waiting":
+        if state.run_id != run_id:  # one of several that a monitor waits for
+            tx.jobs.save([state._replace(run_id=run_id)])
         settle_all(tx, context, [Ended(job, state.revision, run, Result("cancelled", error="cancelled by hand"))])
     else:
         drop_runs(tx, context, job, [run], "cancelled by hand")

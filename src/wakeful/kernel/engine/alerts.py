@@ -27,7 +27,7 @@ MEANINGS: dict[str, str] = {
 #: So many keys are closed one by one; of more, only those that are open.
 FEW = 16
 #: What is over once its job is gone.
-OF_A_JOB = ("disabled", "failed", "failing", "stuck", "no_handler", "no_node")
+OF_A_JOB = ("disabled", "failed", "failing", "stuck", "no_handler", "no_node", "down")
 #: What is over once its job is no longer due.
 UNSERVED = ("no_handler", "no_node")
 

@@ -14,6 +14,7 @@ from wakeful.kernel.context import Context
 from wakeful.kernel.engine.admission import Admission
 from wakeful.kernel.engine.alerts import open_alert
 from wakeful.kernel.engine.ending import drop_runs
+from wakeful.kernel.engine.silence import note_silence
 from wakeful.kernel.engine.stretches import was_run
 from wakeful.kernel.kinds import Refused
 from wakeful.kernel.rules.limits import BELOW, limit_words, too_often
@@ -32,7 +33,7 @@ from wakeful.kernel.rules.policy import (
 )
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState, RunRow, SkipRow
-from wakeful.triggers import TimedTrigger, Trigger
+from wakeful.triggers import Ping, TimedTrigger, Trigger
 
 log = logging.getLogger("wakeful.engine")
 
@@ -101,7 +102,13 @@ class Claim:
         elif state.queued:
             self._look_at_queued(job, state)
         elif state.enabled and not state.paused and state.slot is not None and (state.next_at or 0) <= now:
-            self._start_slot(job, state)
+            trigger = trigger_of(job.trigger)
+            if isinstance(trigger, Ping):
+                state, skip = note_silence(self._tx, self._context, job, state, trigger)
+                self._states.append(state)
+                self._skips.append(skip)
+            else:
+                self._start_slot(job, state)
         else:
             state = state._replace(due_at=alarm(state) if (state.next_at or 0) > now else None, ready_at=None)
             self._states.append(rest(trigger_of(job.trigger), state, now))

@@ -22,6 +22,8 @@ from wakeful.kernel.rules.states import check_transition
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, RunRow
 
+DELIVER = '"deliver"'  # in the options of a job whose results are sent somewhere
+
 
 class Ending(NamedTuple):
     """A run that ends, or begins to wait, and everything that means."""
@@ -50,7 +52,7 @@ def end_runs(tx: Transaction, context: Context, endings: Sequence[Ending], *, an
     queue_runs(tx, [run for item in endings for run in item.settled.queue])
     tx.journal.skip([skip for item in endings for skip in item.settled.skips])
     _change_alerts(tx, context, endings)
-    if context.declared.hooks.ended:
+    if context.declared.hooks.ended or context.declared.hooks.delivers:
         _call_hooks(tx, context, endings)
     if chains:
         over = [(item.job, item.run, item.settled.ended_as) for item in endings]
@@ -98,10 +100,16 @@ def _change_alerts(tx: Transaction, context: Context, endings: Sequence[Ending])
 
 
 def _call_hooks(tx: Transaction, context: Context, endings: Sequence[Ending]) -> None:
+    hooks = context.declared.hooks
     for job, run, result, settled in endings:
-        hook = context.declared.hooks.ended.get(run.kind)
-        if hook is not None and settled.finish.outcome is not None:
+        if settled.finish.outcome is None:
+            continue
+        hook = hooks.ended.get(run.kind)
+        if hook is not None:
             hook(tx, context, job, run, result)
+        if DELIVER in job.options or result.messages:  # most jobs say nothing about it, and pay nothing for it
+            for deliver in hooks.delivers:
+                deliver(tx, context, job, run, result, last=not settled.queue)
 
 
 def _event(job: JobDef, run: RunRow, outcome: str | None) -> dict[str, object]:

@@ -127,7 +127,8 @@ async def drive(active: Active, handler: Handler, threads: Threads, *, awaits: b
         return active.verdict._replace(output=said.output, log_file=said.log_file)
     if active.verdict is not None and not active.verdict.interrupted:
         return active.verdict
-    return from_return(value)
+    result = from_return(value)
+    return result._replace(messages=active.run.outgoing) if active.run.outgoing else result
 
 
 def _failed(run: Run, error: BaseException) -> Result:

@@ -44,6 +44,7 @@ log = logging.getLogger("wakeful.engine")
 MAX_ACTIVE = 1024
 LONGEST_SLEEP_S = 60.0
 RETRY_S = 1.0
+ASLEEP_MS = 2 * 60_000  # no loop that is awake takes so long from one look to the next
 #: The turn for an alarm is handed to the store this much early, and waits there for the exact moment: timers of the
 #: event loop are a millisecond coarse, and the hand-over takes its time too.
 LEAD_MS = 2
@@ -79,6 +80,7 @@ class Engine:
             min_interval=config.min_interval,
             clock_moved=self._clock_moved,
             lease=config.tuning.lease,
+            watching_since=lambda: self._watching_since,
         )
         self.counters = Counters()
         self.active: dict[int, Active] = {}
@@ -98,6 +100,7 @@ class Engine:
         self._hurried = False
         self._task: asyncio.Task[None] | None = None
         self._next_poll = 0
+        self._watching_since = 0
         self._later: list[Ended] = []  # what the store did not take; tried again with the next sweep
         self._behind = False  # whether the last turn left due jobs for the next
 
@@ -113,6 +116,7 @@ class Engine:
         self.context = self.context._replace(id=node_id, kinds=self._kinds.handled())
         self.counters = Counters()
         self._idle, self._hurried = asyncio.Event(), False
+        self._watching_since = self._clock.now()
         self.node_lease.begin(node_id, self._wake)
         self._state.begin()
         self.housekeeping.wait()
@@ -140,6 +144,13 @@ class Engine:
         self.context = self.context._replace(kinds=self._kinds.handled())
         self.housekeeping.wait(0)
         self._wake()
+
+    def offer_labels(self, more: frozenset[str] = frozenset(), without: frozenset[str] = frozenset()) -> None:
+        """This node's labels change: a sweep requeues the jobs that wait for new ones."""
+        self.context = self.context._replace(labels=(self.context.labels | more) - without)
+        if self._task is not None:
+            self.housekeeping.wait(0)
+            self._wake()
 
     def stop_admitting(self) -> None:
         self._state.stop_admitting()
@@ -228,8 +239,12 @@ class Engine:
         """One pass: the clock, deadlines, other nodes and processes, a turn if one is needed, housekeeping if it is
         time.
         """
+        now = self._clock.now()
+        if self.counters.last_check is None or now - self.counters.last_check > ASLEEP_MS:
+            self._watching_since = now  # the machine slept, or the store was away: what came meanwhile was not heard
+        self._watching_since = min(self._watching_since, now)  # by the clock as it is set now
         self.counters.checks += 1
-        self.counters.last_check = now = self._clock.now()
+        self.counters.last_check = now
         await self._check_clock()
         self._deadlines.enforce()
         if await self.node_lease.tick(self.context):

@@ -81,7 +81,7 @@ def _joined(
 
     def adjacent(before: Stretch, after: Stretch) -> bool:
         trigger = trigger_of(triggers[before.since])
-        if trigger.type == "interval":  # it has no grid: what lies between two of its slots is not a slot
+        if trigger.relative:  # it has no grid: what lies between two of its slots is not a slot
             return True
         following = trigger.next_slot(before.last_slot + FLOOR_MS - 1)
         return following is None or following >= after.first_slot
@@ -114,4 +114,4 @@ def was_run(tx: Transaction, job: JobDef, slot: int) -> bool:
 def _had_slot(trigger: str, slot: int) -> bool:
     """Whether a trigger whose slots around this one were run has this slot; `interval` has no fixed ones."""
     known = trigger_of(trigger)
-    return known.type != "interval" and known.next_slot(slot - 1) == slot
+    return not known.relative and known.next_slot(slot - 1) == slot

@@ -15,10 +15,12 @@ from wakeful.kernel.engine.claim import Claim, Claimed
 from wakeful.kernel.engine.ending import Ending, end_runs
 from wakeful.kernel.rules.approval import asked
 from wakeful.kernel.rules.outcome import APPROVAL, WAITING, Result
+from wakeful.kernel.rules.policy import trigger_of
 from wakeful.kernel.rules.settle import settle
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState, RunRow
 from wakeful.store.reports import Report
+from wakeful.triggers import Ping, format_interval
 
 #: Ends after which a run's work may still be done elsewhere: what is said about it there counts more.
 _NOT_THE_LAST_WORD = frozenset({WAITING, "deferred", "error", "timeout", "crashed"})
@@ -69,6 +71,10 @@ def _too_late(job: JobDef, state: JobState, run: RunRow) -> Ended:
     result = Result("unknown", error="no report of its end arrived before its deadline")
     if run.phase == APPROVAL:
         result = Result("cancelled", error="it was not approved before its deadline")
+    trigger = trigger_of(job.trigger)
+    if isinstance(trigger, Ping):
+        grace = format_interval(trigger.grace_ms)
+        result = Result("timeout", error=f"it started, and no other ping came within its grace of {grace}")
     return Ended(job, state.revision, run, result)
 
 

@@ -7,6 +7,7 @@ JSON with only what differs from the defaults, so a default that changes reaches
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
@@ -28,6 +29,8 @@ CATCH_UP = ("once", "skip")
 OVERLAP = ("skip", "queue", "cancel_other")
 ON_CRASH = ("recover", "skip", "resume")
 RETRY_ON = ("transient", "any")
+DELIVER_ON = ("any", "success", "failure", "change")
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
 RESERVED_LANES = ("running", "crash-suspects")  # the engine's own
 RESERVED_PREFIXES = ("kind:", "labels:")  # what a job waits for that is no lane
 
@@ -48,6 +51,7 @@ class OptionValues(NamedTuple):
     labels: tuple[str, ...] = ()
     approval: bool = False  # every start waits for a person
     priority: int = 0  # who starts first of what is due, and of what waits for a lane: the higher
+    deliver: tuple[str, str] | None = None  # where its results are sent, and which of them
     bounded: bool = False  # its trigger came from outside, and obeys the server's minimum interval
 
     def retry_delays(self, trigger_type: str) -> tuple[int, ...]:
@@ -104,7 +108,7 @@ def from_text(text: str) -> OptionValues:
     if text == "{}":
         return DEFAULTS
     data = json.loads(text)
-    for name in ("retry", "backoff", "labels"):
+    for name in ("retry", "backoff", "labels", "deliver"):
         if data.get(name) is not None:
             data[name] = tuple(data[name])
     if "lanes" in data:
@@ -129,6 +133,8 @@ def as_written(options: OptionValues) -> dict[str, Any]:
         data["backoff"] = [_written(ms) for ms in options.backoff]
     if "lanes" in data:
         data["lanes"] = dict(options.lanes)
+    if options.deliver is not None:
+        data["deliver"] = {"to": options.deliver[0], "on": options.deliver[1]}
     return data
 
 
@@ -229,6 +235,23 @@ def _priority(key: str, value: Any) -> dict[str, Any]:
     return {key: value}
 
 
+def _deliver(key: str, value: Any) -> dict[str, Any]:
+    """`phone`, or `{"to": "phone", "on": "failure"}`."""
+    given = {"to": value} if isinstance(value, str) else value
+    if not isinstance(given, Mapping) or "to" not in given:
+        message = f'{key} is a connector such as "phone", or {{"to": "phone", "on": "failure"}}, not {value!r:.80}.'
+        raise InvalidJob(message)
+    unknown = set(given) - {"to", "on"}
+    if unknown:
+        message = f"{key} has no {min(map(str, unknown))!r:.80}: it takes to and on."
+        raise InvalidJob(message)
+    to = given["to"]
+    if not isinstance(to, str) or NAME.fullmatch(to) is None:
+        message = f"{key}: a connector's name is small letters, digits, - and _, 64 at most, not {to!r:.80}."
+        raise InvalidJob(message)
+    return {key: (to, _one_of(f"{key}.on", given.get("on", "any"), DELIVER_ON))}
+
+
 def _flag(key: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, bool):
         message = f"{key} is true or false, not {value!r:.80}."
@@ -249,6 +272,7 @@ _READERS = {
     "labels": _labels,
     "approval": _flag,
     "priority": _priority,
+    "deliver": _deliver,
     "bounded": _flag,
 }
 

@@ -115,6 +115,14 @@ class Failed(SchedulerError):
 TRANSIENT = (TransientError, ConnectionError, TimeoutError)
 
 
+class Outgoing(NamedTuple):
+    """A message that a handler asked to send with the end of its run."""
+
+    text: str
+    to: str
+    title: str | None = None
+
+
 class Result(NamedTuple):
     """What became of a run, as plain data."""
 
@@ -129,6 +137,7 @@ class Result(NamedTuple):
     interrupted: bool = False  # cut off by our own shutdown: the slot is run again at the next start
     phase: str | None = None  # waiting: for what
     approved: bool = False  # a person said yes: the same slot goes on at once, before other starts of the job
+    messages: tuple[Outgoing, ...] = ()  # sent only where the run ends as success or noop
 
 
 SUCCESS = Result("success")

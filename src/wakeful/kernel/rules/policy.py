@@ -73,7 +73,7 @@ def used_up(trigger: Trigger, state: JobState) -> bool:
 
 def _next_slot(trigger: Trigger, state: JobState, now: int, completed: int | None) -> int | None:
     last = state.last_slot
-    if trigger.type == "interval":
+    if trigger.relative:
         if completed is not None and completed > now:
             completed = now  # the clock went back: count from here rather than wait for the old time to come again
         slot = trigger.next_slot(now, completed)
@@ -148,14 +148,14 @@ def due_slot(trigger: Trigger, options: OptionValues, state: JobState, now: int)
     """Decide about the slot in `state` whose time has come: run it, run a later one for all, or let it go."""
     slot = state.slot
     assert slot is not None  # noqa: S101 - the caller looked
-    if trigger.type in ("once", "interval"):
+    if trigger.type == "once" or trigger.relative:
         latest, passed = slot, 0
     else:
         latest, passed = _latest(trigger, slot, now)
     ready = state.ready_at if state.ready_at is not None else now
     late = ready - (state.next_at if state.next_at is not None else slot)
     why = "backing_off" if state.backoff_until is not None else "missed"
-    if late <= LATE_MS or trigger.type == "interval":
+    if late <= LATE_MS or trigger.relative:
         return Due(latest, "schedule", passed, why)
     keep = options.catch_up == "once" or (isinstance(options.catch_up, int) and now - latest <= options.catch_up)
     if keep:

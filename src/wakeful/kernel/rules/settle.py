@@ -13,6 +13,7 @@ from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import APPROVAL, FAILURES, GOES_ON, WAITING, Result
 from wakeful.kernel.rules.policy import (
     FLOOR_MS,
+    NO_TIME_OF_ITS_OWN,
     add_note,
     backoff_delay,
     count_passed,
@@ -21,8 +22,9 @@ from wakeful.kernel.rules.policy import (
     trigger_of,
     used_up,
 )
+from wakeful.kernel.rules.reports import DOWN, expected_next, judge
 from wakeful.store.records import Finish, JobDef, JobState, RunDetails, RunRow, SkipRow
-from wakeful.triggers import Trigger
+from wakeful.triggers import Ping, Trigger
 from wakeful.triggers.moments import iso
 
 
@@ -64,6 +66,8 @@ def settle(
         return _wait(state, run, result)
     finish = Finish(run.id, "done", result.outcome, run.started_at, now, None)
     details = _details(run, result)
+    if isinstance(trigger_of(job.trigger), Ping):
+        return _settle_report(job, state, run, result, now=now, rand=rand)
     plan = _plan(job, state, run, now, rand) if job.removed_at is None else STOPPED
     again = _again(job, run, result, now, min_interval=min_interval, new_id=new_id)
     if again is not None and not _still_wanted(job, state, plan, again, result):
@@ -95,6 +99,24 @@ def settle(
         alerts = (*alerts, AlertChange("stuck", None))  # it has ended after all
     queue = (again,) if again is not None else ()
     return Settled(state, finish, queue, details, plan.skips, alerts, _ended_as(result) if again is None else None)
+
+
+def _settle_report(job: JobDef, state: JobState, run: RunRow, result: Result, *, now: int, rand: float) -> Settled:
+    """The end of a run of a monitor: it happened elsewhere, so nothing is tried again, delayed or disabled."""
+    finish = Finish(run.id, "done", result.outcome, run.started_at, now, None)
+    stopped = job.removed_at is not None or state.paused or not state.enabled
+    coming = NO_TIME_OF_ITS_OWN if stopped else expected_next(trigger_of(job.trigger), state, result, now, rand)
+    state = state._replace(
+        due_at=coming.at, next_at=coming.at, slot=coming.slot, run_id=None, ready_at=None, last_finished_at=now,
+        last_outcome=result.outcome, crashes=0,
+    )  # fmt: skip
+    alerts: tuple[AlertChange, ...] = ()
+    if not stopped or result.outcome == "success":  # whoever paused it does not want to hear of failures
+        state, message = judge(job.name, state, result, now)
+        alerts = () if message is None else (AlertChange(DOWN, message or None),)
+    if coming.ended is not None:
+        state = end(state, coming.ended, now)
+    return Settled(state, finish, (), _details(run, result), (), alerts, _ended_as(result))
 
 
 def dropped(run: RunRow, why: str, now: int, before: str | None) -> Settled:
@@ -235,7 +257,7 @@ def _plan(job: JobDef, state: JobState, run: RunRow, now: int, rand: float) -> _
         return _Plan(state.slot, state.next_at, ready_at=state.next_at)
     missed = 0
     skips: tuple[SkipRow, ...] = ()
-    if trigger.type not in ("once", "interval"):
+    if trigger.type != "once" and not trigger.relative:
         since = state.slot - 1 if state.slot is not None else max(run.slot or 0, state.last_slot or 0)
         missed = count_passed(trigger, since, now) if since else 0
         if missed and options.overlap != "skip" and not used_up(trigger, state):
@@ -250,7 +272,7 @@ def _plan(job: JobDef, state: JobState, run: RunRow, now: int, rand: float) -> _
 
 def _keeps(trigger: Trigger, state: JobState, now: int) -> bool:
     """A start that lies ahead is not touched by a run beside it; only `interval` counts from every end."""
-    if state.slot is None or state.next_at is None or trigger.type == "interval":
+    if state.slot is None or state.next_at is None or trigger.relative:
         return False
     return trigger.type == "once" or state.slot > now
 

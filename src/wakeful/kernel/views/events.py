@@ -1,22 +1,19 @@
-"""The event bus: what happened, for listeners. Listeners cannot change anything.
+"""Events: what happened, in streams that anyone may follow.
 
 Events are stored in the transaction that causes them, one row per stream and commit. Each has a number in its stream
-that only goes up. A listener is called after the commit; one that fails is logged and nothing else.
+that only goes up.
 """
 
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from wakeful import ids
 from wakeful.store.records import EventGroup
-from wakeful.triggers.moments import from_ms
-
-log = logging.getLogger("wakeful.events")
+from wakeful.triggers.moments import from_ms, iso, to_ms
 
 
 class Event(NamedTuple):
@@ -29,8 +26,13 @@ class Event(NamedTuple):
     type: str
     data: dict[str, Any]
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, as it travels."""
+        at = iso(to_ms(self.at))
+        return {"stream": self.stream, "seq": self.seq, "at": at, "type": self.type, "data": self.data}
 
-Listener = Callable[[Event], None]
+
+Listener = Callable[[Event], None] | Callable[[Event], Awaitable[None]]
 
 
 #: The streams there are; domains add theirs.
@@ -38,40 +40,6 @@ STREAMS: dict[str, None] = dict.fromkeys(("run", "job", "alert", "node", "heartb
 #: Fields that hold ids, which are stored as numbers, and the prefix people see; domains add theirs.
 ID_FIELDS = {"run": "run", "job_id": "job", "alert": "alr"}
 _ABOUT_APPROVAL = {"approval_needed": ("question",), "approved": ("by", "note"), "rejected": ("by", "note")}
-
-
-class Bus:
-    """Notifies listeners of what was committed."""
-
-    def __init__(self) -> None:
-        self._listeners: list[tuple[str | None, Listener]] = []
-
-    def subscribe(self, listener: Listener, stream: str | None = None) -> Callable[[], None]:
-        """Listen to one stream or to all; the answer ends the subscription."""
-        entry = (stream, listener)
-        self._listeners.append(entry)
-
-        def unsubscribe() -> None:
-            if entry in self._listeners:
-                self._listeners.remove(entry)
-
-        return unsubscribe
-
-    def notify(self, groups: list[EventGroup]) -> None:
-        if not self._listeners:
-            return
-        for group in groups:
-            for event in events_of(group):
-                for stream, listener in list(self._listeners):
-                    if stream in (None, event.stream):
-                        _call(listener, event)
-
-
-def _call(listener: Listener, event: Event) -> None:
-    try:
-        listener(event)
-    except Exception:
-        log.exception("an event listener failed on %s %s", event.stream, event.type)
 
 
 def events_of(group: EventGroup) -> list[Event]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from wakeful import ids
 from wakeful.kernel.cluster.nodes import NOTHING_SEEN, Seen, is_gone, is_served
 from wakeful.kernel.engine.claim import BY_HAND
+from wakeful.kernel.engine.silence import NO_PING, UNHEARD
 from wakeful.kernel.parking import GLOBAL_LANE, HANDLER, PLACE, SUSPECT_LANE, labels_of
 from wakeful.kernel.rules.approval import APPROVAL, approvals
 from wakeful.kernel.rules.limits import BELOW
@@ -18,7 +19,7 @@ from wakeful.kernel.views.models import job_view
 from wakeful.store.interface import Transaction
 from wakeful.store.listing import status_at_rest
 from wakeful.store.records import JobDef, JobState, RunDetails, RunRow, SkipRow
-from wakeful.triggers import Once, TimedTrigger, Trigger, format_interval, iso
+from wakeful.triggers import Once, Ping, TimedTrigger, Trigger, format_interval, iso
 from wakeful.triggers.moments import spoken
 from wakeful.triggers.zones import place_named
 
@@ -32,6 +33,8 @@ REASONS = {
     "no_node": "no node had the labels it asks for",
     "paused": "it was paused",
     "disabled": "it was disabled",
+    NO_PING: "no ping came in time",
+    UNHEARD: "no ping could be received when it was expected",
 }
 STARTED_BY = {
     "schedule": "its time had come",
@@ -41,6 +44,7 @@ STARTED_BY = {
     "recovery": "an earlier attempt was cut off",
     "after": "the job it follows had ended",
     "approval": "a person approved it",
+    "ping": "it reported in",
 }
 RECENT = 20  # runs among which the last one that began is looked for
 
@@ -90,7 +94,8 @@ class _Story:
         tx, job = self.tx, self.job
         last = _last_run(tx, state)
         skips = tx.journal.skips(job.id)
-        sentences = [f"{job.name} runs {self.trigger.describe()}."]
+        verb = "is" if isinstance(self.trigger, Ping) else "runs"
+        sentences = [f"{job.name} {verb} {self.trigger.describe()}."]
         sentences += self._future(state)
         sentences += self._past(state, last)
         sentences += [self._refused(skip) for skip in skips]
@@ -225,6 +230,8 @@ class _Story:
         return f"{ids.run_text(run.id)} {how} {self.when(run.due_at)}: {self._because(run)}."
 
     def _next(self, state: JobState, slot: int, next_at: int) -> str:
+        if isinstance(self.trigger, Ping):
+            return f"A ping is expected at {self.when(slot)}; without one it is down at {self.when(next_at)}."
         due = next_at <= self.tx.now
         text = f"It is due since {self.when(next_at)}" if due else f"It will run next at {self.when(next_at)}"
         if state.backoff_until is not None:
@@ -262,6 +269,8 @@ class _Story:
             return [f"It {GOES_ON[run.phase]} and cannot be stopped{which}; its job is busy until it ends."]
         if run is None or run.status != "waiting":
             return [f"It is running now{which}."]
+        if run.reason == "ping":
+            return [f"It has started elsewhere{which} and has not reported its end."]
         return [f"It waits {'for approval' if run.phase == APPROVAL else 'to be completed'}{which}."]
 
     def _taken_up(self, run: RunRow) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from wakeful.kernel.views.models import Run
+from wakeful.kernel.views.outgoing import with_deliveries
 from wakeful.store.interface import Transaction
 from wakeful.store.records import RunRow
 
@@ -51,4 +52,5 @@ def view(tx: Transaction, rows: list[RunRow]) -> list[Run]:
         )
         name = job.name if job is not None else "(removed)"
         found.append(Run(row, name, payload, detail, nodes.get(row.node) if row.node is not None else None))
+    with_deliveries(tx, [(row.id, run) for row, run in zip(rows, found, strict=True)])
     return found

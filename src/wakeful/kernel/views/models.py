@@ -15,6 +15,8 @@ from wakeful.kernel.rules.approval import APPROVED, approvals
 from wakeful.kernel.rules.limits import too_often
 from wakeful.kernel.rules.outcome import GOES_ON
 from wakeful.kernel.rules.policy import next_start, trigger_of, upcoming_starts
+from wakeful.kernel.views.monitors import monitor_of
+from wakeful.kernel.views.outgoing import Outbox
 from wakeful.store.listing import status_of
 from wakeful.store.records import JobDef, JobState, RunDetails, RunRow
 from wakeful.triggers import Trigger
@@ -155,6 +157,11 @@ class Job:
         return self._state.parked
 
     @property
+    def monitor(self) -> dict[str, Any] | None:
+        """Of a monitor, whether it is up and until when its silence is tolerated; None for other jobs."""
+        return monitor_of(self.trigger, self._state, self._now)
+
+    @property
     def created_at(self) -> datetime:
         return from_ms(self._definition.created_at)
 
@@ -200,6 +207,7 @@ class Job:
             "revision": self.revision,
             "current_run": self.current_run,
             "waiting_for": self.waiting_for,
+            "monitor": self.monitor,
             "created_at": iso(self._definition.created_at),
             "updated_at": iso(self._definition.updated_at),
         }
@@ -230,7 +238,7 @@ def job_view(tx: Transaction, pair: tuple[JobDef, JobState]) -> Job:
     return job_views(tx, [pair])[0]
 
 
-class Run:
+class Run(Outbox):
     """A run, for handlers and for history. `id`, `slot` and `attempt` are what a handler needs to be idempotent."""
 
     __slots__ = ("_details", "_name", "_node", "_payload", "_row", "context")
@@ -238,6 +246,7 @@ class Run:
     def __init__(
         self, row: RunRow, name: str, payload: str, details: RunDetails | None = None, node: str | None = None
     ) -> None:
+        super().__init__()
         self._row = row
         self._name = name
         self._payload = payload
@@ -395,6 +404,7 @@ class Run:
             "error_type": self.error_type,
             "output": self.output,
             "approvals": self.approvals,
+            "deliveries": self.deliveries,
             "due_at": iso(row.due_at),
             "started_at": _wire(row.started_at),
             "finished_at": _wire(row.finished_at),

@@ -1,0 +1,109 @@
+"""Monitors on the command line: from options to a trigger, and from a monitor to words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, tzinfo
+from typing import TYPE_CHECKING, Any
+
+from wakeful.cli.definition import Definition, duration, trigger_data
+from wakeful.cli.failures import WrongUse
+from wakeful.cli.tables import Cell
+from wakeful.cli.words import relative, stamp
+from wakeful.monitors import MONITOR, ping_key
+from wakeful.triggers import read_moment
+
+if TYPE_CHECKING:
+    from wakeful import Job, Scheduler
+    from wakeful.cli.place import Place
+
+__all__ = ["MONITOR", "monitor_data", "monitor_facts", "ping_address", "refuse_beside_ping", "state_cell", "when_data"]
+
+LOCAL = "http://127.0.0.1:7878"
+_STYLES = {"up": "green", "late": "yellow", "down": "red"}
+_NOT_FOR_PINGS = (
+    "cwd", "env", "env_file", "pass_env", "stdin", "success_codes",
+    "url", "method", "header", "body", "expect", "redirects", "at", "after",
+)  # fmt: skip
+
+
+def refuse_beside_ping(definition: Definition, argv: list[str] | None) -> None:
+    """A monitor runs nothing."""
+    if argv is not None:
+        raise WrongUse("--ping and a command after -- do not go together: a monitor runs nothing here.")
+    for option in _NOT_FOR_PINGS:
+        if getattr(definition, option) is not None:
+            raise WrongUse(
+                f"--{option.replace('_', '-')} does not go with --ping: a monitor has a schedule and a grace."
+            )
+
+
+def when_data(
+    wanted: Definition, now: datetime, zone: str, old: Mapping[str, Any] | None = None
+) -> dict[str, Any] | None:
+    """The trigger as plain data, a monitor's or another; None where nothing about it was said."""
+    was_ping = old is not None and old["type"] == "ping"
+    if not wanted.ping and not was_ping:
+        if wanted.grace is not None:
+            raise WrongUse("--grace goes with --ping: how late a ping may be.")
+        return trigger_data(wanted, now, zone, old)
+    if old is not None and not was_ping:
+        raise WrongUse("A job that runs something cannot become a monitor: add another one with --ping.")
+    schedule = trigger_data(wanted, now, zone, old["schedule"] if old is not None else None)
+    if old is not None and schedule is None and wanted.grace is None:
+        return None
+    grace = duration("--grace", wanted.grace) if wanted.grace is not None else (old or {}).get("grace", "1h")
+    return {"type": "ping", "schedule": schedule or (old or {})["schedule"], "grace": grace}
+
+
+async def ping_address(scheduler: Scheduler, place: Place, job: Job) -> str | None:
+    """Where a monitor is pinged: at the server's public address, or where it was last seen; None for other jobs."""
+    if job.monitor is None:
+        return None
+    from wakeful.monitors.keys import ping_url
+
+    key = await ping_key(scheduler, job.id)
+    base = _public_url(place) or await scheduler.look(lambda tx: tx.journal.get_meta(["server_url"]).get("server_url"))
+    return None if key is None else ping_url(base or LOCAL, key)
+
+
+def _public_url(place: Place) -> str | None:
+    if place.config is None:
+        return None
+    from wakeful.config.loading import load
+    from wakeful.config.reading import ConfigError
+
+    try:
+        return load(place.config, needs=("server",)).config.server.public_url
+    except ConfigError:  # `wakeful check` says what is wrong with it; the server's own address is on record
+        return None
+
+
+def monitor_data(job: Job, url: str | None) -> dict[str, Any]:
+    """The job as plain data, with where it is pinged."""
+    shown = job.to_dict()
+    return shown if job.monitor is None else {**shown, "monitor": {**job.monitor, "ping_url": url}}
+
+
+def state_cell(state: str) -> Cell:
+    """new, up, late, down or paused, in its colour."""
+    return Cell(state, _STYLES.get(state, ""))
+
+
+def monitor_facts(job: Job, url: str | None, now: int, zone: tzinfo) -> list[tuple[str, str | Cell]]:
+    """What there is to say about a monitor; nothing about other jobs."""
+    monitor = job.monitor
+    if monitor is None:
+        return []
+    facts: list[tuple[str, str | Cell]] = [("ping", url or "")]
+    facts += [("state", state_cell(monitor["state"]))]
+    for name, label in (
+        ("last_ping_at", "last ping"),
+        ("expected_at", "expected"),
+        ("deadline", "down at"),
+        ("down_since", "down since"),
+    ):
+        if monitor[name] is not None and not (name == "deadline" and monitor["state"] == "down"):
+            ms = read_moment(monitor[name], name)
+            facts += [(label, f"{stamp(ms, zone)}, {relative(ms, now)}")]
+    return facts

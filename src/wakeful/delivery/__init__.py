@@ -1,0 +1,88 @@
+"""Deliveries: what should reach a person is stored first, then sent until it is acknowledged or given up.
+
+What must stay true:
+- a message is stored in the transaction that causes it, and an attempt is on record before it is made: nothing is lost
+  by a crash, and what may have arrived twice has one id and says so;
+- one connector's messages go out in order, and one that is dead delays its own queue alone;
+- secrets of connectors are in no table, log, error or answer.
+
+`enqueue` stores a message in any transaction (see `wakeful.delivery.outbox`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from wakeful.delivery.post import Post
+from wakeful.errors import InvalidJob
+from wakeful.kernel.domain import Domain
+from wakeful.kernel.kinds import Kind
+
+if TYPE_CHECKING:
+    from wakeful.kernel.context import Context
+    from wakeful.kernel.rules.outcome import Result
+    from wakeful.store.interface import Transaction
+    from wakeful.store.records import JobDef, RunRow
+
+__all__ = ["DELIVERY", "Post", "domain", "enqueue"]
+
+DELIVERY = "delivery"
+
+
+def enqueue(tx: Transaction, context: Context, post: Post) -> int | None:
+    """Store a message with whatever else this transaction writes; its number, or None where it goes nowhere."""
+    from wakeful.delivery.outbox import enqueue as store  # loaded with the first message
+
+    return store(tx, context, post)
+
+
+def _check(payload: Any) -> None:
+    if not isinstance(payload, dict) or not isinstance(payload.get("connector"), str):
+        raise InvalidJob("Jobs of kind delivery are made with their connector: add it to connectors in wakeful.yaml.")
+
+
+def _delivers(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result, *, last: bool) -> None:
+    from wakeful.delivery.results import deliver_result
+
+    deliver_result(tx, context, job, run, result, last=last)
+
+
+def _ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result) -> None:
+    from wakeful.delivery.sending import rearm
+
+    rearm(tx, context, job, run, result)
+
+
+def _prune(tx: Transaction, before: int, limit: int) -> int:
+    from wakeful.delivery.tables import Outbox
+
+    return tx.of(Outbox).prune(before, limit)
+
+
+def _of_runs(tx: Transaction, run_ids: Sequence[int]) -> Mapping[int, list[dict[str, Any]]]:
+    from wakeful.delivery.views import run_deliveries
+
+    return run_deliveries(tx, run_ids)
+
+
+domain = Domain(
+    "delivery",
+    kinds=(Kind(DELIVERY, check_payload=_check, admin_only=True, internal=True, ended=_ended),),
+    delivers=_delivers,
+    job_tables=("delivery_last",),
+    precious_tables=("deliveries",),
+    prune=_prune,
+    id_prefixes={"delivery": "dlv"},
+    alerts={
+        "delivery_failed": "a message could not be delivered",
+        "no_connector": "messages wait, and there is nowhere to send them",
+    },
+    run_deliveries=_of_runs,
+    parts={"connectors": "wakeful.delivery.registry:Registry"},
+    section="connectors",
+    settings="wakeful.delivery.configuration:Connectors",
+    install="wakeful.delivery.configuration:install_configured",
+    routes="wakeful.delivery.routes:router",
+    commands={"delivery": "wakeful.delivery.commands:deliveries", "connector": "wakeful.delivery.commands:connectors"},
+)

@@ -1,0 +1,108 @@
+"""Apprise: mail, chats and a hundred more services behind one kind of URL. Loaded with the first message.
+
+It is asked in a thread, with a new object for each message: an object of its own throttles itself for seconds. It
+writes errors to its log alone; addresses hold secrets and are never shown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import warnings
+from functools import cache
+from typing import Any
+
+from wakeful.delivery.connector import Message, Permanent, Temporary, Unclear, scrubbed
+from wakeful.delivery.rules import SEND_LIMIT_S
+from wakeful.delivery.texts import split
+from wakeful.errors import InvalidSetting
+
+MISSING = "needs the package apprise: pip install 'wakeful[apprise]'"
+LIMIT_S = SEND_LIMIT_S - 2
+_CODE = re.compile(r"error=(\d{3})")
+_PERMANENT = (400, 410, 413)
+
+
+@cache
+def load_apprise() -> Any:
+    """The library with all its services; InvalidSetting where it is not installed."""
+    try:
+        import apprise
+    except ImportError:
+        raise InvalidSetting(MISSING) from None
+    # Its messages may quote an address: they are read from its results, and go nowhere else.
+    log = logging.getLogger("apprise")
+    log.setLevel(logging.WARNING)
+    log.propagate = False
+    log.addHandler(logging.NullHandler())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what its services load is not ours to mend
+        apprise.Apprise().add("json://localhost")
+    return apprise
+
+
+def check_url(url: str) -> None:
+    """InvalidSetting for an address that Apprise does not know; it is not repeated."""
+    if not _service(url):
+        scheme = url.partition("://")[0]
+        known = f" ({scheme}://)" if scheme.isalnum() and len(scheme) < 20 and "://" in url else ""
+        raise InvalidSetting(f"must be an address that Apprise knows, such as ntfys://host/topic{known}")
+
+
+def _service(url: str) -> Any:
+    """A new Apprise with this one address; None where it does not know it."""
+    apprise = load_apprise()
+    asset = apprise.AppriseAsset(http_redirects=False, service_timeout=LIMIT_S)
+    # Text from agents must not choose a file to attach.
+    found = apprise.Apprise(asset=asset, location=apprise.ContentLocation.INACCESSIBLE)
+    return found if found.add(url) else None
+
+
+class AppriseConnector:
+    """Sends to one Apprise URL."""
+
+    type = "apprise"
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        rest = url.partition("://")[2]
+        self.secrets = [url, rest, *(part for part in re.split(r"[/@:?&=]", rest) if len(part) > 5)]
+
+    async def send(self, message: Message) -> None:
+        try:
+            async with asyncio.timeout(LIMIT_S):
+                await asyncio.to_thread(self._send, message)
+        except TimeoutError:
+            raise Unclear(f"no answer within {LIMIT_S:g} s: it may have arrived") from None
+
+    def _send(self, message: Message) -> None:
+        try:
+            service = _service(self._url)
+        except InvalidSetting as error:
+            raise Temporary(str(error)) from None
+        if service is None:
+            raise Permanent("Apprise does not know this address")
+        limit = min((int(getattr(one, "body_maxlen", 0)) or 32_768) for one in service)
+        title_most = max((int(getattr(one, "title_maxlen", 0)) for one in service), default=0)
+        # Where a service has no titles, Apprise puts them into the text.
+        room = limit - (len(message.title or "") + 4 if not title_most else 0)
+        for number, part in enumerate(split(message.text, max(100, room))):
+            title = message.title if message.title and number == 0 else ""
+            self._notify(service, part, title, is_first=number == 0)
+
+    def _notify(self, service: Any, text: str, title: str, *, is_first: bool) -> None:
+        result = service.notify(body=text, title=title, body_format="text", timeout=LIMIT_S, log_level=30)
+        try:
+            if result:
+                return
+            said = " ".join(str(entry.message) for entry in result.logs())
+        finally:
+            result.close()
+        words = scrubbed(said, self).strip() or "the service did not take it"
+        code = _CODE.search(said)
+        if not is_first or getattr(result.status, "name", "") in ("TIMEOUT", "PARTIAL"):
+            raise Unclear(words)
+        if code is not None and int(code[1]) in _PERMANENT:
+            raise Permanent(words)
+        raise Temporary(words)

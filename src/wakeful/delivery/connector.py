@@ -1,0 +1,101 @@
+"""What a connector is: something that sends one message, or says why it did not.
+
+A connector has a `type` and a coroutine `send(message)`. It returns when the target took the message. To say more than
+an exception does it raises `Permanent` (no further attempt can help), `Temporary` (with `retry_after` where the target
+said when) or `Unclear` (the message may have arrived; it is sent again with the same id). Any other exception counts as
+`Temporary`. Its `secrets` are cut out of every error before it is stored. A send is given up after 30 seconds.
+
+A connector that also receives has `begin(scheduler)` and `async end()`: it lives as long as the engine, records who
+wrote with `scheduler.connectors.touch`, and sends to the `to` of a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from wakeful.errors import SchedulerError
+from wakeful.triggers.moments import iso
+
+
+class NotDelivered(SchedulerError):
+    """A message was not taken; the message says why."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        """`retry_after`: seconds that the target asked for."""
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Permanent(NotDelivered):
+    """No further attempt can help."""
+
+
+class Temporary(NotDelivered):
+    """The next attempt may work."""
+
+
+class Unclear(Temporary):
+    """It may have arrived all the same."""
+
+
+class Message(NamedTuple):
+    """What is sent: the same for every attempt, but for `attempt`."""
+
+    id: str
+    kind: str
+    text: str
+    title: str | None
+    job: str | None
+    run: str | None
+    agent: str | None
+    outcome: str | None
+    to: str | None
+    at: int
+    attempt: int = 1
+    extra: Mapping[str, Any] | None = None
+
+    @property
+    def type(self) -> str:
+        return f"wakeful.{self.kind}"
+
+    def data(self) -> dict[str, Any]:
+        """What a webhook gets as `data`."""
+        names = ("id", "text", "title", "job", "run", "agent", "outcome")
+        return {name: getattr(self, name) for name in names}
+
+    def line(self) -> dict[str, Any]:
+        """What a file or a program gets: the same, with its time, kind and recipient."""
+        return {**self.data(), "kind": self.kind, "to": self.to, "at": iso(self.at)}
+
+
+class Connector(Protocol):
+    """Somewhere messages go."""
+
+    @property
+    def type(self) -> str: ...
+
+    async def send(self, message: Message) -> None: ...
+
+
+class Receiving(Connector, Protocol):
+    """A connector that also listens."""
+
+    def begin(self, scheduler: Any) -> None:
+        """The engine runs."""
+
+    async def end(self) -> None:
+        """The engine is about to stop."""
+
+
+def secrets_of(connector: object) -> Sequence[str]:
+    """What must not appear in anything that is kept, the longest first."""
+    found = {value for value in getattr(connector, "secrets", ()) if isinstance(value, str) and len(value) > 3}
+    return sorted(found, key=len, reverse=True)
+
+
+def scrubbed(text: str, connector: object) -> str:
+    """A text without the connector's secrets."""
+    for secret in secrets_of(connector):
+        text = text.replace(secret, "***")
+    return text

@@ -1,0 +1,173 @@
+"""The outbox: a message is stored in the transaction of whatever caused it, and sent by its connector's own job.
+
+`enqueue(tx, context, Post(...))` may be called in any transaction of the engine, of an action or of
+`scheduler.transact`: the message is stored with everything else that transaction writes, or not at all, and its
+connector's job is armed with it, so that it goes out milliseconds after the commit. An alert is
+`Post(text, to, kind="alert", title=…, urgent=True, dedupe="alert:KEY:opened")`: `urgent` passes quiet hours, and a
+`dedupe` key that is known already stores nothing and returns the id of the first. `extra` (a JSON object) reaches
+connectors that can show more than a text, such as buttons.
+"""
+
+from __future__ import annotations
+
+import json
+
+from wakeful.delivery.post import Post
+from wakeful.delivery.routing import NOWHERE, route
+from wakeful.delivery.rules import Rules, quiet_until, rules_of
+from wakeful.delivery.tables import ConnectorRow, DeliveryRow, Outbox
+from wakeful.kernel.context import Context
+from wakeful.kernel.engine.alerts import close_alert, open_alert
+from wakeful.kernel.rules.outcome import clean
+from wakeful.store.interface import Transaction
+from wakeful.store.records import JobState
+
+KINDS = ("reply", "output", "alert", "digest", "test")
+STATUSES = ("pending", "sending", "sent", "failed", "unknown", "held", "expired")
+NO_CONNECTOR = "no_connector"
+
+
+def enqueue(tx: Transaction, context: Context, post: Post) -> int | None:
+    """Store a message and arm whoever sends it; its number, or None where `to` is none."""
+    if post.to == NOWHERE:
+        return None
+    outbox = tx.of(Outbox)
+    if post.dedupe is not None and (known := outbox.by_dedupe(post.dedupe)) is not None:
+        return known
+    connectors = {row.name: row for row in outbox.connectors()}
+    chosen = route(post.to, post.agent, list(connectors), outbox.interactions() if post.to == "last" else ())
+    found = connectors.get(chosen.connector) if chosen.connector is not None else None
+    until = None if found is None or post.urgent else quiet_until(rules_of(found.rules), tx.now)
+    row = DeliveryRow(
+        id=context.new_id(),
+        connector=chosen.connector,
+        recipient=post.recipient if post.recipient is not None else chosen.recipient,
+        status="pending" if until is None else "held",
+        open=int(until is None),
+        kind=post.kind,
+        text=clean(post.text),
+        title=clean(post.title) if post.title is not None else None,
+        job_id=post.job_id,
+        job=post.job,
+        run_id=post.run_id,
+        agent=post.agent,
+        outcome=post.outcome,
+        extra=json.dumps(dict(post.extra)) if post.extra is not None else None,
+        urgent=int(post.urgent),
+        attempts=0,
+        next_at=tx.now if until is None else until,
+        last_error=chosen.reason,
+        created_at=tx.now,
+        held_for=None if until is None else "quiet",
+        dedupe=post.dedupe,
+    )
+    outbox.add(row)
+    if found is not None:
+        arm(tx, found, row.next_at or tx.now)
+    else:
+        subject = chosen.connector or "last"
+        open_alert(tx, context, NO_CONNECTOR, subject, f"Messages wait: {chosen.reason}.", job_id=post.job_id)
+    emit(tx, "queued" if until is None else "held", row)
+    return row.id
+
+
+def emit(tx: Transaction, what: str, row: DeliveryRow) -> None:
+    """An event on the stream `delivery`; what is in the message stays out of it."""
+    about = {"delivery": row.id, "connector": row.connector, "kind": row.kind, "job": row.job, "run": row.run_id}
+    tx.journal.emit("delivery", {"type": what, **{name: value for name, value in about.items() if value is not None}})
+
+
+# -- when a connector's job is due -------------------------------------------------------------------------------------
+
+
+def arm(tx: Transaction, connector: ConnectorRow, at: int) -> None:
+    """Let the connector's job start no later than `at`. One that runs looks at its queue when it ends."""
+    found = tx.jobs.by_id(connector.job_id)
+    if found is None:
+        return
+    state = found[1]
+    if state.run_id is None and state.enabled and not state.paused and state.parked is None:
+        armed = armed_at(state, max(at, tx.now))
+        if state.next_at is None or state.due_at is None or (armed.next_at or 0) < state.next_at:
+            tx.jobs.save([armed])
+
+
+def armed_at(state: JobState, at: int) -> JobState:
+    """The state with its next start there, as a slot that was never run."""
+    slot = max(at, (state.last_slot or 0) + 1, (state.last_run_at or 0) + 1)
+    due_at = min(state.due_at, at) if state.queued and state.due_at is not None else at
+    return state._replace(slot=slot, next_at=at, due_at=due_at, ready_at=None, backoff_until=None)
+
+
+def next_look(tx: Transaction, connector: ConnectorRow) -> int | None:
+    """When there is something to do for a connector: its head is due and the rate allows it, or quiet hours end."""
+    outbox, rules = tx.of(Outbox), rules_of(connector.rules)
+    found = []
+    head = outbox.head(connector.name)
+    if head is not None:
+        at = max(head.next_at or tx.now, free_at(outbox, connector.name, rules, tx.now))
+        expires = head.created_at + rules.max_age if rules.max_age is not None else at
+        found.append(min(at, max(expires, tx.now)))
+    release = outbox.first_release(connector.name)
+    if release is not None:
+        found.append(release)
+    return min(found, default=None)
+
+
+def free_at(outbox: Outbox, connector: str, rules: Rules, now: int) -> int:
+    """When the rate allows the next attempt."""
+    if rules.rate is None:
+        return now
+    since = now - rules.rate.span
+    back = outbox.attempt_before(connector, since, rules.rate.times)
+    return now if back is None else back + rules.rate.span
+
+
+# -- by hand -----------------------------------------------------------------------------------------------------------
+
+
+def requeue(tx: Transaction, number: int) -> DeliveryRow | None:
+    """Send it again from the first attempt, with its old id; None where there is no such delivery.
+
+    One that was sent or is being sent stays as it is, and so does one that is part of a digest.
+    """
+    outbox = tx.of(Outbox)
+    row = outbox.get(number)
+    if row is None or row.status in ("sent", "sending") or row.digest_id is not None:
+        return row
+    outbox.requeue(number, tx.now)
+    row = outbox.get(number)
+    assert row is not None  # noqa: S101 - just written
+    emit(tx, "requeued", row)
+    arm_named(tx, {row.connector})
+    return row
+
+
+def requeue_all(tx: Transaction, status: str) -> int:
+    """The same for all of one status; how many."""
+    connectors = tx.of(Outbox).requeue_all(status, tx.now)
+    arm_named(tx, set(connectors))
+    for name in set(connectors):
+        if name is not None:
+            close_alert(tx, "delivery_failed", name)
+    if connectors:
+        tx.journal.emit("delivery", {"type": "requeued_many", "count": len(connectors)})
+    return len(connectors)
+
+
+def arm_named(tx: Transaction, names: set[str | None]) -> None:
+    for row in tx.of(Outbox).connectors():
+        if row.name in names:
+            arm(tx, row, tx.now)
+
+
+def hold_pending(tx: Transaction) -> int:
+    """Everything that waits to be sent is held for a person, as after restoring a backup; how many."""
+    return tx.of(Outbox).hold_all("restore")
+
+
+def release_pending(tx: Transaction) -> int:
+    """What was held by `hold_pending` is sent after all; how many."""
+    count = tx.of(Outbox).release_held("restore", tx.now)
+    arm_named(tx, {row.name for row in tx.of(Outbox).connectors()})
+    return count

@@ -1,0 +1,262 @@
+"""The connectors of one scheduler: which there are here, what everybody may know of them, who wrote through them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wakeful import ids
+from wakeful.delivery.connector import Connector, Message
+from wakeful.delivery.local import CallConnector, is_virtual
+from wakeful.delivery.outbox import NO_CONNECTOR, arm, enqueue, next_look
+from wakeful.delivery.post import Post
+from wakeful.delivery.routing import LAST, NOWHERE, Interaction
+from wakeful.delivery.rules import Rules, read_rules, rules_data
+from wakeful.delivery.sending import Sender, attempt
+from wakeful.delivery.tables import AttemptRow, ConnectorRow, DeliveryRow, Outbox
+from wakeful.errors import ConnectorNotFound, InvalidSetting
+from wakeful.kernel.actions.drafts import NewJob
+from wakeful.kernel.actions.jobs import add_jobs
+from wakeful.kernel.engine.alerts import close_alert
+from wakeful.kernel.rules.options import NAME
+from wakeful.kernel.views.outgoing import check_message
+from wakeful.triggers import Interval
+
+if TYPE_CHECKING:
+    from wakeful.kernel.context import Context
+    from wakeful.scheduler import Scheduler
+    from wakeful.store.interface import Transaction
+
+DELIVERY = "delivery"
+LABEL = "connector:"
+RESERVED = (LAST, NOWHERE)
+LOOK = "1h"  # how often a connector's job looks at its queue when nothing armed it
+
+log = logging.getLogger("wakeful.delivery")
+
+
+class Entry(NamedTuple):
+    """A connector of this process."""
+
+    connector: Connector
+    rules: Rules
+    source: str
+
+
+def check_connector_name(name: object) -> str:
+    if not isinstance(name, str) or NAME.fullmatch(name) is None or name in RESERVED:
+        rule = "small letters, digits, - and _, 64 at most, and neither last nor none"
+        message = f"A connector's name is {rule}, not {name!r:.80}."
+        raise InvalidSetting(message)
+    return name
+
+
+class Registry:
+    """`scheduler.connectors`."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._entries: dict[str, Entry] = {}
+        self._file: bool = False
+        self._writes: set[asyncio.Task[None]] = set()
+        scheduler.on_job_due(DELIVERY, Sender(scheduler, self.find))
+        scheduler.before_start(self._store_all)
+        scheduler.accompany(self)
+
+    # -- which there are ----------------------------------------------------------------------------------------------
+
+    def find(self, name: str) -> Connector | None:
+        """The connector of that name in this process."""
+        entry = self._entries.get(name)
+        return entry.connector if entry is not None else None
+
+    def register(
+        self, name: str, send: Callable[[Message], Any] | Connector, *, rules: Mapping[str, Any] | None = None
+    ) -> Callable[[], None]:
+        """Send what is delivered to `name` with a function `send(message)`, async or not, or with a connector.
+
+        `rules`: rate, attempts, quiet_hours and max_age, as in a file. Call the answer to end it.
+        """
+        found: Any = getattr(send, "send", None)
+        connector: Any = send if found is not None else CallConnector(send, inline=is_virtual(self._scheduler.clock))  # type: ignore[arg-type]
+        return self.add(name, connector, read_rules(rules or {}), "code")
+
+    def add(self, name: str, connector: Connector, rules: Rules, source: str) -> Callable[[], None]:
+        """Register a connector with its rules; `source` is file or code."""
+        check_connector_name(name)
+        entry = self._entries[name] = Entry(connector, rules, source)
+        self._file = self._file or source == "file"
+        self._scheduler.offer_labels([LABEL + name])
+        if self._scheduler.is_running():
+            if hasattr(connector, "begin"):
+                connector.begin(self._scheduler)
+            self._in_background(self._store([name]))
+
+        def unregister() -> None:
+            if self._entries.get(name) is entry:
+                del self._entries[name]
+                self._scheduler.withdraw_labels([LABEL + name])
+                if self._scheduler.is_running():
+                    self._in_background(self._remove(name))
+
+        return unregister
+
+    def configured(self) -> None:
+        """A file was read: connectors that came from one and are in it no more are gone."""
+        self._file = True
+
+    # -- beside the engine --------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        for entry in self._entries.values():
+            if hasattr(entry.connector, "begin"):
+                entry.connector.begin(self._scheduler)
+
+    async def end(self) -> None:
+        for entry in self._entries.values():
+            if hasattr(entry.connector, "end"):
+                await entry.connector.end()
+        if self._writes:
+            await asyncio.gather(*self._writes, return_exceptions=True)
+
+    async def _store_all(self) -> None:
+        """Before anything fires: everybody knows the connectors, and what is pending is tried again."""
+        await self._store(list(self._entries), is_start=True)
+
+    async def _store(self, names: list[str], *, is_start: bool = False) -> None:
+        entries = {name: self._entries[name] for name in names if name in self._entries}
+        await self._scheduler.transact(lambda tx, context: self._put(tx, context, entries, is_start=is_start))
+
+    async def _remove(self, name: str) -> None:
+        await self._scheduler.transact(lambda tx, _: _mark_removed(tx, {name}))
+
+    def _in_background(self, work: Any) -> asyncio.Task[None]:
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
+        self._writes.add(task)
+        task.add_done_callback(self._writes.discard)
+        return task
+
+    def _put(self, tx: Transaction, context: Context, entries: Mapping[str, Entry], *, is_start: bool) -> None:
+        outbox = tx.of(Outbox)
+        outbox.serialize()
+        known = {row.name: row for row in outbox.connectors(removed=True)}
+        if is_start and self._file:
+            gone = {row.name for row in known.values() if row.source == "file"} - set(entries)
+            _mark_removed(tx, gone - _served(tx))
+        for name, entry in entries.items():
+            rules = json.dumps(rules_data(entry.rules, self._scheduler.default_zone))
+            before = known.get(name)
+            position = before.position if before is not None else context.new_id()
+            row = ConnectorRow(name, entry.connector.type, position, 0, rules, entry.source, None)
+            row = row._replace(job_id=self._job(tx, context, name, before))
+            outbox.put_connector(row)
+            close_alert(tx, NO_CONNECTOR, name)
+            if close_alert(tx, NO_CONNECTOR, LAST) or is_start:
+                outbox.adopt_unrouted(name, tx.now)
+            if is_start:
+                outbox.due_now(name, tx.now)
+            at = next_look(tx, row)
+            if at is not None:
+                arm(tx, row, at)
+
+    def _job(self, tx: Transaction, context: Context, name: str, before: ConnectorRow | None) -> int:
+        """The job that sends what waits for a connector; made with the connector, and made anew if it was removed."""
+        found = tx.jobs.by_id(before.job_id) if before is not None else None
+        if found is not None and found[0].removed_at is None:
+            return found[0].id
+        title = f"{DELIVERY}.{name}"
+        if tx.jobs.by_name(title) is not None:
+            title = f"{title}.{ids.job_text(context.new_id())}"
+        new = NewJob(
+            title, Interval(LOOK), kind=DELIVERY, payload={"connector": name}, labels=[LABEL + name], max_errors=0,
+            timeout="30m", retry=0,
+        )  # fmt: skip
+        made = self._scheduler.drafted(new, "code", {})
+        return add_jobs(tx, context, [made], "error", self._scheduler.default_zone)[0]
+
+    # -- messages and interactions ------------------------------------------------------------------------------------
+
+    async def deliver(
+        self, text: str, *, to: str = LAST, title: str | None = None, agent: str | None = None, urgent: bool = False
+    ) -> str:
+        """Store a message; its id. ConnectorNotFound for a connector that nobody registered."""
+        asked = check_message(text, to, title)
+        if to == NOWHERE:
+            raise InvalidSetting("to is none, which sends nothing: name a connector, or last.")
+
+        def work(tx: Transaction, context: Context) -> int:
+            if to != LAST:
+                require_connector(tx, to)
+            post = Post(asked.text, to, title=asked.title, agent=agent, urgent=urgent)
+            number = enqueue(tx, context, post)
+            assert number is not None  # noqa: S101 - it goes somewhere
+            return number
+
+        return ids.encode("dlv", await self._scheduler.transact(work))
+
+    def touch(self, name: str, sender: str, agent: str | None = None) -> Awaitable[None]:
+        """Somebody wrote through a connector: `last` leads there from now on. Await it to know that it is stored."""
+        check_connector_name(name)
+
+        async def write() -> None:
+            await self._scheduler.transact(lambda tx, context: touch(tx, context, name, str(sender), agent))
+
+        return self._in_background(write())
+
+    async def test(self, name: str, text: str | None = None) -> int:
+        """Send one message now, past the queue, and record what came of it; its number."""
+        connector = self.find(name)
+        if connector is None:
+            known = ", ".join(self._entries) or "none"
+            raise ConnectorNotFound(f"There is no connector named {name!r:.80} here: there are {known}.")
+        said = text if text is not None else f"This is a test of the connector {name}."
+        number, at = await self._scheduler.transact(lambda tx, context: (context.new_id(), tx.now))
+        message = Message(ids.encode("dlv", number), "test", said, "Test", None, None, None, None, None, at)
+        tried, ms = await attempt(connector, message, self._scheduler.clock.boot)
+
+        def work(tx: Transaction, context: Context) -> None:
+            status = "sent" if tried.ok else "unknown" if tried.unclear else "failed"
+            outbox = tx.of(Outbox)
+            outbox.add(
+                DeliveryRow(
+                    number, name, None, status, 0, "test", said, "Test", None, None, None, None, None, None, 0, 1, None,
+                    tried.error, at, tx.now if tried.ok else None,
+                )
+            )  # fmt: skip
+            known = None if tried.unclear else int(tried.ok)
+            outbox.begin_attempt(AttemptRow(context.new_id(), number, name, at, ms, known, tried.error))
+
+        await self._scheduler.transact(work)
+        return number
+
+
+def _served(tx: Transaction) -> set[str]:
+    """The connectors that nodes which are alive brought along."""
+    labels = {str(label) for node in tx.journal.serving() for label in json.loads(node.details).get("labels", ())}
+    return {label.removeprefix(LABEL) for label in labels if label.startswith(LABEL)}
+
+
+def touch(tx: Transaction, context: Context, name: str, sender: str, agent: str | None) -> None:
+    """Record an interaction, in any transaction."""
+    tx.of(Outbox).touch(Interaction(agent or "", name, sender, tx.now, context.new_id()))
+
+
+def require_connector(tx: Transaction, name: str) -> ConnectorRow:
+    """What the store knows of a connector, or ConnectorNotFound."""
+    rows = tx.of(Outbox).connectors()
+    found = next((row for row in rows if row.name == name), None)
+    if found is None:
+        known = ", ".join(row.name for row in rows)
+        hint = f"there are {known}" if known else "none is registered"
+        raise ConnectorNotFound(f"There is no connector named {name!r:.80}: {hint}.")
+    return found
+
+
+def _mark_removed(tx: Transaction, names: set[str]) -> None:
+    outbox = tx.of(Outbox)
+    for row in outbox.connectors():
+        if row.name in names:
+            outbox.put_connector(row._replace(removed_at=tx.now))

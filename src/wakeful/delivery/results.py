@@ -1,0 +1,77 @@
+"""What the end of a run sends, stored in the transaction that ends it: no result without its message."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING
+
+from wakeful import ids
+from wakeful.delivery.outbox import enqueue
+from wakeful.delivery.post import Post
+from wakeful.delivery.routing import NOWHERE
+from wakeful.delivery.rules import changed, wanted
+from wakeful.delivery.summary import About, failure, output_text, success, work_of
+from wakeful.delivery.tables import Outbox
+from wakeful.kernel.rules.options import from_text
+
+if TYPE_CHECKING:
+    from wakeful.kernel.context import Context
+    from wakeful.kernel.rules.outcome import Result
+    from wakeful.store.interface import Transaction
+    from wakeful.store.records import JobDef, RunRow
+
+PUBLIC_URL = "public_url"
+
+
+def deliver_result(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result, *, last: bool) -> None:
+    """Store what the run's handler asked to send, and its result where the job says so."""
+    if result.outcome in ("success", "noop"):
+        for message in result.messages:
+            post = Post(message.text, message.to, title=message.title, job_id=job.id, job=job.name, run_id=run.id)
+            enqueue(tx, context, post._replace(outcome=result.outcome, agent=job.owner))
+    deliver = from_text(job.options).deliver
+    if deliver is None or deliver[0] == NOWHERE or not wanted(deliver[1], result.outcome, last=last):
+        return
+    to, on = deliver
+    output = output_text(run.kind, json.loads(result.output) if result.output is not None else None)
+    if on == "change" and not _is_change(tx, job.id, result, output):
+        return
+    title, text = _written(tx, job, run, result, output)
+    enqueue(
+        tx,
+        context,
+        Post(text, to, "output", title, job.id, job.name, run.id, job.owner, result.outcome),
+    )
+
+
+def _is_change(tx: Transaction, job_id: int, result: Result, output: str) -> bool:
+    outbox = tx.of(Outbox)
+    outcome = "success" if result.outcome == "success" else "failure"
+    said = output if outcome == "success" else f"{result.error_type}: {result.error}"
+    found = hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()
+    before = outbox.last_result(job_id)
+    outbox.keep_result(job_id, outcome, found)
+    return changed(before, outcome, found)
+
+
+def _written(tx: Transaction, job: JobDef, run: RunRow, result: Result, output: str) -> tuple[str, str]:
+    run_id = ids.run_text(run.id)
+    if result.outcome == "success":
+        return success(job.name, output, run_id)
+    state = tx.jobs.states([job.id]).get(job.id)
+    public = tx.journal.get_meta([PUBLIC_URL]).get(PUBLIC_URL)
+    about = About(
+        job.name,
+        work_of(job.kind, json.loads(job.payload)),
+        result.outcome,
+        result.error,
+        output,
+        run=run_id,
+        link=f"{public.rstrip('/')}/runs/{run_id}" if public else None,
+    )
+    if state is not None:
+        about = about._replace(
+            errors=state.errors, since=state.failing_since, next_at=state.next_at, disabled=not state.enabled
+        )
+    return failure(about)

@@ -1,0 +1,42 @@
+"""Where a message goes: to a connector by name, or to where somebody was last heard from. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+LAST, NOWHERE = "last", "none"
+
+
+class Interaction(NamedTuple):
+    """Somebody wrote through a connector."""
+
+    agent: str  # empty: to nobody in particular
+    connector: str
+    sender: str
+    at: int
+    id: int
+
+
+class Route(NamedTuple):
+    """A connector and who it is for there; or why there is none."""
+
+    connector: str | None
+    recipient: str | None = None
+    reason: str | None = None
+
+
+def route(to: str, agent: str | None, names: Sequence[str], interactions: Sequence[Interaction]) -> Route:
+    """Choose. `names`: the connectors there are, in the order in which they were registered."""
+    if to != LAST:
+        known = to in names
+        return Route(to, None, None if known else f"no connector named {to} is registered")
+    usable = [item for item in interactions if item.connector in names]
+    own = [item for item in usable if agent is not None and item.agent == agent]
+    for found in (own, usable):
+        if found:
+            latest = max(found, key=lambda item: (item.at, item.id))
+            return Route(latest.connector, latest.sender)
+    if names:
+        return Route(names[0])
+    return Route(None, None, "nobody has written yet and no connector is registered: add one to connectors")

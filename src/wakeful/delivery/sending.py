@@ -1,0 +1,270 @@
+"""Sending what waits for one connector, in order: the handler of the internal kind `delivery`.
+
+An attempt is on record before it is made, and its end right after it. A process that dies in between leaves an attempt
+without an end: the next run finds it, records it as unknown, and sends the message again with the same id. The end of
+one attempt and the beginning of the next are one transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wakeful import ids
+from wakeful.delivery.connector import Message, NotDelivered, Permanent, Unclear, scrubbed
+from wakeful.delivery.outbox import arm, armed_at, emit, free_at, next_look
+from wakeful.delivery.rules import (
+    BUDGET_MS,
+    ERROR_MOST,
+    SEND_LIMIT_S,
+    Rules,
+    Tried,
+    after_attempt,
+    quiet_until,
+    rules_of,
+)
+from wakeful.delivery.tables import AttemptRow, ConnectorRow, DeliveryRow, Outbox
+from wakeful.delivery.texts import Entry, digest
+from wakeful.kernel.engine.alerts import close_alert, open_alert
+from wakeful.kernel.rules.outcome import FAILURES, Noop, clean
+from wakeful.triggers.moments import from_ms
+
+if TYPE_CHECKING:
+    from wakeful.delivery.connector import Connector
+    from wakeful.kernel.context import Context
+    from wakeful.kernel.rules.outcome import Result
+    from wakeful.kernel.views.models import Run
+    from wakeful.scheduler import Scheduler
+    from wakeful.store.interface import Transaction
+    from wakeful.store.records import JobDef, RunRow
+
+log = logging.getLogger("wakeful.delivery")
+
+FAILED = "delivery_failed"
+DIED = "the process ended while it was being sent: it may have arrived"
+MOST_AT_ONCE = 1_000  # that one transaction expires, and one digest holds
+
+
+class Taken(NamedTuple):
+    """A delivery that is on record as being sent."""
+
+    row: DeliveryRow
+    attempt: int
+
+
+class Sender:
+    """Runs the jobs of kind `delivery`."""
+
+    def __init__(self, scheduler: Scheduler, find: Callable[[str], Connector | None]) -> None:
+        self._scheduler = scheduler
+        self._find = find
+
+    async def __call__(self, run: Run) -> dict[str, int]:
+        """Send what is due, oldest first, until nothing is or the budget is used up."""
+        name = str(run.payload["connector"])
+        connector = self._find(name)
+        if connector is None:  # unregistered since it was claimed
+            raise Noop(f"{name} is not registered here")
+        clock = self._scheduler.clock
+        begun, sent, failed = clock.boot(), 0, 0
+        taken = await self._scheduler.transact(lambda tx, context: _begin(tx, context, name, run.job_id))
+        while taken is not None:
+            tried, ms = await attempt(connector, message_of(taken.row), clock.boot)
+            sent, failed = sent + tried.ok, failed + (not tried.ok)
+            more = clock.boot() - begun < BUDGET_MS
+            taken = await self._scheduler.transact(_step(name, taken, tried, ms, more=more))
+        if not sent and not failed:
+            raise Noop("nothing is due")
+        return {"sent": sent, "failed": failed}
+
+
+def _step(name: str, taken: Taken, tried: Tried, ms: int, *, more: bool) -> Callable[[Any, Any], Taken | None]:
+    def work(tx: Transaction, context: Context) -> Taken | None:
+        record(tx, context, taken, tried, ms)
+        return take(tx, context, name) if more else None
+
+    return work
+
+
+async def attempt(connector: Connector, message: Message, boot: Callable[[], int]) -> tuple[Tried, int]:
+    """Send one message, whatever the connector does; how that ended, and how long it took."""
+    begun = boot()
+    try:
+        async with asyncio.timeout(SEND_LIMIT_S):
+            await connector.send(message)
+        tried = Tried(ok=True)
+    except TimeoutError:
+        tried = Tried(ok=False, error=f"no answer within {SEND_LIMIT_S:g} s: it may have arrived", unclear=True)
+    except NotDelivered as error:
+        wait = None if error.retry_after is None else round(error.retry_after * 1000)
+        permanent, unclear = isinstance(error, Permanent), isinstance(error, Unclear)
+        tried = Tried(False, _said(error, connector), permanent, wait, unclear)  # noqa: FBT003
+    except Exception as error:  # noqa: BLE001 - whatever a connector raises is a failed attempt
+        tried = Tried(ok=False, error=_said(error, connector))
+    return tried, max(0, boot() - begun)
+
+
+def _said(error: Exception, connector: Connector) -> str:
+    text = str(error) if isinstance(error, NotDelivered) else f"{type(error).__name__}: {error}"
+    return clean(scrubbed(text, connector))[:ERROR_MOST]
+
+
+def message_of(row: DeliveryRow) -> Message:
+    """A delivery as its connector gets it."""
+    return Message(
+        ids.encode("dlv", row.id),
+        row.kind,
+        row.text,
+        row.title,
+        row.job,
+        ids.run_text(row.run_id) if row.run_id is not None else None,
+        row.agent,
+        row.outcome,
+        row.recipient,
+        row.created_at,
+        row.attempts,
+        json.loads(row.extra) if row.extra is not None else None,
+    )
+
+
+# -- transactions ------------------------------------------------------------------------------------------------------
+
+
+def _begin(tx: Transaction, context: Context, name: str, job: str) -> Taken | None:
+    """What an earlier process left in the middle is unknown; then as every other time.
+
+    Only the connector's own job sends: two at a time would take each other's messages for left behind.
+    """
+    connector = find_connector(tx, name)
+    if connector is None or ids.job_text(connector.job_id) != job:
+        return None
+    for row in tx.of(Outbox).in_flight(name):
+        rest = tx.of(Outbox).open_attempt(row.id)
+        tried = Tried(ok=False, error=DIED, unclear=True)
+        record(tx, context, Taken(row, rest.id if rest is not None else 0), tried, None)
+    return take(tx, context, name)
+
+
+def find_connector(tx: Transaction, name: str) -> ConnectorRow | None:
+    return next((row for row in tx.of(Outbox).connectors(removed=True) if row.name == name), None)
+
+
+def take(tx: Transaction, context: Context, name: str) -> Taken | None:
+    """The head of the queue, on record as being sent; None where nothing may be sent now."""
+    connector = find_connector(tx, name)
+    if connector is None:
+        return None
+    outbox, rules, now = tx.of(Outbox), rules_of(connector.rules), tx.now
+    release(tx, context, connector, rules)
+    for _ in range(MOST_AT_ONCE):
+        row = outbox.head(name)
+        if row is None:
+            return None
+        if rules.max_age is not None and row.created_at + rules.max_age <= now:
+            _expire(tx, row, rules)
+            continue
+        until = None if row.urgent else quiet_until(rules, now)
+        if until is not None:
+            outbox.hold_waiting(name, until)
+            continue
+        if (row.next_at or 0) > now or free_at(outbox, name, rules, now) > now:
+            return None
+        row = row._replace(status="sending", attempts=row.attempts + 1, next_at=None)
+        outbox.save(row)
+        number = context.new_id()
+        outbox.begin_attempt(AttemptRow(number, row.id, name, now, None, None, None))
+        return Taken(row, number)
+    return None
+
+
+def _expire(tx: Transaction, row: DeliveryRow, rules: Rules) -> None:
+    age = (rules.max_age or 0) // 1000
+    row = row._replace(status="expired", open=0, next_at=None, last_error=row.last_error or f"older than {age} s")
+    tx.of(Outbox).save(row)
+    tx.of(Outbox).end_digest(row.id, "expired", row.last_error, None)
+    emit(tx, "expired", row)
+
+
+def record(tx: Transaction, context: Context, taken: Taken, tried: Tried, ms: int | None) -> None:
+    """How an attempt ended. One whose delivery is not being sent any more, or again, changes nothing else."""
+    outbox = tx.of(Outbox)
+    row = outbox.get(taken.row.id)
+    connector = find_connector(tx, taken.row.connector or "")
+    if row is None or connector is None or (row.status, row.attempts) != ("sending", taken.row.attempts):
+        return
+    known = None if tried.unclear else tried.ok
+    outbox.end_attempt(taken.attempt, ok=known, error=tried.error, ms=ms)
+    verdict = after_attempt(tried, row.attempts, rules_of(connector.rules), tx.now)
+    is_open = verdict.status in ("pending", "unknown")
+    row = row._replace(
+        status=verdict.status,
+        open=int(is_open),
+        next_at=verdict.next_at,
+        last_error=tried.error,
+        sent_at=tx.now if tried.ok else None,
+    )
+    outbox.save(row)
+    if not is_open and row.kind == "digest":
+        outbox.end_digest(row.id, row.status, row.last_error, row.sent_at)
+    if row.status == "failed":
+        message = f"A message could not be delivered to {connector.name} after {_times(row.attempts)}: {tried.error}"
+        open_alert(tx, context, FAILED, connector.name, message, job_id=row.job_id)
+    elif row.status == "sent":
+        close_alert(tx, FAILED, connector.name)
+    emit(tx, "retrying" if is_open else row.status, row)
+
+
+def _times(attempts: int) -> str:
+    return "1 attempt" if attempts == 1 else f"{attempts} attempts"
+
+
+def release(tx: Transaction, context: Context, connector: ConnectorRow, rules: Rules) -> None:
+    """What was held for quiet hours that are over becomes one digest, or waits in the queue again."""
+    outbox = tx.of(Outbox)
+    until = outbox.first_release(connector.name)
+    if until is None or (until > tx.now and quiet_until(rules, tx.now) is not None):
+        return
+    held = outbox.held(connector.name, MOST_AT_ONCE)
+    if rules.quiet is not None and not rules.quiet.digest:
+        for row in held:
+            outbox.save(row._replace(status="pending", open=1, held_for=None, next_at=tx.now))
+        return
+    hours = rules.quiet.hours.timezone if rules.quiet is not None else None
+    entries = [Entry(_clock(row.created_at, hours), row.title, row.text) for row in held]
+    title, text = digest(entries)
+    number = context.new_id()
+    recipients = {row.recipient for row in held}
+    row = DeliveryRow(
+        number, connector.name, recipients.pop() if len(recipients) == 1 else None, "pending", 1, "digest", text,
+        title, None, None, None, None, None, None, 0, 0, tx.now, None, tx.now,
+    )  # fmt: skip
+    outbox.add(row)
+    outbox.put_in_digest([item.id for item in held], number)
+    emit(tx, "queued", row)
+
+
+def _clock(ms: int, zone: str | None) -> str:
+    from zoneinfo import ZoneInfo
+
+    moment = from_ms(ms)
+    return moment.astimezone(ZoneInfo(zone)).strftime("%H:%M") if zone is not None else moment.strftime("%H:%M UTC")
+
+
+def rearm(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result) -> None:
+    """A run of a connector's job ends: the next one comes when its queue's head is due."""
+    del context, run
+    connector = find_connector(tx, str(json.loads(job.payload).get("connector")))
+    state = tx.jobs.states([job.id]).get(job.id)
+    if connector is None or state is None or not state.enabled or state.paused or state.run_id is not None:
+        return
+    at = next_look(tx, connector)
+    if at is not None and result.outcome in FAILURES:
+        at = max(at, tx.now + 5_000)  # what cannot be recorded must not be tried in a loop
+    if at is not None and (state.next_at is None or at < state.next_at):
+        tx.jobs.save([armed_at(state, max(at, tx.now))])
+
+
+__all__ = ["Sender", "arm", "attempt", "message_of", "rearm", "record", "take"]

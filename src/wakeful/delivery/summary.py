@@ -1,0 +1,89 @@
+"""What a result says to a person: the output of a success, and of a failure enough to act on. Pure."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from wakeful.delivery.texts import cut, last_lines
+from wakeful.triggers.moments import iso
+
+OUTPUT_MOST = 20_000
+TAIL_LINES, TAIL_MOST = 20, 4_000
+
+
+class About(NamedTuple):
+    """A job and where it stands, for a message about its failure."""
+
+    job: str
+    does: str | None  # what it does, in one line
+    outcome: str
+    error: str | None
+    output: str  # as `output_text` has it
+    errors: int = 0  # failures in a row
+    since: int | None = None  # when the first of them was
+    next_at: int | None = None
+    disabled: bool = False
+    run: str | None = None
+    link: str | None = None
+
+
+def output_text(kind: str, output: Any) -> str:
+    """What a run said: what a command printed, an answer's body, a reply, else its value as JSON."""
+    if isinstance(output, Mapping):
+        for name in {"command": ("output",), "http": ("body",)}.get(kind, ("reply",)):
+            if isinstance(output.get(name), str):
+                return str(output[name])
+        if output.get("truncated") is True and isinstance(output.get("beginning"), str):
+            return str(output["beginning"])
+    if output is None:
+        return ""
+    return output if isinstance(output, str) else json.dumps(output, indent=2, ensure_ascii=False)
+
+
+def work_of(kind: str, payload: Any) -> str | None:
+    """What a job does, in one line without its secrets; None where its kind says it all."""
+    if not isinstance(payload, Mapping):
+        return None
+    if kind == "command" and isinstance(payload.get("argv"), list):
+        return cut(shlex.join(map(str, payload["argv"])), 200)
+    if kind == "http" and isinstance(payload.get("url"), str):
+        address = str(payload["url"]).partition("?")[0]
+        scheme, _, rest = address.partition("://")
+        return f"{payload.get('method', 'GET')} {scheme}://{rest.rpartition('@')[2]}"
+    return kind
+
+
+def success(job: str, output: str, run: str | None = None) -> tuple[str, str]:
+    """Title and text of a good result."""
+    more = f"wakeful logs {run}" if run is not None else ""
+    return f"{job}: success", cut(output.strip(), OUTPUT_MOST, more) or f"{job} succeeded and printed nothing."
+
+
+def failure(about: About) -> tuple[str, str]:
+    """Title and text of a failure: what, since when, why, what is next, where to look."""
+    lines = [f"{about.job} failed ({about.outcome})."]
+    if about.does:
+        lines.append(f"It runs: {about.does}")
+    if about.errors > 1 and about.since is not None:
+        lines.append(f"Failing since {iso(about.since)}, {about.errors} times in a row.")
+    if about.error:
+        lines.append(f"Error: {cut(about.error, TAIL_MOST)}")
+    if about.output.strip():
+        lines += ["", "Last lines of output:", last_lines(about.output, TAIL_LINES, TAIL_MOST), ""]
+    lines.append(_next(about))
+    if about.run is not None:
+        lines.append(f"Look closer: wakeful logs {about.run}")
+    if about.link is not None:
+        lines.append(about.link)
+    return f"{about.job}: {about.outcome}", "\n".join(lines)
+
+
+def _next(about: About) -> str:
+    if about.disabled:
+        return f"Next: it is disabled and does not start again until wakeful resume {shlex.quote(about.job)}."
+    if about.next_at is not None:
+        return f"Next: it starts again at {iso(about.next_at)}."
+    return "Next: it does not start again by itself."

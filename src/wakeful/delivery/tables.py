@@ -1,0 +1,298 @@
+"""The outbox in the store: deliveries, attempts, connectors and interactions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from wakeful.delivery.routing import Interaction
+
+if TYPE_CHECKING:
+    from wakeful.store.session import Row, Session
+
+
+class DeliveryRow(NamedTuple):
+    """One delivery."""
+
+    id: int
+    connector: str | None
+    recipient: str | None
+    status: str
+    open: int
+    kind: str
+    text: str
+    title: str | None
+    job_id: int | None
+    job: str | None
+    run_id: int | None
+    agent: str | None
+    outcome: str | None
+    extra: str | None
+    urgent: int
+    attempts: int
+    next_at: int | None
+    last_error: str | None
+    created_at: int
+    sent_at: int | None = None
+    held_for: str | None = None
+    digest_id: int | None = None
+    dedupe: str | None = None
+
+
+class AttemptRow(NamedTuple):
+    """One attempt; `ok` is None while it goes on and where nobody knows how it ended."""
+
+    id: int
+    delivery_id: int
+    connector: str
+    at: int
+    ms: int | None
+    ok: int | None
+    error: str | None
+
+
+class ConnectorRow(NamedTuple):
+    """A connector as every node knows it: no secrets."""
+
+    name: str
+    type: str
+    position: int
+    job_id: int
+    rules: str
+    source: str
+    removed_at: int | None
+
+
+class Wanted(NamedTuple):
+    """Which deliveries to list, the newest first."""
+
+    status: str | None = None
+    connector: str | None = None
+    job: str | None = None
+    agent: str | None = None
+    before: int | None = None
+    limit: int = 50
+
+
+_COLUMNS = ", ".join(DeliveryRow._fields)
+_SELECT = f"SELECT {_COLUMNS} FROM deliveries WHERE "
+REQUEUED = "status = 'pending', open = 1, attempts = 0, next_at = ?, held_for = NULL, digest_id = NULL"
+
+
+class Outbox:
+    """Verbs on deliveries."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    # -- deliveries ---------------------------------------------------------------------------------------------------
+
+    def add(self, row: DeliveryRow) -> None:
+        self._session.insert_many("deliveries", DeliveryRow._fields, [row])
+
+    def save(self, row: DeliveryRow) -> None:
+        self._session.update_many("deliveries", DeliveryRow._fields, [row])
+
+    def get(self, number: int) -> DeliveryRow | None:
+        return _first(self._session.rows(f"{_SELECT}id = ?{self._session.lock_clause}", (number,)))
+
+    def by_dedupe(self, key: str) -> int | None:
+        """The delivery with that key; nobody else stores one before this transaction ends."""
+        self._session.serialize(f"delivery:{key}")
+        found = self._session.rows("SELECT id FROM deliveries WHERE dedupe = ?", (key,))
+        return int(found[0][0]) if found else None
+
+    def head(self, connector: str) -> DeliveryRow | None:
+        """The oldest that waits to be sent there."""
+        sql = f"{_SELECT}connector = ? AND open = 1 ORDER BY id LIMIT 1{self._session.lock_clause}"
+        return _first(self._session.rows(sql, (connector,)))
+
+    def in_flight(self, connector: str) -> list[DeliveryRow]:
+        """Those that are on record as being sent: one at most, and it is the head or was."""
+        sql = f"{_SELECT}connector = ? AND open = 1 AND status = 'sending' ORDER BY id LIMIT 10"
+        return [DeliveryRow._make(row) for row in self._session.rows(sql, (connector,))]
+
+    def hold_waiting(self, connector: str, until: int) -> int:
+        """What waits and is not urgent waits for the end of quiet hours instead."""
+        return self._session.execute(
+            "UPDATE deliveries SET status = 'held', open = 0, held_for = 'quiet', next_at = ? "
+            "WHERE connector = ? AND open = 1 AND urgent = 0 AND status <> 'sending'",
+            (until, connector),
+        )
+
+    def hold_all(self, reason: str) -> int:
+        """Nothing is sent until somebody releases it: what a restored backup has pending."""
+        return self._session.execute(
+            "UPDATE deliveries SET status = 'held', open = 0, held_for = ?, next_at = NULL WHERE open = 1", (reason,)
+        )
+
+    def release_held(self, reason: str, now: int) -> int:
+        """What was held for that reason waits in its queue again."""
+        return self._session.execute(
+            "UPDATE deliveries SET status = 'pending', open = 1, held_for = NULL, next_at = ? WHERE held_for = ?",
+            (now, reason),
+        )
+
+    def first_release(self, connector: str) -> int | None:
+        """When the quiet hours of what is held there end."""
+        sql = (
+            "SELECT next_at FROM deliveries WHERE connector = ? AND held_for IS NOT NULL AND held_for = 'quiet' "
+            "AND digest_id IS NULL ORDER BY id LIMIT 1"
+        )
+        found = self._session.rows(sql, (connector,))
+        return int(found[0][0]) if found and found[0][0] is not None else None
+
+    def held(self, connector: str, limit: int) -> list[DeliveryRow]:
+        """What is held there for quiet hours and in no digest yet, the oldest first."""
+        sql = (
+            f"{_SELECT}connector = ? AND held_for IS NOT NULL AND held_for = 'quiet' AND digest_id IS NULL "
+            "ORDER BY id LIMIT ?"
+        )
+        return [DeliveryRow._make(row) for row in self._session.rows(sql, (connector, limit))]
+
+    def put_in_digest(self, numbers: Sequence[int], digest: int) -> None:
+        self._session.update_many("deliveries", ("id", "digest_id"), [(number, digest) for number in numbers])
+
+    def end_digest(self, digest: int, status: str, error: str | None, now: int | None) -> None:
+        """What became of a digest became of all that is in it."""
+        self._session.execute(
+            "UPDATE deliveries SET status = ?, last_error = ?, sent_at = ?, held_for = NULL WHERE digest_id = ?",
+            (status, error, now, digest),
+        )
+
+    def requeue(self, number: int, now: int) -> None:
+        self._session.execute(f"UPDATE deliveries SET {REQUEUED} WHERE id = ?", (now, number))
+
+    def requeue_all(self, status: str, now: int) -> list[str | None]:
+        """All of one status, but for those that are part of a digest; the connectors of each."""
+        sql = (
+            f"UPDATE deliveries SET {REQUEUED} WHERE status = ? AND digest_id IS NULL AND kind <> 'test' "
+            "RETURNING connector"
+        )
+        return [row[0] for row in self._session.rows(sql, (now, status))]
+
+    def adopt_unrouted(self, connector: str, now: int) -> int:
+        """What had nowhere to go goes there."""
+        return self._session.execute(
+            "UPDATE deliveries SET connector = ?, next_at = ?, last_error = NULL WHERE connector IS NULL AND open = 1",
+            (connector, now),
+        )
+
+    def due_now(self, connector: str, now: int) -> None:
+        """The head is tried now, whatever its ladder says: the engine has just started."""
+        self._session.execute(
+            "UPDATE deliveries SET next_at = ? WHERE open = 1 AND next_at > ? AND id = "
+            "(SELECT id FROM deliveries WHERE connector = ? AND open = 1 ORDER BY id LIMIT 1)",
+            (now, now, connector),
+        )
+
+    def matching(self, wanted: Wanted) -> list[DeliveryRow]:
+        conditions, params = ["1 = 1"], list[object]()
+        for name in ("status", "connector", "job", "agent"):
+            value = getattr(wanted, name)
+            if value is not None:
+                conditions.append(f"{name} = ?")
+                params.append(value)
+        if wanted.before is not None:
+            conditions.append("id < ?")
+            params.append(wanted.before)
+        sql = f"{_SELECT}{' AND '.join(conditions)} ORDER BY id DESC LIMIT ?"
+        return [DeliveryRow._make(row) for row in self._session.rows(sql, (*params, wanted.limit))]
+
+    def of_runs(self, run_ids: Sequence[int]) -> list[Row]:
+        """(run, id, connector, status, error) of everything sent about these runs."""
+        columns = ("run_id", "id", "connector", "status", "last_error")
+        return sorted(self._session.select_in(columns, "deliveries", "run_id", run_ids), key=lambda row: int(row[1]))
+
+    def counts(self) -> dict[tuple[str, str], int]:
+        """How many there are by connector and status, of those that are not over."""
+        sql = (
+            "SELECT connector, status, count(*) FROM deliveries WHERE status IN ('pending', 'sending', 'unknown', "
+            "'held', 'failed') AND connector IS NOT NULL GROUP BY connector, status"
+        )
+        return {(str(name), str(status)): int(count) for name, status, count in self._session.rows(sql)}
+
+    def prune(self, before: int, limit: int) -> int:
+        found = self._session.rows(
+            "SELECT id FROM deliveries WHERE open = 0 AND held_for IS NULL AND created_at < ? ORDER BY id LIMIT ?",
+            (before, limit),
+        )
+        numbers = [int(row[0]) for row in found]
+        if numbers:
+            self._session.delete_in("delivery_attempts", "delivery_id", numbers)
+            self._session.delete_in("deliveries", "id", numbers)
+        return len(numbers)
+
+    # -- attempts -----------------------------------------------------------------------------------------------------
+
+    def begin_attempt(self, row: AttemptRow) -> None:
+        self._session.insert_many("delivery_attempts", AttemptRow._fields, [row])
+
+    def end_attempt(self, number: int, *, ok: bool | None, error: str | None, ms: int | None) -> None:
+        self._session.execute(
+            "UPDATE delivery_attempts SET ok = ?, error = ?, ms = ? WHERE id = ?",
+            (None if ok is None else int(ok), error, ms, number),
+        )
+
+    def open_attempt(self, delivery: int) -> AttemptRow | None:
+        """The last attempt, if nobody recorded how it ended."""
+        found = self.attempts(delivery)
+        return found[-1] if found and found[-1].ok is None and found[-1].error is None else None
+
+    def attempts(self, delivery: int) -> list[AttemptRow]:
+        sql = (
+            f"SELECT {', '.join(AttemptRow._fields)} FROM delivery_attempts WHERE delivery_id = ? ORDER BY id LIMIT 500"
+        )
+        return [AttemptRow._make(row) for row in self._session.rows(sql, (delivery,))]
+
+    def attempt_before(self, connector: str, since: int, times: int) -> int | None:
+        """When the attempt was made that is so many back, if that is not longer ago than `since`."""
+        sql = "SELECT at FROM delivery_attempts WHERE connector = ? AND at > ? ORDER BY at DESC LIMIT 1 OFFSET ?"
+        found = self._session.rows(sql, (connector, since, times - 1))
+        return int(found[0][0]) if found else None
+
+    # -- connectors and interactions ----------------------------------------------------------------------------------
+
+    def connectors(self, *, removed: bool = False) -> list[ConnectorRow]:
+        """In the order in which they were first registered."""
+        where = "" if removed else " WHERE removed_at IS NULL"
+        sql = f"SELECT {', '.join(ConnectorRow._fields)} FROM connectors{where} ORDER BY position"
+        return [ConnectorRow._make(row) for row in self._session.rows(sql)]
+
+    def put_connector(self, row: ConnectorRow) -> None:
+        changed = ", ".join(f"{name} = excluded.{name}" for name in ConnectorRow._fields[1:])
+        self._session.insert_many(
+            "connectors", ConnectorRow._fields, [row], f"ON CONFLICT (name) DO UPDATE SET {changed}"
+        )
+
+    def serialize(self) -> None:
+        """From here on nobody else changes connectors until this transaction ends."""
+        self._session.serialize("connectors")
+
+    def touch(self, item: Interaction) -> None:
+        changed = ", ".join(f"{name} = excluded.{name}" for name in ("sender", "at", "id"))
+        self._session.insert_many(
+            "interactions", Interaction._fields, [item], f"ON CONFLICT (agent, connector) DO UPDATE SET {changed}"
+        )
+
+    def interactions(self) -> list[Interaction]:
+        sql = f"SELECT {', '.join(Interaction._fields)} FROM interactions ORDER BY at DESC, id DESC LIMIT 1000"
+        return [Interaction._make(row) for row in self._session.rows(sql)]
+
+    # -- changes ------------------------------------------------------------------------------------------------------
+
+    def last_result(self, job_id: int) -> tuple[str, str] | None:
+        found = self._session.rows("SELECT outcome, hash FROM delivery_last WHERE job_id = ?", (job_id,))
+        return (str(found[0][0]), str(found[0][1])) if found else None
+
+    def keep_result(self, job_id: int, outcome: str, output_hash: str) -> None:
+        self._session.insert_many(
+            "delivery_last",
+            ("job_id", "outcome", "hash"),
+            [(job_id, outcome, output_hash)],
+            "ON CONFLICT (job_id) DO UPDATE SET outcome = excluded.outcome, hash = excluded.hash",
+        )
+
+
+def _first(rows: list[Row]) -> DeliveryRow | None:
+    return DeliveryRow._make(rows[0]) if rows else None

@@ -1,0 +1,103 @@
+"""Deliveries and connectors as people see them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from wakeful import ids
+from wakeful.delivery.tables import AttemptRow, ConnectorRow, DeliveryRow, Outbox, Wanted
+from wakeful.errors import DeliveryNotFound
+from wakeful.triggers.moments import iso
+
+if TYPE_CHECKING:
+    from wakeful.store.interface import Transaction
+
+
+def delivery_text(number: int) -> str:
+    return ids.encode("dlv", number)
+
+
+def delivery_number(text: str) -> int:
+    """The number behind a delivery's id, or DeliveryNotFound."""
+    found = ids.decode(text)
+    if found is None or found[0] != "dlv":
+        raise DeliveryNotFound(f"{text!r:.80} is not the id of a delivery, such as {delivery_text(0)}.")
+    return found[1]
+
+
+def shown(row: DeliveryRow, attempts: Sequence[AttemptRow] = ()) -> dict[str, Any]:
+    """A delivery as plain data."""
+    return {
+        "id": delivery_text(row.id),
+        "status": row.status,
+        "connector": row.connector,
+        "kind": row.kind,
+        "text": row.text,
+        "title": row.title,
+        "job": row.job,
+        "run": ids.run_text(row.run_id) if row.run_id is not None else None,
+        "agent": row.agent,
+        "outcome": row.outcome,
+        "to": row.recipient,
+        "urgent": bool(row.urgent),
+        "attempts": row.attempts,
+        "next_attempt_at": _wire(row.next_at),
+        "last_error": row.last_error,
+        "held_for": row.held_for,
+        "digest": delivery_text(row.digest_id) if row.digest_id is not None else None,
+        "created_at": iso(row.created_at),
+        "sent_at": _wire(row.sent_at),
+        "log": [_attempt(item) for item in attempts],
+    }
+
+
+def _attempt(item: AttemptRow) -> dict[str, Any]:
+    ok = None if item.ok is None else bool(item.ok)
+    return {"at": iso(item.at), "ok": ok, "error": item.error, "ms": item.ms}
+
+
+def _wire(ms: int | None) -> str | None:
+    return iso(ms) if ms is not None else None
+
+
+def list_deliveries(tx: Transaction, wanted: Wanted) -> list[dict[str, Any]]:
+    """Deliveries, the newest first, each with its attempts."""
+    outbox = tx.of(Outbox)
+    return [shown(row, outbox.attempts(row.id)) for row in outbox.matching(wanted)]
+
+
+def get_delivery(tx: Transaction, number: int) -> dict[str, Any]:
+    row = tx.of(Outbox).get(number)
+    if row is None:
+        raise DeliveryNotFound(f"There is no delivery {delivery_text(number)}.")
+    return shown(row, tx.of(Outbox).attempts(number))
+
+
+def run_deliveries(tx: Transaction, run_ids: Sequence[int]) -> dict[int, list[dict[str, Any]]]:
+    """What was sent about runs, in brief."""
+    found: dict[int, list[dict[str, Any]]] = {}
+    for run, number, connector, status, error in tx.of(Outbox).of_runs(run_ids):
+        brief = {"id": delivery_text(number), "connector": connector, "status": status, "last_error": error}
+        found.setdefault(int(run), []).append(brief)
+    return found
+
+
+def list_connectors(tx: Transaction) -> list[dict[str, Any]]:
+    """Connectors in the order in which they were registered, with how much waits for each."""
+    outbox = tx.of(Outbox)
+    counts, interactions = outbox.counts(), outbox.interactions()
+    found = []
+    for row in outbox.connectors():
+        waiting = sum(counts.get((row.name, status), 0) for status in ("pending", "sending", "unknown"))
+        last = next((item for item in interactions if item.connector == row.name), None)
+        figures = {status: counts.get((row.name, status), 0) for status in ("held", "failed")}
+        about = {"name": row.name, "type": row.type, "source": row.source, "pending": waiting, **figures}
+        found.append({**about, **_rules(row), "last_interaction_at": _wire(last.at if last is not None else None)})
+    return found
+
+
+def _rules(row: ConnectorRow) -> dict[str, Any]:
+    rules: dict[str, Any] = json.loads(row.rules)
+    return rules

@@ -1,0 +1,90 @@
+"""Monitors: jobs that run elsewhere and report in at a secret address. Their silence is an alert.
+
+What must stay true:
+- a ping is a run like any other: it is stored, ended and counted through the kernel, in one transaction;
+- silence is noticed by the job's own alarm, set to the time a ping is expected plus the grace: nothing is polled, and
+  what is not due costs nothing;
+- whoever has the key may ping, and nothing else; the key is shown to those who may change jobs, and never logged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wakeful.errors import InvalidJob
+from wakeful.kernel.domain import Domain
+from wakeful.kernel.kinds import Kind, WrittenForm
+
+if TYPE_CHECKING:
+    from wakeful.kernel.context import Context
+    from wakeful.kernel.rules.outcome import Result
+    from wakeful.kernel.views.models import Run
+    from wakeful.store.interface import Transaction
+    from wakeful.store.records import JobDef, RunRow
+
+__all__ = ["MONITOR", "Report", "domain", "ping", "ping_key", "rotate_key"]
+
+MONITOR = "monitor"
+
+
+def _check(payload: Any) -> None:
+    if payload not in (None, {}):
+        raise InvalidJob("A monitor has no payload: it runs nothing, and takes what a ping brings.")
+
+
+def _stored(tx: Transaction, jobs: Sequence[JobDef]) -> None:
+    from wakeful.monitors.keys import give_keys
+
+    give_keys(tx, [job.id for job in jobs])
+
+
+def _ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, _: Result) -> None:
+    from wakeful.monitors.pinging import go_on_waiting
+
+    go_on_waiting(tx, context, job, run)
+
+
+def _written() -> WrittenForm:
+    from wakeful.monitors.written import FORM  # loaded with the first file
+
+    return FORM
+
+
+async def _nothing(run: Run, _: Path) -> Any:
+    """A monitor is never started: this only says that every node can look after it."""
+    raise InvalidJob(f"{run.job} is a monitor: there is nothing to run.")
+
+
+domain = Domain(
+    "monitors",
+    kinds=(
+        Kind(
+            MONITOR,
+            handler=_nothing,
+            check_payload=_check,
+            trigger="ping",
+            stored=_stored,
+            ended=_ended,
+            written=_written,
+        ),
+    ),
+    job_tables=("monitors",),
+    alerts={"down": "no ping came in time, a failure was reported, or a run that began did not end"},
+    install="wakeful.monitors.configuration:install",
+    routes="wakeful.monitors.routes:router",
+    open_paths=("/ping/",),
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("ping_key", "rotate_key"):
+        from wakeful.monitors import keys
+
+        return getattr(keys, name)
+    if name in ("Report", "ping"):
+        from wakeful.monitors import pinging
+
+        return getattr(pinging, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

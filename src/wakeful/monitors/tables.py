@@ -1,0 +1,31 @@
+"""The table of monitors: verbs on it, each part of the transaction it is called in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wakeful.store.session import Session
+
+
+class Monitors:
+    """Verbs on the keys of monitors."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def give(self, keys: Sequence[tuple[int, str]], now: int) -> None:
+        """These are the keys of these jobs from now on; those they had open nothing any more."""
+        rows = [(job_id, key, now) for job_id, key in keys]
+        replace = "ON CONFLICT (job_id) DO UPDATE SET key = excluded.key, created_at = excluded.created_at"
+        self._session.insert_many("monitors", ("job_id", "key", "created_at"), rows, replace)
+
+    def job_of(self, key: str) -> int | None:
+        """The job whose key this is."""
+        found = self._session.rows("SELECT job_id FROM monitors WHERE key = ?", (key,))
+        return int(found[0][0]) if found else None
+
+    def key_of(self, job_id: int) -> str | None:
+        found = self._session.rows("SELECT key FROM monitors WHERE job_id = ?", (job_id,))
+        return str(found[0][0]) if found else None

@@ -1,0 +1,42 @@
+"""What the scheduler sends to people: messages, and the connectors they go through. The rules are in their domain."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import cached_property
+from typing import Any, Protocol, cast
+
+from wakeful.domains import domains
+from wakeful.kernel.domain import load
+from wakeful.scheduler.core import Core
+
+
+class Connectors(Protocol):
+    """The connectors of one scheduler."""
+
+    def register(self, name: str, send: Callable[[Any], Any]) -> Callable[[], None]:
+        """Send what is delivered to `name` with a function or a connector; call the answer to end that."""
+
+    def touch(self, name: str, sender: str, agent: str | None = None) -> Awaitable[None]:
+        """Somebody wrote through a connector: `last` leads there from now on. Await it to know that it is stored."""
+
+    async def deliver(self, text: str, *, to: str, title: str | None, agent: str | None, urgent: bool) -> str: ...
+
+
+class DeliveryApi(Core):
+    """What can be sent, and where to."""
+
+    @cached_property
+    def connectors(self) -> Connectors:
+        """Where messages go: register, touch."""
+        found = [domain.parts["connectors"] for domain in domains() if "connectors" in domain.parts]
+        return cast("Connectors", load(found[0])(self))
+
+    async def deliver(
+        self, text: str, *, to: str = "last", title: str | None = None, agent: str | None = None, urgent: bool = False
+    ) -> str:
+        """Store a message and send it; its id. `to` is a connector, or `last`: where somebody was last heard from.
+
+        `urgent` messages do not wait for the end of quiet hours.
+        """
+        return await self.connectors.deliver(text, to=to, title=title, agent=agent, urgent=urgent)

@@ -1,0 +1,57 @@
+"""Targets for messages in virtual time, and how what is stored about them is read."""
+
+from __future__ import annotations
+
+from wakeful.delivery.tables import Wanted
+from wakeful.delivery.views import get_delivery, list_connectors, list_deliveries
+
+
+class Target:
+    """Takes messages, or does what it is told to; notes every call."""
+
+    def __init__(self, scene):
+        self._scene = scene
+        self.calls = []  # (seconds since the first message was expected, id, text)
+        self.act = None  # called with the message; what it raises is the answer
+        self.since = scene.clock.now()
+
+    async def __call__(self, message):
+        self.calls.append(((self._scene.clock.now() - self.since) / 1000, message.id, message.text))
+        if self.act is not None:
+            await self.act(message)
+
+    @property
+    def times(self):
+        return [at for at, _, _ in self.calls]
+
+    @property
+    def texts(self):
+        return [text for _, _, text in self.calls]
+
+    def mark(self):
+        """Times count from here."""
+        self.since = self._scene.clock.now()
+        self.calls.clear()
+
+
+def raising(error):
+    async def act(_):
+        raise error
+
+    return act
+
+
+async def stored(scheduler, **wanted):
+    """All deliveries, the oldest first."""
+    found = await scheduler.look(lambda tx: list_deliveries(tx, Wanted(**wanted, limit=10_000)))
+    return found[::-1]
+
+
+async def one(scheduler, number):
+    from wakeful.delivery.views import delivery_number
+
+    return await scheduler.look(lambda tx: get_delivery(tx, delivery_number(number)))
+
+
+async def known(scheduler):
+    return await scheduler.look(list_connectors)

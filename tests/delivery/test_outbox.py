@@ -1,0 +1,447 @@
+"""Messages are stored with what causes them, sent in order, retried on the ladder, and never lost."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.delivery.targets import Target, known, one, raising, stored
+from tests.kernel.scene import failing, virtual
+from wakeful import Every, Manual, Noop, Retention
+from wakeful import clock as clocks
+from wakeful.delivery.connector import Permanent, Temporary, Unclear
+from wakeful.errors import ConnectorNotFound, InvalidJob, InvalidSetting
+
+FIVE = [0, 5, 30, 150, 750]
+
+
+@pytest.mark.promise("A8")
+@virtual
+async def test_a_failing_target_is_tried_five_times_on_the_ladder_and_the_message_is_kept_as_failed(scene):
+    target = Target(scene)
+    target.act = raising(RuntimeError("down"))
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("phone", target)
+        await scheduler.start()
+        target.mark()
+        number = await scheduler.deliver("hello", to="phone", title="T")
+        await scene.sleep("2h")
+        assert target.times == FIVE
+        assert {call[1] for call in target.calls} == {number}  # one id for every attempt
+        found = await one(scheduler, number)
+        assert (found["status"], found["attempts"], found["last_error"]) == ("failed", 5, "RuntimeError: down")
+        assert [(item["ok"], item["error"]) for item in found["log"]] == [(False, "RuntimeError: down")] * 5
+        (alert,) = await scheduler.list_alerts()
+        assert alert.kind == "delivery_failed"
+        assert "phone after 5 attempts: RuntimeError: down" in alert.message
+        # A person sends it again, once the target is back.
+        target.act = None
+        target.mark()
+        from wakeful.delivery.outbox import requeue_all
+
+        assert await scheduler.transact(lambda tx, _: requeue_all(tx, "failed")) == 1
+        await scene.sleep(1)
+        assert target.calls == [(0, number, "hello")]
+        assert (await one(scheduler, number))["status"] == "sent"
+        assert await scheduler.list_alerts() == []
+        await scheduler.stop()
+
+
+@pytest.mark.parametrize(
+    ("error", "times", "status"),
+    [
+        (Permanent("gone"), [0], "failed"),
+        (Temporary("busy", retry_after=60), [0, 60, 120, 240, 840], "failed"),
+        (Temporary("busy", retry_after=1), FIVE, "failed"),
+        (Unclear("no answer"), FIVE, "failed"),
+    ],
+)
+@virtual
+async def test_what_a_connector_says_decides_when_it_is_tried_again(scene, error, times, status):
+    target = Target(scene)
+    target.act = raising(error)
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("phone", target)
+        await scheduler.start()
+        target.mark()
+        number = await scheduler.deliver("hello", to="phone")
+        await scene.sleep("2h")
+        assert (target.times, (await one(scheduler, number))["status"]) == (times, status)
+        await scheduler.stop()
+
+
+@virtual
+async def test_a_target_that_hangs_is_given_up_after_thirty_seconds_as_unknown(scene):
+    target = Target(scene)
+
+    async def hang(_):
+        await asyncio.Event().wait()
+
+    target.act = hang
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("phone", target)
+        await scheduler.start()
+        target.mark()
+        number = await scheduler.deliver("hello", to="phone")
+        await scene.sleep(31)
+        found = await one(scheduler, number)
+        assert (found["status"], found["attempts"]) == ("unknown", 1)
+        assert "may have arrived" in found["last_error"]
+        assert [(item["ok"], item["ms"]) for item in found["log"]] == [(None, 30_000)]
+        target.act = None
+        await scene.sleep("1m")
+        assert target.times == [0, 35]
+        assert (await one(scheduler, number))["status"] == "sent"
+        await scheduler.stop()
+
+
+@pytest.mark.promise("A8")
+@virtual
+async def test_a_process_that_dies_while_it_sends_leaves_an_unknown_attempt_that_is_made_again(scene):
+    target = Target(scene)
+    sending = asyncio.Event()
+
+    async def hang(_):
+        sending.set()
+        await asyncio.Event().wait()
+
+    target.act = hang
+    scheduler = scene.scheduler()
+    await scheduler.open()
+    scheduler.connectors.register("phone", target)
+    await scheduler.start()
+    number = await scheduler.deliver("hello", to="phone")
+    second = await scheduler.deliver("world", to="phone")
+    await sending.wait()
+    await scene.crash(scheduler)
+    target.act = None
+    async with scene.scheduler() as again:
+        again.connectors.register("phone", target)
+        await again.start()
+        await scene.sleep("5h")
+        found = await one(again, number)
+        assert (found["status"], found["attempts"]) == ("sent", 2)
+        first = found["log"][0]
+        assert (first["ok"], first["ms"]) == (None, None)
+        assert "the process ended while it was being sent: it may have arrived" in first["error"]
+        assert target.texts == ["hello", "hello", "world"]
+        assert [call[1] for call in target.calls] == [number, number, second]
+        await again.stop()
+
+
+@pytest.mark.promise("A8")
+@virtual
+async def test_messages_to_one_target_keep_their_order_and_a_dead_target_delays_its_own_alone(scene):
+    dead, fine = Target(scene), Target(scene)
+    dead.act = raising(ConnectionError("refused"))
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("dead", dead)
+        scheduler.connectors.register("fine", fine)
+        await scheduler.start()
+        fine.mark()
+        for number in range(5):
+            await scheduler.deliver(f"dead {number}", to="dead")
+            await scheduler.deliver(f"fine {number}", to="fine")
+        await scene.sleep(100)
+        assert fine.times == [0] * 5
+        assert fine.texts == [f"fine {number}" for number in range(5)]
+        assert set(dead.texts) == {"dead 0"}  # the others wait for it
+        dead.act = None
+        dead.calls.clear()
+        await scene.sleep("1h")
+        assert dead.texts == [f"dead {number}" for number in range(5)]
+        await scheduler.stop()
+
+
+@pytest.mark.promise("A8")
+@pytest.mark.long
+@virtual
+async def test_a_thousand_messages_queued_for_a_target_that_is_down_for_an_hour_arrive_in_order_within_its_rate(scene):
+    target = Target(scene)
+    target.act = raising(ConnectionError("refused"))
+    async with scene.scheduler() as scheduler:
+        rules = {"rate": "20/s", "attempts": 12}
+        scheduler.connectors.register("phone", target, rules=rules)
+        await scheduler.start()
+        for number in range(1000):
+            await scheduler.deliver(f"m{number}", to="phone")
+        await scene.sleep("1h")
+        target.act = None
+        target.mark()
+        await scene.sleep("1h")
+        assert target.texts == [f"m{number}" for number in range(1000)]
+        assert max(sum(1 for at in target.times if begin <= at < begin + 1) for begin in set(target.times)) <= 20
+        assert target.times[-1] - target.times[0] < 55
+        await scheduler.stop()
+
+
+@virtual
+async def test_the_rate_holds_over_every_span_and_retries_count(scene):
+    target = Target(scene)
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("phone", target, rules={"rate": "3/m"})
+        await scheduler.start()
+        target.mark()
+        for number in range(7):
+            await scheduler.deliver(f"m{number}", to="phone")
+        await scene.sleep("10m")
+        assert target.times == [0, 0, 0, 60, 60, 60, 120]
+        await scheduler.stop()
+
+
+@pytest.mark.promise("A8")
+@virtual
+async def test_a_result_and_its_message_are_stored_together_and_both_are_shown(scene):
+    target = Target(scene)
+
+    async def act(run):
+        return {"answer": 42}
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("phone", target)
+        await scheduler.start()
+        await scheduler.add_job("a", Manual(), kind="job", deliver="phone")
+        run_id = await scheduler.run_job("a")
+        await scene.sleep(1)
+        run = await scheduler.get_run(run_id)
+        (found,) = await stored(scheduler)
+        assert run.to_dict()["deliveries"] == [
+            {"id": found["id"], "connector": "phone", "status": "sent", "last_error": None}
+        ]
+        assert (found["kind"], found["run"], found["job"], found["outcome"]) == ("output", run_id, "a", "success")
+        assert (found["title"], found["text"]) == ("a: success", '{\n  "answer": 42\n}')
+        job = await scheduler.get_job("a")
+        assert job.options == {"deliver": {"to": "phone", "on": "any"}}
+        await scheduler.stop()
+
+
+@pytest.mark.parametrize(
+    ("on", "texts"),
+    [
+        ("any", ["one", "one", "broken", "broken", "one", "two"]),
+        ("success", ["one", "one", "one", "two"]),
+        ("failure", ["broken", "broken"]),
+        ("change", ["broken", "one", "two"]),
+    ],
+)
+@virtual
+async def test_a_job_says_which_of_its_results_are_sent(scene, on, texts):
+    target = Target(scene)
+    results = iter(["one", "one", RuntimeError("broken"), RuntimeError("broken"), Noop("nothing"), "one", "two"])
+
+    async def act(_):
+        found = next(results)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("phone", target)
+        await scheduler.start()
+        await scheduler.add_job("a", Manual(), kind="job", deliver={"to": "phone", "on": on})
+        for _ in range(7):
+            await scheduler.run_job("a")
+            await scene.sleep(1)
+        said = ["broken" if "Error: broken" in text else text for text in target.texts]
+        assert said == texts
+        await scheduler.stop()
+
+
+@virtual
+async def test_a_failure_that_is_tried_again_is_sent_when_the_last_attempt_failed(scene):
+    target = Target(scene)
+    scene.act = failing("broken")
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("phone", target)
+        await scheduler.start()
+        target.mark()
+        await scheduler.add_job("a", Manual(), kind="job", deliver="phone", retry=["30s", "1m"])
+        await scheduler.run_job("a")
+        await scene.sleep("1h")
+        assert target.times == [90]
+        await scheduler.stop()
+
+
+@pytest.mark.parametrize(("ends", "sent"), [("well", ["hello", "world"]), ("noop", ["hello", "world"]), ("badly", [])])
+@virtual
+async def test_what_a_handler_delivers_is_sent_only_if_its_run_ends_well(scene, ends, sent):
+    target = Target(scene)
+
+    async def act(run):
+        run.deliver("hello", to="phone")
+        await run.deliver("world", to="phone", title="T")
+        if ends == "badly":
+            raise RuntimeError("broken")
+        if ends == "noop":
+            return Noop("nothing new")
+        return None
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("phone", target)
+        await scheduler.start()
+        await scheduler.add_job("a", Manual(), kind="job")
+        await scheduler.run_job("a")
+        await scene.sleep(1)
+        assert target.texts == sent
+        await scheduler.stop()
+
+
+@pytest.mark.promise("A9")
+@virtual
+async def test_pending_messages_are_tried_at_once_after_a_start_oldest_first(scene):
+    target = Target(scene)
+    target.act = raising(ConnectionError("refused"))
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("phone", target)
+        await scheduler.start()
+        for number in range(3):
+            await scheduler.deliver(f"m{number}", to="phone")
+        await scene.sleep("3m")  # the first waits ten minutes for its fifth attempt
+        await scheduler.stop()
+    target.act = None
+    target.mark()
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("phone", target)
+        fired = []
+
+        async def act(run):
+            fired.append((await known(scheduler))[0]["name"])
+
+        scene.act = act
+        await scheduler.add_job("a", Every("1h"), kind="job")
+        await scheduler.start()
+        await scene.sleep(1)
+        assert target.texts == ["m0", "m1", "m2"]
+        assert target.times == [0, 0, 0]
+        await scene.sleep("1h")
+        assert fired[:1] == ["phone"]  # connectors were there before anything fired
+        await scheduler.stop()
+
+
+@virtual
+async def test_messages_older_than_their_age_expire(scene):
+    target = Target(scene)
+    target.act = raising(ConnectionError("refused"))
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("phone", target, rules={"max_age": "1m", "attempts": 9})
+        await scheduler.start()
+        await scheduler.deliver("old", to="phone")
+        await scene.sleep("61s")
+        assert [item["status"] for item in await stored(scheduler)] == ["expired"]
+        target.act = None
+        await scheduler.deliver("new", to="phone")
+        await scene.sleep(1)
+        assert [item["status"] for item in await stored(scheduler)] == ["expired", "sent"]
+        await scheduler.stop()
+
+
+@virtual
+async def test_a_message_that_names_no_connector_is_refused_and_changes_nothing(scene):
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("disk", Target(scene))
+        await scheduler.start()
+        with pytest.raises(ConnectorNotFound, match="There is no connector named 'phone': there are disk"):
+            await scheduler.deliver("hello", to="phone")
+        for bad in ("", "x" * 100_001, 5):
+            with pytest.raises(InvalidJob, match="A message is a text"):
+                await scheduler.deliver(bad, to="disk")
+        for bad in ("last", "none", "Phone", "a b", ""):
+            with pytest.raises(InvalidSetting, match="neither last nor none"):
+                scheduler.connectors.register(bad, Target(scene))
+        for bad in ({"rate": "fast"}, {"attempts": 0}, {"max_age": "soon"}, {"quiet_hours": {"start": "25:00"}}):
+            with pytest.raises(InvalidSetting):
+                scheduler.connectors.register("x", Target(scene), rules=bad)
+        for bad in (5, {"on": "any"}, {"to": "phone", "on": "maybe"}, {"to": "phone", "when": 1}, "A B"):
+            with pytest.raises(InvalidJob, match="deliver"):
+                await scheduler.add_job("a", Manual(), kind="job", deliver=bad)
+        assert await stored(scheduler) == []
+        await scheduler.stop()
+
+
+@virtual
+async def test_only_the_connectors_own_job_sends_through_it(scene):
+    target = Target(scene)
+    target.act = raising(ConnectionError("refused"))
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("phone", target)
+        await scheduler.start()
+        with pytest.raises(InvalidJob, match="made with their connector"):
+            await scheduler.add_job("bad", Manual(), kind="delivery")
+        await scheduler.add_job("mine", Manual(), kind="delivery", payload={"connector": "phone"})
+        target.mark()
+        await scheduler.deliver("hello", to="phone")
+        await scene.sleep(1)
+        for _ in range(3):
+            await scheduler.run_job("mine")
+            await scene.sleep(1)
+        assert target.times == [0]
+        assert [job.name for job in await scheduler.list_jobs()] == []
+        assert [job.name for job in await scheduler.list_jobs(internal=True)] == ["delivery.phone", "mine"]
+        await scheduler.stop()
+
+
+@virtual
+async def test_a_node_without_a_connector_leaves_its_messages_to_one_that_has_it(scene):
+    target = Target(scene)
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("phone", target)
+        await scheduler.start()
+        await scheduler.stop()
+    async with scene.scheduler() as without:
+        without.connectors.register("disk", Target(scene))
+        await without.start()
+        await without.deliver("hello", to="phone")
+        await scene.sleep("2h")
+        assert target.calls == []
+        assert [item["status"] for item in await stored(without)] == ["pending"]
+        assert "no_node" in [alert.kind for alert in await without.list_alerts()]
+        await without.stop()
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("phone", target)
+        await scheduler.start()
+        await scene.sleep(1)
+        assert target.texts == ["hello"]
+        await scheduler.stop()
+
+
+@pytest.mark.long
+@virtual
+async def test_finished_messages_are_pruned_and_waiting_ones_never(scene):
+    target = Target(scene)
+    async with scene.scheduler(retention=Retention(days=1)) as scheduler:
+        scheduler.connectors.register("phone", target)
+        await scheduler.start()
+        await scheduler.deliver("old", to="phone")
+        await scheduler.add_job("a", Manual(), kind="job", deliver="nobody")
+        await scheduler.run_job("a")
+        await scene.sleep("30h")
+        assert [item["connector"] for item in await stored(scheduler)] == ["nobody"]
+        await scheduler.stop()
+
+
+@pytest.mark.promise("A9")
+@virtual
+async def test_one_run_sends_for_a_minute_and_leaves_the_rest_to_the_next(scene):
+    target = Target(scene)
+
+    async def slow(_):
+        await clocks.sleep(25)
+
+    target.act = slow
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("phone", target)
+        await scheduler.start()
+        await scene.sleep(1)
+        target.mark()
+        for number in range(5):
+            await scheduler.deliver(f"m{number}", to="phone")
+        await scene.sleep("5m")
+        assert target.times == [0, 25, 50, 75, 100]
+        runs = await scheduler.get_run_log("delivery.phone")
+        sent = [run.output["sent"] for run in runs if run.outcome == "success"]
+        assert sent == [2, 3]  # the newest first
+        await scheduler.stop()

@@ -1,0 +1,212 @@
+"""The rules of sending as tables: ladder, rate, quiet hours, routes, which results are sent, digests, long texts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wakeful.delivery.routing import Interaction, route
+from wakeful.delivery.rules import (
+    Rate,
+    Rules,
+    Tried,
+    after_attempt,
+    changed,
+    quiet_until,
+    read_rate,
+    read_rules,
+    rules_data,
+    wanted,
+)
+from wakeful.delivery.summary import About, failure, output_text, success, work_of
+from wakeful.delivery.texts import Entry, digest, split
+from wakeful.errors import InvalidSetting
+
+NOW = int(datetime(2026, 1, 1, 12, tzinfo=UTC).timestamp() * 1000)
+FAIL = Tried(ok=False, error="no")
+
+
+@pytest.mark.promise("A8")
+@pytest.mark.parametrize(
+    ("tried", "attempts", "status", "seconds"),
+    [
+        (Tried(ok=True), 1, "sent", None),
+        (FAIL, 1, "pending", 5),
+        (FAIL, 2, "pending", 25),
+        (FAIL, 3, "pending", 120),
+        (FAIL, 4, "pending", 600),
+        (FAIL, 5, "failed", None),
+        (FAIL._replace(permanent=True), 1, "failed", None),
+        (FAIL._replace(retry_after=60_000), 1, "pending", 60),
+        (FAIL._replace(retry_after=1_000), 2, "pending", 25),  # never shorter
+        (FAIL._replace(unclear=True), 1, "unknown", 5),
+        (FAIL._replace(unclear=True), 5, "failed", None),
+    ],
+)
+def test_an_attempt_means_this(tried, attempts, status, seconds):
+    verdict = after_attempt(tried, attempts, Rules(), NOW)
+    assert verdict == (status, None if seconds is None else NOW + seconds * 1000)
+
+
+def test_more_attempts_than_the_ladder_has_steps_repeat_the_last():
+    assert after_attempt(FAIL, 9, Rules(attempts=12), NOW).next_at == NOW + 600_000
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"), [("20/m", Rate(20, 60_000)), ("1/s", Rate(1, 1_000)), (" 500 / h ", Rate(500, 3_600_000))]
+)
+def test_rates_are_read(text, rate):
+    assert read_rate(text) == rate
+
+
+@pytest.mark.parametrize("value", ["", "fast", "0/m", "20", "20/d", "-1/s", 20, None, "1.5/s", "20/m/s"])
+def test_a_rate_that_cannot_be_read_is_refused_with_an_example(value):
+    with pytest.raises(InvalidSetting, match="20/m"):
+        read_rate(value)
+
+
+def test_rules_are_stored_as_they_are_written():
+    given_rules = {"rate": "20/m", "attempts": 7, "max_age": "24h", "quiet_hours": {"start": "22:00", "end": "07:00"}}
+    data = rules_data(read_rules(given_rules), "Europe/Berlin")
+    assert data == {
+        "attempts": 7,
+        "rate": "20/m",
+        "max_age": "1d",
+        "quiet_hours": {"start": "22:00", "end": "07:00", "timezone": "Europe/Berlin", "digest": True},
+    }
+    assert rules_data(read_rules(data), "UTC") == data
+
+
+@pytest.mark.promise("X19")
+@pytest.mark.parametrize(
+    ("clock", "end"), [("21:59", None), ("22:00", "07:00"), ("03:00", "07:00"), ("06:59", "07:00"), ("07:00", None)]
+)
+def test_quiet_hours_may_cross_midnight(clock, end):
+    rules = read_rules({"quiet_hours": {"start": "22:00", "end": "07:00", "timezone": "UTC"}})
+    moment = datetime.fromisoformat(f"2026-01-02T{clock}:00+00:00")
+    found = quiet_until(rules, int(moment.timestamp() * 1000))
+    assert (None if found is None else f"{datetime.fromtimestamp(found / 1000, UTC):%H:%M}") == end
+
+
+HEARD = [
+    Interaction("bot", "a", "ann", 5, 1),
+    Interaction("", "b", "bob", 9, 2),
+    Interaction("bot", "gone", "x", 99, 3),
+]
+
+
+@pytest.mark.promise("A10")
+@pytest.mark.parametrize(
+    ("to", "agent", "names", "heard", "expected"),
+    [
+        ("b", None, ["a", "b"], HEARD, ("b", None)),
+        ("last", "bot", ["a", "b"], HEARD, ("a", "ann")),  # the agent's own, though others wrote later
+        ("last", "other", ["a", "b"], HEARD, ("b", "bob")),  # else anyone's
+        ("last", None, ["a", "b"], HEARD, ("b", "bob")),
+        ("last", None, ["z", "c"], HEARD, ("z", None)),  # nobody wrote through these: the first registered
+        ("last", None, ["z", "c"], [], ("z", None)),
+        ("last", None, [], HEARD, (None, None)),
+    ],
+)
+def test_a_route_is_chosen(to, agent, names, heard, expected):
+    assert route(to, agent, names, heard)[:2] == expected
+
+
+def test_a_route_to_nowhere_has_a_reason():
+    assert "no connector is registered" in route("last", None, [], []).reason
+    assert route("phone", None, ["disk"], []) == ("phone", None, "no connector named phone is registered")
+
+
+@pytest.mark.parametrize(
+    ("on", "sent"),
+    [
+        ("any", {"success", "error", "timeout", "crashed", "unknown"}),
+        ("success", {"success"}),
+        ("failure", {"error", "timeout", "crashed", "unknown"}),
+        ("change", {"success", "error", "timeout", "crashed", "unknown"}),
+    ],
+)
+def test_which_results_are_sent(on, sent):
+    outcomes = ("success", "noop", "skipped", "deferred", "error", "timeout", "crashed", "cancelled", "unknown")
+    assert {outcome for outcome in outcomes if wanted(on, outcome, last=True)} == sent
+    assert {outcome for outcome in outcomes if wanted(on, outcome, last=False)} == sent & {"success"}
+
+
+def test_a_change_is_one_of_outcome_or_output():
+    assert not changed(None, "success", "a")
+    assert changed(None, "failure", "a")
+    assert not changed(("success", "a"), "success", "a")
+    assert changed(("success", "a"), "success", "b")
+    assert changed(("success", "a"), "failure", "a")
+
+
+@pytest.mark.promise("X19")
+def test_a_digest_has_every_message_in_order_or_says_how_many_are_left_out():
+    title, text = digest([Entry("22:05", "backup: error", "broken"), Entry("23:00", None, "hello")])
+    assert (title, text) == ("2 messages from quiet hours", "22:05 backup: error\nbroken\n\n23:00\nhello")
+    title, text = digest([Entry("22:05", None, "x" * 1500)] * 100)
+    assert title == "100 messages from quiet hours"
+    assert len(text) < 25_000
+    assert text.endswith(f"... and {100 - text.count('22:05')} more: wakeful delivery list")
+
+
+@given(st.text(alphabet="ab \n", max_size=300), st.integers(8, 60))
+def test_parts_are_short_enough_and_lose_no_letter(text, most):
+    parts = split(text, most)
+    assert all(len(part) <= most for part in parts)
+    assert "".join("".join(parts).split()) == "".join(text.split())
+
+
+def test_parts_end_between_paragraphs_where_they_can():
+    assert split("one one\n\ntwo two\n\nthree", 18) == ["one one\n\ntwo two", "three"]
+    assert split("aaaa bbbb", 5) == ["aaaa", "bbbb"]
+    assert split("abcdefgh", 3) == ["abc", "def", "gh"]
+
+
+@pytest.mark.promise("X20")
+def test_a_message_about_a_failure_is_enough_to_act_on():
+    about = About("backup", "./backup.sh --full", "error", "exited with code 3", "line 1\nline 2", run="run_1")
+    about = about._replace(errors=3, since=NOW - 7_200_000, next_at=NOW + 60_000, link="https://example.org/runs/run_1")
+    title, text = failure(about)
+    assert title == "backup: error"
+    assert text == (
+        "backup failed (error).\n"
+        "It runs: ./backup.sh --full\n"
+        "Failing since 2026-01-01T10:00:00Z, 3 times in a row.\n"
+        "Error: exited with code 3\n\n"
+        "Last lines of output:\nline 1\nline 2\n\n"
+        "Next: it starts again at 2026-01-01T12:01:00Z.\n"
+        "Look closer: wakeful logs run_1\n"
+        "https://example.org/runs/run_1"
+    )
+    assert "wakeful resume backup" in failure(about._replace(disabled=True))[1]
+    assert "does not start again by itself" in failure(about._replace(next_at=None))[1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "output", "text"),
+    [
+        ("command", {"exit_code": 0, "output": "hi\n"}, "hi\n"),
+        ("http", {"status": 200, "body": "ok"}, "ok"),
+        ("agent", {"reply": "done", "cost": 1}, "done"),
+        ("job", "plain", "plain"),
+        ("job", None, ""),
+        ("job", {"a": 1}, '{\n  "a": 1\n}'),
+        ("job", {"truncated": True, "length": 9, "beginning": "begin"}, "begin"),
+    ],
+)
+def test_what_a_run_said_is_found(kind, output, text):
+    assert output_text(kind, output) == text
+
+
+def test_long_output_is_cut_and_says_where_the_rest_is():
+    title, text = success("backup", "x" * 30_000, "run_1")
+    assert (title, text[:20_000]) == ("backup: success", "x" * 20_000)
+    assert text[20_000:] == "\n... (10000 more characters: wakeful logs run_1)"
+
+
+def test_what_a_request_does_is_shown_without_its_secrets():
+    assert work_of("http", {"url": "https://u:pw@example.org/a?key=1"}) == "GET https://example.org/a"

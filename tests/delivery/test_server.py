@@ -1,0 +1,175 @@
+"""Deliveries through the real server, its HTTP interface and the command line; and where secrets are not."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+
+import httpx
+import pytest
+
+from tests.api.waiting import ended
+from tests.cli.terminal import PATIENCE, Terminal
+from tests.http.targets import target
+from wakeful.clock import SystemClock
+
+SECRET = "whsec_cGxhbnRlZC1zZWNyZXQtb2YtMjQtYnl0ZXM="  # noqa: S105 - planted
+PLANTED = ("cGxhbnRlZC1zZWNyZXQt", "planted-token", "planted-header", "planted-key", "planted-password", "planted-path")
+
+
+class House(Terminal):
+    """A server with connectors."""
+
+    def __init__(self, folder, site):
+        super().__init__(folder)
+        self.env |= {"PLANTED": "planted-token"}
+        host = site.url.partition("://")[2]
+        (folder / "wakeful.yaml").write_text(
+            f"""
+store: sqlite:///t.db
+connectors:
+  disk: {{type: file, path: out.jsonl}}
+  hook:
+    {{type: webhook, url: "{site.url}/ok?token=${{PLANTED}}", secret: "{SECRET}", headers: {{X-Key: planted-header}}}}
+  bad:
+    type: webhook
+    url: "http://user:planted-password@{host}/repeat/planted-path?key=planted-key"
+    headers: {{X-Key: planted-header}}
+  gone: {{type: webhook, url: "{site.url}/status/410"}}
+jobs:
+  greet: {{manual: true, command: ["echo", "hello"], deliver: disk}}
+  fails: {{manual: true, command: ["sh", "-c", "echo boom >&2; exit 3"], deliver: {{to: hook, on: failure}}}}
+  refused: {{manual: true, command: ["echo", "x"], deliver: gone}}
+"""
+        )
+        self.process = self.start("serve", "--port", "0", "--config", "wakeful.yaml")
+        url = re.search(r"http://\S+:\d+", self.process.until("listening on"))[0]
+        token = self.ask("token", "create", "ops", "--role", "operator").out.strip()
+        self.client = httpx.Client(
+            base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=PATIENCE, trust_env=False
+        )
+
+    def run_job(self, name):
+        run_id = self.client.post(f"/api/jobs/{name}/run").json()["id"]
+        return ended(self.client, run_id)
+
+    def until(self, run_id, status):
+        """The run's first delivery once it is of that status."""
+        deadline = SystemClock().boot() + PATIENCE * 1000
+        while SystemClock().boot() < deadline:
+            (brief,) = self.client.get(f"/api/runs/{run_id}").json()["deliveries"]
+            if brief["status"] == status:
+                return self.client.get(f"/api/deliveries/{brief['id']}").json()
+        raise AssertionError(f"{run_id} is not {status}")
+
+
+@pytest.fixture(scope="module")
+def site():
+    with target() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def house(site, tmp_path_factory):
+    made = House(tmp_path_factory.mktemp("house"), site)
+    yield made
+    made.client.close()
+    made.close()
+
+
+@pytest.mark.promise("A8")
+def test_a_result_reaches_a_file_and_a_failure_a_webhook(house, site):
+    run = house.run_job("greet")
+    found = house.until(run["id"], "sent")
+    assert (found["connector"], found["kind"], found["text"], found["attempts"]) == ("disk", "output", "hello", 1)
+    assert [item["ok"] for item in found["log"]] == [True]
+    (line,) = (house.folder / "out.jsonl").read_text().splitlines()
+    assert json.loads(line)["id"] == found["id"]
+    run = house.run_job("fails")
+    found = house.until(run["id"], "sent")
+    (seen,) = [item for item in site.seen if item["path"].startswith("/ok")]
+    body = json.loads(seen["body"])
+    assert (body["type"], body["data"]["id"], body["data"]["outcome"]) == ("wakeful.output", found["id"], "error")
+    assert "exited with code 3" in body["data"]["text"]
+    assert "It runs: sh -c" in body["data"]["text"]
+    assert f"wakeful logs {run['id']}" in body["data"]["text"]
+
+
+@pytest.mark.promise("A8")
+def test_a_refused_message_fails_at_once_and_is_requeued_by_hand(house):
+    run = house.run_job("refused")
+    found = house.until(run["id"], "failed")
+    assert (found["attempts"], found["last_error"]) == (1, "answered 410: this is 410")
+    listed = house.client.get("/api/deliveries", params={"status": "failed", "connector": "gone"}).json()
+    assert [item["id"] for item in listed["items"]] == [found["id"]]
+    assert listed["next"] is None
+    again = house.client.post(f"/api/deliveries/{found['id']}/requeue")
+    assert (again.status_code, again.json()["attempts"]) == (200, 0)
+    house.until(run["id"], "failed")
+    assert house.client.post("/api/deliveries:requeue", json={"status": "failed"}).json() == {"requeued": 1}
+    assert house.until(run["id"], "failed")["attempts"] == 1
+    shown = house.ask("delivery", "list", "--failed", "--json").json
+    assert [item["id"] for item in shown] == [found["id"]]
+    assert "answered 410" in house.ask("show", found["id"]).out
+    assert f"{found['id']} to gone: failed" in house.ask("show", run["id"]).out
+    assert "1 message queued again" in house.ask("delivery", "requeue", found["id"]).out
+    alerts = house.client.get("/api/alerts").json()["items"]
+    assert "delivery_failed" in [alert["kind"] for alert in alerts]
+
+
+def test_what_is_not_there_and_what_was_sent_are_refused(house):
+    run = house.run_job("greet")
+    found = house.until(run["id"], "sent")
+    refused = house.client.post(f"/api/deliveries/{found['id']}/requeue")
+    assert (refused.status_code, refused.json()["error"]) == (
+        409,
+        f"{found['id']} is sent: it cannot be queued again.",
+    )
+    for path in ("/api/deliveries/dlv_0000000000000", "/api/deliveries/nonsense"):
+        assert house.client.get(path).status_code == 404
+    assert house.client.post("/api/connectors/nope/test").status_code == 404
+    assert house.client.get("/api/deliveries", params={"status": "lost"}).status_code == 422
+    job = {"name": "x", "manual": True, "command": ["echo"], "deliver": {"to": "A B"}}
+    assert house.client.post("/api/jobs", json=job).status_code in (400, 403)
+
+
+def test_a_connector_is_tested_for_real(house):
+    tested = house.client.post("/api/connectors/disk/test").json()
+    assert (tested["status"], tested["kind"]) == ("sent", "test")
+    tested = house.client.post("/api/connectors/bad/test").json()
+    assert (tested["status"], tested["attempts"]) == ("failed", 1)
+    names = [item["name"] for item in house.client.get("/api/connectors").json()["items"]]
+    assert names == ["disk", "hook", "bad", "gone"]
+    assert house.ask("connector", "test", "disk").out.startswith("disk took the test message dlv_")
+    failed = house.ask("connector", "test", "bad")
+    assert (failed.code, "did not take the test message: answered 500" in failed.err) == (1, True)
+    assert house.ask("connector", "test", "nope").code == 3
+
+
+def test_deliver_is_an_option_of_add_and_edit(house):
+    house.ask("add", "later", "--every", "1h", "--deliver", "disk", "--", "echo", "x")
+    house.ask("edit", "later", "--deliver-on", "change")
+    assert house.ask("show", "later", "--json").json["options"]["deliver"] == {"to": "disk", "on": "change"}
+    house.ask("edit", "later", "--deliver", "none")
+    assert "deliver" not in house.ask("show", "later", "--json").json["options"]
+    assert house.ask("add", "worse", "--every", "1h", "--deliver-on", "any", "--", "echo").code == 2
+
+
+@pytest.mark.promise("A8")
+def test_planted_secrets_are_in_no_table_log_answer_event_or_command(house):
+    """Last in this file: it looks at everything the tests above caused."""
+    told = [
+        house.client.get(path).text
+        for path in ("/api/deliveries", "/api/connectors", "/api/alerts", "/api/jobs?internal=true", "/api/runs")
+    ]
+    for argv in (("delivery", "list"), ("connector", "list"), ("connector", "test", "bad"), ("check",), ("plan",)):
+        answer = house.ask(*argv)
+        told += [answer.out, answer.err]
+    store = sqlite3.connect(house.folder / "t.db")
+    told.append("\n".join(store.iterdump()))
+    store.close()
+    house.process.kill()
+    ended_as = house.process.ended()
+    told += [ended_as.out, ended_as.err]
+    assert [name for name in PLANTED for text in told if name in text] == []

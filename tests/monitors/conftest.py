@@ -1,0 +1,7 @@
+"""The scene of the kernel's tests, for monitors."""
+
+from __future__ import annotations
+
+from tests.kernel.scene import postgres_scene, scene, sqlite_scene
+
+__all__ = ["postgres_scene", "scene", "sqlite_scene"]

@@ -1,0 +1,409 @@
+"""Monitors in virtual time, on both stores: pings are runs, and silence is an alert."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from tests.kernel.scene import at, virtual
+from wakeful import After, Cron, Every, InvalidJob, InvalidTrigger, Manual, Once, Ping, ScheduleTriggerError
+from wakeful.monitors import Report, ping, ping_key, rotate_key
+from wakeful.monitors.pinging import MAX_BODY, MAX_LOG, MOST_OPEN
+
+pytestmark = pytest.mark.promise("X16")
+
+DAILY = Ping(Every("24h"), grace="1h")
+
+
+async def watch(scheduler, trigger=DAILY, name="offsite", **options):
+    """Add a monitor; its key."""
+    await scheduler.add_job(name, trigger, **options)
+    return await ping_key(scheduler, name)
+
+
+async def monitor(scheduler, name="offsite"):
+    return (await scheduler.get_job(name)).monitor
+
+
+async def state(scheduler, name="offsite"):
+    return (await monitor(scheduler, name))["state"]
+
+
+async def alerts(scheduler, *, open_only=True):
+    return [(alert.kind, alert.message) for alert in await scheduler.list_alerts(open_only=open_only)]
+
+
+async def runs(scheduler, name="offsite"):
+    """Oldest first."""
+    return (await scheduler.get_run_log(name))[::-1]
+
+
+@virtual
+async def test_a_monitor_goes_from_new_to_up_to_late_to_down_and_up_again(scene):
+    async with scene.scheduler() as scheduler:
+        key = await watch(scheduler)
+        await scheduler.start()
+        assert await state(scheduler) == "new"
+        await scene.until(at(2))
+        await ping(scheduler, key)
+        assert await state(scheduler) == "up"
+        await scene.until(at(26, 30))
+        assert await state(scheduler) == "late"
+        assert await alerts(scheduler) == []
+        await scene.until(at(27, 0, 1))
+        told = await monitor(scheduler)
+        assert (told["state"], told["down_since"]) == ("down", "2026-01-02T03:00:00Z")
+        ((kind, message),) = await alerts(scheduler)
+        assert kind == "down"
+        assert message == ("offsite is down: no ping came, expected 2026-01-02T02:00:00Z with 1h of grace")
+        await ping(scheduler, key)
+        assert await state(scheduler) == "up"
+        assert await alerts(scheduler) == []
+        assert [run.outcome for run in await runs(scheduler)] == ["success", "success"]
+        facts = (await scheduler.explain("offsite")).facts
+        assert [(skip["reason"], skip["count"]) for skip in facts["skips"]] == [("no_ping", 1)]
+
+
+@virtual
+async def test_a_monitor_that_is_never_pinged_is_down_after_its_first_period_and_grace(scene):
+    async with scene.scheduler() as scheduler:
+        await watch(scheduler, Ping(Every("1h"), grace="30m"))
+        await scheduler.start()
+        await scene.until(at(1, 29))
+        assert await state(scheduler) == "late"
+        await scene.until(at(1, 30, 1))
+        assert await state(scheduler) == "down"
+        await scene.until(at(8))
+        assert len(await alerts(scheduler, open_only=False)) == 1
+
+
+@virtual
+async def test_a_monitor_with_cron_is_expected_at_its_times(scene):
+    async with scene.scheduler() as scheduler:
+        key = await watch(scheduler, Ping(Cron("0 3 * * *"), grace="30m"))
+        await scheduler.start()
+        await scene.until(at(2, 59))
+        await ping(scheduler, key)  # for nothing that is expected yet
+        await scene.until(at(3, 30, 1))
+        assert await state(scheduler) == "down"
+        await ping(scheduler, key)
+        await scene.until(at(27, 20))
+        assert await state(scheduler) == "late"
+        await ping(scheduler, key)
+        told = await monitor(scheduler)
+        assert (told["state"], told["expected_at"]) == ("up", "2026-01-03T03:00:00Z")
+        assert (await scheduler.get_job("offsite")).missed == 1
+
+
+@virtual
+async def test_a_start_and_the_next_ping_are_one_run_with_a_duration(scene):
+    async with scene.scheduler() as scheduler:
+        key = await watch(scheduler)
+        await scheduler.start()
+        await ping(scheduler, key, Report("start"))
+        job = await scheduler.get_job("offsite")
+        assert (job.status, job.monitor["running"]) == ("running", True)
+        await scene.sleep("10m")
+        await ping(scheduler, key, Report("log", text="half way"))
+        await scene.sleep("10m")
+        await ping(scheduler, key, Report("success", text="12 files"))
+        (run,) = await runs(scheduler)
+        assert (run.outcome, run.reason) == ("success", "ping")
+        assert run.finished_at - run.started_at == timedelta(minutes=20)
+        assert run.output == {"text": "half way\n12 files"}
+        assert (await scheduler.get_job("offsite")).status == "idle"
+
+
+@virtual
+async def test_a_failed_ping_alerts_at_once_and_a_success_closes_it(scene):
+    async with scene.scheduler() as scheduler:
+        key = await watch(scheduler)
+        await scheduler.start()
+        await ping(scheduler, key, Report("fail", exit_code=3, text="copying\ndisk full\n"))
+        assert await state(scheduler) == "down"
+        assert await alerts(scheduler) == [("down", "offsite is down: exit code 3: disk full")]
+        for _ in range(8):
+            await ping(scheduler, key, Report("fail"))
+        assert len(await alerts(scheduler)) == 1
+        job = await scheduler.get_job("offsite")
+        assert (job.enabled, job.consecutive_errors) == (True, 9)
+        await ping(scheduler, key)
+        assert await alerts(scheduler) == []
+        assert await state(scheduler) == "up"
+
+
+@virtual
+async def test_a_second_start_replaces_the_first_whose_end_is_unknown(scene):
+    async with scene.scheduler() as scheduler:
+        key = await watch(scheduler)
+        await scheduler.start()
+        await ping(scheduler, key, Report("start"))
+        await scene.sleep("5m")
+        await ping(scheduler, key, Report("start"))
+        await scene.sleep("5m")
+        await ping(scheduler, key)
+        first, second = await runs(scheduler)
+        assert (first.outcome, second.outcome) == ("unknown", "success")
+        assert second.finished_at - second.started_at == timedelta(minutes=5)
+        assert await alerts(scheduler) == []
+
+
+@virtual
+async def test_a_rid_pairs_starts_and_ends_that_overlap(scene):
+    async with scene.scheduler() as scheduler:
+        key = await watch(scheduler)
+        await scheduler.start()
+        for number in range(3):
+            await ping(scheduler, key, Report("start", rid=f"r{number}"))
+            await scene.sleep("1m")
+        for number in (1, 0, 2):
+            await ping(scheduler, key, Report("success", rid=f"r{number}"))
+            await scene.sleep("1m")
+        found = {run.output["rid"]: run for run in await runs(scheduler)}
+        took = {rid: (run.finished_at - run.started_at).total_seconds() // 60 for rid, run in found.items()}
+        assert took == {"r0": 4, "r1": 2, "r2": 3}
+        assert (await scheduler.get_job("offsite")).current_run is None
+        await ping(scheduler, key, Report("success", rid="other"))
+        assert len(await runs(scheduler)) == 4
+
+
+@virtual
+async def test_a_run_that_began_and_does_not_end_in_its_grace_is_down(scene):
+    async with scene.scheduler() as scheduler:
+        key = await watch(scheduler)
+        await scheduler.start()
+        await ping(scheduler, key, Report("start", rid="a"))
+        await ping(scheduler, key, Report("start", rid="b"))
+        await scene.until(at(1, 0, 1))
+        assert await state(scheduler) == "down"
+        assert [run.outcome for run in await runs(scheduler)] == ["timeout", "timeout"]
+        ((_, message),) = await alerts(scheduler)
+        assert message == "offsite is down: it started, and no other ping came within its grace of 1h"
+
+
+@virtual
+async def test_starting_again_and_again_is_no_sign_of_success(scene):
+    async with scene.scheduler() as scheduler:
+        key = await watch(scheduler)
+        await scheduler.start()
+        for _ in range(53):
+            await ping(scheduler, key, Report("start"))
+            await scene.sleep("30m")
+        assert await state(scheduler) == "down"
+
+
+@virtual
+async def test_what_could_not_be_received_while_nothing_ran_is_not_silence(scene):
+    async with scene.scheduler() as scheduler:
+        key = await watch(scheduler)
+        await scheduler.start()
+        await ping(scheduler, key)
+    await scene.until(at(24, 40))  # expected at 24:00, and down at 25:00
+    async with scene.scheduler() as scheduler:
+        await scheduler.start()
+        await scene.until(at(25, 30))
+        assert await state(scheduler) == "late"
+        assert "no ping could be received when it was expected" in str(await scheduler.explain("offsite"))
+        await scene.until(at(25, 40, 1))
+        assert await state(scheduler) == "down"
+        await ping(scheduler, key)
+    await scene.until(at(days=9))
+    async with scene.scheduler() as scheduler:
+        await scheduler.start()
+        await scene.sleep("50m")
+        assert await alerts(scheduler) == []
+        await scene.sleep("11m")
+        assert len(await alerts(scheduler)) == 1
+
+
+@virtual
+async def test_a_run_that_began_before_a_restart_ends_after_it(scene):
+    async with scene.scheduler() as scheduler:
+        key = await watch(scheduler)
+        await scheduler.start()
+        await ping(scheduler, key, Report("start"))
+        await scene.crash(scheduler)
+    async with scene.scheduler() as scheduler:
+        await scheduler.start()
+        await scene.sleep("10m")
+        await ping(scheduler, key)
+        (run,) = await runs(scheduler)
+        assert (run.outcome, run.finished_at - run.started_at) == ("success", timedelta(minutes=10))
+
+
+@virtual
+async def test_a_paused_monitor_takes_pings_and_is_never_down(scene):
+    async with scene.scheduler() as scheduler:
+        key = await watch(scheduler, Ping(Every("1h"), grace="30m"))
+        await scheduler.start()
+        await scheduler.pause_job("offsite")
+        await ping(scheduler, key, Report("fail"))
+        await scene.until(at(6))
+        assert (await state(scheduler), await alerts(scheduler)) == ("paused", [])
+        await scheduler.resume_job("offsite")
+        await scene.sleep("89m")
+        assert await state(scheduler) == "late"
+        await scene.sleep("2m")
+        assert await state(scheduler) == "down"
+
+
+@pytest.mark.parametrize("hours", [-30, 30])
+@virtual
+async def test_a_clock_that_was_set_makes_nothing_down(scene, hours):
+    async with scene.scheduler() as scheduler:
+        key = await watch(scheduler)
+        await scheduler.start()
+        await ping(scheduler, key)
+        await scene.sleep("1h")
+        scene.step(hours=hours)
+        await scene.sleep("30m")
+        assert [kind for kind, _ in await alerts(scheduler) if kind == "down"] == []
+        await scene.sleep("26h")
+        assert await state(scheduler) == "down"
+
+
+@virtual
+async def test_a_rotated_key_opens_and_the_old_one_does_not(scene):
+    async with scene.scheduler() as scheduler:
+        old = await watch(scheduler)
+        new = await rotate_key(scheduler, "offsite")
+        assert new != old
+        assert await ping(scheduler, old) is None
+        assert await ping(scheduler, new) is not None
+        await scheduler.add_job("other", Manual())
+        with pytest.raises(InvalidJob, match="other is not a monitor: it has no key"):
+            await rotate_key(scheduler, "other")
+        assert await ping_key(scheduler, "other") is None
+
+
+@virtual
+async def test_the_key_of_a_removed_monitor_opens_nothing_and_its_alert_is_closed(scene):
+    async with scene.scheduler() as scheduler:
+        key = await watch(scheduler)
+        await scheduler.start()
+        await ping(scheduler, key, Report("fail"))
+        await ping(scheduler, key, Report("start", rid="a"))
+        await ping(scheduler, key, Report("start", rid="b"))
+        await scheduler.remove_job("offsite")
+        assert await alerts(scheduler) == []
+        assert await ping(scheduler, key) is None
+        await scene.sleep("2h")
+        assert (await scheduler.get_summary()).open_runs == 0
+        assert await alerts(scheduler) == []
+
+
+@virtual
+async def test_a_full_lane_does_not_delay_the_alarm(scene):
+    async with scene.scheduler(max_running=1) as scheduler:
+        scene.act = lambda _: scene.clock.sleep("48h")
+        await scheduler.add_job("long", Once(at(0)), timeout="3d")
+        await watch(scheduler)
+        await scheduler.start()
+        await scene.until(at(25, 0, 1))
+        assert await state(scheduler) == "down"
+
+
+@virtual
+async def test_a_monitor_cannot_be_run_and_takes_only_what_makes_sense(scene):
+    async with scene.scheduler() as scheduler:
+        await watch(scheduler)
+        with pytest.raises(ScheduleTriggerError, match="offsite is a monitor"):
+            await scheduler.run_job("offsite")
+        with pytest.raises(InvalidTrigger, match="when a ping is expected"):
+            await scheduler.add_job("b", Ping())
+        with pytest.raises(InvalidJob, match="A monitor has no payload"):
+            await scheduler.add_job("b", DAILY, payload={"a": 1})
+        with pytest.raises(InvalidJob, match="runs nothing here"):
+            await scheduler.add_job("b", DAILY, kind="command", payload={"argv": ["true"]})
+        with pytest.raises(InvalidJob, match="has a ping trigger"):
+            await scheduler.update_job("offsite", trigger=Every("1h"))
+
+
+@virtual
+async def test_an_open_run_can_be_cancelled_by_hand_and_the_others_go_on(scene):
+    async with scene.scheduler() as scheduler:
+        key = await watch(scheduler)
+        await scheduler.start()
+        ids = [await ping(scheduler, key, Report("start", rid=f"r{n}")) for n in range(3)]
+        await scheduler.cancel_run(ids[2])
+        await scheduler.cancel_run(ids[0])
+        assert (await scheduler.get_job("offsite")).current_run == ids[1]
+        await ping(scheduler, key, Report("success", rid="r1"))
+        assert [run.outcome for run in await runs(scheduler)] == ["cancelled", "success", "cancelled"]
+
+
+@virtual
+async def test_a_note_alone_changes_nothing(scene):
+    async with scene.scheduler() as scheduler:
+        key = await watch(scheduler)
+        await scheduler.start()
+        await ping(scheduler, key, Report("fail"))
+        await scene.sleep("1h")
+        before = await monitor(scheduler)
+        await ping(scheduler, key, Report("log", text="still here"))
+        after = await monitor(scheduler)
+        assert (after["state"], after["expected_at"]) == ("down", before["expected_at"])
+        assert (await runs(scheduler))[-1].outcome == "noop"
+
+
+@virtual
+async def test_what_could_not_be_received_while_the_machine_slept_is_not_silence(scene):
+    async with scene.scheduler() as scheduler:
+        key = await watch(scheduler)
+        await scheduler.start()
+        await ping(scheduler, key)
+        await scene.until(at(23))
+        scene.clock.elapse(90 * 60)  # nothing ran, and both clocks went on
+        await scene.until(at(25, 20))
+        assert await state(scheduler) == "late"
+        await scene.until(at(25, 31))
+        assert await state(scheduler) == "down"
+
+
+@virtual
+async def test_an_edit_moves_the_deadline_and_keeps_the_key(scene):
+    async with scene.scheduler() as scheduler:
+        key = await watch(scheduler)
+        await scheduler.start()
+        await ping(scheduler, key)
+        await scheduler.update_job("offsite", trigger=Ping(Every("6h"), grace="10m"))
+        told = await monitor(scheduler)
+        assert (told["expected_at"], told["deadline"]) == ("2026-01-01T06:00:00Z", "2026-01-01T06:10:00Z")
+        assert await ping_key(scheduler, "offsite") == key
+
+
+@virtual
+async def test_more_runs_than_are_kept_open_end_the_oldest(scene):
+    async with scene.scheduler() as scheduler:
+        key = await watch(scheduler)
+        await scheduler.start()
+        for number in range(MOST_OPEN + 2):
+            await ping(scheduler, key, Report("start", rid=f"r{number}"))
+            await scene.sleep("1s")
+        found = await runs(scheduler)
+        assert [run.outcome for run in found] == ["unknown"] * 2 + [None] * MOST_OPEN
+        assert (await scheduler.get_job("offsite")).current_run == found[2].id
+
+
+@virtual
+async def test_jobs_start_after_a_ping_like_after_any_run(scene):
+    async with scene.scheduler() as scheduler:
+        key = await watch(scheduler)
+        await scheduler.add_job("verify", After("offsite"))
+        await scheduler.start()
+        await ping(scheduler, key)
+        await scene.sleep("1s")
+        assert [run.reason for run in scene.of("verify")] == ["after"]
+
+
+@virtual
+async def test_what_a_run_says_is_bounded(scene):
+    async with scene.scheduler() as scheduler:
+        key = await watch(scheduler)
+        await ping(scheduler, key, Report("start"))
+        for _ in range(20):
+            await ping(scheduler, key, Report("log", text="x" * MAX_BODY))
+        await ping(scheduler, key)
+        (run,) = await runs(scheduler)
+        assert len(run.output["text"]) == MAX_LOG + 1
