@@ -1,8 +1,11 @@
-"""Sessions that jobs keep from run to run, and where to ask about work that goes on elsewhere."""
+"""The tables of sessions and agents: verbs on them, each part of the transaction it is called in."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
+
+from wakeful.agents.waking import Event, Wake
 
 if TYPE_CHECKING:
     from wakeful.store.session import Session
@@ -34,7 +37,22 @@ class Watched(NamedTuple):
     node: int | None
 
 
+class AgentSession(NamedTuple):
+    """A session that an agent keeps from run to run."""
+
+    name: str
+    agent: str
+    session: str
+    created_at: int
+    used_at: int
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+
 _KEPT = ", ".join(KeptSession._fields)
+_WAKE = ", ".join(Wake._fields)
+_EVENT = ", ".join(Event._fields)
+_SESSION = ", ".join(AgentSession._fields)
 
 
 class Sessions:
@@ -127,3 +145,112 @@ class Sessions:
         """These need not be asked about any more."""
         for run_id in run_ids:
             self._session.execute("DELETE FROM run_watches WHERE run_id = ?", (run_id,))
+
+
+class AgentTables:
+    """Verbs on wakes, system events, sessions and limits of agents; each is part of the transaction it was made in."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    # -- wakes --------------------------------------------------------------------------------------------------------
+
+    def wake(self, job_id: int) -> Wake | None:
+        """What the agent is to be woken for."""
+        sql = f"SELECT {_WAKE} FROM agent_wakes WHERE job_id = ?{self._session.lock_clause}"
+        found = self._session.rows(sql, (job_id,))
+        return Wake._make(found[0]) if found else None
+
+    def put_wake(self, wake: Wake) -> None:
+        said = ", ".join(f"{name} = excluded.{name}" for name in Wake._fields[1:])
+        self._session.insert_many("agent_wakes", Wake._fields, [wake], f"ON CONFLICT (job_id) DO UPDATE SET {said}")
+
+    def drop_wake(self, job_id: int) -> None:
+        self._session.execute("DELETE FROM agent_wakes WHERE job_id = ?", (job_id,))
+
+    # -- system events ------------------------------------------------------------------------------------------------
+
+    def add_event(self, event: Event) -> None:
+        self._session.insert_many("agent_events", Event._fields, [event])
+
+    def waiting(self, job_id: int) -> list[Event]:
+        """What waits to be heard, the oldest first."""
+        sql = f"SELECT {_EVENT} FROM agent_events WHERE job_id = ? AND run_id IS NULL ORDER BY id"
+        return [Event._make(row) for row in self._session.rows(sql, (job_id,))]
+
+    def waiting_counts(self, job_ids: list[int]) -> dict[int, int]:
+        rows = self._session.select_in(("job_id",), "agent_events", "job_id", job_ids, only="run_id IS NULL")
+        return dict(Counter(int(row[0]) for row in rows))
+
+    def bind(self, job_id: int, run_id: int) -> list[Event]:
+        """Give all that waits to a run; what it was given, also if it was given it before."""
+        sql = "UPDATE agent_events SET run_id = ? WHERE job_id = ? AND run_id IS NULL"
+        self._session.execute(sql, (run_id, job_id))
+        sql = f"SELECT {_EVENT} FROM agent_events WHERE run_id = ? ORDER BY id"
+        return [Event._make(row) for row in self._session.rows(sql, (run_id,))]
+
+    def hear(self, run_id: int) -> int:
+        """The run's events are heard: they go."""
+        return self._session.execute("DELETE FROM agent_events WHERE run_id = ?", (run_id,))
+
+    def give_back(self, run_id: int) -> int:
+        """The run's events wait again."""
+        return self._session.execute("UPDATE agent_events SET run_id = NULL WHERE run_id = ?", (run_id,))
+
+    def drop_events(self, event_ids: list[int]) -> None:
+        if event_ids:
+            self._session.delete_in("agent_events", "id", event_ids)
+
+    # -- sessions -----------------------------------------------------------------------------------------------------
+
+    def session(self, name: str) -> AgentSession | None:
+        found = self._session.rows(f"SELECT {_SESSION} FROM agent_sessions WHERE name = ?", (name,))
+        return AgentSession._make(found[0]) if found else None
+
+    def sessions_of(self, agent: str) -> list[AgentSession]:
+        sql = f"SELECT {_SESSION} FROM agent_sessions WHERE agent = ? ORDER BY name LIMIT 100"
+        return [AgentSession._make(row) for row in self._session.rows(sql, (agent,))]
+
+    def keep_session(self, kept: AgentSession) -> None:
+        said = ", ".join(f"{name} = excluded.{name}" for name in AgentSession._fields[1:])
+        conflict = f"ON CONFLICT (name) DO UPDATE SET {said}"
+        self._session.insert_many("agent_sessions", AgentSession._fields, [kept], conflict)
+
+    def forget_session(self, name: str) -> int:
+        return self._session.execute("DELETE FROM agent_sessions WHERE name = ?", (name,))
+
+    def forget_sessions_of(self, agent: str) -> int:
+        return self._session.execute("DELETE FROM agent_sessions WHERE agent = ?", (agent,))
+
+    def prune_sessions(self, before: int, limit: int) -> int:
+        sql = (
+            "DELETE FROM agent_sessions WHERE name IN "
+            "(SELECT name FROM agent_sessions WHERE used_at < ? ORDER BY used_at LIMIT ?)"
+        )
+        return self._session.execute(sql, (before, limit))
+
+    # -- rate limits --------------------------------------------------------------------------------------------------
+
+    def limit(self, account: str) -> tuple[int, str] | None:
+        """When the account's rate limit ends, and what was said about it."""
+        found = self._session.rows("SELECT until, why FROM agent_limits WHERE account = ?", (account,))
+        return (int(found[0][0]), str(found[0][1])) if found else None
+
+    def put_limit(self, account: str, until: int, why: str) -> None:
+        conflict = "ON CONFLICT (account) DO UPDATE SET until = excluded.until, why = excluded.why"
+        self._session.insert_many("agent_limits", ("account", "until", "why"), [(account, until, why)], conflict)
+
+    # -- agents -------------------------------------------------------------------------------------------------------
+
+    def wake_jobs(self, after: str, limit: int) -> list[int]:
+        """The wake jobs of agents, by name."""
+        sql = (
+            "SELECT id FROM jobs WHERE kind = 'agent' AND removed_at IS NULL AND name > ? AND name LIKE '%.wake' "
+            "ORDER BY name LIMIT ?"
+        )
+        return [int(row[0]) for row in self._session.rows(sql, (after, limit))]
+
+    def jobs_of(self, agent: str) -> list[int]:
+        """All jobs of an agent, by name."""
+        sql = "SELECT id FROM jobs WHERE owner = ? AND kind = 'agent' AND removed_at IS NULL ORDER BY name"
+        return [int(row[0]) for row in self._session.rows(sql, (agent,))]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, RunRow
 
-__all__ = ["DELIVERY", "Post", "domain", "enqueue"]
+__all__ = ["DELIVERY", "Post", "domain", "enqueue", "has_connectors"]
 
 DELIVERY = "delivery"
 
@@ -35,6 +35,13 @@ def enqueue(tx: Transaction, context: Context, post: Post) -> int | None:
     from wakeful.delivery.outbox import enqueue as store  # loaded with the first message
 
     return store(tx, context, post)
+
+
+def has_connectors(tx: Transaction) -> bool:
+    """Whether there is anywhere to send messages to."""
+    from wakeful.delivery.tables import Outbox
+
+    return bool(tx.of(Outbox).connectors())
 
 
 def _check(payload: Any) -> None:

@@ -15,7 +15,7 @@ from wakeful.agents.runners.paths import number_at, value_at
 from wakeful.agents.runners.turn import usable_session
 
 LONGEST_LINE = 4 * 1024 * 1024
-LONGEST_REPLY = 1024 * 1024
+LONGEST_REPLY = 100_000  # characters: what is longer is in the run's log
 
 
 class OutputForm(NamedTuple):
@@ -67,7 +67,7 @@ class OutputReader:
     def finish(self, text: str) -> Printed:
         """What was printed; `text` is the whole, as far as it was kept."""
         if self._form.format == "text":
-            return Printed(reply=text.strip("\n"), has_result=True)
+            return Printed(reply=text.strip("\n")[:LONGEST_REPLY], has_result=True)
         if self._form.format == "json":
             self._take(_document(text))
         else:
