@@ -98,4 +98,6 @@ domain = Domain(
     section="agents",
     settings="wakeful.agents.configuration:Agents",
     install="wakeful.agents.configuration:install_agents",
+    routes="wakeful.agents.routes:agent_router",
+    commands="wakeful.agents.commands:app",
 )

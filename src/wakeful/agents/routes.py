@@ -1,4 +1,4 @@
-"""`/api/schedule`: what is sent to sessions, and when. Jobs of kind `session`, in a plainer shape."""
+"""`/api/schedule`, what is sent to sessions and when, in a plainer shape than jobs; and `/api/agents`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,26 @@ from fastapi import APIRouter, Path
 from starlette.responses import Response
 
 from wakeful.agents import schedules
-from wakeful.agents.route_models import MINUTE_MS, ScheduleChange, ScheduleIn, ScheduleOut, Started, Written
+from wakeful.agents.route_models import (
+    MINUTE_MS,
+    AgentOut,
+    AgentSummary,
+    EventAdded,
+    EventIn,
+    ScheduleChange,
+    ScheduleIn,
+    ScheduleOut,
+    SessionsForgotten,
+    Started,
+    WakeIn,
+    WakeOut,
+    Written,
+)
 from wakeful.agents.schedules import Schedule, ScheduleSpec
 from wakeful.agents.task import Task
-from wakeful.api.auth import Anyone
+from wakeful.api.auth import Anyone, Operator, Viewer
 from wakeful.api.idempotency import Answer, Key, answer, respond
+from wakeful.api.models import Page
 from wakeful.api.problems import ApiError, answers
 from wakeful.api.rights import Allowed, Editor
 from wakeful.api.shapes import local, zone_of
@@ -173,3 +188,93 @@ def shape(schedule: Schedule, zone: str) -> dict[str, Any]:
         "currentRun": job.current_run,
         "owner": job.owner,
     }
+
+
+# -- agents -----------------------------------------------------------------------------------------------------------
+
+agent_router = APIRouter(prefix="/api/agents", tags=["agents"])
+
+AgentName = Annotated[str, Path(max_length=200, description="the agent's name", examples=["reporter"])]
+
+
+@agent_router.get(
+    "",
+    operation_id="list_agents",
+    response_model=Page[AgentSummary],
+    responses=answers(),
+    summary="All agents with their state",
+)
+async def list_agents(scheduler: Sched, _: Viewer) -> Response:
+    return respond(answer(200, {"items": await scheduler.agents.list(), "next": None}))
+
+
+@agent_router.get(
+    "/{name}",
+    operation_id="get_agent",
+    response_model=AgentOut,
+    responses=answers(404),
+    summary="One agent with its schedules, sessions and events",
+)
+async def get_agent(scheduler: Sched, _: Viewer, name: AgentName) -> Response:
+    return respond(answer(200, await scheduler.agents.get(name)))
+
+
+@agent_router.post(
+    "/{name}/wake",
+    operation_id="wake_agent",
+    status_code=202,
+    response_model=WakeOut,
+    responses=answers(404, 409),
+    summary="Wake an agent; requests within 250 ms become one run",
+)
+async def wake_agent(scheduler: Sched, _: Operator, name: AgentName, given: WakeIn | None = None) -> Response:
+    reason = given.reason if given is not None else "manual"
+    return respond(answer(202, await scheduler.agents.request_wake(name, reason)))
+
+
+@agent_router.post(
+    "/{name}/events",
+    operation_id="add_agent_event",
+    status_code=202,
+    response_model=EventAdded,
+    responses=answers(404, 409),
+    summary="Leave an agent something to hear when it is next woken",
+)
+async def add_agent_event(scheduler: Sched, _: Operator, name: AgentName, given: EventIn) -> Response:
+    added = await scheduler.agents.add_event(
+        name, given.text, source=given.source, context_key=given.context_key, wake=given.wake
+    )
+    return respond(answer(202, added))
+
+
+@agent_router.post(
+    "/{name}/pause",
+    operation_id="pause_agent",
+    response_model=AgentOut,
+    responses=answers(404),
+    summary="Pause all jobs of an agent",
+)
+async def pause_agent(scheduler: Sched, _: Operator, name: AgentName) -> Response:
+    return respond(answer(200, await scheduler.agents.pause(name)))
+
+
+@agent_router.post(
+    "/{name}/resume",
+    operation_id="resume_agent",
+    response_model=AgentOut,
+    responses=answers(404),
+    summary="Resume all jobs of an agent",
+)
+async def resume_agent(scheduler: Sched, _: Operator, name: AgentName) -> Response:
+    return respond(answer(200, await scheduler.agents.resume(name)))
+
+
+@agent_router.post(
+    "/{name}/reset-session",
+    operation_id="reset_agent_session",
+    response_model=SessionsForgotten,
+    responses=answers(404),
+    summary="Forget the sessions of an agent, so that new ones begin",
+)
+async def reset_agent_session(scheduler: Sched, _: Operator, name: AgentName) -> Response:
+    return respond(answer(200, {"forgotten": await scheduler.agents.reset_session(name)}))

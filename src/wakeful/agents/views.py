@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -76,9 +75,6 @@ def _summary(tx: Transaction, name: str, pairs: Sequence[Pair], waiting: dict[in
     latest = max(asking, key=lambda pair: pair[1].last_finished_at or 0)[1]
     failed = [state.last_error for _, state in pairs if state.last_error is not None]
     coming = [state.next_at for _, state in pairs if state.next_at is not None]
-    skips: Counter[str] = Counter()
-    for job, _ in pairs:
-        skips.update({skip.reason: skip.times for skip in tx.journal.skips(job.id)})
     return {
         "name": name,
         "status": _status(wake[1], asking),
@@ -92,7 +88,7 @@ def _summary(tx: Transaction, name: str, pairs: Sequence[Pair], waiting: dict[in
         "work_waiting": 0,
         "spent_today": {"runs": None, "cost": None, "tokens": None},
         "budget": {},
-        "skips": dict(skips),
+        "skips": tx.of(AgentTables).skips([job.id for job, _ in pairs]),
     }
 
 

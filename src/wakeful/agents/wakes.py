@@ -31,6 +31,7 @@ class Requested(NamedTuple):
     reason: str
     wake_at: int | None
     coalesced: bool
+    run_id: int | None = None
 
 
 def find_agent(tx: Transaction, agent: str) -> tuple[JobDef, JobState]:
@@ -60,8 +61,8 @@ def request_wake(tx: Transaction, context: Context, agent: str, reason: str = "m
         return Requested(agent, reason, None, coalesced=False)
     known_wake = tx.of(AgentTables).wake(job.id)
     wake = requested(known_wake, job.id, reason, tx.now)
-    _store(tx, context, (job, state), wake)
-    return Requested(agent, wake.reason, wake.due_at, coalesced=known_wake is not None)
+    run_id = _store(tx, context, (job, state), wake)
+    return Requested(agent, wake.reason, wake.due_at, coalesced=known_wake is not None, run_id=run_id)
 
 
 def add_event(
@@ -106,8 +107,8 @@ def end_run(tx: Transaction, context: Context, job: JobDef, run: RunRow, result:
 # -- inside -----------------------------------------------------------------------------------------------------------
 
 
-def _store(tx: Transaction, context: Context, pair: tuple[JobDef, JobState], wake: Wake) -> None:
-    """Keep the wake, with one run that waits for it."""
+def _store(tx: Transaction, context: Context, pair: tuple[JobDef, JobState], wake: Wake) -> int:
+    """Keep the wake, with one run that waits for it; that run."""
     job, state = pair
     tables = tx.of(AgentTables)
     if not wake.run_id:
@@ -121,6 +122,7 @@ def _store(tx: Transaction, context: Context, pair: tuple[JobDef, JobState], wak
     if state.run_id is None and state.parked is None:
         state = state._replace(due_at=wake.due_at if state.due_at is None else min(state.due_at, wake.due_at))
     tx.jobs.save([state])
+    return wake.run_id
 
 
 def _trim(tables: AgentTables, job_id: int) -> int:
