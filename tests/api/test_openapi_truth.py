@@ -42,6 +42,10 @@ GROUPS = {
         "list_deliveries", "get_delivery", "requeue_delivery", "requeue_deliveries", "list_connectors",
         "test_connector",
     ],
+    "agents": [
+        "list_agents", "get_agent", "wake_agent", "add_agent_event", "pause_agent", "resume_agent",
+        "reset_agent_session",
+    ],
 }  # fmt: skip
 
 KEY = {"key_reused"}  # a key is used once
@@ -56,6 +60,7 @@ REFUSED = {
     "list_jobs": CURSOR,
     "list_alerts": CURSOR,
     "list_deliveries": CURSOR,
+    "add_agent_event": {"invalid_job"},  # a text of blanks alone, or a source that cannot be printed
     "list_runs": CURSOR | TIME,
     "list_job_runs": CURSOR | TIME,
     "create_job": JOB | KEY,

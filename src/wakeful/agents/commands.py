@@ -18,7 +18,7 @@ from wakeful.clock import sleep
 from wakeful.errors import ScheduleTriggerError
 from wakeful.triggers.moments import read_moment
 
-app = typer.Typer(help="Agents: what they do, what waits for them, and waking them.")
+app = typer.Typer(help="Show agents, wake them, and leave them events.")
 
 STYLES = {"running": "green", "paused": "yellow", "disabled": "red"}
 REASONS = [reason for reason in PRIORITIES if reason != "retry"]
@@ -140,7 +140,7 @@ def _say_ended(name: str, ended: dict[str, Any]) -> None:
     output = ended["output"] if isinstance(ended["output"], dict) else {}
     if ended["error"]:
         say(f"{name} failed: {ended['error']}")
-    elif output.get("reply"):
+    elif output.get("reply") and output["outcome"] != "ok-ack":
         say_text(output["reply"])
     else:
         say(f"{name}: {output.get('outcome') or ended['outcome']}")
@@ -186,10 +186,13 @@ def event(
 
 
 @app.command("reset-session")
-def reset_session(ctx: typer.Context, *, name: Name, db: Db = None) -> None:
+def reset_session(ctx: typer.Context, *, name: Name, as_json: Json = False, db: Db = None) -> None:
     """Forget the sessions of an agent, so that new ones begin."""
     forgotten = change(chosen(ctx, db), lambda scheduler: scheduler.agents.reset_session(name))
-    say(f"{name}: {count(forgotten, 'session')} forgotten.")
+    if as_json:
+        print_json({"forgotten": forgotten})
+    else:
+        say(f"{name}: {count(forgotten, 'session')} forgotten.")
 
 
 @app.command("pause")
