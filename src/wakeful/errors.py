@@ -75,6 +75,7 @@ class SchedulerError(Exception):
     exit_code = 1
     status = 500
     code = "error"
+    traced = True  # a run that ends with it keeps where it was raised; False: its message says it all
 
 
 class IntervalParseError(SchedulerError, ValueError):

@@ -79,7 +79,7 @@ def test_an_agent_becomes_its_jobs(read, tmp_path):
         ("runer: {}", 4, "There is no key 'runer' in agents.a. Did you mean 'runner'?"),
         ("{S: {cron: 'x x'}}", 5, "agents.a.schedules.s.cron: "),
         ("{S: {interval: 5x}}", 5, 'agents.a.schedules.s.interval: Invalid time unit "x".'),
-        ("{S: {}}", 5, "agents.a.schedules.s says no time: give"),
+        ("{S: {}}", 5, "agents.a.schedules.s does not say when: give"),
         ("{S: {cron: '* * * * *', crn: 1}}", 5, "There is no key 'crn' in agents.a.schedules.s. Did you mean 'cron'?"),
         ("{S: {webhook: {verify: github}}}", 5, "agents.a.schedules.s.webhook is not supported by this version yet"),
         ("{S: {every: 1h, work: true}}", 5, "agents.a.schedules.s.work is not supported by this version yet"),

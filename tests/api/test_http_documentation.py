@@ -28,7 +28,16 @@ STEPS = [
 [YAML] = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # where the `wakeful` of these tests is
 # `/api/docs` has them; tests/delivery/test_server.py walks deliveries, tests/agents/test_served_agents.py agents.
-NOT_WALKED = ("/api/alerts", "/api/nodes", "/api/stats", "/api/deliveries", "/api/connectors", "/api/agents")
+#: What other pages walk through.
+NOT_WALKED = (
+    "/api/alerts",
+    "/api/nodes",
+    "/api/stats",
+    "/api/deliveries",
+    "/api/connectors",
+    "/api/agents",
+    "/api/jobs/{ref}/rotate-key",
+)
 VARIES = [
     (r"(run|job)_[0-9a-z]{13}", "ID"),
     (r"\d{4}-\d\d-\d\dT(\d\d:\d\d:)\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", "TIME"),

@@ -84,7 +84,7 @@ def test_a_running_server_goes_on_with_what_is_approved_at_a_terminal(terminal):
     terminal.ask("add", "deploy", "--every", "1d", "--approval", "yes", "--", "sh", "-c", "echo deployed > out")
     said = terminal.pipe("out")
     terminal.serve("--port", "0")
-    terminal.ask("run", "deploy")
+    assert "asks before it starts: wakeful approve run_" in terminal.ask("run", "deploy").out
     answer = terminal.ask("approve", "deploy")
     while "does not wait" in answer.err:  # the server has not asked yet
         answer = terminal.ask("approve", "deploy")

@@ -12,6 +12,7 @@ import pytest
 from wakeful.cli import completing
 from wakeful.cli.completing import Candidate, candidates, joined, shown
 from wakeful.cli.completion import SCRIPTS
+from wakeful.store.listing import STATUS_SQL
 
 HOSTILE = "x; $(touch owned) 'y' *"
 SCRIPT = Path(sys.prefix) / "bin" / "wakeful"
@@ -54,6 +55,7 @@ def test_commands_options_and_values_are_offered(jobs):
     assert words("list", "--st") == ["--status"]
     assert words("list", "--json", "--js") == []
     assert words("list", "--status", "p") == ["paused"]
+    assert sorted(words("list", "--status", "")) == sorted(STATUS_SQL), "every status that list takes"
     assert words("list", "--status=p") == ["--status=paused"]
     assert words("completion", "") == ["bash", "zsh", "fish"]
     assert "--env" in words("add", "x", "--env", "A=1", "--env")

@@ -161,6 +161,7 @@ def test_a_paused_job_says_why_and_goes_on_when_resumed(wakeful):
     job = wakeful("show", "job", "--json").json
     assert (job["status"], job["notes"]) == ("idle", [])
     assert job["next_run_at"]
+    assert wakeful("resume", "job").out.startswith("job was not paused, next in ")
 
 
 @pytest.mark.usefixtures("stocked")

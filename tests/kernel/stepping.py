@@ -25,6 +25,11 @@ STEPS = {
 }
 
 
+async def clock_steps(scheduler):
+    """How many steps of the clock the store has recorded."""
+    return (await scheduler.look(lambda tx: tx.journal.get_meta(["clock_steps"]))).get("clock_steps")
+
+
 async def live_through(scene, scheduler, steps, wait):
     for step in steps:
         await scene.sleep(wait)
@@ -50,5 +55,5 @@ async def step_through(scene, trigger, steps, wait):
         assert scene.now < job.next_run_at <= scene.now + period + timedelta(minutes=11), (
             "lost until the old time returns"
         )
-        assert (await scheduler.get_summary()).facts["clock_steps"] == str(len(steps))
+        assert await clock_steps(scheduler) == str(len(steps))
         assert any(alert.kind == "clock" for alert in await scheduler.list_alerts())

@@ -89,8 +89,13 @@ TABLE = {
         ["ended as unknown: no report of its end arrived before its deadline."],
         of_run=["ended as unknown after 10m: no report of its end"],
     ),
+    "a job that starts after one that does not exist": Told(
+        After("gone"), [None], at(1), ["It will not run: there is no job 'gone' for it to start after."],
+        ["no time of its own"],
+    ),
     "a run that waits for approval": Told(
-        HOURLY, [ApprovalNeeded("Deploy?")], at(1, 1), ["It waits for approval (run_"], ["to be completed"],
+        HOURLY, [ApprovalNeeded("Deploy?")], at(1, 1),
+        ["It waits for approval (run_", "Approve or reject it to go on."], ["to be completed"],
         ["it asked: 'Deploy?', and there is no answer yet", "It waits for approval."],
     ),
     "a run past its limit": Told(

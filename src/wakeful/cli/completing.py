@@ -41,7 +41,7 @@ SEVERAL = frozenset({"remove", "pause", "resume"})
 FLAGS = frozenset({"--json", "--all", "--yes", "-y", "--wait", "--follow", "-f", "--dry-run"})
 JOB_OPTIONS = frozenset({"--after"})
 VALUES = {
-    "--status": ("idle", "running", "paused", "disabled"),
+    "--status": ("idle", "running", "waiting", "paused", "done", "disabled"),
     "--role": ("viewer", "operator", "admin", "agent"),
     "--on": ("success", "failure", "any"),
     "--overlap": ("skip", "queue", "cancel_other"),

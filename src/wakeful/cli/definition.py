@@ -265,7 +265,7 @@ def job_options(wanted: Definition, old: Mapping[str, Any] | None = None) -> dic
     """The options that were said; None puts one back to its default. `old` are those that are stored already."""
     read: dict[str, Callable[[str], Any]] = {
         "timeout": lambda text: duration("--timeout", text),
-        "catch_up": lambda text: text if text in ("once", "skip") else {"within": duration("--catch-up", text)},
+        "catch_up": _catch_up,
         "overlap": lambda text: text.replace("-", "_"),
         "retry": _retry,
         "max_errors": lambda text: _whole("--max-errors", text),
@@ -294,11 +294,22 @@ def _deliver(wanted: Definition, old: Mapping[str, Any]) -> dict[str, Any]:
     return {"deliver": {**old, **said}}
 
 
+def _catch_up(text: str) -> str | dict[str, str]:
+    """`once`, `skip`, or how late a start may be."""
+    if text in ("once", "skip"):
+        return text
+    if not text[:1].isdigit():
+        raise WrongUse(f"--catch-up {text!r} is no policy: write once, skip, or how late a start may be, such as 2h.")
+    return {"within": duration("--catch-up", text)}
+
+
 def _retry(text: str) -> int | list[str]:
     """`2`, or the delays `30s,2m`."""
     if text.isdigit():
         return _whole("--retry", text)
     delays = [part.strip() for part in text.split(",")]
+    if not all(delay[:1].isdigit() for delay in delays):
+        raise WrongUse(f"--retry {text!r} is neither a number nor delays: write how often, such as 2, or 30s,2m.")
     for delay in delays:
         duration("--retry", delay)
     return delays

@@ -23,6 +23,7 @@ from wakeful.cli.serve_log import ServeLog, on_signals
 from wakeful.cli.tables import console, table_lines
 from wakeful.cli.words import zone_named
 from wakeful.clock import sleep
+from wakeful.kernel.rules.outcome import Failed, Output
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
@@ -92,7 +93,7 @@ def _register(scheduler: Scheduler, chance: Random) -> None:
 
     async def flaky(_: Run) -> str:
         if chance.random() < 0.6:
-            raise ConnectionError("the feed did not answer")
+            raise Failed("the feed did not answer", Output(None))
         return "42 entries"
 
     for kind, handler in {"work": work, "look": look, "flaky": flaky}.items():

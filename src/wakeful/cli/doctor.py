@@ -85,11 +85,15 @@ def doctor(ctx: typer.Context, *, as_json: Json = False, db: Db = None) -> None:
     checks = examine(place, now_ms())
     well = all(check.ok for check in checks)
     if as_json:
-        print_json({"ok": well, "store": str(place), "checks": [check._asdict() for check in checks]})
+        print_json({"ok": well, "store": str(place), "checks": [_as_data(check) for check in checks]})
     else:
         _print(checks)
     if not well:
         raise typer.Exit(1)
+
+
+def _as_data(check: Check) -> dict[str, Any]:
+    return check._replace(do=None if check.ok else check.do)._asdict()
 
 
 def _print(checks: list[Check]) -> None:
@@ -154,13 +158,24 @@ async def _look(scheduler: Scheduler) -> Inside | None:
             orphans(tx) if server is not None else [],
             asked,
             summary.open_approvals,
-            _doubts(tx, hidden),
+            _doubts(tx, hidden, served=server is not None),
         )  # fmt: skip
 
     return await scheduler.look(work)
 
 
-def _doubts(tx: Transaction, hidden: tuple[str, ...]) -> Doubts:
+def _unhandled_soon(tx: Transaction, jobs: list[Job]) -> list[tuple[str, str, str]]:
+    """Jobs of kinds that no running program handles; those that are due or were declared are reported elsewhere."""
+    nodes = [json.loads(node.details) for node in tx.journal.alive()]
+    kinds = {kind for node in nodes for kind in node.get("kinds", ())}
+    return [
+        (job.name, f"no running program handles kind {job.kind!r}", START_PROGRAM)
+        for job in jobs
+        if job.kind not in kinds and job.waiting_for is None and not (job.source == "code" and job.kind == job.name)
+    ]
+
+
+def _doubts(tx: Transaction, hidden: tuple[str, ...], *, served: bool) -> Doubts:
     """What looks wrong about the first jobs by name: a bounded number, however many are stored."""
     looked_at = [Job(*pair, tx.now) for pair in tx.jobs.matching(JobFilter(hidden=hidden, limit=MOST_EXAMINED))]
     jobs = [job for job in looked_at if job.enabled]
@@ -171,6 +186,7 @@ def _doubts(tx: Transaction, hidden: tuple[str, ...]) -> Doubts:
         for job in jobs
         if (name := predecessor(job)) in missing
     ]
+    found += _unhandled_soon(tx, jobs) if served else []
     for job in jobs if not elsewhere else ():
         if job.kind == COMMAND and (tx.exclusive or not job.options.get("labels")):
             wrong = [text[0].lower() + text[1:].rstrip(".") for text in warnings_about_work(job, None)]

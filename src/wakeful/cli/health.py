@@ -16,7 +16,7 @@ from wakeful.cli.tables import Cell, Column, Json, print_facts, print_json, prin
 from wakeful.cli.times import next_starts
 from wakeful.cli.words import ahead, brief, count, relative, stamp, zone_of
 from wakeful.cli.zones import shown_zone
-from wakeful.errors import AlertNotFound
+from wakeful.errors import AlertNotFound, JobNotFound
 from wakeful.kernel.actions.lookup import find_job
 from wakeful.kernel.engine.alerts import MEANINGS
 from wakeful.kernel.views.records import alert_views
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wakeful import Alert
     from wakeful.store.interface import Transaction
 
-alerts = typer.Typer(help="List the incidents that need a person.")
+alerts = typer.Typer(help="List, show and acknowledge incidents that need a person.")
 app.add_typer(alerts, name="alert", rich_help_panel=SERVER)
 
 
@@ -231,7 +231,10 @@ def _meant(tx: Transaction, ref: str, *, open_only: bool = False) -> list[Alert]
         if alert is None:
             raise AlertNotFound(f"There is no alert {ref}: wakeful alert list --all shows them all.")
         return alert_views(tx, [alert])
-    job = find_job(tx, ref)[0]
+    try:
+        job = find_job(tx, ref)[0]
+    except JobNotFound as error:
+        raise AlertNotFound(str(error).replace("no job", "no alert or job", 1)) from None
     found = [alert for alert in tx.journal.alerts(job.id) if alert.closed_at is None or not open_only]
     if not found:
         raise AlertNotFound(f"{job.name} has no {'open ' if open_only else ''}alert.")

@@ -6,7 +6,7 @@ import asyncio
 import json
 import shlex
 import sys
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -182,7 +182,7 @@ def show(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Show a job with its latest runs, a run with its output, or a delivery."""
+    """Show a job with its latest runs, one run, or a delivery."""
     place = chosen(ctx, db)
     if ref.startswith("dlv_"):
         from wakeful.delivery.commands import show_delivery
@@ -350,7 +350,7 @@ def resume(
     """
     _require_names(names, everything=everything)
     failed: dict[str, SchedulerError] = {}
-    stopped: set[str] = set()
+    before: dict[str, str] = {}
 
     async def work(scheduler: Scheduler) -> list[Job]:
         async def one(job: Job) -> Job | None:
@@ -361,8 +361,7 @@ def resume(
             except SchedulerError as error:
                 failed[job.name] = error
                 return None
-            if job.status in ("paused", "disabled"):
-                stopped.add(job.id)
+            before[job.id] = "failing" if job.status == "idle" and job.consecutive_errors else job.status
             return await scheduler.get_job(job.id)
 
         jobs = (
@@ -381,7 +380,7 @@ def resume(
     if as_json:
         print_json({**_many(jobs), "refused": {name: str(error) for name, error in failed.items()}})
     else:
-        _say_changed("Resumed", jobs, shown_zone(place), everything=everything, stopped=stopped)
+        _say_changed("Resumed", jobs, shown_zone(place), everything=everything, before=before)
         for error in failed.values():
             say_error(str(error))
     for error in failed.values():
@@ -414,12 +413,16 @@ async def _each(jobs: list[Job], act: Any) -> list[Any]:
     return done
 
 
-def _say_changed(verb: str, jobs: list[Job], zone: tzinfo, *, everything: bool, stopped: Container[str] = ()) -> None:
+def _say_changed(
+    verb: str, jobs: list[Job], zone: tzinfo, *, everything: bool, before: Mapping[str, str] | None = None
+) -> None:
+    """`before`: what each resumed job was."""
     if everything:
         say(f"{verb} {count(len(jobs), 'job')}")
         return
     present = now_ms()
     for job in jobs:
-        then = _what_follows(job, present, zone, stopped=job.id in stopped) if verb == "Resumed" else ""
-        already = verb == "Paused" and job.status == "paused"  # as it was before
-        say(f"{job.name} was paused already" if already else f"{verb} {job.name}{then}")
+        was = job.status if before is None else before[job.id]
+        then = "" if before is None else _what_follows(job, present, zone, stopped=was in ("paused", "disabled"))
+        unchanged = {"Paused paused": "was paused already", "Resumed idle": "was not paused"}.get(f"{verb} {was}")
+        say(f"{job.name} {unchanged}{then}" if unchanged else f"{verb} {job.name}{then}")

@@ -62,6 +62,8 @@ def run(
                 _report(scheduler, await _until_done(scheduler, run_id), as_json=as_json, waited=True)
             elif as_json:
                 print_json({"run": run_id})
+            elif job.options.get("approval"):
+                say(f"{run_id} asks before it starts: wakeful approve {run_id}, or wakeful reject {run_id}")
             else:
                 say(f"{run_id} started; follow it with wakeful logs -f {run_id}")
 

@@ -207,7 +207,7 @@ def pauses() -> Iterator[float]:
 
 @app.command("retry", rich_help_panel=RUNS)
 def retry(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = None) -> None:
-    """Retry a run that did not succeed, or a job's latest run."""
+    """Try a finished run again, or the latest run of a job."""
     place = chosen(ctx, db)
 
     async def work(scheduler: Scheduler) -> tuple[Run, Run, bool]:

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import dataclasses
 import importlib
+import inspect
 import logging
 import os
 import sys
@@ -186,10 +187,12 @@ def load_app(ref: str) -> Scheduler:
         if not hasattr(found, part):
             raise WrongUse(f"--app {ref}: {module_name} has no {name!r}.{_nearest(module)}")
         found = getattr(found, part)
+    if inspect.iscoroutinefunction(found):
+        raise WrongUse(f"--app {ref} is an async function: it must be a Scheduler, or a plain function that makes one.")
     found = found() if callable(found) and not isinstance(found, Scheduler) else found
     if not isinstance(found, Scheduler):
         raise WrongUse(
-            f"--app {ref} is a {type(found).__name__}: it must be a Scheduler, or a function that makes one."
+            f"--app {ref} is of type {type(found).__name__}: it must be a Scheduler, or a function that makes one."
         )
     return found
 

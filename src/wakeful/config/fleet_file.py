@@ -13,7 +13,7 @@ from wakeful.config.reading import ConfigError, Fault, Raw, read_plain
 from wakeful.errors import InvalidSetting
 from wakeful.fleet.entries import Entry, FleetFile, Place, Setting, forms, read_entry, references_of
 from wakeful.references import looked_up
-from wakeful.triggers import settled_zone, system_zone
+from wakeful.triggers import After, settled_zone, system_zone
 
 if TYPE_CHECKING:
     from wakeful.config.models import BaseConfig
@@ -56,6 +56,7 @@ def read_fleet_file(
                 faults.append(file.fault(("jobs", name), f"jobs.{name} is also in {other.path}, line {line}."))
             else:
                 found[name] = (entry, file)
+    faults += _circles(found)
     if look_up:
         right = [(name, entry.references, file) for name, (entry, file) in found.items()]
         faults += [fault for name, references, file in [*right, *wrong] for fault in _unset(name, references, file)]
@@ -184,6 +185,22 @@ def _entries(
             yield name, entry
         else:
             wrong.append((name, references_of(name, data, setting), raw))
+
+
+def _circles(found: Mapping[str, tuple[Entry, Raw]]) -> Iterator[Fault]:
+    """Jobs that start after each other: none of them would ever start, or all of them for ever."""
+    after = {name: entry.new.trigger.job for name, (entry, _) in found.items() if isinstance(entry.new.trigger, After)}
+    looked_at: set[str] = set()
+    for first in after:
+        path: dict[str, None] = {}
+        ahead: str | None = first
+        while ahead is not None and ahead not in looked_at and ahead not in path:
+            path[ahead] = None
+            ahead = after.get(ahead)
+        looked_at.update(path)
+        if ahead is not None and ahead in path:
+            message = f"jobs.{ahead}.after: {ahead} cannot start after {after[ahead]}, which itself waits for {ahead}."
+            yield found[ahead][1].fault(("jobs", ahead, "after"), message)
 
 
 def _unset(name: str, references: References, raw: Raw) -> Iterator[Fault]:

@@ -23,7 +23,7 @@ from wakeful.errors import ConnectorNotFound, DeliveryNotFound, SchedulerError
 from wakeful.triggers.moments import read_moment
 
 deliveries = typer.Typer(help="Messages to people: what was sent, what waits, what failed.")
-connectors = typer.Typer(help="Connectors: where messages go.")
+connectors = typer.Typer(help="List and test the connectors that messages go through.")
 
 STYLES = {"sent": "green", "failed": "red", "unknown": "yellow", "held": "blue", "expired": "dim"}
 
@@ -143,7 +143,10 @@ def requeue(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Send a message again from the first attempt, or every one that failed."""
+    """Send a message again, or every message that failed.
+
+    It starts over with the first attempt.
+    """
     if (ref is None) is not all_failed:
         raise WrongUse("Name one message, or say --all-failed: wakeful delivery requeue ID")
     place = chosen(ctx, db)

@@ -182,10 +182,13 @@ class Registry:
     async def deliver(
         self, text: str, *, to: str = LAST, title: str | None = None, agent: str | None = None, urgent: bool = False
     ) -> str:
-        """Store a message; its id. ConnectorNotFound for a connector that nobody registered."""
+        """Store a message; its id. ConnectorNotFound for a connector that is not registered."""
         asked = check_message(text, to, title)
         if to == NOWHERE:
             raise InvalidSetting("to is none, which sends nothing: name a connector, or last.")
+        await asyncio.gather(
+            *self._writes, return_exceptions=True
+        )  # a connector that was registered a moment ago is known by then
 
         def work(tx: Transaction, context: Context) -> int:
             if to != LAST:

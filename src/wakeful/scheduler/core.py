@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 from wakeful import ids
 from wakeful.clock import SystemClock, VirtualClock
 from wakeful.domains import domains
+from wakeful.errors import StoreUnusable
 from wakeful.kernel.actions.drafts import Draft, NewJob, draft
 from wakeful.kernel.cluster.nodes import Seen
 from wakeful.kernel.engine.clock_watch import refuse_unset
@@ -87,6 +88,8 @@ class Core:
         self._labels = read_labels("labels", labels)
         self._tuning = tuning if tuning is not None else Tuning()
         self._retention = retention if retention is not None else Retention()
+        if not isinstance(url, str) and not hasattr(url, "clock"):
+            raise StoreUnusable(f"{url!r:.80} is not a store's address: write sqlite:///file.db in quotes.")
         self._store = make_store(url, own_clock, inline=self._virtual) if isinstance(url, str) else url
         self._clock = self._store.clock  # where nodes share the store, they share its time
         self._job_defaults = dict(job_defaults or {})

@@ -28,7 +28,10 @@ class DeliveryApi(Core):
 
     @cached_property
     def connectors(self) -> Connectors:
-        """Where messages go: register, touch."""
+        """Where messages go: `register` a function that sends them, and `touch` when a person was heard from.
+
+        >>> unregister = scheduler.connectors.register("pager", lambda message: print(message.text))
+        """
         found = [domain.parts["connectors"] for domain in domains() if "connectors" in domain.parts]
         return cast("Connectors", load(found[0])(self))
 
@@ -38,5 +41,9 @@ class DeliveryApi(Core):
         """Store a message and send it; its id. `to` is a connector, or `last`: where somebody was last heard from.
 
         `urgent` messages do not wait for the end of quiet hours.
+
+        >>> unregister = scheduler.connectors.register("pager", lambda message: print(message.text))
+        >>> await scheduler.deliver("The disk is full.", to="pager", urgent=True)
+        'dlv_...'
         """
         return await self.connectors.deliver(text, to=to, title=title, agent=agent, urgent=urgent)

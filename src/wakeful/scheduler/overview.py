@@ -150,7 +150,11 @@ class Overview(Core):
 
     @property
     def events(self) -> Bus:
-        """What happens, as it happens: `scheduler.events.subscribe(listener, stream=None)`."""
+        """What happens, as it happens.
+
+        >>> unsubscribe = scheduler.events.subscribe(lambda event: print(event.type), "job")
+        >>> unsubscribe()
+        """
         return self._bus
 
     def subscribe(self, listener: Listener, stream: str | None = None) -> Callable[[], None]:

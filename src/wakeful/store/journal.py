@@ -222,6 +222,15 @@ class Journal:
         found = self._session.rows(sql, (node_id,))
         return bool(found[0][0]) if found else None
 
+    def standing(self, node_id: int) -> tuple[bool | None, bool]:
+        """As `lives`, and whether any job is parked: in one question, because a claim waits for it."""
+        sql = (
+            "SELECT draining, EXISTS (SELECT 1 FROM job_state WHERE parked IS NOT NULL) FROM nodes "
+            "WHERE id = ? AND stopped_at IS NULL" + self._session.lock_clause
+        )
+        found = self._session.rows(sql, (node_id,))
+        return (bool(found[0][0]), bool(found[0][1])) if found else (None, False)
+
     def take_over(self, silent: NodeRow, by: int, now: int) -> bool:
         """Declare a node dead, unless it was heard of or taken over since it was read; True for exactly one caller."""
         sql = "UPDATE nodes SET stopped_at = ?, taken_by = ? WHERE id = ? AND stopped_at IS NULL AND seen_at = ?"

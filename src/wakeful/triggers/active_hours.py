@@ -107,8 +107,8 @@ def _second(value: object, which: str) -> int:
             second = int(hour) * 3600 + int(minute) * 60
             if int(minute) < 60 and second <= DAY:
                 return second
-    shown = f'"{value[:20]}"' if isinstance(value, str) else f"{value!s:.20}"
-    raise InvalidTrigger(f'active_hours {which} {shown} is not a time of day: write "HH:MM" in quotes.', _FIELD)
+    shown, how = (f'"{value[:20]}"', '"09:00"') if isinstance(value, str) else (f"{value!s:.20}", '"HH:MM" in quotes')
+    raise InvalidTrigger(f"active_hours {which} {shown} is not a time of day: write {how}.", _FIELD)
 
 
 def _clock(second: int) -> str:

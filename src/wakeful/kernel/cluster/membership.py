@@ -18,7 +18,8 @@ from wakeful.errors import StoreLocked
 from wakeful.kernel.cluster.lease_times import LeaseTimes
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import alert_key, close_alert, open_alert
-from wakeful.kernel.engine.recovery import Recovered, crash_all, requeue_served
+from wakeful.kernel.engine.recovery import Recovered, crash_all
+from wakeful.kernel.engine.requeue import requeue_served
 from wakeful.kernel.parking import serves
 from wakeful.store.presence import surely_gone
 from wakeful.store.records import NodeRow

@@ -16,10 +16,11 @@ from wakeful.kernel.cluster.membership import served_elsewhere, take_runs
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import close_alert, open_alert
 from wakeful.kernel.engine.lane_sizes import leave_lanes
-from wakeful.kernel.engine.recovery import requeue_waiting
+from wakeful.kernel.engine.requeue import requeue_waiting
 from wakeful.kernel.engine.stretches import keep_slots
 from wakeful.kernel.parking import HANDLER, PLACE, is_lane, labels_of
 from wakeful.store.records import RunRow
+from wakeful.triggers.moments import spoken
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
@@ -116,7 +117,7 @@ def _alert_unserved(tx: Transaction, context: Context, key: str) -> None:
     wanted = ", ".join(labels_of(key)) if key.startswith(PLACE) else key.removeprefix(HANDLER)
     why = f"no running node handles kind {wanted}" if kind == "no_handler" else f"no running node is labelled {wanted}"
     for job, state in tx.jobs.parked_on(key, tx.now - NO_HANDLER_GRACE_MS, CHUNK):
-        message = f"{job.name} has been due since its time came, but {why}"
+        message = f"{job.name} has been due since {spoken(state.ready_at or tx.now, exact=True)}, but {why}"
         open_alert(tx, context, kind, state.job_id, message, job_id=state.job_id)
 
 

@@ -60,6 +60,8 @@ class JobOptions(TypedDict, total=False):
     """Every start waits until a person approves it."""
     priority: int | None
     """From -100 to 100: of what is due, the higher starts first."""
+    deliver: str | Mapping[str, str] | None
+    """Where results are sent: a connector's name, or `{"to": "phone", "on": "failure"}`."""
     bounded: bool | None
     """The trigger obeys the server's minimum interval, as those of jobs that come over the network do."""
 

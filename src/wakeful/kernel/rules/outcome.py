@@ -186,7 +186,7 @@ def from_exception(error: BaseException) -> Result:
         "error",
         error_type=type(error).__name__,
         error=clean(_bounded(_message(error), MAX_ERROR_CHARS)),
-        trace=clean(_trace(error)[-MAX_TRACE_CHARS:]),
+        trace=clean(_trace(error)[-MAX_TRACE_CHARS:]) if getattr(error, "traced", True) is not False else None,
         transient=isinstance(error, TRANSIENT),
         until=error.until_ms if isinstance(error, TryAgain) else None,
     )

@@ -19,7 +19,7 @@ from wakeful.kernel.views.models import job_view
 from wakeful.store.interface import Transaction
 from wakeful.store.listing import status_at_rest
 from wakeful.store.records import JobDef, JobState, RunDetails, RunRow, SkipRow
-from wakeful.triggers import Once, Ping, TimedTrigger, Trigger, format_interval, iso
+from wakeful.triggers import After, Once, Ping, TimedTrigger, Trigger, format_interval, iso
 from wakeful.triggers.moments import spoken
 from wakeful.triggers.zones import place_named
 
@@ -202,8 +202,15 @@ class _Story:
         if state.next_at is not None and state.slot is not None:
             sentences.append(self._next(state, state.slot, state.next_at))
         elif not queued:
-            return ["It has no time of its own: it runs when something else asks for it."]
+            return self._untimed()
         return sentences + self._unserved()
+
+    def _untimed(self) -> list[str]:
+        """A job that only others start, and whether there is one to start it."""
+        ahead = self.tx.jobs.upstream(self.job.id) if isinstance(self.trigger, After) else None
+        if ahead is not None and not self.tx.jobs.names([ahead]):
+            return [f"It will not run: there is no job {ahead!r} for it to start after."]
+        return ["It has no time of its own: it runs when something else asks for it."]
 
     def _unserved(self) -> list[str]:
         """Nothing starts, whatever its time is, while there is no server."""
@@ -271,7 +278,9 @@ class _Story:
             return [f"It is running now{which}."]
         if run.reason == "ping":
             return [f"It has started elsewhere{which} and has not reported its end."]
-        return [f"It waits {'for approval' if run.phase == APPROVAL else 'to be completed'}{which}."]
+        if run.phase == APPROVAL:
+            return [f"It waits for approval{which}. Approve or reject it to go on."]
+        return [f"It waits to be completed{which}."]
 
     def _taken_up(self, run: RunRow) -> str:
         """What the next server makes of a run that ended with its server."""
