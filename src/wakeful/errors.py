@@ -14,6 +14,7 @@ SchedulerError
 │   ├── NodeNotFound                            no node ever had that name
 │   ├── AlertNotFound                           no alert of that id
 │   ├── AgentNotFound                           no agent of that name
+│   ├── WorkNotFound                            no work item of that id
 │   ├── DeliveryNotFound                        no delivery of that id
 │   ├── ConnectorNotFound                       no connector of that name
 │   └── StoreNotFound                           no store at that place
@@ -160,6 +161,10 @@ class AlertNotFound(NotFound):
 
 class AgentNotFound(NotFound):
     """No agent has that name."""
+
+
+class WorkNotFound(NotFound):
+    """No work item of that id."""
 
 
 class DeliveryNotFound(NotFound):

@@ -36,6 +36,7 @@ NOT_WALKED = (
     "/api/deliveries",
     "/api/connectors",
     "/api/agents",
+    "/api/work",
     "/api/jobs/{ref}/rotate-key",
 )
 VARIES = [

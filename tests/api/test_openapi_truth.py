@@ -44,7 +44,7 @@ GROUPS = {
     ],
     "agents": [
         "list_agents", "get_agent", "wake_agent", "add_agent_event", "pause_agent", "resume_agent",
-        "reset_agent_session",
+        "reset_agent_session", "list_work", "add_work", "get_work", "release_work", "retry_work",
     ],
 }  # fmt: skip
 
@@ -60,6 +60,8 @@ REFUSED = {
     "list_jobs": CURSOR,
     "list_alerts": CURSOR,
     "list_deliveries": CURSOR,
+    "list_work": CURSOR,
+    "add_work": {"invalid_job"},  # a title of blanks alone
     "add_agent_event": {"invalid_job"},  # a text of blanks alone, or a source that cannot be printed
     "list_runs": CURSOR | TIME,
     "list_job_runs": CURSOR | TIME,

@@ -41,14 +41,17 @@ def _admit(tx: Transaction, _: Context, job: JobDef, state: JobState) -> Refused
 
 def _claimed(tx: Transaction, _: Context, job: JobDef, run: RunRow) -> Mapping[str, Any] | None:
     from wakeful.agents.wakes import take_wake
+    from wakeful.agents.work import take_item
 
-    return take_wake(tx, job, run)
+    return take_wake(tx, job, run) or take_item(tx, job, run)
 
 
 def _ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result) -> None:
     from wakeful.agents.wakes import end_run
+    from wakeful.agents.work import end_item
 
     end_run(tx, context, job, run, result)
+    end_item(tx, run, result)
 
 
 async def _end_leftovers(folder: Path, run_ids: list[str]) -> None:
@@ -58,7 +61,9 @@ async def _end_leftovers(folder: Path, run_ids: list[str]) -> None:
 def _prune(tx: Transaction, before: int, limit: int) -> int:
     from wakeful.agents.tables import AgentTables
 
-    return tx.of(AgentTables).prune_sessions(before, limit)
+    tables = tx.of(AgentTables)
+    pruned = tables.prune_sessions(before, limit)
+    return pruned + (tables.prune_items(before, limit - pruned) if pruned < limit else 0)
 
 
 def _redact(payload: Any) -> Any:
@@ -84,8 +89,9 @@ domain = Domain(
             redact=_redact,
         ),
     ),
-    job_tables=("agent_wakes", "agent_events"),
-    precious_tables=("agent_events", "agent_sessions"),
+    job_tables=("agent_wakes", "agent_events", "agent_work"),
+    precious_tables=("agent_events", "agent_sessions", "agent_work"),
+    id_prefixes={"item": "wrk"},
     prune=_prune,
     skip_reasons={"rate_limited": "its account was at its rate limit"},
     start_reasons={
@@ -99,5 +105,5 @@ domain = Domain(
     settings="wakeful.agents.configuration:Agents",
     install="wakeful.agents.configuration:install_agents",
     routes="wakeful.agents.routes:agent_router",
-    commands="wakeful.agents.commands:app",
+    commands={AGENT: "wakeful.agents.commands:app", "work": "wakeful.agents.commands:work"},
 )

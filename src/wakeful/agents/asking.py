@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
 from wakeful.agents.admitting import opening
-from wakeful.agents.prompting import Asked, build_prompt
+from wakeful.agents.prompting import Asked, Outside, build_prompt
 from wakeful.agents.runners.calling import call_agent
 from wakeful.agents.runners.spec import account_of, preset_of
 from wakeful.agents.runners.turn import Answered, Ending, Gone, Limited, Overloaded, Reply, Surroundings, Turn
@@ -62,6 +62,8 @@ class AgentKind:
             return await self._beat(run, payload)
         if does == "event":
             return await self._leave_event(payload)
+        if payload.get("work") and payload.get("item") is None:
+            raise Noop("no work item waits")
         if payload.get("is_stale"):
             raise Noop("what it was to be woken for was done by another run")
         return await self._ask(run, payload)
@@ -104,7 +106,10 @@ class AgentKind:
     def _asked(self, run: Run, payload: dict[str, Any]) -> Asked:
         cut_off = run.reason == "recovery"
         if payload["does"] != "wake":
-            return Asked(run.job, self._own_prompt(payload), was_cut_off=cut_off)
+            item = payload.get("item") or {}
+            outside = [Outside(key, item[key]) for key in ("title", "body", "external_id") if item.get(key)]
+            prompt = self._own_prompt(payload) or ("Work on this item." if item else None)
+            return Asked(run.job, prompt, outside=outside, was_cut_off=cut_off)
         events = [(source, text) for source, text in payload.get("events", ())]
         notes = _text_of(payload.get("prompt_file"))
         if notes is not None and not _says_anything(notes) and not events and payload.get("reason") == "interval":
@@ -237,6 +242,8 @@ def _output(payload: dict[str, Any], reply: Reply, notes: list[str]) -> dict[str
     }
     if payload.get("reason") is not None:
         output["reason"] = payload["reason"]
+    if payload.get("item") is not None:
+        output["item"] = payload["item"]["id"]
     return {**output, "notes": notes} if notes else output
 
 

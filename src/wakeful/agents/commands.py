@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from wakeful import Scheduler
+from wakeful.agents import work as items
 from wakeful.agents.waking import PRIORITIES
 from wakeful.cli.failures import WrongUse, say_note
 from wakeful.cli.opening import change, now_ms, read, server_of
@@ -211,3 +212,89 @@ def resume(ctx: typer.Context, *, name: Name, as_json: Json = False, db: Db = No
 
 def _say_no_server(place: Place) -> None:
     say_note(f"No server is running on {place}: the agent is woken when one does (wakeful serve).")
+
+
+# -- work -------------------------------------------------------------------------------------------------------------
+
+work = typer.Typer(help="Add work items for agents, and see what became of them.")
+
+Item = Annotated[str, typer.Argument(metavar="ID", help="A work item's id.", show_default=False)]
+
+
+@work.command("add")
+def work_add(
+    ctx: typer.Context,
+    *,
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="Who is to work on it.", show_default=False)],
+    title: Annotated[str, typer.Argument(metavar="TITLE", help="What is to be done.", show_default=False)],
+    body: Annotated[str | None, typer.Option("--body", metavar="TEXT", help="More about it.")] = None,
+    external: Annotated[
+        str | None, typer.Option("--id", metavar="ID", help="What another system calls it; added once.")
+    ] = None,
+    priority: Annotated[
+        int, typer.Option("--priority", metavar="N", min=-100, max=100, help="The higher comes first.")
+    ] = 0,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Add a work item to an agent's queue and print its id."""
+    new = items.NewItem(title, body, external, priority)
+
+    async def add(scheduler: Scheduler) -> dict[str, Any]:
+        added = await scheduler.transact(lambda tx, context: items.add_item(tx, context, agent, new))
+        return added[0]
+
+    added = change(chosen(ctx, db), add)
+    print_json(added) if as_json else say(added["id"])
+
+
+@work.command("list")
+def work_list(
+    ctx: typer.Context,
+    *,
+    agent: Annotated[str | None, typer.Argument(metavar="AGENT", help="Only of this agent.")] = None,
+    status: Annotated[
+        str | None, typer.Option("--status", metavar="STATUS", help=f"Only these: {', '.join(items.STATUSES)}.")
+    ] = None,
+    number: Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, max=10_000, help="How many.")] = 50,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """List work items, newest first."""
+    if status is not None and status not in items.STATUSES:
+        raise WrongUse(f"--status is one of {', '.join(items.STATUSES)}, not {status!r}.")
+    place = chosen(ctx, db)
+    nothing: list[dict[str, Any]] = []
+    found = read(place, lambda s: s.look(lambda tx: items.list_items(tx, agent, status, None, number)), nothing)
+    if as_json:
+        print_json(found)
+    elif found:
+        columns = [
+            Column("ITEM", 17),
+            Column("AGENT", 8),
+            Column("STATUS", 8),
+            Column("TRIES", 5, spare=3),
+            Column("TITLE", 12, spare=1),
+            Column("ERROR", 10, spare=2),
+        ]
+        print_table(columns, [[one[key] for key in ("id", "agent", "status")] + _rest(one) for one in found])
+    else:
+        say(f"No work items in {place}.")
+
+
+def _rest(one: dict[str, Any]) -> list[str | Cell]:
+    return [str(one["attempts"]), " ".join(one["title"].split()), " ".join((one["last_error"] or "").split())]
+
+
+@work.command("release")
+def work_release(ctx: typer.Context, *, ref: Item, as_json: Json = False, db: Db = None) -> None:
+    """Give back an item that nobody works on any more."""
+    found = change(chosen(ctx, db), lambda s: s.transact(lambda tx, _: items.release_item(tx, ref)))
+    print_json(found) if as_json else say(f"{ref} is {found['status']}.")
+
+
+@work.command("retry")
+def work_retry(ctx: typer.Context, *, ref: Item, as_json: Json = False, db: Db = None) -> None:
+    """Let a done or failed item be worked on again."""
+    found = change(chosen(ctx, db), lambda s: s.transact(lambda tx, _: items.retry_item(tx, ref)))
+    print_json(found) if as_json else say(f"{ref} is {found['status']}.")

@@ -151,7 +151,7 @@ class AgentSchedule(Section):
     target: Literal["main", "isolated"] | None = None
     deliver: str | None = None
     enabled: bool = True
-    work: Later = None
+    work: bool | None = None
     webhook: Later = None
     chat: Later = None
 

@@ -51,7 +51,8 @@ def jobs_of(name: str, agent: Mapping[str, Any], folder: Path) -> tuple[list[Par
         parts.append(_heartbeat_part(name, heartbeat))
     for key, schedule in (agent.get("schedules") or {}).items():
         where: Place = ("schedules", key)
-        wrong += [Wrong((*where, *found.where), found.message) for found in _schedule_problems(schedule)]
+        problems = [*_schedule_problems(schedule), *_work_problems(agent, schedule)]
+        wrong += [Wrong((*where, *found.where), found.message) for found in problems]
         parts.append(_schedule_part(name, key, agent, schedule, (runner, common, folder)))
     return parts, wrong
 
@@ -60,9 +61,11 @@ def jobs_of(name: str, agent: Mapping[str, Any], folder: Path) -> tuple[list[Par
 
 
 def _later(settings: Mapping[str, Any]) -> Iterator[Wrong]:
-    for key in ("work", "budget", "untrusted"):
+    for key in ("budget", "untrusted"):
         if settings.get(key) is not None:
             yield Wrong((key,), LATER)
+    if settings.get("work") not in (None, "queue", {"source": "queue"}):
+        yield Wrong(("work",), "takes {source: queue} in this version: other sources are not supported yet.")
 
 
 def _runner_problems(runner: Mapping[str, Any]) -> Iterator[Wrong]:
@@ -75,7 +78,7 @@ def _runner_problems(runner: Mapping[str, Any]) -> Iterator[Wrong]:
 
 
 def _schedule_problems(schedule: Mapping[str, Any]) -> Iterator[Wrong]:
-    for key in ("work", "webhook", "chat"):
+    for key in ("webhook", "chat"):
         if schedule.get(key) not in (None, False):
             yield Wrong((key,), LATER)
     kind = schedule.get("type")
@@ -87,6 +90,15 @@ def _schedule_problems(schedule: Mapping[str, Any]) -> Iterator[Wrong]:
         yield Wrong(("type",), "interval needs interval, such as interval: 5m.")
     if schedule.get("prompt") is not None and schedule.get("prompt_file") is not None:
         yield Wrong(("prompt_file",), "is a second prompt: give prompt or prompt_file.")
+
+
+def _work_problems(agent: Mapping[str, Any], schedule: Mapping[str, Any]) -> Iterator[Wrong]:
+    if not schedule.get("work"):
+        return
+    if agent.get("work") is None:
+        yield Wrong(("work",), "needs a source: add work: {source: queue} to the agent.")
+    if (schedule.get("target") or agent.get("target", "isolated")) == "main":
+        yield Wrong(("work",), "needs target: isolated in this version.")
 
 
 # -- the jobs ---------------------------------------------------------------------------------------------------------
@@ -141,6 +153,7 @@ def _schedule_part(
     else:
         deliver = schedule.get("deliver") or agent.get("deliver")
         payload |= {"does": "ask", "runner": runner, "session": _session(agent), "deliver": deliver, **_ack(agent)}
+        payload["work"] = True if schedule.get("work") else None
         written |= common
         written["retry"] = {"delays": ["30s", "2m"], "on": "transient"}
     return Part(f"{name}.{key}", ("schedules", key), {**written, AGENT: _without_none(payload)})

@@ -276,3 +276,37 @@ class AgentOut(AgentSummary):
     sessions: list[dict[str, Any]] = Field(description="the sessions it keeps", examples=[[]])
     events: list[dict[str, Any]] = Field(description="what waits to be heard, the oldest first", examples=[[]])
     heartbeat: dict[str, Any] | None = Field(description="its heartbeat; null where it has none", examples=[None])
+
+
+class WorkIn(Strict):
+    """A work item to be added."""
+
+    agent: str = Field(description="who is to work on it", examples=["reporter"])
+    title: Annotated[str, StringConstraints(min_length=1, max_length=1000)] = Field(
+        description="what is to be done", examples=["Mend the roof"]
+    )
+    body: Annotated[str, StringConstraints(max_length=100_000)] | None = Field(
+        default=None, description="more about it", examples=["It leaks above the desk."]
+    )
+    external_id: Annotated[str, StringConstraints(min_length=1, max_length=500)] | None = Field(
+        default=None, description="what another system calls it; such an item is added once", examples=["TICKET-7"]
+    )
+    priority: Annotated[int, Field(ge=-100, le=100)] = Field(
+        default=0, description="the higher comes first", examples=[10]
+    )
+
+
+class WorkOut(BaseModel):
+    """A work item."""
+
+    id: str = Field(description="the item's id", examples=["wrk_1hbm1n0w2c9kd"])
+    agent: str = Field(description="who works on it", examples=["reporter"])
+    title: str = Field(description="what is to be done", examples=["Mend the roof"])
+    body: str | None = Field(description="more about it", examples=[None])
+    external_id: str | None = Field(description="what another system calls it", examples=["TICKET-7"])
+    priority: int = Field(description="the higher comes first", examples=[0])
+    status: Literal["ready", "claimed", "done", "failed"] = Field(description="where it stands", examples=["ready"])
+    run: str | None = Field(description="the run that claimed it last", examples=["run_1hbm1n0w2c9kd"])
+    attempts: int = Field(description="how often it was tried", examples=[1])
+    created_at: str = Field(description="when it was added", examples=["2026-01-29T09:00:00Z"])
+    last_error: str | None = Field(description="what went wrong last", examples=[None])

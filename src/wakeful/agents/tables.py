@@ -49,7 +49,24 @@ class AgentSession(NamedTuple):
     tokens_out: int = 0
 
 
+class WorkItem(NamedTuple):
+    """Something an agent is to work on."""
+
+    id: int
+    job_id: int
+    title: str
+    body: str | None
+    external_id: str | None
+    priority: int
+    status: str
+    run_id: int | None
+    attempts: int
+    created_at: int
+    last_error: str | None
+
+
 _KEPT = ", ".join(KeptSession._fields)
+_ITEM = ", ".join(WorkItem._fields)
 _WAKE = ", ".join(Wake._fields)
 _EVENT = ", ".join(Event._fields)
 _SESSION = ", ".join(AgentSession._fields)
@@ -228,6 +245,56 @@ class AgentTables:
             "(SELECT name FROM agent_sessions WHERE used_at < ? ORDER BY used_at LIMIT ?)"
         )
         return self._session.execute(sql, (before, limit))
+
+    # -- work items ---------------------------------------------------------------------------------------------------
+
+    def add_item(self, item: WorkItem) -> None:
+        self._session.insert_many("agent_work", WorkItem._fields, [item])
+
+    def item(self, item_id: int) -> WorkItem | None:
+        return self._item("id = ?", item_id)
+
+    def item_called(self, job_id: int, external_id: str) -> WorkItem | None:
+        """The item that another system calls so."""
+        return self._item("job_id = ? AND external_id = ?", job_id, external_id)
+
+    def item_of(self, run_id: int) -> WorkItem | None:
+        """What a run works on."""
+        return self._item("run_id = ? AND status = 'claimed'", run_id)
+
+    def next_item(self, job_id: int) -> WorkItem | None:
+        """The item to be worked on next: the highest priority, then the oldest. Those another node takes are not."""
+        where = "job_id = ? AND status = 'ready' ORDER BY priority DESC, id LIMIT 1" + self._session.skip_clause
+        return self._item(where, job_id)
+
+    def save_item(self, item: WorkItem) -> None:
+        columns = ("id", "status", "run_id", "attempts", "last_error")
+        row = (item.id, item.status, item.run_id, item.attempts, item.last_error)
+        self._session.update_many("agent_work", columns, [row])
+
+    def items(self, job_id: int | None, status: str | None, before: int | None, limit: int) -> list[WorkItem]:
+        """Items, the newest first."""
+        wanted = {"job_id = ?": job_id, "status = ?": status, "id < ?": before}
+        given = {condition: value for condition, value in wanted.items() if value is not None}
+        where = f"WHERE {' AND '.join(given)} " if given else ""
+        sql = f"SELECT {_ITEM} FROM agent_work {where}ORDER BY id DESC LIMIT ?"
+        return [WorkItem._make(row) for row in self._session.rows(sql, (*given.values(), limit))]
+
+    def ready_counts(self, job_ids: list[int]) -> dict[int, int]:
+        """How many items wait for each of these agents."""
+        rows = self._session.select_in(("job_id",), "agent_work", "job_id", job_ids, only="status = 'ready'")
+        return dict(Counter(int(row[0]) for row in rows))
+
+    def prune_items(self, before: int, limit: int) -> int:
+        sql = (
+            "DELETE FROM agent_work WHERE id IN (SELECT id FROM agent_work "
+            "WHERE status IN ('done', 'failed') AND created_at < ? ORDER BY id LIMIT ?)"
+        )
+        return self._session.execute(sql, (before, limit))
+
+    def _item(self, where: str, *values: object) -> WorkItem | None:
+        found = self._session.rows(f"SELECT {_ITEM} FROM agent_work WHERE {where}", values)
+        return WorkItem._make(found[0]) if found else None
 
     # -- rate limits --------------------------------------------------------------------------------------------------
 

@@ -85,7 +85,7 @@ def _summary(tx: Transaction, name: str, pairs: Sequence[Pair], waiting: dict[in
         "last_outcome": latest.last_outcome,
         "last_error": failed[0] if failed else None,
         "events_waiting": waiting.get(wake[0].id, 0),
-        "work_waiting": 0,
+        "work_waiting": tx.of(AgentTables).ready_counts([wake[0].id]).get(wake[0].id, 0),
         "spent_today": {"runs": None, "cost": None, "tokens": None},
         "budget": {},
         "skips": tx.of(AgentTables).skips([job.id for job, _ in pairs]),

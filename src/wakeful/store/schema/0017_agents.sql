@@ -38,3 +38,20 @@ CREATE TABLE agent_limits (
     until   bigint NOT NULL,             -- when its rate limit ends
     why     text NOT NULL
 );
+
+CREATE TABLE agent_work (
+    id          bigint PRIMARY KEY,
+    job_id      bigint NOT NULL,         -- of the agent's wake job
+    title       text NOT NULL,
+    body        text,
+    external_id text,
+    priority    integer NOT NULL,
+    status      text NOT NULL CHECK (status IN ('ready', 'claimed', 'done', 'failed')),
+    run_id      bigint,                  -- who claimed it last
+    attempts    integer NOT NULL,
+    created_at  bigint NOT NULL,
+    last_error  text
+);
+CREATE INDEX agent_work_status ON agent_work (job_id, status, priority DESC, id);
+CREATE INDEX agent_work_run ON agent_work (run_id) WHERE status = 'claimed';
+CREATE UNIQUE INDEX agent_work_external ON agent_work (job_id, external_id) WHERE external_id IS NOT NULL;
