@@ -96,6 +96,9 @@ def test_an_empty_reply_is_an_answer_and_a_missing_result_is_an_error(call):
 
 def test_a_reply_that_speaks_of_limits_is_a_reply(call):
     assert isinstance(call("Why did I hit my usage limit? Overloaded?", preset="claude"), Answered)
+    warns = call.script("print('near the usage limit', file=sys.stderr); print(json.dumps({'r': 'fine'}))")
+    near = call(start=warns, output={"format": "json", "reply": "r"}, rate_limit={"pattern": "usage limit"})
+    assert near.reply.text == "fine"
 
 
 def test_the_prompt_goes_to_standard_input_which_is_then_closed(call):

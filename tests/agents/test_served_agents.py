@@ -28,6 +28,9 @@ agents:
       standup: {cron: "0 9 * * 1-5", prompt: Summarise.}
       quiet: {cron: "0 9 * * 1-5", prompt: Summarise., deliver: none}
   worker:
+    work: {source: queue}
+    schedules:
+      next: {cron: "0 9 1 1 *", work: true}
     runner:
       start: [./work.sh]
       resume: [./work.sh, "{session}"]
@@ -139,6 +142,26 @@ def test_an_agent_is_paused_and_resumed_as_a_whole(house):
     assert (shown["events_waiting"], {one["status"] for one in shown["schedules"]}) == (1, {"paused"})
     assert house.post("reporter/resume")["status"] == "idle"
     house.until(lambda: not house.client.get("/api/agents/reporter").json()["events_waiting"], "hearing the event")
+
+
+@pytest.mark.promise("D9")
+def test_a_work_item_is_added_worked_on_and_tried_again(house):
+    added = house.client.post("/api/work", json={"agent": "worker", "title": "Mend the roof", "external_id": "T-1"})
+    item = added.json()
+    assert (added.status_code, item["status"], item["id"][:4]) == (201, "ready", "wrk_")
+    again = house.client.post("/api/work", json={"agent": "worker", "title": "The same", "external_id": "T-1"})
+    assert (again.status_code, again.json()["id"]) == (200, item["id"])
+    assert [one["id"] for one in house.ask("work", "list", "worker", "--json").json] == [item["id"]]
+    run = ended(house.client, house.client.post("/api/jobs/worker.next/run").json()["id"])
+    assert (run["outcome"], run["output"]["item"]) == ("success", item["id"])
+    done = house.client.get(f"/api/work/{item['id']}").json()
+    assert (done["status"], done["run"], done["attempts"]) == ("done", run["id"], 1)
+    assert house.client.post(f"/api/work/{item['id']}/release").status_code == 409
+    assert house.client.post(f"/api/work/{item['id']}/retry").json()["status"] == "ready"
+    assert house.client.get("/api/work?status=ready").json()["items"][0]["id"] == item["id"]
+    assert ended(house.client, house.client.post("/api/jobs/worker.next/run").json()["id"])["outcome"] == "success"
+    assert ended(house.client, house.client.post("/api/jobs/worker.next/run").json()["id"])["outcome"] == "noop"
+    (house.folder / "worked").unlink()
 
 
 @pytest.mark.long

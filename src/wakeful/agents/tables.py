@@ -307,12 +307,12 @@ class AgentTables:
         conflict = "ON CONFLICT (account) DO UPDATE SET until = excluded.until, why = excluded.why"
         self._session.insert_many("agent_limits", ("account", "until", "why"), [(account, until, why)], conflict)
 
-    def skips(self, job_ids: list[int]) -> dict[str, int]:
-        """How often starts of these jobs were refused, by reason."""
-        counted: Counter[str] = Counter()
-        for reason, times in self._session.select_in(("reason", "times"), "skips", "job_id", job_ids):
-            counted[str(reason)] += int(times)
-        return dict(sorted(counted.items()))
+    def skips(self, job_ids: list[int]) -> dict[int, dict[str, int]]:
+        """How often starts of these jobs were refused, by job and reason."""
+        counted: dict[int, dict[str, int]] = {}
+        for job_id, reason, times in self._session.select_in(("job_id", "reason", "times"), "skips", "job_id", job_ids):
+            counted.setdefault(int(job_id), {})[str(reason)] = int(times)
+        return counted
 
     # -- agents -------------------------------------------------------------------------------------------------------
 

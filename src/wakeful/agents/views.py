@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
 from wakeful.agents.naming import AGENT, HEARTBEAT, WAKE, agent_of
@@ -26,9 +27,8 @@ def agent_views(tx: Transaction) -> list[dict[str, Any]]:
     by_agent: dict[str, list[Pair]] = {}
     for pair in tx.jobs.matching(JobFilter(kind=AGENT)):
         by_agent.setdefault(agent_of(pair[0].name), []).append(pair)
-    wakes = {pair[0].id for pairs in by_agent.values() for pair in pairs if pair[0].name.endswith(f".{WAKE}")}
-    waiting = tx.of(AgentTables).waiting_counts(sorted(wakes)) if wakes else {}
-    return [_summary(tx, name, pairs, waiting) for name, pairs in sorted(by_agent.items()) if _wake_of(pairs)]
+    counted = _count(tx, [pair[0] for pairs in by_agent.values() for pair in pairs])
+    return [_summary(name, pairs, counted) for name, pairs in sorted(by_agent.items()) if _wake_of(pairs)]
 
 
 def agent_view(tx: Transaction, agent: str) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def agent_view(tx: Transaction, agent: str) -> dict[str, Any]:
     schedules = [pair for pair in pairs if not pair[0].name.endswith((f".{WAKE}", f".{HEARTBEAT}"))]
     beats = [_schedule(*pair) for pair in pairs if pair[0].name.endswith(f".{HEARTBEAT}")]
     return {
-        **_summary(tx, agent, pairs, {wake.id: len(events)}),
+        **_summary(agent, pairs, _count(tx, [job for job, _ in pairs])),
         "description": json.loads(wake.payload).get("description"),
         "schedules": [_schedule(*pair) for pair in schedules],
         "sessions": [
@@ -68,12 +68,33 @@ def agent_view(tx: Transaction, agent: str) -> dict[str, Any]:
     }
 
 
-def _summary(tx: Transaction, name: str, pairs: Sequence[Pair], waiting: dict[int, int]) -> dict[str, Any]:
+class _Counted(NamedTuple):
+    """What is counted about agents, by job."""
+
+    events: Mapping[int, int]
+    work: Mapping[int, int]
+    skips: Mapping[int, Mapping[str, int]]
+
+
+def _count(tx: Transaction, jobs: Sequence[JobDef]) -> _Counted:
+    """A few questions, however many agents there are."""
+    if not jobs:
+        return _Counted({}, {}, {})
+    tables = tx.of(AgentTables)
+    wakes = sorted(job.id for job in jobs if job.name.endswith(f".{WAKE}"))
+    everything = sorted(job.id for job in jobs)
+    return _Counted(tables.waiting_counts(wakes), tables.ready_counts(wakes), tables.skips(everything))
+
+
+def _summary(name: str, pairs: Sequence[Pair], counted: _Counted) -> dict[str, Any]:
     wake = _wake_of(pairs)
     assert wake is not None  # noqa: S101 - the caller has looked
     asking = [pair for pair in pairs if json.loads(pair[0].payload)["does"] in ("ask", "wake")]
     latest = max(asking, key=lambda pair: pair[1].last_finished_at or 0)[1]
     failed = [state.last_error for _, state in pairs if state.last_error is not None]
+    skips: Counter[str] = Counter()
+    for job, _ in pairs:
+        skips.update(counted.skips.get(job.id, {}))
     coming = [state.next_at for _, state in pairs if state.next_at is not None]
     return {
         "name": name,
@@ -84,11 +105,11 @@ def _summary(tx: Transaction, name: str, pairs: Sequence[Pair], waiting: dict[in
         "next_run_at": iso(min(coming)) if coming else None,
         "last_outcome": latest.last_outcome,
         "last_error": failed[0] if failed else None,
-        "events_waiting": waiting.get(wake[0].id, 0),
-        "work_waiting": tx.of(AgentTables).ready_counts([wake[0].id]).get(wake[0].id, 0),
+        "events_waiting": counted.events.get(wake[0].id, 0),
+        "work_waiting": counted.work.get(wake[0].id, 0),
         "spent_today": {"runs": None, "cost": None, "tokens": None},
         "budget": {},
-        "skips": tx.of(AgentTables).skips([job.id for job, _ in pairs]),
+        "skips": dict(skips),
     }
 
 
