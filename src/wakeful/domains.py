@@ -14,6 +14,7 @@ MODULES = [
     "wakeful.command",
     "wakeful.http",
     "wakeful.agents",
+    "wakeful.agents.agent",
     "wakeful.fleet",
     "wakeful.monitors",
     "wakeful.delivery",

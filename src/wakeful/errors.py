@@ -13,6 +13,8 @@ SchedulerError
 │   ├── TokenNotFound                           no valid token of that name
 │   ├── NodeNotFound                            no node ever had that name
 │   ├── AlertNotFound                           no alert of that id
+│   ├── AgentNotFound                           no agent of that name
+│   ├── WorkNotFound                            no work item of that id
 │   ├── DeliveryNotFound                        no delivery of that id
 │   ├── ConnectorNotFound                       no connector of that name
 │   └── StoreNotFound                           no store at that place
@@ -40,6 +42,8 @@ SchedulerError
 ├── KeyBusy                 kernel/actions/idempotency  the first request with this key is not done yet
 ├── ImpossibleTransition    kernel/rules/states         a run was asked to do what its state does not allow
 ├── Failed                  kernel/rules/outcome        a run's error that has output to keep
+│   ├── AgentFailed         agents/asking               an agent's call that failed
+│   ├── AgentOverloaded     agents/asking               an agent's service that is not available now
 │   └── RequestFailed       http/kind                   a request without a good answer
 │       └── RequestFailedForNow  http/kind              one that may well have a good one in a minute
 ├── CommandFailed           command/result              a command without an exit code
@@ -155,6 +159,14 @@ class NodeNotFound(NotFound):
 
 class AlertNotFound(NotFound):
     """No alert carries that id."""
+
+
+class AgentNotFound(NotFound):
+    """No agent has that name."""
+
+
+class WorkNotFound(NotFound):
+    """No work item of that id."""
 
 
 class DeliveryNotFound(NotFound):

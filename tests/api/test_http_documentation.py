@@ -27,7 +27,7 @@ STEPS = [
 ]
 [YAML] = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # where the `wakeful` of these tests is
-# `/api/docs` has them, and the last two are walked by tests/delivery/test_server.py.
+# `/api/docs` has them; tests/delivery/test_server.py walks deliveries, tests/agents/test_served_agents.py agents.
 #: What other pages walk through.
 NOT_WALKED = (
     "/api/alerts",
@@ -35,6 +35,8 @@ NOT_WALKED = (
     "/api/stats",
     "/api/deliveries",
     "/api/connectors",
+    "/api/agents",
+    "/api/work",
     "/api/jobs/{ref}/rotate-key",
 )
 VARIES = [

@@ -49,6 +49,10 @@ GROUPS = {
         "list_deliveries", "get_delivery", "requeue_delivery", "requeue_deliveries", "list_connectors",
         "test_connector",
     ],
+    "agents": [
+        "list_agents", "get_agent", "wake_agent", "add_agent_event", "pause_agent", "resume_agent",
+        "reset_agent_session", "list_work", "add_work", "get_work", "release_work", "retry_work",
+    ],
 }  # fmt: skip
 
 KEY = {"key_reused"}  # a key is used once
@@ -68,6 +72,9 @@ REFUSED = {
     "snooze_alert": {"invalid_interval", "invalid_setting"},
     "snooze_job_alerts": {"invalid_interval", "invalid_setting"},
     "list_deliveries": CURSOR,
+    "list_work": CURSOR,
+    "add_work": {"invalid_job"},  # a title of blanks alone
+    "add_agent_event": {"invalid_job"},  # a text of blanks alone, or a source that cannot be printed
     "list_runs": CURSOR | TIME,
     "list_job_runs": CURSOR | TIME,
     "create_job": JOB | KEY,

@@ -99,13 +99,13 @@ def test_words_mean_what_they_look_like(write):
                     1,
                     (
                         "There is no key 'zzz'. Known here: "
-                        "alerts, connectors, defaults, env_file, fleet, include, jobs, limits, server, store, "
+                        "agents, alerts, connectors, defaults, env_file, fleet, include, jobs, limits, server, store, "
                         "workflows."
                     ),
                 )
             ],
         ),
-        ("\n\nagents: {}", [(3, "agents is not supported by this version yet: remove it, or use a later one.")]),
+        ("\n\nworkflows: {}", [(3, "workflows is not supported by this version yet: remove it, or use a later one.")]),
         (
             "limits: {cost_per_day: 2}",
             [(1, "limits.cost_per_day is not supported by this version yet: remove it, or use a later one.")],

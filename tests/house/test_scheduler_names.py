@@ -14,10 +14,10 @@ USERS = {
     "list_alerts", "ack_alert", "events", "subscribe",
     "list_nodes", "drain_node",
     "create_token", "list_tokens", "revoke_token",
-    "connectors", "deliver",
+    "connectors", "deliver", "agents",
 }  # fmt: skip
 DOMAINS = {"transact", "look", "accompany", "clock", "handled_kinds", "node_id", "default_zone", "job_defaults"}
-DOMAINS |= {"drafted", "hidden_kinds", "before_start", "offer_labels", "withdraw_labels"}
+DOMAINS |= {"drafted", "hidden_kinds", "log_folder", "before_start", "offer_labels", "withdraw_labels"}
 DOMAINS |= {"add_workflow", "write_at_start", "kinds", "new_id"}
 SERVER = {"server_side"}
 

@@ -12,10 +12,11 @@ from wakeful.kernel.domain import Domain
 from wakeful.kernel.kinds import Kind
 
 if TYPE_CHECKING:
+    from wakeful.agents.runners.turn import Reply, Turn
     from wakeful.agents.settings import SessionSettings
     from wakeful.scheduler import Scheduler
 
-__all__ = ["SESSION", "SessionSettings", "domain", "install"]
+__all__ = ["SESSION", "Reply", "SessionSettings", "Turn", "domain", "install"]
 
 SESSION = "session"
 
@@ -25,6 +26,10 @@ def __getattr__(name: str) -> Any:
         from wakeful.agents.settings import SessionSettings  # loaded when a server has sessions
 
         return SessionSettings
+    if name in ("Reply", "Turn"):
+        from wakeful.agents.runners import turn  # loaded when an agent is a Python function
+
+        return getattr(turn, name)
     message = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(message)
 

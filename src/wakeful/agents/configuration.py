@@ -1,14 +1,16 @@
-"""`server.sessions` of `wakeful.yaml`: where sessions live, and how they are installed in a server."""
+"""`server.sessions` and `agents` of `wakeful.yaml`: what may be in them, and how they are installed in a server."""
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, BeforeValidator, Field, RootModel
 
 from wakeful.agents import SessionSettings, install
+from wakeful.agents.naming import check_agent_name, check_schedule_name
 from wakeful.config.models import Duration, Section, WebAddress
+from wakeful.errors import SchedulerError
 
 if TYPE_CHECKING:
     from wakeful.kernel.domain import ServerAddress
@@ -39,3 +41,151 @@ def install_configured(scheduler: Scheduler, settings: Sessions, server: ServerA
             deadline_ms=settings.deadline,
         ),
     )
+
+
+# -- agents -----------------------------------------------------------------------------------------------------------
+
+
+def _agent_name(value: str) -> str:
+    try:
+        return check_agent_name(value)
+    except SchedulerError as error:
+        raise ValueError(str(error).rstrip(".")) from error
+
+
+def _schedule_name(value: str) -> str:
+    try:
+        return check_schedule_name(value)
+    except SchedulerError as error:
+        raise ValueError(str(error).rstrip(".")) from error
+
+
+Words = list[Annotated[str, Field(min_length=1)]]
+Rhythm = str | int | float | None
+Later = Any
+"""A key of a later version: whatever it holds, the reader of entries refuses it."""
+
+
+class Pattern(Section):
+    """A regular expression that is looked for in what a program prints."""
+
+    pattern: Annotated[str, Field(min_length=1)]
+
+
+class RateLimit(Section):
+    """How a rate limit is recognised, and where the time is at which it ends."""
+
+    pattern: Annotated[str, Field(min_length=1)] | None = None
+    resets_at: str | None = None
+
+
+class Output(Section):
+    """Where the parts of an answer are found in JSON."""
+
+    format: Literal["json", "jsonl"]
+    reply: str | None = None
+    session: str | None = None
+    cost: str | None = None
+    tokens: str | list[str] | None = None
+    error: str | None = None
+    match: dict[str, Any] | None = None
+
+
+class Runner(Section):
+    """How an agent is asked: by a preset, a program, a session server or a Python function."""
+
+    preset: str | None = None
+    start: Words | None = None
+    resume: Words | None = None
+    prompt: Literal["stdin", "argument"] | None = None
+    output: Literal["text"] | Output | None = None
+    url: str | None = None
+    python: Annotated[str, Field(pattern=r"^.+:[A-Za-z_]\w*$")] | None = None
+    cwd: str | None = None
+    model: str | None = None
+    tools: Words | None = None
+    args: list[str] | None = None
+    env: Words | None = None
+    timeout: Annotated[Duration, Field(gt=0)] | None = None
+    max_cost: Annotated[float, Field(ge=0)] | None = None
+    account: str | None = None
+    success: Pattern | None = None
+    failure: Pattern | None = None
+    rate_limit: RateLimit | None = None
+    session_gone: Pattern | None = None
+    overload: Pattern | None = None
+
+
+class Hours(Section):
+    """The part of each day in which an agent's heart beats."""
+
+    start: str
+    end: str
+    timezone: str | None = None
+
+
+class Heartbeat(Section):
+    """Wakes an agent at regular times, so that it looks for what needs attention."""
+
+    enabled: bool = True
+    every: Rhythm = "30m"
+    prompt: str | None = None
+    prompt_file: str | None = None
+    ack_token: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+    ack_max_chars: Annotated[int, Field(ge=0)] | None = None
+    active_hours: Hours | None = None
+
+
+class AgentSchedule(Section):
+    """When an agent is asked, and what."""
+
+    type: Literal["cron", "interval", "webhook", "chat"] | None = None
+    cron: str | None = None
+    expression: str | None = None
+    interval: Rhythm = None
+    every: Rhythm = None
+    at: str | None = None
+    timezone: str | None = None
+    prompt: str | None = None
+    prompt_file: str | None = None
+    target: Literal["main", "isolated"] | None = None
+    deliver: str | None = None
+    enabled: bool = True
+    work: bool | None = None
+    webhook: Later = None
+    chat: Later = None
+
+
+class AgentSettings(Section):
+    """One agent: how it is asked, when, and what it is allowed."""
+
+    runner: Runner
+    description: str | None = None
+    session: Annotated[str, Field(min_length=1, max_length=64)] = "persistent"
+    target: Literal["main", "isolated"] = "isolated"
+    max_concurrent: Annotated[int, Field(ge=1, le=1000)] = 1
+    heartbeat: Heartbeat | None = None
+    deliver: str | None = None
+    labels: Words | None = None
+    schedules: dict[Annotated[str, AfterValidator(_schedule_name)], AgentSchedule] = {}  # noqa: RUF012 - pydantic copies it
+    work: Later = None
+    budget: Later = None
+    untrusted: Later = None
+
+
+def _or_none_at_all(value: Any) -> Any:
+    return {} if value is None else value
+
+
+_ByName = dict[Annotated[str, AfterValidator(_agent_name)], AgentSettings]
+
+
+class Agents(RootModel[_ByName]):
+    """Agents by name."""
+
+    root: Annotated[_ByName, BeforeValidator(_or_none_at_all)] = {}
+
+
+def install_agents(scheduler: Scheduler, _: Agents, server: ServerAddress) -> None:
+    """Agents can be asked. What the file says about them is stored as jobs."""
+    scheduler.agents.url = server.public_url or server.url

@@ -190,3 +190,123 @@ class Started(Shown):
     status: str
     run_id: str
     session_id: str | None
+
+
+# -- agents -----------------------------------------------------------------------------------------------------------
+
+
+class WakeIn(Strict):
+    """A request to wake an agent."""
+
+    reason: Literal["interval", "cron", "message", "manual", "hook"] = Field(
+        default="manual",
+        description="why it is woken; of several requests the most important counts",
+        examples=["hook"],
+    )
+
+
+class WakeOut(BaseModel):
+    """When an agent is woken."""
+
+    agent: str = Field(description="the agent's name", examples=["reporter"])
+    reason: str = Field(description="the most important reason it was asked for", examples=["hook"])
+    wake_at: str | None = Field(
+        description="when it is woken; null where it is paused", examples=["2026-01-29T09:00:00.250Z"]
+    )
+    coalesced: bool = Field(description="whether it joined an earlier request", examples=[False])
+    run: str | None = Field(description="the run that waits for it", examples=["run_1hbm1n0w2c9kd"])
+
+
+class EventIn(Strict):
+    """Something an agent is to hear when it is next woken."""
+
+    text: Annotated[str, StringConstraints(min_length=1, max_length=20_000)] = Field(
+        description="what it is to hear", examples=["The build is red."]
+    )
+    source: str | None = Field(default=None, description="who says so", examples=["ci"])
+    context_key: str | None = Field(
+        default=None, description="a newer event with the same key replaces this one", examples=["build"]
+    )
+    wake: bool = Field(default=False, description="whether to wake the agent for it", examples=[True])
+
+
+class EventAdded(BaseModel):
+    """An event that waits."""
+
+    id: str = Field(description="the event's id", examples=["evt_1hbm1n0w2c9kd"])
+    waiting: int = Field(description="how many events wait for the agent", examples=[1])
+
+
+class SessionsForgotten(BaseModel):
+    """Sessions that were forgotten."""
+
+    forgotten: int = Field(description="how many there were", examples=[2])
+
+
+class SpentOut(BaseModel):
+    """What an agent has spent today; null where it is not counted."""
+
+    runs: int | None = Field(description="how many runs", examples=[3])
+    cost: float | None = Field(description="what they cost, in dollars", examples=[0.12])
+    tokens: int | None = Field(description="tokens that went in and came out", examples=[1200])
+
+
+class AgentSummary(BaseModel):
+    """An agent."""
+
+    name: str = Field(description="the agent's name", examples=["reporter"])
+    status: Literal["idle", "running", "paused", "disabled"] = Field(description="what it does", examples=["idle"])
+    running: int = Field(description="how many runs are in progress", examples=[0])
+    max_concurrent: int = Field(description="how many there may be", examples=[1])
+    schedules: Any = Field(description="how many schedules it has; for one agent, the schedules", examples=[2])
+    next_run_at: str | None = Field(description="when it starts next by itself", examples=["2026-01-29T09:00:00Z"])
+    last_outcome: str | None = Field(description="how its last run ended", examples=["success"])
+    last_error: str | None = Field(description="what went wrong last", examples=[None])
+    events_waiting: int = Field(description="how many events wait for it", examples=[0])
+    work_waiting: int = Field(description="how many work items wait for it", examples=[0])
+    spent_today: SpentOut = Field(description="what it has spent today", examples=[{"runs": 3}])
+    budget: dict[str, Any] = Field(description="what it may spend", examples=[{}])
+    skips: dict[str, int] = Field(description="refused starts by reason", examples=[{"rate_limited": 1}])
+
+
+class AgentOut(AgentSummary):
+    """An agent with its schedules, sessions and events."""
+
+    description: str | None = Field(description="what it is for", examples=["Looks after the repository"])
+    sessions: list[dict[str, Any]] = Field(description="the sessions it keeps", examples=[[]])
+    events: list[dict[str, Any]] = Field(description="what waits to be heard, the oldest first", examples=[[]])
+    heartbeat: dict[str, Any] | None = Field(description="its heartbeat; null where it has none", examples=[None])
+
+
+class WorkIn(Strict):
+    """A work item to be added."""
+
+    agent: str = Field(description="who is to work on it", examples=["reporter"])
+    title: Annotated[str, StringConstraints(min_length=1, max_length=1000)] = Field(
+        description="what is to be done", examples=["Mend the roof"]
+    )
+    body: Annotated[str, StringConstraints(max_length=100_000)] | None = Field(
+        default=None, description="more about it", examples=["It leaks above the desk."]
+    )
+    external_id: Annotated[str, StringConstraints(min_length=1, max_length=500)] | None = Field(
+        default=None, description="what another system calls it; such an item is added once", examples=["TICKET-7"]
+    )
+    priority: Annotated[int, Field(ge=-100, le=100)] = Field(
+        default=0, description="the higher comes first", examples=[10]
+    )
+
+
+class WorkOut(BaseModel):
+    """A work item."""
+
+    id: str = Field(description="the item's id", examples=["wrk_1hbm1n0w2c9kd"])
+    agent: str = Field(description="who works on it", examples=["reporter"])
+    title: str = Field(description="what is to be done", examples=["Mend the roof"])
+    body: str | None = Field(description="more about it", examples=[None])
+    external_id: str | None = Field(description="what another system calls it", examples=["TICKET-7"])
+    priority: int = Field(description="the higher comes first", examples=[0])
+    status: Literal["ready", "claimed", "done", "failed"] = Field(description="where it stands", examples=["ready"])
+    run: str | None = Field(description="the run that claimed it last", examples=["run_1hbm1n0w2c9kd"])
+    attempts: int = Field(description="how often it was tried", examples=[1])
+    created_at: str = Field(description="when it was added", examples=["2026-01-29T09:00:00Z"])
+    last_error: str | None = Field(description="what went wrong last", examples=[None])

@@ -1,8 +1,11 @@
-"""Sessions that jobs keep from run to run, and where to ask about work that goes on elsewhere."""
+"""The tables of sessions and agents: verbs on them, each part of the transaction it is called in."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
+
+from wakeful.agents.waking import Event, Wake
 
 if TYPE_CHECKING:
     from wakeful.store.session import Session
@@ -34,7 +37,39 @@ class Watched(NamedTuple):
     node: int | None
 
 
+class AgentSession(NamedTuple):
+    """A session that an agent keeps from run to run."""
+
+    name: str
+    agent: str
+    session: str
+    created_at: int
+    used_at: int
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+
+class WorkItem(NamedTuple):
+    """Something an agent is to work on."""
+
+    id: int
+    job_id: int
+    title: str
+    body: str | None
+    external_id: str | None
+    priority: int
+    status: str
+    run_id: int | None
+    attempts: int
+    created_at: int
+    last_error: str | None
+
+
 _KEPT = ", ".join(KeptSession._fields)
+_ITEM = ", ".join(WorkItem._fields)
+_WAKE = ", ".join(Wake._fields)
+_EVENT = ", ".join(Event._fields)
+_SESSION = ", ".join(AgentSession._fields)
 
 
 class Sessions:
@@ -127,3 +162,169 @@ class Sessions:
         """These need not be asked about any more."""
         for run_id in run_ids:
             self._session.execute("DELETE FROM run_watches WHERE run_id = ?", (run_id,))
+
+
+class AgentTables:
+    """Verbs on wakes, system events, sessions and limits of agents; each is part of the transaction it was made in."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    # -- wakes --------------------------------------------------------------------------------------------------------
+
+    def wake(self, job_id: int) -> Wake | None:
+        """What the agent is to be woken for."""
+        sql = f"SELECT {_WAKE} FROM agent_wakes WHERE job_id = ?{self._session.lock_clause}"
+        found = self._session.rows(sql, (job_id,))
+        return Wake._make(found[0]) if found else None
+
+    def put_wake(self, wake: Wake) -> None:
+        said = ", ".join(f"{name} = excluded.{name}" for name in Wake._fields[1:])
+        self._session.insert_many("agent_wakes", Wake._fields, [wake], f"ON CONFLICT (job_id) DO UPDATE SET {said}")
+
+    def drop_wake(self, job_id: int) -> None:
+        self._session.execute("DELETE FROM agent_wakes WHERE job_id = ?", (job_id,))
+
+    # -- system events ------------------------------------------------------------------------------------------------
+
+    def add_event(self, event: Event) -> None:
+        self._session.insert_many("agent_events", Event._fields, [event])
+
+    def waiting(self, job_id: int) -> list[Event]:
+        """What waits to be heard, the oldest first."""
+        sql = f"SELECT {_EVENT} FROM agent_events WHERE job_id = ? AND run_id IS NULL ORDER BY id"
+        return [Event._make(row) for row in self._session.rows(sql, (job_id,))]
+
+    def waiting_counts(self, job_ids: list[int]) -> dict[int, int]:
+        rows = self._session.select_in(("job_id",), "agent_events", "job_id", job_ids, only="run_id IS NULL")
+        return dict(Counter(int(row[0]) for row in rows))
+
+    def bind(self, job_id: int, run_id: int) -> list[Event]:
+        """Give all that waits to a run; what it was given, also if it was given it before."""
+        sql = "UPDATE agent_events SET run_id = ? WHERE job_id = ? AND run_id IS NULL"
+        self._session.execute(sql, (run_id, job_id))
+        sql = f"SELECT {_EVENT} FROM agent_events WHERE run_id = ? ORDER BY id"
+        return [Event._make(row) for row in self._session.rows(sql, (run_id,))]
+
+    def hear(self, run_id: int) -> int:
+        """The run's events are heard: they go."""
+        return self._session.execute("DELETE FROM agent_events WHERE run_id = ?", (run_id,))
+
+    def give_back(self, run_id: int) -> int:
+        """The run's events wait again."""
+        return self._session.execute("UPDATE agent_events SET run_id = NULL WHERE run_id = ?", (run_id,))
+
+    def drop_events(self, event_ids: list[int]) -> None:
+        if event_ids:
+            self._session.delete_in("agent_events", "id", event_ids)
+
+    # -- sessions -----------------------------------------------------------------------------------------------------
+
+    def session(self, name: str) -> AgentSession | None:
+        found = self._session.rows(f"SELECT {_SESSION} FROM agent_sessions WHERE name = ?", (name,))
+        return AgentSession._make(found[0]) if found else None
+
+    def sessions_of(self, agent: str) -> list[AgentSession]:
+        sql = f"SELECT {_SESSION} FROM agent_sessions WHERE agent = ? ORDER BY name LIMIT 100"
+        return [AgentSession._make(row) for row in self._session.rows(sql, (agent,))]
+
+    def keep_session(self, kept: AgentSession) -> None:
+        said = ", ".join(f"{name} = excluded.{name}" for name in AgentSession._fields[1:])
+        conflict = f"ON CONFLICT (name) DO UPDATE SET {said}"
+        self._session.insert_many("agent_sessions", AgentSession._fields, [kept], conflict)
+
+    def forget_session(self, name: str) -> int:
+        return self._session.execute("DELETE FROM agent_sessions WHERE name = ?", (name,))
+
+    def forget_sessions_of(self, agent: str) -> int:
+        return self._session.execute("DELETE FROM agent_sessions WHERE agent = ?", (agent,))
+
+    def prune_sessions(self, before: int, limit: int) -> int:
+        sql = (
+            "DELETE FROM agent_sessions WHERE name IN "
+            "(SELECT name FROM agent_sessions WHERE used_at < ? ORDER BY used_at LIMIT ?)"
+        )
+        return self._session.execute(sql, (before, limit))
+
+    # -- work items ---------------------------------------------------------------------------------------------------
+
+    def add_item(self, item: WorkItem) -> None:
+        self._session.insert_many("agent_work", WorkItem._fields, [item])
+
+    def item(self, item_id: int) -> WorkItem | None:
+        return self._item("id = ?", item_id)
+
+    def item_called(self, job_id: int, external_id: str) -> WorkItem | None:
+        """The item that another system calls so."""
+        return self._item("job_id = ? AND external_id = ?", job_id, external_id)
+
+    def item_of(self, run_id: int) -> WorkItem | None:
+        """What a run works on."""
+        return self._item("run_id = ? AND status = 'claimed'", run_id)
+
+    def next_item(self, job_id: int) -> WorkItem | None:
+        """The item to be worked on next: the highest priority, then the oldest. Those another node takes are not."""
+        where = "job_id = ? AND status = 'ready' ORDER BY priority DESC, id LIMIT 1" + self._session.skip_clause
+        return self._item(where, job_id)
+
+    def save_item(self, item: WorkItem) -> None:
+        columns = ("id", "status", "run_id", "attempts", "last_error")
+        row = (item.id, item.status, item.run_id, item.attempts, item.last_error)
+        self._session.update_many("agent_work", columns, [row])
+
+    def items(self, job_id: int | None, status: str | None, before: int | None, limit: int) -> list[WorkItem]:
+        """Items, the newest first."""
+        wanted = {"job_id = ?": job_id, "status = ?": status, "id < ?": before}
+        given = {condition: value for condition, value in wanted.items() if value is not None}
+        where = f"WHERE {' AND '.join(given)} " if given else ""
+        sql = f"SELECT {_ITEM} FROM agent_work {where}ORDER BY id DESC LIMIT ?"
+        return [WorkItem._make(row) for row in self._session.rows(sql, (*given.values(), limit))]
+
+    def ready_counts(self, job_ids: list[int]) -> dict[int, int]:
+        """How many items wait for each of these agents."""
+        rows = self._session.select_in(("job_id",), "agent_work", "job_id", job_ids, only="status = 'ready'")
+        return dict(Counter(int(row[0]) for row in rows))
+
+    def prune_items(self, before: int, limit: int) -> int:
+        sql = (
+            "DELETE FROM agent_work WHERE id IN (SELECT id FROM agent_work "
+            "WHERE status IN ('done', 'failed') AND created_at < ? ORDER BY id LIMIT ?)"
+        )
+        return self._session.execute(sql, (before, limit))
+
+    def _item(self, where: str, *values: object) -> WorkItem | None:
+        found = self._session.rows(f"SELECT {_ITEM} FROM agent_work WHERE {where}", values)
+        return WorkItem._make(found[0]) if found else None
+
+    # -- rate limits --------------------------------------------------------------------------------------------------
+
+    def limit(self, account: str) -> tuple[int, str] | None:
+        """When the account's rate limit ends, and what was said about it."""
+        found = self._session.rows("SELECT until, why FROM agent_limits WHERE account = ?", (account,))
+        return (int(found[0][0]), str(found[0][1])) if found else None
+
+    def put_limit(self, account: str, until: int, why: str) -> None:
+        conflict = "ON CONFLICT (account) DO UPDATE SET until = excluded.until, why = excluded.why"
+        self._session.insert_many("agent_limits", ("account", "until", "why"), [(account, until, why)], conflict)
+
+    def skips(self, job_ids: list[int]) -> dict[int, dict[str, int]]:
+        """How often starts of these jobs were refused, by job and reason."""
+        counted: dict[int, dict[str, int]] = {}
+        for job_id, reason, times in self._session.select_in(("job_id", "reason", "times"), "skips", "job_id", job_ids):
+            counted.setdefault(int(job_id), {})[str(reason)] = int(times)
+        return counted
+
+    # -- agents -------------------------------------------------------------------------------------------------------
+
+    def wake_jobs(self, after: str, limit: int) -> list[int]:
+        """The wake jobs of agents, by name."""
+        sql = (
+            "SELECT id FROM jobs WHERE kind = 'agent' AND removed_at IS NULL AND name > ? AND name LIKE '%.wake' "
+            "ORDER BY name LIMIT ?"
+        )
+        return [int(row[0]) for row in self._session.rows(sql, (after, limit))]
+
+    def jobs_of(self, agent: str) -> list[int]:
+        """All jobs of an agent, by name."""
+        sql = "SELECT id FROM jobs WHERE owner = ? AND kind = 'agent' AND removed_at IS NULL ORDER BY name"
+        return [int(row[0]) for row in self._session.rows(sql, (agent,))]

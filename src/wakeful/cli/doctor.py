@@ -8,6 +8,7 @@ import platform
 import shlex
 import shutil
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -59,6 +60,7 @@ class Doubts(NamedTuple):
     looked_at: int
     found: list[tuple[str, str, str]]  # a job, what is wrong, and what helps
     elsewhere: bool = False  # commands run on other machines only, and were not looked at
+    agents: Sequence[tuple[str, Mapping[str, Any]]] = ()  # who is asked from here, and how
 
 
 class Inside(NamedTuple):
@@ -189,7 +191,13 @@ def _doubts(tx: Transaction, hidden: tuple[str, ...], *, served: bool) -> Doubts
         if job.kind == COMMAND and (tx.exclusive or not job.options.get("labels")):
             wrong = [text[0].lower() + text[1:].rstrip(".") for text in warnings_about_work(job, None)]
             found += [(job.name, text, f"put it there, or {_edit(job)}") for text in wrong]
-    return Doubts(len(looked_at), found, elsewhere)
+    agents = [(job.payload["agent"], job.payload["runner"]) for job in jobs if _is_agent(job) and not elsewhere]
+    return Doubts(len(looked_at), found, elsewhere, agents)
+
+
+def _is_agent(job: Job) -> bool:
+    """Whether the job stands for an agent as a whole."""
+    return job.kind == "agent" and job.name.endswith(".wake") and not job.options.get("labels")
 
 
 def _edit(job: Job) -> str:
@@ -204,10 +212,10 @@ def _runs_here(tx: Transaction) -> bool:
 
 def _jobs(inside: Inside) -> list[Check]:
     """A job that cannot do its work, one line each; how many were looked at where that is not all."""
-    doubts, rest = inside.doubts, len(inside.doubts.found) - MOST_NAMED
-    checks = [
-        Check("job", ok=False, found=f"{name}: {text}", do=remedy) for name, text, remedy in doubts.found[:MOST_NAMED]
-    ]
+    doubts = inside.doubts
+    found = [*doubts.found, *_agents(doubts)]
+    rest = len(found) - MOST_NAMED
+    checks = [Check("job", ok=False, found=f"{name}: {text}", do=remedy) for name, text, remedy in found[:MOST_NAMED]]
     if rest > 0:
         checks.append(Check("job", ok=False, found=f"{count(rest, 'more problem')} like these", do="fix these first"))
     partly = doubts.looked_at == MOST_EXAMINED and inside.jobs > MOST_EXAMINED
@@ -216,6 +224,14 @@ def _jobs(inside: Inside) -> list[Check]:
     if not checks or partly:
         checks.append(Check("jobs", ok=True, found=f"looked at {looked}{where}"))
     return checks
+
+
+def _agents(doubts: Doubts) -> list[tuple[str, str, str]]:
+    if not doubts.agents:
+        return []
+    from wakeful.cli.agent_checks import agent_problems
+
+    return agent_problems(doubts.agents)
 
 
 def _first_and_rest(tx: Transaction, key: str, number: int) -> list[tuple[Job, int]]:

@@ -13,6 +13,8 @@ What must stay true:
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +22,45 @@ from wakeful.kernel.domain import Domain
 from wakeful.kernel.kinds import Kind, WrittenForm
 
 if TYPE_CHECKING:
+    from wakeful.command.result import CommandResult
+    from wakeful.command.run import Streams
+    from wakeful.command.spec import CommandSpec
     from wakeful.kernel.views.models import Run
+
+__all__ = ["COMMAND", "CommandFailed", "CommandResult", "CommandSpec", "CommandTimedOut", "Streams", "domain"]
 
 COMMAND = "command"
 HIDDEN = "***"
+
+_OFFERED = {
+    "CommandFailed": "result",
+    "CommandResult": "result",
+    "CommandSpec": "spec",
+    "CommandTimedOut": "result",
+    "Streams": "run",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """What other domains use to run a program; loaded when it is."""
+    if name in _OFFERED:
+        return getattr(import_module(f"wakeful.command.{_OFFERED[name]}"), name)
+    message = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(message)
+
+
+async def run_program(
+    spec: CommandSpec, streams: Streams, *, run_env: Mapping[str, str], log_path: Path, secrets: Collection[str] = ()
+) -> CommandResult:
+    """Run a program for another domain as commands are run: in a group of its own, with nothing left behind."""
+    from wakeful.command.run import run_command
+
+    return await run_command(spec, run_env=run_env, log_path=log_path, secrets=secrets, streams=streams)
+
+
+async def end_programs(folder: Path, run_ids: list[str]) -> None:
+    """End what a killed process left running of these runs."""
+    await _end_leftovers(folder, run_ids)
 
 
 def _check(payload: Any) -> None:

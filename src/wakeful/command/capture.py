@@ -228,9 +228,21 @@ class LogFile:
 class Capture:
     """Reads one pipe to its end into an excerpt and a log file. Owns the pipe's reading end from the start."""
 
-    def __init__(self, pipe: int, log: LogFile, redactor: Redactor, *, keep: int) -> None:
+    def __init__(
+        self,
+        pipe: int,
+        log: LogFile,
+        redactor: Redactor,
+        *,
+        keep: int,
+        on_output: Callable[[bytes], None] | None = None,
+        closes_log: bool = True,
+    ) -> None:
+        """`on_output` gets every chunk as it comes; of two that share a log, one closes it."""
         self._pipe = pipe
         self._redactor = redactor
+        self._on_output = on_output
+        self._closes_log = closes_log
         self.excerpt = Excerpt(keep)
         self.log = log
 
@@ -254,7 +266,7 @@ class Capture:
             await self._take(self._redactor.feed(chunk))
 
     async def _take(self, chunk: bytes) -> None:
-        self.excerpt.add(chunk)
+        self._add(chunk)
         # Waiting for the write is the backpressure: a fast printer waits for the disk, not in our memory.
         if chunk and self.log.accepts:
             await off_loop(self.log.write, chunk)
@@ -262,6 +274,12 @@ class Capture:
     def _close(self) -> None:
         os.close(self._pipe)
         if rest := self._redactor.flush():
-            self.excerpt.add(rest)
+            self._add(rest)
             _WRITER.submit(self.log.write, rest)
-        _WRITER.submit(self.log.close, keep=True)
+        if self._closes_log:
+            _WRITER.submit(self.log.close, keep=True)
+
+    def _add(self, chunk: bytes) -> None:
+        self.excerpt.add(chunk)
+        if self._on_output is not None and chunk:
+            self._on_output(chunk)

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from wakeful.command.leftovers import RUN_ID, kill_leftover
+from wakeful.command.leftovers import RUN_ID, has_note, kill_leftover
 from wakeful.command.result import CommandResult, CommandTimedOut
 from wakeful.command.run import run_command
 from wakeful.command.spec import CommandSpec, looked_up
@@ -67,6 +67,8 @@ async def end_leftovers(folder: Path, run_ids: list[str]) -> int:
     ended = 0
     for run_id in run_ids:
         path = log_path(folder, run_id)
+        if not has_note(path):
+            continue
         ended += await asyncio.get_running_loop().run_in_executor(None, kill_leftover, path)
     return ended
 

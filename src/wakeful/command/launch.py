@@ -34,8 +34,10 @@ def secret_values(spec: CommandSpec) -> set[str]:
     return {text for name, text in given.items() if name not in INHERITED and not name.startswith("LC_")}
 
 
-def launch(spec: CommandSpec, env: dict[str, str]) -> tuple[ProcessGroup, int]:
+def launch(spec: CommandSpec, env: dict[str, str], stderr: int | None = None) -> tuple[ProcessGroup, int]:
     """Start the program; its group and the reading end of the one pipe that takes both its streams, in order.
+
+    With `stderr`, a descriptor, the pipe takes what is printed to the standard output alone.
 
     Done on the loop: the interpreter stands still until the new program is loaded, so a thread would gain nothing.
     """
@@ -47,8 +49,9 @@ def launch(spec: CommandSpec, env: dict[str, str]) -> tuple[ProcessGroup, int]:
             stack.callback(os.close, write_end)
             on_failure = stack.enter_context(contextlib.ExitStack())
             on_failure.callback(os.close, pipe)
+            errors = write_end if stderr is None else stderr
             popen = subprocess.Popen(  # noqa: S603 - running what the job says is what this kind is for
-                spec.argv, stdin=stdin, stdout=write_end, stderr=write_end, cwd=cwd, env=env, start_new_session=True
+                spec.argv, stdin=stdin, stdout=write_end, stderr=errors, cwd=cwd, env=env, start_new_session=True
             )
             group = ProcessGroup(popen)
             on_failure.pop_all()

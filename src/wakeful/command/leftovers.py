@@ -70,6 +70,11 @@ class RunNote:
         self.problem = f"It could not be noted which process this is ({reason}): a crash would leave it running."
 
 
+def has_note(log_path: Path) -> bool:
+    """Whether a process was noted for the run that logs there; without a note nothing of it can be found."""
+    return _note_path(log_path).exists()
+
+
 def kill_leftover(log_path: Path) -> bool:
     """Kill what a killed scheduler left running of the run that logs to `log_path`; True if anything was.
 

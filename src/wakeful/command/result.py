@@ -38,6 +38,7 @@ class CommandResult:
     log_file: Path | None
     success_codes: tuple[int, ...] = (0,)
     notes: tuple[str, ...] = ()
+    stderr: str = ""  # where it is kept apart
 
     def error(self) -> str | None:
         """None on success, else one sentence with the last line the command printed."""

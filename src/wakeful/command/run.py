@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import signal
-from collections.abc import Collection, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +17,8 @@ from wakeful.command.leftovers import RUN_ID, RunNote
 from wakeful.command.process_group import KILL_WAIT, ProcessGroup
 from wakeful.command.result import CommandFailed, CommandResult, CommandTimedOut
 from wakeful.command.spec import CommandSpec
+
+ERRORS_KEPT = 64 * 1024  # bytes of standard error where it is kept apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,7 @@ async def run_command(
     log_path: Path,
     secrets: Collection[str] = (),
     limits: CommandLimits = CommandLimits(),  # noqa: B008 - frozen
+    streams: Streams | None = None,
 ) -> CommandResult:
     """Run a command to its end, however it ends; its exit code is a result, not an exception.
 
@@ -40,14 +45,25 @@ async def run_command(
     Cancelling ends the whole group, SIGTERM first; a second cancellation does not wait for the grace to pass. When this
     returns or raises, nothing of the command runs and its leader is reaped; `log_path` is gone unless it has more than
     `output`, except that a cancelled command's log stays, since nothing else holds what it printed. `secrets`
-    and the values the job gives its command are replaced in everything kept.
+    and the values the job gives its command are replaced in everything kept. With `streams`, standard error is kept
+    apart as `stderr`; the log has both.
     """
-    run_note, redactor = RunNote(log_path), Redactor({*secrets, *secret_values(spec)})
+    run_note, hidden = RunNote(log_path), {*secrets, *secret_values(spec)}
+    log, errors = LogFile(log_path, limits.log_bytes), _Errors()
     try:
         await off_loop(run_note.announce, run_env.get(RUN_ID, ""))
-        group, pipe = launch(spec, environment(spec, run_env))
-        capture = Capture(pipe, LogFile(log_path, limits.log_bytes), redactor, keep=spec.output_limit)
-        ending = await _supervise(group, capture, run_note, spec.timeout_ms, limits)
+        env = environment(spec, run_env) if streams is None else {**streams.environment, **run_env}
+        with errors.opened(apart=streams is not None) as write_end:
+            group, pipe = launch(spec, env, write_end)
+        capture = Capture(
+            pipe,
+            log,
+            Redactor(hidden),
+            keep=spec.output_limit,
+            on_output=streams.on_output if streams is not None else None,
+        )
+        async with errors.read(log, Redactor(hidden), limits):
+            ending = await _supervise(group, capture, run_note, spec.timeout_ms, limits)
     finally:
         await off_loop(run_note.remove)
     log_file = await capture.finish()
@@ -64,11 +80,60 @@ async def run_command(
         log_file=log_file,
         success_codes=spec.success_codes,
         notes=tuple(note for note in notes if note),
+        stderr=errors.text(),
     )
     if ending.timed_out:
         seconds = (spec.timeout_ms or 0) / 1000
         raise CommandTimedOut(f"stopped after its limit of {seconds:g} s{result.last_words()}", result)
     return result
+
+
+class Streams(NamedTuple):
+    """For a program whose two streams mean different things: its whole environment, and a listener to its output."""
+
+    environment: Mapping[str, str]
+    on_output: Callable[[bytes], None] | None = None
+
+
+class _Errors:
+    """Standard error where it is kept apart; else nothing."""
+
+    def __init__(self) -> None:
+        self._pipe: int | None = None
+        self._capture: Capture | None = None
+
+    @contextlib.contextmanager
+    def opened(self, *, apart: bool) -> Iterator[int | None]:
+        """The descriptor to print errors to, or None for that of the output."""
+        if not apart:
+            yield None
+            return
+        self._pipe, write_end = os.pipe()
+        try:
+            yield write_end
+        except BaseException:
+            os.close(self._pipe)
+            raise
+        finally:
+            os.close(write_end)
+
+    @contextlib.asynccontextmanager
+    async def read(self, log: LogFile, redactor: Redactor, limits: CommandLimits) -> AsyncIterator[None]:
+        """Read it for as long as the program runs, and what is left when it has ended."""
+        if self._pipe is None:
+            yield
+            return
+        self._capture = Capture(self._pipe, log, redactor, keep=ERRORS_KEPT, closes_log=False)
+        pump = self._capture.start()
+        try:
+            yield
+            await _ends(pump, limits.drain / 4)
+        finally:
+            pump.cancel()
+            await asyncio.wait({pump})
+
+    def text(self) -> str:
+        return self._capture.excerpt.text() if self._capture is not None else ""
 
 
 class _Ending(NamedTuple):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from wakeful.config.agents_file import read_agent
 from wakeful.config.reading import ConfigError, Fault, Raw, read_plain
 from wakeful.errors import InvalidSetting
 from wakeful.fleet.entries import Entry, FleetFile, Place, Setting, forms, read_entry, references_of
@@ -21,12 +22,21 @@ WILD = frozenset("*?[")
 References = tuple[tuple[Place, str], ...]
 
 
+CheckedAgents = Callable[[Raw], tuple[Mapping[str, Any], list[Fault]]]
+
+
 def read_fleet_file(
-    raw: Raw, config: BaseConfig, *, look_up: bool, connectors: frozenset[str] | None = None
+    raw: Raw,
+    config: BaseConfig,
+    agents_of: CheckedAgents,
+    *,
+    look_up: bool,
+    connectors: frozenset[str] | None = None,
 ) -> tuple[FleetFile, list[Fault]]:
     """The jobs and everything that is wrong with them; `look_up`: also what they refer to and is not there.
 
-    `connectors`: those the file has; None when nobody knows.
+    `agents_of`: a file's agents as their model has checked them. `connectors`: those the file has; None when nobody
+    knows.
     """
     files, faults = [raw], list[Fault]()
     for path in _included(raw, config.include, faults):
@@ -52,8 +62,15 @@ def read_fleet_file(
         faults += [fault for name, references, file in [*right, *wrong] for fault in _unset(name, references, file)]
     if connectors is not None:
         faults += [fault for entry, file in found.values() for fault in _undeliverable(entry, file, connectors)]
-    entries = tuple(entry for entry, _ in found.values())
-    names = sorted({reference for entry in entries for _, reference in entry.references})
+    agents = _Agents(zone, connectors, look_up=look_up)
+    for file in files:
+        settings, wrong_settings = agents_of(file)
+        faults += wrong_settings if file is not raw else []  # those of the first file are reported with its settings
+        agents.read(file, settings)
+    faults += agents.faults
+    entries = (*(entry for entry, _ in found.values()), *agents.entries)
+    referred = {reference for entry in entries for _, reference in entry.references}
+    names = sorted(referred | agents.references)
     references = tuple(f"${{{name}}}" for name in names)
     defaults = config.defaults.job_options()
     return FleetFile(
@@ -67,6 +84,51 @@ def read_fleet_file(
         _env_files(raw, config),
         zone,
     ), faults
+
+
+class _Agents:
+    """Reads the agents of several files."""
+
+    def __init__(self, zone: str, connectors: frozenset[str] | None, *, look_up: bool) -> None:
+        self._zone = zone
+        self._connectors = connectors
+        self._look_up = look_up
+        self._files: dict[str, Raw] = {}
+        self.entries: list[Entry] = []
+        self.references: set[str] = set()
+        self.faults: list[Fault] = []
+
+    def read(self, file: Raw, agents: Mapping[str, Any]) -> None:
+        for name, settings in agents.items():
+            if name in self._files:
+                other = self._files[name]
+                line = other.lines.get(("agents", name))
+                message = f"agents.{name} is also in {other.path}, line {line}."
+                self.faults.append(file.fault(("agents", name), message))
+                continue
+            self._files[name] = file
+            found = read_agent(name, settings, file.path.resolve().parent, self._zone)
+            self.entries += found.entries
+            self.references |= {reference for _, reference in found.references}
+            self.faults += [file.fault(("agents", *where), message) for where, message in found.problems]
+            self.faults += _unknown_connectors(name, settings, file, self._connectors)
+            if self._look_up:
+                self.faults += _missing("agents", found.references, file)
+
+
+def _unknown_connectors(
+    name: str, agent: Mapping[str, Any], file: Raw, connectors: frozenset[str] | None
+) -> Iterator[Fault]:
+    if connectors is None:
+        return
+    said: list[tuple[Place, Any]] = [((name, "deliver"), agent.get("deliver"))]
+    schedules = agent.get("schedules") or {}
+    said += [((name, "schedules", key, "deliver"), one.get("deliver")) for key, one in schedules.items()]
+    for where, to in said:
+        if to is not None and to not in {"last", "none", *connectors}:
+            yield file.fault(
+                ("agents", *where), f"{'.'.join(('agents', *map(str, where)))}: {no_connector(to, connectors)}"
+            )
 
 
 def _env_files(raw: Raw, config: BaseConfig) -> tuple[Path, ...]:
@@ -96,8 +158,8 @@ def _included(raw: Raw, patterns: Sequence[str], faults: list[Fault]) -> Iterato
 
 
 def _only_jobs(raw: Raw, faults: list[Fault]) -> Raw:
-    message = "There is no key {!r} in an included file: it takes only jobs."
-    faults += [raw.fault((key,), message.format(key)) for key in raw.data if key != "jobs"]
+    message = "There is no key {!r} in an included file: it takes only jobs and agents."
+    faults += [raw.fault((key,), message.format(key)) for key in raw.data if key not in ("jobs", "agents")]
     faults += raw.repeated
     return raw
 
@@ -137,8 +199,13 @@ def _circles(found: Mapping[str, tuple[Entry, Raw]]) -> Iterator[Fault]:
 
 
 def _unset(name: str, references: References, raw: Raw) -> Iterator[Fault]:
+    return _missing("jobs", [((name, *where), reference) for where, reference in references], raw)
+
+
+def _missing(section: str, references: Iterable[tuple[Place, str]], raw: Raw) -> Iterator[Fault]:
+    """What a section refers to and is not there."""
     for where, reference in references:
-        place = ("jobs", name, *where)
+        place = (section, *where)
         try:
             looked_up(reference, raw.path.resolve().parent, raw.known)
         except InvalidSetting as error:

@@ -7,7 +7,7 @@ import difflib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -47,7 +47,7 @@ def load(path: Path, environ: Mapping[str, str] = os.environ, *, needs: Sequence
     config, faults = _validated(raw, unfilled)
     settings = config if config is not None else _readable(raw, ("defaults", "fleet", "include", "env_file"))
     jobs, wrong = read_fleet_file(
-        raw, settings, look_up=needs is None and not no_env_file, connectors=_connectors(config)
+        raw, settings, _agents, look_up=needs is None and not no_env_file, connectors=_connectors(config)
     )
     wrong += _alerts_to(raw, config)
     faults = sorted(
@@ -70,6 +70,16 @@ def _alerts_to(raw: Raw, config: BaseConfig | None) -> list[Fault]:
     if to is None or to in known or to in ("last", "none"):
         return []
     return [raw.fault(("alerts", "to"), f"alerts.to: {no_connector(to, known)}")]
+
+
+def _agents(raw: Raw) -> tuple[dict[str, Any], list[Fault]]:
+    """The agents of a file, each as a model has checked it, or what is wrong with them."""
+    given = {"agents": raw.data["agents"]} if "agents" in raw.data else {}
+    config, faults = _validated(raw._replace(data=given), set())
+    if config is None:
+        return {}, faults
+    found: Mapping[str, BaseModel] = config.agents.root  # type: ignore[attr-defined]  # of a domain
+    return {name: agent.model_dump(exclude_none=True) for name, agent in found.items()}, []
 
 
 def _place(fault: Fault) -> tuple[str, int]:
@@ -160,18 +170,27 @@ def _unknown(where: Where) -> str:
     return f"There is no key {key!r}{place}. {hint}"
 
 
+_Level = type[BaseModel] | tuple[type[BaseModel], ...]
+"""A section; or sections under names of the user's own."""
+
+
 def _keys_at(above: Where) -> set[str]:
-    models: list[type[BaseModel]] = [config_model()]
+    levels: list[_Level] = [config_model()]
     for part in above:
-        models = [section for model in models for section in _below(model, str(part))]
-    return set().union(*(model.model_fields for model in models))
+        levels = [below for level in levels for below in _below(level, str(part))]
+    return set().union(*(level.model_fields for level in levels if not isinstance(level, tuple)))
 
 
-def _below(model: type[BaseModel], key: str) -> list[type[BaseModel]]:
-    """The sections a key leads to; every key does in one that maps names of the user's own."""
-    if "root" in model.model_fields:
-        return _sections(model, "root")
-    return _sections(model, key) if key in model.model_fields else []
+def _below(level: _Level, key: str) -> list[_Level]:
+    """Where a key leads to; every key does in a section that maps names of the user's own."""
+    if isinstance(level, tuple):
+        return list(level)
+    if "root" in level.model_fields:
+        return list(_sections(level, "root"))
+    if key not in level.model_fields:
+        return []
+    found = _sections(level, key)
+    return [tuple(found)] if get_origin(level.model_fields[key].annotation) is dict else list(found)
 
 
 def _complaint(raw: Raw, where: Where, error: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from ipaddress import ip_network
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -13,8 +14,7 @@ from wakeful.kernel.actions.drafts import check_name
 from wakeful.triggers import zone_name
 from wakeful.triggers.durations import interval_ms
 
-LATER = {
-    (): ("agents",),
+LATER: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("limits",): ("cost_per_day",),
 }
 """Keys of later versions, by section."""

@@ -22,7 +22,7 @@ MOST_VALUES = 200_000
 DEEPEST = 50
 TAGS = ("null", "bool", "int", "float", "str", "seq", "map")
 
-KEPT = ("jobs",)
+KEPT = ("jobs", "agents")
 """Sections whose references are kept: what they stand for is looked up when it is used."""
 
 Where = tuple[str | int, ...]

@@ -36,6 +36,7 @@ __all__ = [
     "domain",
     "enqueue",
     "explained",
+    "has_connectors",
     "output_text",
     "work_of",
 ]
@@ -55,6 +56,13 @@ def button(action: str, on: str, label: str | None = None, **more: Any) -> dict[
     from wakeful.delivery.chat.buttons import button as made
 
     return made(action, on, label, **more)
+
+
+def has_connectors(tx: Transaction) -> bool:
+    """Whether there is anywhere to send messages to."""
+    from wakeful.delivery.tables import Outbox
+
+    return bool(tx.of(Outbox).connectors())
 
 
 def _check(payload: Any) -> None:

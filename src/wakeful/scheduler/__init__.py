@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from wakeful.scheduler.access import AccessApi
+from wakeful.scheduler.agents import AgentsApi
 from wakeful.scheduler.delivery import DeliveryApi
 from wakeful.scheduler.domains import Domains
 from wakeful.scheduler.life import Life
@@ -19,7 +20,7 @@ from wakeful.scheduler.server_side import ServerSide
 __all__ = ["Scheduler", "SchedulerState", "Summary"]
 
 
-class Scheduler(Life, RunsApi, Overview, NodesApi, AccessApi, DeliveryApi, Domains):
+class Scheduler(Life, RunsApi, Overview, NodesApi, AccessApi, DeliveryApi, AgentsApi, Domains):
     """Runs jobs when they are due, and stores what happened.
 
     `async with scheduler:` opens the store; nothing fires until `start()`. All methods belong to the event loop the

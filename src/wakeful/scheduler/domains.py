@@ -6,6 +6,7 @@ A domain keeps its rules in functions of a transaction, as the kernel does, and 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from wakeful.kernel.domain import load
@@ -73,6 +74,11 @@ class Domains(Core):
     def default_zone(self) -> str:
         """The zone of what names none."""
         return self._default_zone()
+
+    @property
+    def log_folder(self) -> Path:
+        """Where files beside the store go."""
+        return self._log_folder()
 
     @property
     def job_defaults(self) -> Mapping[str, Any]:

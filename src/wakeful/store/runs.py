@@ -147,8 +147,10 @@ class Runs:
         sql = "UPDATE runs SET phase = ? WHERE id = ? AND finished_at IS NULL AND status = 'active'"
         return bool(self._session.execute(sql, (phase, run_id)))
 
-    def reschedule(self, run_id: int, due_at: int) -> None:
-        self._session.execute("UPDATE runs SET due_at = ? WHERE id = ? AND status = 'queued'", (due_at, run_id))
+    def reschedule(self, run_id: int, due_at: int, reason: str | None = None) -> None:
+        """A run that waits is due at another time, and perhaps for another reason."""
+        sql = "UPDATE runs SET due_at = ?, reason = coalesce(?, reason) WHERE id = ? AND status = 'queued'"
+        self._session.execute(sql, (due_at, reason, run_id))
 
     def successor(self, run_id: int) -> int | None:
         """The run that tried again what this one did not finish."""

@@ -1,0 +1,300 @@
+"""`wakeful agent`: agents, what they do, and waking them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from wakeful import Scheduler
+from wakeful.agents import work as items
+from wakeful.agents.waking import PRIORITIES
+from wakeful.cli.failures import WrongUse, say_note
+from wakeful.cli.opening import change, now_ms, read, server_of
+from wakeful.cli.place import Db, Place, chosen
+from wakeful.cli.saying import say, say_text
+from wakeful.cli.tables import Cell, Column, Json, print_facts, print_json, print_table
+from wakeful.cli.words import ago, ahead, count
+from wakeful.clock import sleep
+from wakeful.errors import ScheduleTriggerError
+from wakeful.triggers.moments import read_moment
+
+app = typer.Typer(help="Show agents, wake them, and leave them events.")
+
+STYLES = {"running": "green", "paused": "yellow", "disabled": "red"}
+REASONS = [reason for reason in PRIORITIES if reason != "retry"]
+ASK_S = 0.1
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="An agent's name.", show_default=False)]
+
+
+@app.command("list")
+def list_(ctx: typer.Context, *, as_json: Json = False, db: Db = None) -> None:
+    """List agents with their state."""
+    place = chosen(ctx, db)
+    nothing: list[dict[str, Any]] = []
+    found = read(place, lambda scheduler: scheduler.agents.list(), nothing)
+    if as_json:
+        print_json(found)
+    elif found:
+        print_table(*_rows(found))
+    else:
+        say(f"No agents in {place}: add some to agents in wakeful.yaml.")
+
+
+def _rows(found: list[dict[str, Any]]) -> tuple[list[Column], list[list[str | Cell]]]:
+    columns = [
+        Column("AGENT", 8),
+        Column("STATUS", 8),
+        Column("RUNNING", 7),
+        Column("SCHEDULES", 9, spare=3),
+        Column("NEXT", 6),
+        Column("LAST", 7),
+        Column("EVENTS", 6, spare=3),
+        Column("ERROR", 10, spare=1),
+    ]
+    now = now_ms()
+    rows: list[list[str | Cell]] = [
+        [
+            one["name"],
+            Cell(one["status"], STYLES.get(one["status"], "")),
+            f"{one['running']}/{one['max_concurrent']}",
+            str(one["schedules"]),
+            "-" if one["next_run_at"] is None else ahead(_ms(one["next_run_at"]), now),
+            one["last_outcome"] or "-",
+            str(one["events_waiting"]),
+            " ".join((one["last_error"] or "").split()),
+        ]
+        for one in found
+    ]
+    return columns, rows
+
+
+def _ms(text: str) -> int:
+    return read_moment(text, "at")
+
+
+@app.command("show")
+def show(ctx: typer.Context, *, name: Name, as_json: Json = False, db: Db = None) -> None:
+    """Show an agent with its schedules, sessions and events."""
+    found = change(chosen(ctx, db), lambda scheduler: scheduler.agents.get(name))
+    if as_json:
+        print_json(found)
+        return
+    now = now_ms()
+    facts: list[tuple[str, str | Cell]] = [
+        ("agent", found["name"] if not found["description"] else f"{found['name']}: {found['description']}"),
+        ("status", Cell(found["status"], STYLES.get(found["status"], ""))),
+        ("running", f"{found['running']} of {found['max_concurrent']}"),
+    ]
+    beats = [found["heartbeat"]] if found["heartbeat"] else []
+    for one in [*beats, *found["schedules"]]:
+        coming = "no next time" if one["next_run_at"] is None else f"next {ahead(_ms(one['next_run_at']), now)}"
+        last = "" if one["last_run_at"] is None else f", last {ago(_ms(one['last_run_at']), now)}"
+        error = f": {one['last_error']}" if one["last_error"] else ""
+        facts.append((one["name"], f"{one['status']}, {coming}{last}{error}"))
+    facts += [("session", f"{one['name']} is {one['session']}") for one in found["sessions"]]
+    facts += [("event", f"[{one['source'] or 'event'}] {one['text']}") for one in found["events"]]
+    facts += [("refused", f"{reason}: {times}") for reason, times in found["skips"].items()]
+    print_facts(facts)
+
+
+@app.command("wake")
+def wake(
+    ctx: typer.Context,
+    *,
+    name: Name,
+    reason: Annotated[str, typer.Option("--reason", metavar="REASON", help=f"Why: {', '.join(REASONS)}.")] = "manual",
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for the reply and print it.")] = False,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Wake an agent. Requests within 250 ms become one run."""
+    if reason not in REASONS:
+        raise WrongUse(f"--reason is one of {', '.join(REASONS)}, not {reason!r}.")
+    place = chosen(ctx, db)
+
+    async def work(scheduler: Scheduler) -> dict[str, Any]:
+        asked = await scheduler.agents.request_wake(name, reason)
+        if server_of(scheduler) is None:
+            _say_no_server(place)
+        elif wait and asked["run"] is not None:
+            asked["run"] = await _ended(scheduler, asked["run"])
+        return asked
+
+    asked = change(place, work)
+    ended = asked["run"] if isinstance(asked["run"], dict) else None
+    if as_json:
+        print_json(asked if ended is None else ended)
+    elif ended is not None:
+        _say_ended(name, ended)
+    elif asked["wake_at"] is None:
+        say(f"{name} is paused: it is not woken.")
+    else:
+        joined = ", with an earlier request" if asked["coalesced"] else ""
+        say(f"{name} is woken ({asked['reason']}){joined}: {asked['run']}")
+    if ended is not None and ended["outcome"] not in ("success", "noop"):
+        raise typer.Exit(1)
+
+
+def _say_ended(name: str, ended: dict[str, Any]) -> None:
+    output = ended["output"] if isinstance(ended["output"], dict) else {}
+    if ended["error"]:
+        say(f"{name} failed: {ended['error']}")
+    elif output.get("reply") and output["outcome"] != "ok-ack":
+        say_text(output["reply"])
+    else:
+        say(f"{name}: {output.get('outcome') or ended['outcome']}")
+
+
+async def _ended(scheduler: Scheduler, run_id: str) -> dict[str, Any]:
+    while True:
+        run = await scheduler.get_run(run_id)
+        if run is None or run.status == "done":
+            break
+        if server_of(scheduler) is None:
+            raise ScheduleTriggerError(f"The server ended while {run_id} was {run.status}.")
+        await sleep(ASK_S)
+    outcome, output, error = (None, None, None) if run is None else (run.outcome, run.output, run.error)
+    return {"run": run_id, "outcome": outcome, "output": output, "error": error}
+
+
+@app.command("event")
+def event(
+    ctx: typer.Context,
+    *,
+    name: Name,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What it is to hear.", show_default=False)],
+    key: Annotated[
+        str | None, typer.Option("--key", metavar="KEY", help="A newer event with the same key replaces this one.")
+    ] = None,
+    source: Annotated[str | None, typer.Option("--source", metavar="NAME", help="Who says so.")] = None,
+    wake: Annotated[bool, typer.Option("--wake", help="Wake the agent for it.")] = False,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Leave an agent something to hear when it is next woken."""
+
+    async def work(scheduler: Scheduler) -> dict[str, Any]:
+        return await scheduler.agents.add_event(name, text, source=source, context_key=key, wake=wake)
+
+    added = change(chosen(ctx, db), work)
+    if as_json:
+        print_json(added)
+    else:
+        waits = "waits" if added["waiting"] == 1 else "wait"
+        say(f"{added['id']}: {count(added['waiting'], 'event')} {waits} for {name}.")
+
+
+@app.command("reset-session")
+def reset_session(ctx: typer.Context, *, name: Name, as_json: Json = False, db: Db = None) -> None:
+    """Forget the sessions of an agent, so that new ones begin."""
+    forgotten = change(chosen(ctx, db), lambda scheduler: scheduler.agents.reset_session(name))
+    if as_json:
+        print_json({"forgotten": forgotten})
+    else:
+        say(f"{name}: {count(forgotten, 'session')} forgotten.")
+
+
+@app.command("pause")
+def pause(ctx: typer.Context, *, name: Name, as_json: Json = False, db: Db = None) -> None:
+    """Pause all jobs of an agent. Runs in progress finish."""
+    found = change(chosen(ctx, db), lambda scheduler: scheduler.agents.pause(name))
+    print_json(found) if as_json else say(f"{name} is paused.")
+
+
+@app.command("resume")
+def resume(ctx: typer.Context, *, name: Name, as_json: Json = False, db: Db = None) -> None:
+    """Resume all jobs of an agent. What waits to be heard wakes it."""
+    found = change(chosen(ctx, db), lambda scheduler: scheduler.agents.resume(name))
+    print_json(found) if as_json else say(f"{name} is resumed.")
+
+
+def _say_no_server(place: Place) -> None:
+    say_note(f"No server is running on {place}: the agent is woken when one does (wakeful serve).")
+
+
+# -- work -------------------------------------------------------------------------------------------------------------
+
+work = typer.Typer(help="Add work items for agents, and see what became of them.")
+
+Item = Annotated[str, typer.Argument(metavar="ID", help="A work item's id.", show_default=False)]
+
+
+@work.command("add")
+def work_add(
+    ctx: typer.Context,
+    *,
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="Who is to work on it.", show_default=False)],
+    title: Annotated[str, typer.Argument(metavar="TITLE", help="What is to be done.", show_default=False)],
+    body: Annotated[str | None, typer.Option("--body", metavar="TEXT", help="More about it.")] = None,
+    external: Annotated[
+        str | None, typer.Option("--id", metavar="ID", help="What another system calls it; added once.")
+    ] = None,
+    priority: Annotated[
+        int, typer.Option("--priority", metavar="N", min=-100, max=100, help="The higher comes first.")
+    ] = 0,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Add a work item to an agent's queue and print its id."""
+    new = items.NewItem(title, body, external, priority)
+
+    async def add(scheduler: Scheduler) -> dict[str, Any]:
+        added = await scheduler.transact(lambda tx, context: items.add_item(tx, context, agent, new))
+        return added[0]
+
+    added = change(chosen(ctx, db), add)
+    print_json(added) if as_json else say(added["id"])
+
+
+@work.command("list")
+def work_list(
+    ctx: typer.Context,
+    *,
+    agent: Annotated[str | None, typer.Argument(metavar="AGENT", help="Only of this agent.")] = None,
+    status: Annotated[
+        str | None, typer.Option("--status", metavar="STATUS", help=f"Only these: {', '.join(items.STATUSES)}.")
+    ] = None,
+    number: Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, max=10_000, help="How many.")] = 50,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """List work items, newest first."""
+    if status is not None and status not in items.STATUSES:
+        raise WrongUse(f"--status is one of {', '.join(items.STATUSES)}, not {status!r}.")
+    place = chosen(ctx, db)
+    nothing: list[dict[str, Any]] = []
+    found = read(place, lambda s: s.look(lambda tx: items.list_items(tx, agent, status, None, number)), nothing)
+    if as_json:
+        print_json(found)
+    elif found:
+        columns = [
+            Column("ITEM", 17),
+            Column("AGENT", 8),
+            Column("STATUS", 8),
+            Column("TRIES", 5, spare=3),
+            Column("TITLE", 12, spare=1),
+            Column("ERROR", 10, spare=2),
+        ]
+        print_table(columns, [[one[key] for key in ("id", "agent", "status")] + _rest(one) for one in found])
+    else:
+        say(f"No work items in {place}.")
+
+
+def _rest(one: dict[str, Any]) -> list[str | Cell]:
+    return [str(one["attempts"]), " ".join(one["title"].split()), " ".join((one["last_error"] or "").split())]
+
+
+@work.command("release")
+def work_release(ctx: typer.Context, *, ref: Item, as_json: Json = False, db: Db = None) -> None:
+    """Give back an item that nobody works on any more."""
+    found = change(chosen(ctx, db), lambda s: s.transact(lambda tx, _: items.release_item(tx, ref)))
+    print_json(found) if as_json else say(f"{ref} is {found['status']}.")
+
+
+@work.command("retry")
+def work_retry(ctx: typer.Context, *, ref: Item, as_json: Json = False, db: Db = None) -> None:
+    """Let a done or failed item be worked on again."""
+    found = change(chosen(ctx, db), lambda s: s.transact(lambda tx, _: items.retry_item(tx, ref)))
+    print_json(found) if as_json else say(f"{ref} is {found['status']}.")

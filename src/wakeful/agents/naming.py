@@ -1,0 +1,36 @@
+"""Names of agents and of their jobs: `reporter.standup`, `reporter.heartbeat`, `reporter.wake`."""
+
+from __future__ import annotations
+
+import re
+
+from wakeful.errors import InvalidJob
+
+AGENT = "agent"  # the kind of job
+WAKE, HEARTBEAT = "wake", "heartbeat"
+RULE = "begins with a small letter or a digit and has up to 64 small letters, digits, _ and -"
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+
+
+def check_agent_name(name: str) -> str:
+    """The name, or InvalidJob with the rule."""
+    if not _NAME.fullmatch(name):
+        raise InvalidJob(f"must have a name that {RULE}")
+    return name
+
+
+def check_schedule_name(name: str) -> str:
+    """The same for a schedule; the names of an agent's other jobs are taken."""
+    if name in (WAKE, HEARTBEAT):
+        raise InvalidJob(f"must have another name: {name} is one of the agent's own jobs")
+    return check_agent_name(name)
+
+
+def wake_job(agent: str) -> str:
+    """The job that runs a woken agent; every agent has it."""
+    return f"{agent}.{WAKE}"
+
+
+def agent_of(job: str) -> str:
+    """Whose job it is."""
+    return job.partition(".")[0]

@@ -1,0 +1,138 @@
+"""`scheduler.agents`: the agents of one scheduler, for programs, the command line and the server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wakeful import ids
+from wakeful.agents.asking import AgentKind
+from wakeful.agents.naming import AGENT
+from wakeful.agents.tables import AgentTables
+from wakeful.agents.views import agent_view, agent_views
+from wakeful.agents.wakes import Requested, add_event, find_agent, request_wake
+from wakeful.errors import InvalidJob
+from wakeful.kernel.actions import jobs as job_actions
+from wakeful.kernel.actions import pausing
+from wakeful.kernel.domain import load
+from wakeful.store.listing import JobFilter
+from wakeful.triggers.moments import iso
+
+if TYPE_CHECKING:
+    from wakeful.kernel.context import Context
+    from wakeful.scheduler import Scheduler
+    from wakeful.store.interface import Transaction
+
+SOURCE = "code"
+
+
+class AgentRegistry:
+    """What people and programs do with agents; each call is one transaction."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._kind = AgentKind(scheduler)
+        if AGENT not in scheduler.handled_kinds:
+            scheduler.on_job_due(AGENT, self._kind)
+
+    @property
+    def url(self) -> str | None:
+        return self._kind.url
+
+    @url.setter
+    def url(self, url: str | None) -> None:
+        self._kind.url = url
+
+    async def apply(self, agents: Mapping[str, Any], *, folder: Path | None = None) -> dict[str, list[str]]:
+        """Make the agents of this program what the mapping says; InvalidJob names everything that is wrong."""
+        scheduler = self._scheduler
+        here = folder if folder is not None else Path.cwd()
+        entries = load("wakeful.config.agents_file:entries_of")(agents, here, scheduler.default_zone)
+        drafts = [scheduler.drafted(entry.new, SOURCE, scheduler.job_defaults) for entry in entries]
+        off = {entry.new.name for entry in entries if not entry.enabled}
+        names = {made.name for made in drafts}
+
+        def work(tx: Transaction, context: Context) -> list[str]:
+            mine = [job for job, _ in tx.jobs.matching(JobFilter(kind=AGENT, source=SOURCE))]
+            gone = sorted(job.name for job in mine if job.name not in names)
+            for name in gone:
+                job_actions.remove_job(tx, context, name)
+            job_actions.add_jobs(tx, context, drafts, "update", scheduler.default_zone)
+            for name in sorted(off):
+                pausing.disable_job(tx, context, name)
+            return gone
+
+        removed = await scheduler.transact(work)
+        return {"stored": sorted(names), "removed": removed}
+
+    async def request_wake(self, agent: str, reason: str = "manual") -> dict[str, Any]:
+        """Wake an agent."""
+        asked = await self._scheduler.transact(lambda tx, context: request_wake(tx, context, agent, reason))
+        return _shown(asked)
+
+    async def add_event(
+        self, agent: str, text: str, *, source: str | None = None, context_key: str | None = None, wake: bool = False
+    ) -> dict[str, Any]:
+        """Leave an agent something to hear, and perhaps wake it for that."""
+        for name, value in (("source", source), ("context_key", context_key)):
+            if value is not None and not (value.strip() and value.isprintable() and len(value) <= 200):
+                raise InvalidJob(f"An event's {name} is a text of 1 to 200 printable characters.")
+
+        def work(tx: Transaction, context: Context) -> tuple[int, int]:
+            found = add_event(tx, context, agent, text, source=source, context_key=context_key)
+            if wake:
+                request_wake(tx, context, agent, "hook")
+            return found
+
+        event, waiting = await self._scheduler.transact(work)
+        return {"id": ids.encode("evt", event), "waiting": waiting}
+
+    async def get(self, agent: str) -> dict[str, Any]:
+        return await self._scheduler.look(lambda tx: agent_view(tx, agent))
+
+    async def list(self) -> list[dict[str, Any]]:
+        return await self._scheduler.look(agent_views)
+
+    async def pause(self, agent: str) -> dict[str, Any]:
+        """Pause all jobs of an agent; runs in progress finish."""
+
+        def work(tx: Transaction, context: Context, pairs: Any) -> None:
+            pausing.pause_all(tx, context, [pair for pair in pairs if pair[1].enabled], None)
+
+        return await self._all(agent, work)
+
+    async def resume(self, agent: str) -> dict[str, Any]:
+        """Resume all jobs of an agent but those that are switched off; what waits to be heard wakes it."""
+
+        def work(tx: Transaction, context: Context, pairs: Any) -> None:
+            pausing.resume_all(tx, context, [pair for pair in pairs if pair[1].paused or pair[1].errors])
+            job, _ = find_agent(tx, agent)
+            if tx.of(AgentTables).waiting(job.id):
+                request_wake(tx, context, agent, "cron")
+
+        return await self._all(agent, work)
+
+    async def reset_session(self, agent: str) -> int:
+        """Forget the sessions of an agent; how many there were."""
+
+        def work(tx: Transaction, _: Context) -> int:
+            find_agent(tx, agent)
+            return tx.of(AgentTables).forget_sessions_of(agent)
+
+        return await self._scheduler.transact(work)
+
+    async def _all(self, agent: str, change: Any) -> dict[str, Any]:
+        def work(tx: Transaction, context: Context) -> dict[str, Any]:
+            find_agent(tx, agent)
+            found = [tx.jobs.by_id(job_id) for job_id in tx.of(AgentTables).jobs_of(agent)]
+            change(tx, context, [pair for pair in found if pair is not None])
+            return agent_view(tx, agent)
+
+        return await self._scheduler.transact(work)
+
+
+def _shown(asked: Requested) -> dict[str, Any]:
+    wake_at = None if asked.wake_at is None else iso(asked.wake_at)
+    run = None if asked.run_id is None else ids.run_text(asked.run_id)
+    return {"agent": asked.agent, "reason": asked.reason, "wake_at": wake_at, "coalesced": asked.coalesced, "run": run}

@@ -1,0 +1,89 @@
+"""One call of an agent: what it is asked, and what came of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from wakeful.kernel.views.models import Run
+
+SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,199}")
+
+
+class Turn(NamedTuple):
+    """What an agent is asked in one run. `session` is None where a new one begins."""
+
+    prompt: str
+    session: str | None
+    agent: str
+    run: Run
+    schedule: str = ""
+
+
+class Reply(NamedTuple):
+    """What an agent answered; None where it did not say. `tokens_in` and `tokens_out` are those of this run alone."""
+
+    text: str
+    session: str | None = None
+    cost: float | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+
+
+class Answered(NamedTuple):
+    """The agent answered."""
+
+    reply: Reply
+    log_file: str | None = None
+
+
+class Limited(NamedTuple):
+    """The account's rate limit is reached; `until` (epoch milliseconds) where the tool says so."""
+
+    why: str
+    until: int | None = None
+    log_file: str | None = None
+
+
+class Gone(NamedTuple):
+    """The session is not known any more: a new one may work."""
+
+    why: str
+    log_file: str | None = None
+
+
+class Overloaded(NamedTuple):
+    """The service is not available now: the same call is likely to work later."""
+
+    why: str
+    log_file: str | None = None
+
+
+class Wrong(NamedTuple):
+    """The call failed; `outcome` is error or timeout. What it cost is known in `reply`, where the tool said so."""
+
+    why: str
+    log_file: str | None = None
+    outcome: str = "error"
+    reply: Reply | None = None
+
+
+Ending = Answered | Limited | Gone | Overloaded | Wrong
+
+
+class Surroundings(NamedTuple):
+    """What a call is made with: the folder for its log, what else its program sees, and who hears of its session."""
+
+    folder: Path
+    environment: dict[str, str]
+    now: Callable[[], int]
+    on_session: Callable[[str], None]
+    zone: str = "UTC"
+
+
+def usable_session(value: Any) -> str | None:
+    """A session's id as it may be given to a program again, or None."""
+    return value if isinstance(value, str) and SESSION_ID.fullmatch(value) else None

@@ -1,0 +1,67 @@
+"""What keeps an agent from being asked on this machine: a program that is missing, or one that is logged out."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from wakeful.agents.runners.calling import environment, looked_up
+from wakeful.agents.runners.spec import command_form, form_of, preset_of
+from wakeful.command.lookup import obstacles
+from wakeful.command.spec import CommandSpec
+from wakeful.errors import SchedulerError
+
+PATIENCE_S = 10
+
+
+def agent_problems(agents: Iterable[tuple[str, Mapping[str, Any]]]) -> list[tuple[str, str, str]]:
+    """Name, problem and remedy of each agent that cannot be asked; a tool is asked once whether it is logged in."""
+    found, logged_out = [], dict[tuple[str, ...], bool]()
+    for name, runner in agents:
+        remedy = f"change agents.{name}.runner in wakeful.yaml"
+        try:
+            problems = _cannot_start(runner)
+        except SchedulerError as error:
+            problems = [str(error)]
+        if problems:
+            found += [(name, text[0].lower() + text[1:].rstrip("."), f"install it, or {remedy}") for text in problems]
+            continue
+        preset = preset_of(runner)
+        if preset is None or preset.logged_in is None or _has_key(runner):
+            continue
+        if preset.logged_in not in logged_out:
+            logged_out[preset.logged_in] = _is_logged_out(preset.logged_in, runner)
+        if logged_out[preset.logged_in]:
+            text = f"{preset.logged_in[0]} is not logged in ({' '.join(preset.logged_in)} says so)"
+            found.append((name, text, f"log in with {preset.logged_in[0]}, or pass its key by runner.env"))
+    return found
+
+
+def _cannot_start(runner: Mapping[str, Any]) -> list[str]:
+    if form_of(runner) not in ("preset", "start"):
+        return []
+    filled, _ = looked_up(runner)
+    form = command_form(filled)
+    return obstacles(CommandSpec(form.start, cwd=form.cwd), None)
+
+
+def _has_key(runner: Mapping[str, Any]) -> bool:
+    """Whether the tool needs nobody to be logged in."""
+    return any(item.partition("=")[0].endswith(("_KEY", "_TOKEN")) for item in runner.get("env", ()))
+
+
+def _is_logged_out(argv: tuple[str, ...], runner: Mapping[str, Any]) -> bool:
+    try:
+        asked = subprocess.run(  # noqa: S603 - the preset's own question
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PATIENCE_S,
+            check=False,
+            cwd=runner.get("cwd"),
+            env=environment(runner.get("cwd"), {}),
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False  # it does not say
+    return asked.returncode == 1

@@ -1,0 +1,91 @@
+"""Agents of a configuration file, or of a program, as jobs: each with its place in the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from wakeful.agents.configuration import Agents
+from wakeful.agents.defining import Part, jobs_of
+from wakeful.agents.naming import AGENT
+from wakeful.errors import InvalidJob, SchedulerError
+from wakeful.fleet.entries import Entry, Place, Problem, Setting, read_entry
+from wakeful.kernel.kinds import WrittenForm
+from wakeful.references import references_in
+
+FORM = WrittenForm(
+    AGENT,
+    {AGENT: lambda payload, _: payload},
+    with_references=frozenset({AGENT}),  # looked at by their own reader
+)
+"""A job of an agent as `read_entry` takes it: its payload as it is."""
+
+
+class AgentEntries(NamedTuple):
+    """The jobs of one agent, what is wrong with it, and what it refers to."""
+
+    entries: list[Entry]
+    problems: list[Problem]
+    references: list[tuple[Place, str]]
+
+
+def read_agent(name: str, settings: Mapping[str, Any], folder: Path, zone: str) -> AgentEntries:
+    """An agent whose settings a model has checked; places are those below `agents`."""
+    shown = f"agents.{name}"
+    found = AgentEntries([], [], [])
+    for where, reference in _references(settings, (name,)):
+        if where[1:2] == ("runner",):
+            found.references.append((where, reference))
+        else:
+            named = ".".join(map(str, ("agents", *where)))
+            message = f"{named} has ${{{reference}}}, which an agent may have in its runner alone."
+            found.problems.append(Problem(where, message))
+    try:
+        parts, wrong = jobs_of(name, settings, folder)
+    except SchedulerError as error:
+        found.problems.append(Problem((name,), f"{shown}: {error}"))
+        return found
+    for place, message in wrong:
+        found.problems.append(Problem((name, *place), f"{'.'.join(map(str, (shown, *place)))} {message}"))
+    if not found.problems:
+        setting = Setting(folder, zone, {AGENT: (AGENT, FORM)})
+        for part in parts:
+            _read_part(name, part, setting, found)
+    return found
+
+
+def _read_part(name: str, part: Part, setting: Setting, found: AgentEntries) -> None:
+    entry, problems = read_entry(part.name, part.written, setting)
+    place = ".".join(map(str, ("agents", name, *part.where)))
+    for problem in problems:
+        message = problem.message.replace(f"jobs.{part.name}", place, 1)
+        found.problems.append(Problem((name, *part.where, *problem.where), message))
+    if entry is not None:
+        found.entries.append(entry._replace(references=()))
+
+
+def _references(value: Any, where: Place) -> Iterator[tuple[Place, str]]:
+    if isinstance(value, str):
+        yield from ((where, reference) for reference in references_in(value))
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _references(item, (*where, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _references(item, (*where, index))
+
+
+def entries_of(agents: Mapping[str, Any], folder: Path, zone: str) -> list[Entry]:
+    """The jobs of agents that a program gives; InvalidJob says everything that is wrong, one line each."""
+    try:
+        checked = Agents.model_validate(dict(agents)).root
+    except ValidationError as error:
+        lines = [f"{'.'.join(map(str, ('agents', *one['loc'])))}: {one['msg']}" for one in error.errors()]
+        raise InvalidJob("\n".join(lines)) from None
+    found = [read_agent(name, one.model_dump(exclude_none=True), folder, zone) for name, one in checked.items()]
+    if problems := [problem.message for one in found for problem in one.problems]:
+        raise InvalidJob("\n".join(problems))
+    return [entry for one in found for entry in one.entries]

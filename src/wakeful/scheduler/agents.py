@@ -1,0 +1,59 @@
+"""The agents of a scheduler. The rules are in their domain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from wakeful.domains import domains
+from wakeful.kernel.domain import load
+from wakeful.scheduler.core import Core
+
+
+class Agents(Protocol):
+    """The agents of one scheduler. From its first use on, the scheduler can run them."""
+
+    url: str | None
+    """Where this server can be reached by what its agents run."""
+
+    async def apply(self, agents: Mapping[str, Any], *, folder: Path | None = None) -> dict[str, list[str]]:
+        """Make the agents of this program what the mapping says: the same as the section `agents` of wakeful.yaml.
+
+        Agents that an earlier call made and this one does not name are removed; those of files are left alone. The
+        names of the jobs that were stored, and of those that were removed.
+        """
+
+    async def request_wake(self, agent: str, reason: str = "manual") -> dict[str, Any]:
+        """Wake an agent; requests within 250 ms become one run. When, why, and whether it joined another request."""
+
+    async def add_event(
+        self, agent: str, text: str, *, source: str | None = None, context_key: str | None = None, wake: bool = False
+    ) -> dict[str, Any]:
+        """Leave an agent something to hear when it is next woken; one with the same key replaces the older one."""
+
+    async def get(self, agent: str) -> dict[str, Any]:
+        """An agent with its schedules, sessions and events."""
+
+    async def list(self) -> list[dict[str, Any]]:
+        """All agents, by name."""
+
+    async def pause(self, agent: str) -> dict[str, Any]:
+        """Pause all jobs of an agent."""
+
+    async def resume(self, agent: str) -> dict[str, Any]:
+        """Resume all jobs of an agent."""
+
+    async def reset_session(self, agent: str) -> int:
+        """Forget the sessions of an agent, so that new ones begin; how many there were."""
+
+
+class AgentsApi(Core):
+    """Agents, if the program has any."""
+
+    @cached_property
+    def agents(self) -> Agents:
+        """Agents: apply, request_wake, add_event, get, list, pause, resume, reset_session."""
+        found = [domain.parts["agents"] for domain in domains() if "agents" in domain.parts]
+        return cast("Agents", load(found[0])(self))

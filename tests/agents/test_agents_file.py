@@ -1,0 +1,128 @@
+"""`agents:` in wakeful.yaml: what is read, what is refused and where, and what becomes of it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from wakeful.config.loading import load
+from wakeful.config.reading import ConfigError
+
+GOOD = """
+agents:
+  reporter:
+    description: Looks after the repository
+    runner: {preset: claude, cwd: repo, tools: [Read, "Bash(git log:*)"], env: [KEY, "TOKEN=${TOKEN}"], timeout: 10m}
+    max_concurrent: 2
+    session: team
+    labels: [gpu]
+    deliver: none
+    heartbeat: {enabled: true, prompt_file: HEARTBEAT.md, active_hours: {start: "09:00", end: "22:00", timezone: local}}
+    schedules:
+      standup: {cron: "0 9 * * 1-5", timezone: Europe/Berlin, prompt: "Summarise {this}."}
+      check: {interval: 5m, prompt: "Look.", target: main, enabled: false}
+      legacy: {type: cron, expression: "0 9 * * 1-5", prompt: x}
+      old: {type: interval, interval: 5m, prompt: x}
+"""
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(text, **others):
+        for name, content in others.items():
+            (tmp_path / f"{name}.yaml").write_text(content)
+        path = tmp_path / "wakeful.yaml"
+        path.write_text(text)
+        return load(path, {"TOKEN": "hunter2"}).jobs
+
+    return read
+
+
+def faults(read, text, **others):
+    with pytest.raises(ConfigError) as caught:
+        read(text, **others)
+    return [(fault.line, fault.column, fault.message) for fault in caught.value.faults]
+
+
+@pytest.mark.promise("D1")
+def test_an_agent_becomes_its_jobs(read, tmp_path):
+    entries = {entry.new.name: entry for entry in read(GOOD).entries}
+    assert list(entries) == [
+        "reporter.wake", "reporter.heartbeat", "reporter.standup", "reporter.check", "reporter.legacy", "reporter.old",
+    ]  # fmt: skip
+    standup = entries["reporter.standup"].new
+    assert (standup.kind, standup.owner) == ("agent", "reporter")
+    assert standup.trigger.to_data() == {"type": "cron", "expression": "0 9 * * 1-5", "tz": "Europe/Berlin"}
+    assert standup.options["lanes"] == {"agent:reporter": 2, "session:team": 1}
+    assert (standup.options["timeout"], standup.options["labels"]) == (660, ["gpu"])
+    runner = standup.payload["runner"]
+    assert runner["cwd"] == str(tmp_path / "repo")
+    assert runner["env"] == ["KEY", "TOKEN=${TOKEN}"]  # looked up when it runs, never stored
+    assert "hunter2" not in json.dumps([entry.new.payload for entry in entries.values()])
+    check = entries["reporter.check"]
+    assert (check.enabled, check.new.payload["does"], "lanes" in check.new.options) == (False, "event", False)
+    beat = entries["reporter.heartbeat"].new
+    assert beat.trigger.to_data()["interval"] == "30m"
+    assert beat.payload["active_hours"] == {"start": "09:00", "end": "22:00", "timezone": "local"}
+    wake = entries["reporter.wake"].new.payload
+    assert wake["prompt_file"] == str(tmp_path / "HEARTBEAT.md")
+    assert entries["reporter.legacy"].new.trigger.to_data()["expression"] == "0 9 * * 1-5"
+    assert entries["reporter.old"].new.trigger.to_data() == {"type": "interval", "interval": "5m"}
+
+
+@pytest.mark.promise("D1")
+@pytest.mark.parametrize(
+    ("written", "line", "message"),
+    [
+        ("runner: {presett: x}", 4, "There is no key 'presett' in agents.a.runner. Did you mean 'preset'?"),
+        ("runer: {}", 4, "There is no key 'runer' in agents.a. Did you mean 'runner'?"),
+        ("{S: {cron: 'x x'}}", 5, "agents.a.schedules.s.cron: "),
+        ("{S: {interval: 5x}}", 5, 'agents.a.schedules.s.interval: Invalid time unit "x".'),
+        ("{S: {}}", 5, "agents.a.schedules.s does not say when: give"),
+        ("{S: {cron: '* * * * *', crn: 1}}", 5, "There is no key 'crn' in agents.a.schedules.s. Did you mean 'cron'?"),
+        ("{S: {webhook: {verify: github}}}", 5, "agents.a.schedules.s.webhook is not supported by this version yet"),
+        ("{S: {every: 1h, work: true}}", 5, "agents.a.schedules.s.work needs a source: add work: {source: queue}"),
+        ("work: {source: github}", 4, "agents.a.work takes {source: queue} in this version"),
+        ("{S: {type: chat}}", 5, "agents.a.schedules.s.type is not supported by this version yet"),
+        ("{S: {type: cron}}", 5, "agents.a.schedules.s.type cron needs expression"),
+        ("{S: {every: 1h, prompt: '${X}'}}", 5, "agents.a.schedules.s.prompt has ${X}, which an agent may have in"),
+        ("{S: {every: 1h, deliver: fone}}", 5, "agents.a.schedules.s.deliver: there is no connector named 'fone'."),
+        ("{wake: {every: 1h}}", 5, "agents.a.schedules.wake must have another name: wake is one of the agent's own"),
+        ("{Bad: {every: 1h}}", 5, "agents.a.schedules.Bad must have a name that begins with a small letter"),
+        ("runner: {preset: nobody}", 4, "agents.a.runner cannot be used: There is no preset 'nobody'"),
+        ("runner: {preset: codex, tools: [Read]}", 4, "agents.a.runner cannot be used: The preset codex cannot limit"),
+        ("runner: {preset: claude, url: 'http://x'}", 4, "agents.a.runner cannot be used: A runner has preset and url"),
+        ("runner: {start: [x], failure: {pattern: '('}}", 4, "agents.a.runner cannot be used: failure.pattern is no"),
+        ("runner: {preset: claude, env: ['X=${UNSET}']}", 4, "agents.a.runner.env.0 needs ${UNSET}, which is not set"),
+        ("budget: {runs_per_day: 1}", 4, "agents.a.budget is not supported by this version yet: remove it"),
+        ("untrusted: {tools: [Read]}", 4, "agents.a.untrusted is not supported by this version yet: remove it"),
+        ("max_concurrent: 0", 4, "agents.a.max_concurrent must be at least 1, not 0."),
+        ("heartbeat: {every: 0m}", 4, "agents.a.heartbeat.every: Zero interval is not allowed."),
+    ],
+)
+def test_a_mistake_is_reported_with_its_place_and_the_nearest_right_name(read, written, line, message):
+    runner = "" if written.startswith(("runner", "runer")) else "    runner: {preset: claude}\n"
+    if written.startswith("{"):
+        text = f"agents:\n  a:\n{runner}    schedules:\n      {written[1:-1].replace('S:', 's:')}\n"
+    else:
+        text = f"agents:\n  a:\n    description: x\n    {written}\n{runner}"
+    found = faults(read, text)
+    assert [fault for fault in found if fault[0] == line and message in fault[2]], found
+
+
+def test_agents_of_included_files_belong_to_the_fleet_and_are_checked_alike(read):
+    main = "include: ['more*.yaml']\nagents: {a: {runner: {preset: claude}}}\n"
+    more = "agents:\n  b: {runner: {preset: claude}}\n"
+    assert [entry.new.name for entry in read(main, more1=more).entries] == ["a.wake", "b.wake"]
+    wrong = "agents:\n  b: {runner: {presett: claude}}\n  a: {runner: {preset: claude}}\n"
+    messages = [message for _, _, message in faults(read, main, more1=wrong)]
+    assert messages == ["There is no key 'presett' in agents.b.runner. Did you mean 'preset'?"]
+    twice = "agents:\n  a: {runner: {preset: claude}}\n"
+    assert "agents.a is also in" in faults(read, main, more1=twice)[0][2]
+
+
+def test_every_agent_needs_a_runner_and_nothing_else(read):
+    assert faults(read, "agents: {a: {}}")[0][2] == "agents.a.runner is missing."
+    assert [entry.new.name for entry in read("agents: {a: {runner: {preset: gemini}}}").entries] == ["a.wake"]
+    assert read("agents:\n").entries == ()

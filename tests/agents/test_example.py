@@ -1,0 +1,38 @@
+"""examples/fleet shows life within a minute."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal import PATIENCE, Terminal
+from wakeful.clock import SystemClock
+
+FLEET = Path(__file__).resolve().parents[2] / "examples" / "fleet"
+
+
+@pytest.mark.long
+def test_the_fleet_of_the_example_answers_and_works(tmp_path):
+    terminal = Terminal(tmp_path)
+    try:
+        for path in FLEET.iterdir():
+            shutil.copy(path, tmp_path / path.name)
+        assert terminal.ask("apply").code == 0
+        assert terminal.ask("work", "add", "builder", "Mend the roof").code == 0
+        terminal.serve("--config", "wakeful.yaml")
+        replies = tmp_path / "replies.jsonl"
+        deadline = SystemClock().boot() + 2 * PATIENCE * 1000
+        wanted = {
+            "builder did next: title: Mend the roof",
+            "I looked around. Last line I was asked: - [cron] Water the plants.",
+        }
+        said = set()
+        while not wanted <= said and SystemClock().boot() < deadline:
+            lines = replies.read_text().splitlines() if replies.exists() else []
+            said = {json.loads(line)["text"] for line in lines}
+        assert wanted <= said
+    finally:
+        terminal.close()

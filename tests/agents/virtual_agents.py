@@ -1,0 +1,47 @@
+"""Agents in virtual time: their runner is a Python function that notes every turn and does what a test says."""
+
+from __future__ import annotations
+
+from wakeful.agents.runners import functions
+
+PLACE = "virtual-agent:reply"
+
+
+class VirtualAgents:
+    """What agents were asked, and what they answer: `act(turn)` gives a text, a Reply or an exception to raise."""
+
+    def __init__(self, scene, monkeypatch):
+        self.scene = scene
+        self.turns = []
+        self.times = []
+        self.act = lambda turn: "All is well."
+        self.busy, self.most_busy = 0, 0
+        monkeypatch.setattr(functions, "load_function", lambda reference: self.reply)
+
+    async def reply(self, turn):
+        self.turns.append(turn)
+        self.times.append(self.scene.now)
+        self.busy += 1
+        self.most_busy = max(self.most_busy, self.busy)
+        try:
+            answer = self.act(turn)
+            if hasattr(answer, "__await__"):
+                answer = await answer
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+        finally:
+            self.busy -= 1
+
+    @property
+    def prompts(self):
+        return [turn.prompt for turn in self.turns]
+
+    def scheduler(self, **options):
+        made = self.scene.scheduler("job", **options)
+        _ = made.agents
+        return made
+
+
+def agent(**settings):
+    return {"runner": {"python": PLACE}, **settings}
