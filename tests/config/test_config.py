@@ -105,7 +105,7 @@ def test_words_mean_what_they_look_like(write):
                 )
             ],
         ),
-        ("\n\nworkflows: {}", [(3, "workflows is not supported by this version yet: remove it, or use a later one.")]),
+        ("\n\nworkflows: {}", [(3, "workflows must be a list.")]),
         (
             "limits: {cost_per_day: 2}",
             [(1, "limits.cost_per_day is not supported by this version yet: remove it, or use a later one.")],

@@ -110,7 +110,7 @@ def test_a_job_keeps_what_it_refers_to_and_not_the_value():
             {"ping": True, "every": "1h", "command": ["a"]},
             [("ping", "jobs.job.ping is a second thing to do beside command: give one of them.")],
         ),
-        ({"ping": "on", "every": "1h"}, [("ping", "jobs.job.ping: ping is written ping: true, not 'on'.")]),
+        ({"ping": "on", "every": "1h"}, [("ping", "jobs.job.ping is written ping: true, not 'on'.")]),
         (
             {"ping": True, "at": "2030-01-01T09:00Z"},
             [("at", "jobs.job.at: schedule must be a trigger that repeats, such as Every or Cron.")],
