@@ -213,6 +213,10 @@ class WorkflowTest:
         """Say yes to the run that asks."""
         self._act("actions:approve", self._waiting(), who="test")
 
+    def resume(self) -> None:
+        """Let the workflow go on, as a person does who corrected something."""
+        self._act("actions:resume", who="test")
+
     def settle(self, verdict: str, result: Any = None) -> None:
         """Say what became of an uncertain mutation: `happened`, `did_not_happen` or `skip`."""
         self._act("actions:settle", self._waiting(), verdict, who="test", result=result)
