@@ -36,6 +36,7 @@ from wakeful.kernel.engine.config import Tuning
 from wakeful.kernel.engine.sweep import Retention
 from wakeful.kernel.rules.option_types import JobChanges, JobOptions
 from wakeful.kernel.rules.outcome import ApprovalNeeded, Defer, Noop, Skip, TransientError, Wait
+from wakeful.kernel.rules.verdict import Verdict
 from wakeful.kernel.views.events import Event
 from wakeful.kernel.views.explain import Explanation
 from wakeful.kernel.views.history import RunStats
@@ -115,6 +116,7 @@ __all__ = [
     "TransientError",
     "Trigger",
     "Tuning",
+    "Verdict",
     "Wait",
     "Webhook",
     "parse_interval",

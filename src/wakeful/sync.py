@@ -291,6 +291,7 @@ class Scheduler:
     get_status = _plain(AsyncScheduler.get_status)
     get_state = _plain(AsyncScheduler.get_state)
     get_summary = _blocking(AsyncScheduler.get_summary)
+    get_verdict = _blocking(AsyncScheduler.get_verdict)
     running_count = _plain(AsyncScheduler.running_count)
     engine_holder = _plain(AsyncScheduler.engine_holder)
     list_alerts = _blocking(AsyncScheduler.list_alerts)

@@ -35,8 +35,8 @@ GROUPS = {
     ],
     "monitors": ["ping", "get_ping", "ping_what", "get_ping_what", "rotate_key"],
     "server": [
-        "livez", "readyz", "healthz", "me", "get_stats", "list_alerts", "ack_alert", "list_nodes", "drain_node",
-        "undrain_node",
+        "livez", "readyz", "healthz", "me", "get_stats", "get_verdict", "list_alerts", "ack_alert", "list_nodes",
+        "drain_node", "undrain_node",
     ],
     "deliveries": [
         "list_deliveries", "get_delivery", "requeue_delivery", "requeue_deliveries", "list_connectors",

@@ -10,7 +10,7 @@ USERS = {
     "get_job", "list_jobs",
     "run_job", "run_here", "cancel_run", "retry_run", "complete_run", "approve_run", "reject_run",
     "get_run", "wait_for_run", "get_run_log", "get_run_stats", "log_path", "explain",
-    "url", "is_running", "get_status", "get_state", "get_summary", "running_count", "engine_holder",
+    "url", "is_running", "get_status", "get_state", "get_summary", "get_verdict", "running_count", "engine_holder",
     "list_alerts", "ack_alert", "events", "subscribe",
     "list_nodes", "drain_node",
     "create_token", "list_tokens", "revoke_token",

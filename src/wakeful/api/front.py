@@ -21,6 +21,7 @@ PLACES = {
     "schedules": "/api/schedule",
     "events": "/api/events",
     "stats": "/api/stats",
+    "verdict": "/api/verdict",
     "alerts": "/api/alerts",
     "nodes": "/api/nodes",
 }

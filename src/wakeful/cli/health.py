@@ -19,11 +19,12 @@ from wakeful.cli.zones import shown_zone
 from wakeful.errors import AlertNotFound
 from wakeful.kernel.actions.lookup import find_job
 from wakeful.kernel.engine.alerts import MEANINGS
+from wakeful.kernel.rules.verdict import Facts, judge
 from wakeful.kernel.views.records import alert_views
 from wakeful.triggers import iso, to_ms
 
 if TYPE_CHECKING:
-    from wakeful import Alert
+    from wakeful import Alert, Verdict
     from wakeful.store.interface import Transaction
 
 alerts = typer.Typer(help="List the incidents that need a person.")
@@ -40,6 +41,7 @@ class Glance(NamedTuple):
     open_alerts: int
     next_start: tuple[Job, int] | None
     questions: int = 0  # runs that wait for a person
+    verdict: Verdict | None = None  # none where there is no store
 
 
 NOTHING = Glance(None, {}, {}, 0, 0, None)
@@ -47,12 +49,15 @@ NOTHING = Glance(None, {}, {}, 0, 0, None)
 
 @app.command("status", rich_help_panel=SERVER)
 def status(ctx: typer.Context, *, as_json: Json = False, db: Db = None) -> None:
-    """Show the server, jobs, next starts and open alerts."""
+    """Say whether all is well; show the server, jobs, next starts and open alerts."""
     place = chosen(ctx, db)
     glance = read(place, _look, NOTHING)
+    verdict = glance.verdict or judge(Facts(now_ms(), served=False))
     if as_json:
-        print_json({"store": str(place), "exists": place.exists, **_as_data(glance)})
+        print_json({"store": str(place), "exists": place.exists, "verdict": verdict.to_dict(), **_as_data(glance)})
     else:
+        say(verdict.sentence)
+        say()
         print_facts(
             [
                 ("store", str(place) if place.exists else f"{place} (none yet)"),
@@ -67,7 +72,14 @@ async def _look(scheduler: Scheduler) -> Glance:
     first = starts[0] if starts else None
     server = server_of(scheduler)
     return Glance(
-        server, summary.jobs, summary.parked, summary.open_runs, summary.open_alerts, first, summary.open_approvals
+        server,
+        summary.jobs,
+        summary.parked,
+        summary.open_runs,
+        summary.open_alerts,
+        first,
+        summary.open_approvals,
+        await scheduler.get_verdict(),
     )
 
 

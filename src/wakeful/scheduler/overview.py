@@ -6,11 +6,14 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
+from wakeful.errors import StoreError
 from wakeful.kernel.actions.drafts import check_limit
 from wakeful.kernel.rules.outcome import APPROVAL
+from wakeful.kernel.rules.verdict import Facts, Verdict, judge
 from wakeful.kernel.views.bus import Bus
 from wakeful.kernel.views.events import Listener
 from wakeful.kernel.views.records import Alert, ack_alert, alert_views
+from wakeful.kernel.views.standing import standing
 from wakeful.scheduler.core import Core
 from wakeful.triggers.moments import from_ms
 
@@ -128,6 +131,25 @@ class Overview(Core):
             )
 
         return await self._store.read(work)
+
+    async def get_verdict(self) -> Verdict:
+        """Whether all is well, in one sentence, the worst first. What cannot be known is never called well.
+
+        >>> (await scheduler.get_verdict()).sentence
+        'All well. ...'
+        """
+        zone, seen = self._default_zone(), self._seen()
+        try:
+            facts = await self._store.read(lambda tx: standing(tx, zone, seen, self._silence_ms, self.hidden_kinds))
+        except StoreError as error:
+            facts = Facts(self._clock.now(), trouble=str(error))
+        trouble = self._engine.trouble if self._status == "running" else None
+        return judge(facts if trouble is None else facts._replace(trouble=trouble))
+
+    @property
+    def _silence_ms(self) -> int:
+        """For how long a server that works may give no sign: it does so with every sweep, between two sleeps."""
+        return 3 * self._tuning.sweep_ms
 
     async def list_alerts(self, *, open_only: bool = True, limit: int = 50) -> list[Alert]:
         """What needs a person, the newest first.

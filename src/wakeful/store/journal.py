@@ -158,6 +158,18 @@ class Journal:
     def open_alert_count(self) -> int:
         return int(self._session.rows("SELECT count(*) FROM alerts WHERE closed_at IS NULL")[0][0])
 
+    def open_alert_counts(self) -> tuple[int, int]:
+        """How many open alerts no person has acknowledged, and how many one has."""
+        sql = "SELECT count(*), count(acked_at) FROM alerts WHERE closed_at IS NULL"
+        both, acked = self._session.rows(sql)[0]
+        return int(both) - int(acked), int(acked)
+
+    def newest_unacked_alert(self) -> Alert | None:
+        """The newest open alert that no person has acknowledged."""
+        sql = f"SELECT {_ALERT} FROM alerts WHERE closed_at IS NULL AND acked_at IS NULL ORDER BY id + 0 DESC LIMIT 1"
+        found = self._session.rows(sql)
+        return Alert._make(found[0]) if found else None
+
     def alerts(self, job_id: int | None = None, limit: int = 50) -> list[Alert]:
         where, params = ("WHERE job_id = ?", [job_id]) if job_id is not None else ("", [])
         sql = f"SELECT {_ALERT} FROM alerts {where} ORDER BY id DESC LIMIT ?"
