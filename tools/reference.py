@@ -28,7 +28,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "How a handler ends": ("Skip", "Noop", "Defer", "Wait", "ApprovalNeeded", "TransientError"),
     "Records": (
         "Job", "Run", "RunStats", "Explanation", "Event", "Alert", "Token", "Node", "SchedulerState", "Summary",
-        "Verdict",
+        "Verdict", "Action", "Undone",
     ),
     "Settings": ("Retention", "Tuning"),
 }  # fmt: skip

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from wakeful import sync as sync
 from wakeful.errors import (
+    ActionNotFound,
     AlertNotFound,
     AlreadyExists,
+    CannotUndo,
     ChangedSinceRead,
     IntervalParseError,
     InvalidJob,
@@ -37,6 +39,7 @@ from wakeful.kernel.engine.sweep import Retention
 from wakeful.kernel.rules.option_types import JobChanges, JobOptions
 from wakeful.kernel.rules.outcome import ApprovalNeeded, Defer, Noop, Skip, TransientError, Wait
 from wakeful.kernel.rules.verdict import Verdict
+from wakeful.kernel.views.actions import Action, Undone
 from wakeful.kernel.views.events import Event
 from wakeful.kernel.views.explain import Explanation
 from wakeful.kernel.views.history import RunStats
@@ -60,12 +63,15 @@ from wakeful.triggers import (
 from wakeful.version import __version__ as __version__
 
 __all__ = [
+    "Action",
+    "ActionNotFound",
     "ActiveHours",
     "After",
     "Alert",
     "AlertNotFound",
     "AlreadyExists",
     "ApprovalNeeded",
+    "CannotUndo",
     "ChangedSinceRead",
     "Chat",
     "Cron",
@@ -116,6 +122,7 @@ __all__ = [
     "TransientError",
     "Trigger",
     "Tuning",
+    "Undone",
     "Verdict",
     "Wait",
     "Webhook",

@@ -13,6 +13,7 @@ SchedulerError
 │   ├── TokenNotFound                           no valid token of that name
 │   ├── NodeNotFound                            no node ever had that name
 │   ├── AlertNotFound                           no alert of that id
+│   ├── ActionNotFound                          no action of that id
 │   ├── DeliveryNotFound                        no delivery of that id
 │   ├── ConnectorNotFound                       no connector of that name
 │   └── StoreNotFound                           no store at that place
@@ -21,6 +22,7 @@ SchedulerError
 │   └── TokenExists                             by another token
 ├── ChangedSinceRead                            somebody else edited it first
 ├── ScheduleTriggerError                        a start was refused; `.context` says why
+├── CannotUndo                                  too late, or changed since by somebody else
 ├── NodeNotAlive                                a node that is not there, or not one of several, cannot be asked
 ├── SchedulerShutdownError                      stop() ran out of time; `.context` says how many still run
 ├── NotAllowed                                  the caller may not do this
@@ -154,6 +156,10 @@ class AlertNotFound(NotFound):
     """No alert carries that id."""
 
 
+class ActionNotFound(NotFound):
+    """No action carries that id."""
+
+
 class DeliveryNotFound(NotFound):
     """No delivery of that id."""
 
@@ -251,6 +257,14 @@ class WrongCallbackToken(SchedulerError):
 
     def __init__(self, message: str | None = None) -> None:
         super().__init__(message or str(type(self).__doc__))
+
+
+class CannotUndo(SchedulerError):
+    """An action that cannot be taken back: it is too long ago, or what it changed was changed since."""
+
+    exit_code = 4
+    status = 409
+    code = "cannot_undo"
 
 
 class SchedulerNotOpen(SchedulerError):

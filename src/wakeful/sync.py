@@ -296,6 +296,8 @@ class Scheduler:
     engine_holder = _plain(AsyncScheduler.engine_holder)
     list_alerts = _blocking(AsyncScheduler.list_alerts)
     ack_alert = _blocking(AsyncScheduler.ack_alert)
+    list_actions = _blocking(AsyncScheduler.list_actions)
+    undo = _blocking(AsyncScheduler.undo)
     subscribe = _plain(AsyncScheduler.subscribe)
     list_nodes = _blocking(AsyncScheduler.list_nodes)
     drain_node = _blocking(AsyncScheduler.drain_node)

@@ -30,7 +30,7 @@ PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # where the `wakef
 # `/api/docs` has them, and the last two are walked by tests/delivery/test_server.py.
 NOT_WALKED = ("/api/alerts", "/api/nodes", "/api/stats", "/api/deliveries", "/api/connectors")
 VARIES = [
-    (r"(run|job)_[0-9a-z]{13}", "ID"),
+    (r"(run|job|act)_[0-9a-z]{13}", "ID"),
     (r"\d{4}-\d\d-\d\dT(\d\d:\d\d:)\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", "TIME"),
 ]
 

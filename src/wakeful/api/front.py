@@ -22,6 +22,7 @@ PLACES = {
     "events": "/api/events",
     "stats": "/api/stats",
     "verdict": "/api/verdict",
+    "actions": "/api/actions",
     "alerts": "/api/alerts",
     "nodes": "/api/nodes",
 }

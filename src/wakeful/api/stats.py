@@ -13,6 +13,8 @@ from wakeful.api.idempotency import answer, respond
 from wakeful.api.models import AlertOut, NodeOut, Nodes, Page, Stats
 from wakeful.api.paging import LIMIT, Cursor, Limit, cursor_of, read_id_cursor
 from wakeful.api.problems import answers
+from wakeful.api.record import undoable
+from wakeful.api.rights import Allowed
 from wakeful.api.shapes import alert_shape
 from wakeful.api.wiring import Sched
 from wakeful.errors import AlertNotFound
@@ -94,13 +96,17 @@ async def list_alerts(
     tags=["alerts"],
 )
 async def ack_alert(
-    scheduler: Sched, _: Operator, alert_id: Annotated[str, Path(max_length=100, description="an alert's id")]
+    scheduler: Sched,
+    _: Operator,
+    rights: Allowed,
+    alert_id: Annotated[str, Path(max_length=100, description="an alert's id")],
 ) -> Response:
     number = ids.alert_number(alert_id)
     if number is None:
         message = f"There is no alert {alert_id!r}: an alert's id looks like alr_0000000000000."
         raise AlertNotFound(message)
-    return respond(answer(200, alert_shape(await scheduler.server_side.ack_alert(number))))
+    alert, action = await scheduler.server_side.ack_alert(number, rights)
+    return respond(answer(200, alert_shape(alert), **undoable(action)))
 
 
 @router.get(

@@ -16,7 +16,9 @@ __all__ = ["main"]
 #: The modules that hold commands, and which; groups of commands are read by the argument parser alone.
 MODULES: dict[str, tuple[str, ...]] = {
     "adding": ("add", "edit"),
-    "jobs": ("list", "show", "remove", "pause", "resume"),
+    "jobs": ("list", "show"),
+    "stopping": ("remove", "pause", "resume"),
+    "undoing": ("undo",),
     "running": ("run", "logs"),
     "runs": ("runs", "cancel", "retry"),
     "approval": ("approvals", "approve", "reject"),

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from wakeful import Job, Scheduler, ids
+from wakeful.cli.acting import rights_here, say_undo
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.opening import change, now_ms, read, server_of
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say
-from wakeful.cli.tables import Cell, Column, Json, print_facts, print_json, print_table
+from wakeful.cli.tables import Cell, Column, Json, print_facts, print_json, print_sentence, print_table
 from wakeful.cli.times import next_starts
 from wakeful.cli.words import ahead, brief, count, relative, stamp, zone_of
 from wakeful.cli.zones import shown_zone
@@ -49,14 +50,14 @@ NOTHING = Glance(None, {}, {}, 0, 0, None)
 
 @app.command("status", rich_help_panel=SERVER)
 def status(ctx: typer.Context, *, as_json: Json = False, db: Db = None) -> None:
-    """Say whether all is well; show the server, jobs, next starts and open alerts."""
+    """Say whether all is well. Show the server, jobs, next starts and open alerts."""
     place = chosen(ctx, db)
     glance = read(place, _look, NOTHING)
     verdict = glance.verdict or judge(Facts(now_ms(), served=False))
     if as_json:
         print_json({"store": str(place), "exists": place.exists, "verdict": verdict.to_dict(), **_as_data(glance)})
     else:
-        say(verdict.sentence)
+        print_sentence(verdict.sentence)
         say()
         print_facts(
             [
@@ -223,16 +224,22 @@ def ack_alerts(
     They stay open, marked as seen, until what they are about is over.
     """
 
-    async def work(scheduler: Scheduler) -> list[Alert]:
+    async def work(scheduler: Scheduler) -> tuple[list[Alert], str | None]:
         found = await scheduler.look(lambda tx: [alert for ref in refs for alert in _meant(tx, ref, open_only=True)])
-        return [await scheduler.ack_alert(number) for number in dict.fromkeys(alert.id for alert in found)]
+        rights, actions = rights_here(scheduler), list[str | None]()
+        numbers = [number for alert in found if (number := ids.alert_number(alert.id)) is not None]
+        for number in dict.fromkeys(numbers):
+            actions.append((await scheduler.server_side.ack_alert(number, rights))[1])
+        seen = await scheduler.look(lambda tx: [alert for ref in refs for alert in _meant(tx, ref, open_only=True)])
+        return list({alert.id: alert for alert in seen}.values()), next(filter(None, actions), None)
 
-    acked = change(chosen(ctx, db), work)
+    acked, action = change(chosen(ctx, db), work)
     if as_json:
         print_json([alert.to_dict() for alert in acked])
         return
     for alert in acked:
         say(f"Acknowledged {alert.id}: {alert.message}")
+    say_undo(action)
 
 
 def _meant(tx: Transaction, ref: str, *, open_only: bool = False) -> list[Alert]:

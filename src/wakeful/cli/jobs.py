@@ -1,12 +1,11 @@
-"""`list`, `show`, `remove`, `pause` and `resume`: jobs as they are."""
+"""`list` and `show`: jobs as they are."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import shlex
-import sys
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from datetime import tzinfo
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,8 +16,8 @@ from wakeful import Job, Run, Scheduler
 from wakeful.cli.adding import next_times
 from wakeful.cli.app import JOBS, app
 from wakeful.cli.approval import question_facts
-from wakeful.cli.failures import WrongUse, say_error, say_note
-from wakeful.cli.finding import Ref, job_named, job_or_run
+from wakeful.cli.failures import WrongUse, say_note
+from wakeful.cli.finding import Ref, job_or_run
 from wakeful.cli.job_warnings import COMMAND, HTTP
 from wakeful.cli.monitoring import monitor_data, monitor_facts, ping_address, state_cell
 from wakeful.cli.opening import change, now_ms, read
@@ -27,10 +26,9 @@ from wakeful.cli.request import request_facts
 from wakeful.cli.runs import CUT_OFF, print_run, run_rows
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Column, Json, JsonLines, coloured, print_facts, print_json, print_table
-from wakeful.cli.words import ago, ahead, brief, count, plain, relative, stamp, zone_of
+from wakeful.cli.words import ago, ahead, brief, count, relative, stamp, zone_of
 from wakeful.cli.zones import shown_zone
 from wakeful.domains import hidden_kinds
-from wakeful.errors import SchedulerError
 from wakeful.kernel.views.models import job_views
 from wakeful.store.jobs import STATUS_SQL, JobFilter
 from wakeful.triggers import iso, to_ms
@@ -38,13 +36,9 @@ from wakeful.triggers import iso, to_ms
 if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
 
-TOGETHER = 64  # changes that share a commit
 FIRST_PAGE = 50  # jobs a listing shows by default
 PAGE = 1_000  # jobs read at a time
 RECENT = 5
-
-Names = Annotated[list[str] | None, typer.Argument(metavar="NAME...", help="Jobs, by name or id.", show_default=False)]
-All = Annotated[bool, typer.Option("--all", help="Every job.")]
 
 
 @app.command("list", rich_help_panel=JOBS)
@@ -140,7 +134,7 @@ def job_rows(jobs: Sequence[Job], now: int, zone: tzinfo) -> tuple[list[Column],
         Column("LAST", 18, spare=1),
     ]
     rows: list[list[str | Cell]] = [
-        [job.name, job.trigger.describe(), _status(job), *_next(job, now, zone), _last(job, now)] for job in jobs
+        [job.name, job.trigger.describe(), _status(job), *next_words(job, now, zone), _last(job, now)] for job in jobs
     ]
     return columns, rows
 
@@ -158,7 +152,7 @@ def _status(job: Job) -> Cell:
     return Cell("idle", "blue") if job.status == "idle" and job.waiting_for is not None else coloured(job.status)
 
 
-def _next(job: Job, now: int, zone: tzinfo) -> tuple[str, str]:
+def next_words(job: Job, now: int, zone: tzinfo) -> tuple[str, str]:
     """How far the next start is, and when that is."""
     if job.waiting_for is not None and job.status == "idle":
         return "due", ""
@@ -263,163 +257,3 @@ def _times_run(job: Job, now: int, zone: tzinfo) -> list[tuple[str, str | Cell]]
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-@app.command("remove", rich_help_panel=JOBS)
-def remove(
-    ctx: typer.Context,
-    *,
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Jobs, by name or id.", show_default=False)],
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask for confirmation.")] = False,
-    as_json: Json = False,
-    db: Db = None,
-) -> None:
-    """Remove jobs. A run in progress finishes, and the history is kept."""
-    place = chosen(ctx, db)
-    jobs = change(place, lambda scheduler: _all_found(scheduler, names))
-    if not yes and sys.stdin.isatty():
-        listed = ", ".join(job.name for job in jobs)
-        typer.confirm(f"Remove {plain(listed)}?", abort=True)
-
-    async def work(scheduler: Scheduler) -> None:
-        for job in jobs:
-            await scheduler.remove_job(job.id)
-            if not as_json:
-                say(f"Removed {job.name} ({job.id})")
-
-    change(place, work)
-    if as_json:
-        print_json(_many(jobs))
-
-
-async def _all_found(scheduler: Scheduler, names: list[str]) -> list[Job]:
-    """All of them, or none is touched."""
-    jobs: dict[str, Job] = {}
-    for name in names:
-        job = await job_named(scheduler, name)
-        jobs[job.id] = job
-    return list(jobs.values())
-
-
-@app.command("pause", rich_help_panel=JOBS)
-def pause(
-    ctx: typer.Context,
-    *,
-    names: Names = None,
-    note: Annotated[str | None, typer.Option("--note", metavar="TEXT", help="The reason, shown with the job.")] = None,
-    everything: All = False,
-    as_json: Json = False,
-    db: Db = None,
-) -> None:
-    """Stop scheduled starts until the job is resumed. A run in progress finishes, and manual starts still work."""
-    _require_names(names, everything=everything)
-
-    async def work(scheduler: Scheduler) -> tuple[list[Job], bool]:
-        jobs = (
-            await _all_found(scheduler, names or [])
-            if not everything
-            else [
-                job
-                # A disabled job stays disabled, so that resuming all does not revive it.
-                for status in ("idle", "running", "waiting")
-                for job in await scheduler.list_jobs(status=status)
-            ]
-        )
-        await _each(jobs, lambda job: scheduler.pause_job(job.id, note))
-        return jobs, scheduler.engine_holder() is not None
-
-    place = chosen(ctx, db)
-    jobs, served = change(place, work)
-    if as_json:
-        print_json(_many(jobs))
-        return
-    _say_changed("Paused", jobs, shown_zone(place), everything=everything)
-    running = [job.name for job in jobs if job.status == "running"]
-    if running and served and not everything:
-        verb, it = ("is", "it") if len(running) == 1 else ("are", "them")
-        say_note(f"{', '.join(running)} {verb} running and will finish; wakeful cancel ends {it}.")
-
-
-@app.command("resume", rich_help_panel=JOBS)
-def resume(
-    ctx: typer.Context, *, names: Names = None, everything: All = False, as_json: Json = False, db: Db = None
-) -> None:
-    """Resume paused or disabled jobs. Errors are reset, nothing is caught up, and --all resumes every paused job.
-
-    A one-shot that failed, or whose time passed while it was paused, runs at once.
-    """
-    _require_names(names, everything=everything)
-    failed: dict[str, SchedulerError] = {}
-    stopped: set[str] = set()
-
-    async def work(scheduler: Scheduler) -> list[Job]:
-        async def one(job: Job) -> Job | None:
-            if job.over and job.status == "disabled" and job.trigger.type == "once":
-                say_note(f"{job.name} did not succeed at its one time, which has passed: resuming it runs it now.")
-            try:
-                await scheduler.resume_job(job.id)
-            except SchedulerError as error:
-                failed[job.name] = error
-                return None
-            if job.status in ("paused", "disabled"):
-                stopped.add(job.id)
-            return await scheduler.get_job(job.id)
-
-        jobs = (
-            await _all_found(scheduler, names or [])
-            if not everything
-            else [
-                *await scheduler.list_jobs(status="paused"),
-                *await scheduler.list_jobs(status="running", enabled=True),  # those may be paused, too
-                *await scheduler.list_jobs(status="waiting", enabled=True),
-            ]
-        )
-        return [job for job in await _each(jobs, one) if job is not None]
-
-    place = chosen(ctx, db)
-    jobs = change(place, work)
-    if as_json:
-        print_json({**_many(jobs), "refused": {name: str(error) for name, error in failed.items()}})
-    else:
-        _say_changed("Resumed", jobs, shown_zone(place), everything=everything, stopped=stopped)
-        for error in failed.values():
-            say_error(str(error))
-    for error in failed.values():
-        raise typer.Exit(error.exit_code)
-
-
-def _many(jobs: Sequence[Job]) -> dict[str, Any]:
-    """Which jobs were changed, as the API says it."""
-    return {"count": len(jobs), "names": [job.name for job in jobs]}
-
-
-def _what_follows(job: Job, now: int, zone: tzinfo, *, stopped: bool) -> str:
-    """When a job that was resumed starts again; `stopped`: it was, and a server may have started it since."""
-    if job.next_run_at is not None and to_ms(job.next_run_at) > now:
-        return f", next {' · '.join(_next(job, now, zone))}"
-    if stopped and job.trigger.type == "once":
-        return ", which starts now: its time has passed"
-    return ""
-
-
-def _require_names(names: list[str] | None, *, everything: bool) -> None:
-    if bool(names) == everything:
-        raise WrongUse("Name the jobs, or say --all; not both." if names else "Name the jobs, or say --all.")
-
-
-async def _each(jobs: list[Job], act: Any) -> list[Any]:
-    done: list[Any] = []
-    for begin in range(0, len(jobs), TOGETHER):
-        done += await asyncio.gather(*[act(job) for job in jobs[begin : begin + TOGETHER]])
-    return done
-
-
-def _say_changed(verb: str, jobs: list[Job], zone: tzinfo, *, everything: bool, stopped: Container[str] = ()) -> None:
-    if everything:
-        say(f"{verb} {count(len(jobs), 'job')}")
-        return
-    present = now_ms()
-    for job in jobs:
-        then = _what_follows(job, present, zone, stopped=job.id in stopped) if verb == "Resumed" else ""
-        already = verb == "Paused" and job.status == "paused"  # as it was before
-        say(f"{job.name} was paused already" if already else f"{verb} {job.name}{then}")

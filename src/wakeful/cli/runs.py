@@ -161,7 +161,7 @@ def output_text(run: Run) -> str:
 
 @app.command("cancel", rich_help_panel=RUNS)
 def cancel(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = None) -> None:
-    """Cancel a run, or the current run of a job. It may be queued, running or waiting."""
+    """Cancel a run, or the current run of a job. It may be queued, running or waiting. It cannot be undone."""
 
     async def work(scheduler: Scheduler) -> tuple[Run, bool]:
         run = await run_meant(scheduler, ref, OPEN)
@@ -207,7 +207,7 @@ def pauses() -> Iterator[float]:
 
 @app.command("retry", rich_help_panel=RUNS)
 def retry(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = None) -> None:
-    """Retry a run that did not succeed, or a job's latest run."""
+    """Retry a run that did not succeed, or a job's latest run. It cannot be undone."""
     place = chosen(ctx, db)
 
     async def work(scheduler: Scheduler) -> tuple[Run, Run, bool]:

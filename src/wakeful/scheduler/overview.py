@@ -6,13 +6,15 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from wakeful.errors import StoreError
+from wakeful import ids
+from wakeful.errors import AlertNotFound, StoreError
 from wakeful.kernel.actions.drafts import check_limit
+from wakeful.kernel.actions.recording import acknowledge
 from wakeful.kernel.rules.outcome import APPROVAL
 from wakeful.kernel.rules.verdict import Facts, Verdict, judge
 from wakeful.kernel.views.bus import Bus
 from wakeful.kernel.views.events import Listener
-from wakeful.kernel.views.records import Alert, ack_alert, alert_views
+from wakeful.kernel.views.records import Alert, alert_views
 from wakeful.kernel.views.standing import standing
 from wakeful.scheduler.core import Core
 from wakeful.triggers.moments import from_ms
@@ -168,7 +170,11 @@ class Overview(Core):
         >>> for alert in await scheduler.list_alerts():
         ...     alert = await scheduler.ack_alert(alert.id)
         """
-        return await self._write(lambda tx: ack_alert(tx, id))
+        number, origin = ids.alert_number(id), self._origin()
+        if number is None:
+            message = f"There is no alert {id}: list_alerts() has those that are open."
+            raise AlertNotFound(message)
+        return await self._write(lambda tx: alert_views(tx, [acknowledge(tx, number, origin)[0]])[0])
 
     @property
     def events(self) -> Bus:

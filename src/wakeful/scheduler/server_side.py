@@ -6,16 +6,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wakeful import ids
-from wakeful.errors import AlertNotFound
 from wakeful.kernel.actions import tokens
+from wakeful.kernel.actions.authorization import Rights
+from wakeful.kernel.actions.recording import acknowledge, origin_of
 from wakeful.kernel.views.statistics import Figures, figures
 from wakeful.scheduler.callbacks import Callbacks
 from wakeful.scheduler.requests import Requests
 from wakeful.store.records import Token
 
 if TYPE_CHECKING:
-    from wakeful.store.interface import Transaction
     from wakeful.store.records import Alert, EventGroup
 
 
@@ -50,18 +49,9 @@ class ServerSide(Requests, Callbacks):
         """What needs a person, the newest first."""
         return await self._store.read(lambda tx: tx.journal.alerts_before(before, limit, open_only=open_only))
 
-    async def ack_alert(self, alert_id: int) -> Alert:
-        """A person has seen it; it stays open until what it is about is over."""
-
-        def work(tx: Transaction) -> Alert:
-            tx.journal.ack_alert(alert_id, tx.now)
-            found = tx.journal.alert(alert_id)
-            if found is None:
-                message = f"There is no alert {ids.encode('alr', alert_id)}."
-                raise AlertNotFound(message)
-            return found
-
-        return await self._wiring.write(work)
+    async def ack_alert(self, alert_id: int, rights: Rights) -> tuple[Alert, str | None]:
+        """A person has seen it; it stays open until what it is about is over. And the action, if it is new."""
+        return await self._ask(lambda tx, context: acknowledge(tx, alert_id, origin_of(context, rights)))
 
     # -- events -------------------------------------------------------------------------------------------------------
 

@@ -131,6 +131,29 @@ class Journal:
             self._announce("acked", alert)
         return bool(acked)
 
+    def unack_alert(self, alert_id: int, acked_at: int) -> bool:
+        """What was acknowledged then is not; False when it is over, or was acknowledged at another time."""
+        sql = (
+            "UPDATE alerts SET acked_at = NULL WHERE id = ? AND acked_at = ? AND closed_at IS NULL "
+            "RETURNING id, kind, message, job_id"
+        )
+        found = self._session.rows(sql, (alert_id, acked_at))
+        for alert in found:
+            self._announce("unacked", alert)
+        return bool(found)
+
+    def reopen_alert(self, alert_id: int) -> bool:
+        """The incident is not over after all; False where it is open already, as this alert or as a newer one."""
+        sql = (
+            "UPDATE alerts SET closed_at = NULL WHERE id = ? AND closed_at IS NOT NULL AND NOT EXISTS "
+            "(SELECT 1 FROM alerts o WHERE o.key = alerts.key AND o.closed_at IS NULL) "
+            "RETURNING id, kind, message, job_id"
+        )
+        found = self._session.rows(sql, (alert_id,))
+        for alert in found:
+            self._announce("reopened", alert)
+        return bool(found)
+
     def _announce(self, what: str, alert: Sequence[Any]) -> None:
         """An event about an alert, with the job it is about, if it is about one."""
         alert_id, kind, message, job_id = alert
