@@ -41,8 +41,9 @@ def on_record(
     found = _standings(tx, pairs)
     result = work()
     job_ids = [job.id for job, _ in pairs]
-    states, jobs = tx.jobs.states(job_ids), tx.jobs.definitions(job_ids)
-    left = _standings(tx, [(jobs[job_id], states[job_id]) for job_id in job_ids if job_id in jobs])
+    states = tx.jobs.states(job_ids)
+    jobs = tx.jobs.definitions(job_ids) if what == "remove" else {job.id: job for job, _ in pairs}
+    left = _standings(tx, [(jobs[job_id], states[job_id]) for job_id in job_ids if job_id in states])
     rows = [
         _row(tx, origin, what, _Subject(job.id, job.name, found[job.id], left[job.id]))
         for job, _ in pairs
@@ -91,5 +92,6 @@ class _Subject(NamedTuple):
 
 def _row(tx: Transaction, origin: Origin, what: str, subject: _Subject) -> ActionRow:
     number, name, before, left = subject
-    after = {key: left.get(key) for key in {**before, **left} if left.get(key) != before.get(key)}
+    after = {key: value for key, value in left.items() if value != before.get(key)}
+    after |= dict.fromkeys(before.keys() - left.keys())
     return ActionRow(origin.action, number, tx.now, what, origin.actor, origin.via, name, _WRITE(before), _WRITE(after))

@@ -7,6 +7,7 @@ left behind is still so: what was changed since belongs to who changed it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any
 
 from wakeful.kernel.rules.policy import alarm, next_start
@@ -20,6 +21,7 @@ KEPT = (
     *("revision", "enabled", "paused", "ended_at", "notes", "slot", "next_at"),
     *("errors", "crashes", "failing_since", "backoff_until", "run_id", "last_run_id"),
 )
+_kept = attrgetter(*KEPT)
 _OF_ERRORS = ("errors", "crashes", "failing_since", "backoff_until")
 
 Standing = Mapping[str, Any]
@@ -28,7 +30,7 @@ Standing = Mapping[str, Any]
 
 def standing_of(state: JobState, removed_at: int | None) -> dict[str, Any]:
     """How a job stands, as far as actions change it."""
-    return {**{name: getattr(state, name) for name in KEPT}, "removed": removed_at}
+    return {**dict(zip(KEPT, _kept(state), strict=True)), "removed": removed_at}
 
 
 def changed_since(now: Standing, left: Standing) -> str | None:
