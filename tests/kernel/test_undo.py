@@ -61,6 +61,21 @@ async def test_a_slot_that_passed_meanwhile_is_run_once_the_pause_is_undone(scen
 
 @pytest.mark.promise("X27")
 @virtual
+async def test_a_job_that_came_to_its_end_while_it_was_paused_is_over_once_the_pause_is_undone(scene):
+    scene.act = lambda _: scene.sleep(300)
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1h", max_runs=1))
+        await scheduler.start()
+        await scene.until(at(1, 1))
+        await scheduler.pause_job("a")
+        await scene.until(at(1, 6))
+        await scheduler.undo()
+        job = await scheduler.get_job("a")
+        assert (job.status, job.enabled, job.over) == ("done", False, True)
+
+
+@pytest.mark.promise("X27")
+@virtual
 async def test_a_resume_is_taken_back_with_the_errors_and_the_alerts_it_forgot(scene):
     scene.act = failing()
     async with scene.scheduler() as scheduler:

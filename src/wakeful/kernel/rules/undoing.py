@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any
 
-from wakeful.kernel.rules.policy import alarm, next_start
+from wakeful.kernel.rules.policy import alarm, next_start, rest
 from wakeful.store.records import JobState
 from wakeful.triggers import Trigger
 
@@ -67,4 +67,4 @@ def brought_back(
         else:
             coming = next_start(trigger, state, now, rand)
             state = state._replace(slot=coming.slot, next_at=coming.at)
-    return state._replace(due_at=alarm(state, now if state.queued else None))
+    return rest(trigger, state._replace(due_at=alarm(state, now if state.queued else None)), now)
