@@ -306,8 +306,9 @@ async def test_an_agent_takes_back_only_what_was_done_to_its_own_jobs(scene):
         await scheduler.add_job("other", Every("1h"))
         done = await scheduler.server_side.pause_jobs(JobSelection(), None, ANN)
         undone = await scheduler.server_side.undo(done.action, fox)
-        assert undone.restored == ["hers"]
-        assert list(undone.kept) == ["other"]
+        assert (undone.restored, undone.kept) == (["hers"], {})  # and nothing is said of other jobs
+        with pytest.raises(CannotUndo, match="nothing is left of it that you may undo"):
+            await scheduler.server_side.undo(done.action, fox)
         assert [job.status for job in await scheduler.list_jobs()] == ["idle", "paused"]
 
 

@@ -227,11 +227,11 @@ def ack_alerts(
     async def work(scheduler: Scheduler) -> tuple[list[Alert], str | None]:
         found = await scheduler.look(lambda tx: [alert for ref in refs for alert in _meant(tx, ref, open_only=True)])
         rights, actions = rights_here(scheduler), list[str | None]()
-        numbers = [number for alert in found if (number := ids.alert_number(alert.id)) is not None]
-        for number in dict.fromkeys(numbers):
+        numbers = list(dict.fromkeys(n for alert in found if (n := ids.alert_number(alert.id)) is not None))
+        for number in numbers:
             actions.append((await scheduler.server_side.ack_alert(number, rights))[1])
-        seen = await scheduler.look(lambda tx: [alert for ref in refs for alert in _meant(tx, ref, open_only=True)])
-        return list({alert.id: alert for alert in seen}.values()), next(filter(None, actions), None)
+        seen = await scheduler.look(lambda tx: alert_views(tx, [row for n in numbers if (row := tx.journal.alert(n))]))
+        return seen, next(filter(None, actions), None)
 
     acked, action = change(chosen(ctx, db), work)
     if as_json:

@@ -121,7 +121,7 @@ class Requests:
                 break
             cursor = part.cursor
         if not restored:
-            reasons = "; ".join(list(kept.values())[:3]) or "it was undone already"
+            reasons = "; ".join(list(kept.values())[:3]) or "nothing is left of it that you may undo"
             message = f"{action} cannot be undone: {reasons}."
             raise CannotUndo(message)
         return Undone(action, what, restored, kept)
