@@ -17,6 +17,7 @@ MODULES = [
     "wakeful.fleet",
     "wakeful.monitors",
     "wakeful.delivery",
+    "wakeful.alerts",
 ]
 
 

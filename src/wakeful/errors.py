@@ -53,6 +53,8 @@ SchedulerError
 │   ├── Permanent           delivery/connector          and never will
 │   └── Temporary           delivery/connector          and may the next time
 │       └── Unclear         delivery/connector          or did, without saying so
+├── BotError                delivery/telegram/api       a call to the Bot API that did not work
+├── NotPressed              delivery/chat/buttons       the press of a button that does not count
 ├── DeliveryRefused         delivery/commands           a test that did not arrive
 ├── TooMuchRemoved          fleet/applying              a file that would remove more than half of its jobs
 ├── ApiError                api/problems                a refusal that only the HTTP server makes
@@ -74,6 +76,7 @@ class SchedulerError(Exception):
     exit_code = 1
     status = 500
     code = "error"
+    traced = True  # a run that ends with it keeps where it was raised; False: its message says it all
 
 
 class IntervalParseError(SchedulerError, ValueError):

@@ -26,7 +26,9 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
 
 from wakeful.errors import SchedulerError, SchedulerNotOpen
 from wakeful.kernel.kinds import AnyHandler
+from wakeful.kernel.views.bus import Bus
 from wakeful.scheduler import Scheduler as AsyncScheduler
+from wakeful.scheduler.delivery import Connectors as AsyncConnectors
 
 __all__ = ["Scheduler"]
 
@@ -40,6 +42,28 @@ OWN_LOOP = (
     "This call would wait for the event loop that it runs on: make the handler a plain function, "
     "or use wakeful.Scheduler with await."
 )
+
+
+class Connectors:
+    """The connectors of one scheduler."""
+
+    def __init__(self, inner: AsyncConnectors, ask: Callable[[Callable[[], Any]], Any], thread: _LoopThread) -> None:
+        self._inner = inner
+        self._ask = ask
+        self._thread = thread
+
+    def register(self, name: str, send: Callable[[Any], Any]) -> Callable[[], None]:
+        """Send what is delivered to `name` with a function or a connector; call the answer to end that."""
+        unregister = self._ask(lambda: self._inner.register(name, send))
+        return lambda: self._ask(unregister)
+
+    def touch(self, name: str, sender: str, agent: str | None = None) -> None:
+        """Somebody wrote through a connector: `last` leads there from now on."""
+
+        async def write() -> None:
+            await self._inner.touch(name, sender, agent)
+
+        self._thread.call(write())
 
 
 class Register(Protocol):
@@ -252,13 +276,23 @@ class Scheduler:
         """The address of the store this scheduler works on."""
         return self._scheduler.url
 
+    @property
+    def events(self) -> Bus:
+        """What happens, as it happens; listeners are called on the scheduler's thread."""
+        return self._scheduler.events
+
+    @property
+    def connectors(self) -> Connectors:
+        """Where messages go: register, touch."""
+        return Connectors(self._scheduler.connectors, self._ask, self._loop_thread())
+
     @overload
     def on_job_due(self, kind: str) -> Register: ...
     @overload
     def on_job_due(self, kind: str, handler: H) -> H: ...
 
     def on_job_due(self, kind: str, handler: AnyHandler | None = None) -> Any:
-        """Say who runs jobs of a kind; as a decorator, or with the handler as second argument."""
+        """Set the handler of a kind of jobs, as a decorator or with the handler as second argument."""
         if handler is not None:
             return self._ask(lambda: self._scheduler.on_job_due(kind, handler))
         return lambda function: self.on_job_due(kind, function)
@@ -299,6 +333,7 @@ class Scheduler:
     list_actions = _blocking(AsyncScheduler.list_actions)
     undo = _blocking(AsyncScheduler.undo)
     subscribe = _plain(AsyncScheduler.subscribe)
+    deliver = _blocking(AsyncScheduler.deliver)
     list_nodes = _blocking(AsyncScheduler.list_nodes)
     drain_node = _blocking(AsyncScheduler.drain_node)
     create_token = _blocking(AsyncScheduler.create_token)

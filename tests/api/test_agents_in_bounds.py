@@ -120,7 +120,7 @@ def test_an_agent_cannot_shed_an_approval_by_making_its_job_anew(client, client_
             lynx.patch(f"/api/jobs/{name}", json={"approval": None}),
             lynx.put(f"/api/jobs/{name}", json={"every": "6h", "kind": "note"}),
         ):
-            refused(answer, 403, "forbidden", f"{name} asks a person before every start; only an operator can")
+            refused(answer, 403, "forbidden", f"{name} needs approval before every start; only an operator can")
     refused(lynx.delete("/api/schedule/lynx-talk"), 403, "forbidden", "only an operator")
     assert client.get("/api/jobs/lynx-talk").json()["options"]["approval"] is True
     assert client.delete("/api/jobs/lynx-talk").status_code == 204
@@ -159,7 +159,7 @@ def test_an_agent_takes_no_name_that_jobs_of_others_start_after(client, client_f
         mink.put("/api/jobs/nightly-build", json={"every": "6h", "kind": "note"}),
         mink.patch("/api/jobs/mink-job", json={"name": "nightly-build"}),
     ):
-        refused(answer, 403, "forbidden", "Jobs of somebody else start after 'nightly-build'")
+        refused(answer, 403, "forbidden", "Another owner's jobs start after 'nightly-build'")
     assert make(client, "nightly-build").status_code == 201
 
 

@@ -124,7 +124,7 @@ def test_a_refusal_says_what_is_needed(tmp_path):
             return (await ask("/admin", tokens["viewer"])).json()
 
     data = asyncio.run(main())
-    assert (data["code"], data["error"]) == ("forbidden", "Token viewer is of role viewer; this needs admin.")
+    assert (data["code"], data["error"]) == ("forbidden", "Token viewer has the role viewer; this needs admin.")
 
 
 # -- guessing ---------------------------------------------------------------------------------------------------------

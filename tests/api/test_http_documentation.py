@@ -28,7 +28,15 @@ STEPS = [
 [YAML] = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # where the `wakeful` of these tests is
 # `/api/docs` has them, and the last two are walked by tests/delivery/test_server.py.
-NOT_WALKED = ("/api/alerts", "/api/nodes", "/api/stats", "/api/deliveries", "/api/connectors")
+#: What other pages walk through.
+NOT_WALKED = (
+    "/api/alerts",
+    "/api/nodes",
+    "/api/stats",
+    "/api/deliveries",
+    "/api/connectors",
+    "/api/jobs/{ref}/rotate-key",
+)
 VARIES = [
     (r"(run|job|act)_[0-9a-z]{13}", "ID"),
     (r"\d{4}-\d\d-\d\dT(\d\d:\d\d:)\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", "TIME"),

@@ -36,9 +36,9 @@ GROUPS = {
     ],
     "monitors": ["ping", "get_ping", "ping_what", "get_ping_what", "rotate_key"],
     "server": [
-        "livez", "readyz", "healthz", "me", "get_stats", "get_verdict", "list_alerts", "ack_alert", "list_nodes",
-        "drain_node", "undrain_node",
+        "livez", "readyz", "healthz", "me", "get_stats", "get_verdict", "list_nodes", "drain_node", "undrain_node",
     ],
+    "alerts": ["list_alerts", "get_alert", "ack_alert", "snooze_alert", "snooze_job_alerts"],
     "deliveries": [
         "list_deliveries", "get_delivery", "requeue_delivery", "requeue_deliveries", "list_connectors",
         "test_connector",
@@ -57,6 +57,8 @@ REFUSED = {
     "list_jobs": CURSOR,
     "list_alerts": CURSOR,
     "list_actions": CURSOR,
+    "snooze_alert": {"invalid_interval", "invalid_setting"},
+    "snooze_job_alerts": {"invalid_interval", "invalid_setting"},
     "list_deliveries": CURSOR,
     "list_runs": CURSOR | TIME,
     "list_job_runs": CURSOR | TIME,

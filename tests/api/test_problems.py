@@ -84,7 +84,7 @@ def test_what_is_wrong_with_a_request_is_told_part_by_part(tmp_path):
     assert answer.status_code == 422
     assert answer.json()["code"] == "invalid"
     assert [error["field"] for error in answer.json()["errors"]] == ["number"]
-    assert answer.json()["error"].startswith("number: ")
+    assert answer.json()["error"] == "number must be a whole number."
 
 
 def test_every_route_may_answer_what_any_route_may():

@@ -190,8 +190,8 @@ def test_a_newer_store_is_left_as_it_is(terminal):
 @pytest.mark.parametrize(
     ("argv", "code", "sentence"),
     [
-        (["--host", "203.0.113.7"], 2, "203.0.113.7 is no address of this machine"),
-        (["--host", "no such host"], 2, "is no address of this machine"),
+        (["--host", "203.0.113.7"], 2, "203.0.113.7 is not an address of this machine"),
+        (["--host", "no such host"], 2, "is not an address of this machine"),
         (["--port", "70000"], 2, "--port"),
         (["--db", "/proc/none/jobs.db"], 1, "cannot be made"),
         (["--config", "none.yaml"], 2, "none.yaml: The file cannot be read"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -100,7 +101,7 @@ def test_a_value_from_elsewhere_reaches_the_command_and_never_the_store(wakeful,
     answer = wakeful("run", "job")
     assert answer.code == 1
     assert "env KEY needs ${TOKEN}, which is not set" in answer.err
-    with sqlite3.connect(store) as database:
+    with closing(sqlite3.connect(store)) as database:
         stored = "\n".join(database.iterdump())
     assert "key ${TOKEN}" in stored
     assert f"key {SECRET}" not in stored.replace(f'\\"key {SECRET}\\"', "")
@@ -194,3 +195,20 @@ def test_the_page_and_the_schema_name_every_key_of_a_job():
     keys = job_schema()["properties"]
     table = PAGE.partition("| | keys |")[2].partition("\n\n")[0]
     assert [key for key in keys if f"`{key}`" not in table and f"`{key}:" not in table] == []
+
+
+def test_check_warns_of_what_is_missing_on_this_machine_and_finds_the_file_valid(wakeful, write, here):
+    write(
+        "jobs:\n"
+        "  a: {every: 1h, command: [echo, hi], env_file: missing.env}\n"
+        "  b: {every: 1h, command: [no-such-program], cwd: gone}\n"
+    )
+    answer = wakeful("check")
+    assert (answer.code, answer.out) == (0, f"{here / 'wakeful.yaml'}: valid\n")
+    said = f"{here / 'wakeful.yaml'}: warning"
+    assert answer.err.splitlines() == [
+        f"{said}: jobs.a: The env file {here / 'missing.env'} does not exist here; it is read at every run.",
+        f"{said}: jobs.b: The directory {here / 'gone'} does not exist here.",
+        f"{said}: jobs.b: 'no-such-program' was not found on PATH here.",
+    ]
+    assert wakeful("check", "--json").json == []

@@ -77,14 +77,14 @@ def test_waiting_for_a_run_that_waits_for_a_person_ends_without_success(terminal
     terminal.serve("--port", "0")
     answer = terminal("run", "deploy", "--wait")
     assert answer.code == 1
-    assert "waits for a person: wakeful approve run_" in answer.err
+    assert "waits for approval: wakeful approve run_" in answer.err
 
 
 def test_a_running_server_goes_on_with_what_is_approved_at_a_terminal(terminal):
     terminal.ask("add", "deploy", "--every", "1d", "--approval", "yes", "--", "sh", "-c", "echo deployed > out")
     said = terminal.pipe("out")
     terminal.serve("--port", "0")
-    terminal.ask("run", "deploy")
+    assert "asks before it starts: wakeful approve run_" in terminal.ask("run", "deploy").out
     answer = terminal.ask("approve", "deploy")
     while "does not wait" in answer.err:  # the server has not asked yet
         answer = terminal.ask("approve", "deploy")

@@ -124,6 +124,24 @@ def test_approval_is_a_flag_and_takes_yes_and_no(wakeful, words, approval):
     assert job["options"].get("approval", False) is approval
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["add", "job", "--every", "1d", "--approval", "maybe", "--", "true"],
+        ["add", "job", "--every", "1d", "--approval=maybe", "--", "true"],
+        ["edit", "job", "--approval", "maybe"],
+    ],
+)
+def test_approval_is_yes_or_no(wakeful, words):
+    answer = wakeful(*words)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err == "Error: --approval 'maybe': write yes or no, or --approval alone for yes.\n"
+
+
+def test_a_name_may_follow_approval(wakeful):
+    assert wakeful("add", "--approval", "job", "--every", "1d", "--json", "--", "true").json["name"] == "job"
+
+
 @pytest.mark.parametrize("option", ["--cwd", "--env-file", "--stdin", "--success-codes", "--pass-env"])
 def test_options_of_commands_are_refused_for_requests(wakeful, option):
     answer = wakeful("add", "job", "--every", "1h", "--url", "https://example.org", option, "0")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from wakeful.cli import completing
 from wakeful.cli.completing import Candidate, candidates, joined, shown
 from wakeful.cli.completion import SCRIPTS
+from wakeful.store.listing import STATUS_SQL
 
 HOSTILE = "x; $(touch owned) 'y' *"
 SCRIPT = Path(sys.prefix) / "bin" / "wakeful"
@@ -54,6 +56,7 @@ def test_commands_options_and_values_are_offered(jobs):
     assert words("list", "--st") == ["--status"]
     assert words("list", "--json", "--js") == []
     assert words("list", "--status", "p") == ["paused"]
+    assert sorted(words("list", "--status", "")) == sorted(STATUS_SQL), "every status that list takes"
     assert words("list", "--status=p") == ["--status=paused"]
     assert words("completion", "") == ["bash", "zsh", "fish"]
     assert "--env" in words("add", "x", "--env", "A=1", "--env")
@@ -127,6 +130,25 @@ def test_words_that_bash_took_apart_are_put_together():
 def test_zsh_and_fish_are_given_a_word_and_what_it_means():
     assert shown(Candidate("ns:one", "every: 1h"), "zsh") == "ns\\:one:every: 1h"
     assert shown(Candidate("ns:one", "every: 1h"), "fish") == "ns:one\tevery: 1h"
+
+
+def test_a_real_fish_completes_commands_values_and_names(jobs, monkeypatch):
+    """Where there is one: fish can be asked without a terminal."""
+    if (fish := shutil.which("fish")) is None:
+        return
+    monkeypatch.setenv("PATH", f"{SCRIPT.parent}:{os.environ['PATH']}")
+    lines = ["sta", "list --status=p", "run back", "show ns:o"]
+    asked = "\n".join(f"complete -C 'wakeful {line}'" for line in lines)
+    done = subprocess.run(
+        [fish, "--no-config", "-c", f"{SCRIPTS['fish']}\n{asked}"],
+        cwd=jobs,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    found = [line.split("\t")[0] for line in done.stdout.splitlines()]
+    assert found == ["status", "--status=paused", "backup", "backup-db", "ns:one"]
 
 
 @pytest.mark.parametrize("shell", sorted(SCRIPTS))

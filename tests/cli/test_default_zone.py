@@ -91,3 +91,18 @@ def test_tz_none_gives_a_job_the_default_zone_back(wakeful, when):
 def test_tz_none_takes_the_zone_away_where_none_is_needed(wakeful):
     wakeful("add", "job", "--every", "1h", "--tz", "Asia/Tokyo", "--", "true")
     assert "tz" not in wakeful("edit", "job", "--tz", "none", "--json").json["trigger"]
+
+
+@pytest.mark.usefixtures("new_york")
+def test_runs_are_listed_in_the_zones_of_their_jobs(wakeful):
+    wakeful("add", "kolkata", "--cron", "0 9 * * *", "--tz", "Asia/Kolkata", "--", "true")
+    wakeful("add", "plain", "--every", "1h", "--", "true")
+    wakeful("run", "kolkata")
+    wakeful("run", "plain")
+    run = wakeful("runs", "kolkata", "--json").json[0]["id"]
+    listed = {line.split()[1]: line for line in wakeful("runs").out.splitlines()}
+    for shown in (listed["kolkata"], wakeful("runs", "kolkata").out, wakeful("show", run).out):
+        assert " IST (" in shown
+    assert " IST (" not in listed["plain"]
+    wakeful("remove", "kolkata")
+    assert " IST (" in wakeful("runs", "kolkata").out

@@ -13,8 +13,8 @@ import wakeful as package
 from wakeful.cli import command_tree, main
 
 EXPECTED = {
-    "add", "alert", "apply", "approvals", "approve", "cancel", "check", "completion", "copy", "demo", "doctor", "edit",
-    "explain",
+    "add", "alert", "apply", "approvals", "approve", "cancel", "check", "completion", "connector", "copy", "delivery",
+    "demo", "doctor", "edit", "explain",
     "list", "logs", "next", "node", "pause", "plan", "reject", "remove", "resume", "retry", "run", "runs", "schema",
     "serve", "show", "status", "token",
 }  # fmt: skip
@@ -56,7 +56,7 @@ def test_every_command_explains_itself_and_takes_a_store(wakeful, name):
     commands = getattr(command, "commands", {name: command})
     for each in commands.values():
         options = {flag for parameter in each.params for flag in parameter.opts}
-        assert name in ("check", "completion", "copy", "demo", "schema") or "--db" in options
+        assert name in ("check", "completion", "connector", "copy", "demo", "schema") or "--db" in options
         assert all(parameter.help for parameter in each.params if parameter.name != "ctx")
         assert each.help
     assert wakeful(name, "--help").code == 0
@@ -99,11 +99,11 @@ def test_the_nearest_folder_upward_is_found(wakeful, here, monkeypatch):
         (
             ["list", "--status", "well"],
             2,
-            "--status 'well' is none of idle, running, waiting, paused, done and disabled.",
+            "--status 'well' is not a status: use idle, running, waiting, paused, done or disabled.",
         ),
         (["list", "extra"], 2, "unexpected extra argument"),
         (["show"], 2, "Missing argument 'ID'."),
-        (["runs", "-n", "x"], 2, "-n"),
+        (["runs", "-n", "x"], 2, "--limit must be a whole number."),
         (["list", "--db"], 2, "--db"),
         (["list", "--db", ""], 2, "--db needs the address of a store"),
         (["serve", "--shutdown-wait", "5"], 2, "Missing time unit"),

@@ -101,7 +101,7 @@ def test_an_alert_that_does_not_exist_is_said_so_and_nothing_changes(wakeful, ve
     known = wakeful("alert", "list", "--json").json[0]["id"]
     answer = wakeful("alert", verb, *([known] if verb == "ack" else []), wrong)
     assert (answer.code, answer.out) == (3, "")
-    assert "There is no " in answer.err
+    assert ("There is no alert " in answer.err, "alert or job 'nothing'" in answer.err) == (True, wrong == "nothing")
     assert wakeful("alert", "show", known, "--json").json["acked_at"] is None
 
 
@@ -121,6 +121,7 @@ def test_jobs_without_a_server_are_a_problem_and_the_doctor_says_what_helps(wake
     assert "→ start one: wakeful serve" in answer.out
     data = wakeful("doctor", "--json").json
     assert data["ok"] is False
+    assert all((check["do"] is None) == check["ok"] for check in data["checks"]), "only what is wrong needs mending"
     assert [check["name"] for check in data["checks"] if not check["ok"]] == ["server"]
     assert {"program", "time zones", "database", "store", "writable", "disk", "clock"} <= {
         check["name"] for check in data["checks"]

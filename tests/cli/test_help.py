@@ -61,7 +61,9 @@ def test_arguments_are_shown_as_they_are_typed(wakeful):
 
 def test_the_options_of_add_are_in_groups(wakeful):
     said = wakeful("add", "--help").out
-    positions = [said.index(f"\n{group}:\n") for group in ("Arguments", "When", "How", "What", "Options")]
+    positions = [
+        said.index(f"\n{group}:\n") for group in ("Arguments", "When it runs", "How it runs", "What it runs", "Options")
+    ]
     assert positions == sorted(positions)
 
 

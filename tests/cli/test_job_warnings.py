@@ -135,3 +135,16 @@ def test_every_five_minutes_is_no_cron_expression_and_the_right_way_is_named(wak
     answer = wakeful("add", "x", "--cron", "@every 5m", "--", "true")
     assert (answer.code, answer.err) == (2, "Error: --cron '@every 5m' is not a cron expression: write --every 5m.\n")
     assert wakeful("next", "@every 5m", "--json").json["description"] == "every 5 minutes"
+
+
+def test_an_edit_says_what_takes_it_back(wakeful, here):
+    (here / "wakeful.yaml").write_text(
+        "store: sqlite:///.wakeful/wakeful.db\njobs:\n  tick: {every: 1h, command: [echo]}\n"
+    )
+    wakeful("apply")
+    wakeful("add", "mine", "--every", "1h", "--", "true")
+    note = "tick is from a configuration file, which overwrites this when it is applied again: change it there."
+    assert note in wakeful("edit", "tick", "--every", "2h").err
+    assert wakeful("edit", "tick", "--every", "3h", "--json").json["warnings"] == [note]
+    assert "overwrites" not in wakeful("edit", "tick", "--every", "3h").err, "nothing was changed"
+    assert "overwrites" not in wakeful("edit", "mine", "--every", "2h").err

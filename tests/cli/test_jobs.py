@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from tests.kernel.crashing import die
-from wakeful import Scheduler
+from wakeful import Scheduler, Wait
 from wakeful.testing import VirtualClock, run
 
 
@@ -161,6 +161,7 @@ def test_a_paused_job_says_why_and_goes_on_when_resumed(wakeful):
     job = wakeful("show", "job", "--json").json
     assert (job["status"], job["notes"]) == ("idle", [])
     assert job["next_run_at"]
+    assert wakeful("resume", "job").out.startswith("job was not paused, next in ")
 
 
 @pytest.mark.usefixtures("stocked")
@@ -239,6 +240,25 @@ def test_a_run_that_cannot_be_stopped_is_shown_as_timed_out(wakeful, store):
 
 
 @pytest.mark.usefixtures("stocked")
+def test_a_run_that_waits_for_a_report_is_not_cut_off_by_the_end_of_its_server(wakeful, store):
+    clock = VirtualClock()
+
+    async def leave_one_waiting():
+        async def handed_over(run):
+            raise Wait
+
+        async with Scheduler(f"sqlite:///{store}", clock=clock, timezone="UTC") as scheduler:
+            scheduler.on_job_due("command", handed_over)
+            await scheduler.start()
+            await scheduler.run_job("other")
+            await clock.sleep("1m")
+
+    run(leave_one_waiting(), clock)
+    [line] = [line for line in wakeful("list").out.splitlines() if line.startswith("other")]
+    assert ("running" in line, "cut off" in line) == (True, False)
+
+
+@pytest.mark.usefixtures("stocked")
 def test_a_run_that_ended_with_its_server_is_not_shown_as_running(wakeful, store):
     clock = VirtualClock()
 
@@ -257,6 +277,9 @@ def test_a_run_that_ended_with_its_server_is_not_shown_as_running(wakeful, store
     shown = wakeful("show", "other").out
     assert "status   cut off: its server has ended" in shown
     assert "cut off" in wakeful("runs").out
+    listed = {line.split()[0]: line for line in wakeful("list").out.splitlines()}
+    assert "cut off" in listed["other"]
+    assert "cut off" not in listed["job"]
     plan = wakeful("run", "other", "--dry-run")
     assert (plan.code, "is recorded as crashed: its server ended while it ran" in plan.out) == (0, True)
     paused = wakeful("pause", "other")

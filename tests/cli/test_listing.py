@@ -104,4 +104,20 @@ def test_a_listing_keeps_a_few_pages_however_long_it_is(wakeful, monkeypatch, ar
 @pytest.mark.usefixtures("many")
 def test_all_and_a_limit_are_not_said_together(wakeful):
     answer = wakeful("list", "--all", "--limit", "3")
-    assert (answer.code, answer.err) == (2, "Error: Say --all or --limit; not both.\n")
+    assert (answer.code, answer.err) == (2, "Error: Use --all or --limit, not both.\n")
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [("0", "at least 1"), ("x", "a whole number"), ("20000000000", "at most")], ids=str
+)
+def test_a_limit_out_of_range_is_refused_in_plain_words(wakeful, number, said):
+    answer = wakeful("runs", "-n", number)
+    assert answer.code == 2
+    assert answer.err.startswith(f"Error: --limit must be {said}")
+
+
+@pytest.mark.parametrize("group", ["alert", "node", "token"])
+def test_a_group_without_a_command_names_its_commands(wakeful, group):
+    answer = wakeful(group)
+    assert (answer.code, "list" in answer.err) == (2, True)
+    assert answer.err.startswith("Error: Missing command: ")

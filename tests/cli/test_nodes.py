@@ -37,7 +37,7 @@ def fleet():
     with OpenStore(url, SystemClock()) as store:
         now = store.read(lambda tx: tx.journal.database_now())
         hour, lease = now - 3_600_000, TIMES.lease_ms
-        about = {"host": "mill", "pid": 7, "labels": ["gpu"], "kinds": ["command"], "version": "0.1.0", "schema": 6}
+        about = {"host": "mill", "pid": 7, "labels": ["gpu"], "kinds": ["command"], "version": "0.2.0", "schema": 6}
         told = json.dumps(about)
         rows = [
             NodeDetails(1, "north", hour, hour, hour + 5, told, None, 0, hour),

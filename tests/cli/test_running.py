@@ -49,7 +49,7 @@ def test_a_dry_run_says_what_would_happen_and_changes_nothing(wakeful, add, here
     facts = dict(line.split(maxsplit=1) for line in answer.out.splitlines())
     assert facts["command"] == "sh -c 'touch ran'"
     assert facts["cwd"] == str(here)
-    assert facts["admitted"] == "yes"
+    assert facts["can"] == "start  yes"
     assert store.read_bytes() == before
     assert not (here / "ran").exists()
 
@@ -63,7 +63,7 @@ def test_a_paused_job_may_be_run_by_hand_and_a_disabled_one_may_not(wakeful, add
     add("broken", "exit 1", "--max-errors", "1")
     assert wakeful("run", "broken").code == 1
     answer = wakeful("run", "broken", "--dry-run")
-    assert (answer.code, answer.out.splitlines()[-1]) == (4, "admitted  no, it is disabled: resume it first")
+    assert (answer.code, answer.out.splitlines()[-1]) == (4, "can start  no, it is disabled: resume it first")
     answer = wakeful("run", "broken")
     assert (answer.code, answer.err) == (4, "Error: broken is disabled: resume it first.\n")
 

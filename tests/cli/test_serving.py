@@ -256,7 +256,7 @@ def test_a_killed_server_leaves_nothing_that_the_next_one_does_not_settle(termin
 
 APP = """
 from datetime import UTC, datetime
-from wakeful import Once, Scheduler
+from wakeful import Every, Once, Scheduler
 
 scheduler = Scheduler("sqlite:///app.db")
 
@@ -269,6 +269,9 @@ def broken(run):
     raise ValueError("no such file")
 
 def make():
+    return scheduler
+
+async def main():
     return scheduler
 
 number = 7
@@ -307,7 +310,8 @@ def test_a_store_named_beside_an_app_does_not_count_and_is_told(terminal):
         ("jobs", "is not MODULE:NAME"),
         ("nojobs:scheduler", "there is no module 'nojobs' in"),
         ("jobs:schedulr", "jobs has no 'schedulr'. Did you mean 'scheduler'?"),
-        ("jobs:number", "is a int: it must be a Scheduler"),
+        ("jobs:number", "is of type int: it must be a Scheduler"),
+        ("jobs:main", "is an async function: it must be a Scheduler, or a plain function"),
         ("broken:scheduler", "importing it failed: ZeroDivisionError"),
     ],
 )
@@ -326,6 +330,7 @@ def test_a_job_nobody_handles_is_told_by_status_explain_run_and_doctor(terminal)
     app = APP + (
         "\nimport asyncio\nasync def main():\n    async with scheduler:\n"
         "        await scheduler.add_job('report', Once(datetime(2026, 1, 1, tzinfo=UTC)), kind='report')\n"
+        "        await scheduler.add_job('later', Every('1d'), kind='report')\n"
         "asyncio.run(main())\n"
     )
     (terminal.folder / "jobs.py").write_text(app)
@@ -334,6 +339,7 @@ def test_a_job_nobody_handles_is_told_by_status_explain_run_and_doctor(terminal)
     told = terminal("doctor", "--db", "app.db")
     assert told.code == 1
     assert "report is due, but no running program handles kind 'report'" in told.out
+    assert "later: no running program handles kind 'report'" in told.out, "before it is due"
     assert "declared in code" not in told.out
     assert "no running server has a handler" in terminal("explain", "report", "--db", "app.db").out
     assert terminal.ask("status", "--db", "app.db", "--json").json["waiting"] == {"kind:report": 1}

@@ -39,3 +39,8 @@ def test_a_terminal_too_narrow_for_anything_still_gets_something(width):
     assert [index for index, _ in kept] == [0, 2]
     assert all(size >= 1 for _, size in kept)
     assert sum(size for _, size in kept) + GAP >= 1
+
+
+def test_a_row_without_a_last_value_ends_where_its_text_ends():
+    rows = [["a", "b", "", ""]]
+    assert [line.plain for line in table_lines(COLUMNS, rows, 200)][1].endswith("b")

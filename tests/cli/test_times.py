@@ -141,3 +141,23 @@ def test_what_is_shown_is_no_closer_than_starts_can_be(wakeful):
         assert len(moments) == 5
         assert all((later - earlier).total_seconds() >= 10 for earlier, later in pairwise(moments)), times
     assert "starts closer than 10s are left out" in wakeful("next", "3s").err
+
+
+@pytest.mark.usefixtures("stocked")
+def test_the_next_times_of_a_job_are_shown_by_its_name(wakeful):
+    wakeful("edit", "job", "--jitter", "none", "--until", "none")
+    first, *times = wakeful("next", "job", "-n", "2").out.splitlines()
+    assert first == "job: every day at 09:00, Europe/Berlin"
+    assert [" 09:00 CE" in line for line in times] == [True, True]
+    starts = wakeful("next", "job", "-n", "2", "--json").json
+    assert [start["at"] for start in starts] == wakeful("show", "job", "--json").json["upcoming"][:2]
+    wakeful("pause", "job")
+    assert wakeful("next", "job").out.endswith("\n  no next time: it is paused\n")
+
+
+@pytest.mark.usefixtures("stocked")
+def test_a_word_that_is_neither_an_expression_nor_a_job_says_so(wakeful, store):
+    answer = wakeful("next", "jb")
+    assert answer.code == 2
+    assert answer.err == f"Error: 'jb' is not a cron expression, a duration or a job in {store}.\n"
+    assert "go with an expression" in wakeful("next", "job", "--tz", "UTC").err

@@ -29,7 +29,7 @@ def test_a_name_is_taken_until_its_token_is_revoked(wakeful):
     assert wakeful("token", "create", "fox", "--role", "viewer").code == 0
     taken = wakeful("token", "create", "fox", "--role", "viewer")
     assert (taken.code, taken.out) == (4, "")
-    assert taken.err == "Error: There is a token named 'fox' already: revoke it first, or choose another name.\n"
+    assert taken.err == "Error: A token named 'fox' already exists: revoke it first, or choose another name.\n"
     assert wakeful("token", "revoke", "fox").out == "Revoked fox\n"
     assert wakeful("token", "create", "fox", "--role", "admin").code == 0
     assert [token["role"] for token in wakeful("token", "list", "--json").json] == ["admin"]
@@ -67,7 +67,7 @@ def test_check_says_that_a_file_is_right(wakeful, here):
     (here / "wakeful.yaml").write_text("server: {port: 8000}\n")
     (here / "below").mkdir()
     answer = wakeful("check")
-    assert (answer.code, answer.out, answer.err) == (0, f"{here / 'wakeful.yaml'}: all right\n", "")
+    assert (answer.code, answer.out, answer.err) == (0, f"{here / 'wakeful.yaml'}: valid\n", "")
     assert wakeful("check", "wakeful.yaml", "--json").json == []
 
 

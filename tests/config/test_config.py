@@ -99,7 +99,7 @@ def test_words_mean_what_they_look_like(write):
                     1,
                     (
                         "There is no key 'zzz'. Known here: "
-                        "connectors, defaults, env_file, fleet, include, jobs, limits, server, store."
+                        "alerts, connectors, defaults, env_file, fleet, include, jobs, limits, server, store."
                     ),
                 )
             ],

@@ -40,7 +40,7 @@ async def test_a_failing_target_is_tried_five_times_on_the_ladder_and_the_messag
         target.mark()
         from wakeful.delivery.outbox import requeue_all
 
-        assert await scheduler.transact(lambda tx, _: requeue_all(tx, "failed")) == 1
+        assert await scheduler.transact(lambda tx, context: requeue_all(tx, context, "failed")) == 1
         await scene.sleep(1)
         assert target.calls == [(0, number, "hello")]
         assert (await one(scheduler, number))["status"] == "sent"
@@ -444,4 +444,47 @@ async def test_one_run_sends_for_a_minute_and_leaves_the_rest_to_the_next(scene)
         runs = await scheduler.get_run_log("delivery.phone")
         sent = [run.output["sent"] for run in runs if run.outcome == "success"]
         assert sent == [2, 3]  # the newest first
+        await scheduler.stop()
+
+
+@pytest.mark.promise("A8")
+@virtual
+async def test_a_message_that_waited_for_a_paused_job_is_sent_when_it_is_resumed(scene):
+    target = Target(scene)
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("phone", target)
+        await scheduler.start()
+        await scheduler.deliver("before", to="phone")
+        await scene.sleep("1m")
+        await scheduler.pause_job("delivery.phone")
+        target.mark()
+        await scheduler.deliver("hello", to="phone")
+        await scene.sleep("10m")
+        assert target.calls == []
+        target.mark()
+        await scheduler.resume_job("delivery.phone")
+        await scene.sleep(1)
+        assert target.times == [0]
+        await scheduler.stop()
+
+
+@pytest.mark.promise("A8")
+@virtual
+async def test_a_clock_that_is_set_back_delays_no_message(scene):
+    target = Target(scene)
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("phone", target, rules={"rate": "1/m"})
+        await scheduler.start()
+        await scene.sleep("1h")
+        target.act = raising(RuntimeError("down"))
+        await scheduler.deliver("hello", to="phone")
+        await scene.sleep(1)
+        assert len(target.calls) == 1
+        target.act = None
+        target.mark()
+        before = scene.clock.boot()
+        scene.step(hours=-5)
+        await scene.sleep("3m")  # within a minute the step is noticed
+        assert [call[2] for call in target.calls] == ["hello"]
+        assert scene.clock.boot() - before < 200_000
         await scheduler.stop()

@@ -81,7 +81,7 @@ def test_a_job_keeps_what_it_refers_to_and_not_the_value():
             {"every": "1h", "tz": "UTC", "command": ["a"]},
             [("tz", "There is no key 'tz' in jobs.job. Did you mean 'timezone'?")],
         ),
-        ({"every": "1h"}, [("", "jobs.job says nothing to do: give command, url or ping.")]),
+        ({"every": "1h"}, [("", "jobs.job does not say what to do: give command, url or ping.")]),
         (
             {"command": ["a"], "every": "1h", "cron": "* * * * *"},
             [("every", "jobs.job.every is a second schedule beside cron: give one of them.")],
@@ -92,7 +92,7 @@ def test_a_job_keeps_what_it_refers_to_and_not_the_value():
         ),
         (
             {"every": "1h", "command": ["sleep", 5]},
-            [("command", "jobs.job.command: command has 5 as argument 1, which is no text: put it in quotes.")],
+            [("command", "jobs.job.command has 5 as argument 1, which is not text: put it in quotes.")],
         ),
         (
             {"every": "1h", "command": ["echo", "${HOME}"]},
@@ -116,6 +116,44 @@ def test_a_job_keeps_what_it_refers_to_and_not_the_value():
             [("at", "jobs.job.at: schedule must be a trigger that repeats, such as Every or Cron.")],
         ),
         ({"every": "1h", "command": ["a"], "notes": 5}, [("notes", "jobs.job.notes must be a text.")]),
+        (
+            {"every": "1h", "command": "ls -l"},
+            [
+                (
+                    "command",
+                    'jobs.job.command must be a list, such as ["ls", "-l"]; for a shell, ["sh", "-c", "ls | wc -l"].',
+                )
+            ],
+        ),
+        (
+            {"at": "tomorow", "command": ["a"]},
+            [("at", "jobs.job.at: 'tomorow' is not a time: write 2026-12-24T18:00, with or without an offset.")],
+        ),
+        (
+            {"every": "1h", "until": "tomorow", "command": ["a"]},
+            [("until", "jobs.job.until: 'tomorow' is not a time: write 2026-12-24T18:00, with or without an offset.")],
+        ),
+        (
+            {"every": "1h", "command": ["a"], "overlap": "que", "enabled": "yes", "timeout": "0s", "catch_up": "nevr"},
+            [
+                ("timeout", "jobs.job.timeout: Zero interval is not allowed."),
+                ("catch_up", """jobs.job.catch_up is one of once, skip or {"within": "2h"}, not 'nevr'."""),
+                ("overlap", "jobs.job.overlap is one of skip, queue, cancel_other, not 'que'."),
+                ("enabled", "jobs.job.enabled is true or false, not 'yes'."),
+            ],
+        ),
+        (
+            {"cron": "0 9 * * *", "timezone": "Europe/Berln", "command": ["a"]},
+            [("timezone", 'jobs.job.timezone: Unknown time zone "Europe/Berln": did you mean "Europe/Berlin"?')],
+        ),
+        (
+            {"cron": "0 9 31 2 *", "command": ["a"]},
+            [("cron", "jobs.job.cron: '0 9 31 2 *' never comes: there is no such date.")],
+        ),
+        (
+            {"command": ["a"]},
+            [("", "jobs.job does not say when: give cron, every, interval, at, after or manual.")],
+        ),
     ],
 )
 def test_a_mistake_is_told_in_a_sentence(data, expected):
@@ -203,3 +241,15 @@ def test_local_is_the_zone_of_the_machine_that_reads_the_file(write, monkeypatch
 def test_an_env_file_of_a_job_is_kept_as_a_whole_path():
     assert entry(env_file="job.env").new.payload["env_file"] == "/srv/jobs/job.env"
     assert wrong(every="1h", command=["true"], env_file=["a"])[0][0] == "env_file"
+
+
+def test_jobs_that_wait_for_each_other_are_a_mistake_of_the_file(tmp_path):
+    text = "jobs:\n" + "".join(
+        f"  {name}: {{after: {before}, command: [ls]}}\n" for name, before in [("a", "b"), ("b", "c"), ("c", "b")]
+    )
+    (tmp_path / "wakeful.yaml").write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path / "wakeful.yaml")
+    assert [(fault.line, fault.message) for fault in caught.value.faults] == [
+        (3, "jobs.b.after: b cannot start after c, which itself waits for b.")
+    ]

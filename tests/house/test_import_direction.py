@@ -34,6 +34,7 @@ LAYER = {
     "agents": DOMAIN,
     "fleet": DOMAIN,
     "monitors": DOMAIN,
+    "alerts": DOMAIN,
     "workflows": DOMAIN,
     "delivery": DOMAIN,
     "config": CONFIG,

@@ -55,7 +55,7 @@ def test_references_stay_references_and_files_become_whole_paths(tmp_path):
         ({"url": "https://a.org", "redirects": "maybe"}, ("redirects",), "follow or refuse"),
         ({"url": "https://a.org", "header": {}}, ("header",), "Did you mean 'headers'?"),
         ({"url": "https://a.org", "command": ["ls"]}, ("url",), "is a second thing to do beside command"),
-        ({"method": "POST"}, (), "says nothing to do: give command or url"),
+        ({"method": "POST"}, (), "does not say what to do: give command, url or ping"),
     ],
 )
 def test_a_mistake_in_a_request_is_told_with_its_place(tmp_path, data, where, message):

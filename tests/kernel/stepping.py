@@ -50,5 +50,11 @@ async def step_through(scene, trigger, steps, wait):
         assert scene.now < job.next_run_at <= scene.now + period + timedelta(minutes=11), (
             "lost until the old time returns"
         )
-        assert (await scheduler.get_summary()).facts["clock_steps"] == str(len(steps))
+        assert await clock_steps(scheduler) == len(steps)
         assert any(alert.kind == "clock" for alert in await scheduler.list_alerts())
+
+
+async def clock_steps(scheduler):
+    """How many steps of the clock the store has on record."""
+    noted = await scheduler.look(lambda tx: tx.journal.get_meta(["clock_steps"]))
+    return int(noted.get("clock_steps", "0"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from tests.kernel.scene import at, virtual
@@ -234,7 +236,8 @@ async def test_a_retry_is_not_asked_again_but_what_a_person_starts_again_is(scen
         run = await asking(scene, scheduler, Once(at(1)), approval=True, retry={"delays": ["30s", "30s"], "on": "any"})
         await scheduler.approve_run(run.id, by="ana")
         await scene.sleep("10m")
-        assert [(seen.reason, seen.approved_by) for seen in scene.runs] == [("approval", "ana"), ("retry", "ana")]
+        retries = [("retry", "ana")] * 2
+        assert [(seen.reason, seen.approved_by) for seen in scene.runs] == [("approval", "ana"), *retries]
         await scheduler.resume_job("a")  # a one-shot that failed is tried once more
         await scene.sleep("1s")
         again = (await scheduler.get_run_log("a"))[0]
@@ -329,3 +332,21 @@ async def test_questions_and_notes_are_bounded_and_storable(scene):
         ended.error.encode()
         with pytest.raises(InvalidJob):
             await scheduler.update_job("a", approval="yes")
+
+
+@pytest.mark.promise("X9")
+@virtual
+async def test_being_approved_uses_no_retry(scene):
+    async def act(run):
+        if run.approved_by is None:
+            raise ApprovalNeeded
+        raise OSError("disk full")
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        run = await asking(scene, scheduler, retry=["1m", "5m"])
+        await scheduler.approve_run(run.id, by="ana")
+        await scene.sleep("30m")
+        began = [found.started_at for found in reversed(await scheduler.get_run_log("a"))]
+        assert began[2:] == [began[1] + timedelta(minutes=1), began[2] + timedelta(minutes=5)]
+        assert (await scheduler.get_job("a")).consecutive_errors == 1

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from tests.kernel.scene import at, settled_slots, virtual
-from tests.kernel.stepping import HOURLY, STEPS, live_through, step_through
+from tests.kernel.stepping import HOURLY, STEPS, clock_steps, live_through, step_through
 from wakeful import Every, Interval, Manual, Once, StoreUnreachable, Wait
 
 
@@ -186,7 +186,7 @@ async def test_a_step_forward_just_before_a_restart_cuts_no_waiting_run_short(sc
         assert (await scheduler.get_run(run_id)).status == "waiting"
         await scene.sleep("6m")
         assert (await scheduler.get_run(run_id)).outcome == "unknown"
-        assert (await scheduler.get_summary()).facts["clock_steps"] == "1"
+        assert await clock_steps(scheduler) == 1
 
 
 @pytest.mark.promise("H2")
@@ -201,7 +201,7 @@ async def test_a_step_back_just_before_a_restart_silences_no_job(scene):
         await scheduler.start()
         await scene.sleep("150m")
         assert len([run for run in scene.runs if run.slot < at(1)]) >= 2, "silent for a day"
-        assert (await scheduler.get_summary()).facts["clock_steps"] == "1"
+        assert await clock_steps(scheduler) == 1
 
 
 @pytest.mark.promise("H2")
@@ -227,7 +227,7 @@ async def test_a_step_while_the_store_is_out_of_reach_is_recorded_when_it_is_bac
         assert [run.status for run in await scheduler.get_run_log("a")] == ["waiting"]
         await scene.sleep("90m")
         assert len(scene.runs) >= 2, "silent until the old time returns"
-        assert (await scheduler.get_summary()).facts["clock_steps"] == "1"
+        assert await clock_steps(scheduler) == 1
 
 
 def waiting(scene, minutes):

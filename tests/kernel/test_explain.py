@@ -127,7 +127,7 @@ async def test_skipped_and_missed_slots_are_told_with_their_number(scene):
         await scene.until(at(0, 36))
         text = await told(scheduler, "a")
         assert "2 starts refused as already_running" in text
-        assert "2 slots went by" in text
+        assert "2 scheduled times passed" in text
 
 
 @pytest.mark.promise("X3")

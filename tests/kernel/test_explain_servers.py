@@ -58,7 +58,7 @@ async def test_a_next_time_without_a_server_is_no_promise(scene):
         await scheduler.add_job("a", Every("1h"))
         assert NO_SERVER in str(await scheduler.explain("a"))
         await scene.until(at(2))
-        assert "It is due since 2026-01-01 01:00:00 UTC" in str(await scheduler.explain("a"))
+        assert "It has been due since 2026-01-01 01:00:00 UTC" in str(await scheduler.explain("a"))
         await scheduler.start()
         assert NO_SERVER not in str(await scheduler.explain("a"))
         await scheduler.stop()

@@ -89,8 +89,13 @@ TABLE = {
         ["ended as unknown: no report of its end arrived before its deadline."],
         of_run=["ended as unknown after 10m: no report of its end"],
     ),
+    "a job that starts after one that does not exist": Told(
+        After("gone"), [None], at(1), ["It will not run: there is no job 'gone' for it to start after."],
+        ["no time of its own"],
+    ),
     "a run that waits for approval": Told(
-        HOURLY, [ApprovalNeeded("Deploy?")], at(1, 1), ["It waits for approval (run_"], ["to be completed"],
+        HOURLY, [ApprovalNeeded("Deploy?")], at(1, 1),
+        ["It waits for approval (run_", "Approve or reject it to go on."], ["to be completed"],
         ["it asked: 'Deploy?', and there is no answer yet", "It waits for approval."],
     ),
     "a run past its limit": Told(
@@ -127,7 +132,7 @@ TABLE = {
     ),
     "slots that came while it ran": Told(
         Every("10m"), ["25m"], at(0, 36), ["2 starts refused as already_running: its own previous run was still going",
-         "2 slots went by without a run of their own."], ["paused", "full"],
+         "2 scheduled times passed without a run of their own."], ["paused", "full"],
     ),
     "a job that backs off": Told(
         Every("1m"), [ERROR], at(0, 2),
@@ -142,7 +147,8 @@ TABLE = {
     "an interval": Told(Interval("1h"), [None], at(0, 30), ["next at 2026-01-01 01:00:00 UTC."], ["moved"]),
     "a kind nobody runs": Told(
         Once(at(0, 1)), [None], at(1),
-        ["It is due since 2026-01-01 00:01:00 UTC and waits: no running server has a handler for jobs of kind rare.",
+        [("It has been due since 2026-01-01 00:01:00 UTC and waits: "
+          "no running server has a handler for jobs of kind rare."),
          "1 start refused as no_handler: no node handled its kind"],
         options={"kind": "rare"},
     ),

@@ -252,14 +252,14 @@ async def test_shorthands_fire_when_they_say(scene, shorthand, first):
     ],
 )
 @virtual
-async def test_a_trigger_that_has_ended_disables_its_job_and_says_why(scene, trigger, expected):
+async def test_a_job_whose_trigger_has_ended_is_done_and_says_why(scene, trigger, expected):
     async with scene.scheduler() as scheduler:
         await scheduler.add_job("a", trigger)
         await scheduler.start()
         await scene.sleep("1d")
         job = await scheduler.get_job("a")
         assert scene.times == expected
-        assert (job.status, job.enabled, job.next_run_at, job.last_error) == ("disabled", False, None, None)
+        assert (job.status, job.enabled, job.next_run_at, job.last_error) == ("done", False, None, None)
         assert any("finished" in note for note in job.notes)
 
 

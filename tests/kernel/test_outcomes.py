@@ -8,6 +8,7 @@ import pytest
 
 from tests.kernel.scene import at, virtual
 from wakeful import Cron, Defer, Every, InvalidJob, Manual, Noop, Once, ScheduleTriggerError, Skip, Wait
+from wakeful.agents.client import NoSessionServer
 
 
 async def one_run(scene, act, **options):
@@ -350,3 +351,14 @@ async def test_a_waiting_run_may_be_completed_with_an_error_or_cancelled(scene):
         assert (await scheduler.get_job("bad")).consecutive_errors == 1
         assert (await scheduler.get_run(gone)).outcome == "cancelled"
         assert (await scheduler.get_job("gone")).status == "idle"
+
+
+@pytest.mark.parametrize(("error", "traced"), [(NoSessionServer("set the url"), False), (InvalidJob("no"), True)])
+@virtual
+async def test_an_error_that_says_it_all_is_logged_without_a_trace(scene, caplog, error, traced):
+    async def act(run):
+        raise error
+
+    run, _ = await one_run(scene, act)
+    assert (run.error, run.trace is not None) == (str(error), traced)
+    assert ("Traceback" in caplog.text) is traced

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.kernel.scene import at, failing, virtual
-from wakeful import After, Every, Once, TransientError, Wait
+from wakeful import After, Defer, Every, Once, TransientError, Wait
 
 
 async def _stopped_with_a_retry_pending(scene, trigger, **options):
@@ -195,3 +195,20 @@ async def test_a_stepped_clock_leaves_a_waiting_run_the_time_it_had_left(scene, 
         assert (await scheduler.get_job("a")).status == "running", "its two hours are not over"
         await scene.sleep("12m")
         assert (await scheduler.get_job("a")).last_outcome == "unknown"
+
+
+@pytest.mark.promise("X9")
+@virtual
+async def test_an_attempt_that_was_deferred_uses_no_retry(scene):
+    async def act(run):
+        if run.attempt <= 2:
+            raise Defer(at(1, 10 * run.attempt))
+        raise OSError("connection reset")
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("6h", anchor=at(1)), retry=["5m", "1m"])
+        await scheduler.start()
+        await scene.until(at(3))
+        began = [(run.attempt, run.started_at) for run in reversed(await scheduler.get_run_log("a"))]
+        assert began == [(1, at(1)), (2, at(1, 10)), (3, at(1, 20)), (4, at(1, 25)), (5, at(1, 26))]

@@ -158,12 +158,12 @@ async def test_pruning_waits_while_due_jobs_wait_but_not_for_ever(scene):
         deleted = []
         housekeeping.on_deleted = deleted.extend
         await housekeeping.sweep(scheduler._engine.context)
-        await housekeeping.prune(quiet=False)
+        await housekeeping.prune(scheduler._engine.context, quiet=False)
         await scene.sleep("9s")
-        await housekeeping.prune(quiet=False)
+        await housekeeping.prune(scheduler._engine.context, quiet=False)
         assert deleted == []
         await scene.sleep("2s")
-        await housekeeping.prune(quiet=False)
+        await housekeeping.prune(scheduler._engine.context, quiet=False)
         assert len(deleted) == 10
 
 

@@ -46,7 +46,7 @@ def _claimed(tx: Transaction, context: Context, job: JobDef, run: RunRow) -> dic
     """A stamp belongs to the run from the moment it is claimed."""
     from tests.sample.tables import Letters
 
-    close_alert(tx, "no_stamps", "post")
+    close_alert(tx, context, "no_stamps", "post")
     return {"stamp": tx.of(Letters).take_stamp(context.new_id(), job.id, run.id, tx.now)}
 
 

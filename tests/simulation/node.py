@@ -70,10 +70,19 @@ class _Writer(PostgresWriter):
     """Remembers that it announced something, so that the world can carry the news at a time of its own choice."""
 
     announced = False
+    _announces = False  # the transaction under way
 
-    def _end(self, connection: psycopg.Connection[Any], number: str, *, announced: bool) -> None:
-        super()._end(connection, number, announced=announced)
-        self.announced = self.announced or announced
+    def _begin(self, connection: psycopg.Connection[Any]) -> str:
+        self._announces = False
+        return super()._begin(connection)
+
+    def _notice(self) -> str:
+        self._announces = True
+        return super()._notice()
+
+    def _end(self, connection: psycopg.Connection[Any], number: str) -> None:
+        super()._end(connection, number)
+        self.announced = self.announced or self._announces
 
 
 class NodeStore(PostgresStore):

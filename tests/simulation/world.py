@@ -135,12 +135,16 @@ class World(People):
             self._store, self._scheduler = store, scheduler
             calm, self.faults.full_rate = self.faults.full_rate, 0.0
             await scheduler.open()
+            await self._furnish(scheduler)
             await self._bounded(scheduler.start())
             self.faults.full_rate = calm
             if not self._dead.is_set():
                 return
             store.discard()
             self._dead.clear()
+
+    async def _furnish(self, scheduler: Scheduler) -> None:
+        """What else a node of this world has before it starts."""
 
     async def _rebirth(self, ours: set[asyncio.Task[object] | None]) -> None:
         """The process is gone: its tasks with it; after a while somebody starts it again."""

@@ -49,6 +49,12 @@ def test_what_is_not_there_is_not_found(store):
     assert store.read(lambda tx: (tx.jobs.states([1]), tx.jobs.definitions([]), tx.jobs.names(["x"]))) == ({}, {}, {})
 
 
+def test_the_enabled_jobs_that_programs_declare_are_listed_by_name(store):
+    store.add(job(1, "b", kind="b"), job(2, "a", kind="a"), job(3, "c", kind="c", enabled=0), job(4, "d"))
+    store.add(job(5, "e", kind="e", source="cli"), job(6, "f", kind="f", removed_at=NOW))
+    assert store.read(lambda tx: tx.jobs.declared()) == ["a", "b"]
+
+
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 511, 512, 513, 1300])
 def test_a_batch_of_any_size_arrives_whole(store, count):
     store.add(*(job(number, due_at=NOW) for number in range(1, count + 1)))
@@ -172,7 +178,7 @@ def test_counts_and_listings_say_what_a_look_at_every_job_would(store, monkeypat
         if removed_at is None:
             status = ("waiting" if phase else "running") if run_id else "paused" if paused else "idle"
             if status == "idle" and not enabled:
-                status = "done" if ended_at is not None and last != "error" else "disabled"
+                status = "done" if ended_at is not None and last == "success" else "disabled"
             truth[status].append(number)
             assert listing.status_of(pair[1], asking=phase is not None) == status
     store.write(lambda tx: tx.runs.add(active))

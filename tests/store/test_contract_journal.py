@@ -127,19 +127,51 @@ def test_refused_starts_are_counted_per_reason_with_the_last_time(store):
 
 
 def test_an_incident_is_opened_once_counted_while_it_lasts_and_closed_once(store):
-    assert store.write(lambda tx: tx.journal.raise_alert(alert(1)))
-    assert not store.write(lambda tx: tx.journal.raise_alert(alert(2, message="still", last_at=NOW + 5)))
+    assert store.write(lambda tx: tx.journal.raise_alert(alert(1))) == (alert(1), True)
+    again = alert(1, message="still", last_at=NOW + 5, times=2)
+    assert store.write(lambda tx: tx.journal.raise_alert(alert(2, message="still", last_at=NOW + 5))) == (again, False)
     assert store.read(lambda tx: tx.journal.open_alerts()) == [alert(1, message="still", last_at=NOW + 5, times=2)]
     assert store.read(lambda tx: tx.journal.open_alert_count()) == 1
-    assert store.write(lambda tx: tx.journal.close_alert("failing:1", NOW + 9))
+    assert store.write(lambda tx: tx.journal.close_alert("failing:1", NOW + 9)) == again._replace(closed_at=NOW + 9)
     assert not store.write(lambda tx: tx.journal.close_alert("failing:1", NOW + 9))
     assert store.read(lambda tx: tx.journal.open_alerts()) == []
-    assert store.write(lambda tx: tx.journal.raise_alert(alert(3)))
+    assert store.write(lambda tx: tx.journal.raise_alert(alert(3)))[1]
     assert [event[2][0]["type"] for event in bodies(store.read(lambda tx: tx.journal.events(0, "alert")))] == [
         "opened",
         "closed",
         "opened",
     ]
+
+
+def test_a_snoozed_incident_is_found_when_its_time_is_over_and_while_it_is_open(store):
+    store.write(lambda tx: [tx.journal.raise_alert(alert(n, f"key:{n}")) for n in (1, 2, 3)])
+    assert store.write(lambda tx: tx.journal.snooze_alert(1, NOW + 10))
+    assert store.write(lambda tx: tx.journal.snooze_alert(2, NOW + 5))
+    store.write(lambda tx: tx.journal.close_alert("key:3", NOW))
+    assert not store.write(lambda tx: tx.journal.snooze_alert(3, NOW + 5))
+
+    def over(now):
+        return store.read(lambda tx: [found.id for found in tx.journal.snoozes_over(now, 10)])
+
+    assert (over(NOW + 4), over(NOW + 5), over(NOW + 10)) == ([], [2], [2, 1])
+    store.write(lambda tx: tx.journal.note_alert_sent(2, NOW + 6))
+    store.write(lambda tx: tx.journal.note_alert_awake(1))
+    assert over(NOW + 99) == []
+    assert store.read(lambda tx: tx.journal.alert(2)).notified_at == NOW + 6
+
+
+def test_open_incidents_of_one_kind_are_found_by_their_key(store):
+    keys = ["missed:1", "missed:jobs", "missed_not:1", "miss:1"]
+    store.write(lambda tx: [tx.journal.raise_alert(alert(n, key)) for n, key in enumerate(keys, 1)])
+    store.write(lambda tx: tx.journal.close_alert("missed:1", NOW))
+    assert [found.key for found in store.read(lambda tx: tx.journal.open_alerts_of("missed"))] == ["missed:jobs"]
+
+
+def test_a_job_is_snoozed_until_the_time_that_was_said_last(store):
+    assert store.read(lambda tx: tx.journal.job_snoozed_until(1)) is None
+    store.write(lambda tx: tx.journal.snooze_job(1, NOW + 5))
+    store.write(lambda tx: tx.journal.snooze_job(1, NOW + 3))
+    assert store.read(lambda tx: tx.journal.job_snoozed_until(1)) == NOW + 3
 
 
 def test_alerts_are_listed_newest_first_for_one_job_or_all(store):
@@ -194,6 +226,9 @@ def test_a_node_that_is_drained_is_alive_and_serves_nobody(store):
     store.write(lambda tx: [tx.journal.join(node) for node in nodes])
     store.write(lambda tx: tx.nodes.drain(1, drain=True))
     assert store.write(lambda tx: (tx.journal.lives(1), tx.journal.lives(2))) == (True, False)
+    assert store.write(lambda tx: (tx.journal.standing(1), tx.journal.standing(2))) == ((True, False), (False, False))
+    store.add(job(1, parked="lane", ready_at=NOW))
+    assert store.write(lambda tx: (tx.journal.standing(1), tx.journal.standing(9))) == ((True, True), (None, False))
     assert store.write(lambda tx: tx.journal.beat(1, NOW, NOW)) is True
     assert store.read(lambda tx: ([node.id for node in tx.journal.serving()], len(tx.journal.alive()))) == ([2], 2)
 

@@ -94,6 +94,13 @@ def test_a_finished_run_is_done_and_a_waiting_one_is_not(store):
     assert ids(store.read(lambda tx: tx.runs.all_open())) == [2]
 
 
+def test_the_runs_that_wait_for_a_person_are_told_apart(store):
+    store.add_runs(run(1, status="waiting", phase="approval"), run(2, status="waiting"), run(3, status="active"))
+    store.add_runs(run(4, phase="approval", outcome="cancelled"))
+    assert store.read(lambda tx: tx.runs.asking([1, 2, 3, 4, 5])) == {1}
+    assert store.read(lambda tx: tx.runs.asking([])) == set()
+
+
 def test_open_runs_are_found_oldest_first(store):
     store.add_runs(run(3, status="waiting"), run(1, status="active"), run(2, outcome="success"), run(4, job_id=2))
     assert ids(store.read(lambda tx: tx.runs.open(1))) == [1, 3]

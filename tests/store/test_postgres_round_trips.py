@@ -15,6 +15,8 @@ from wakeful import Once, Scheduler
 pytestmark = pytest.mark.promise("X2")
 
 PAST = datetime(2020, 1, 1, tzinfo=UTC)
+#: Once a second a node also looks for what others set for times long past, with these two statements.
+LOOK = ("SELECT set_config('enable_indexscan', 'off', true)", "SELECT (SELECT min((SELECT min(due_at")
 
 
 @pytest.fixture
@@ -36,13 +38,13 @@ def transactions(monkeypatch):
 
 
 def with_part(transactions, part):
-    """The one transaction with this in a statement: the first words of each of its statements."""
+    """The one transaction with this in a statement: the first words of each of its statements, but for the look."""
     (only,) = [each for each in transactions if any(part in statement for statement in each)]
-    return [" ".join(statement.split()[:6]) for statement in only]
+    return [" ".join(statement.split()[:6]) for statement in only if not statement.startswith(LOOK)]
 
 
 @real
-async def test_a_job_is_added_with_five_statements_and_claimed_by_another_node_with_eleven(transactions):
+async def test_a_job_is_added_with_five_statements_and_claimed_by_another_node_with_eight(transactions):
     url = postgres_url()
     async with Scheduler(url, node="one") as node, Scheduler(url) as other:
         node.on_job_due("work", lambda run: None)
@@ -57,4 +59,4 @@ async def test_a_job_is_added_with_five_statements_and_claimed_by_another_node_w
         later = transactions[done:]
     added, claimed = with_part(later, "INSERT INTO jobs"), with_part(later, "INSERT INTO runs")
     assert len(added) == 5, added
-    assert len(claimed) <= 11, claimed
+    assert len(claimed) <= 8, claimed

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.store.samples import OpenStore, job
 from tests.store.sqlite_files import a_real_store, refusal, url
+from wakeful import Scheduler
 from wakeful.clock import SystemClock
 from wakeful.errors import StoreUnusable
 from wakeful.store import make_store
@@ -118,3 +121,9 @@ def test_a_link_to_nothing_becomes_a_store_at_its_end_or_says_why_not(tmp_path, 
     (tmp_path / "lost.db").symlink_to("gone/real.db")
     wanted = f"{tmp_path / 'lost.db'} cannot be opened: check that its directory exists and may be written."
     assert refusal(tmp_path / "lost.db", clock) == wanted
+
+
+@pytest.mark.parametrize("wrong", [5, Path("jobs.db"), None])
+def test_what_is_no_text_is_no_address(wrong):
+    with pytest.raises(StoreUnusable, match=r"is not a store's address: write sqlite:///file\.db in quotes"):
+        Scheduler(wrong)

@@ -89,7 +89,7 @@ def test_local_is_the_zone_of_this_machine(monkeypatch):
 @pytest.mark.parametrize(
     ("start", "end", "words"),
     [
-        ("9", "17:00", '"9" is not a time of day: write "HH:MM" in quotes'),
+        ("9", "17:00", '"9" is not a time of day: write "09:00"'),
         ("25:00", "17:00", "is not a time of day"),
         ("09:60", "17:00", "is not a time of day"),
         ("24:01", "17:00", "is not a time of day"),

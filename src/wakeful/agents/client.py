@@ -21,6 +21,7 @@ class NoSessionServer(SchedulerError):
     """No session server is configured."""
 
     code = "no_session_server"
+    traced = False
 
 
 class SessionClient:

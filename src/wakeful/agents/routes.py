@@ -136,7 +136,9 @@ def _onto(task: Task, given: ScheduleChange) -> Task | None:
 
 def _refuse_another(slug: str, said: str | None) -> None:
     if said not in (None, slug):
-        raise ApiError(400, "invalid_job", f"The address says {slug!r:.120}, the body {said!r:.120}: which one is it?")
+        raise ApiError(
+            400, "invalid_job", f"The address says {slug!r:.120}, the body {said!r:.120}: use the same name."
+        )
 
 
 def _started(found: tuple[str, str | None]) -> Answer:

@@ -145,7 +145,7 @@ def put(tx: Transaction, context: Context, slug: str, wanted: ScheduleSpec, term
     else:
         job, _ = found
         if terms.rights.owner is not None and job.owner != terms.rights.owner:
-            message = f"The name {slug!r} is taken by somebody else's job: choose another."
+            message = f"The name {slug!r} belongs to another owner's job: choose another name."
             raise NotAllowed(message)
         if job.kind != SESSION:
             message = f"{slug!r} is a job of kind {job.kind}, not a schedule: choose another name."

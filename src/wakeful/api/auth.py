@@ -103,7 +103,7 @@ class Gate:
             raise _unknown("This needs a token: send it as Authorization: Bearer wk_….")
         token = await self._server.find_token(secret)
         if token is None:
-            wrong = _unknown("This token is not valid: it was never made here, or it was revoked.")
+            wrong = _unknown("This token is not valid: it does not exist or was revoked.")
             raise self.failures.refusal(address, wrong)
         self._note_use(token)
         return Caller(token.name, token.role)
@@ -196,7 +196,7 @@ def at_least(role: str) -> Callable[[Caller], Awaitable[Caller]]:
 
     async def allowed(caller: Anyone) -> Caller:
         if caller.is_agent or not caller.may(role):
-            sentence = f"Token {caller.name} is of role {caller.role}; this needs {role}."
+            sentence = f"Token {caller.name} has the role {caller.role}; this needs {role}."
             raise ApiError(403, "forbidden", sentence)
         return caller
 

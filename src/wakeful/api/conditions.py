@@ -49,7 +49,11 @@ def condition(if_match: str | None, if_none_match: str | None = None) -> Conditi
     absent = False
     if if_none_match is not None:
         if if_none_match.strip() != "*":
-            raise ApiError(400, "invalid_condition", "For a change If-None-Match can only be *: make it if it is new.")
+            raise ApiError(
+                400,
+                "invalid_condition",
+                "On a change, If-None-Match can only be *: create the job only if it does not exist.",
+            )
         absent = True
     if if_match is None:
         return Condition(absent=absent)

@@ -23,6 +23,7 @@ PLACES = {
     "stats": "/api/stats",
     "verdict": "/api/verdict",
     "actions": "/api/actions",
+    "approvals": "/api/approvals",
     "alerts": "/api/alerts",
     "nodes": "/api/nodes",
 }

@@ -178,7 +178,9 @@ class Guard:
         # The address the connection came in on is ours, and no name that somebody else's DNS could point here.
         if name is not None and (name in self._names or Name(name.host, None) in self._names or name == tuple(server)):
             return name
-        sentence = "This server is not known by that name: add it to server.allowed_hosts, or set server.public_url."
+        sentence = (
+            "This server does not answer to that host name: add it to server.allowed_hosts, or set server.public_url."
+        )
         raise ApiError(403, "forbidden_host", sentence)
 
     def _check_origin(self, method: str, headers: Headers, host: Name) -> None:

@@ -162,7 +162,7 @@ async def resume_jobs(scheduler: Sched, _: Editor, rights: Allowed, many: ManyJo
 
 def _meant(many: ManyJobs) -> JobSelection:
     if sum(part is not None for part in (many.ids, many.filter, many.all)) != 1:
-        raise ApiError(422, "invalid", 'Say which jobs: one of ids, filter, and "all": true.')
+        raise ApiError(422, "invalid", 'Name the jobs: give ids, filter or "all": true.')
     if many.ids is not None:
         return JobSelection(refs=tuple(many.ids))
     if many.filter is None:

@@ -366,22 +366,6 @@ class Stats(BaseModel):
     engine: EngineOut
 
 
-class AlertOut(BaseModel):
-    """An incident: open until `closed_at`."""
-
-    id: str
-    key: str
-    kind: str
-    meaning: str | None
-    job_id: str | None
-    message: str
-    times: int
-    opened_at: datetime
-    last_at: datetime
-    closed_at: datetime | None
-    acked_at: datetime | None
-
-
 class NodeOut(BaseModel):
     """A process that runs, or ran, jobs of this store."""
 

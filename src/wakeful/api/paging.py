@@ -73,7 +73,7 @@ def read_cursor(kind: str, cursor: str | None) -> str | None:
     except (binascii.Error, ValueError):
         found, last = "", ""
     if found != kind or not last or not last.isprintable():
-        raise ApiError(400, "invalid_cursor", "cursor is not one this list has given: begin again without it.")
+        raise ApiError(400, "invalid_cursor", "This cursor is not from this list: start again without one.")
     return last
 
 
@@ -84,7 +84,7 @@ def read_id_cursor(prefix: str, cursor: str | None) -> int | None:
         return None
     number = int(last) if last.isascii() and last.isdecimal() and len(last) < 20 else 2**63
     if number >= 2**63:
-        raise ApiError(400, "invalid_cursor", "cursor is not one this list has given: begin again without it.")
+        raise ApiError(400, "invalid_cursor", "This cursor is not from this list: start again without one.")
     return number
 
 

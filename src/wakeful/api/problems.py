@@ -129,16 +129,44 @@ async def _refused(_: Request, error: Exception) -> Response:
 async def _invalid(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for it alone
     found = error.errors()
-    if any(one["type"] == "json_invalid" for one in found):
-        return problem(400, "invalid_json", "The body is not JSON.")
-    errors = [{"field": _place(one["loc"]), "message": str(one["msg"])} for one in found]
+    for one in found:
+        if one["type"] == "json_invalid":
+            return problem(400, "invalid_json", _not_json(one))
+    errors = [{"field": _place(one["loc"]), "message": _wanted(one) or str(one["msg"])} for one in found]
     return problem(422, "invalid", _sentence(found[0]) if found else "The request cannot be read.", errors=errors)
+
+
+def _not_json(error: dict[str, Any]) -> str:
+    said, place = str(error.get("ctx", {}).get("error", "")), error["loc"][-1]
+    if not said or not isinstance(place, int):
+        return "The body is not JSON."
+    return f"The body is not JSON: {said[:1].lower()}{said[1:]} at character {place + 1}."
+
+
+_WORDS = {
+    "missing": "is required", "bool_type": "must be true or false", "bool_parsing": "must be true or false",
+    "list_type": "must be a list", "dict_type": "must be an object", "model_type": "must be an object",
+    "model_attributes_type": "must be an object", "string_type": "must be a text",
+    "int_type": "must be a whole number", "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number", "float_type": "must be a number", "float_parsing": "must be a number",
+}  # fmt: skip
+_BOUNDS = {"greater_than_equal": ("ge", "at least"), "less_than_equal": ("le", "at most")}
+
+
+def _wanted(error: dict[str, Any]) -> str | None:
+    """What a value must be, in words that need no knowledge of Python; None where the message says it as it is."""
+    if error["type"] in _BOUNDS:
+        bound, words = _BOUNDS[error["type"]]
+        return f"must be {words} {error['ctx'][bound]}"
+    return _WORDS.get(error["type"])
 
 
 def _sentence(first: dict[str, Any]) -> str:
     place, message = _place(first["loc"]), str(first["msg"])
     if first["type"] == "no_body":
         return message
+    if (wanted := _wanted(first)) is not None:
+        return f"{'The body' if first['loc'] == ('body',) else place or 'The request'} {wanted}."
     if first["type"] != "unknown_name":
         return f"{place or 'The request'}: {message}"
     section = ".".join(place.split(".")[:-1])
@@ -154,12 +182,16 @@ async def _plain(request: Request, error: Exception) -> Response:
     """What the framework itself refuses: unknown paths, wrong methods."""
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for it alone
     code = CODES.get(error.status_code, "error")
-    sentences = {404: "There is nothing at this address.", 405: "This cannot be done to this address."}
+    methods = request.app.state.allowed(request.url.path) if error.status_code == 405 else []
+    sentences = {
+        404: "There is nothing at this address: / lists what there is.",
+        405: f"{request.method} is not possible at this address: use {', '.join(methods) or 'another method'}.",
+    }
     default = f"{title(error.status_code)}."
     is_bare = error.detail == HTTPStatus(error.status_code).phrase  # what the framework says when it says nothing
     sentence = sentences.get(error.status_code, default) if is_bare else str(error.detail)
     headers = dict(error.headers or {})
-    if error.status_code == 405 and (methods := request.app.state.allowed(request.url.path)):
+    if methods:
         headers["Allow"] = ", ".join(methods)  # the framework names those of one route; an address may have several
     return problem(error.status_code, code, sentence, headers=headers)
 

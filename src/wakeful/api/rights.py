@@ -52,7 +52,7 @@ Allowed = Annotated[Rights, Depends(rights_of)]
 async def editor(caller: Anyone) -> Caller:
     """Operators, admins, and agents within what they own; not those who only look."""
     if caller.role == "viewer":
-        raise ApiError(403, "forbidden", f"Token {caller.name} is of role viewer; this needs operator.")
+        raise ApiError(403, "forbidden", f"Token {caller.name} has the role viewer; this needs operator.")
     return caller
 
 

@@ -285,7 +285,7 @@ async def reporter(
         return Reporter(given, gate, address)
     caller = await anyone(request)
     if caller.is_agent or not caller.may("operator"):
-        raise ApiError(403, "forbidden", f"Token {caller.name} is of role {caller.role}; this needs operator.")
+        raise ApiError(403, "forbidden", f"Token {caller.name} has the role {caller.role}; this needs operator.")
     return Reporter(None, gate, address)
 
 

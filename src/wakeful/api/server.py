@@ -45,7 +45,7 @@ def bind(host: str, port: int) -> socket.socket:
             host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
     except (socket.gaierror, UnicodeError) as error:
-        message = f"--host {host!r} is no address of this machine: write 127.0.0.1, or 0.0.0.0 for all of them."
+        message = f"--host {host!r} is not an address of this machine: write 127.0.0.1, or 0.0.0.0 for all of them."
         raise InvalidSetting(message) from error
     bound = socket.socket(family, kind, number)
     try:
@@ -67,7 +67,7 @@ def _cannot_bind(error: OSError, host: str, port: int) -> Exception:
     if error.errno == errno.EACCES:
         return CannotListen(f"Port {port} may not be used by this user: choose one above 1023 with --port.")
     if error.errno == errno.EADDRNOTAVAIL:
-        return InvalidSetting(f"{host} is no address of this machine: write 127.0.0.1, or 0.0.0.0 for all of them.")
+        return InvalidSetting(f"{host} is not an address of this machine: write 127.0.0.1, or 0.0.0.0 for all of them.")
     return CannotListen(f"Port {port} on {host} cannot be used ({error.strerror}): choose another with --port.")
 
 

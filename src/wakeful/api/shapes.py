@@ -6,13 +6,9 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from wakeful import ids
 from wakeful.api.auth import Caller
 from wakeful.domains import domains
-from wakeful.kernel.engine.alerts import MEANINGS
 from wakeful.kernel.views.models import Job, Run
-from wakeful.store.records import Alert
-from wakeful.triggers import iso
 
 
 def job_shape(job: Job, caller: Caller, zone: str) -> dict[str, Any]:
@@ -46,20 +42,6 @@ def run_detail(run: Run, caller: Caller, *, has_log: bool) -> dict[str, Any]:
         "trace": run.trace if caller.may("operator") else None,
         "usage": run.usage,
         "has_log": has_log,
-    }
-
-
-def alert_shape(alert: Alert) -> dict[str, Any]:
-    times = {name: getattr(alert, name) for name in ("opened_at", "last_at", "closed_at", "acked_at")}
-    return {
-        "id": ids.encode("alr", alert.id),
-        "key": alert.key,
-        "kind": alert.kind,
-        "meaning": MEANINGS.get(alert.kind),
-        "job_id": ids.job_text(alert.job_id) if alert.job_id is not None else None,
-        "message": alert.message,
-        "times": alert.times,
-        **{name: iso(ms) if ms is not None else None for name, ms in times.items()},
     }
 
 

@@ -1,23 +1,17 @@
-"""`/api/stats`, `/api/alerts` and `/api/nodes`: the scheduler in figures, what needs a person, and who runs jobs."""
+"""`/api/stats` and `/api/nodes`: the scheduler in figures, and who runs jobs."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path
 from starlette.responses import Response
 
-from wakeful import ids
-from wakeful.api.auth import Admin, Operator, Viewer
+from wakeful.api.auth import Admin, Viewer
 from wakeful.api.idempotency import answer, respond
-from wakeful.api.models import AlertOut, NodeOut, Nodes, Page, Stats
-from wakeful.api.paging import LIMIT, Cursor, Limit, cursor_of, read_id_cursor
+from wakeful.api.models import NodeOut, Nodes, Stats
 from wakeful.api.problems import answers
-from wakeful.api.record import undoable
-from wakeful.api.rights import Allowed
-from wakeful.api.shapes import alert_shape
 from wakeful.api.wiring import Sched
-from wakeful.errors import AlertNotFound
 from wakeful.kernel.views.statistics import Figures, parked_reason
 from wakeful.scheduler import Scheduler
 from wakeful.store.jobs import STATUS_SQL
@@ -64,49 +58,6 @@ def _shape(figures: Figures, scheduler: Scheduler) -> dict[str, object]:
             "running": scheduler.running_count(),
         },
     }
-
-
-@router.get(
-    "/alerts",
-    operation_id="list_alerts",
-    response_model=Page[AlertOut],
-    responses=answers(),
-    summary="What needs a person, the newest first",
-    tags=["alerts"],
-)
-async def list_alerts(
-    scheduler: Sched,
-    _: Viewer,
-    open_only: Annotated[bool, Query(alias="open", description="only what is not over yet")] = True,  # noqa: FBT002
-    limit: Limit = LIMIT,
-    cursor: Cursor = None,
-) -> Response:
-    before = read_id_cursor("alert", cursor)
-    found = await scheduler.server_side.page_alerts(open_only=open_only, before=before, limit=limit + 1)
-    more = cursor_of("alert", str(found[limit - 1].id)) if len(found) > limit else None
-    return respond(answer(200, {"items": [alert_shape(alert) for alert in found[:limit]], "next": more}))
-
-
-@router.post(
-    "/alerts/{alert_id}/ack",
-    operation_id="ack_alert",
-    response_model=AlertOut,
-    responses=answers(404),
-    summary="Say that somebody has seen it; twice is as good as once",
-    tags=["alerts"],
-)
-async def ack_alert(
-    scheduler: Sched,
-    _: Operator,
-    rights: Allowed,
-    alert_id: Annotated[str, Path(max_length=100, description="an alert's id")],
-) -> Response:
-    number = ids.alert_number(alert_id)
-    if number is None:
-        message = f"There is no alert {alert_id!r}: an alert's id looks like alr_0000000000000."
-        raise AlertNotFound(message)
-    alert, action = await scheduler.server_side.ack_alert(number, rights)
-    return respond(answer(200, alert_shape(alert), **undoable(action)))
 
 
 @router.get(

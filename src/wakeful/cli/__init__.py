@@ -16,14 +16,15 @@ __all__ = ["main"]
 #: The modules that hold commands, and which; groups of commands are read by the argument parser alone.
 MODULES: dict[str, tuple[str, ...]] = {
     "adding": ("add", "edit"),
-    "jobs": ("list", "show"),
-    "stopping": ("remove", "pause", "resume"),
+    "jobs": ("list", "show", "remove"),
+    "pausing": ("pause", "resume"),
     "undoing": ("undo",),
     "running": ("run", "logs"),
     "runs": ("runs", "cancel", "retry"),
     "approval": ("approvals", "approve", "reject"),
     "times": ("next", "explain"),
     "health": ("status",),
+    "alerts": (),
     "doctor": ("doctor",),
     "serve": ("serve",),
     "nodes": (),
@@ -88,7 +89,7 @@ def command_tree() -> Any:
     for domain in domains():
         groups = {domain.name: domain.commands} if isinstance(domain.commands, str) else domain.commands or {}
         for name, group in groups.items():
-            front.app.add_typer(load(group), name=name)
+            front.app.add_typer(load(group), name=name, rich_help_panel=domain.name.capitalize())
     command: Any = get_command(front.app)
     import_module("wakeful.cli.help").give_help(command)
     # In the order of the help; a command that is missing there comes last rather than not at all.

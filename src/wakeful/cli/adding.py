@@ -16,7 +16,7 @@ from wakeful.cli.app import JOBS, WithCommand, app
 from wakeful.cli.definition import Definition, job_options, takes_definition
 from wakeful.cli.failures import WrongUse, say_note
 from wakeful.cli.finding import job_named
-from wakeful.cli.job_warnings import COMMAND, HTTP, missing_predecessors, warnings_about
+from wakeful.cli.job_warnings import COMMAND, HTTP, missing_predecessors, overwritten_note, warnings_about
 from wakeful.cli.monitoring import MONITOR, monitor_data, ping_address, refuse_beside_ping, when_data
 from wakeful.cli.opening import change, now, now_ms, server_of
 from wakeful.cli.place import Db, Place, chosen
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 SHOWN = 3  # how many next times are shown
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The job's name or id.", show_default=False)]
+NewName = Annotated[str, typer.Argument(metavar="NAME", help="What to call the job.", show_default=False)]
 
 
 @app.command("add", cls=WithCommand, rich_help_panel=JOBS)
@@ -48,7 +49,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The job's name or id.
 def add(
     ctx: typer.Context,
     *,
-    name: Name,
+    name: NewName,
     definition: Definition,
     if_exists: Annotated[
         str, typer.Option("--if-exists", metavar="error|update|keep", help="What to do when the name is taken.")
@@ -106,13 +107,24 @@ def _work(name: str, definition: Definition, argv: list[str] | None) -> tuple[st
         return MONITOR, None
     option = request_option(definition)
     if argv is None and option is None:
-        raise WrongUse(f"Say what to run, after --: wakeful add {shlex.quote(name)} --every 1h -- COMMAND")
+        raise WrongUse(
+            f"Give the command to run, after --: wakeful add {shlex.quote(name)} {_when(definition)} -- COMMAND"
+        )
     if argv is None:
         _refuse_beside_request(definition)
         return HTTP, request_payload(definition) or {}
+    if option is not None and definition.url is None:
+        raise WrongUse(f"{option} is for requests (--url ADDRESS): a command has none.")
     if option is not None:
-        raise WrongUse(f"{option} and a command after -- are two things to do: give one of them.")
+        raise WrongUse("--url and a command after -- are two things to do: give one of them.")
     return COMMAND, program.command_payload(definition, argv, Path.cwd(), read_input=_input) or {}
+
+
+def _when(definition: Definition) -> str:
+    """The schedule that was given, to show a whole command with it; another one where there is none."""
+    names = ("cron", "every", "interval", "at", "after")
+    given = ((f"--{name}", getattr(definition, name)) for name in names)
+    return next((shlex.join(pair) for pair in given if pair[1] is not None), "--every 1h")
 
 
 def _input() -> str:
@@ -158,7 +170,8 @@ def edit(
         missing = await scheduler.look(lambda tx: missing_predecessors(tx, [changed]))
         fields = [*differences(job, changed), *(["key"] if new_key else [])]
         url, server = await ping_address(scheduler, place, changed), server_of(scheduler)
-        return Written(changed, "updated" if fields else "unchanged", fields, missing, server, url)
+        undone = overwritten_note(changed) if fields else None
+        return Written(changed, "updated" if fields else "unchanged", fields, missing, server, undone, url)
 
     _report(change(place, work), place, as_json=as_json)
 
@@ -191,6 +204,7 @@ class Written(NamedTuple):
     changed: list[str]
     missing: set[str]  # predecessors that do not exist
     server: dict[str, Any] | None = None
+    undone: str | None = None  # what takes the change back
     url: str | None = None  # where a monitor is pinged
 
 
@@ -213,6 +227,7 @@ def differences(before: Job, after: Job) -> list[str]:
 def _report(done: Written, place: Place, *, as_json: bool) -> None:
     job, server = done.job, done.server
     times, warnings = next_times(job, SHOWN), warnings_about(job, done.missing)
+    warnings += [done.undone] if done.undone is not None else []
     if as_json:
         did = {"action": done.action, "changed": done.changed, "warnings": warnings}
         upcoming = [iso(ms) for ms in times]

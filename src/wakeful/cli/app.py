@@ -25,7 +25,7 @@ ORDER = (
 
 app = typer.Typer(
     name="wakeful",
-    help="A durable scheduler: jobs at the right time, once, and why.",
+    help="A durable scheduler: it runs jobs on time and explains what it did.",
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -48,7 +48,7 @@ def front(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """A durable scheduler: jobs at the right time, once, and why."""
+    """A durable scheduler: it runs jobs on time and explains what it did."""
     ctx.obj = {"db": db}
     if ctx.invoked_subcommand is None:
         say_trusted(ctx.get_help())
@@ -70,8 +70,10 @@ class WithCommand(TyperCommand):
         try:
             return super().parse_args(ctx, list(_plain_flags(args)))
         except Exception as error:
-            right = self._with_dashes(given) if ctx.meta["argv"] is None and hasattr(error, "format_message") else None
-            if right is None:
+            right = self._with_dashes(given) if hasattr(error, "format_message") else None
+            if right is not None and (word := _not_yes_or_no(given, whole=ctx.meta["argv"] is not None)):
+                raise WrongUse(_YES_OR_NO.format(word)) from None
+            if right is None or ctx.meta["argv"] is not None:
                 raise
             raise WrongUse(f"The command to run goes after --: {ctx.command_path} {shlex.join(right)}") from None
 
@@ -102,17 +104,27 @@ class WithCommand(TyperCommand):
 
 
 _SAID = {"yes": "--approval", "no": "--no-approval", "none": "--no-approval"}
+_YES_OR_NO = "--approval {!r}: write yes or no, or --approval alone for yes."
+
+
+def _not_yes_or_no(args: list[str], *, whole: bool) -> str | None:
+    """The word after `--approval` that is neither; `whole`: all words are ours, else it must be the last."""
+    place = args.index("--approval") + 1 if "--approval" in args else len(args)
+    word = args[place] if place < len(args) else "-"
+    return word if not word.startswith("-") and word not in _SAID and (whole or place == len(args) - 1) else None
 
 
 def _plain_flags(args: list[str]) -> Iterator[str]:
     """`--approval yes` and `--approval=no` mean the flags `--approval` and `--no-approval`."""
     words = iter(args)
     for word in words:
+        flag, given, value = word.partition("=")
         if word == "--approval":
             after = next(words, None)
             yield _SAID.get(after or "", word)
             if after is not None and after not in _SAID:
                 yield after
+        elif flag == "--approval" and given and value not in _SAID:
+            raise WrongUse(_YES_OR_NO.format(value))
         else:
-            flag, _, value = word.partition("=")
-            yield _SAID.get(value, word) if flag == "--approval" else word
+            yield _SAID[value] if flag == "--approval" else word

@@ -28,7 +28,7 @@ CHANGES = 5  # what `plan` exits with where there is something to do
 
 @app.command("plan", rich_help_panel=SERVER)
 def plan(ctx: typer.Context, *, file: File = None, as_json: Json = False, db: Db = None) -> None:
-    """Show what apply would change, and change nothing. Exits with 5 where there is something to do."""
+    """Show what apply would change, and change nothing. Exits with 5 if there is something to change."""
     from wakeful.fleet.applying import plan_fleet, ready_fleet, terms_of
     from wakeful.fleet.planning import make_plan
 
@@ -52,13 +52,11 @@ def apply(
     ctx: typer.Context,
     *,
     file: File = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Also where more than half of the file's jobs would be removed.")
-    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Also if it removes more than half of the file's jobs.")] = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Make the store what the file says, in one transaction. Only jobs that the file made are touched."""
+    """Apply the jobs of a configuration file, in one transaction. Other jobs are left alone."""
     from wakeful.fleet.applying import apply_fleet, ready_fleet, terms_of
 
     wanted, place = _file_and_place(ctx, file, db, "apply")

@@ -9,20 +9,22 @@ import typer
 
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.failures import WrongUse, say_aside
+from wakeful.cli.job_warnings import COMMAND
 from wakeful.cli.place import nearest_config
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Json, print_json
 from wakeful.cli.words import count
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wakeful.config.loading import Loaded
     from wakeful.config.reading import Fault
 
 
 File = Annotated[
     Path | None,
-    typer.Argument(
-        metavar="[FILE]", help="The nearest wakeful.yaml from here upward unless given.", show_default=False
-    ),
+    typer.Argument(metavar="[FILE]", help="The file (default: the nearest wakeful.yaml upward).", show_default=False),
 ]
 
 
@@ -32,13 +34,16 @@ def check(
     *,
     as_json: Json = False,
 ) -> None:
-    """Validate a configuration file and report every mistake. Nothing is changed."""
-    from wakeful.config.loading import load_config
+    """Validate a configuration file and report every mistake. Nothing is changed.
+
+    A program, directory or env file that is missing on this machine is a warning: it may exist on the server.
+    """
+    from wakeful.config.loading import load
     from wakeful.config.reading import ConfigError
 
     found = config_named(file, "check")
     try:
-        load_config(found)
+        loaded = load(found)
     except ConfigError as error:
         if as_json:
             print_json([_as_data(fault) for fault in error.faults])
@@ -47,10 +52,23 @@ def check(
                 say(f"{_place(fault)}: {fault.message}")
             say_aside(f"{found}: {count(len(error.faults), 'mistake')}")
         raise typer.Exit(1) from None
+    for name, warning in _warnings(loaded):
+        say_aside(f"{found}: warning: jobs.{name}: {warning}")
     if as_json:
         print_json([])
     else:
-        say(f"{found}: all right")
+        say(f"{found}: valid")
+
+
+def _warnings(loaded: Loaded) -> Iterator[tuple[str, str]]:
+    """What keeps a command from being started on this machine, by the name of its job."""
+    from wakeful.command.lookup import obstacles
+    from wakeful.command.spec import CommandSpec
+
+    for entry in loaded.jobs.entries:
+        if entry.new.kind == COMMAND:
+            for sentence in obstacles(CommandSpec.from_payload(entry.new.payload), None):
+                yield entry.new.name, sentence
 
 
 def config_named(file: Path | None, command: str) -> Path:

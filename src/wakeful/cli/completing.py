@@ -35,13 +35,14 @@ TAKES_JOBS = frozenset(
         "approve",
         "reject",
         "explain",
+        "next",
     }
 )
 SEVERAL = frozenset({"remove", "pause", "resume"})
 FLAGS = frozenset({"--json", "--all", "--yes", "-y", "--wait", "--follow", "-f", "--dry-run"})
 JOB_OPTIONS = frozenset({"--after"})
 VALUES = {
-    "--status": ("idle", "running", "paused", "disabled"),
+    "--status": ("idle", "running", "waiting", "paused", "done", "disabled"),
     "--role": ("viewer", "operator", "admin", "agent"),
     "--on": ("success", "failure", "any"),
     "--overlap": ("skip", "queue", "cancel_other"),

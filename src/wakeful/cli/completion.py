@@ -22,7 +22,7 @@ _wakeful() {
 complete -o bashdefault -o default -F _wakeful wakeful
 """
 ZSH = r"""#compdef wakeful
-# wakeful completion for zsh: add to ~/.zshrc
+# wakeful completion for zsh: add to ~/.zshrc, or save as _wakeful in a directory of $fpath
 #   eval "$(wakeful completion zsh)"
 _wakeful() {
     local line
@@ -36,8 +36,12 @@ _wakeful() {
         _files
     fi
 }
-(( ${+functions[compdef]} )) || { autoload -Uz compinit && compinit }
-compdef _wakeful wakeful
+if [[ "${funcstack[1]}" == "_wakeful" ]]; then  # loaded from $fpath by the first Tab
+    _wakeful "$@"
+else
+    (( ${+functions[compdef]} )) || { autoload -Uz compinit && compinit }
+    compdef _wakeful wakeful
+fi
 """
 FISH = r"""# wakeful completion for fish: save as ~/.config/fish/completions/wakeful.fish
 #   wakeful completion fish > ~/.config/fish/completions/wakeful.fish

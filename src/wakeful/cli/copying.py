@@ -36,7 +36,7 @@ def copy(
     target: Annotated[str, typer.Argument(metavar="TO", help="An empty store, or none yet.", show_default=False)],
     as_json: Json = False,
 ) -> None:
-    """Copy everything from one store to another. SQLite to PostgreSQL, back, or file to file."""
+    """Copy everything from one store to another. From SQLite to PostgreSQL, back, or from file to file."""
     domains()  # their tables are copied too
     here = Path.cwd()
     origin, goal = find_place(source, os.environ, here), find_place(target, os.environ, here)

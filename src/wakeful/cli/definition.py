@@ -25,7 +25,7 @@ NONE = "none"
 RHYTHMS = ("cron", "every", "interval", "at", "after", "manual")
 _TIMED_KEYS = ("tz", "jitter", "stagger", "active_hours", "start", "until", "max_runs", "except")
 _UNTIMED = ("after", "manual")
-_WHEN, _HOW, _WHAT = "When", "How", "What"
+_WHEN, _HOW, _WHAT = "When it runs", "How it runs", "What it runs"
 
 
 def _option(flag: str, help: str, panel: str, metavar: str | None = None) -> Any:  # noqa: A002 - typer's own word
@@ -37,92 +37,100 @@ class Definition:
     """The options of `add` and `edit`, as they were typed."""
 
     cron: Annotated[str | None, _option("--cron", 'A cron expression, such as "0 9 * * 1-5".', _WHEN, "EXPR")] = None
-    every: Annotated[str | None, _option("--every", "On a grid: 30s, 5m, 6h, 7d.", _WHEN, "DURATION")] = None
-    interval: Annotated[str | None, _option("--interval", "So long after each run ends.", _WHEN, "DURATION")] = None
+    every: Annotated[str | None, _option("--every", "At a fixed rate: every 30s, 5m, 6h, 7d.", _WHEN, "DURATION")] = (
+        None
+    )
+    interval: Annotated[str | None, _option("--interval", "This long after each run ends.", _WHEN, "DURATION")] = None
     ping: Annotated[
         bool | None,
-        typer.Option("--ping", help="A monitor: it runs elsewhere, and is expected to ping.", rich_help_panel=_WHEN),
+        typer.Option("--ping", help="A monitor: a job that runs elsewhere and pings.", rich_help_panel=_WHEN),
     ] = None
     grace: Annotated[str | None, _option("--grace", "With --ping: how late a ping may be (1h).", _WHEN, "DURATION")] = (
         None
     )
-    at: Annotated[
-        str | None, _option("--at", "Once: ISO 8601, in 20m, tomorrow 09:00, monday 9:00.", _WHEN, "TIME")
-    ] = None
+    at: Annotated[str | None, _option("--at", "Once, at 2026-12-24T18:00, in 20m, tomorrow 09:00.", _WHEN, "TIME")] = (
+        None
+    )
     after: Annotated[str | None, _option("--after", "When another job ends.", _WHEN, "JOB")] = None
-    manual: Annotated[bool | None, _option("--manual", "Only by hand: wakeful run NAME.", _WHEN)] = None
+    manual: Annotated[bool | None, _option("--manual", "Only when started: wakeful run NAME.", _WHEN)] = None
     on: Annotated[str | None, _option("--on", "With --after: success (default), failure or any.", _WHEN, "END")] = None
-    anchor: Annotated[str | None, _option("--anchor", "With --every: where the grid begins.", _WHEN, "TIME")] = None
-    tz: Annotated[str | None, _option("--tz", "The time zone, such as Europe/Berlin.", _WHEN, "ZONE")] = None
-    start: Annotated[str | None, _option("--start", "Not before.", _WHEN, "TIME")] = None
-    until: Annotated[str | None, _option("--until", "Not after.", _WHEN, "TIME")] = None
-    max_runs: Annotated[str | None, _option("--max-runs", "At most so many runs.", _WHEN, "N")] = None
-    except_dates: Annotated[list[str] | None, _option("--except", "Not on this date (repeatable).", _WHEN, "DATE")] = (
-        None
-    )
-    active_hours: Annotated[
-        str | None, _option("--active-hours", "Only then, such as 09:00-17:00.", _WHEN, "HOURS")
+    anchor: Annotated[
+        str | None, _option("--anchor", "With --every: count from this time (default: now).", _WHEN, "TIME")
     ] = None
-    jitter: Annotated[str | None, _option("--jitter", "Up to so much later, 0 to 10 percent.", _WHEN, "PERCENT")] = None
-    stagger: Annotated[str | None, _option("--stagger", "Spread over this time, by job.", _WHEN, "DURATION")] = None
-    timeout: Annotated[str | None, _option("--timeout", "A run that takes longer is ended (2h).", _HOW, "DURATION")] = (
-        None
-    )
+    tz: Annotated[str | None, _option("--tz", "The time zone, such as Europe/Berlin.", _WHEN, "ZONE")] = None
+    start: Annotated[str | None, _option("--start", "No start before this time.", _WHEN, "TIME")] = None
+    until: Annotated[str | None, _option("--until", "No start after this time.", _WHEN, "TIME")] = None
+    max_runs: Annotated[str | None, _option("--max-runs", "Stop after this many runs.", _WHEN, "N")] = None
+    except_dates: Annotated[
+        list[str] | None, _option("--except", "No start on this date (repeatable).", _WHEN, "DATE")
+    ] = None
+    active_hours: Annotated[
+        str | None, _option("--active-hours", "Start only in these hours: 09:00-17:00.", _WHEN, "HOURS")
+    ] = None
+    jitter: Annotated[
+        str | None, _option("--jitter", "Start up to this much later: 0 to 10 percent.", _WHEN, "PERCENT")
+    ] = None
+    stagger: Annotated[
+        str | None, _option("--stagger", "Spread jobs of one schedule over this time.", _WHEN, "DURATION")
+    ] = None
+    timeout: Annotated[
+        str | None, _option("--timeout", "End a run that takes longer (default: 2h).", _HOW, "DURATION")
+    ] = None
     catch_up: Annotated[
-        str | None, _option("--catch-up", "Missed slots: once (default), skip, or 2h.", _HOW, "POLICY")
+        str | None, _option("--catch-up", "Missed starts: once (default), skip, or 2h.", _HOW, "POLICY")
     ] = None
     overlap: Annotated[
-        str | None, _option("--overlap", "While it runs: skip, queue or cancel_other.", _HOW, "POLICY")
+        str | None, _option("--overlap", "Due while running: skip, queue, cancel_other.", _HOW, "POLICY")
     ] = None
-    retry: Annotated[str | None, _option("--retry", "Retries of a failed slot: 2, or delays: 30s,2m.", _HOW, "N")] = (
-        None
-    )
+    retry: Annotated[str | None, _option("--retry", "Retries after an error: 2, or delays: 30s,2m.", _HOW, "N")] = None
     max_errors: Annotated[
-        str | None, _option("--max-errors", "Disable after so many in a row (5; 0: never).", _HOW, "N")
+        str | None, _option("--max-errors", "Disable after N errors in a row (5; 0: never).", _HOW, "N")
     ] = None
     on_crash: Annotated[
-        str | None, _option("--on-crash", "A run cut off: recover (default) or skip.", _HOW, "POLICY")
+        str | None, _option("--on-crash", "After a crash: recover (default) or skip.", _HOW, "POLICY")
     ] = None
     approval: Annotated[
-        bool | None, _option("--approval/--no-approval", "Ask a person before every start, or not (default).", _HOW)
+        bool | None, _option("--approval/--no-approval", "Wait for approval before every run, or not (default).", _HOW)
     ] = None
-    priority: Annotated[str | None, _option("--priority", "The higher starts first: -100 to 100 (0).", _HOW, "N")] = (
-        None
-    )
+    priority: Annotated[
+        str | None, _option("--priority", "Higher starts first: -100 to 100 (default: 0).", _HOW, "N")
+    ] = None
     deliver: Annotated[
         str | None, _option("--deliver", "Send results through this connector, or last.", _HOW, "CONNECTOR")
     ] = None
     deliver_on: Annotated[
         str | None, _option("--deliver-on", "Which results: any (default), success, failure, change.", _HOW, "WHICH")
     ] = None
-    lane: Annotated[list[str] | None, _option("--lane", "Share a limit: KEY=CAPACITY (repeatable).", _HOW, "KEY=N")] = (
-        None
-    )
+    lane: Annotated[
+        list[str] | None, _option("--lane", "At most N runs at once with this key (repeatable).", _HOW, "KEY=N")
+    ] = None
     label: Annotated[
         list[str] | None, _option("--label", "Only on nodes with this label (repeatable).", _HOW, "LABEL")
     ] = None
-    cwd: Annotated[str | None, _option("--cwd", "Where the command runs (here).", _WHAT, "DIR")] = None
+    cwd: Annotated[str | None, _option("--cwd", "Directory to run in (default: this one).", _WHAT, "DIR")] = None
     env: Annotated[
         list[str] | None, _option("--env", "A variable, stored with the job (repeatable).", _WHAT, "K=V")
     ] = None
     env_file: Annotated[
-        str | None, _option("--env-file", "NAME=value lines, read at every run and not stored.", _WHAT, "FILE")
+        str | None, _option("--env-file", "NAME=value lines, read at every run, not stored.", _WHAT, "FILE")
     ] = None
     pass_env: Annotated[
-        list[str] | None, _option("--pass-env", "A variable to pass on from the server (repeatable).", _WHAT, "NAME")
+        list[str] | None, _option("--pass-env", "Pass a variable of the server on (repeatable).", _WHAT, "NAME")
     ] = None
-    stdin: Annotated[str | None, _option("--stdin", "Its standard input; -: read it from here.", _WHAT, "TEXT")] = None
+    stdin: Annotated[str | None, _option("--stdin", "Standard input; - reads it now, from here.", _WHAT, "TEXT")] = None
     success_codes: Annotated[
-        str | None, _option("--success-codes", "Exit codes of a success, such as 0,3 (0).", _WHAT, "CODES")
+        str | None, _option("--success-codes", "Exit codes that mean success: 0,3 (default: 0).", _WHAT, "CODES")
     ] = None
-    url: Annotated[str | None, _option("--url", "Send a request there, instead of a command.", _WHAT, "ADDRESS")] = None
+    url: Annotated[
+        str | None, _option("--url", "Send an HTTP request instead of running a command.", _WHAT, "ADDRESS")
+    ] = None
     method: Annotated[str | None, _option("--method", "With --url: GET (default), POST, ...", _WHAT, "METHOD")] = None
     header: Annotated[
         list[str] | None, _option("--header", "With --url: 'NAME: VALUE' (repeatable).", _WHAT, "HEADER")
     ] = None
-    body: Annotated[str | None, _option("--body", "With --url: what to send.", _WHAT, "TEXT")] = None
+    body: Annotated[str | None, _option("--body", "With --url: the request body.", _WHAT, "TEXT")] = None
     expect: Annotated[
-        list[str] | None, _option("--expect", "With --url: good answers, such as 200 or 2xx (default).", _WHAT, "CODE")
+        list[str] | None, _option("--expect", "With --url: status codes that mean success (2xx).", _WHAT, "CODE")
     ] = None
     redirects: Annotated[
         str | None, _option("--redirects", "With --url: follow (default) or refuse.", _WHAT, "POLICY")
@@ -164,7 +172,7 @@ def trigger_data(
     if len(given) > 1:
         raise WrongUse(f"--{given[0]} and --{given[1]} are two schedules: give one of them.")
     if old is None and not given:
-        raise WrongUse("Say when: --cron, --every, --interval, --at, --after or --manual.")
+        raise WrongUse("Give a schedule: --cron, --every, --interval, --at, --after or --manual.")
     place = _zone(wanted, old)
     zone = zone_named(place if place is not None else default)
     changes = _modifiers(wanted, now, zone, place)
@@ -265,7 +273,7 @@ def job_options(wanted: Definition, old: Mapping[str, Any] | None = None) -> dic
     """The options that were said; None puts one back to its default. `old` are those that are stored already."""
     read: dict[str, Callable[[str], Any]] = {
         "timeout": lambda text: duration("--timeout", text),
-        "catch_up": lambda text: text if text in ("once", "skip") else {"within": duration("--catch-up", text)},
+        "catch_up": _catch_up,
         "overlap": lambda text: text.replace("-", "_"),
         "retry": _retry,
         "max_errors": lambda text: _whole("--max-errors", text),
@@ -294,11 +302,22 @@ def _deliver(wanted: Definition, old: Mapping[str, Any]) -> dict[str, Any]:
     return {"deliver": {**old, **said}}
 
 
+def _catch_up(text: str) -> str | dict[str, str]:
+    """`once`, `skip`, or how late a start may be."""
+    if text in ("once", "skip"):
+        return text
+    if not text[:1].isdigit():
+        raise WrongUse(f"--catch-up {text!r} is no policy: write once, skip, or how late a start may be, such as 2h.")
+    return {"within": duration("--catch-up", text)}
+
+
 def _retry(text: str) -> int | list[str]:
     """`2`, or the delays `30s,2m`."""
     if text.isdigit():
         return _whole("--retry", text)
     delays = [part.strip() for part in text.split(",")]
+    if not all(delay[:1].isdigit() for delay in delays):
+        raise WrongUse(f"--retry {text!r} is neither a number nor delays: write how often, such as 2, or 30s,2m.")
     for delay in delays:
         duration("--retry", delay)
     return delays

@@ -23,6 +23,7 @@ from wakeful.cli.serve_log import ServeLog, on_signals
 from wakeful.cli.tables import console, table_lines
 from wakeful.cli.words import zone_named
 from wakeful.clock import sleep
+from wakeful.kernel.rules.outcome import Failed, Output
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
@@ -37,7 +38,7 @@ def demo(
         str | None, typer.Option("--for", metavar="DURATION", help="End after this time.", show_default=False)
     ] = None,
 ) -> None:
-    """Run a small demo in a temporary store. It is deleted afterwards; Ctrl-C ends it."""
+    """Run a small demo in a temporary store. Ctrl-C ends it and deletes the store."""
     limit = parse_interval(seconds).total_seconds() if seconds is not None else None
     with tempfile.TemporaryDirectory(prefix="wakeful-demo-") as folder:
         asyncio.run(_demo(Path(folder), limit))
@@ -92,7 +93,7 @@ def _register(scheduler: Scheduler, chance: Random) -> None:
 
     async def flaky(_: Run) -> str:
         if chance.random() < 0.6:
-            raise ConnectionError("the feed did not answer")
+            raise Failed("the feed did not answer", Output(None))
         return "42 entries"
 
     for kind, handler in {"work": work, "look": look, "flaky": flaky}.items():
@@ -132,7 +133,8 @@ async def _picture(scheduler: Scheduler, out: Console, folder: Path) -> Group:
     present = now_ms()
     jobs = table_lines(*job_rows(await scheduler.list_jobs(), present, zone_named(None)), out.width)
     room = max(FEWEST_RUNS, out.height - len(jobs) - 5)
-    runs = table_lines(*run_rows(await scheduler.get_run_log(limit=room), present, zone_named(None)), out.width)
+    log = await scheduler.get_run_log(limit=room)
+    runs = table_lines(*run_rows(log, present, {run.job_id: zone_named(None) for run in log}), out.width)
     title = Text("Wakeful demo", "bold green").append(f"  store {folder}", "dim")
     title.truncate(out.width, overflow="ellipsis")
     return Group(title, Text(), *jobs, Text(), *runs[: room + 1], Text("Ctrl-C ends it", "dim"))

@@ -83,11 +83,15 @@ def doctor(ctx: typer.Context, *, as_json: Json = False, db: Db = None) -> None:
     checks = examine(place, now_ms())
     well = all(check.ok for check in checks)
     if as_json:
-        print_json({"ok": well, "store": str(place), "checks": [check._asdict() for check in checks]})
+        print_json({"ok": well, "store": str(place), "checks": [_as_data(check) for check in checks]})
     else:
         _print(checks)
     if not well:
         raise typer.Exit(1)
+
+
+def _as_data(check: Check) -> dict[str, Any]:
+    return check._replace(do=None if check.ok else check.do)._asdict()
 
 
 def _print(checks: list[Check]) -> None:
@@ -152,13 +156,24 @@ async def _look(scheduler: Scheduler) -> Inside | None:
             orphans(tx) if server is not None else [],
             asked,
             summary.open_approvals,
-            _doubts(tx, hidden),
+            _doubts(tx, hidden, served=server is not None),
         )  # fmt: skip
 
     return await scheduler.look(work)
 
 
-def _doubts(tx: Transaction, hidden: tuple[str, ...]) -> Doubts:
+def _unhandled_soon(tx: Transaction, jobs: list[Job]) -> list[tuple[str, str, str]]:
+    """Jobs of kinds that no running program handles; those that are due or were declared are reported elsewhere."""
+    nodes = [json.loads(node.details) for node in tx.journal.alive()]
+    kinds = {kind for node in nodes for kind in node.get("kinds", ())}
+    return [
+        (job.name, f"no running program handles kind {job.kind!r}", START_PROGRAM)
+        for job in jobs
+        if job.kind not in kinds and job.waiting_for is None and not (job.source == "code" and job.kind == job.name)
+    ]
+
+
+def _doubts(tx: Transaction, hidden: tuple[str, ...], *, served: bool) -> Doubts:
     """What looks wrong about the first jobs by name: a bounded number, however many are stored."""
     looked_at = [Job(*pair, tx.now) for pair in tx.jobs.matching(JobFilter(hidden=hidden, limit=MOST_EXAMINED))]
     jobs = [job for job in looked_at if job.enabled]
@@ -169,6 +184,7 @@ def _doubts(tx: Transaction, hidden: tuple[str, ...]) -> Doubts:
         for job in jobs
         if (name := predecessor(job)) in missing
     ]
+    found += _unhandled_soon(tx, jobs) if served else []
     for job in jobs if not elsewhere else ():
         if job.kind == COMMAND and (tx.exclusive or not job.options.get("labels")):
             wrong = [text[0].lower() + text[1:].rstrip(".") for text in warnings_about_work(job, None)]
@@ -193,7 +209,7 @@ def _jobs(inside: Inside) -> list[Check]:
         Check("job", ok=False, found=f"{name}: {text}", do=remedy) for name, text, remedy in doubts.found[:MOST_NAMED]
     ]
     if rest > 0:
-        checks.append(Check("job", ok=False, found=f"{count(rest, 'more problem')} like these", do="mend these first"))
+        checks.append(Check("job", ok=False, found=f"{count(rest, 'more problem')} like these", do="fix these first"))
     partly = doubts.looked_at == MOST_EXAMINED and inside.jobs > MOST_EXAMINED
     looked = f"the first {doubts.looked_at} of {inside.jobs} by name" if partly else count(doubts.looked_at, "job")
     where = "; commands run on other machines and are not looked at" if doubts.elsewhere else ""
@@ -234,7 +250,9 @@ def _clock(now: int, alive_at: int) -> Check:
     behind = alive_at - now
     if behind > STEP_MS:
         found = f"the clock is {span(behind)} behind the last time a server was alive"
-        return Check("clock", ok=False, found=found, do="check the date; jobs whose slots ran already stay silent")
+        return Check(
+            "clock", ok=False, found=found, do="check the date; scheduled times that already ran do not run again"
+        )
     return Check("clock", ok=True, found="plausible")
 
 

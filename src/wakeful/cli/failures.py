@@ -7,6 +7,7 @@ this surface adds is wrong use. A traceback is for those who ask: WAKEFUL_DEBUG=
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import IO
 
@@ -79,9 +80,21 @@ def _usage(error: BaseException) -> str:
     """The parser's complaint in our form: what is wrong, the nearest right name, where to read on."""
     possible = list(getattr(error, "possibilities", None) or [])
     said = str(getattr(error, "message", "") if possible else error.format_message())  # type: ignore[attr-defined]
-    said = " ".join(said.split())
+    said = _plain(" ".join(said.split()), error)
     said = said if said.endswith(("?", ".", "!")) else f"{said}."
     if possible:
         said += f" Did you mean {possible[0]}?"
     context = getattr(error, "ctx", None)
     return f"{said} See {context.command_path} --help." if context is not None else said
+
+
+def _plain(said: str, error: BaseException) -> str:
+    """The parser's words where they name no option, no command or nothing a person can do, in our own."""
+    names = list(getattr(getattr(error, "cmd", None), "commands", ()))
+    if said == "Missing command." and names:
+        return f"Missing command: {', '.join(names[:-1])} or {names[-1]}."
+    value = re.match(r"Invalid value for (?:'-\w' / )?'(?P<option>[^']+)': Input should be (?P<wanted>.+)", said)
+    if value is None:
+        return said
+    wanted = value["wanted"].replace("greater than or equal to", "at least").replace("less than or equal to", "at most")
+    return f"{value['option']} must be {'a whole number' if 'integer' in wanted else wanted}."

@@ -40,6 +40,17 @@ def warnings_about_work(job: Job, here: Path | None) -> list[str]:
     return []
 
 
+def overwritten_note(job: Job) -> str | None:
+    """What takes back an edit of the job, because it is defined elsewhere; None where nothing does."""
+    if job.source == "file":
+        return (
+            f"{job.name} is from a configuration file, which overwrites this when it is applied again: change it there."
+        )
+    if job.source == "code" and job.kind == job.name:
+        return f"{job.name} is declared in a program, which overwrites this when it starts: change it there."
+    return None
+
+
 def predecessor(job: Job) -> str | None:
     """The job that this one starts after, as it was named."""
     return job.trigger.job if isinstance(job.trigger, After) else None

@@ -1,33 +1,35 @@
-"""`list` and `show`: jobs as they are."""
+"""`list`, `show` and `remove`: jobs as they are."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import shlex
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Container, Sequence
 from datetime import tzinfo
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wakeful import Job, Run, Scheduler
+from wakeful import Job, Run, Scheduler, ids
+from wakeful.cli.acting import rights_here, say_undo
 from wakeful.cli.adding import next_times
 from wakeful.cli.app import JOBS, app
 from wakeful.cli.approval import question_facts
 from wakeful.cli.failures import WrongUse, say_note
-from wakeful.cli.finding import Ref, job_or_run
+from wakeful.cli.finding import Ref, job_named, job_or_run
 from wakeful.cli.job_warnings import COMMAND, HTTP
 from wakeful.cli.monitoring import monitor_data, monitor_facts, ping_address, state_cell
 from wakeful.cli.opening import change, now_ms, read
 from wakeful.cli.place import Db, Place, chosen
 from wakeful.cli.request import request_facts
-from wakeful.cli.runs import CUT_OFF, print_run, run_rows
+from wakeful.cli.runs import CUT_OFF, Zones, print_run, run_rows
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Column, Json, JsonLines, coloured, print_facts, print_json, print_table
-from wakeful.cli.words import ago, ahead, brief, count, relative, stamp, zone_of
-from wakeful.cli.zones import shown_zone
+from wakeful.cli.words import ago, ahead, brief, count, plain, relative, stamp, zone_of
+from wakeful.cli.zones import shown_zone, zones_of_runs
 from wakeful.domains import hidden_kinds
 from wakeful.kernel.views.models import job_views
 from wakeful.store.jobs import STATUS_SQL, JobFilter
@@ -73,9 +75,9 @@ def list_jobs(
     """List jobs with their schedule, status and last result."""
     place = chosen(ctx, db)
     if status is not None and status not in STATUS_SQL:
-        raise WrongUse(f"--status {status!r} is none of idle, running, waiting, paused, done and disabled.")
+        raise WrongUse(f"--status {status!r} is not a status: use idle, running, waiting, paused, done or disabled.")
     if everything and number is not None:
-        raise WrongUse("Say --all or --limit; not both.")
+        raise WrongUse("Use --all or --limit, not both.")
     hidden = () if internal else hidden_kinds()
     wanted = JobFilter(kind=kind, owner=owner, status=status, contains=match or None, hidden=hidden)
     most = number if number is not None or everything or as_json else FIRST_PAGE
@@ -92,11 +94,16 @@ def _data(jobs: list[Job]) -> list[dict[str, Any]]:
 
 
 async def _each_page(
-    scheduler: Scheduler, wanted: JobFilter, most: int | None, show: Callable[[list[Job]], None]
+    scheduler: Scheduler,
+    wanted: JobFilter,
+    most: int | None,
+    show: Callable[[list[Job]], None],
+    page: Callable[[JobFilter, Transaction], list[Job]] | None = None,
 ) -> int:
     """Show what is wanted, at most so many, a page at a time; how many there were. Only a few pages are kept."""
     shown, wanted = 0, wanted._replace(limit=PAGE if most is None else min(PAGE, most))
-    jobs = await scheduler.look(partial(_page, wanted))
+    page = page if page is not None else _page
+    jobs = await scheduler.look(partial(page, wanted))
     while jobs:
         shown += len(jobs)
         left = PAGE if most is None else min(PAGE, most - shown)
@@ -104,7 +111,7 @@ async def _each_page(
             show(jobs)
             break
         wanted = wanted._replace(after=jobs[-1].name, limit=left)
-        reading = scheduler.look(partial(_page, wanted))  # while this page is printed
+        reading = scheduler.look(partial(page, wanted))  # while this page is printed
         _, jobs = await asyncio.gather(asyncio.to_thread(show, jobs), reading)
     return shown
 
@@ -114,8 +121,18 @@ def _page(wanted: JobFilter, tx: Transaction) -> list[Job]:
 
 
 async def _print_jobs(scheduler: Scheduler, wanted: JobFilter, most: int | None, zone: tzinfo) -> int:
-    present = now_ms()
-    shown = await _each_page(scheduler, wanted, most, lambda jobs: print_table(*job_rows(jobs, present, zone)))
+    present, served, cut_off = now_ms(), scheduler.engine_holder() is not None, set[str]()
+
+    def page(wanted: JobFilter, tx: Transaction) -> list[Job]:
+        jobs = _page(wanted, tx)
+        if not served:
+            cut_off.update(job.id for job in jobs if _is_cut_off(job, tx))
+        return jobs
+
+    def show(jobs: list[Job]) -> None:
+        print_table(*job_rows(jobs, present, zone, cut_off))
+
+    shown = await _each_page(scheduler, wanted, most, show, page)
     if shown == most:
         more = await scheduler.look(lambda tx: tx.jobs.count(wanted)) - shown
         if more > 0:
@@ -123,8 +140,10 @@ async def _print_jobs(scheduler: Scheduler, wanted: JobFilter, most: int | None,
     return shown
 
 
-def job_rows(jobs: Sequence[Job], now: int, zone: tzinfo) -> tuple[list[Column], list[list[str | Cell]]]:
-    """Columns and rows of a listing of jobs; `zone` is that of jobs without one."""
+def job_rows(
+    jobs: Sequence[Job], now: int, zone: tzinfo, cut_off: Container[str] = ()
+) -> tuple[list[Column], list[list[str | Cell]]]:
+    """Columns and rows of a listing of jobs; `zone` is that of jobs without one, `cut_off`: whose server has ended."""
     columns = [
         Column("NAME", 12),
         Column("SCHEDULE", 20, spare=2),
@@ -134,7 +153,8 @@ def job_rows(jobs: Sequence[Job], now: int, zone: tzinfo) -> tuple[list[Column],
         Column("LAST", 18, spare=1),
     ]
     rows: list[list[str | Cell]] = [
-        [job.name, job.trigger.describe(), _status(job), *next_words(job, now, zone), _last(job, now)] for job in jobs
+        [job.name, job.trigger.describe(), _status(job, cut_off), *next_start(job, now, zone), _last(job, now)]
+        for job in jobs
     ]
     return columns, rows
 
@@ -146,13 +166,22 @@ def _last(job: Job, now: int) -> Cell:
     return Cell(f"{job.last_outcome}{when}", coloured(job.last_outcome).style)
 
 
-def _status(job: Job) -> Cell:
+def _is_cut_off(job: Job, tx: Transaction) -> bool:
+    """Whether its run was with a server that has ended; one that only waits for a report was not."""
+    parsed = ids.decode(job.current_run) if job.status == "running" and job.current_run is not None else None
+    run = tx.runs.get(parsed[1]) if parsed is not None else None
+    return run is not None and run.status == "active"
+
+
+def _status(job: Job, cut_off: Container[str] = ()) -> Cell:
     if job.monitor is not None and job.status == "idle":
         return state_cell(job.monitor["state"])
+    if job.id in cut_off:
+        return Cell(CUT_OFF, "red")
     return Cell("idle", "blue") if job.status == "idle" and job.waiting_for is not None else coloured(job.status)
 
 
-def next_words(job: Job, now: int, zone: tzinfo) -> tuple[str, str]:
+def next_start(job: Job, now: int, zone: tzinfo) -> tuple[str, str]:
     """How far the next start is, and when that is."""
     if job.waiting_for is not None and job.status == "idle":
         return "due", ""
@@ -176,7 +205,7 @@ def show(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Show a job with its latest runs, a run with its output, or a delivery."""
+    """Show a job with its runs, a run with its output, or a delivery."""
     place = chosen(ctx, db)
     if ref.startswith("dlv_"):
         from wakeful.delivery.commands import show_delivery
@@ -184,18 +213,16 @@ def show(
         show_delivery(place, ref, as_json=as_json)
         return
 
-    place = chosen(ctx, db)
-
-    async def work(scheduler: Scheduler) -> tuple[Job | Run, list[Run], bool, str | None]:
+    async def work(scheduler: Scheduler) -> tuple[Job | Run, list[Run], Zones, bool, str | None]:
         subject, served = await job_or_run(scheduler, ref), scheduler.engine_holder() is not None
-        if isinstance(subject, Run):
-            return subject, [], served, None
-        runs = await scheduler.get_run_log(subject.id, RECENT)
-        return subject, runs, served, await ping_address(scheduler, place, subject)
+        runs = [subject] if isinstance(subject, Run) else await scheduler.get_run_log(subject.id, RECENT)
+        zones = await zones_of_runs(scheduler, runs, place)
+        url = None if isinstance(subject, Run) else await ping_address(scheduler, place, subject)
+        return subject, runs, zones, served, url
 
-    job, runs, served, url = change(place, work)
+    job, runs, zones, served, url = change(place, work)
     if isinstance(job, Run):
-        print_run(job, shown_zone(place), served=served, as_json=as_json)
+        print_run(job, zones[job.job_id], served=served, as_json=as_json)
     elif as_json:
         upcoming = [iso(ms) for ms in next_times(job, RECENT)]
         print_json({**monitor_data(job, url), "upcoming": upcoming, "runs": [run.to_dict() for run in runs]})
@@ -207,7 +234,7 @@ def show(
         print_facts(_facts(job, now_ms(), current, zone, monitor, cut_off=cut_off))
         if runs:
             say()
-            print_table(*run_rows(runs, now_ms(), zone, with_job=False, served=served))
+            print_table(*run_rows(runs, now_ms(), zones, with_job=False, served=served))
 
 
 Facts = list[tuple[str, str | Cell]]
@@ -240,7 +267,7 @@ def _facts(job: Job, now: int, current: Run | None, zone: tzinfo, monitor: Facts
     if job.consecutive_errors:
         facts += [("errors", f"{job.consecutive_errors} in a row")]
     if job.missed:
-        facts += [("missed", count(job.missed, "slot"))]
+        facts += [("missed", count(job.missed, "scheduled time"))]
     facts += [("note", note) for note in job.notes]
     return [*facts, ("made by", f"{job.source}{f' for {job.owner}' if job.owner else ''}, revision {job.revision}")]
 
@@ -257,3 +284,51 @@ def _times_run(job: Job, now: int, zone: tzinfo) -> list[tuple[str, str | Cell]]
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+@app.command("remove", rich_help_panel=JOBS)
+def remove(
+    ctx: typer.Context,
+    *,
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Jobs, by name or id.", show_default=False)],
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask for confirmation.")] = False,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Remove jobs. A run in progress finishes, and the history is kept.
+
+    Undo restores them for ten minutes. Questions that wait for approval are cancelled, which cannot be undone.
+    """
+    place = chosen(ctx, db)
+    jobs = change(place, lambda scheduler: all_found(scheduler, names))
+    if not yes and sys.stdin.isatty():
+        listed = ", ".join(job.name for job in jobs)
+        typer.confirm(f"Remove {plain(listed)}?", abort=True)
+
+    async def work(scheduler: Scheduler) -> str | None:
+        rights, action = rights_here(scheduler), None
+        for job in jobs:
+            action = await scheduler.server_side.remove_job(job.id, rights)
+            if not as_json:
+                say(f"Removed {job.name} ({job.id})")
+        return action
+
+    action = change(place, work)
+    if as_json:
+        print_json(names_of(jobs, action))
+    else:
+        say_undo(action)
+
+
+async def all_found(scheduler: Scheduler, names: list[str]) -> list[Job]:
+    """All of them, or none is touched."""
+    jobs: dict[str, Job] = {}
+    for name in names:
+        job = await job_named(scheduler, name)
+        jobs[job.id] = job
+    return list(jobs.values())
+
+
+def names_of(jobs: Sequence[Job], action: str | None) -> dict[str, Any]:
+    """Which jobs were changed, as the API says it, and by which id that can be undone."""
+    return {"count": len(jobs), "names": [job.name for job in jobs], "action": action}

@@ -31,7 +31,7 @@ def command_payload(
     changes: dict[str, Any] = {}
     if argv is not None:
         if not argv:
-            raise WrongUse("There is nothing after --: say what to run.")
+            raise WrongUse("There is nothing after --: give the command to run.")
         changes["argv"] = list(argv)
     if wanted.cwd is not None or old is None:
         given = wanted.cwd if wanted.cwd not in (None, NONE) else "."

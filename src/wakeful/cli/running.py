@@ -65,6 +65,8 @@ def run(
                 _report(scheduler, await _until_done(scheduler, run_id), as_json=as_json, waited=True)
             elif as_json:
                 print_json({"run": run_id})
+            elif job.options.get("approval"):
+                say(f"{run_id} asks before it starts: wakeful approve {run_id}, or wakeful reject {run_id}")
             else:
                 say(f"{run_id} started; follow it with wakeful logs -f {run_id}")
 
@@ -96,7 +98,7 @@ def _say_plan(job: Job, scheduler: Scheduler, current: Run | None) -> None:
         problem = "it is disabled: resume it first"
     elif server is None and job.kind not in RUN_HERE:
         problem = f"only a server that handles jobs of kind {job.kind!r} can run it"
-    facts += [("admitted", f"no, {problem}" if problem else "yes")]
+    facts += [("can start", f"no, {problem}" if problem else "yes")]
     print_facts(facts)
     if problem:
         raise typer.Exit(4)
@@ -182,7 +184,7 @@ def _report(scheduler: Scheduler, run: Run, *, as_json: bool, waited: bool = Fal
             say_aside(f"{run.job} ended as {run.outcome} after {took(run, now_ms())} ({run.id})")
         return
     if run.status == "waiting" and run.phase == "approval":
-        say_note(f"{run.job} waits for a person: wakeful approve {run.id}, or wakeful reject {run.id}")
+        say_note(f"{run.job} waits for approval: wakeful approve {run.id}, or wakeful reject {run.id}")
         if waited:
             raise typer.Exit(1)
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
 from typing import Annotated, Any
 
@@ -18,7 +18,7 @@ from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say, say_text
 from wakeful.cli.tables import Cell, Column, Json, coloured, print_facts, print_json, print_table
 from wakeful.cli.words import ago, brief, plain, relative, span, stamp
-from wakeful.cli.zones import shown_zone
+from wakeful.cli.zones import zones_of_runs
 from wakeful.clock import sleep
 from wakeful.errors import RunNotFound, ScheduleTriggerError
 from wakeful.triggers import to_ms
@@ -26,6 +26,7 @@ from wakeful.triggers import to_ms
 POLL_S = 0.2
 FIRST_POLL_S = 0.005
 CANCEL_WAIT_S = 10.0
+Zones = Mapping[str, tzinfo]  # by the id of a job
 CUT_OFF = "cut off"  # what a run is whose server has ended: no process works on it
 
 
@@ -33,23 +34,26 @@ CUT_OFF = "cut off"  # what a run is whose server has ended: no process works on
 def list_runs(
     ctx: typer.Context,
     *,
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Only this job's.", show_default=False)] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Only runs of this job.", show_default=False)
+    ] = None,
     number: Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, max=10_000, help="How many.")] = 20,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
     """List the latest runs, newest first."""
     place = chosen(ctx, db)
-    nothing: list[Run] = []
+    nothing: tuple[list[Run], bool, Zones] = ([], False, {})
 
-    async def look(scheduler: Scheduler) -> tuple[list[Run], bool]:
-        return await scheduler.get_run_log(name, number), scheduler.engine_holder() is not None
+    async def look(scheduler: Scheduler) -> tuple[list[Run], bool, Zones]:
+        runs = await scheduler.get_run_log(name, number)
+        return runs, scheduler.engine_holder() is not None, await zones_of_runs(scheduler, runs, place)
 
-    log, served = read(place, look, (nothing, False)) if name is None else change(place, look)
+    log, served, zones = read(place, look, nothing) if name is None else change(place, look)
     if as_json:
         print_json([run.to_dict() for run in log])
     elif log:
-        print_table(*run_rows(log, now_ms(), shown_zone(place), with_job=name is None, served=served))
+        print_table(*run_rows(log, now_ms(), zones, with_job=name is None, served=served))
     elif name is not None:
         say(f"{name} has not run yet (store: {place}).")
     else:
@@ -57,9 +61,9 @@ def list_runs(
 
 
 def run_rows(
-    runs: Sequence[Run], now: int, zone: tzinfo, *, with_job: bool = True, served: bool = True
+    runs: Sequence[Run], now: int, zones: Zones, *, with_job: bool = True, served: bool = True
 ) -> tuple[list[Column], list[list[str | Cell]]]:
-    """Columns and rows of a listing of runs, with times of that zone; `served`: whether a server runs them."""
+    """Columns and rows of a listing of runs, with times of the jobs' zones; `served`: whether a server runs them."""
     with_sent = any(run.deliveries for run in runs)
     columns = [
         Column("RUN", 17),
@@ -82,7 +86,7 @@ def run_rows(
                 *([run.job] if with_job else []),
                 how(run, served=served),
                 ago(started, now) if started is not None else "-",
-                brief(started, zone, now) if started is not None else "",
+                brief(started, zones[run.job_id], now) if started is not None else "",
                 took(run, now),
                 f"{run.reason}{attempt}",
                 *([", ".join(item["status"] for item in run.deliveries)] if with_sent else []),
@@ -119,7 +123,8 @@ def print_run(run: Run, zone: tzinfo, *, served: bool, as_json: bool) -> None:
     facts += [("outcome", how(run, served=served)), ("why", run.reason)]
     if run.unstoppable is not None:
         facts += [("note", f"it {run.unstoppable} and cannot be stopped; its job is busy until it ends")]
-    moments = [("slot", run.slot), ("due", run.due_at), ("started", run.started_at), ("finished", run.finished_at)]
+    moments = [("scheduled", run.slot), ("due", run.due_at)]
+    moments += [("started", run.started_at), ("finished", run.finished_at)]
     facts += [(name, f"{stamp(to_ms(at), zone)}, {relative(to_ms(at), now)}") for name, at in moments if at is not None]
     if run.started_at is not None:
         facts += [("took", took(run, now))]
@@ -161,7 +166,10 @@ def output_text(run: Run) -> str:
 
 @app.command("cancel", rich_help_panel=RUNS)
 def cancel(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = None) -> None:
-    """Cancel a run, or the current run of a job. It may be queued, running or waiting. It cannot be undone."""
+    """Cancel a run, or the current run of a job. It may be queued, running or waiting.
+
+    It cannot be undone.
+    """
 
     async def work(scheduler: Scheduler) -> tuple[Run, bool]:
         run = await run_meant(scheduler, ref, OPEN)
@@ -181,7 +189,7 @@ def cancel(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = None
         say_note(f"It has not ended after {CANCEL_WAIT_S:.0f} s: wakeful explain {run.id}")
     else:
         say(f"{run.id} of {run.job} is marked as cancelled")
-        say_note("Its server is gone, and the run with it: the next server records it as cancelled.")
+        say_note("Its server has ended, and the run with it: the next server records it as cancelled.")
 
 
 async def _until_done(scheduler: Scheduler, run: Run, seconds: float) -> Run:
@@ -207,7 +215,10 @@ def pauses() -> Iterator[float]:
 
 @app.command("retry", rich_help_panel=RUNS)
 def retry(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = None) -> None:
-    """Retry a run that did not succeed, or a job's latest run. It cannot be undone."""
+    """Try a finished run again, or the latest run of a job.
+
+    It cannot be undone.
+    """
     place = chosen(ctx, db)
 
     async def work(scheduler: Scheduler) -> tuple[Run, Run, bool]:

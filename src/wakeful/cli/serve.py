@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import dataclasses
 import importlib
+import inspect
 import logging
 import os
 import sys
@@ -128,9 +129,12 @@ def _load(file: Path) -> Loaded:
 
 
 def _watch(scheduler: Scheduler, file: Path) -> None:
-    """The file's jobs are applied at the start and whenever they change."""
+    """The file's jobs are applied at the start and whenever they change; domains take over what else changed."""
     from wakeful.config.fleet_file import matching
+    from wakeful.config.schema import section_of
+    from wakeful.domains import domains
     from wakeful.fleet.watching import FileWatch
+    from wakeful.kernel.domain import load
 
     def beside(known: FleetFile | None) -> list[Path]:
         if known is None:
@@ -138,7 +142,19 @@ def _watch(scheduler: Scheduler, file: Path) -> None:
         folder = file.resolve().parent
         return [*known.env_files, *(path for pattern in known.include for path in matching(folder, pattern))]
 
-    scheduler.accompany(FileWatch(scheduler, file, lambda: _load(file).jobs, beside))
+    latest: list[BaseConfig] = []
+
+    def read() -> FleetFile:
+        loaded = _load(file)
+        latest[:] = [loaded.config]
+        return loaded.jobs
+
+    async def reload() -> None:
+        for domain in domains():
+            if domain.reload is not None:
+                await load(domain.reload)(scheduler, section_of(latest[0], domain))
+
+    scheduler.accompany(FileWatch(scheduler, file, read, beside, reload))
 
 
 def _scheduler(url: str, known: BaseConfig, node: str | None, labels: list[str]) -> Scheduler:
@@ -186,10 +202,12 @@ def load_app(ref: str) -> Scheduler:
         if not hasattr(found, part):
             raise WrongUse(f"--app {ref}: {module_name} has no {name!r}.{_nearest(module)}")
         found = getattr(found, part)
+    if inspect.iscoroutinefunction(found):
+        raise WrongUse(f"--app {ref} is an async function: it must be a Scheduler, or a plain function that makes one.")
     found = found() if callable(found) and not isinstance(found, Scheduler) else found
     if not isinstance(found, Scheduler):
         raise WrongUse(
-            f"--app {ref} is a {type(found).__name__}: it must be a Scheduler, or a function that makes one."
+            f"--app {ref} is of type {type(found).__name__}: it must be a Scheduler, or a function that makes one."
         )
     return found
 

@@ -62,7 +62,8 @@ class ServeLog:
     def _on_event(self, event: Event) -> None:
         data = event.data
         if event.stream == "alert":
-            log.warning("alert %s: %s", event.type, plain(str(data.get("message", ""))))
+            level = logging.WARNING if event.type == "opened" else logging.INFO
+            log.log(level, "alert %s: %s", event.type, plain(str(data.get("message", ""))))
         elif event.stream == "job" and "job_id" in data:
             self._keep_name(data["job_id"], data["job"])
             log.info("job %s was %s", data["job"], event.type)

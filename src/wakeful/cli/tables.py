@@ -123,6 +123,7 @@ def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str | Cell]],
             part = Text(row[index].text, row[index].style)
             part.truncate(size, overflow="ellipsis", pad=index != last)
             line.append_text(part).append("" if index == last else " " * GAP)
+        line.rstrip()
         lines.append(line)
     return lines
 

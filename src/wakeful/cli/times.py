@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, tzinfo
 from heapq import merge
 from itertools import islice, repeat
 from operator import itemgetter
@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from wakeful import Cron, Every, Job, Scheduler, Trigger
+from wakeful.cli.adding import next_times as next_times_of
 from wakeful.cli.app import TIME, app
 from wakeful.cli.failures import WrongUse, say_note
 from wakeful.cli.finding import Ref
@@ -21,7 +22,7 @@ from wakeful.cli.tables import Column, Json, print_json, print_sentence, print_t
 from wakeful.cli.when import read_when
 from wakeful.cli.words import ahead, relative, stamp, zone_named, zone_of
 from wakeful.cli.zones import default_zone, shown_zone
-from wakeful.errors import IntervalParseError
+from wakeful.errors import IntervalParseError, InvalidTrigger
 from wakeful.kernel.rules.policy import spaced_slots, thinned_note
 from wakeful.kernel.views.models import job_views
 from wakeful.triggers import iso, parse_interval, settled_zone, system_zone, to_ms, zone_name
@@ -34,29 +35,68 @@ def next_times(
     expression: Annotated[
         str | None,
         typer.Argument(
-            metavar="[EXPR]", help='A cron expression or a duration, such as "0 9 * * 1-5" or 90m.', show_default=False
+            metavar="[EXPR]",
+            help='A cron expression or a duration, such as "0 9 * * 1-5" or 90m; or a job.',
+            show_default=False,
         ),
     ] = None,
     tz: Annotated[
-        str | None, typer.Option("--tz", metavar="ZONE", help="The time zone (default: that of jobs).")
+        str | None, typer.Option("--tz", metavar="ZONE", help="The time zone (default: that of new jobs).")
     ] = None,
     after: Annotated[
-        str | None, typer.Option("--after", metavar="TIME", help="Start at this time instead of now.")
+        str | None, typer.Option("--after", metavar="TIME", help="Times after this one (default: now).")
     ] = None,
     number: Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, max=10_000, help="How many.")] = 5,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Show the next times of an expression, or of all jobs."""
+    """Show the next times of an expression, of a job, or of all jobs."""
     place = chosen(ctx, db)
     zone = default_zone(place) if tz is None else settled_zone(zone_name(tz), system_zone())
     begin = now() if after is None else read_when(after, now=now(), zone=zone_named(zone), option="--after")
+    of_jobs = expression is None or (job := _job_meant(place, expression, zone)) is not None
+    if of_jobs and (tz is not None or after is not None):
+        raise WrongUse('--tz and --after go with an expression: wakeful next "0 9 * * *" --tz Europe/Berlin')
     if expression is None:
-        if tz is not None or after is not None:
-            raise WrongUse('--tz and --after go with an expression: wakeful next "0 9 * * *" --tz Europe/Berlin')
         _print_starts(place, number, as_json=as_json)
+    elif job is not None:
+        _print_job(job, zone_of(job, shown_zone(place)), number, as_json=as_json)
     else:
         _print_expression(expression, zone, begin, number, as_json=as_json)
+
+
+def _job_meant(place: Place, text: str, zone: str) -> Job | None:
+    """The job of that name or id, where the text is no expression; an expression needs no store."""
+    try:
+        _trigger(text, zone)
+    except InvalidTrigger as error:
+        nothing: Job | None = None
+        job = read(place, lambda scheduler: scheduler.get_job(text), nothing)
+        if job is None and _is_word(text):
+            store = f"a job in {place}" if place.exists else f"a job (there is no store at {place} yet)"
+            raise WrongUse(f"{text!r} is not a cron expression, a duration or {store}.") from None
+        if job is None:
+            raise error from None
+        return job
+    return None
+
+
+def _is_word(text: str) -> bool:
+    """Whether somebody may have meant a job's name: nothing in it belongs to an expression alone."""
+    return len(text.split()) == 1 and not set("*/,?#@") & set(text) and any(letter.isalpha() for letter in text)
+
+
+def _print_job(job: Job, zone: tzinfo, number: int, *, as_json: bool) -> None:
+    times = next_times_of(job, number)
+    if as_json:
+        print_json([_start(job, ms) for ms in times])
+        return
+    say(f"{job.name}: {job.trigger.describe()}")
+    present = now_ms()
+    for ms in times:
+        say(f"  {stamp(ms, zone)}  {ahead(ms, present)}")
+    if not times:
+        say(f"  no next time: it is {job.status}" if job.status in ("paused", "disabled", "done") else "  no next time")
 
 
 def _print_expression(expression: str, zone: str, begin: datetime, number: int, *, as_json: bool) -> None:

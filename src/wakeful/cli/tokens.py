@@ -30,9 +30,7 @@ def create(
     *,
     role: Annotated[
         str,
-        typer.Option(
-            "--role", metavar="ROLE", help="Its role: viewer, operator, admin, or agent (its own schedules only)."
-        ),
+        typer.Option("--role", metavar="ROLE", help="Its role: viewer, operator, admin, or agent (its own jobs only)."),
     ],
     as_json: Json = False,
     db: Db = None,

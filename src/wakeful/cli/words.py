@@ -13,7 +13,7 @@ from wakeful.triggers import from_ms, system_zone
 from wakeful.triggers.moments import clock_text, spoken, utc_beside, zone_text
 
 if TYPE_CHECKING:
-    from wakeful import Job
+    from wakeful import Job, Trigger
 
 _STEPS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 
@@ -82,8 +82,13 @@ def zone_named(name: str | None) -> tzinfo:
 
 def zone_of(job: Job, default: tzinfo) -> tzinfo:
     """The zone a job's times are shown in: its own, else the default one."""
-    hours = getattr(job.trigger, "active_hours", None)
-    own = getattr(job.trigger, "tz", None) or (hours.timezone if hours is not None else None)
+    return zone_of_trigger(job.trigger, default)
+
+
+def zone_of_trigger(trigger: Trigger, default: tzinfo) -> tzinfo:
+    """The same, by the job's trigger."""
+    hours = getattr(trigger, "active_hours", None)
+    own = getattr(trigger, "tz", None) or (hours.timezone if hours is not None else None)
     return zone_named(own) if own is not None else default
 
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import tzinfo
+from typing import TYPE_CHECKING
 
+from wakeful import ids
 from wakeful.cli.place import Place
-from wakeful.cli.words import zone_named
+from wakeful.cli.words import zone_named, zone_of_trigger
 from wakeful.errors import InvalidSetting, InvalidTrigger
+from wakeful.kernel.rules.policy import trigger_of
 from wakeful.triggers import settled_zone, system_zone, zone_name
+
+if TYPE_CHECKING:
+    from wakeful import Run, Scheduler
 
 
 def default_zone(place: Place) -> str:
@@ -32,3 +39,12 @@ def usable_zone(place: Place) -> str:
 def shown_zone(place: Place) -> tzinfo:
     """The zone that listings use."""
     return zone_named(usable_zone(place))
+
+
+async def zones_of_runs(scheduler: Scheduler, runs: Iterable[Run], place: Place) -> dict[str, tzinfo]:
+    """The zone of each run's job, by the job's id; a removed job keeps the zone it had."""
+    numbers = {parsed[1]: run.job_id for run in runs if (parsed := ids.decode(run.job_id)) is not None}
+    default = shown_zone(place)
+    found = await scheduler.look(lambda tx: tx.jobs.definitions(sorted(numbers)))
+    own = {numbers[number]: zone_of_trigger(trigger_of(job.trigger), default) for number, job in found.items()}
+    return {job_id: own.get(job_id, default) for job_id in numbers.values()}

@@ -32,7 +32,7 @@ async def execute(run: Run, folder: Path) -> Output:
         if said is None:
             raise
         # The reason for the cancel decides the outcome; what was printed until then is kept with it.
-        raise Failed("it was ended before it was through", said) from None
+        raise Failed("it was ended before it finished", said) from None
     problem = result.error()
     if problem is not None:
         raise Failed(problem, _output(result))

@@ -15,10 +15,11 @@ _TEXTS = {"type": "array", "items": {"type": "string"}}
 
 
 def _argv(value: Any, folder: Path) -> Mapping[str, Any]:  # noqa: ARG001 - every key is read this way
-    if isinstance(value, list):
-        for index, item in enumerate(value):
-            if not isinstance(item, str):
-                raise InvalidJob(f"command has {item!r:.40} as argument {index}, which is no text: put it in quotes.")
+    if not isinstance(value, list) or not value:
+        raise InvalidJob('command must be a list, such as ["ls", "-l"]; for a shell, ["sh", "-c", "ls | wc -l"].')
+    for index, item in enumerate(value):
+        if not isinstance(item, str):
+            raise InvalidJob(f"command has {item!r:.40} as argument {index}, which is not text: put it in quotes.")
     check_field("argv", value)
     return {"argv": value}
 
@@ -41,7 +42,7 @@ def _env(value: Any, folder: Path) -> Mapping[str, Any]:
     if isinstance(value, dict):
         for name, text in value.items():
             if not isinstance(text, str):
-                raise InvalidJob(f"env.{name} is {text!r:.40}, which is no text: put it in quotes.")
+                raise InvalidJob(f"env.{name} is {text!r:.40}, which is not text: put it in quotes.")
     check_field("env", value)
     plain = {name: unescaped(text) for name, text in value.items() if not any(references_in(text))}
     kept = {name: absolute(text, folder) for name, text in value.items() if name not in plain}

@@ -12,7 +12,7 @@ from wakeful.config.reading import ConfigError, Fault, Raw, read_plain
 from wakeful.errors import InvalidSetting
 from wakeful.fleet.entries import Entry, FleetFile, Place, Setting, forms, read_entry, references_of
 from wakeful.references import looked_up
-from wakeful.triggers import settled_zone, system_zone
+from wakeful.triggers import After, settled_zone, system_zone
 
 if TYPE_CHECKING:
     from wakeful.config.models import BaseConfig
@@ -46,6 +46,7 @@ def read_fleet_file(
                 faults.append(file.fault(("jobs", name), f"jobs.{name} is also in {other.path}, line {line}."))
             else:
                 found[name] = (entry, file)
+    faults += _circles(found)
     if look_up:
         right = [(name, entry.references, file) for name, (entry, file) in found.items()]
         faults += [fault for name, references, file in [*right, *wrong] for fault in _unset(name, references, file)]
@@ -95,7 +96,7 @@ def _included(raw: Raw, patterns: Sequence[str], faults: list[Fault]) -> Iterato
 
 
 def _only_jobs(raw: Raw, faults: list[Fault]) -> Raw:
-    message = "There is no key {!r} in an included file: it takes jobs alone."
+    message = "There is no key {!r} in an included file: it takes only jobs."
     faults += [raw.fault((key,), message.format(key)) for key in raw.data if key != "jobs"]
     faults += raw.repeated
     return raw
@@ -119,6 +120,22 @@ def _entries(
             wrong.append((name, references_of(name, data, setting), raw))
 
 
+def _circles(found: Mapping[str, tuple[Entry, Raw]]) -> Iterator[Fault]:
+    """Jobs that start after each other: none of them would ever start, or all of them for ever."""
+    after = {name: entry.new.trigger.job for name, (entry, _) in found.items() if isinstance(entry.new.trigger, After)}
+    looked_at: set[str] = set()
+    for first in after:
+        path: dict[str, None] = {}
+        ahead: str | None = first
+        while ahead is not None and ahead not in looked_at and ahead not in path:
+            path[ahead] = None
+            ahead = after.get(ahead)
+        looked_at.update(path)
+        if ahead is not None and ahead in path:
+            message = f"jobs.{ahead}.after: {ahead} cannot start after {after[ahead]}, which itself waits for {ahead}."
+            yield found[ahead][1].fault(("jobs", ahead, "after"), message)
+
+
 def _unset(name: str, references: References, raw: Raw) -> Iterator[Fault]:
     for where, reference in references:
         place = ("jobs", name, *where)
@@ -132,12 +149,17 @@ def _undeliverable(entry: Entry, raw: Raw, connectors: frozenset[str]) -> Iterat
     """A connector that is not there."""
     deliver = entry.new.options.get("deliver")
     to = deliver.get("to") if isinstance(deliver, Mapping) else deliver
-    known = {"last", "none", *connectors}
-    if to is not None and to not in known:
-        near = difflib.get_close_matches(str(to), known, n=1)
-        hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(sorted(known))}."
+    if to is not None and to not in {"last", "none", *connectors}:
         place = ("jobs", entry.new.name, "deliver")
-        yield raw.fault(place, f"{'.'.join(place)}: there is no connector named {to!r:.60}. {hint}")
+        yield raw.fault(place, f"{'.'.join(place)}: {no_connector(to, connectors)}")
+
+
+def no_connector(to: object, connectors: frozenset[str]) -> str:
+    """What to say about a connector that is not there."""
+    known = {"last", "none", *connectors}
+    near = difflib.get_close_matches(str(to), known, n=1)
+    hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(sorted(known))}."
+    return f"there is no connector named {to!r:.60}. {hint}"
 
 
 def _hash(files: Sequence[Raw]) -> str:

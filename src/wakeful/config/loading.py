@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from wakeful.config.fleet_file import read_fleet_file
+from wakeful.config.fleet_file import no_connector, read_fleet_file
 from wakeful.config.models import LATER, BaseConfig
 from wakeful.config.reading import ConfigError, Fault, Raw, Where, read_config
 from wakeful.config.schema import config_model
@@ -49,6 +49,7 @@ def load(path: Path, environ: Mapping[str, str] = os.environ, *, needs: Sequence
     jobs, wrong = read_fleet_file(
         raw, settings, look_up=needs is None and not no_env_file, connectors=_connectors(config)
     )
+    wrong += _alerts_to(raw, config)
     faults = sorted(
         [*raw.repeated, *missing, *faults, *wrong], key=lambda fault: (fault.file != str(path), *_place(fault))
     )
@@ -60,6 +61,15 @@ def load(path: Path, environ: Mapping[str, str] = os.environ, *, needs: Sequence
 def _connectors(config: BaseConfig | None) -> frozenset[str] | None:
     """The names of the file's connectors; None where that section cannot be read."""
     return None if config is None else frozenset(config.connectors.root)  # type: ignore[attr-defined]  # of a domain
+
+
+def _alerts_to(raw: Raw, config: BaseConfig | None) -> list[Fault]:
+    """Alerts that go to a connector that is not there."""
+    to = None if config is None else config.alerts.to  # type: ignore[attr-defined]  # of a domain
+    known = _connectors(config) or frozenset()
+    if to is None or to in known or to in ("last", "none"):
+        return []
+    return [raw.fault(("alerts", "to"), f"alerts.to: {no_connector(to, known)}")]
 
 
 def _place(fault: Fault) -> tuple[str, int]:
@@ -168,7 +178,7 @@ def _complaint(raw: Raw, where: Where, error: dict[str, Any]) -> str:
     """What is wrong with a value, in words of our own; the value itself only where it cannot be a secret."""
     kind, context = error["type"], error.get("ctx", {})
     secret = any(where[:end] in raw.secrets for end in range(len(where) + 1))
-    secret = secret or where[:1] == ("connectors",)  # addresses, tokens and keys
+    secret = secret or where[:1] == ("connectors",) or where == ("alerts", "dead_man_url")  # addresses, tokens and keys
     shown = "" if secret or isinstance(error.get("input"), dict | list) else f", not {error['input']!r:.60}"
     if kind == "value_error":
         said = str(context["error"])

@@ -14,7 +14,7 @@ from wakeful.triggers import zone_name
 from wakeful.triggers.durations import interval_ms
 
 LATER = {
-    (): ("agents", "alerts", "workflows"),
+    (): ("agents", "workflows"),
     ("limits",): ("cost_per_day",),
 }
 """Keys of later versions, by section."""

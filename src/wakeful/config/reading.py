@@ -188,6 +188,8 @@ def _parse(path: Path, text: str) -> Raw:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         said = " ".join(str(getattr(error, "problem", None) or "it cannot be read").split())
+        if "'\\t'" in said:
+            said = "a line is indented with a tab: use spaces"
         message = f"This is not YAML: {said}."
         line, column = (mark.line + 1, mark.column + 1) if mark else (None, None)
         raise ConfigError([Fault(str(path), line, "", message, column)]) from None

@@ -11,6 +11,7 @@ What must stay true:
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +24,21 @@ if TYPE_CHECKING:
     from wakeful.kernel.context import Context
     from wakeful.kernel.rules.outcome import Result
     from wakeful.store.interface import Transaction
-    from wakeful.store.records import JobDef, RunRow
+    from wakeful.store.records import JobDef, JobState, RunRow
 
-__all__ = ["DELIVERY", "Post", "domain", "enqueue"]
+__all__ = [
+    "DELIVERY",
+    "PUBLIC_URL",
+    "About",
+    "Post",
+    "button",
+    "connector_for",
+    "domain",
+    "enqueue",
+    "explained",
+    "output_text",
+    "work_of",
+]
 
 DELIVERY = "delivery"
 
@@ -35,6 +48,13 @@ def enqueue(tx: Transaction, context: Context, post: Post) -> int | None:
     from wakeful.delivery.outbox import enqueue as store  # loaded with the first message
 
     return store(tx, context, post)
+
+
+def button(action: str, on: str, label: str | None = None, **more: Any) -> dict[str, Any]:
+    """A button under a message, for `Post(..., extra={"buttons": [...]})`; `on` is an id, or a job's name."""
+    from wakeful.delivery.chat.buttons import button as made
+
+    return made(action, on, label, **more)
 
 
 def _check(payload: Any) -> None:
@@ -54,10 +74,17 @@ def _ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: 
     rearm(tx, context, job, run, result)
 
 
+def _rearmed(tx: Transaction, job: JobDef, state: JobState) -> JobState:
+    from wakeful.delivery.sending import look_now
+
+    return look_now(tx, job, state)
+
+
 def _prune(tx: Transaction, before: int, limit: int) -> int:
+    from wakeful.delivery.chat.tables import Chats
     from wakeful.delivery.tables import Outbox
 
-    return tx.of(Outbox).prune(before, limit)
+    return tx.of(Outbox).prune(before, limit) + tx.of(Chats).prune(before, limit)
 
 
 def _of_runs(tx: Transaction, run_ids: Sequence[int]) -> Mapping[int, list[dict[str, Any]]]:
@@ -68,21 +95,40 @@ def _of_runs(tx: Transaction, run_ids: Sequence[int]) -> Mapping[int, list[dict[
 
 domain = Domain(
     "delivery",
-    kinds=(Kind(DELIVERY, check_payload=_check, admin_only=True, internal=True, ended=_ended),),
+    kinds=(Kind(DELIVERY, check_payload=_check, admin_only=True, internal=True, ended=_ended, rearmed=_rearmed),),
     delivers=_delivers,
     job_tables=("delivery_last",),
     precious_tables=("deliveries",),
     prune=_prune,
-    id_prefixes={"delivery": "dlv"},
+    id_prefixes={"delivery": "dlv", "message": "msg"},
     alerts={
         "delivery_failed": "a message could not be delivered",
         "no_connector": "messages wait, and there is nowhere to send them",
+        "receiving": "a connector cannot receive messages from people",
     },
     run_deliveries=_of_runs,
     parts={"connectors": "wakeful.delivery.registry:Registry"},
     section="connectors",
     settings="wakeful.delivery.configuration:Connectors",
     install="wakeful.delivery.configuration:install_configured",
+    reload="wakeful.delivery.configuration:reload_configured",
     routes="wakeful.delivery.routes:router",
     commands={"delivery": "wakeful.delivery.commands:deliveries", "connector": "wakeful.delivery.commands:connectors"},
 )
+
+
+#: What other domains may use, and where it is: loaded when it is asked for.
+_OFFERED = {
+    "About": "summary",
+    "explained": "summary",
+    "output_text": "summary",
+    "work_of": "summary",
+    "connector_for": "outbox",
+    "PUBLIC_URL": "results",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _OFFERED:
+        return getattr(importlib.import_module(f"wakeful.delivery.{_OFFERED[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

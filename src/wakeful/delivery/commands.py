@@ -15,6 +15,7 @@ from wakeful.cli.saying import say, say_text
 from wakeful.cli.tables import Cell, Column, Json, print_facts, print_json, print_table
 from wakeful.cli.words import ago, count
 from wakeful.delivery import outbox
+from wakeful.delivery.chat import commands as chat_commands
 from wakeful.delivery.outbox import STATUSES
 from wakeful.delivery.registry import Registry
 from wakeful.delivery.tables import Wanted
@@ -22,8 +23,8 @@ from wakeful.delivery.views import delivery_number, get_delivery, list_connector
 from wakeful.errors import ConnectorNotFound, DeliveryNotFound, SchedulerError
 from wakeful.triggers.moments import read_moment
 
-deliveries = typer.Typer(help="Messages to people: what was sent, what waits, what failed.")
-connectors = typer.Typer(help="Connectors: where messages go.")
+deliveries = typer.Typer(help="List messages, and send those that failed again.")
+connectors = typer.Typer(help="List and test connectors, which send messages.")
 
 STYLES = {"sent": "green", "failed": "red", "unknown": "yellow", "held": "blue", "expired": "dim"}
 
@@ -143,15 +144,15 @@ def requeue(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Send a message again from the first attempt, or every one that failed."""
+    """Send a failed message again, or all of them."""
     if (ref is None) is not all_failed:
-        raise WrongUse("Name one message, or say --all-failed: wakeful delivery requeue ID")
+        raise WrongUse("Name one message, or use --all-failed: wakeful delivery requeue ID")
     place = chosen(ctx, db)
 
     async def work(scheduler: Scheduler) -> tuple[int, bool]:
         served = server_of(scheduler) is not None
         if ref is None:
-            return await scheduler.transact(lambda tx, _: outbox.requeue_all(tx, "failed")), served
+            return await scheduler.transact(lambda tx, context: outbox.requeue_all(tx, context, "failed")), served
         number = delivery_number(ref)
         row = await scheduler.transact(lambda tx, _: outbox.requeue(tx, number))
         if row is None:
@@ -214,6 +215,11 @@ def try_out(
         raise DeliveryRefused(f"{name} did not take the test message: {found['last_error']}")
     if not as_json:
         say(f"{name} took the test message {found['id']} in {found['log'][0]['ms']} ms")
+
+
+connectors.command("pair")(chat_commands.pair)
+connectors.command("people")(chat_commands.people)
+connectors.command("unpair")(chat_commands.unpair)
 
 
 def _registered(scheduler: Scheduler, config: Path | None) -> Registry:

@@ -16,6 +16,8 @@ from wakeful.delivery.local import CommandConnector, FileConnector, LazyCall, Lo
 from wakeful.delivery.registry import Registry, check_connector_name
 from wakeful.delivery.results import PUBLIC_URL
 from wakeful.delivery.rules import Rules, read_age, read_quiet, read_rate, read_rules
+from wakeful.delivery.telegram.api import check_token
+from wakeful.delivery.telegram.connector import TelegramConnector
 from wakeful.delivery.webhook import WebhookConnector, read_secret
 from wakeful.errors import SchedulerError
 from wakeful.outbound import read_address
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from wakeful.clock import Clock
     from wakeful.kernel.domain import ServerAddress
     from wakeful.scheduler import Scheduler
+
+log = logging.getLogger("wakeful.config")
 
 _CALLABLE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}", re.ASCII)
@@ -36,8 +40,9 @@ TYPES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "log": ((), ()),
     "python": (("callable",), ("callable",)),
     "command": (("argv",), ("argv",)),
+    "telegram": (("token", "allow_from", "base_url"), ("token",)),
 }
-OWN = ("url", "secret", "headers", "path", "callable", "argv")
+OWN = ("url", "secret", "headers", "path", "callable", "argv", "token", "allow_from", "base_url")
 
 
 def _text_of(error: SchedulerError) -> str:
@@ -55,16 +60,33 @@ def _secret(value: str) -> str:
     return value
 
 
+def _sender(value: int | str) -> str:
+    text = str(value).strip()
+    if not text.isascii() or not text.isdigit() or isinstance(value, bool) or int(text) == 0:
+        raise ValueError("must be the number of a person on Telegram, such as 123456789")
+    return text
+
+
+def _base(value: str) -> str:
+    read_address(value)
+    if "?" in value or "#" in value:
+        raise ValueError("must be an address without a query, such as https://api.telegram.org")
+    return value
+
+
 class ConnectorSettings(Section):
     """One connector: its type, what that needs, and how it sends."""
 
-    type: Literal["apprise", "webhook", "file", "log", "python", "command"] = "apprise"
+    type: Literal["apprise", "webhook", "file", "log", "python", "command", "telegram"] = "apprise"
     url: Annotated[str, Field(min_length=1)] | None = None
     secret: Annotated[str, AfterValidator(_secret)] | None = None
     headers: dict[str, str] | None = None
     path: Annotated[str, Field(min_length=1)] | None = None
     callable: Annotated[str, AfterValidator(_callable)] | None = None
     argv: Annotated[list[str], Field(min_length=1)] | None = None
+    token: Annotated[str, AfterValidator(check_token)] | None = None
+    allow_from: list[Annotated[int | str, AfterValidator(_sender)]] | None = None
+    base_url: Annotated[str, AfterValidator(_base)] | None = None
     rate: str | None = None
     attempts: Annotated[int, Field(ge=1, le=100)] = 5
     quiet_hours: dict[str, Any] | None = None
@@ -120,8 +142,8 @@ class ConnectorSettings(Section):
             {"rate": self.rate, "attempts": self.attempts, "quiet_hours": self.quiet_hours, "max_age": self.max_age}
         )
 
-    def make(self, folder: Path, clock: Clock) -> Connector:
-        """The connector; paths are those of the file's folder."""
+    def make(self, name: str, folder: Path, clock: Clock) -> Connector:
+        """The connector of that name; paths are those of the file's folder."""
         if self.type == "webhook":
             return WebhookConnector(str(self.url), clock, secret=self.secret, headers=self.headers)
         if self.type == "file":
@@ -132,6 +154,10 @@ class ConnectorSettings(Section):
             return LazyCall(str(self.callable), folder)
         if self.type == "command":
             return CommandConnector(self.argv or [], folder)
+        if self.type == "telegram":
+            return TelegramConnector(
+                name, str(self.token), clock, allow_from=self.allow_from or (), base_url=self.base_url
+            )
         return AppriseConnector(str(self.url))
 
 
@@ -163,8 +189,25 @@ class Connectors(RootModel[dict[Annotated[str, AfterValidator(_name)], Connector
 def register_all(registry: Registry, settings: Connectors, clock: Clock) -> None:
     """Register what a file says."""
     for name, entry in settings.root.items():
-        registry.add(name, entry.make(settings.folder, clock), entry.rules(), "file")
-    registry.configured()
+        registry.add(name, entry.make(name, settings.folder, clock), entry.rules(), "file")
+    registry.configured(settings.root)
+
+
+async def reload_configured(scheduler: Scheduler, settings: Connectors) -> None:
+    """Take over what changed in the file; what is as it was goes on undisturbed."""
+    registry = scheduler.connectors
+    assert isinstance(registry, Registry)  # noqa: S101 - ours
+    before = registry.written
+    changed = {name: entry for name, entry in settings.root.items() if before.get(name) != entry}
+    gone = set(before) - set(settings.root)
+    if changed or gone:
+        made = {
+            name: (entry.make(name, settings.folder, scheduler.clock), entry.rules()) for name, entry in changed.items()
+        }
+        await registry.replace(made, gone)
+        registry.configured(settings.root)
+        names = ", ".join(sorted([*changed, *gone]))
+        log.info("connectors changed: %s", names)
 
 
 def install_configured(scheduler: Scheduler, settings: Connectors, server: ServerAddress) -> None:

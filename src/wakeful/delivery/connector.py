@@ -60,9 +60,10 @@ class Message(NamedTuple):
         return f"wakeful.{self.kind}"
 
     def data(self) -> dict[str, Any]:
-        """What a webhook gets as `data`."""
+        """What a webhook gets as `data`; with a message about an incident, also the incident."""
         names = ("id", "text", "title", "job", "run", "agent", "outcome")
-        return {name: getattr(self, name) for name in names}
+        about = {"alert": self.extra["alert"]} if self.extra is not None and "alert" in self.extra else {}
+        return {**{name: getattr(self, name) for name in names}, **about}
 
     def line(self) -> dict[str, Any]:
         """What a file or a program gets: the same, with its time, kind and recipient."""

@@ -5,15 +5,19 @@
 connector's job is armed with it, so that it goes out milliseconds after the commit. An alert is
 `Post(text, to, kind="alert", title=…, urgent=True, dedupe="alert:KEY:opened")`: `urgent` passes quiet hours, and a
 `dedupe` key that is known already stores nothing and returns the id of the first. `extra` (a JSON object) reaches
-connectors that can show more than a text, such as buttons.
+connectors that can show more than a text: `extra={"buttons": [button("approve", run_id)]}` puts buttons under a message
+in a chat, see `wakeful.delivery.chat.buttons`.
 """
 
 from __future__ import annotations
 
 import json
+from typing import NamedTuple
 
+from wakeful.delivery.chat import CHAT_TYPES
+from wakeful.delivery.chat.tables import Chats
 from wakeful.delivery.post import Post
-from wakeful.delivery.routing import NOWHERE, route
+from wakeful.delivery.routing import NOWHERE, Route, route
 from wakeful.delivery.rules import Rules, quiet_until, rules_of
 from wakeful.delivery.tables import ConnectorRow, DeliveryRow, Outbox
 from wakeful.kernel.context import Context
@@ -28,7 +32,10 @@ NO_CONNECTOR = "no_connector"
 
 
 def enqueue(tx: Transaction, context: Context, post: Post) -> int | None:
-    """Store a message and arm whoever sends it; its number, or None where `to` is none."""
+    """Store a message and arm whoever sends it; its number, or None where `to` is none.
+
+    In a chat it is stored once for each person who is paired there; the number is that of the first.
+    """
     if post.to == NOWHERE:
         return None
     outbox = tx.of(Outbox)
@@ -37,13 +44,58 @@ def enqueue(tx: Transaction, context: Context, post: Post) -> int | None:
     connectors = {row.name: row for row in outbox.connectors()}
     chosen = route(post.to, post.agent, list(connectors), outbox.interactions() if post.to == "last" else ())
     found = connectors.get(chosen.connector) if chosen.connector is not None else None
-    until = None if found is None or post.urgent else quiet_until(rules_of(found.rules), tx.now)
+    recipient = post.recipient if post.recipient is not None else chosen.recipient
+    if found is None:
+        number = _add(tx, context, post, chosen._replace(recipient=recipient), None)
+        subject = chosen.connector or "last"
+        open_alert(tx, context, NO_CONNECTOR, subject, f"Messages wait: {chosen.reason}.", job_id=post.job_id)
+        return number
+    until = None if post.urgent else quiet_until(rules_of(found.rules), tx.now)
+    hold = Hold("quiet", until) if until is not None else None
+    recipients: list[str | None] = [recipient]
+    if recipient is None and found.type in CHAT_TYPES:
+        recipients = [person.sender for person in tx.of(Chats).people(found.name)]
+        if not recipients:
+            return _wait_for_pairing(tx, context, post, found)
+    numbers = [
+        _add(tx, context, _copy(post, index, to), Route(found.name, to), hold) for index, to in enumerate(recipients)
+    ]
+    arm(tx, found, tx.now if until is None else until)
+    return numbers[0]
+
+
+class Hold(NamedTuple):
+    """Why a message is not sent yet, and until when if that is known."""
+
+    why: str
+    until: int | None
+
+
+def _copy(post: Post, index: int, to: str | None) -> Post:
+    """The message for one of several people: the first has its key, the others keys of their own."""
+    return post if index == 0 or post.dedupe is None else post._replace(dedupe=f"{post.dedupe}:{to}")
+
+
+def unpaired(connector: str) -> str:
+    """Why messages to a chat wait."""
+    return f"no person is paired with {connector}: run wakeful connector pair {connector}"
+
+
+def _wait_for_pairing(tx: Transaction, context: Context, post: Post, connector: ConnectorRow) -> int:
+    reason = unpaired(connector.name)
+    number = _add(tx, context, post, Route(connector.name, None, reason), Hold("pairing", None))
+    open_alert(tx, context, NO_CONNECTOR, connector.name, f"Messages wait: {reason}.", job_id=post.job_id)
+    return number
+
+
+def _add(tx: Transaction, context: Context, post: Post, chosen: Route, hold: Hold | None) -> int:
+    """Store one message to one recipient; its number."""
     row = DeliveryRow(
         id=context.new_id(),
         connector=chosen.connector,
-        recipient=post.recipient if post.recipient is not None else chosen.recipient,
-        status="pending" if until is None else "held",
-        open=int(until is None),
+        recipient=chosen.recipient,
+        status="pending" if hold is None else "held",
+        open=int(hold is None),
         kind=post.kind,
         text=clean(post.text),
         title=clean(post.title) if post.title is not None else None,
@@ -55,20 +107,23 @@ def enqueue(tx: Transaction, context: Context, post: Post) -> int | None:
         extra=json.dumps(dict(post.extra)) if post.extra is not None else None,
         urgent=int(post.urgent),
         attempts=0,
-        next_at=tx.now if until is None else until,
+        next_at=tx.now if hold is None else hold.until,
         last_error=chosen.reason,
         created_at=tx.now,
-        held_for=None if until is None else "quiet",
+        held_for=None if hold is None else hold.why,
         dedupe=post.dedupe,
     )
-    outbox.add(row)
-    if found is not None:
-        arm(tx, found, row.next_at or tx.now)
-    else:
-        subject = chosen.connector or "last"
-        open_alert(tx, context, NO_CONNECTOR, subject, f"Messages wait: {chosen.reason}.", job_id=post.job_id)
-    emit(tx, "queued" if until is None else "held", row)
+    tx.of(Outbox).add(row)
+    emit(tx, "queued" if hold is None else "held", row)
     return row.id
+
+
+def connector_for(tx: Transaction, to: str) -> str | None:
+    """Which connector a message to `to` would be sent through now; None where it would wait."""
+    outbox = tx.of(Outbox)
+    known = [row.name for row in outbox.connectors()]
+    chosen = route(to, None, known, outbox.interactions() if to == "last" else ())
+    return chosen.connector
 
 
 def emit(tx: Transaction, what: str, row: DeliveryRow) -> None:
@@ -105,7 +160,7 @@ def next_look(tx: Transaction, connector: ConnectorRow) -> int | None:
     found = []
     head = outbox.head(connector.name)
     if head is not None:
-        at = max(head.next_at or tx.now, free_at(outbox, connector.name, rules, tx.now))
+        at = max(attempt_at(tx, head), free_at(outbox, connector.name, rules, tx.now))
         expires = head.created_at + rules.max_age if rules.max_age is not None else at
         found.append(min(at, max(expires, tx.now)))
     release = outbox.first_release(connector.name)
@@ -114,12 +169,22 @@ def next_look(tx: Transaction, connector: ConnectorRow) -> int | None:
     return min(found, default=None)
 
 
+def attempt_at(tx: Transaction, row: DeliveryRow) -> int:
+    """When a message is tried next: at once where the clock was set back since that was decided."""
+    at = row.next_at or tx.now
+    if at <= tx.now:
+        return at
+    tried = tx.of(Outbox).attempts(row.id) if row.attempts else []
+    decided = tried[-1].at if tried else at
+    return tx.now if decided > tx.now else at
+
+
 def free_at(outbox: Outbox, connector: str, rules: Rules, now: int) -> int:
     """When the rate allows the next attempt."""
     if rules.rate is None:
         return now
     since = now - rules.rate.span
-    back = outbox.attempt_before(connector, since, rules.rate.times)
+    back = outbox.attempt_before(connector, (since, now), rules.rate.times)
     return now if back is None else back + rules.rate.span
 
 
@@ -143,13 +208,13 @@ def requeue(tx: Transaction, number: int) -> DeliveryRow | None:
     return row
 
 
-def requeue_all(tx: Transaction, status: str) -> int:
+def requeue_all(tx: Transaction, context: Context, status: str) -> int:
     """The same for all of one status; how many."""
     connectors = tx.of(Outbox).requeue_all(status, tx.now)
     arm_named(tx, set(connectors))
     for name in set(connectors):
         if name is not None:
-            close_alert(tx, "delivery_failed", name)
+            close_alert(tx, context, "delivery_failed", name)
     if connectors:
         tx.journal.emit("delivery", {"type": "requeued_many", "count": len(connectors)})
     return len(connectors)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
+from wakeful.delivery.chat import CHAT_TYPES, pairing
+from wakeful.delivery.chat.listening import Listener, Listeners
+from wakeful.delivery.chat.tables import Chats
 from wakeful.delivery.connector import Connector, Message
 from wakeful.delivery.local import CallConnector, is_virtual
-from wakeful.delivery.outbox import NO_CONNECTOR, arm, enqueue, next_look
+from wakeful.delivery.outbox import NO_CONNECTOR, arm, enqueue, next_look, unpaired
 from wakeful.delivery.post import Post
 from wakeful.delivery.routing import LAST, NOWHERE, Interaction
 from wakeful.delivery.rules import Rules, read_rules, rules_data
@@ -20,7 +23,7 @@ from wakeful.delivery.tables import AttemptRow, ConnectorRow, DeliveryRow, Outbo
 from wakeful.errors import ConnectorNotFound, InvalidSetting
 from wakeful.kernel.actions.drafts import NewJob
 from wakeful.kernel.actions.jobs import add_jobs
-from wakeful.kernel.engine.alerts import close_alert
+from wakeful.kernel.engine.alerts import close_alert, open_alert
 from wakeful.kernel.rules.options import NAME
 from wakeful.kernel.views.outgoing import check_message
 from wakeful.triggers import Interval
@@ -62,6 +65,8 @@ class Registry:
         self._entries: dict[str, Entry] = {}
         self._file: bool = False
         self._writes: set[asyncio.Task[None]] = set()
+        self._listeners = Listeners(scheduler)
+        self.written: dict[str, Any] = {}  # what the file says of its connectors
         scheduler.on_job_due(DELIVERY, Sender(scheduler, self.find))
         scheduler.before_start(self._store_all)
         scheduler.accompany(self)
@@ -104,9 +109,32 @@ class Registry:
 
         return unregister
 
-    def configured(self) -> None:
+    def configured(self, written: Mapping[str, Any]) -> None:
         """A file was read: connectors that came from one and are in it no more are gone."""
         self._file = True
+        self.written = dict(written)
+
+    async def replace(self, changed: Mapping[str, tuple[Connector, Rules]], gone: Collection[str]) -> None:
+        """The file says something else now: some connectors are added or changed, others are gone.
+
+        What is being sent is finished with the connector it began with.
+        """
+        gone = {name for name in gone if name in self._entries and self._entries[name].source == "file"}
+        for name in (*gone, *changed):
+            entry = self._entries.get(name)
+            if entry is not None and hasattr(entry.connector, "end"):
+                await entry.connector.end()
+        for name in gone:
+            del self._entries[name]
+        self._scheduler.withdraw_labels([LABEL + name for name in gone])
+        own = self._scheduler.node_id
+        await self._scheduler.transact(lambda tx, _: _mark_removed(tx, set(gone) - _served(tx, but=own)))
+        for name, (connector, rules) in changed.items():
+            self._entries[name] = Entry(connector, rules, "file")
+            if hasattr(connector, "begin"):
+                connector.begin(self._scheduler)
+        self._scheduler.offer_labels([LABEL + name for name in changed])
+        await self._store(list(changed))
 
     # -- beside the engine --------------------------------------------------------------------------------------------
 
@@ -119,6 +147,7 @@ class Registry:
         for entry in self._entries.values():
             if hasattr(entry.connector, "end"):
                 await entry.connector.end()
+        await self._listeners.end()
         if self._writes:
             await asyncio.gather(*self._writes, return_exceptions=True)
 
@@ -153,9 +182,11 @@ class Registry:
             row = ConnectorRow(name, entry.connector.type, position, 0, rules, entry.source, None)
             row = row._replace(job_id=self._job(tx, context, name, before))
             outbox.put_connector(row)
-            close_alert(tx, NO_CONNECTOR, name)
-            if close_alert(tx, NO_CONNECTOR, LAST) or is_start:
+            close_alert(tx, context, NO_CONNECTOR, name)
+            if close_alert(tx, context, NO_CONNECTOR, LAST) or is_start:
                 outbox.adopt_unrouted(name, tx.now)
+            if row.type in CHAT_TYPES:
+                _address_people(tx, context, row, getattr(entry.connector, "allow_from", ()))
             if is_start:
                 outbox.due_now(name, tx.now)
             at = next_look(tx, row)
@@ -182,10 +213,13 @@ class Registry:
     async def deliver(
         self, text: str, *, to: str = LAST, title: str | None = None, agent: str | None = None, urgent: bool = False
     ) -> str:
-        """Store a message; its id. ConnectorNotFound for a connector that nobody registered."""
+        """Store a message; its id. ConnectorNotFound for a connector that is not registered."""
         asked = check_message(text, to, title)
         if to == NOWHERE:
             raise InvalidSetting("to is none, which sends nothing: name a connector, or last.")
+        await asyncio.gather(
+            *self._writes, return_exceptions=True
+        )  # a connector that was registered a moment ago is known by then
 
         def work(tx: Transaction, context: Context) -> int:
             if to != LAST:
@@ -206,15 +240,37 @@ class Registry:
 
         return self._in_background(write())
 
+    def listen(self, listener: Listener, connector: str | None = None) -> Callable[[], None]:
+        """Call `listener(message)`, async or not, with what paired people write, in one chat or in all.
+
+        It is called on the node that receives, so let every node listen. Call the answer to end it.
+        """
+        return self._listeners.listen(listener, connector)
+
+    def hand_over(self, name: str) -> None:
+        """Messages came in: hand them to those who listen."""
+        self._listeners.hand_over(name)
+
     async def test(self, name: str, text: str | None = None) -> int:
-        """Send one message now, past the queue, and record what came of it; its number."""
+        """Send one message now, past the queue, and record what came of it; its number.
+
+        In a chat everybody who is paired gets one; the number is that of the first which did not arrive, if there is.
+        """
         connector = self.find(name)
         if connector is None:
             known = ", ".join(self._entries) or "none"
             raise ConnectorNotFound(f"There is no connector named {name!r:.80} here: there are {known}.")
         said = text if text is not None else f"This is a test of the connector {name}."
+        recipients: list[str | None] = [None]
+        if connector.type in CHAT_TYPES:
+            people = await self._scheduler.look(lambda tx: tx.of(Chats).people(name))
+            recipients = [person.sender for person in people] or recipients
+        tests = [await self._test_one(name, connector, said, to) for to in recipients]
+        return next((number for number, ok in tests if not ok), tests[0][0])
+
+    async def _test_one(self, name: str, connector: Connector, said: str, to: str | None) -> tuple[int, bool]:
         number, at = await self._scheduler.transact(lambda tx, context: (context.new_id(), tx.now))
-        message = Message(ids.encode("dlv", number), "test", said, "Test", None, None, None, None, None, at)
+        message = Message(ids.encode("dlv", number), "test", said, "Test", None, None, None, None, to, at)
         tried, ms = await attempt(connector, message, self._scheduler.clock.boot)
 
         def work(tx: Transaction, context: Context) -> None:
@@ -222,7 +278,7 @@ class Registry:
             outbox = tx.of(Outbox)
             outbox.add(
                 DeliveryRow(
-                    number, name, None, status, 0, "test", said, "Test", None, None, None, None, None, None, 0, 1, None,
+                    number, name, to, status, 0, "test", said, "Test", None, None, None, None, None, None, 0, 1, None,
                     tried.error, at, tx.now if tried.ok else None,
                 )
             )  # fmt: skip
@@ -230,12 +286,21 @@ class Registry:
             outbox.begin_attempt(AttemptRow(context.new_id(), number, name, at, ms, known, tried.error))
 
         await self._scheduler.transact(work)
-        return number
+        return number, tried.ok
 
 
-def _served(tx: Transaction) -> set[str]:
-    """The connectors that nodes which are alive brought along."""
-    labels = {str(label) for node in tx.journal.serving() for label in json.loads(node.details).get("labels", ())}
+def _address_people(tx: Transaction, context: Context, row: ConnectorRow, allowed: Sequence[str]) -> None:
+    """A chat is registered: pair whom its file lets in; what is for no person in particular waits for them."""
+    reason = unpaired(row.name)
+    if tx.of(Outbox).hold_for_pairing(row.name, reason):
+        open_alert(tx, context, NO_CONNECTOR, row.name, f"Messages wait: {reason}.")
+    pairing.allow(tx, context, row.name, allowed)
+
+
+def _served(tx: Transaction, *, but: int | None = None) -> set[str]:
+    """The connectors that nodes which are alive brought along, one of them aside."""
+    nodes = [node for node in tx.journal.serving() if node.id != but]
+    labels = {str(label) for node in nodes for label in json.loads(node.details).get("labels", ())}
     return {label.removeprefix(LABEL) for label in labels if label.startswith(LABEL)}
 
 

@@ -101,7 +101,7 @@ async def requeue_delivery(scheduler: Sched, _: Operator, delivery_id: Ref) -> R
     summary="Send all messages of one status again",
 )
 async def requeue_deliveries(scheduler: Sched, _: Operator, given: Requeue) -> Response:
-    count = await scheduler.transact(lambda tx, _: outbox.requeue_all(tx, given.status))
+    count = await scheduler.transact(lambda tx, context: outbox.requeue_all(tx, context, given.status))
     return respond(answer(200, {"requeued": count}))
 
 

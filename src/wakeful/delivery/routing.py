@@ -1,4 +1,4 @@
-"""Where a message goes: to a connector by name, or to where somebody was last heard from. Pure."""
+"""Where a message goes: to a connector by name, or to the connector through which a person last wrote. Pure."""
 
 from __future__ import annotations
 

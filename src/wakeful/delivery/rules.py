@@ -88,7 +88,7 @@ def read_age(value: object) -> int:
     except (SchedulerError, TypeError, ValueError):
         raise InvalidSetting("max_age must be a duration such as 24h") from None
     if found <= 0:
-        raise InvalidSetting("max_age must be longer than nothing")
+        raise InvalidSetting("max_age must be longer than 0")
     return found
 
 

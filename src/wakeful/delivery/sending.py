@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
 from wakeful.delivery.connector import Message, NotDelivered, Permanent, Unclear, scrubbed
-from wakeful.delivery.outbox import arm, armed_at, emit, free_at, next_look
+from wakeful.delivery.outbox import arm, armed_at, attempt_at, emit, free_at, next_look
 from wakeful.delivery.rules import (
     BUDGET_MS,
     ERROR_MOST,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from wakeful.kernel.views.models import Run
     from wakeful.scheduler import Scheduler
     from wakeful.store.interface import Transaction
-    from wakeful.store.records import JobDef, RunRow
+    from wakeful.store.records import JobDef, JobState, RunRow
 
 log = logging.getLogger("wakeful.delivery")
 
@@ -72,9 +72,10 @@ class Sender:
         begun, sent, failed = clock.boot(), 0, 0
         taken = await self._scheduler.transact(lambda tx, context: _begin(tx, context, name, run.job_id))
         while taken is not None:
+            connector = self._find(name) or connector  # it may have been changed since
             tried, ms = await attempt(connector, message_of(taken.row), clock.boot)
             sent, failed = sent + tried.ok, failed + (not tried.ok)
-            more = clock.boot() - begun < BUDGET_MS
+            more = clock.boot() - begun < BUDGET_MS and self._find(name) is not None
             taken = await self._scheduler.transact(_step(name, taken, tried, ms, more=more))
         if not sent and not failed:
             raise Noop("nothing is due")
@@ -170,7 +171,7 @@ def take(tx: Transaction, context: Context, name: str) -> Taken | None:
         if until is not None:
             outbox.hold_waiting(name, until)
             continue
-        if (row.next_at or 0) > now or free_at(outbox, name, rules, now) > now:
+        if attempt_at(tx, row) > now or free_at(outbox, name, rules, now) > now:
             return None
         row = row._replace(status="sending", attempts=row.attempts + 1, next_at=None)
         outbox.save(row)
@@ -213,7 +214,7 @@ def record(tx: Transaction, context: Context, taken: Taken, tried: Tried, ms: in
         message = f"A message could not be delivered to {connector.name} after {_times(row.attempts)}: {tried.error}"
         open_alert(tx, context, FAILED, connector.name, message, job_id=row.job_id)
     elif row.status == "sent":
-        close_alert(tx, FAILED, connector.name)
+        close_alert(tx, context, FAILED, connector.name)
     emit(tx, "retrying" if is_open else row.status, row)
 
 
@@ -233,16 +234,20 @@ def release(tx: Transaction, context: Context, connector: ConnectorRow, rules: R
             outbox.save(row._replace(status="pending", open=1, held_for=None, next_at=tx.now))
         return
     hours = rules.quiet.hours.timezone if rules.quiet is not None else None
-    entries = [Entry(_clock(row.created_at, hours), row.title, row.text) for row in held]
-    title, text = digest(entries)
+    for recipient in dict.fromkeys(row.recipient for row in held):
+        _digest(tx, context, [row for row in held if row.recipient == recipient], hours)
+
+
+def _digest(tx: Transaction, context: Context, held: list[DeliveryRow], zone: str | None) -> None:
+    """One message for one recipient that stands for many."""
+    title, text = digest([Entry(_clock(row.created_at, zone), row.title, row.text) for row in held])
     number = context.new_id()
-    recipients = {row.recipient for row in held}
     row = DeliveryRow(
-        number, connector.name, recipients.pop() if len(recipients) == 1 else None, "pending", 1, "digest", text,
-        title, None, None, None, None, None, None, 0, 0, tx.now, None, tx.now,
+        number, held[0].connector, held[0].recipient, "pending", 1, "digest", text, title, None, None, None, None, None,
+        None, 0, 0, tx.now, None, tx.now,
     )  # fmt: skip
-    outbox.add(row)
-    outbox.put_in_digest([item.id for item in held], number)
+    tx.of(Outbox).add(row)
+    tx.of(Outbox).put_in_digest([item.id for item in held], number)
     emit(tx, "queued", row)
 
 
@@ -265,6 +270,17 @@ def rearm(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: R
         at = max(at, tx.now + 5_000)  # what cannot be recorded must not be tried in a loop
     if at is not None and (state.next_at is None or at < state.next_at):
         tx.jobs.save([armed_at(state, max(at, tx.now))])
+
+
+def look_now(tx: Transaction, job: JobDef, state: JobState) -> JobState:
+    """The times of what waits may be of another clock, or long past: the head is tried now."""
+    connector = find_connector(tx, str(json.loads(job.payload).get("connector")))
+    if connector is None:
+        return state
+    tx.of(Outbox).due_now(connector.name, tx.now)
+    at = next_look(tx, connector)
+    sooner = at is not None and (state.next_at is None or at < state.next_at)
+    return armed_at(state, max(at or 0, tx.now)) if sooner else state
 
 
 __all__ = ["Sender", "arm", "attempt", "message_of", "rearm", "record", "take"]

@@ -64,7 +64,17 @@ def success(job: str, output: str, run: str | None = None) -> tuple[str, str]:
 
 def failure(about: About) -> tuple[str, str]:
     """Title and text of a failure: what, since when, why, what is next, where to look."""
-    lines = [f"{about.job} failed ({about.outcome})."]
+    lines = [f"{about.job} failed ({about.outcome}).", *explained(about)]
+    if about.run is not None:
+        lines.append(f"Look closer: wakeful logs {about.run}")
+    if about.link is not None:
+        lines.append(about.link)
+    return f"{about.job}: {about.outcome}", "\n".join(lines)
+
+
+def explained(about: About) -> list[str]:
+    """What it does, since when it fails, why, what it said, and what happens next."""
+    lines = []
     if about.does:
         lines.append(f"It runs: {about.does}")
     if about.errors > 1 and about.since is not None:
@@ -73,12 +83,7 @@ def failure(about: About) -> tuple[str, str]:
         lines.append(f"Error: {cut(about.error, TAIL_MOST)}")
     if about.output.strip():
         lines += ["", "Last lines of output:", last_lines(about.output, TAIL_LINES, TAIL_MOST), ""]
-    lines.append(_next(about))
-    if about.run is not None:
-        lines.append(f"Look closer: wakeful logs {about.run}")
-    if about.link is not None:
-        lines.append(about.link)
-    return f"{about.job}: {about.outcome}", "\n".join(lines)
+    return [*lines, _next(about)]
 
 
 def _next(about: About) -> str:

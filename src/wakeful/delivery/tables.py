@@ -133,6 +133,31 @@ class Outbox:
             (now, reason),
         )
 
+    def hold_for_pairing(self, connector: str, reason: str) -> int:
+        """What waits there and is for no person in particular is held until somebody is paired; how many."""
+        return self._session.execute(
+            "UPDATE deliveries SET status = 'held', open = 0, held_for = 'pairing', next_at = NULL, last_error = ? "
+            "WHERE connector = ? AND open = 1 AND recipient IS NULL AND status <> 'sending'",
+            (reason, connector),
+        )
+
+    def give_up_for(self, connector: str, recipient: str, reason: str) -> int:
+        """What waits for a person is not sent to them any more; how many."""
+        return self._session.execute(
+            "UPDATE deliveries SET status = 'expired', open = 0, held_for = NULL, next_at = NULL, last_error = ? "
+            "WHERE connector = ? AND recipient = ? AND status IN ('pending', 'unknown', 'held') AND digest_id IS NULL "
+            "AND (open = 1 OR held_for IS NOT NULL)",
+            (reason, connector, recipient),
+        )
+
+    def release_to(self, connector: str, recipient: str, now: int) -> int:
+        """What was held until somebody is paired waits in the queue, for that person; how many."""
+        return self._session.execute(
+            "UPDATE deliveries SET status = 'pending', open = 1, held_for = NULL, last_error = NULL, recipient = ?, "
+            "next_at = ? WHERE connector = ? AND held_for IS NOT NULL AND held_for = 'pairing'",
+            (recipient, now, connector),
+        )
+
     def first_release(self, connector: str) -> int | None:
         """When the quiet hours of what is held there end."""
         sql = (
@@ -245,10 +270,13 @@ class Outbox:
         )
         return [AttemptRow._make(row) for row in self._session.rows(sql, (delivery,))]
 
-    def attempt_before(self, connector: str, since: int, times: int) -> int | None:
-        """When the attempt was made that is so many back, if that is not longer ago than `since`."""
-        sql = "SELECT at FROM delivery_attempts WHERE connector = ? AND at > ? ORDER BY at DESC LIMIT 1 OFFSET ?"
-        found = self._session.rows(sql, (connector, since, times - 1))
+    def attempt_before(self, connector: str, span: tuple[int, int], times: int) -> int | None:
+        """When the attempt was made that is so many back, if it lies in the span; later ones are of another clock."""
+        sql = (
+            "SELECT at FROM delivery_attempts WHERE connector = ? AND at > ? AND at <= ? "
+            "ORDER BY at DESC LIMIT 1 OFFSET ?"
+        )
+        found = self._session.rows(sql, (connector, *span, times - 1))
         return int(found[0][0]) if found else None
 
     # -- connectors and interactions ----------------------------------------------------------------------------------

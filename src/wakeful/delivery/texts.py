@@ -57,13 +57,14 @@ def split(text: str, most: int) -> list[str]:
     parts: list[str] = []
     rest = text
     while len(rest) > most:
-        at = _cut_at(rest, most)
+        at = cut_at(rest, most)
         parts.append(rest[:at].rstrip("\n "))
         rest = rest[at:].lstrip("\n ")
     return [part for part in (*parts, rest) if part] or [text[:most]]
 
 
-def _cut_at(text: str, most: int) -> int:
+def cut_at(text: str, most: int) -> int:
+    """Where to cut a text so that the first part has at most `most` characters."""
     for mark in ("\n\n", "\n", " "):
         found = text.rfind(mark, 0, most + 1)
         if found > most // 4:  # a part much shorter than it may be helps nobody

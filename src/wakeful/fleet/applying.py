@@ -91,7 +91,7 @@ def apply_fleet(
     _update(tx, context, fleet, plan, terms)
     _create(tx, context, fleet, plan, terms)
     fleets.record(fleet.name, fleet.place, fleet.hash, fleet.references, tx.now)
-    close_alert(tx, CONFIG_ALERT, fleet.place)
+    close_alert(tx, context, CONFIG_ALERT, fleet.place)
     return plan
 
 

@@ -16,9 +16,9 @@ from wakeful.domains import domains
 from wakeful.errors import InvalidTrigger, SchedulerError
 from wakeful.kernel.actions.drafts import NewJob, check_flag, check_name, check_note
 from wakeful.kernel.kinds import WrittenForm
-from wakeful.kernel.rules.options import CATCH_UP, OPTION_NAMES, read_options
+from wakeful.kernel.rules.options import OPTION_NAMES, read_options
 from wakeful.references import references_in, unescaped
-from wakeful.triggers import Trigger, settled_zone, trigger_from_data, zone_name
+from wakeful.triggers import Cron, Trigger, settled_zone, trigger_from_data, zone_name
 
 RHYTHMS = {
     "cron": ("cron", "expression"),
@@ -187,7 +187,8 @@ class _Reader:
         given = [key for key in RHYTHMS if key in self._data]
         if not given:
             if not self._meant & set(RHYTHMS):
-                self._add((), f"says no time: give {', '.join(RHYTHMS)}.")
+                *some, last = RHYTHMS
+                self._add((), f"does not say when: give {', '.join(some)} or {last}.")
             return None
         if len(given) > 1:
             self._add((given[1],), f"is a second schedule beside {given[0]}: give one of them.")
@@ -197,12 +198,13 @@ class _Reader:
         if field is None and self._data[word] is not True:
             self._add((word,), f"is written {word}: true.")
             return None
-        rhythm = {"type": kind, **({field: self._written(word)} if field is not None else {})}
-        if self._try((word,), lambda: trigger_from_data(rhythm)) is None:
-            return None
         before = len(self.problems)
+        rhythm = {"type": kind, **({field: self._written(word)} if field is not None else {})}
+        if len(self.problems) > before or self._try((word,), lambda: trigger_from_data(rhythm)) is None:
+            return None
         beside = {key: self._written(key) for key in MODIFIERS if key in self._data}
-        for key, value in beside.items():  # each alone, so that all mistakes are reported
+        readable = {key: value for key, value in beside.items() if value is not None}
+        for key, value in readable.items():  # each alone, so that all mistakes are reported
             self._try((key,), lambda key=key, value=value: trigger_from_data({**rhythm, key: value}))  # type: ignore[misc]
         if len(self.problems) > before:
             return None
@@ -214,7 +216,10 @@ class _Reader:
         if field is None:
             zone = {}
         where = (next(iter(beside), word),)
-        return self._try(where, lambda: self._of_kind(trigger_from_data({**rhythm, **beside, **zone})))
+        made = self._try(where, lambda: trigger_from_data({**rhythm, **beside, **zone}))
+        if isinstance(made, Cron):
+            self._try((word,), lambda: _refuse_never(made))
+        return None if made is None else self._try(where, lambda: self._of_kind(made))
 
     def _of_kind(self, schedule: Trigger) -> Trigger:
         return schedule if self._form is None else self._form.trigger(schedule, self._data)
@@ -240,7 +245,7 @@ class _Reader:
 
     def _options(self) -> dict[str, Any]:
         found = {key: self._data[key] for key in OPTIONS if key in self._data}
-        if isinstance(late := found.get("catch_up"), str) and late not in CATCH_UP:
+        if isinstance(late := found.get("catch_up"), str) and late[:1].isdigit():
             found["catch_up"] = {"within": late}
         for key, value in found.items():
             self._try((key,), lambda key=key, value=value: read_options({key: value}))  # type: ignore[misc]
@@ -250,7 +255,7 @@ class _Reader:
         form = self._form
         if form is None:
             if not self._meant & {*self._forms, *LATER}:
-                self._add((), f"says nothing to do: give {_either(list(self._forms))}.")
+                self._add((), f"does not say what to do: give {_either(list(self._forms))}.")
             return None
         before, payload = len(self.problems), dict[str, Any]()
         for key, read in form.fields.items():
@@ -282,10 +287,26 @@ class _Reader:
         try:
             return read()
         except SchedulerError as error:
-            self.problems.append(Problem(where, f"{self._shown(where)}: {str(error).rstrip('.')}."))
+            self.problems.append(Problem(where, _placed(self._shown(where), str(error))))
         except (TypeError, ValueError):
             self._add(where, "cannot be read.")
         return None
+
+
+def _placed(place: str, message: str) -> str:
+    """A message with the place it is about, named once: most messages begin with the last word of it."""
+    key = place.rpartition(".")[2]
+    said = message if message.endswith("?") else f"{message.rstrip('.')}."
+    for name in (key, "except_dates") if key == "except" else (key,):
+        if said.startswith((f"{name} ", f"{name}: ", f"{name}.")):
+            return f"{place}{said[len(name) :]}"
+    return f"{place}: {said}"
+
+
+def _refuse_never(trigger: Cron) -> None:
+    """The 31st of February does not come, whenever the file is applied."""
+    if Cron(trigger.expression, tz="UTC").next_slot(0) is None:
+        raise InvalidTrigger(f"{trigger.expression!r} never comes: there is no such date", "cron")
 
 
 def _moment(key: str, text: str, zone: str) -> str:

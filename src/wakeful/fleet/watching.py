@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,11 +39,14 @@ class FileWatch:
         path: Path,
         load: Callable[[], FleetFile],
         included: Callable[[FleetFile | None], Iterable[Path]],
+        loaded: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        """`loaded`: takes over what else is in the file, after it was read and before its jobs are applied."""
         self._scheduler = scheduler
         self._path = path
         self._load = load
         self._included = included
+        self._loaded = loaded
         self._file: FleetFile | None = None
         self._reported = ""  # the mistake that was last reported
         self._task: asyncio.Task[None] | None = None
@@ -85,12 +88,16 @@ class FileWatch:
         try:
             self._file = file = await asyncio.to_thread(self._load)
             fleet = ready_fleet(self._scheduler, file)
+            if self._loaded is not None:
+                await self._loaded()
             terms = terms_of(file, self._scheduler.clock.now())
             plan = await self._scheduler.transact(
                 lambda tx, context: apply_fleet(tx, context, fleet, terms, confirmed=False, unless_applied=True)
             )
             if plan is None:
-                await self._scheduler.transact(lambda tx, _: close_alert(tx, CONFIG_ALERT, place_of(self._path)))
+                await self._scheduler.transact(
+                    lambda tx, context: close_alert(tx, context, CONFIG_ALERT, place_of(self._path))
+                )
             else:
                 _log_plan(self._path, plan)
             self._reported = ""

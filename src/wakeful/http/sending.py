@@ -120,9 +120,7 @@ class Sender:
             content=hop.body,
             extensions={"timeout": timeout, "sni_hostname": address.host},
         )
-        # Without encryption there is nobody to trust, and no certificates to read.
-        verify = await self._trust() if address.scheme == "https" else False
-        transport = self._settings.transport or httpx.AsyncHTTPTransport(verify=verify, trust_env=False)
+        transport = self._settings.transport or await self._transport(encrypted=address.scheme == "https")
         try:
             response = await transport.handle_async_request(request)
             try:
@@ -141,6 +139,11 @@ class Sender:
                 break
         headers = {name.lower(): value for name, value in response.headers.items()}
         return Reply(response.status_code, headers, bytes(body[:most]), len(body) > most, address.shown, 0)
+
+    async def _transport(self, *, encrypted: bool) -> httpx.AsyncHTTPTransport:
+        # Without encryption no certificate is checked, and none needs to be read.
+        verify = await self._trust() if encrypted else False
+        return httpx.AsyncHTTPTransport(verify=verify, trust_env=False)
 
     async def _trust(self) -> ssl.SSLContext:
         if self._trusted is None:

@@ -42,7 +42,7 @@ def _referring(key: str) -> Callable[[Any, Path], Mapping[str, Any]]:
 def _refuse_other_than_texts(headers: Any) -> None:
     for name, value in headers.items() if isinstance(headers, dict) else ():
         if not isinstance(value, str):
-            raise InvalidJob(f"headers.{name} is {value!r:.40}, which is no text: put it in quotes.")
+            raise InvalidJob(f"headers.{name} is {value!r:.40}, which is not text: put it in quotes.")
 
 
 def _redirects(value: Any, folder: Path) -> Mapping[str, Any]:  # noqa: ARG001 - every key is read this way

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from wakeful import ids
 from wakeful.kernel.engine import alerts
-from wakeful.kernel.kinds import Delivers, Kind
+from wakeful.kernel.kinds import Alerted, Delivers, Kind
 from wakeful.kernel.views import events, explain, outgoing
 from wakeful.store import schema_version, tables
 
 if TYPE_CHECKING:
+    from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
 
 
@@ -50,6 +51,16 @@ class Domain(NamedTuple):
 
     `last` says that no further attempt follows.
     """
+    alerted: Alerted | None = None
+    """Called in the transaction that opens or closes an incident, if that is worth a message."""
+
+    hears: Callable[[Transaction, Context, Any], None] | None = None
+    """Called with every message that a paired person wrote in a chat (`wakeful.delivery.chat.receiving.Incoming`).
+
+    It runs in the transaction that stores that the message was received: exactly once for each.
+    """
+    buttons: Mapping[str, Reference] = MappingProxyType({})
+    """What buttons under messages do, by action: `(tx, context, button, by) -> str`, see `delivery/chat/buttons.py`."""
 
     # Stored
     migrations: Path | None = None
@@ -83,6 +94,8 @@ class Domain(NamedTuple):
     """Its section of `wakeful.yaml`, such as `deliveries` or `server.sessions`."""
     settings: Reference | None = None
     """The pydantic model of that section."""
+    reload: Reference | None = None
+    """`async (scheduler, settings) -> None`: takes over what changed in its section while the server runs."""
     install: Reference | None = None
     """`(scheduler, settings, server) -> None`: registers handlers and background services when a server starts."""
     routes: Reference | None = None

@@ -17,6 +17,7 @@ from wakeful.errors import InvalidJob
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
+    from wakeful.kernel.engine.alerts import Notice
     from wakeful.kernel.rules.outcome import Result
     from wakeful.kernel.views.models import Run
     from wakeful.store.interface import Transaction
@@ -61,7 +62,9 @@ class WrittenForm(NamedTuple):
 Admit = Callable[["Transaction", "Context", "JobDef", "JobState"], Refused | None]
 Claimed = Callable[["Transaction", "Context", "JobDef", "RunRow"], Mapping[str, Any] | None]
 Ended = Callable[["Transaction", "Context", "JobDef", "RunRow", "Result"], None]
+Rearmed = Callable[["Transaction", "JobDef", "JobState"], "JobState"]
 Stored = Callable[["Transaction", "Sequence[JobDef]"], None]
+Alerted = Callable[["Transaction", "Context", "Notice"], None]
 
 
 class Delivers(Protocol):
@@ -108,6 +111,11 @@ class Kind(NamedTuple):
     """How it is written in a configuration file; None for a kind that cannot be."""
     trigger: str | None = None
     """Jobs with a trigger of this type are of this kind, and jobs of this kind have no other."""
+    rearmed: Rearmed | None = None
+    """Called when the next start of a job is computed anew, after a resume or because the clock was set back.
+
+    Returns the state with an earlier start, for a kind whose jobs are also due for reasons of their own.
+    """
     stored: Stored | None = None
     """Called in the transaction that adds jobs of this kind, or makes jobs to be of this kind."""
     redact: Callable[[Any], Any] | None = None
@@ -122,6 +130,7 @@ class Hooks(NamedTuple):
     ended: Mapping[str, Ended] = {}
     internal: frozenset[str] = frozenset()
     delivers: tuple[Delivers, ...] = ()  # of domains, for runs of any kind
+    alerted: tuple[Alerted, ...] = ()  # of domains, for incidents that are worth a message
 
 
 NO_HOOKS = Hooks()
@@ -130,7 +139,9 @@ NO_HOOKS = Hooks()
 class Kinds:
     """The kinds one scheduler knows: what was declared, and who handles what."""
 
-    def __init__(self, declared: Iterable[Kind] = (), delivers: Iterable[Delivers] = ()) -> None:
+    def __init__(
+        self, declared: Iterable[Kind] = (), delivers: Iterable[Delivers] = (), alerted: Iterable[Alerted] = ()
+    ) -> None:
         self._declared = {kind.name: kind for kind in declared}
         for kind in self._declared.values():
             if kind.handler is not None and not _takes(kind.handler, 2):
@@ -145,6 +156,7 @@ class Kinds:
             {name: kind.ended for name, kind in self._declared.items() if kind.ended is not None},
             frozenset(name for name, kind in self._declared.items() if kind.internal),
             tuple(delivers),
+            tuple(alerted),
         )
 
     def handle(self, kind: str, handler: AnyHandler) -> None:

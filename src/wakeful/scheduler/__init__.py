@@ -21,7 +21,7 @@ __all__ = ["Scheduler", "SchedulerState", "Summary"]
 
 
 class Scheduler(Life, RunsApi, Overview, NodesApi, AccessApi, DeliveryApi, RecordApi, Domains):
-    """Runs jobs at the right time, once, and remembers.
+    """Runs jobs when they are due, and stores what happened.
 
     `async with scheduler:` opens the store; nothing fires until `start()`. All methods belong to the event loop the
     scheduler was opened on.

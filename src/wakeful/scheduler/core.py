@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 from wakeful import ids
 from wakeful.clock import SystemClock, VirtualClock
 from wakeful.domains import domains
+from wakeful.errors import StoreUnusable
 from wakeful.kernel.actions.drafts import Draft, NewJob, draft
 from wakeful.kernel.actions.recording import Origin
 from wakeful.kernel.cluster.nodes import Seen
@@ -88,6 +89,8 @@ class Core:
         self._labels = read_labels("labels", labels)
         self._tuning = tuning if tuning is not None else Tuning()
         self._retention = retention if retention is not None else Retention()
+        if not isinstance(url, str) and not hasattr(url, "clock"):
+            raise StoreUnusable(f"{url!r:.80} is not a store's address: write sqlite:///file.db in quotes.")
         self._store = make_store(url, own_clock, inline=self._virtual) if isinstance(url, str) else url
         self._clock = self._store.clock  # where nodes share the store, they share its time
         self._job_defaults = dict(job_defaults or {})
@@ -95,6 +98,7 @@ class Core:
         self._kinds = Kinds(
             [*(kind for domain in domains() for kind in domain.kinds), *kinds],
             [domain.delivers for domain in domains() if domain.delivers is not None],
+            [domain.alerted for domain in domains() if domain.alerted is not None],
         )
         self._declared: list[NewJob] = []
         self._companions: list[Companion] = []

@@ -20,6 +20,14 @@ class Connectors(Protocol):
     def touch(self, name: str, sender: str, agent: str | None = None) -> Awaitable[None]:
         """Somebody wrote through a connector: `last` leads there from now on. Await it to know that it is stored."""
 
+    def listen(self, listener: Callable[[Any], Any], connector: str | None = None) -> Callable[[], None]:
+        """Call `listener(message)` with what paired people write, in one chat or in all; call the answer to end that.
+
+        It is called on the node that receives, so let every node listen.
+        """
+
+    def hand_over(self, name: str) -> None: ...
+
     async def deliver(self, text: str, *, to: str, title: str | None, agent: str | None, urgent: bool) -> str: ...
 
 
@@ -28,15 +36,23 @@ class DeliveryApi(Core):
 
     @cached_property
     def connectors(self) -> Connectors:
-        """Where messages go: register, touch."""
+        """Where messages go: `register` a function that sends them, and `touch` when a person was heard from.
+
+        >>> unregister = scheduler.connectors.register("pager", lambda message: print(message.text))
+        """
         found = [domain.parts["connectors"] for domain in domains() if "connectors" in domain.parts]
         return cast("Connectors", load(found[0])(self))
 
     async def deliver(
         self, text: str, *, to: str = "last", title: str | None = None, agent: str | None = None, urgent: bool = False
     ) -> str:
-        """Store a message and send it; its id. `to` is a connector, or `last`: where somebody was last heard from.
+        """Store a message, send it, and return its id.
 
+        `to` is a connector, or `last`: the connector through which a person last wrote.
         `urgent` messages do not wait for the end of quiet hours.
+
+        >>> unregister = scheduler.connectors.register("pager", lambda message: print(message.text))
+        >>> await scheduler.deliver("The disk is full.", to="pager", urgent=True)
+        'dlv_...'
         """
         return await self.connectors.deliver(text, to=to, title=title, agent=agent, urgent=urgent)

@@ -34,7 +34,7 @@ class JobsApi(Core):
     def on_job_due(self, kind: str, handler: H) -> H: ...
 
     def on_job_due(self, kind: str, handler: AnyHandler | None = None) -> Any:
-        """Say who runs jobs of a kind; as a decorator, or with the handler as second argument.
+        """Set the handler of a kind of jobs, as a decorator or with the handler as second argument.
 
         The handler is a coroutine function, or a plain function, which runs in a thread. It takes the run, or nothing.
         InvalidJob is raised for any other.
@@ -99,7 +99,7 @@ class JobsApi(Core):
     ) -> str:
         """Store a job and return its id. `if_exists`: `"error"`, `"update"` or `"keep"`.
 
-        Options are those of `JobOptions`; an unknown one is refused with the nearest right name.
+        Options are those of `JobOptions`; an unknown one is refused with the closest valid name.
 
         >>> id = await scheduler.add_job("tidy", Every("1h"), kind="report", timeout="5m", if_exists="update")
         >>> (await scheduler.get_job(id)).name
@@ -129,7 +129,7 @@ class JobsApi(Core):
         return [ids.job_text(job_id) for job_id in found]
 
     async def update_job(self, id: str, /, *, revision: int | None = None, **changes: Unpack[JobChanges]) -> Job:  # noqa: A002
-        """Change a job: name, trigger, kind, payload, owner, enabled or any option. A run in progress goes on.
+        """Change a job: name, trigger, kind, payload, owner, enabled or any option. A run in progress is not affected.
 
         With `revision`, ChangedSinceRead is raised if the job has changed since it had that revision.
 
@@ -158,7 +158,7 @@ class JobsApi(Core):
         await self._write(work)
 
     async def pause_job(self, id: str, note: str | None = None) -> None:  # noqa: A002
-        """Start a job no more by time, until it is resumed. It can still be started by hand.
+        """Stop scheduled starts of a job until it is resumed. It can still be started by hand.
 
         >>> await scheduler.pause_job("backup", "disk is being replaced")
         >>> (await scheduler.get_job("backup")).status
@@ -173,7 +173,7 @@ class JobsApi(Core):
         await self._write(work)
 
     async def resume_job(self, id: str) -> None:  # noqa: A002
-        """Let a paused or disabled job run again. Its errors are forgotten, and nothing is caught up.
+        """Resume a paused or disabled job. Its errors are reset, and missed starts are not caught up.
 
         >>> await scheduler.pause_job("backup")
         >>> await scheduler.resume_job("backup")

@@ -52,7 +52,7 @@ class Life(JobsApi):
         await self._store.close()
 
     async def start(self) -> None:
-        """Start to run jobs: record what a crash cut off, catch up once what is overdue, and go on.
+        """Start running jobs: record what a crash interrupted, catch up missed starts once, and continue.
 
         Jobs declared with `job` are stored first. StoreLocked is raised when another process runs this SQLite store.
 
@@ -73,6 +73,7 @@ class Life(JobsApi):
             if self._declared:
                 await self._add(self._declared, "update", "code")
                 await self._warn_about_orphans()
+            await self._engine.look_back(incarnation.away_since)
         except BaseException:
             await self._store.resign()
             raise
@@ -98,9 +99,9 @@ class Life(JobsApi):
             log.warning("%d more jobs were declared in code and are declared no more", len(found) - MOST_NAMED)
 
     async def stop(self, *, wait_for_jobs: bool = True, timeout: float = 30) -> None:
-        """Start nothing more; wait for what runs; cancel and record what is left.
+        """Stop starting jobs, wait for those that run, then cancel and record the rest.
 
-        Raises SchedulerShutdownError when jobs still ran at the timeout; the scheduler is stopped all the same.
+        Raises SchedulerShutdownError if jobs still run at the timeout; the scheduler is stopped anyway.
 
         >>> await scheduler.stop(wait_for_jobs=True, timeout=30)
         >>> scheduler.get_status()
@@ -148,7 +149,7 @@ class Life(JobsApi):
         return left
 
     async def run_forever(self) -> None:
-        """Start, and return when stopped; a cancelled task stops the scheduler in good order.
+        """Start, and return when the scheduler is stopped. Cancelling the task stops it cleanly.
 
         >>> async def main():
         ...     async with Scheduler("sqlite:///wakeful.db") as scheduler:

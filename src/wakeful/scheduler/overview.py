@@ -178,11 +178,15 @@ class Overview(Core):
 
     @property
     def events(self) -> Bus:
-        """What happens, as it happens: `scheduler.events.subscribe(listener, stream=None)`."""
+        """What happens, as it happens.
+
+        >>> unsubscribe = scheduler.events.subscribe(lambda event: print(event.type), "job")
+        >>> unsubscribe()
+        """
         return self._bus
 
     def subscribe(self, listener: Listener, stream: str | None = None) -> Callable[[], None]:
-        """Call a listener with events after they are stored, of one stream or of all; call the answer to stop.
+        """Call a listener with events after they are stored, of one stream or of all; call the result to stop.
 
         >>> events = []
         >>> unsubscribe = scheduler.subscribe(events.append, "run")

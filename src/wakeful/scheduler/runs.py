@@ -34,7 +34,7 @@ class RunsApi(Core):
     """What can be done to runs, and asked about them."""
 
     async def run_job(self, id: str, payload: Any = None) -> str:  # noqa: A002
-        """Start a job now and return the run's id. ScheduleTriggerError is raised while it runs.
+        """Start a job now and return the run's id. ScheduleTriggerError is raised if it is already running.
 
         `payload` replaces the payload of the job for this run.
 
@@ -79,7 +79,7 @@ class RunsApi(Core):
         await self._write(lambda tx: run_actions.cancel_run(tx, context, number), cancels=True)
 
     async def retry_run(self, id: str) -> str:  # noqa: A002
-        """Try again what an ended run did not do, and return the new run's id.
+        """Retry a run that has ended, and return the new run's id.
 
         >>> run = await scheduler.wait_for_run(await scheduler.run_job("flaky"))
         >>> id = await scheduler.retry_run(run.id)
@@ -104,7 +104,7 @@ class RunsApi(Core):
         await self._write(lambda tx: run_actions.complete_run(tx, context, number, result))
 
     async def approve_run(self, id: str, *, by: str, note: str | None = None) -> str:  # noqa: A002
-        """Approve a run that asked for it. Its slot continues as a new run, whose id is returned.
+        """Approve a run that waits for approval. It continues as a new run, whose id is returned.
 
         >>> [waiting] = await scheduler.get_run_log("publish")
         >>> id = await scheduler.approve_run(waiting.id, by="ada", note="looks good")
@@ -116,7 +116,7 @@ class RunsApi(Core):
         return ids.run_text(await self._write(lambda tx: run_actions.approve_run(tx, context, number, by, note)))
 
     async def reject_run(self, id: str, *, by: str, note: str | None = None) -> None:  # noqa: A002
-        """Reject a run that asked for approval: it is cancelled, and its job goes on with the next slot.
+        """Reject a run that waits for approval: it is cancelled, and its job continues as scheduled.
 
         >>> [waiting] = await scheduler.get_run_log("publish")
         >>> await scheduler.reject_run(waiting.id, by="ada", note="not today")

@@ -45,10 +45,6 @@ class ServerSide(Requests, Callbacks):
     async def get_figures(self) -> Figures:
         return await self._store.read(lambda tx: figures(tx, self.hidden_kinds))
 
-    async def page_alerts(self, *, open_only: bool, before: int | None, limit: int) -> list[Alert]:
-        """What needs a person, the newest first."""
-        return await self._store.read(lambda tx: tx.journal.alerts_before(before, limit, open_only=open_only))
-
     async def ack_alert(self, alert_id: int, rights: Rights) -> tuple[Alert, str | None]:
         """A person has seen it; it stays open until what it is about is over. And the action, if it is new."""
         return await self._ask(lambda tx, context: acknowledge(tx, alert_id, origin_of(context, rights)))

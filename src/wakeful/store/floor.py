@@ -11,13 +11,15 @@ Why nothing is missed:
   with it. Every write of an alarm passes through the session, which is where it is noted.
 - A priority that is new to this process has no floor yet.
 - What another process writes below it (a job released with the time it was first due, one that is given another
-  priority, a clock set back) is found by a look below the floor. A node looks when it hears of a change and once a
-  second, which is how it learns of what others do in any case.
+  priority, a clock set back) is found by a look below the floor. A node looks once a second, and when it hears of a
+  change: a notification says which alarm is the earliest that was set, and one above the floor needs no look. A process
+  that does not listen looks whenever it has reason to believe that others wrote.
 - A commit whose fate is not known forgets it. Then, as at the start, the question begins at the lowest time there is.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 
 LOWEST = -(2**63)
@@ -25,6 +27,8 @@ LOWEST = -(2**63)
 RECENT_MS = 1_000
 #: After a look that took long, none is taken for so many times as long, at most this long.
 COSTLY_MS, REST_TIMES, LONGEST_REST_MS = 200, 10, 10_000
+#: After this long it looks, whatever it has heard: not all that is set below a floor is announced.
+LOOK_MS = 900
 
 
 class Floor:
@@ -34,19 +38,45 @@ class Floor:
         self._kept: dict[int, int] = {}  # as of the last commit; empty: not known
         self._since: dict[int, int] = {}  # in the transaction under way
         self._lowest: int | None = None  # that it wrote
-        self._begun = self._rest_until = 0
+        self._begun = self._rest_until = self._looked_at = 0
         self._looked = False
+        # What others announce is heard by another thread.
+        self._lock = threading.Lock()
+        self._listening = False
+        self._announced: int | None = None  # the earliest alarm of those heard of and not looked for yet
+        self._times = 0  # that something was heard, ever
+        self._known_times: int | None = None  # of those, how many the transaction under way knows of
 
     @property
     def since(self) -> Mapping[int, int]:
         """Of each priority: no alarm is set before this."""
         return self._since
 
+    @property
+    def lowest(self) -> int | None:
+        """The earliest alarm that the transaction under way has set."""
+        return self._lowest
+
+    # -- what others announce -----------------------------------------------------------------------------------------
+
+    def listen(self, *, listening: bool) -> None:
+        """Whether this process hears what others announce, from now on; what they did before is not known."""
+        with self._lock:
+            self._listening = listening
+        self.heard(None)
+
+    def heard(self, due_at: int | None) -> None:
+        """Another process has set alarms, none earlier than this; None: any."""
+        due_at = LOWEST if due_at is None else due_at
+        with self._lock:
+            self._announced = due_at if self._announced is None else min(due_at, self._announced)
+            self._times += 1
+
     # -- a transaction ------------------------------------------------------------------------------------------------
 
     def begin(self, boot: int) -> None:
         self._since, self._lowest = self._kept, None
-        self._begun, self._looked = boot, False
+        self._begun, self._looked, self._known_times = boot, False, None
 
     def undone(self) -> None:
         """A part of the transaction was rolled back: what it cleared is set again."""
@@ -54,6 +84,11 @@ class Floor:
 
     def committed(self, boot: int) -> None:
         self._kept = self._since
+        with self._lock:
+            if self._times == self._known_times:
+                self._announced = None
+        if self._looked:
+            self._looked_at = self._begun
         cost = boot - self._begun
         if self._looked and cost >= COSTLY_MS:
             self._rest_until = boot + min(REST_TIMES * cost, LONGEST_REST_MS)
@@ -75,11 +110,17 @@ class Floor:
         self._since = {level: recent if due_at is None else min(due_at, recent) for level, due_at in alarms.items()}
 
     def wants_look(self) -> bool:
-        """Whether there is a floor to look below, and the time to do it."""
-        if not self._since or self._begun < self._rest_until:
+        """Whether there is a floor to look below, a reason, and the time to do it."""
+        if self._begun < self._rest_until:
             return False
-        self._looked = True
-        return True
+        with self._lock:
+            self._known_times = self._times
+            announced = self._announced if self._listening else LOWEST
+        if not self._since:
+            return False
+        below = announced is not None and announced < max(self._since.values())
+        self._looked = below or self._begun - self._looked_at >= LOOK_MS
+        return self._looked
 
 
 def _lower(floors: dict[int, int], due_at: int | None) -> dict[int, int]:

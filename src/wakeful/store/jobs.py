@@ -65,6 +65,44 @@ class Jobs(Listing):
             found -= int(self._session.rows(sql, (kind, now))[0][0])
         return found
 
+    def late(self, since: int, hidden: Sequence[str], limit: int) -> list[tuple[int, str, int]]:
+        """(job, name, since when) of those that have been due since that time or longer, the first `limit` by time.
+
+        But for jobs in progress, those that were ready and only waited in a line, those that run elsewhere, and those
+        of hidden kinds.
+        """
+        rows = self._session.rows(
+            f"SELECT s.job_id, j.name, s.due_at {self._late(hidden)} ORDER BY p.level DESC, s.due_at, s.job_id LIMIT ?",
+            (since, *hidden, limit),
+        )
+        return sorted(((int(job_id), str(name), int(due_at)) for job_id, name, due_at in rows), key=itemgetter(2, 0))
+
+    def late_count(self, since: int, hidden: Sequence[str]) -> int:
+        """How many these are."""
+        return int(self._session.rows(f"SELECT count(*) {self._late(hidden)}", (since, *hidden))[0][0])
+
+    @staticmethod
+    def _late(hidden: Sequence[str]) -> str:
+        # CROSS JOIN keeps the levels outside, so that only what is due is read.
+        return (
+            "FROM priorities p CROSS JOIN job_state s CROSS JOIN jobs j WHERE s.priority = p.level "
+            "AND s.due_at IS NOT NULL AND s.due_at <= ? AND s.run_id IS NULL AND s.ready_at IS NULL "
+            "AND j.id = s.job_id "
+            f'AND j.removed_at IS NULL AND j.trigger NOT LIKE \'{{"type":"ping"%\'{shown("j.kind", hidden)}'
+        )
+
+    def not_started_since(self, job_ids: Sequence[int], since: int) -> list[int]:
+        """Those of the jobs that have not started since that time, and that a person still wants to."""
+        columns = ("job_id", "last_run_at", "enabled", "paused", "ended_at")
+        rows = self._session.select_in(columns, "job_state", "job_id", job_ids)
+        left = [
+            int(job_id)
+            for job_id, last_run_at, enabled, paused, ended_at in rows
+            if (last_run_at is None or last_run_at < since) and not paused and (enabled or ended_at is not None)
+        ]
+        kept = self._session.select_in(("id",), "jobs", "id", left, only="removed_at IS NULL") if left else []
+        return sorted(int(row[0]) for row in kept)
+
     def next_alarm(self) -> int | None:
         """When the engine must look again; None when nothing is armed."""
         due_at = self._first_alarm()
@@ -117,6 +155,11 @@ class Jobs(Listing):
         """The current state of those jobs, locked until this transaction ends."""
         rows = self._session.select_in(STATE_COLUMNS, "job_state", "job_id", job_ids, lock=True)
         return {row[0]: tuple.__new__(JobState, row) for row in rows}  # as in `pair_of`
+
+    def state_of(self, job_id: int) -> JobState | None:
+        """The state of a job as it is, for words about it: nobody waits for it."""
+        rows = self._session.select_in(STATE_COLUMNS, "job_state", "job_id", [job_id])
+        return JobState._make(rows[0]) if rows else None
 
     def definitions(self, job_ids: Sequence[int]) -> dict[int, JobDef]:
         rows = self._session.select_in(JOB_COLUMNS, "jobs", "id", job_ids)

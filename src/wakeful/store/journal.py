@@ -95,27 +95,80 @@ class Journal:
 
     # -- alerts -----------------------------------------------------------------------------------------------------
 
-    def raise_alert(self, alert: Alert) -> bool:
-        """Open the incident, or count it again if it is open; True when it is new."""
-        known = self._session.execute(
-            "UPDATE alerts SET times = times + 1, last_at = ?, message = ? WHERE key = ? AND closed_at IS NULL",
-            (alert.last_at, alert.message, alert.key),
-        )
-        if known:
-            return False
-        self._session.insert_many("alerts", Alert._fields, [alert])
-        self._announce("opened", (alert.id, alert.kind, alert.message, alert.job_id))
-        return True
+    def raise_alert(self, alert: Alert) -> tuple[Alert, bool]:
+        """Open the incident, or count it again if it is open; as it is now, and whether it is new."""
+        conflict = "ON CONFLICT (key) WHERE closed_at IS NULL DO NOTHING"
+        known = self._count_again(alert)
+        while known is None:
+            if self._session.insert_many("alerts", Alert._fields, [alert], conflict):
+                self._announce("opened", (alert.id, alert.kind, alert.message, alert.job_id))
+                return alert, True
+            known = self._count_again(alert)  # another node was quicker
+        return known, False
 
-    def close_alert(self, key: str, now: int) -> bool:
-        """The incident is over; True when it was open."""
-        closed = self._session.rows(
-            "UPDATE alerts SET closed_at = ? WHERE key = ? AND closed_at IS NULL RETURNING id, kind, message, job_id",
-            (now, key),
+    def _count_again(self, alert: Alert) -> Alert | None:
+        found = self._session.rows(
+            "UPDATE alerts SET times = times + 1, last_at = ?, message = ?, data = coalesce(?, data) "
+            f"WHERE key = ? AND closed_at IS NULL RETURNING {_ALERT}",
+            (alert.last_at, alert.message, alert.data, alert.key),
         )
-        for alert in closed:
-            self._announce("closed", alert)
-        return bool(closed)
+        return Alert._make(found[0]) if found else None
+
+    def close_alert(self, key: str, now: int) -> Alert | None:
+        """The incident is over; as it is now, or None when it was not open."""
+        closed = self._session.rows(
+            f"UPDATE alerts SET closed_at = ? WHERE key = ? AND closed_at IS NULL RETURNING {_ALERT}", (now, key)
+        )
+        if not closed:
+            return None
+        alert = Alert._make(closed[0])
+        self._announce("closed", (alert.id, alert.kind, alert.message, alert.job_id))
+        return alert
+
+    def note_alert_sent(self, alert_id: int, now: int) -> None:
+        """A message about it is stored, and what was put off is no longer."""
+        self._session.execute("UPDATE alerts SET notified_at = ?, snoozed_until = NULL WHERE id = ?", (now, alert_id))
+
+    def note_alert_awake(self, alert_id: int) -> None:
+        """Its snooze is over."""
+        self._session.execute("UPDATE alerts SET snoozed_until = NULL WHERE id = ?", (alert_id,))
+
+    def snooze_alert(self, alert_id: int, until: int) -> bool:
+        """No message about it before that time; False when it is not open."""
+        snoozed = self._session.rows(
+            "UPDATE alerts SET snoozed_until = ? WHERE id = ? AND closed_at IS NULL "
+            "RETURNING id, kind, message, job_id",
+            (until, alert_id),
+        )
+        for alert in snoozed:
+            self._announce("snoozed", alert)
+        return bool(snoozed)
+
+    def snooze_job(self, job_id: int, until: int) -> None:
+        """No message about this job before that time."""
+        self._session.insert_many(
+            "alert_snoozes",
+            ("job_id", "until"),
+            [(job_id, until)],
+            "ON CONFLICT (job_id) DO UPDATE SET until = excluded.until",
+        )
+
+    def job_snoozed_until(self, job_id: int) -> int | None:
+        found = self._session.rows("SELECT until FROM alert_snoozes WHERE job_id = ?", (job_id,))
+        return int(found[0][0]) if found else None
+
+    def snoozes_over(self, now: int, limit: int) -> list[Alert]:
+        """Open incidents whose snooze has ended, the first first."""
+        sql = (
+            f"SELECT {_ALERT} FROM alerts WHERE snoozed_until IS NOT NULL AND snoozed_until <= ? "
+            "AND closed_at IS NULL ORDER BY snoozed_until, id LIMIT ?"
+        )
+        return [Alert._make(row) for row in self._session.rows(sql, (now, limit))]
+
+    def open_alerts_of(self, kind: str) -> list[Alert]:
+        """The open incidents of one kind; their keys begin with it."""
+        sql = f"SELECT {_ALERT} FROM alerts WHERE closed_at IS NULL AND key > ? AND key < ? ORDER BY id"
+        return [Alert._make(row) for row in self._session.rows(sql, (f"{kind}:", f"{kind};"))]
 
     def alert(self, alert_id: int) -> Alert | None:
         found = self._session.rows(f"SELECT {_ALERT} FROM alerts WHERE id = ?", (alert_id,))
@@ -181,16 +234,16 @@ class Journal:
     def open_alert_count(self) -> int:
         return int(self._session.rows("SELECT count(*) FROM alerts WHERE closed_at IS NULL")[0][0])
 
-    def open_alert_counts(self) -> tuple[int, int]:
-        """How many open alerts no person has acknowledged, and how many one has."""
-        sql = "SELECT count(*), count(acked_at) FROM alerts WHERE closed_at IS NULL"
-        both, acked = self._session.rows(sql)[0]
+    def open_alert_counts(self, but: str) -> tuple[int, int]:
+        """How many open alerts no person has acknowledged, and how many one has; of all kinds but that one."""
+        sql = "SELECT count(*), count(acked_at) FROM alerts WHERE closed_at IS NULL AND kind <> ?"
+        both, acked = self._session.rows(sql, (but,))[0]
         return int(both) - int(acked), int(acked)
 
-    def newest_unacked_alert(self) -> Alert | None:
-        """The newest open alert that no person has acknowledged."""
-        sql = f"SELECT {_ALERT} FROM alerts WHERE closed_at IS NULL AND acked_at IS NULL ORDER BY id + 0 DESC LIMIT 1"
-        found = self._session.rows(sql)
+    def newest_unacked_alert(self, but: str) -> Alert | None:
+        """The newest open alert that no person has acknowledged, of all kinds but that one."""
+        where = "closed_at IS NULL AND acked_at IS NULL AND kind <> ?"
+        found = self._session.rows(f"SELECT {_ALERT} FROM alerts WHERE {where} ORDER BY id + 0 DESC LIMIT 1", (but,))
         return Alert._make(found[0]) if found else None
 
     def alerts(self, job_id: int | None = None, limit: int = 50) -> list[Alert]:
@@ -257,6 +310,15 @@ class Journal:
         found = self._session.rows(sql, (node_id,))
         return bool(found[0][0]) if found else None
 
+    def standing(self, node_id: int) -> tuple[bool | None, bool]:
+        """As `lives`, and whether any job is parked: in one question, because a claim waits for it."""
+        sql = (
+            "SELECT draining, EXISTS (SELECT 1 FROM job_state WHERE parked IS NOT NULL) FROM nodes "
+            "WHERE id = ? AND stopped_at IS NULL" + self._session.lock_clause
+        )
+        found = self._session.rows(sql, (node_id,))
+        return (bool(found[0][0]), bool(found[0][1])) if found else (None, False)
+
     def take_over(self, silent: NodeRow, by: int, now: int) -> bool:
         """Declare a node dead, unless it was heard of or taken over since it was read; True for exactly one caller."""
         sql = "UPDATE nodes SET stopped_at = ?, taken_by = ? WHERE id = ? AND stopped_at IS NULL AND seen_at = ?"
@@ -275,7 +337,8 @@ class Journal:
         """The highest id the store has given to anything."""
         found = self._session.rows(
             "SELECT max(id) FROM jobs UNION ALL SELECT max(id) FROM runs UNION ALL SELECT max(id) FROM nodes "
-            "UNION ALL SELECT max(id) FROM alerts UNION ALL SELECT max(id) FROM deliveries"
+            "UNION ALL SELECT max(id) FROM alerts UNION ALL SELECT max(id) FROM deliveries "
+            "UNION ALL SELECT max(id) FROM chat_messages"
         )
         return max((int(row[0]) for row in found if row[0] is not None), default=0)
 
@@ -287,6 +350,11 @@ class Journal:
         self._session.serialize("facts")
         rows = self._session.select_in(("key", "value"), "meta", "key", keys)
         return {str(key): str(value) for key, value in rows}
+
+    def fact(self, key: str) -> str | None:
+        """One fact as it is, without waiting for whoever changes others."""
+        found = self._session.rows("SELECT value FROM meta WHERE key = ?", (key,))
+        return str(found[0][0]) if found else None
 
     def set_meta(self, facts: Mapping[str, object]) -> None:
         rows = [(key, str(value)) for key, value in facts.items()]

@@ -41,7 +41,7 @@ class JobFilter(NamedTuple):
 
 #: How the last run of a job ended that is over, but not done.
 UNDONE = ("error", "timeout", "crashed", "unknown")
-_DONE = f"ended_at IS NOT NULL AND coalesce(last_outcome, '') NOT IN {UNDONE}"
+_DONE = f"ended_at IS NOT NULL AND coalesce(last_outcome, 'error') NOT IN {UNDONE}"
 _ASKING = "SELECT job_id FROM runs WHERE finished_at IS NULL AND status = 'waiting' AND phase = 'approval'"
 _OFF = "s.run_id IS NULL AND s.paused = 0 AND s.enabled = 0"
 #: A job's status is derived, never stored: these conditions and `status_of` say the same. The first that holds.
@@ -109,7 +109,8 @@ def status_at_rest(state: Standing) -> str:
         return "paused"
     if state.enabled:
         return "idle"
-    return "done" if state.ended_at is not None and state.last_outcome not in UNDONE else "disabled"
+    succeeded = state.last_outcome is not None and state.last_outcome not in UNDONE
+    return "done" if state.ended_at is not None and succeeded else "disabled"
 
 
 def shown(kind: str, hidden: Sequence[str]) -> str:

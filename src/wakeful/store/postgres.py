@@ -211,7 +211,7 @@ class PostgresStore:
         del who
         if not self._inline and self._listener is None:
             loop = asyncio.get_running_loop()
-            self._listener = Listener(self._address, self._writer.name, lambda: self._heard(loop))
+            self._listener = Listener(self._address, self._writer.name, self._writer.floor, lambda: self._heard(loop))
 
     def _heard(self, loop: asyncio.AbstractEventLoop) -> None:
         if not loop.is_closed():

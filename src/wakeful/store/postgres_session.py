@@ -1,6 +1,7 @@
 """One PostgreSQL transaction, shaped so that a batch is one statement and its plan never depends on luck.
 
 Rows travel as one array per column through `unnest`, so a batch of any size is the same statement and stays prepared.
+A row that is alone travels as it is: what is claimed one by one should start soon, and this takes the server less time.
 Batches that are written to different tables travel together: one is put off until the next is there or a question is
 asked, and they become one statement. Each statement that is waited for delays the start of what was claimed.
 Where the shared verbs lock, this is where the locks are: other nodes write at the same time.
@@ -57,8 +58,23 @@ said AS MATERIALIZED (
 )
 INSERT INTO events (stream, seq, at, body)
 SELECT s.stream, c.seq, %s, s.body FROM said s JOIN counted c ON c.stream = s.stream ORDER BY s.place
-RETURNING stream, id, seq
+RETURNING stream, id, seq, CASE WHEN %s::text IS NOT NULL THEN pg_notify(%s::text, %s::text) END
 """
+
+#: The same for the events of one stream, which is what most transactions have.
+_APPEND_TO_ONE = """
+WITH alone AS MATERIALIZED (SELECT pg_advisory_xact_lock(%s::int, %s::int)),
+counted AS (
+    INSERT INTO streams (stream, seq) SELECT %s::text, %s::bigint FROM alone
+    ON CONFLICT (stream) DO UPDATE SET seq = streams.seq + excluded.seq RETURNING stream, seq
+)
+INSERT INTO events (stream, seq, at, body)
+SELECT stream, seq, %s, %s::text FROM counted
+RETURNING stream, id, seq, CASE WHEN %s::text IS NOT NULL THEN pg_notify(%s::text, %s::text) END
+"""
+
+#: On which processes notify each other of what may be due.
+CHANNEL = "wakeful"
 
 
 class PostgresSession:
@@ -86,7 +102,8 @@ class PostgresSession:
         self.skip_clause = " FOR UPDATE SKIP LOCKED" if writing else ""
         self.serialized: set[str] = set()
         self.announced = False
-        self._put_off: dict[str, tuple[str, list[str]]] = {}  # what is to be written, by table
+        self.notice: str | None = None  # to be sent to other processes, with the events or alone
+        self._put_off: dict[str, tuple[str, list[str | None]]] = {}  # what is to be written, by table
 
     def execute(self, sql: str, params: Row = ()) -> int:
         return self._run(translated(sql), params).rowcount
@@ -101,20 +118,25 @@ class PostgresSession:
         if not rows:
             return 0
         self._note_alarms(table, columns, rows)
-        sql = _insert_sql(table, tuple(columns), self._casts(table, columns), on_conflict)
+        sql, params = self._insert(table, columns, rows, on_conflict)
         if table in self._put_off:
             self.finish()
-        return self._together(sql, _arrays(rows)).rowcount
+        return self._together(sql, params).rowcount
 
     def insert_soon(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         if rows:
             self._note_alarms(table, columns, rows)
-            self._write_soon(table, _insert_sql(table, tuple(columns), self._casts(table, columns), ""), rows)
+            self._write_soon(table, *self._insert(table, columns, rows))
 
     def update_many(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         if rows:
             self._note_alarms(table, columns, rows)
-            self._write_soon(table, _update_sql(table, tuple(columns), self._casts(table, columns)), rows)
+            head, casts = tuple(columns), self._casts(table, columns)
+            if len(rows) == 1:
+                key, *others = _texts(rows[0])
+                self._write_soon(table, _update_one_sql(table, head, casts), [*others, key])
+            else:
+                self._write_soon(table, _update_sql(table, head, casts), _arrays(rows))
 
     def finish(self) -> None:
         """Write what was put off."""
@@ -122,13 +144,21 @@ class PostgresSession:
             _, (sql, params) = self._put_off.popitem()
             self._together(sql, params)
 
-    def _write_soon(self, table: str, sql: str, rows: Sequence[Row]) -> None:
+    def _insert(
+        self, table: str, columns: Sequence[str], rows: Sequence[Row], on_conflict: str = ""
+    ) -> tuple[str, list[str | None]]:
+        head, casts = tuple(columns), self._casts(table, columns)
+        if len(rows) == 1:
+            return _insert_one_sql(table, head, casts, on_conflict), _texts(rows[0])
+        return _insert_sql(table, head, casts, on_conflict), _arrays(rows)
+
+    def _write_soon(self, table: str, sql: str, params: list[str | None]) -> None:
         # Parts of one statement do not see each other's writes: of two to one table, the first must be done before.
         if table in self._put_off:
             self.finish()
-        self._put_off[table] = (sql, _arrays(rows))
+        self._put_off[table] = (sql, params)
 
-    def _together(self, sql: str, params: list[str]) -> psycopg.Cursor[Any]:
+    def _together(self, sql: str, params: list[str | None]) -> psycopg.Cursor[Any]:
         """Run one statement, and what was put off as a part of it."""
         if self._put_off:
             earlier, self._put_off = list(self._put_off.values()), {}
@@ -169,9 +199,15 @@ class PostgresSession:
 
     def append_events(self, at: int, groups: Sequence[Row]) -> list[tuple[int, int]]:
         lock = (LOCK_SPACE, lock_number("events"))
-        rows = self._run(_APPEND_EVENTS, (*lock, *_arrays(groups), at)).fetchall()
+        notice = (self.notice, CHANNEL, self.notice)
+        if len(groups) == 1:
+            ((stream, count, body),) = groups
+            rows = self._run(_APPEND_TO_ONE, (*lock, stream, count, at, body, *notice)).fetchall()
+        else:
+            rows = self._run(_APPEND_EVENTS, (*lock, *_arrays(groups), at, *notice)).fetchall()
         self.serialized.add("events")
-        added = {stream: (int(event_id), int(seq)) for stream, event_id, seq in rows}
+        self.notice = None
+        added = {stream: (int(event_id), int(seq)) for stream, event_id, seq, _ in rows}
         return [added[stream] for stream, _, _ in groups]
 
     def contains(self, column: str) -> str:
@@ -193,6 +229,12 @@ class PostgresSession:
 
     def announce(self) -> None:
         self.announced = True
+
+    def notify(self) -> None:
+        """Send what was not sent with events; it arrives with the commit."""
+        if self.notice is not None:
+            self._run("SELECT pg_notify(%s, %s)", (CHANNEL, self.notice))
+            self.notice = None
 
     def oldest_transaction(self) -> OldTransaction | None:
         found = self.rows(_OLDEST_TRANSACTION)
@@ -236,7 +278,26 @@ def _update_sql(table: str, columns: tuple[str, ...], casts: tuple[str, ...]) ->
     )
 
 
-def _arrays(rows: Sequence[Row]) -> list[str]:
+@lru_cache(maxsize=256)
+def _insert_one_sql(table: str, columns: tuple[str, ...], casts: tuple[str, ...], on_conflict: str) -> str:
+    values = ", ".join(f"%s::{cast.removesuffix('[]')}" for cast in casts)
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values}) {on_conflict}"
+
+
+@lru_cache(maxsize=256)
+def _update_one_sql(table: str, columns: tuple[str, ...], casts: tuple[str, ...]) -> str:
+    values = [f"{name} = %s::{cast.removesuffix('[]')}" for name, cast in zip(columns, casts, strict=True)]
+    return f"UPDATE {table} SET {', '.join(values[1:])} WHERE {values[0]}"
+
+
+def _texts(row: Row) -> list[str | None]:
+    """The values of a row as the server reads them: all of one type to the driver, or it would prepare one statement
+    for each mixture of types.
+    """
+    return [value if value is None or isinstance(value, str) else str(int(value)) for value in row]
+
+
+def _arrays(rows: Sequence[Row]) -> list[str | None]:
     return [_array(column) for column in zip(*rows, strict=True)]
 
 

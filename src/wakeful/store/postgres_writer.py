@@ -21,7 +21,7 @@ from wakeful.store.interface import Transaction
 from wakeful.store.postgres_address import Address
 from wakeful.store.postgres_database import check_pooler, connect
 from wakeful.store.postgres_errors import AGAIN, POOLED, explain, lost
-from wakeful.store.postgres_listener import CHANNEL
+from wakeful.store.postgres_listener import announcement
 from wakeful.store.postgres_session import PostgresSession, Types
 
 if TYPE_CHECKING:
@@ -113,11 +113,11 @@ class PostgresWriter:
         try:
             self.floor.begin(self._clock.boot())
             number = self._begin(connection)
-            done, announced = self._run_all(connection, items)
+            done = self._run_all(connection, items)
             if all(item.error is not None for item in items[:done]):
                 connection.execute("ROLLBACK")
             else:
-                self._end(connection, number, announced=announced)
+                self._end(connection, number)
                 self.floor.committed(self._clock.boot())
         except BaseException as error:
             self._undo(connection, error)
@@ -134,9 +134,9 @@ class PostgresWriter:
         check_pooler(connection, backend)
         return str(number)
 
-    def _run_all(self, connection: psycopg.Connection[Any], items: Sequence[Item]) -> tuple[int, bool]:
-        good: list[tuple[Item, Transaction]] = []
-        announced, done = False, 0
+    def _run_all(self, connection: psycopg.Connection[Any], items: Sequence[Item]) -> int:
+        good: list[tuple[Item, Transaction, PostgresSession]] = []
+        done = 0
         for item in items:
             session = PostgresSession(
                 connection, self.types, writing=True, clock=self._database_clock, floor=self.floor
@@ -144,13 +144,14 @@ class PostgresWriter:
             transaction = self._run(connection, session, item, alone=len(items) == 1)
             done += 1
             if transaction is not None:
-                good.append((item, transaction))
-                announced = announced or session.announced
+                good.append((item, transaction, session))
             if session.serialized:
                 break
-        for item, transaction in good:  # last, because it makes us the only one who writes events
+        for item, transaction, session in good:  # last, because it makes us the only one who writes events
+            session.notice = self._notice() if session.announced else None
             item.groups = transaction.journal.flush(transaction.now)
-        return done, announced
+            session.notify()
+        return done
 
     def _run(
         self, connection: psycopg.Connection[Any], session: PostgresSession, item: Item, *, alone: bool
@@ -174,10 +175,13 @@ class PostgresWriter:
             self.floor.undone()
         return transaction if item.error is None else None
 
-    def _end(self, connection: psycopg.Connection[Any], number: str, *, announced: bool) -> None:
-        notify = f"NOTIFY {CHANNEL}, '{self.name}'; " if announced else ""
+    def _notice(self) -> str:
+        """What other processes are sent with the commit."""
+        return announcement(self.name, self.floor.lowest)
+
+    def _end(self, connection: psycopg.Connection[Any], number: str) -> None:
         try:
-            cursor = connection.execute(notify + "COMMIT")
+            cursor = connection.execute("COMMIT")
         except psycopg.OperationalError as error:
             if not lost(error):
                 raise
@@ -185,8 +189,6 @@ class PostgresWriter:
             if not self._was_committed(number):
                 raise
             return
-        while cursor.nextset():
-            pass  # the answer to COMMIT is the last
         if cursor.statusmessage != "COMMIT":
             # A statement had failed, and whoever sent it took no notice: the server then rolls back, without an error.
             message = f"{self._address} rolled back a transaction in which a statement had failed; nothing was stored."

@@ -162,6 +162,9 @@ class Alert(NamedTuple):
     times: int
     closed_at: int | None
     acked_at: int | None
+    notified_at: int | None = None  # when the last message about it was stored
+    snoozed_until: int | None = None  # no message before
+    data: str | None = None  # JSON: what it is about beyond its message
 
 
 class EventGroup(NamedTuple):

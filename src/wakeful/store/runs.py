@@ -155,6 +155,15 @@ class Runs:
         found = self._session.rows("SELECT id FROM runs WHERE retry_of = ?", (run_id,))
         return int(found[0][0]) if found else None
 
+    def attempts_without_failure(self, run_id: int) -> int:
+        """Of this run and those it continues, as far back as they are on record, how many did not fail."""
+        sql = (
+            "WITH RECURSIVE chain(retry_of, outcome) AS (SELECT retry_of, outcome FROM runs WHERE id = ? UNION ALL "
+            "SELECT runs.retry_of, runs.outcome FROM runs JOIN chain ON runs.id = chain.retry_of) "
+            "SELECT COUNT(*) FROM chain WHERE outcome NOT IN ('error', 'timeout')"
+        )
+        return int(self._session.rows(sql, (run_id,))[0][0])
+
     def log(
         self,
         job_id: int | None,

@@ -47,7 +47,7 @@ def path_of(url: str) -> str:
     try:
         return str(Path(rest[1:]).expanduser().absolute())
     except RuntimeError as error:
-        message = f"{url!r} names the home of somebody this machine does not know: write the whole path."
+        message = f"{url!r} names the home directory of an unknown user: write the whole path."
         raise StoreUnusable(message) from error
 
 

@@ -4,6 +4,9 @@
 get it back, so a batch of 512 single-row statements would take seconds. Batches therefore travel as one statement
 with many VALUES, and large reads come back as one JSON row. Measured: 108k rows/s alone and 75 times the rate of
 `executemany` beside a busy thread.
+
+Half of the columns of a large batch hold the same value in every row, such as the time of the transaction or nothing
+at all. These are bound once, outside VALUES, which halves what the statement costs.
 """
 
 from __future__ import annotations
@@ -20,6 +23,9 @@ from wakeful.store.session import OldTransaction, Row
 #: Batches are cut into these sizes, so that few distinct statements exist and all stay prepared.
 _SIZES = (512, 256, 128, 64, 32, 16, 8, 4, 2, 1)
 _MAX_PARAMS = 32_000
+#: Only larger batches, and only so many forms of each: the statements that stay prepared are few, however rows differ.
+_LARGE = 16
+_FORMS = 4
 
 _COUNT_EVENTS = (
     "INSERT INTO streams (stream, seq) VALUES (?, ?) "
@@ -57,8 +63,9 @@ class SqliteSession:
         head = tuple(columns)
         touched = 0
         for part in _chunks(rows, len(head)):
-            sql = _insert_sql(table, head, len(part), on_conflict)
-            touched += self._connection.execute(sql, list(chain.from_iterable(part))).rowcount
+            alike, params = _alike(table, head, part) if not on_conflict else ((), list(chain.from_iterable(part)))
+            sql = _insert_sql(table, head, len(part), on_conflict, alike)
+            touched += self._connection.execute(sql, params).rowcount
         return touched
 
     def insert_soon(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
@@ -67,7 +74,8 @@ class SqliteSession:
     def update_many(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         head = tuple(columns)
         for part in _chunks(rows, len(head)):
-            self._connection.execute(_update_sql(table, head, len(part)), list(chain.from_iterable(part)))
+            alike, params = _alike(table, head, part)
+            self._connection.execute(_update_sql(table, head, len(part), alike), params)
 
     def select_in(
         self, columns: Sequence[str], table: str, key: str, keys: Sequence[Any], *, lock: bool = False, only: str = ""
@@ -119,20 +127,54 @@ def _chunks(rows: Sequence[Row], width: int) -> Iterator[Sequence[Row]]:
             start += size
 
 
+def _alike(table: str, head: tuple[str, ...], rows: Sequence[Row]) -> tuple[tuple[int, ...], list[Any]]:
+    """Columns, never the first, that hold one value in all rows; and that value of each, then the others row by row."""
+    if len(rows) < _LARGE:
+        return (), list(chain.from_iterable(rows))
+    columns = list(zip(*rows, strict=True))
+    alike = _form(table, head, tuple(n for n, col in enumerate(columns) if n and col.count(col[0]) == len(rows)))
+    others = [column for n, column in enumerate(columns) if n not in alike]
+    return alike, [*[columns[n][0] for n in alike], *chain.from_iterable(zip(*others, strict=True))]
+
+
+_forms: dict[tuple[str, tuple[str, ...]], list[tuple[int, ...]]] = {}
+
+
+def _form(table: str, head: tuple[str, ...], alike: tuple[int, ...]) -> tuple[int, ...]:
+    """The form in which to write such a batch: its own while there are few, then the best of these that fits it."""
+    known = _forms.setdefault((table, head), [])
+    if not alike or alike in known:
+        return alike
+    if len(known) < _FORMS:
+        known.append(alike)
+        return alike
+    return max((form for form in known if set(form) <= set(alike)), key=len, default=())
+
+
 @lru_cache(maxsize=256)
 def _bulk_sql(columns: tuple[str, ...], source: str) -> str:
     return f"SELECT json_group_array(json_array({', '.join(columns)})) FROM {source}"
 
 
 @lru_cache(maxsize=256)
-def _insert_sql(table: str, columns: tuple[str, ...], count: int, on_conflict: str) -> str:
-    row = f"({','.join('?' * len(columns))})"
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {','.join([row] * count)} {on_conflict}"
+def _insert_sql(table: str, columns: tuple[str, ...], count: int, on_conflict: str, alike: tuple[int, ...]) -> str:
+    row = f"({','.join('?' * (len(columns) - len(alike)))})"
+    values = f"VALUES {','.join([row] * count)}"
+    if alike:
+        values = f"SELECT {', '.join(_sources(len(columns), alike))} FROM ({values}) v"
+    return f"INSERT INTO {table} ({', '.join(columns)}) {values} {on_conflict}"
 
 
 @lru_cache(maxsize=256)
-def _update_sql(table: str, columns: tuple[str, ...], count: int) -> str:
-    row = f"({','.join('?' * len(columns))})"
-    sets = ", ".join(f"{name} = v.column{number}" for number, name in enumerate(columns[1:], start=2))
+def _update_sql(table: str, columns: tuple[str, ...], count: int, alike: tuple[int, ...]) -> str:
+    row = f"({','.join('?' * (len(columns) - len(alike)))})"
+    sources = _sources(len(columns), alike)
+    sets = ", ".join(f"{name} = {source}" for name, source in zip(columns[1:], sources[1:], strict=True))
     values = ",".join([row] * count)
     return f"UPDATE {table} SET {sets} FROM (VALUES {values}) v WHERE {table}.{columns[0]} = v.column1"
+
+
+def _sources(width: int, alike: tuple[int, ...]) -> list[str]:
+    """Where each column's value is: bound alone, or in the next column of VALUES."""
+    numbers = iter(range(1, width + 1))
+    return ["?" if n in alike else f"v.column{next(numbers)}" for n in range(width)]

@@ -66,7 +66,7 @@ class ActiveHours(Value):
         return zone_in_use(self.timezone).when(ms, self._until_closed)
 
     def resolved(self, default: str) -> ActiveHours:
-        """With its zone settled: the default where none was given, the system's own for "local"."""
+        """With its zone decided: the default where none was given, the system's own for "local"."""
         return ActiveHours(_clock(self.start), _clock(self.end), settled_zone(self.timezone, default))
 
     def describe(self) -> str:
@@ -107,8 +107,8 @@ def _second(value: object, which: str) -> int:
             second = int(hour) * 3600 + int(minute) * 60
             if int(minute) < 60 and second <= DAY:
                 return second
-    shown = f'"{value[:20]}"' if isinstance(value, str) else f"{value!s:.20}"
-    raise InvalidTrigger(f'active_hours {which} {shown} is not a time of day: write "HH:MM" in quotes.', _FIELD)
+    shown, how = (f'"{value[:20]}"', '"09:00"') if isinstance(value, str) else (f"{value!s:.20}", '"HH:MM" in quotes')
+    raise InvalidTrigger(f"active_hours {which} {shown} is not a time of day: write {how}.", _FIELD)
 
 
 def _clock(second: int) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Interval(TimedTrigger):
     """`Interval("5m")`: so long after the last run ended; at once when it never ran or the time has passed.
 
-    It has no grid, so no slot of it is ever missed: closed hours and except dates only delay it.
+    It never misses a time: closed hours and excluded dates only delay it.
     """
 
     __slots__ = ("interval_ms",)

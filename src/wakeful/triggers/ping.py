@@ -20,7 +20,7 @@ from wakeful.triggers.once import Once
 class Ping(TimedTrigger):
     """`Ping(Every("24h"), grace="1h")`: nothing is started, but silence past the schedule and the grace is noticed.
 
-    A slot is a time at which a report is expected, and it is due, which means too late, a grace after that. `every`
+    A report is expected at each scheduled time, and is too late when the grace after it has passed. `every`
     and `interval` count from the last report; cron, and `every` with an anchor or a start, have times of their own.
     """
 

@@ -206,6 +206,8 @@ def _nearest(name: str) -> str:
     from difflib import get_close_matches  # only when something is wrong
     from zoneinfo import available_timezones
 
+    if str(name).isupper() and "/" not in str(name) and len(str(name)) <= 5:  # CEST is not EST
+        return ': abbreviations are ambiguous, use an IANA name such as "Europe/Berlin".'
     known = {place.lower(): place for place in available_timezones() if _plausible(place)}
     cities = {place.rpartition("/")[2]: place for place in sorted(known)}
     wanted = str(name).lower()[:64].replace(" ", "_")

@@ -92,21 +92,21 @@ def refuse_awaited(tx: Transaction, rights: Rights, name: str) -> None:
         return
     waiting = tx.jobs.definitions([job_id for job_id, _ in tx.jobs.chained(name)])
     if any(job.owner != rights.owner for job in waiting.values()):
-        message = f"Jobs of somebody else start after {name!r}: choose another name."
+        message = f"Another owner's jobs start after {name!r}: choose another name."
         raise NotAllowed(message)
 
 
 def refuse_unasked(rights: Rights, job: JobDef, options: str) -> None:
     """Who is limited to its own jobs cannot free them from asking a person."""
     if rights.owner is not None and asks(job.options) and not asks(options):
-        message = f"{job.name} asks a person before every start; only an operator can change that."
+        message = f"{job.name} needs approval before every start; only an operator can change that."
         raise NotAllowed(message)
 
 
 def refuse_shedding(rights: Rights, job: JobDef) -> None:
     """Nor can it remove them, or take their name away, to make them anew under it."""
     if rights.owner is not None and asks(job.options):
-        message = f"{job.name} asks a person before every start; only an operator can remove or rename it. Pause it."
+        message = f"{job.name} needs approval before every start; only an operator can remove or rename it. Pause it."
         raise NotAllowed(message)
 
 

@@ -61,7 +61,7 @@ class Condition(NamedTuple):
                 raise ChangedSinceRead(message)
             return
         if self.absent:
-            message = f"A job named {name!r} exists already, at revision {state.revision}."
+            message = f"A job named {name!r} already exists, at revision {state.revision}."
             raise ChangedSinceRead(message)
         if self.revisions is not None and state.revision not in self.revisions:
             message = f"{name} is at revision {state.revision}: read it again, then repeat your change."
@@ -127,7 +127,7 @@ def put_job(tx: Transaction, context: Context, draft: Draft, terms: WriteTerms, 
     rights, zone = terms.rights, terms.zone
     found = tx.jobs.by_name(draft.name)
     if found is not None and rights.owner is not None and found[0].owner != rights.owner:
-        message = f"The name {draft.name!r} is taken by a job of somebody else: choose another."
+        message = f"The name {draft.name!r} belongs to another owner's job: choose another name."
         raise NotAllowed(message)
     terms.condition.check(draft.name, found[1] if found is not None else None)
     if found is None:

@@ -86,7 +86,8 @@ def draft(new: NewJob, source: str, kinds: Kinds) -> Draft:
 
 def check_name(field: str, value: object) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > MAX_NAME or not value.isprintable():
-        message = f"A job's {field} is a text of 1 to {MAX_NAME} printable characters, not {value!r:.80}."
+        found = f"{len(value)} of them" if isinstance(value, str) and len(value) > MAX_NAME else f"{value!r:.80}"
+        message = f"A job's {field} is a text of 1 to {MAX_NAME} printable characters, not {found}."
         raise InvalidJob(message)
     if value != value.strip():
         message = f"A job's {field} does not begin or end with a space: {value!r}."
@@ -99,7 +100,7 @@ def check_name(field: str, value: object) -> str:
 
 def check_flag(name: str, value: object) -> bool:
     if not isinstance(value, bool):
-        message = f"{name} is True or False, not {value!r}."
+        message = f"{name} is true or false, not {value!r}."
         raise InvalidJob(message)
     return value
 

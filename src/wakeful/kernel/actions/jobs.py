@@ -153,7 +153,7 @@ def change_all(
     tx.jobs.define(*[changed for _, changed, _ in moved])
     tx.jobs.save([state for _, _, state in moved])
     _note_stored(tx, context, [changed for job, changed, _ in moved if changed.kind != job.kind])
-    close_alerts(tx, UNSERVED, [job.id for job, changed, _ in moved if _waits_anew(job, changed)])
+    close_alerts(tx, context, UNSERVED, [job.id for job, changed, _ in moved if _waits_anew(job, changed)])
     chained = [(job, changed) for job, changed, _ in moved if follows(job) or follows(changed)]
     for job, _ in chained:
         tx.jobs.unchain(job.id)
@@ -272,6 +272,6 @@ def remove_job(tx: Transaction, context: Context, ref: str) -> int:
     )
     tx.jobs.unchain(job.id)
     leave_lanes(tx, [job.id])
-    close_alerts(tx, OF_A_JOB, [job.id])
+    close_alerts(tx, context, OF_A_JOB, [job.id], "the job was removed")
     tx.journal.emit("job", job_event("removed", job))
     return job.id

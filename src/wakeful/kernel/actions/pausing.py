@@ -32,7 +32,7 @@ def pause_all(
     # Only now: what ends here may start jobs after it, but none of those that are paused with it.
     left = [_without_pending(tx, context, pair, "the job was paused") for pair in paused if pair[1].queued]
     tx.jobs.save([_armed_for_queue(state, tx.now) for state in left])
-    close_alerts(tx, UNSERVED, [job.id for job, _ in paused])
+    close_alerts(tx, context, (*UNSERVED, "missed"), [job.id for job, _ in paused], "the job was paused")
     _emit_many(tx, "paused", [job for job, _ in paused])
     return [job.name for job, _ in paused]
 
@@ -41,7 +41,7 @@ def disable_job(tx: Transaction, context: Context, ref: str) -> None:
     """Switch a job off; like paused, but it may not be started by hand either, and a new time does not revive it."""
     job, state = find_job(tx, ref)
     state = _without_pending(tx, context, (job, state), "the job was disabled", keep=())
-    close_alerts(tx, UNSERVED, [job.id])
+    close_alerts(tx, context, (*UNSERVED, "missed"), [job.id], "the job was disabled")
     state = state._replace(enabled=0, ended_at=None, next_at=None, slot=None, parked=None, ready_at=None)
     tx.jobs.save([state if state.run_id is not None else state._replace(due_at=None)])
     tx.journal.emit("job", job_event("disabled", job))
@@ -77,7 +77,8 @@ def resume_all(
         except ScheduleTriggerError as error:
             refused[job.name] = error
     tx.jobs.save([state for _, state in resumed])
-    close_alerts(tx, ("disabled", "failed", "failing", "stuck", "down"), [job.id for job, _ in resumed])
+    over = ("disabled", "failed", "failing", "stuck", "down")
+    close_alerts(tx, context, over, [job.id for job, _ in resumed], "the job was resumed")
     _emit_many(tx, "resumed", [job for job, _ in resumed])
     return refused
 
@@ -144,6 +145,8 @@ def _resumed(tx: Transaction, context: Context, job: JobDef, state: JobState) ->
             state = _again_once(tx, context, job, state, coming)
         else:
             state = state._replace(slot=coming.slot, next_at=coming.at)
+            rearmed = context.declared.declared(job.kind).rearmed
+            state = rearmed(tx, job, state) if rearmed is not None else state
         state = state._replace(due_at=alarm(state, tx.now if state.queued else None))
     return state
 

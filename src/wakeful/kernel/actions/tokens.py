@@ -42,7 +42,7 @@ def create(tx: Transaction, name: str, role: str, secret: str) -> Token:
     token = Token(hash_of(secret), name, role, tx.now, None, None)
     had = tx.access.was_used(name)
     if not tx.access.add_token(token):
-        raise TokenExists(f"There is a token named {name!r} already: revoke it first, or choose another name.")
+        raise TokenExists(f"A token named {name!r} already exists: revoke it first, or choose another name.")
     if had:
         tx.jobs.disown(name, tx.now)
         tx.access.forget_answers(name)

@@ -18,7 +18,8 @@ from wakeful.errors import StoreLocked
 from wakeful.kernel.cluster.lease_times import LeaseTimes
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import alert_key, close_alert, open_alert
-from wakeful.kernel.engine.recovery import Recovered, crash_all, requeue_served
+from wakeful.kernel.engine.recovery import Recovered, crash_all
+from wakeful.kernel.engine.requeue import requeue_served
 from wakeful.kernel.parking import serves
 from wakeful.store.presence import surely_gone
 from wakeful.store.records import NodeRow
@@ -137,7 +138,7 @@ def _alert_stalled(tx: Transaction, context: Context, stalled: set[int], rows: I
             why = f"The event loop of node {row.name} has been blocked for {stood} s by a handler."
             open_alert(tx, context, "stalled", row.name, why)
         elif row.id not in stalled and key in reported:
-            close_alert(tx, "stalled", row.name)
+            close_alert(tx, context, "stalled", row.name)
 
 
 def take_runs(tx: Transaction, context: Context, runs: list[RunRow]) -> int:
@@ -172,7 +173,7 @@ def join(tx: Transaction, context: Context, name: str, details: str) -> None:
     """Become a node, by the database's clock."""
     now = tx.journal.database_now()
     tx.journal.join(NodeRow(context.id, name, now, now, None, details))
-    close_alert(tx, "dead_node", name)
+    close_alert(tx, context, "dead_node", name)
 
 
 def served_elsewhere(tx: Transaction, key: str) -> bool:

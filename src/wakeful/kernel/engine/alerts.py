@@ -1,13 +1,17 @@
 """Alerts: incidents that a person should know of. The one place that opens and closes them, and makes their keys.
 
 An incident has a key, so it is open once however often it is noticed. The code that sees that it is over closes it.
+What is worth a message is handed to the domain that sends it, in the transaction that opens or closes the incident:
+there is no incident without its message, and no message without its incident.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import NamedTuple
 
 from wakeful.kernel.context import Context
+from wakeful.kernel.rules.alerting import AlertRules, rules_from, to_send, to_send_at_end
 from wakeful.store.interface import Transaction
 from wakeful.store.records import Alert
 
@@ -17,6 +21,8 @@ MEANINGS: dict[str, str] = {
     "failed": "a job failed and has no further run",
     "failing": "a job has failed several times in a row",
     "stuck": "a run reached its time limit, or goes on although it was cancelled",
+    "missed": "a job was due and did not start within its grace",
+    "approval": "a run waits for a person to approve it",
     "no_handler": "a job is due, and no running node handles its kind",
     "no_node": "a job is due, and no running node has the labels it requires",
     "clock": "the system clock was set",
@@ -24,12 +30,23 @@ MEANINGS: dict[str, str] = {
     "stalled": "the loop of a node is blocked",
     "old_transaction": "a transaction on the database has been open for so long that PostgreSQL cannot clean up",
 }
+#: Where the settings of alerts are stored.
+RULES = "alerts"
 #: So many keys are closed one by one; of more, only those that are open.
 FEW = 16
 #: What is over once its job is gone.
-OF_A_JOB = ("disabled", "failed", "failing", "stuck", "no_handler", "no_node", "down")
+OF_A_JOB = ("disabled", "failed", "failing", "stuck", "missed", "no_handler", "no_node", "down")
 #: What is over once its job is no longer due.
 UNSERVED = ("no_handler", "no_node")
+
+
+class Notice(NamedTuple):
+    """A message to write about an incident."""
+
+    alert: Alert
+    what: str  # opened, repeated or closed
+    rules: AlertRules
+    why: str | None = None  # why it is over
 
 
 def alert_key(kind: str, subject: object) -> str:
@@ -37,27 +54,96 @@ def alert_key(kind: str, subject: object) -> str:
     return f"{kind}:{subject}"
 
 
+def alert_rules(tx: Transaction) -> AlertRules:
+    """The settings of alerts."""
+    return rules_from(tx.journal.fact(RULES))
+
+
 def open_alert(
-    tx: Transaction, context: Context, kind: str, subject: object, message: str, *, job_id: int | None = None
+    tx: Transaction,
+    context: Context,
+    kind: str,
+    subject: object,
+    message: str,
+    *,
+    job_id: int | None = None,
+    data: str | None = None,
 ) -> bool:
     """Open the incident, or count it once more if it is open; True when it is new. Its kind must be declared."""
     if kind not in MEANINGS:
         message = f"There is no alert kind {kind!r}: list it, with its meaning, in `alerts` of its domain."
         raise ValueError(message)
-    return tx.journal.raise_alert(
-        Alert(context.new_id(), alert_key(kind, subject), kind, job_id, message, tx.now, tx.now, 1, None, None)
+    snoozed = tx.journal.job_snoozed_until(job_id) if job_id is not None else None
+    if snoozed is not None and snoozed <= tx.now:
+        snoozed = None
+    new_id = context.new_id()
+    key = alert_key(kind, subject)
+    alert, is_new = tx.journal.raise_alert(
+        Alert(new_id, key, kind, job_id, message, tx.now, tx.now, 1, None, None, None, snoozed, data)
     )
+    if context.declared.hooks.alerted:
+        rules = alert_rules(tx)
+        what = to_send(rules, alert, is_new=is_new, now=tx.now)
+        if what is not None:
+            _send(tx, context, Notice(alert, what, rules))
+    return is_new
 
 
-def close_alert(tx: Transaction, kind: str, subject: object) -> bool:
-    """The incident is over; True when it was open."""
-    return tx.journal.close_alert(alert_key(kind, subject), tx.now)
+def close_alert(tx: Transaction, context: Context, kind: str, subject: object, why: str | None = None) -> bool:
+    """The incident is over; True when it was open. `why` is said in the message."""
+    return _close(tx, context, alert_key(kind, subject), why)
 
 
-def close_alerts(tx: Transaction, kinds: Collection[str], job_ids: Collection[int]) -> None:
+def replace_alert(tx: Transaction, kind: str, subject: object) -> bool:
+    """The incident has become another one, which is announced instead; True when it was open."""
+    return tx.journal.close_alert(alert_key(kind, subject), tx.now) is not None
+
+
+def close_alerts(
+    tx: Transaction, context: Context, kinds: Collection[str], job_ids: Collection[int], why: str | None = None
+) -> None:
     """Close what is open of these kinds about these jobs."""
     keys = {alert_key(kind, job_id) for job_id in job_ids for kind in kinds}
     if len(keys) > FEW:
         keys &= {alert.key for alert in tx.journal.open_alerts()}
     for key in sorted(keys):
-        tx.journal.close_alert(key, tx.now)
+        _close(tx, context, key, why)
+
+
+def close_forgotten(tx: Transaction, context: Context, job_ids: Collection[int]) -> None:
+    """Close everything that is open about these jobs, which are gone."""
+    over = set(job_ids)
+    for alert in tx.journal.open_alerts() if over else ():
+        if alert.job_id in over:
+            _close(tx, context, alert.key, "the job is gone")
+
+
+def send_snoozed(tx: Transaction, context: Context, limit: int) -> int:
+    """Announce what is still open now that its snooze is over; how many there were."""
+    over = tx.journal.snoozes_over(tx.now, limit) if context.declared.hooks.alerted else []
+    rules = alert_rules(tx) if over else None
+    for alert in over:
+        assert rules is not None  # noqa: S101 - there is one to send
+        what = to_send(rules._replace(cooldown=0), alert, is_new=False, now=tx.now)
+        if what is None:
+            tx.journal.note_alert_awake(alert.id)
+        else:
+            _send(tx, context, Notice(alert, what, rules))
+    return len(over)
+
+
+def _close(tx: Transaction, context: Context, key: str, why: str | None) -> bool:
+    alert = tx.journal.close_alert(key, tx.now)
+    if alert is not None and context.declared.hooks.alerted:
+        rules = alert_rules(tx)
+        what = to_send_at_end(rules, alert, tx.now)
+        if what is not None:
+            _send(tx, context, Notice(alert, what, rules, why))
+    return alert is not None
+
+
+def _send(tx: Transaction, context: Context, notice: Notice) -> None:
+    # Noted first: what the message itself may open, such as that it has nowhere to go, finds this one announced.
+    tx.journal.note_alert_sent(notice.alert.id, tx.now)
+    for hook in context.declared.hooks.alerted:
+        hook(tx, context, notice)

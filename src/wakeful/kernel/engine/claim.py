@@ -14,6 +14,7 @@ from wakeful.kernel.context import Context
 from wakeful.kernel.engine.admission import Admission
 from wakeful.kernel.engine.alerts import open_alert
 from wakeful.kernel.engine.ending import drop_runs
+from wakeful.kernel.engine.missed import Found, Late, note_missed
 from wakeful.kernel.engine.silence import note_silence
 from wakeful.kernel.engine.stretches import was_run
 from wakeful.kernel.kinds import Refused
@@ -73,6 +74,7 @@ class Claim:
         self._woken: list[RunRow] = []
         self._skips: list[SkipRow] = []
         self._dropped: list[tuple[JobDef, RunRow, str]] = []
+        self._missed: list[Late] = []
         self._in_hook = False
         self.claimed: list[Claimed] = []
         self.expired: list[tuple[JobDef, JobState, RunRow]] = []
@@ -224,6 +226,7 @@ class Claim:
         if due.slot is not None and self._was_run(job, state, due.slot):
             due = due._replace(slot=None, passed=0)
         if due.slot is None:
+            self._missed += [Late(job.id, job.name, state.next_at or now)][: due.passed]
             self._let_go(trigger, state, due.passed)
             return
         if options.bounded and too_often(trigger, self._context.min_interval):
@@ -323,6 +326,8 @@ class Claim:
         tx.runs.add(self._new)
         tx.runs.activate(self._woken)
         tx.journal.skip([*self._skips, *self._admission.skips])
+        if self._missed:
+            note_missed(tx, self._context, Found(self._missed, len(self._missed)), MISSED)
         self._admission.write_lanes()
         if self.claimed:
             tx.journal.emit("run", *[_started(claimed) for claimed in self.claimed])

@@ -97,7 +97,7 @@ def note_step(tx: Transaction, context: Context, step: Step) -> None:
         carry = {"back": behind - step.ms, "cursor": 0, "newer": context.new_id()}
         tx.journal.set_meta({"clock_carry": json.dumps(carry)})
     way = "back" if step.ms < 0 else "forward"
-    message = f"The clock was set {way} by {abs(step.ms) / 1000:g} s, to {iso(tx.now)}; no slot is run twice."
+    message = f"The clock was set {way} by {abs(step.ms) / 1000:g} s, to {iso(tx.now)}; no scheduled time runs twice."
     open_alert(tx, context, "clock", way, message)
 
 

@@ -76,10 +76,10 @@ class Deadlines:
             active.reported_phase = active.reported_phase or "stopping"
             self._stuck.append(active)
 
-    async def alert_stuck(self, store: Store, context: Context) -> None:
-        """What does not end when it is asked to keeps its job, and a person should know."""
+    async def alert_stuck(self, store: Store, context: Context) -> bool:
+        """What does not end when it is asked to keeps its job, and a person should know; whether there was any."""
         if not self._stuck:
-            return
+            return False
         stuck = list(self._stuck)
 
         def work(tx: Transaction) -> None:
@@ -92,6 +92,7 @@ class Deadlines:
         del self._stuck[: len(stuck)]
         for active in stuck:
             log.warning("%s", _goes_on(active))
+        return True
 
     def _tidy(self) -> None:
         """Forget the deadlines of runs that have ended, once they are the most."""

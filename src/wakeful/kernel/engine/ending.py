@@ -14,10 +14,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from wakeful.kernel.context import Context
-from wakeful.kernel.engine.alerts import close_alert, open_alert
+from wakeful.kernel.engine.alerts import alert_rules, close_alert, open_alert, replace_alert
 from wakeful.kernel.engine.chains import start_chained
-from wakeful.kernel.rules.outcome import Result
-from wakeful.kernel.rules.settle import Settled, dropped
+from wakeful.kernel.rules.alerting import worth_opening
+from wakeful.kernel.rules.outcome import APPROVAL, Result
+from wakeful.kernel.rules.settle import AlertChange, Settled, dropped
 from wakeful.kernel.rules.states import check_transition
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, RunRow
@@ -91,12 +92,25 @@ def free_lanes(tx: Transaction, runs: Sequence[RunRow]) -> None:
 
 
 def _change_alerts(tx: Transaction, context: Context, endings: Sequence[Ending]) -> None:
-    for job, _, _, settled in endings:
-        for change in settled.alerts:
-            if change.message is None:
-                close_alert(tx, change.kind, job.id)
-            else:
-                open_alert(tx, context, change.kind, job.id, change.message, job_id=job.id)
+    for item in endings:
+        if item.settled.alerts:
+            _change_alerts_of(tx, context, item.job, item.settled.alerts)
+        if item.run.phase == APPROVAL and item.settled.finish.status == "done":
+            close_alert(tx, context, APPROVAL, item.run.id, item.result.error or "it was approved")
+
+
+def _change_alerts_of(tx: Transaction, context: Context, job: JobDef, changes: Sequence[AlertChange]) -> None:
+    rules = alert_rules(tx) if any(change.errors for change in changes) else None
+    opening = [change for change in changes if change.message is not None]
+    if rules is not None:
+        opening = [change for change in opening if worth_opening(rules, change.kind, change.errors)]
+    for change in changes:
+        if change.message is None and opening:
+            replace_alert(tx, change.kind, job.id)
+        elif change.message is None:
+            close_alert(tx, context, change.kind, job.id)
+    for change in opening:
+        open_alert(tx, context, change.kind, job.id, change.message or "", job_id=job.id)
 
 
 def _call_hooks(tx: Transaction, context: Context, endings: Sequence[Ending]) -> None:

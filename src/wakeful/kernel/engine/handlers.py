@@ -136,7 +136,8 @@ def _failed(run: Run, error: BaseException) -> Result:
     result = from_exception(error)
     if result.outcome in FAILURES:
         # The trace as it is stored: bounded, and with no letter that a log file cannot hold.
-        log.error("%s of %s failed: %s: %s\n%s", run.id, run.job, result.error_type, result.error, result.trace or "")
+        trace = f"\n{result.trace}" if result.trace else ""
+        log.error("%s of %s failed: %s: %s%s", run.id, run.job, result.error_type, result.error, trace)
     return result
 
 

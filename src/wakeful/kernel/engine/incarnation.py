@@ -34,6 +34,7 @@ class Incarnation(NamedTuple):
 
     node_id: int
     recovered: Recovered
+    away_since: int | None = None  # when an engine was last known to run
 
 
 async def begin_incarnation(store: Store, engine: Engine, name: str, logs: Path) -> Incarnation:
@@ -55,7 +56,7 @@ async def begin_incarnation(store: Store, engine: Engine, name: str, logs: Path)
         tx.journal.set_meta({"incarnation": int(facts.get("incarnation", "0")) + 1, "alive_at": tx.now})
         recovered = recover(tx, here, alive) if tx.exclusive else recover_name(tx, here, name, alive)
         join(tx, here, name, details)
-        return Incarnation(here.id, recovered)
+        return Incarnation(here.id, recovered, int(facts["alive_at"]) if "alive_at" in facts else None)
 
     await store.write(size_all)
     incarnation = await store.write(work)

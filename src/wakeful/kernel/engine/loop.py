@@ -23,6 +23,7 @@ from wakeful.kernel.engine.config import EngineConfig
 from wakeful.kernel.engine.deadlines import Deadlines
 from wakeful.kernel.engine.handlers import Active, Threads, drive
 from wakeful.kernel.engine.loop_state import LoopState
+from wakeful.kernel.engine.missed import OutageWatch, look_for_missed
 from wakeful.kernel.engine.run_turn import run_turn
 from wakeful.kernel.engine.store_trouble import counted, note_recovery, note_trouble, release_unknown
 from wakeful.kernel.engine.sweep import Housekeeping
@@ -90,6 +91,7 @@ class Engine:
         self._deadlines = Deadlines(clock, self.active)
         self._threads = Threads(inline=config.virtual)
         self._watch = ClockWatch(clock)
+        self._outages = OutageWatch(clock)
         self.node_lease = NodeLease(store, clock, config.tuning.lease, virtual=config.virtual)
         self._alarm: int | None = None
         self._batch = config.tuning.batch_on(exclusive=store.exclusive)
@@ -222,6 +224,7 @@ class Engine:
                     known = self.active.keys() | {ended.run.id for ended in [*self._ended, *self._later]}
                     await release_unknown(self._store, self._state, self.context.id, known)
                 await self._check()
+                self._outages.fine()
                 note_recovery(self._state)
             except StoreError as error:
                 note_trouble(self._state, error)
@@ -245,15 +248,18 @@ class Engine:
         self._watching_since = min(self._watching_since, now)  # by the clock as it is set now
         self.counters.checks += 1
         self.counters.last_check = now
-        await self._check_clock()
+        stepped = await self._check_clock()
         self._deadlines.enforce()
         if await self.node_lease.tick(self.context):
             self._state.note_change()
         if self.node_lease.fenced:
             await self._rejoin()
         self._state.note_admission(admitted=self._may_admit())
-        await self._deadlines.alert_stuck(self._store, self.context)
+        if await self._deadlines.alert_stuck(self._store, self.context):
+            self._state.note_change()
         await self._check_other_processes()
+        if self._state.admitted and not self._behind and not stepped and self._outages.is_late(self._alarm):
+            await self._outages.look(self._store, self.context)
         if self._ended or (self._state.admitted and (self._state.changed or self._alarm_within(now))):
             await self._turn()
         if self._state.admitted:
@@ -262,9 +268,9 @@ class Engine:
     async def _keep_house(self) -> None:
         if self.housekeeping.due():
             self._ended, self._later = self._ended + self._later, []
-            if await self.housekeeping.sweep(self.context):
-                self._state.note_change()
-        await self.housekeeping.prune(quiet=not self._behind)
+            await self.housekeeping.sweep(self.context)
+            self._state.note_change()  # jobs were requeued, or messages about what it found wait to be sent
+        await self.housekeeping.prune(self.context, quiet=not self._behind)
 
     def _may_admit(self) -> bool:
         return self._state.admitting and self.node_lease.may_admit()
@@ -411,10 +417,17 @@ class Engine:
     def _clock_moved(self) -> bool:
         return self._watch.moved()
 
-    async def _check_clock(self) -> None:
+    async def _check_clock(self) -> bool:
+        """Whether the clock was set."""
         step = await self._watch.record(self._store, self.context)
         if step:
             self.counters.clock_steps += 1
             log.warning("the system clock was set %s by %s s", "back" if step < 0 else "forward", abs(step) / 1000)
             self._state.note_change()
         await self._watch.carry_on(self._store, self.context)
+        return bool(step)
+
+    async def look_back(self, away_since: int | None) -> None:
+        """Before anything starts: what was missed while no engine ran."""
+        context = self.identify()
+        await self._store.write(lambda tx: look_for_missed(tx, context, away_since))

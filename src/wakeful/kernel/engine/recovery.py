@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.admission import SUSPECT_AFTER
-from wakeful.kernel.engine.alerts import UNSERVED, close_alert, close_alerts
+from wakeful.kernel.engine.alerts import close_alert
 from wakeful.kernel.engine.ending import Ending, end_runs
 from wakeful.kernel.engine.handlers import past_limit
+from wakeful.kernel.engine.requeue import requeue_served
 from wakeful.kernel.engine.turn import Ended, from_report, settle_all
 from wakeful.kernel.parking import is_lane
 from wakeful.kernel.rules.options import from_text
@@ -54,18 +55,6 @@ def recover(tx: Transaction, context: Context, alive: Collection[int] = ()) -> R
             tx.jobs.requeue_parked(key, tx.now, 1)  # the first of the line finds the lane free and offers it on
     requeue_served(tx, context)
     return Recovered([run.id for run in cut_off], len(waiting), sum(run.status == "queued" for run in opened))
-
-
-def requeue_served(tx: Transaction, context: Context) -> int:
-    """Requeue the jobs that waited for a node such as this one; how many there were."""
-    return sum(requeue_waiting(tx, key, count) for key, count in tx.jobs.parked_counts().items() if context.serves(key))
-
-
-def requeue_waiting(tx: Transaction, key: str, count: int) -> int:
-    """Somebody can run them now: put the jobs parked there back, and close their alerts; how many there were."""
-    waiting = {state.job_id for _, state in tx.jobs.parked_on(key, tx.now, count)}
-    close_alerts(tx, UNSERVED, waiting)
-    return tx.jobs.requeue_parked(key, tx.now, count)
 
 
 def crash_all(tx: Transaction, context: Context, runs: Sequence[RunRow]) -> None:
@@ -111,7 +100,7 @@ def _without_overdue(
     )
     for run in runs:
         if run.phase in GOES_ON and run not in late:
-            close_alert(tx, "stuck", run.job_id)
+            close_alert(tx, context, "stuck", run.job_id)
     return [run for run in runs if run not in late]
 
 
@@ -236,4 +225,6 @@ def _rearm_one(tx: Transaction, context: Context, job: JobDef, state: JobState, 
             held = state.backoff_until - step.of(state.last_run_id) if state.backoff_until is not None else None
             at = max(coming.at, held) if held is not None else coming.at
             state = state._replace(slot=coming.slot, next_at=at, backoff_until=held)
+            rearmed = context.declared.declared(job.kind).rearmed
+            state = rearmed(tx, job, state) if rearmed is not None else state
     return state._replace(due_at=alarm(state, min(due.values(), default=None)))

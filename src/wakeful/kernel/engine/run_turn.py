@@ -14,7 +14,6 @@ from wakeful.errors import StoreError, StoreRefused
 from wakeful.kernel.engine.alerts import open_alert
 from wakeful.kernel.engine.claim import due_jobs
 from wakeful.kernel.engine.ending import drop_runs
-from wakeful.kernel.engine.recovery import requeue_served
 from wakeful.kernel.engine.turn import Ended, TurnResult, turn
 from wakeful.kernel.rules.outcome import Result
 from wakeful.kernel.rules.policy import switch_off
@@ -52,11 +51,7 @@ async def run_turn(
     def work(tx: Transaction) -> TurnResult:
         if recheck_store:
             tx.jobs.look_below()
-        if recheck_store and limit:
-            # In the transaction that claims: requeued alone, they could be taken and parked again by a node that
-            # cannot run them.
-            requeue_served(tx, context)
-        result = turn(tx, context, ended, limit)
+        result = turn(tx, context, ended, limit, requeue=recheck_store)
         if recheck_store and not idle:
             result = result._replace(to_cancel=result.to_cancel + tx.runs.to_cancel())
         return result

@@ -14,12 +14,14 @@ from wakeful import ids
 from wakeful.kernel.actions.idempotency import KEPT_MS
 from wakeful.kernel.cluster.membership import served_elsewhere, take_runs
 from wakeful.kernel.context import Context
-from wakeful.kernel.engine.alerts import close_alert, open_alert
+from wakeful.kernel.engine.alerts import close_alert, close_forgotten, open_alert, send_snoozed
 from wakeful.kernel.engine.lane_sizes import leave_lanes
-from wakeful.kernel.engine.recovery import requeue_waiting
+from wakeful.kernel.engine.missed import watch_missed
+from wakeful.kernel.engine.requeue import requeue_waiting
 from wakeful.kernel.engine.stretches import keep_slots
 from wakeful.kernel.parking import HANDLER, PLACE, is_lane, labels_of
 from wakeful.store.records import RunRow
+from wakeful.triggers.moments import spoken
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
@@ -88,11 +90,14 @@ def guard(tx: Transaction, context: Context) -> int:
     if not tx.exclusive:
         requeued = take_runs(tx, context, tx.runs.orphans())
         _alert_old_transaction(tx, context)
-    for key, count in tx.jobs.parked_counts().items():
+    lines = tx.jobs.parked_counts()
+    watch_missed(tx, context, lines)
+    send_snoozed(tx, context, CHUNK)
+    for key, count in lines.items():
         if is_lane(key):
             requeued += tx.jobs.requeue_parked(key, tx.now, 1)
         elif context.serves(key):
-            requeued += requeue_waiting(tx, key, count)
+            requeued += requeue_waiting(tx, context, key, count)
         elif tx.exclusive or not served_elsewhere(tx, key):
             _alert_unserved(tx, context, key)
     return requeued
@@ -101,7 +106,7 @@ def guard(tx: Transaction, context: Context) -> int:
 def _alert_old_transaction(tx: Transaction, context: Context) -> None:
     found = tx.journal.oldest_transaction()
     if found is None or found.age_ms < OLD_TRANSACTION_MS:
-        close_alert(tx, OLD_TRANSACTION, "database")
+        close_alert(tx, context, OLD_TRANSACTION, "database")
         return
     who = f"process {found.pid}, {found.name or 'unnamed'}" if found.pid is not None else f"prepared as {found.name}"
     message = (
@@ -116,12 +121,13 @@ def _alert_unserved(tx: Transaction, context: Context, key: str) -> None:
     wanted = ", ".join(labels_of(key)) if key.startswith(PLACE) else key.removeprefix(HANDLER)
     why = f"no running node handles kind {wanted}" if kind == "no_handler" else f"no running node is labelled {wanted}"
     for job, state in tx.jobs.parked_on(key, tx.now - NO_HANDLER_GRACE_MS, CHUNK):
-        message = f"{job.name} has been due since its time came, but {why}"
+        message = f"{job.name} has been due since {spoken(state.ready_at or tx.now, exact=True)}, but {why}"
         open_alert(tx, context, kind, state.job_id, message, job_id=state.job_id)
 
 
 def prune(
     tx: Transaction,
+    context: Context,
     keep: Retention,
     cursors: Cursors,
     crowded: Sequence[int],
@@ -143,7 +149,7 @@ def prune(
     journal = cursors.journal and _prune_journal(tx, keep, rows, before, size)
     jobs_cursor = cursors.jobs
     if jobs_cursor is not None and len(deleted) < size:
-        gone, jobs_cursor = _forget_jobs(tx, rows, before, jobs_cursor, size - len(deleted))
+        gone, jobs_cursor = _forget_jobs(tx, context, rows, before, cursor=jobs_cursor, size=size - len(deleted))
         deleted += gone
     return Swept(deleted, Cursors(runs_cursor, jobs_cursor, journal=journal), crowded)
 
@@ -171,7 +177,7 @@ def _prune_journal(tx: Transaction, keep: Retention, rows: DomainRows, before: i
 
 
 def _forget_jobs(
-    tx: Transaction, rows: DomainRows, before: int, cursor: tuple[int, int], size: int
+    tx: Transaction, context: Context, rows: DomainRows, before: int, *, cursor: tuple[int, int], size: int
 ) -> tuple[list[int], tuple[int, int] | None]:
     """Delete jobs that are over, with their last runs: those runs, and where to go on."""
     gone, following = tx.jobs.finished(before, cursor, LOOK_AT, size)
@@ -181,19 +187,16 @@ def _forget_jobs(
         found = tx.runs.prune_job(job_id, left)
         deleted += found
         if len(found) == left:  # it may have more
-            _forget(tx, rows, gone[:number])
+            _forget(tx, context, rows, gone[:number])
             return deleted, cursor
-    _forget(tx, rows, gone)
+    _forget(tx, context, rows, gone)
     return deleted, following
 
 
-def _forget(tx: Transaction, rows: DomainRows, job_ids: Sequence[int]) -> None:
+def _forget(tx: Transaction, context: Context, rows: DomainRows, job_ids: Sequence[int]) -> None:
+    close_forgotten(tx, context, job_ids)
     tx.jobs.forget(job_ids, rows.job_tables)
     leave_lanes(tx, job_ids)
-    over = set(job_ids)
-    for alert in tx.journal.open_alerts() if over else ():
-        if alert.job_id in over:
-            tx.journal.close_alert(alert.key, tx.now)
 
 
 class Housekeeping:
@@ -233,20 +236,19 @@ class Housekeeping:
         if runs % self._retention.check_every == 0:
             self._crowded[job_id] = None
 
-    async def sweep(self, context: Context) -> bool:
-        """Offer the lanes once more and begin to prune; True when jobs were requeued."""
+    async def sweep(self, context: Context) -> None:
+        """Offer the lanes once more, alert about what waits for too long, and begin to prune."""
         self.wait()
 
-        def work(tx: Transaction) -> int:
+        def work(tx: Transaction) -> None:
             tx.journal.set_meta({"alive_at": tx.now})
-            return guard(tx, context)
+            guard(tx, context)
 
-        requeued = await self._store.write(work)
+        await self._store.write(work)
         if self._cursors == NOTHING_LEFT:
             self._cursors, self._next_bite = Cursors(), 0
-        return requeued > 0
 
-    async def prune(self, *, quiet: bool) -> None:
+    async def prune(self, context: Context, *, quiet: bool) -> None:
         """One bite, if it is time for one. While there is no `quiet` it waits, though not for ever."""
         now = self._clock.boot()
         if self._cursors == NOTHING_LEFT or now < self._next_bite:
@@ -258,15 +260,15 @@ class Housekeeping:
                 self._next_bite = now + HELD_UP_MS
                 return
         self._held_up_since = None
-        await self._bite()
+        await self._bite(context)
 
-    async def _bite(self) -> None:
+    async def _bite(self, context: Context) -> None:
         cursors, crowded, size = self._cursors, list(self._crowded), self._size
 
         def work(tx: Transaction) -> tuple[Swept, int]:
             began = self._clock.boot_us()
             return prune(
-                tx, self._retention, cursors, crowded, size=size, rows=self.rows
+                tx, context, self._retention, cursors, crowded, size=size, rows=self.rows
             ), self._clock.boot_us() - began
 
         swept, took = await self._store.write(work)

@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from wakeful.kernel.context import Context
+from wakeful.kernel.engine.alerts import open_alert
 from wakeful.kernel.engine.claim import Claim, Claimed
 from wakeful.kernel.engine.ending import Ending, end_runs
+from wakeful.kernel.engine.requeue import requeue_served
 from wakeful.kernel.rules.approval import asked
-from wakeful.kernel.rules.outcome import APPROVAL, WAITING, Result
+from wakeful.kernel.rules.outcome import APPROVAL, FAILURES, WAITING, Result
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.kernel.rules.settle import settle
 from wakeful.store.interface import Transaction
@@ -48,10 +50,17 @@ class TurnResult(NamedTuple):
     unsettled: Sequence[Ended] = ()  # what the store did not take in any form: to be tried again later
 
 
-def turn(tx: Transaction, context: Context, ended: Sequence[Ended], limit: int) -> TurnResult:
-    """Settle `ended`, then claim at most `limit`."""
-    # Read before anything else is locked: a node that takes over locks this row first too, so there is no deadlock.
-    draining = tx.journal.lives(context.id) if limit and not tx.exclusive else False
+def turn(tx: Transaction, context: Context, ended: Sequence[Ended], limit: int, *, requeue: bool = False) -> TurnResult:
+    """Settle `ended`, then claim at most `limit`; `requeue`: also of what others left for a node such as this one."""
+    draining: bool | None = False
+    parked = True
+    if limit and not tx.exclusive:
+        # Read before anything else is locked: a node that takes over locks this row first too, so there is no deadlock.
+        draining, parked = tx.journal.standing(context.id) if requeue else (tx.journal.lives(context.id), False)
+    if requeue and limit and parked and draining is False:
+        # In the transaction that claims: requeued alone, they could be taken and parked again by a node that cannot run
+        # them.
+        requeue_served(tx, context)
     settled, lost = settle_all(tx, context, ended)
     if draining is not False:
         return TurnResult([], settled, lost, [], None, fenced=draining is None, draining=bool(draining))
@@ -108,13 +117,21 @@ def settle_all(tx: Transaction, context: Context, ended: Sequence[Ended]) -> tup
             rand=context.rng.random(),
             new_id=context.new_id,
             min_interval=context.min_interval,
+            failed_before=_failed_before(tx, item),
         )
         endings.append(Ending(job, item.run, item.result, answer))
     end_runs(tx, context, endings)
     for item in ended:
         if item.result.phase == APPROVAL and item.run.id not in lost:
-            _ask(tx, item)
+            _ask(tx, context, item)
     return [ending.run.id for ending in endings], lost
+
+
+def _failed_before(tx: Transaction, item: Ended) -> int:
+    """How many earlier attempts failed: approvals, deferrals and recoveries make attempts too, and use no retry."""
+    if item.run.retry_of is None or item.result.outcome not in FAILURES:
+        return item.run.attempt - 1
+    return item.run.attempt - 1 - tx.runs.attempts_without_failure(item.run.retry_of)
 
 
 def _already_waiting(tx: Transaction, ended: Sequence[Ended]) -> set[int]:
@@ -123,7 +140,7 @@ def _already_waiting(tx: Transaction, ended: Sequence[Ended]) -> set[int]:
     return {run.id for one in begin for run in tx.runs.open(one.job_id) if run.status == "waiting"}
 
 
-def _ask(tx: Transaction, item: Ended) -> None:
+def _ask(tx: Transaction, context: Context, item: Ended) -> None:
     """Put the question on record, with the payload it is about: what is approved is what was asked, edits aside."""
     question = str(json.loads(item.result.output or '""'))
     details = tx.runs.details(item.run.id)
@@ -131,6 +148,9 @@ def _ask(tx: Transaction, item: Ended) -> None:
     tx.runs.ask(item.run.id, APPROVAL, item.job.payload, record)
     about = {"run": item.run.id, "job_id": item.job.id, "job": item.job.name}
     tx.journal.emit("run", {"type": "approval_needed", **about, "question": question})
+    message = f"{item.job.name} waits for a person to approve it: {question}"
+    data = json.dumps({"run": item.run.id})
+    open_alert(tx, context, APPROVAL, item.run.id, message, job_id=item.job.id, data=data)
 
 
 def take_reports(tx: Transaction, ended: Sequence[Ended]) -> Sequence[Ended]:

@@ -51,7 +51,7 @@ class JobOptions(TypedDict, total=False):
     error_span: Duration | None
     """Disable it only after errors have gone on for this long as well."""
     on_crash: Literal["recover", "skip", "resume"] | None
-    """What happens to a run that a crash interrupted; `"recover"`, the default, runs its slot again."""
+    """What happens to a run that a crash interrupted; `"recover"`, the default, runs it again."""
     lanes: Mapping[str, int] | None
     """Limits shared with other jobs: `{"gpu": 1}` lets one run at a time into the lane `gpu`."""
     labels: Sequence[str] | None
@@ -60,6 +60,8 @@ class JobOptions(TypedDict, total=False):
     """Every start waits until a person approves it."""
     priority: int | None
     """From -100 to 100: of what is due, the higher starts first."""
+    deliver: str | Mapping[str, str] | None
+    """Where results are sent: a connector's name, or `{"to": "phone", "on": "failure"}`."""
     bounded: bool | None
     """The trigger obeys the server's minimum interval, as those of jobs that come over the network do."""
 

@@ -48,7 +48,7 @@ class Noop(Exception):
 
 
 class Defer(Exception):
-    """Not now: run the same slot again at `until` (an aware datetime). Neither an error nor a success."""
+    """Not now: run again at `until` (an aware datetime). Neither an error nor a success."""
 
     def __init__(self, until: datetime, why: str = "") -> None:
         super().__init__(why)
@@ -66,9 +66,9 @@ class Wait(Exception):
 
 
 class ApprovalNeeded(Wait):
-    """A person must say yes first: `ApprovalNeeded("Deploy to production?")`.
+    """The run needs a person's approval first: `ApprovalNeeded("Deploy to production?")`.
 
-    The run waits, for days if need be and across restarts. Approved, the handler is called again for the same slot with
+    The run can wait for days and across restarts. When it is approved, the handler is called again with
     `run.approved_by` set; rejected, or not approved before `until`, the run is cancelled.
     """
 
@@ -186,7 +186,7 @@ def from_exception(error: BaseException) -> Result:
         "error",
         error_type=type(error).__name__,
         error=clean(_bounded(_message(error), MAX_ERROR_CHARS)),
-        trace=clean(_trace(error)[-MAX_TRACE_CHARS:]),
+        trace=clean(_trace(error)[-MAX_TRACE_CHARS:]) if getattr(error, "traced", True) is not False else None,
         transient=isinstance(error, TRANSIENT),
         until=error.until_ms if isinstance(error, TryAgain) else None,
     )

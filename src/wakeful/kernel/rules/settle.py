@@ -33,6 +33,7 @@ class AlertChange(NamedTuple):
 
     kind: str
     message: str | None
+    errors: int = 0  # failures in a row, where it is about them
 
 
 class Settled(NamedTuple):
@@ -57,10 +58,12 @@ def settle(
     rand: float,
     new_id: Callable[[], int],
     min_interval: int | None = None,
+    failed_before: int | None = None,
 ) -> Settled:
     """What `result` of `run` means for its job; `job` and `state` are the current ones, read in this transaction.
 
-    `min_interval`: how close two starts of a bounded job may lie.
+    `min_interval`: how close two starts of a bounded job may lie. `failed_before`: how many earlier attempts at this
+    failed, and so used a retry; all of them unless given.
     """
     if result.outcome == WAITING:
         return _wait(state, run, result)
@@ -69,7 +72,8 @@ def settle(
     if isinstance(trigger_of(job.trigger), Ping):
         return _settle_report(job, state, run, result, now=now, rand=rand)
     plan = _plan(job, state, run, now, rand) if job.removed_at is None else STOPPED
-    again = _again(job, run, result, now, min_interval=min_interval, new_id=new_id)
+    tries = run.attempt - 1 if failed_before is None else failed_before
+    again = _again(job, run, result, now, tries=tries, min_interval=min_interval, new_id=new_id)
     if again is not None and not _still_wanted(job, state, plan, again, result):
         again = None
     over = plan.ended is not None and again is None and not state.queued
@@ -149,7 +153,14 @@ def _details(run: RunRow, result: Result) -> RunDetails | None:
 
 
 def _again(
-    job: JobDef, run: RunRow, result: Result, now: int, *, min_interval: int | None, new_id: Callable[[], int]
+    job: JobDef,
+    run: RunRow,
+    result: Result,
+    now: int,
+    *,
+    tries: int,
+    min_interval: int | None,
+    new_id: Callable[[], int],
 ) -> RunRow | None:
     """The next attempt at the same thing, if there is to be one."""
     options = from_text(job.options)
@@ -164,7 +175,6 @@ def _again(
         at = max(result.until, now + FLOOR_MS)
     elif result.outcome in FAILURES:
         delays = options.retry_delays(trigger_of(job.trigger).type)
-        tries = run.attempt - 1
         wanted = options.retry_on == "any" or result.transient
         if not wanted or tries >= len(delays):
             return None
@@ -227,10 +237,9 @@ def count_failure(job: JobDef, state: JobState, now: int) -> tuple[JobState, tup
     until = now + backoff_delay(options, errors)
     if state.next_at is not None and until > state.next_at:
         state = state._replace(next_at=until, backoff_until=until)
-    if errors == 1:
-        return state, ()
-    message = f"{job.name} has failed {errors} times in a row; the last: {state.last_error}"
-    return state, (AlertChange("failing", message),)
+    times = f"{errors} times in a row; the last" if errors > 1 else "once"
+    message = f"{job.name} has failed {times}: {state.last_error}"
+    return state, (AlertChange("failing", message, errors),)
 
 
 class _Plan(NamedTuple):

@@ -19,7 +19,7 @@ from wakeful.kernel.views.models import job_view
 from wakeful.store.interface import Transaction
 from wakeful.store.listing import status_at_rest
 from wakeful.store.records import JobDef, JobState, RunDetails, RunRow, SkipRow
-from wakeful.triggers import Once, Ping, TimedTrigger, Trigger, format_interval, iso
+from wakeful.triggers import After, Once, Ping, TimedTrigger, Trigger, format_interval, iso
 from wakeful.triggers.moments import spoken
 from wakeful.triggers.zones import place_named
 
@@ -100,7 +100,9 @@ class _Story:
         sentences += self._past(state, last)
         sentences += [self._refused(skip) for skip in skips]
         if state.missed:
-            sentences.append(f"{_times(state.missed, 'slot')} went by without a run of {_its(state.missed)} own.")
+            sentences.append(
+                f"{_times(state.missed, 'scheduled time')} passed without a run of {_its(state.missed)} own."
+            )
         open_alerts = [alert for alert in tx.journal.alerts(job.id) if alert.closed_at is None]
         sentences += [_stop(f"Alert since {self.when(alert.opened_at)}: {alert.message}") for alert in open_alerts]
         view = job_view(tx, (job, state))
@@ -124,7 +126,7 @@ class _Story:
         sentences = [f"{name} of {job.name} {begun} because {self._because(run)}."]
         if run.slot is not None:
             attempt = f", attempt {run.attempt}" if run.attempt > 1 else ""
-            sentences.append(f"It stands for {self.when(run.slot)}{attempt}.")
+            sentences.append(f"Its scheduled time is {self.when(run.slot)}{attempt}.")
         if run.retry_of is not None:
             sentences.append(f"It continues {ids.run_text(run.retry_of)}.")
         if run.caused_by is not None:
@@ -197,13 +199,23 @@ class _Story:
             return self._stopped(state) + by_hand + (self._unserved() if by_hand else [])
         if state.parked is not None:
             since = state.ready_at or tx.now
-            return [f"It is due since {self.when(since)} and waits: {_waits_for(state.parked)}.", *self._unserved()]
+            return [
+                f"It has been due since {self.when(since)} and waits: {_waits_for(state.parked)}.",
+                *self._unserved(),
+            ]
         sentences = [self._waits_to_start(run) for run in queued]
         if state.next_at is not None and state.slot is not None:
             sentences.append(self._next(state, state.slot, state.next_at))
         elif not queued:
-            return ["It has no time of its own: it runs when something else asks for it."]
+            return self._untimed()
         return sentences + self._unserved()
+
+    def _untimed(self) -> list[str]:
+        """A job that only others start, and whether there is one to start it."""
+        ahead = self.tx.jobs.upstream(self.job.id) if isinstance(self.trigger, After) else None
+        if ahead is not None and not self.tx.jobs.names([ahead]):
+            return [f"It will not run: there is no job {ahead!r} for it to start after."]
+        return ["It has no time of its own: it runs when something else asks for it."]
 
     def _unserved(self) -> list[str]:
         """Nothing starts, whatever its time is, while there is no server."""
@@ -233,7 +245,7 @@ class _Story:
         if isinstance(self.trigger, Ping):
             return f"A ping is expected at {self.when(slot)}; without one it is down at {self.when(next_at)}."
         due = next_at <= self.tx.now
-        text = f"It is due since {self.when(next_at)}" if due else f"It will run next at {self.when(next_at)}"
+        text = f"It has been due since {self.when(next_at)}" if due else f"It will run next at {self.when(next_at)}"
         if state.backoff_until is not None:
             errors = _times(state.errors, "error")
             return f"{text}, held back by {errors} in a row; its own time was {self.when(slot)}."
@@ -271,7 +283,9 @@ class _Story:
             return [f"It is running now{which}."]
         if run.reason == "ping":
             return [f"It has started elsewhere{which} and has not reported its end."]
-        return [f"It waits {'for approval' if run.phase == APPROVAL else 'to be completed'}{which}."]
+        if run.phase == APPROVAL:
+            return [f"It waits for approval{which}. Approve or reject it to go on."]
+        return [f"It waits to be completed{which}."]
 
     def _taken_up(self, run: RunRow) -> str:
         """What the next server makes of a run that ended with its server."""

@@ -285,7 +285,7 @@ class Run(Outbox):
 
     @property
     def slot(self) -> datetime | None:
-        """The nominal time this run stands for; None when it was not started by time."""
+        """The time this run was scheduled for; None if it was not started by time."""
         return _moment(self._row.slot)
 
     @property

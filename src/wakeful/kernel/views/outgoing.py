@@ -68,7 +68,7 @@ class Outbox:
     def deliver(self, text: str, *, to: str = "last", title: str | None = None) -> Accepted:
         """Send a message with the end of this run: stored only if the run ends as success or noop.
 
-        `to` is a connector, or `last`: where somebody was last heard from.
+        `to` is a connector, or `last`: the connector through which a person last wrote.
         """
         if len(self._outgoing) >= MAX_MESSAGES:
             message = f"A run sends {MAX_MESSAGES} messages at most."

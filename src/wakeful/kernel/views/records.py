@@ -34,6 +34,8 @@ class Alert(NamedTuple):
     closed_at: datetime | None
     acked_at: datetime | None
     """When a person said that they have seen it."""
+    snoozed_until: datetime | None = None
+    """No message about it is sent before."""
 
     def __repr__(self) -> str:
         return f"<Alert {self.id} {self.kind} {'open' if self.closed_at is None else 'closed'}: {self.message}>"
@@ -82,6 +84,7 @@ def alert_views(tx: Transaction, rows: Sequence[records.Alert]) -> list[Alert]:
             row.times,
             _moment(row.closed_at),
             _moment(row.acked_at),
+            _moment(row.snoozed_until),
         )
         for row in rows
     ]

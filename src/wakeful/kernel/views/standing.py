@@ -24,10 +24,10 @@ COUNTED = 1_000  # runs since midnight; of more it is said that there are more
 def standing(tx: Transaction, zone: str, seen: Seen, silence_ms: int, hidden: Sequence[str] = ()) -> Facts:
     """As the store says it now, but for jobs and runs of hidden kinds."""
     runs = tx.runs.open_counts(hidden)
-    unseen, seen_alerts = tx.journal.open_alert_counts()
+    unseen, seen_alerts = tx.journal.open_alert_counts(but=APPROVAL)  # a question is counted as the run that asks
     started, failed, looked_at = tx.runs.tally(ids.first_id_at(midnight(tx.now, zone)), COUNTED, hidden)
     due_since = tx.jobs.oldest_alarm()
-    newest = tx.journal.newest_unacked_alert() if unseen else None
+    newest = tx.journal.newest_unacked_alert(but=APPROVAL) if unseen else None
     facts = Facts(
         now=tx.now,
         served=_is_served(tx, seen),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Cron(TimedTrigger):
     """`Cron("0 9 * * 1-5", tz="Europe/Berlin")`: 5 fields, 6 with seconds first, or an `@` shorthand.
 
-    Without `tz` it runs in the job's default zone, settled when the job is stored.
+    Without `tz` it runs in the scheduler's default zone, which is stored with the job.
     """
 
     __slots__ = ("_times", "expression")

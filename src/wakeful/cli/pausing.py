@@ -1,12 +1,11 @@
-"""`remove`, `pause` and `resume`: jobs that start no more by themselves, and again do. Each can be undone."""
+"""`pause` and `resume`: whether jobs start by themselves. Each can be undone."""
 
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import Awaitable, Callable, Container, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import tzinfo
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 import typer
 
@@ -14,13 +13,12 @@ from wakeful import Job, Scheduler
 from wakeful.cli.acting import rights_here, say_undo
 from wakeful.cli.app import JOBS, app
 from wakeful.cli.failures import WrongUse, say_error, say_note
-from wakeful.cli.finding import job_named
-from wakeful.cli.jobs import next_words
+from wakeful.cli.jobs import all_found, names_of, next_start
 from wakeful.cli.opening import change, now_ms
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Json, print_json
-from wakeful.cli.words import count, plain
+from wakeful.cli.words import count
 from wakeful.cli.zones import shown_zone
 from wakeful.errors import ScheduleTriggerError
 from wakeful.kernel.actions.authorized import BulkResult, JobSelection
@@ -32,49 +30,6 @@ TOGETHER = 250  # jobs that are changed in one transaction
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="NAME...", help="Jobs, by name or id.", show_default=False)]
 All = Annotated[bool, typer.Option("--all", help="Every job.")]
-
-
-@app.command("remove", rich_help_panel=JOBS)
-def remove(
-    ctx: typer.Context,
-    *,
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Jobs, by name or id.", show_default=False)],
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask for confirmation.")] = False,
-    as_json: Json = False,
-    db: Db = None,
-) -> None:
-    """Remove jobs. A run in progress finishes, the history is kept, and undo restores them for ten minutes.
-
-    Questions that wait for approval are cancelled, which cannot be undone.
-    """
-    place = chosen(ctx, db)
-    jobs = change(place, lambda scheduler: _all_found(scheduler, names))
-    if not yes and sys.stdin.isatty():
-        listed = ", ".join(job.name for job in jobs)
-        typer.confirm(f"Remove {plain(listed)}?", abort=True)
-
-    async def work(scheduler: Scheduler) -> str | None:
-        rights, action = rights_here(scheduler), None
-        for job in jobs:
-            action = await scheduler.server_side.remove_job(job.id, rights)
-            if not as_json:
-                say(f"Removed {job.name} ({job.id})")
-        return action
-
-    action = change(place, work)
-    if as_json:
-        print_json(_many(jobs, action))
-    else:
-        say_undo(action)
-
-
-async def _all_found(scheduler: Scheduler, names: list[str]) -> list[Job]:
-    """All of them, or none is touched."""
-    jobs: dict[str, Job] = {}
-    for name in names:
-        job = await job_named(scheduler, name)
-        jobs[job.id] = job
-    return list(jobs.values())
 
 
 @app.command("pause", rich_help_panel=JOBS)
@@ -92,7 +47,7 @@ def pause(
 
     async def work(scheduler: Scheduler) -> tuple[list[Job], bool, str | None]:
         jobs = (
-            await _all_found(scheduler, names or [])
+            await all_found(scheduler, names or [])
             if not everything
             else [
                 job
@@ -108,7 +63,7 @@ def pause(
     place = chosen(ctx, db)
     jobs, served, action = change(place, work)
     if as_json:
-        print_json(_many(jobs, action))
+        print_json(names_of(jobs, action))
         return
     _say_changed("Paused", jobs, shown_zone(place), everything=everything)
     running = [job.name for job in jobs if job.status == "running"]
@@ -127,11 +82,11 @@ def resume(
     A one-shot that failed, or whose time passed while it was paused, runs at once.
     """
     _require_names(names, everything=everything)
-    stopped: set[str] = set()
+    before: dict[str, str] = {}
 
     async def work(scheduler: Scheduler) -> tuple[list[Job], BulkResult]:
         jobs = (
-            await _all_found(scheduler, names or [])
+            await all_found(scheduler, names or [])
             if not everything
             else [
                 *await scheduler.list_jobs(status="paused"),
@@ -145,7 +100,7 @@ def resume(
         rights = rights_here(scheduler)
         done = await _by_parts(jobs, lambda part: scheduler.server_side.resume_jobs(part, rights))
         resumed = [job for job in jobs if job.name not in done.refused]
-        stopped.update(job.id for job in resumed if job.status in ("paused", "disabled"))
+        before.update({job.id: _was(job) for job in resumed})
         if everything:
             return resumed, done
         return [job for job in await _each(resumed, lambda job: scheduler.get_job(job.id)) if job is not None], done
@@ -153,9 +108,9 @@ def resume(
     place = chosen(ctx, db)
     jobs, done = change(place, work)
     if as_json:
-        print_json({**_many(jobs, done.action), "refused": done.refused})
+        print_json({**names_of(jobs, done.action), "refused": done.refused})
     else:
-        _say_changed("Resumed", jobs, shown_zone(place), everything=everything, stopped=stopped)
+        _say_changed("Resumed", jobs, shown_zone(place), everything=everything, before=before)
         for refusal in done.refused.values():
             say_error(refusal)
         say_undo(done.action)
@@ -163,15 +118,14 @@ def resume(
         raise typer.Exit(ScheduleTriggerError.exit_code)
 
 
-def _many(jobs: Sequence[Job], action: str | None) -> dict[str, Any]:
-    """Which jobs were changed, as the API says it, and by which id that can be undone."""
-    return {"count": len(jobs), "names": [job.name for job in jobs], "action": action}
+def _was(job: Job) -> str:
+    return "failing" if job.status == "idle" and job.consecutive_errors else job.status
 
 
 def _what_follows(job: Job, now: int, zone: tzinfo, *, stopped: bool) -> str:
     """When a job that was resumed starts again; `stopped`: it was, and a server may have started it since."""
     if job.next_run_at is not None and to_ms(job.next_run_at) > now:
-        return f", next {' · '.join(next_words(job, now, zone))}"
+        return f", next {' · '.join(next_start(job, now, zone))}"
     if stopped and job.trigger.type == "once":
         return ", which starts now: its time has passed"
     return ""
@@ -179,7 +133,7 @@ def _what_follows(job: Job, now: int, zone: tzinfo, *, stopped: bool) -> str:
 
 def _require_names(names: list[str] | None, *, everything: bool) -> None:
     if bool(names) == everything:
-        raise WrongUse("Name the jobs, or say --all; not both." if names else "Name the jobs, or say --all.")
+        raise WrongUse("Name the jobs or use --all, not both." if names else "Name the jobs, or use --all.")
 
 
 async def _by_parts(jobs: list[Job], act: Callable[[JobSelection], Awaitable[BulkResult]]) -> BulkResult:
@@ -199,12 +153,16 @@ async def _each(jobs: list[Job], act: Callable[[Job], Awaitable[T]]) -> list[T]:
     return done
 
 
-def _say_changed(verb: str, jobs: list[Job], zone: tzinfo, *, everything: bool, stopped: Container[str] = ()) -> None:
+def _say_changed(
+    verb: str, jobs: list[Job], zone: tzinfo, *, everything: bool, before: Mapping[str, str] | None = None
+) -> None:
+    """`before`: what each resumed job was."""
     if everything:
         say(f"{verb} {count(len(jobs), 'job')}")
         return
     present = now_ms()
     for job in jobs:
-        then = _what_follows(job, present, zone, stopped=job.id in stopped) if verb == "Resumed" else ""
-        already = verb == "Paused" and job.status == "paused"  # as it was before
-        say(f"{job.name} was paused already" if already else f"{verb} {job.name}{then}")
+        was = job.status if before is None else before[job.id]
+        then = "" if before is None else _what_follows(job, present, zone, stopped=was in ("paused", "disabled"))
+        unchanged = {"Paused paused": "was paused already", "Resumed idle": "was not paused"}.get(f"{verb} {was}")
+        say(f"{job.name} {unchanged}{then}" if unchanged else f"{verb} {job.name}{then}")

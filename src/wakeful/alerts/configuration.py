@@ -1,0 +1,68 @@
+"""`alerts` of `wakeful.yaml`: who hears of incidents, and when."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import AfterValidator, Field
+
+from wakeful.alerts.dead_man import DeadMan
+from wakeful.alerts.settings import store_rules
+from wakeful.config.models import Duration, Section
+from wakeful.errors import SchedulerError
+from wakeful.kernel.engine.alerts import MEANINGS
+from wakeful.kernel.rules.alerting import AFTER, URGENT, AlertRules
+from wakeful.outbound import read_address
+
+if TYPE_CHECKING:
+    from wakeful.kernel.domain import ServerAddress
+    from wakeful.scheduler import Scheduler
+
+
+def _kind(value: str) -> str:
+    if value not in MEANINGS:
+        raise ValueError(f"must be a kind of alert ({', '.join(sorted(MEANINGS))})")
+    return value
+
+
+def _address(value: str) -> str:
+    try:
+        read_address(value)
+    except (SchedulerError, ValueError):
+        raise ValueError("must be an address such as https://example.org/ping/KEY") from None
+    return value
+
+
+def _longer_than_nothing(value: int) -> int:
+    if value <= 0:
+        raise ValueError("must be longer than nothing")
+    return value
+
+
+class Alerts(Section):
+    """Who hears of incidents, and when."""
+
+    to: Annotated[str, Field(min_length=1)] | None = None
+    after: Annotated[int, Field(ge=1, le=1000)] = AFTER
+    cooldown: Duration = Field(default="1h", validate_default=True)
+    grace: Annotated[Duration, AfterValidator(_longer_than_nothing)] = Field(default="5m", validate_default=True)
+    urgent: list[Annotated[str, AfterValidator(_kind)]] = Field(default=list(URGENT))
+    dead_man_url: Annotated[str, AfterValidator(_address)] | None = None
+
+    def rules(self) -> AlertRules:
+        """What every process on the store is to know."""
+        to = None if self.to == "none" else self.to
+        return AlertRules(to, self.after, self.cooldown, self.grace, tuple(self.urgent))
+
+
+def install(scheduler: Scheduler, settings: Alerts, server: ServerAddress) -> None:  # noqa: ARG001 - all are called alike
+    """The settings are in the store before anything fires; the dead man's URL is called while the loop turns."""
+
+    async def keep() -> None:
+        await store_rules(scheduler, settings.rules())
+
+    scheduler.before_start(keep)
+    if settings.dead_man_url is not None:
+        logging.getLogger("httpx").setLevel(logging.WARNING)  # the address is a secret
+        scheduler.accompany(DeadMan(scheduler, settings.dead_man_url))

@@ -1,0 +1,120 @@
+"""`/api/alerts`: what needs a person, and what a person says about it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query
+from starlette.responses import Response
+
+from wakeful import ids
+from wakeful.alerts.route_models import AlertOut, Snooze, Snoozed, SnoozeJob
+from wakeful.alerts.settings import snooze, snooze_job
+from wakeful.api.auth import Operator, Viewer
+from wakeful.api.idempotency import answer, respond
+from wakeful.api.models import Page
+from wakeful.api.paging import LIMIT, Cursor, Limit, cursor_of, id_number, page, page_answer, read_id_cursor
+from wakeful.api.problems import answers
+from wakeful.api.record import undoable
+from wakeful.api.rights import Allowed
+from wakeful.api.wiring import Sched
+from wakeful.errors import AlertNotFound
+from wakeful.kernel.views.records import Alert, alert_views
+from wakeful.store.interface import Transaction
+
+router = APIRouter(prefix="/api", tags=["alerts"])
+
+Ref = Annotated[str, Path(max_length=100, description="an alert's id", examples=["alr_1hbm1n0w2c9kd"])]
+
+
+def _number(text: str) -> int:
+    number = ids.alert_number(text)
+    if number is None:
+        message = f"There is no alert {text!r}: an alert's id looks like alr_0000000000000."
+        raise AlertNotFound(message)
+    return number
+
+
+def _found(tx: Transaction, number: int) -> Alert:
+    row = tx.journal.alert(number)
+    if row is None:
+        message = f"There is no alert {ids.encode('alr', number)}."
+        raise AlertNotFound(message)
+    return alert_views(tx, [row])[0]
+
+
+@router.get(
+    "/alerts",
+    operation_id="list_alerts",
+    response_model=Page[AlertOut],
+    responses=answers(),
+    summary="What needs a person, the newest first",
+)
+async def list_alerts(
+    scheduler: Sched,
+    _: Viewer,
+    open_only: Annotated[bool, Query(alias="open", description="only what is not over yet")] = True,  # noqa: FBT002
+    limit: Limit = LIMIT,
+    cursor: Cursor = None,
+) -> Response:
+    async def read(last: int | None, number: int) -> list[dict[str, Any]]:
+        found = await scheduler.look(
+            lambda tx: alert_views(tx, tx.journal.alerts_before(last, number, open_only=open_only))
+        )
+        return [alert.to_dict() for alert in found]
+
+    items, last = await page(
+        limit, read_id_cursor("alert", cursor), read, lambda item: id_number(item["id"]), lambda item: item
+    )
+    return respond(page_answer(items, cursor_of("alert", str(last)) if last is not None else None))
+
+
+@router.get(
+    "/alerts/{alert_id}",
+    operation_id="get_alert",
+    response_model=AlertOut,
+    responses=answers(404),
+    summary="One alert",
+)
+async def get_alert(scheduler: Sched, _: Viewer, alert_id: Ref) -> Response:
+    number = _number(alert_id)
+    return respond(answer(200, (await scheduler.look(lambda tx: _found(tx, number))).to_dict()))
+
+
+@router.post(
+    "/alerts/{alert_id}/ack",
+    operation_id="ack_alert",
+    response_model=AlertOut,
+    responses=answers(404),
+    summary="Say that somebody has seen it; twice is as good as once",
+)
+async def acknowledge(scheduler: Sched, _: Operator, rights: Allowed, alert_id: Ref) -> Response:
+    number = _number(alert_id)
+    row, action = await scheduler.server_side.ack_alert(number, rights)
+    found = await scheduler.look(lambda tx: alert_views(tx, [row])[0])
+    return respond(answer(200, found.to_dict(), **undoable(action)))
+
+
+@router.post(
+    "/alerts/{alert_id}/snooze",
+    operation_id="snooze_alert",
+    response_model=AlertOut,
+    responses=answers(404),
+    summary="Send no message about it for a time",
+)
+async def snooze_one(scheduler: Sched, _: Operator, alert_id: Ref, given: Snooze) -> Response:
+    _number(alert_id)
+    found = await scheduler.transact(lambda tx, _: snooze(tx, alert_id, given.for_))
+    return respond(answer(200, found.to_dict()))
+
+
+@router.post(
+    "/alerts:snooze",
+    operation_id="snooze_job_alerts",
+    response_model=Snoozed,
+    responses=answers(404),
+    summary="Send no message about a job for a time",
+)
+async def snooze_all(scheduler: Sched, _: Operator, given: SnoozeJob) -> Response:
+    found = await scheduler.transact(lambda tx, _: snooze_job(tx, given.job, given.for_))
+    return respond(answer(200, {"items": [alert.to_dict() for alert in found]}))

@@ -1,0 +1,107 @@
+"""Pairing: a person proves with a code, in a private chat, that an operator lets them in."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from wakeful.delivery.chat.tables import Chats, Code, Person
+from wakeful.delivery.outbox import NO_CONNECTOR, arm_named
+from wakeful.delivery.tables import Outbox
+from wakeful.errors import InvalidSetting
+from wakeful.kernel.engine.alerts import close_alert
+
+if TYPE_CHECKING:
+    from wakeful.kernel.context import Context
+    from wakeful.store.interface import Transaction
+
+ROLES = ("viewer", "operator", "admin")
+ROLE = "operator"
+LIFE_MS = 600_000
+TRIES = 5
+LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # none is taken for another
+LENGTH = 10
+NAME_MOST = 100
+
+
+def new_code() -> str:
+    return "".join(secrets.choice(LETTERS) for _ in range(LENGTH))
+
+
+def hash_of(connector: str, code: str) -> str:
+    return hashlib.sha256(f"{connector}\0{code.strip().upper()}".encode()).hexdigest()
+
+
+def offer(tx: Transaction, connector: str, code: str, role: str) -> int:
+    """Open a code, which can be used once; when it expires."""
+    if role not in ROLES:
+        raise InvalidSetting(f"The role of a paired person is one of {', '.join(ROLES)}, not {role!r:.40}.")
+    chats = tx.of(Chats)
+    _drop_expired(tx, connector)
+    chats.add_code(Code(hash_of(connector, code), connector, role, tx.now + LIFE_MS, 0))
+    return tx.now + LIFE_MS
+
+
+def redeem(
+    tx: Transaction, context: Context, connector: str, sender: str, name: str | None, code: str
+) -> Person | None:
+    """Pair the sender if the code is open; a wrong one counts as a try at every open code of the connector."""
+    chats = tx.of(Chats)
+    chats.serialize(connector)
+    _drop_expired(tx, connector)
+    wanted = hash_of(connector, code)
+    found = next((item for item in chats.codes(connector) if secrets.compare_digest(item.hash, wanted)), None)
+    if found is None:
+        chats.count_try(connector)
+        return None
+    chats.drop_code(found)
+    person = Person(connector, sender, found.role, name[:NAME_MOST] if name else None, "code", tx.now)
+    chats.pair(person)
+    release_waiting(tx, context, connector, sender)
+    return person
+
+
+def has_open_code(tx: Transaction, connector: str) -> bool:
+    return any(_is_open(code, tx.now) for code in tx.of(Chats).codes(connector))
+
+
+def _is_open(code: Code, now: int) -> bool:
+    # One that is valid for longer than a code lives was made before the clock was set back.
+    return now < code.expires_at <= now + LIFE_MS and code.tries < TRIES
+
+
+def _drop_expired(tx: Transaction, connector: str) -> None:
+    chats = tx.of(Chats)
+    for code in chats.codes(connector):
+        if not _is_open(code, tx.now):
+            chats.drop_code(code)
+
+
+def release_waiting(tx: Transaction, context: Context, connector: str, sender: str) -> None:
+    """What waited for somebody to be paired goes to the first who is."""
+    if tx.of(Outbox).release_to(connector, sender, tx.now):
+        close_alert(tx, context, NO_CONNECTOR, connector)
+        arm_named(tx, {connector})
+
+
+def forget(tx: Transaction, connector: str, sender: str) -> None:
+    """A person is paired no more: nothing of theirs counts, and nothing is sent to them."""
+    tx.of(Chats).unpair(connector, sender)
+    tx.of(Outbox).give_up_for(connector, sender, f"{sender} is no longer paired with {connector}")
+
+
+def allow(tx: Transaction, context: Context, connector: str, senders: Iterable[str]) -> None:
+    """Pair whom the file lets in with `allow_from`, and forget whom it does so no more."""
+    chats, wanted = tx.of(Chats), list(dict.fromkeys(senders))
+    known = {person.sender: person for person in chats.people(connector)}
+    for person in known.values():
+        if person.source == "file" and person.sender not in wanted:
+            forget(tx, connector, person.sender)
+    for sender in wanted:
+        if sender not in known:
+            chats.pair(Person(connector, sender, ROLE, None, "file", tx.now))
+    paired = chats.people(connector)
+    if paired:
+        release_waiting(tx, context, connector, paired[0].sender)

@@ -1,0 +1,23 @@
+"""Jobs that waited for a node that can run them, and are put back where there is one."""
+
+from __future__ import annotations
+
+from wakeful.kernel.context import Context
+from wakeful.kernel.engine.alerts import UNSERVED, close_alerts
+from wakeful.store.interface import Transaction
+
+
+def requeue_served(tx: Transaction, context: Context) -> int:
+    """Requeue the jobs that waited for a node such as this one; how many there were."""
+    return sum(
+        requeue_waiting(tx, context, key, count)
+        for key, count in tx.jobs.parked_counts().items()
+        if context.serves(key)
+    )
+
+
+def requeue_waiting(tx: Transaction, context: Context, key: str, count: int) -> int:
+    """Somebody can run them now: put the jobs parked there back, and close their alerts; how many there were."""
+    waiting = {state.job_id for _, state in tx.jobs.parked_on(key, tx.now, count)}
+    close_alerts(tx, context, UNSERVED, waiting)
+    return tx.jobs.requeue_parked(key, tx.now, count)

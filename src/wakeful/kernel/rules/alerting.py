@@ -1,0 +1,87 @@
+"""When an incident is worth a message: pure rules over an alert, the settings and a `now`.
+
+An incident is announced once when it opens, once more at most per cooldown while it happens again, and once when it is
+over. A person can acknowledge it (no repeats) or snooze it (no message before a time).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from wakeful.store.records import Alert
+
+AFTER = 2
+COOLDOWN_MS = 3_600_000
+GRACE_MS = 300_000
+#: Kinds that pass quiet hours where the settings name none.
+URGENT = ("disabled", "failed", "missed", "down", "dead_node", "stalled")
+#: So many names are written out in a message about many jobs.
+NAMED = 5
+
+OPENED, REPEATED, CLOSED = "opened", "repeated", "closed"
+
+
+class AlertRules(NamedTuple):
+    """The settings of alerts, as every process that shares the store knows them."""
+
+    to: str | None = None  # a connector, or last; None: incidents are recorded and not sent
+    after: int = AFTER  # failures in a row before a job is failing
+    cooldown: int = COOLDOWN_MS
+    grace: int = GRACE_MS  # how late a start may be before it is missed
+    urgent: tuple[str, ...] = URGENT
+
+
+DEFAULTS = AlertRules()
+
+
+def rules_text(rules: AlertRules) -> str:
+    """The settings as they are stored."""
+    return json.dumps(rules._asdict())
+
+
+def rules_from(text: str | None) -> AlertRules:
+    """The settings behind what is stored; what a later version added is left out."""
+    if not text:
+        return DEFAULTS
+    found: dict[str, Any] = json.loads(text)
+    known = {name: value for name, value in found.items() if name in AlertRules._fields}
+    rules = AlertRules(**known)
+    return rules._replace(urgent=tuple(rules.urgent))
+
+
+def worth_opening(rules: AlertRules, kind: str, errors: int) -> bool:
+    """Whether an incident opens; a job is failing only after so many failures in a row."""
+    return kind != "failing" or errors >= rules.after
+
+
+def to_send(rules: AlertRules, alert: Alert, *, is_new: bool, now: int) -> str | None:
+    """What to send about an incident that was just noticed: opened, repeated or nothing."""
+    if rules.to is None or is_snoozed(alert, now):
+        return None
+    if is_new or alert.notified_at is None:
+        return OPENED
+    if alert.acked_at is not None or now - alert.notified_at < rules.cooldown:
+        return None
+    return REPEATED
+
+
+def to_send_at_end(rules: AlertRules, alert: Alert, now: int) -> str | None:
+    """What to send about an incident that is over: only what was announced needs an end."""
+    if rules.to is None or alert.notified_at is None or is_snoozed(alert, now):
+        return None
+    return CLOSED
+
+
+def is_snoozed(alert: Alert, now: int) -> bool:
+    return alert.snoozed_until is not None and alert.snoozed_until > now
+
+
+def many(names: Sequence[str], count: int) -> str:
+    """The first few names, and how many more there are."""
+    shown = list(names[:NAMED])
+    left = count - len(shown)
+    if left > 0:
+        return f"{', '.join(shown)} and {left} more"
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

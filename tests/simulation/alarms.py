@@ -1,0 +1,108 @@
+"""A world whose incidents are sent to a phone that fails at times: nothing in the outbox is ever gone."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+from typing import Any
+
+from tests.simulation.invariants import Broken, Connection
+from tests.simulation.world import FOR_EVER, World
+from wakeful import Scheduler
+from wakeful.alerts import configure
+from wakeful.delivery.connector import Permanent, Temporary, Unclear
+
+OPEN = {"pending", "sending", "unknown"}
+CLOSED = {"sent", "failed", "held", "expired"}
+UNSENT = ("delivery_failed", "no_connector")  # through the only connector there is
+
+
+class Alarmed(World):
+    """Every incident goes to `phone`."""
+
+    def __init__(self, seed: int, folder: Path) -> None:
+        super().__init__(seed, folder)
+        self.days = FOR_EVER  # what retention takes away is not lost
+        self._mood = random.Random(f"alarms {seed}")
+        self.calm = False
+        self.sent: dict[str, int] = {}  # how often each message was taken
+        self._known: set[int] = set()
+
+    async def _furnish(self, scheduler: Scheduler) -> None:
+        scheduler.connectors.register("phone", self._send)
+        await self._bounded(configure(scheduler, to="phone", cooldown="30m", grace="2m"))
+
+    async def _send(self, message: Any) -> None:
+        if not self.calm:
+            await asyncio.sleep(self._mood.choice((0, 0, 0.1, 3)))
+            chance = self._mood.random()
+            if chance < 0.1:
+                raise Permanent("gone")
+            if chance < 0.3:
+                raise self._mood.choice((Temporary("busy", retry_after=60), Unclear("no answer"), RuntimeError("down")))
+            if chance < 0.35:
+                await asyncio.sleep(10**6)
+        self.sent[message.id] = self.sent.get(message.id, 0) + 1
+
+    async def _settle_down(self, ours: set[asyncio.Task[object] | None]) -> None:
+        self.calm = True
+        await super()._settle_down(ours)
+
+    def _look(self) -> None:
+        super()._look()
+        check_outbox(self._watch(), self._known)
+        check_announced(self._watch())
+
+    async def _end(self) -> None:
+        """With the faults over, nothing waits any more."""
+        for row in self._watch().execute("SELECT id, status FROM deliveries WHERE open = 1"):
+            raise Broken(f"A8: message {row['id']} is still {row['status']}")
+        await super()._end()
+
+
+def check_outbox(connection: Connection, known: set[int]) -> None:
+    """Everything that was enqueued is sent, failed, held or expired, or waits: never gone."""
+    rows = connection.execute("SELECT id, status, open FROM deliveries ORDER BY id").fetchall()
+    found = {row["id"] for row in rows}
+    if gone := known - found:
+        raise Broken(f"A8: message {min(gone)} was stored and is gone")
+    known |= found
+    for row in rows:
+        if row["status"] not in (OPEN if row["open"] else CLOSED):
+            raise Broken(f"A8: message {row['id']} is {row['status']}, which nobody looks after")
+
+
+def check_announced(connection: Connection) -> None:
+    """One message for each incident that opened, one for each that is over, and none about anything else."""
+    messages: dict[tuple[int, str], int] = {}
+    for row in connection.execute("SELECT dedupe FROM deliveries WHERE dedupe LIKE 'alert:%'"):
+        _, number, what, *_ = row["dedupe"].split(":")
+        messages[int(number), what] = messages.get((int(number), what), 0) + 1
+    alerts = connection.execute("SELECT * FROM alerts ORDER BY id").fetchall()
+    about = {row["id"]: row for row in alerts}
+    for (number, what), times in messages.items():
+        if number not in about:
+            raise Broken(f"X5: a message says that incident {number} {what}, and there is none")
+        if what != "repeated" and times > 1:
+            raise Broken(f"X5: incident {number} is announced as {what} {times} times")
+    internal = {row["id"] for row in connection.execute("SELECT id FROM jobs WHERE kind = 'delivery'")}
+    for row in alerts:
+        if row["kind"] in UNSENT or row["job_id"] in internal:
+            continue
+        if (row["id"], "opened") not in messages:
+            raise Broken(f"X5: incident {row['id']} ({row['kind']}) was opened and not announced")
+        if row["closed_at"] is not None and (row["id"], "closed") not in messages and not _replaced(row, alerts):
+            raise Broken(f"X5: incident {row['id']} ({row['kind']}) is over, and no message says so")
+
+
+def _replaced(row: Any, alerts: list[Any]) -> bool:
+    """Whether another incident about the same job was noticed when this one ended."""
+    return any(
+        other["job_id"] == row["job_id"] and other["id"] != row["id"] and row["closed_at"] in _noticed(other)
+        for other in alerts
+    )
+
+
+def _noticed(row: Any) -> tuple[int, int]:
+    return row["opened_at"], row["last_at"]

@@ -1,0 +1,141 @@
+"""What processes on one database announce to each other, and what a node then looks for."""
+
+from __future__ import annotations
+
+import threading
+
+import psycopg
+import pytest
+
+from tests.store.postgres_server import postgres_url
+from tests.store.samples import NOW, OpenStore, job
+from wakeful.clock import VirtualClock
+from wakeful.store.floor import LOOK_MS, Floor
+from wakeful.store.postgres_address import Address
+from wakeful.store.postgres_listener import Listener, announcement, earliest, sent_by
+from wakeful.store.postgres_session import CHANNEL
+
+pytestmark = pytest.mark.promise("X2")
+
+
+@pytest.fixture
+def listening():
+    """The floor of a process that listens and has just looked: nothing is set before a second ago."""
+    floor = Floor()
+    floor.listen(listening=True)
+    floor.begin(NOW)
+    floor.first({0: None, 5: NOW - 3000}, NOW)
+    assert floor.wants_look()
+    floor.committed(NOW)
+    return floor
+
+
+def test_a_process_that_listens_looks_only_for_what_was_announced_below_its_floor(listening):
+    listening.begin(NOW + 1)
+    assert not listening.wants_look()
+    listening.heard(NOW - 1000)  # at the highest floor, so found from there on
+    listening.begin(NOW + 1)
+    assert not listening.wants_look()
+    listening.heard(NOW - 1001)
+    listening.heard(NOW)
+    listening.begin(NOW + 1)
+    assert listening.wants_look()
+    listening.committed(NOW + 2)
+    listening.begin(NOW + 2)
+    assert not listening.wants_look()
+
+
+def test_it_looks_at_least_once_a_second_and_when_a_sender_does_not_say(listening):
+    listening.begin(NOW + LOOK_MS)
+    assert listening.wants_look()
+    listening.committed(NOW + LOOK_MS)
+    listening.begin(NOW + LOOK_MS + 1)
+    assert not listening.wants_look()
+    listening.heard(None)
+    listening.begin(NOW + LOOK_MS + 1)
+    assert listening.wants_look()
+
+
+def test_what_was_announced_is_remembered_until_a_look_is_committed(listening):
+    listening.heard(NOW - 5000)
+    listening.begin(NOW + 1)
+    assert listening.wants_look()
+    listening.begin(NOW + 2)  # the one before was rolled back
+    assert listening.wants_look()
+    listening.heard(NOW - 6000)  # while it looks
+    listening.committed(NOW + 2)
+    listening.begin(NOW + 3)
+    assert listening.wants_look()
+
+
+def test_a_transaction_that_does_not_ask_forgets_nothing_that_was_announced(listening):
+    listening.heard(NOW - 5000)
+    listening.begin(NOW + 1)
+    listening.committed(NOW + 1)
+    listening.begin(NOW + 2)
+    assert listening.wants_look()
+
+
+def test_a_process_that_does_not_listen_any_more_always_looks(listening):
+    listening.listen(listening=False)
+    for moment in (NOW + 1, NOW + 2):
+        listening.begin(moment)
+        assert listening.wants_look()
+        listening.committed(moment)
+
+
+def test_an_announcement_says_who_sent_it_and_the_earliest_alarm():
+    for name in ("host-1-1", "a host-1-1"):
+        assert sent_by(name, announcement(name, None))
+        assert sent_by(name, announcement(name, NOW))
+        assert not sent_by(name, announcement(f"{name}2", NOW))
+        assert earliest(announcement(name, NOW)) == NOW
+        assert earliest(announcement(name, -5)) == -5
+        assert earliest(announcement(name, None)) is None
+
+
+def test_other_processes_are_sent_the_earliest_alarm_of_a_transaction_with_events_and_without():
+    url = postgres_url()
+    with OpenStore(url, VirtualClock()) as store, psycopg.connect(url, autocommit=True) as other:
+        other.execute(f"LISTEN {CHANNEL}")
+
+        def emit_too(tx):
+            tx.jobs.add([job(3, due_at=NOW - 90), job(4, due_at=NOW - 80)])
+            tx.journal.emit("run", {"type": "waiting"})
+            tx.journal.emit("job", {"type": "added"})
+
+        store.add(job(1, due_at=NOW + 5), job(2, due_at=NOW - 70))
+        store.write(emit_too)
+        store.write(lambda tx: tx.runs.ask_cancel(7))
+        said = [notice.payload for notice in other.notifies(timeout=10, stop_after=3)]
+    assert [earliest(payload) for payload in said] == [NOW - 70, NOW - 90, None]
+
+
+def test_a_listener_hears_of_what_is_set_below_the_floor_and_of_what_is_not():
+    url, floor, heard = postgres_url(), Floor(), threading.Event()
+
+    def looks():
+        """Whether there is a look after the next notification."""
+        assert heard.wait(30)
+        heard.clear()
+        floor.begin(NOW + 1)
+        wanted = floor.wants_look()
+        floor.committed(NOW + 1)
+        return wanted
+
+    with OpenStore(url, VirtualClock()) as store:
+        floor.begin(NOW)
+        floor.first({0: None}, NOW)
+        assert floor.wants_look()
+        floor.committed(NOW)
+        listener = Listener(Address(url), "me", floor, heard.set)
+        try:
+            assert looks()  # at what was announced before it listened
+            store.add(job(1, due_at=NOW))
+            assert not looks()
+            store.add(job(2, due_at=NOW - 5000))
+            assert looks()
+        finally:
+            listener.stop()
+    floor.begin(NOW + 1)
+    assert floor.wants_look()  # it does not listen any more
