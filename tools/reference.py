@@ -29,6 +29,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Workflows": ("Workflow", "Prepared", "Applied", "NotApplied", "Unknown", "LogicError"),
     "Records": (
         "Job", "Run", "RunStats", "Explanation", "Event", "Alert", "Token", "Node", "SchedulerState", "Summary",
+        "Verdict", "Action", "Undone",
     ),
     "Settings": ("Retention", "Tuning"),
 }  # fmt: skip

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from wakeful import sync as sync
 from wakeful.errors import (
+    ActionNotFound,
     AlertNotFound,
     AlreadyExists,
+    CannotUndo,
     ChangedSinceRead,
     IntervalParseError,
     InvalidJob,
@@ -38,6 +40,8 @@ from wakeful.kernel.engine.config import Tuning
 from wakeful.kernel.engine.sweep import Retention
 from wakeful.kernel.rules.option_types import JobChanges, JobOptions
 from wakeful.kernel.rules.outcome import ApprovalNeeded, Defer, Noop, Skip, TransientError, Wait
+from wakeful.kernel.rules.verdict import Verdict
+from wakeful.kernel.views.actions import Action, Undone
 from wakeful.kernel.views.events import Event
 from wakeful.kernel.views.explain import Explanation
 from wakeful.kernel.views.history import RunStats
@@ -76,6 +80,8 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "Action",
+    "ActionNotFound",
     "ActiveHours",
     "After",
     "Alert",
@@ -83,6 +89,7 @@ __all__ = [
     "AlreadyExists",
     "Applied",
     "ApprovalNeeded",
+    "CannotUndo",
     "ChangedSinceRead",
     "Chat",
     "Cron",
@@ -136,7 +143,9 @@ __all__ = [
     "TransientError",
     "Trigger",
     "Tuning",
+    "Undone",
     "Unknown",
+    "Verdict",
     "Wait",
     "Webhook",
     "Workflow",

@@ -15,6 +15,7 @@ SchedulerError
 │   ├── AlertNotFound                           no alert of that id
 │   ├── AgentNotFound                           no agent of that name
 │   ├── WorkNotFound                            no work item of that id
+│   ├── ActionNotFound                          no action of that id
 │   ├── DeliveryNotFound                        no delivery of that id
 │   ├── ConnectorNotFound                       no connector of that name
 │   └── StoreNotFound                           no store at that place
@@ -23,6 +24,7 @@ SchedulerError
 │   └── TokenExists                             by another token
 ├── ChangedSinceRead                            somebody else edited it first
 ├── ScheduleTriggerError                        a start was refused; `.context` says why
+├── CannotUndo                                  too late, or changed since by somebody else
 ├── NodeNotAlive                                a node that is not there, or not one of several, cannot be asked
 ├── SchedulerShutdownError                      stop() ran out of time; `.context` says how many still run
 ├── NotAllowed                                  the caller may not do this
@@ -169,6 +171,10 @@ class WorkNotFound(NotFound):
     """No work item of that id."""
 
 
+class ActionNotFound(NotFound):
+    """No action carries that id."""
+
+
 class DeliveryNotFound(NotFound):
     """No delivery of that id."""
 
@@ -266,6 +272,14 @@ class WrongCallbackToken(SchedulerError):
 
     def __init__(self, message: str | None = None) -> None:
         super().__init__(message or str(type(self).__doc__))
+
+
+class CannotUndo(SchedulerError):
+    """An action that cannot be taken back: it is too long ago, or what it changed was changed since."""
+
+    exit_code = 4
+    status = 409
+    code = "cannot_undo"
 
 
 class SchedulerNotOpen(SchedulerError):

@@ -72,6 +72,13 @@ def alert_number(text: str) -> int | None:
     return found[1] if found is not None else None
 
 
+def action_number(text: str) -> int | None:
+    """The number of an action's id; None for anything else."""
+    prefix, _, letters = text.partition("_")
+    found = decode(f"run_{letters}") if prefix == "act" else None
+    return found[1] if found is not None else None
+
+
 def decode(text: str) -> tuple[str, int] | None:
     """`("run", 123)` for a well-formed id, None for anything else, such as a name."""
     prefix, found, letters = text.partition("_")

@@ -40,7 +40,7 @@ NOT_WALKED = (
     "/api/jobs/{ref}/rotate-key",
 )
 VARIES = [
-    (r"(run|job)_[0-9a-z]{13}", "ID"),
+    (r"(run|job|act)_[0-9a-z]{13}", "ID"),
     (r"\d{4}-\d\d-\d\dT(\d\d:\d\d:)\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", "TIME"),
 ]
 

@@ -333,3 +333,31 @@ def test_names_may_hold_anything_printable(client):
         assert client.put(path, json={"every": "6h"}).status_code == 201, odd
         assert client.get(path).json()["name"] == odd
         assert client.delete(path).status_code == 204
+
+
+@pytest.mark.promise("X27")
+def test_what_a_request_did_is_undone_by_the_id_in_its_answer(client, client_for):
+    name = new_name()
+    make(client, name)
+    paused = client.post(f"/api/jobs/{name}/pause").headers["Wakeful-Action"]
+    assert "Wakeful-Action" not in client.post(f"/api/jobs/{name}/pause").headers  # it was paused already
+    assert client_for("viewer").post(f"/api/actions/{paused}/undo").status_code == 403
+    undone = client_for("operator").post(f"/api/actions/{paused}/undo")
+    assert (undone.status_code, undone.json()["restored"]) == (200, [name])
+    assert client.get(f"/api/jobs/{name}").json()["status"] == "idle"
+    assert client.post(f"/api/actions/{paused}/undo").status_code == 409
+    many = client.post("/api/jobs:pause", json={"ids": [name]})
+    gone = client.delete(f"/api/jobs/{name}").headers["Wakeful-Action"]
+    refused = client.post(f"/api/actions/{many.headers['Wakeful-Action']}/undo")
+    assert (refused.status_code, refused.json()["code"]) == (409, "cannot_undo")
+    assert "was removed since, by admin: left as it is" in refused.json()["error"]
+    assert client.post(f"/api/actions/{gone}/undo").json()["restored"] == [name]
+    assert client.get(f"/api/jobs/{name}").json()["status"] == "paused"
+    first, second = client.get("/api/actions?limit=2").json()["items"]
+    assert (first["id"], first["what"], first["actor"], first["via"]) == (gone, "remove", "admin", "api")
+    assert (first["undone_by"], second["id"], second["undo_until"] is None) == (
+        "admin",
+        many.headers["Wakeful-Action"],
+        False,
+    )
+    assert client.post("/api/actions/nonsense/undo").status_code == 404

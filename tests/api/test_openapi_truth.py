@@ -28,6 +28,7 @@ GROUPS = {
     "changes": ["put_job", "patch_job"],
     "removals": ["delete_job", "delete_schedule"],  # beside what was made they are sent for that alone
     "orders": ["run_job", "pause_job", "resume_job", "pause_jobs", "resume_jobs"],
+    "actions": ["list_actions", "undo_action"],
     "runs": ["list_runs", "list_approvals", "get_run", "get_run_log", "explain_run", "cancel_run", "retry_run"],
     "verdicts": ["approve_run", "reject_run", "complete_run"],
     "schedules": [
@@ -42,7 +43,7 @@ GROUPS = {
         "publish_event", "skip_input", "rerun_input",
     ],
     "server": [
-        "livez", "readyz", "healthz", "me", "get_stats", "list_nodes", "drain_node", "undrain_node",
+        "livez", "readyz", "healthz", "me", "get_stats", "get_verdict", "list_nodes", "drain_node", "undrain_node",
     ],
     "alerts": ["list_alerts", "get_alert", "ack_alert", "snooze_alert", "snooze_job_alerts"],
     "deliveries": [
@@ -69,6 +70,7 @@ REFUSED = {
     "complete_run": {"wrong_token", "too_many_failures"},  # a token in the address must be the run's own
     "list_jobs": CURSOR,
     "list_alerts": CURSOR,
+    "list_actions": CURSOR,
     "snooze_alert": {"invalid_interval", "invalid_setting"},
     "snooze_job_alerts": {"invalid_interval", "invalid_setting"},
     "list_deliveries": CURSOR,

@@ -13,6 +13,11 @@ def test_status_of_nothing_is_an_answer_too(wakeful, store):
     assert wakeful("status", "--json").json == {
         "store": str(store),
         "exists": False,
+        "verdict": {
+            "state": "stalled",
+            "well": False,
+            "sentence": "No server is running (wakeful serve), and nothing is scheduled yet.",
+        },
         "server": None,
         "jobs": {},
         "waiting": {},
@@ -31,6 +36,8 @@ def test_status_counts_jobs_and_tells_the_next_start(wakeful, store):
     assert {name: number for name, number in data["jobs"].items() if number} == {"idle": 1, "paused": 1}
     assert data["next_start"]["job"] == "other"
     text = wakeful("status").out
+    assert text.startswith("Stalled: no server is running, and nothing starts until one does (wakeful serve).\n\n")
+    assert data["verdict"]["state"] == "stalled"
     assert "not running: nothing fires until one does (wakeful serve)" in text
     assert "2 (1 idle, 1 paused)" in text
 

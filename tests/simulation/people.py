@@ -32,10 +32,11 @@ class People:
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
         self.ranks = random.Random(f"priorities {seed}")
+        self.regrets = random.Random(f"regrets {seed}")
         self.clock = VirtualClock(datetime(2026, 3, 27, tzinfo=UTC) + timedelta(minutes=self.rng.randrange(20_000)))
         self.trace = hashlib.sha256()
         self.steps: list[str] = []
-        self.starts = self.deaths = 0
+        self.starts = self.deaths = self.undone = 0
         self.acknowledged: set[str] = set()
         self.removed: set[str] = set()
         self._names = 0
@@ -103,10 +104,12 @@ class People:
     async def _pause(self) -> None:
         assert self._scheduler is not None
         await self._scheduler.pause_job(self._any(), note="for a while" if self.rng.random() < 0.5 else None)
+        await self._regret()
 
     async def _resume(self) -> None:
         assert self._scheduler is not None
         await self._scheduler.resume_job(self._any())
+        await self._regret()
 
     async def _edit(self) -> None:
         assert self._scheduler is not None
@@ -118,6 +121,15 @@ class People:
         name = self._any()
         self.removed.add(name)
         await self._scheduler.remove_job(name)
+        await self._regret()
+
+    async def _regret(self) -> None:
+        """Some take back what they did, at once or after a while."""
+        if self.regrets.random() < 0.4:
+            await self.clock.sleep(self.regrets.choice((0, 0, 20, 300, 550)))
+            if self._scheduler is not None:
+                await self._scheduler.undo()
+                self.undone += 1
 
     async def _run_now(self) -> None:
         assert self._scheduler is not None

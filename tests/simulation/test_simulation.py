@@ -26,18 +26,20 @@ CROWDED_GROUPS = 6
 KEPT = (5069,)
 
 
-@pytest.mark.promise("H2", "H9", "H11", "H12", "X14")
+@pytest.mark.promise("H2", "H9", "H11", "H12", "X14", "X27")
 @pytest.mark.parametrize(
     "group", [*range(QUICK), *(pytest.param(group, marks=pytest.mark.long) for group in range(QUICK, GROUPS))]
 )
 def test_no_fault_at_any_moment_loses_doubles_or_strands_a_run(group: int) -> None:
-    starts = deaths = 0
+    starts = deaths = undone = 0
     for seed in SEEDS[group::GROUPS]:
         world = live(seed, steps=40)
         starts += world.starts
         deaths += world.deaths
+        undone += world.undone
     assert starts > 100
     assert deaths > 5
+    assert undone > 3
 
 
 @pytest.mark.promise("H2", "H9", "H12", "X14", "X22")

@@ -15,9 +15,11 @@ from wakeful.api.idempotency import answer, respond
 from wakeful.api.models import Page
 from wakeful.api.paging import LIMIT, Cursor, Limit, cursor_of, id_number, page, page_answer, read_id_cursor
 from wakeful.api.problems import answers
+from wakeful.api.record import undoable
+from wakeful.api.rights import Allowed
 from wakeful.api.wiring import Sched
 from wakeful.errors import AlertNotFound
-from wakeful.kernel.views.records import Alert, ack_alert, alert_views
+from wakeful.kernel.views.records import Alert, alert_views
 from wakeful.store.interface import Transaction
 
 router = APIRouter(prefix="/api", tags=["alerts"])
@@ -86,10 +88,11 @@ async def get_alert(scheduler: Sched, _: Viewer, alert_id: Ref) -> Response:
     responses=answers(404),
     summary="Say that somebody has seen it; twice is as good as once",
 )
-async def acknowledge(scheduler: Sched, _: Operator, alert_id: Ref) -> Response:
-    _number(alert_id)
-    found = await scheduler.transact(lambda tx, _: ack_alert(tx, alert_id))
-    return respond(answer(200, found.to_dict()))
+async def acknowledge(scheduler: Sched, _: Operator, rights: Allowed, alert_id: Ref) -> Response:
+    number = _number(alert_id)
+    row, action = await scheduler.server_side.ack_alert(number, rights)
+    found = await scheduler.look(lambda tx: alert_views(tx, [row])[0])
+    return respond(answer(200, found.to_dict(), **undoable(action)))
 
 
 @router.post(

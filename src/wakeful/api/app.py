@@ -8,7 +8,7 @@ from functools import partial
 from fastapi import Depends, FastAPI
 
 from wakeful import __version__
-from wakeful.api import description, events, front, health, jobs, me, runs, stats
+from wakeful.api import description, events, front, health, jobs, me, record, runs, stats
 from wakeful.api.auth import Gate
 from wakeful.api.problems import add_handlers
 from wakeful.api.settings import ServerSettings
@@ -17,7 +17,7 @@ from wakeful.domains import domains
 from wakeful.kernel.domain import load
 from wakeful.scheduler import Scheduler
 
-ROUTES = (front, health, description, me, jobs, runs, events, stats)
+ROUTES = (front, health, description, me, jobs, runs, events, stats, record)
 
 
 def create_app(scheduler: Scheduler, settings: ServerSettings) -> FastAPI:

@@ -21,6 +21,8 @@ PLACES = {
     "schedules": "/api/schedule",
     "events": "/api/events",
     "stats": "/api/stats",
+    "verdict": "/api/verdict",
+    "actions": "/api/actions",
     "approvals": "/api/approvals",
     "alerts": "/api/alerts",
     "nodes": "/api/nodes",

@@ -31,6 +31,7 @@ from wakeful.api.models import (
 )
 from wakeful.api.paging import LIMIT, Cursor, Limit, cursor_of, page, page_answer, read_cursor
 from wakeful.api.problems import ApiError, answers
+from wakeful.api.record import undoable
 from wakeful.api.rights import Allowed, Editor
 from wakeful.api.settings import ServerSettings
 from wakeful.api.shapes import job_shape, local, run_shape, zone_of
@@ -176,7 +177,7 @@ def _render_many(done: BulkResult) -> Answer:
     body = {
         "count": len(done.changed), "names": done.changed, "unchanged": done.unchanged, "refused": done.refused,
     }  # fmt: skip
-    return answer(200, body)
+    return answer(200, body, **undoable(done.action))
 
 
 @router.get(
@@ -258,8 +259,8 @@ async def patch_job(
     summary="Remove a job; its history stays",
 )
 async def delete_job(scheduler: Sched, _: Editor, rights: Allowed, ref: Ref, if_match: IfMatch = None) -> Response:
-    await scheduler.server_side.remove_job(ref, rights, condition(if_match))
-    return Response(status_code=204)
+    action = await scheduler.server_side.remove_job(ref, rights, condition(if_match))
+    return Response(status_code=204, headers=undoable(action))
 
 
 @router.post(
@@ -291,8 +292,10 @@ async def run_job(
 async def pause_job(
     scheduler: Sched, caller: Editor, rights: Allowed, ref: Ref, given: Noted | None = None
 ) -> Response:
-    await scheduler.server_side.pause_jobs(JobSelection(refs=(ref,)), given.note if given is not None else None, rights)
-    return respond(_render(await scheduler.server_side.get_job(ref, rights), caller, scheduler))
+    note = given.note if given is not None else None
+    done = await scheduler.server_side.pause_jobs(JobSelection(refs=(ref,)), note, rights)
+    job = await scheduler.server_side.get_job(ref, rights)
+    return respond(_render(job, caller, scheduler), **undoable(done.action))
 
 
 @router.post(
@@ -306,7 +309,8 @@ async def resume_job(scheduler: Sched, caller: Editor, rights: Allowed, ref: Ref
     done = await scheduler.server_side.resume_jobs(JobSelection(refs=(ref,)), rights)
     for refusal in done.refused.values():
         raise ApiError(409, "refused", refusal)
-    return respond(_render(await scheduler.server_side.get_job(ref, rights), caller, scheduler))
+    job = await scheduler.server_side.get_job(ref, rights)
+    return respond(_render(job, caller, scheduler), **undoable(done.action))
 
 
 @router.get(

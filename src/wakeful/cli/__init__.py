@@ -18,6 +18,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "adding": ("add", "edit"),
     "jobs": ("list", "show", "remove"),
     "pausing": ("pause", "resume"),
+    "undoing": ("undo",),
     "running": ("run", "logs"),
     "runs": ("runs", "cancel", "retry"),
     "approval": ("approvals", "approve", "reject"),

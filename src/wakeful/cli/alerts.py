@@ -8,6 +8,7 @@ import typer
 
 from wakeful import Scheduler, ids
 from wakeful.alerts import snooze, snooze_job
+from wakeful.cli.acting import rights_here, say_undo
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.definition import duration
 from wakeful.cli.opening import change, now_ms, read
@@ -124,16 +125,22 @@ def ack_alerts(
     They stay open, marked as seen, until what they are about is over. No message repeats them.
     """
 
-    async def work(scheduler: Scheduler) -> list[Alert]:
+    async def work(scheduler: Scheduler) -> tuple[list[Alert], str | None]:
         found = await scheduler.look(lambda tx: [alert for ref in refs for alert in _meant(tx, ref, open_only=True)])
-        return [await scheduler.ack_alert(number) for number in dict.fromkeys(alert.id for alert in found)]
+        rights, actions = rights_here(scheduler), list[str | None]()
+        numbers = list(dict.fromkeys(n for alert in found if (n := ids.alert_number(alert.id)) is not None))
+        for number in numbers:
+            actions.append((await scheduler.server_side.ack_alert(number, rights))[1])
+        seen = await scheduler.look(lambda tx: alert_views(tx, [row for n in numbers if (row := tx.journal.alert(n))]))
+        return seen, next(filter(None, actions), None)
 
-    acked = change(chosen(ctx, db), work)
+    acked, action = change(chosen(ctx, db), work)
     if as_json:
         print_json([alert.to_dict() for alert in acked])
         return
     for alert in acked:
         say(f"Acknowledged {alert.id}: {alert.message}")
+    say_undo(action)
 
 
 @alerts.command("snooze")

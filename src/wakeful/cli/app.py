@@ -16,7 +16,7 @@ from wakeful.cli.saying import say, say_trusted
 
 JOBS, RUNS, TIME, SERVER = "Jobs", "Runs", "Time", "Server and store"
 ORDER = (
-    *("add", "edit", "list", "show", "pause", "resume", "remove"),
+    *("add", "edit", "list", "show", "pause", "resume", "remove", "undo"),
     *("run", "runs", "logs", "cancel", "retry", "approvals", "approve", "reject"),
     *("next", "explain"),
     "workflow",

@@ -106,7 +106,10 @@ def question_facts(run: Run, now: int, zone: tzinfo) -> list[tuple[str, str | Ce
 
 @app.command("approve", rich_help_panel=RUNS)
 def approve(ctx: typer.Context, *, ref: Ref, note: Note = None, as_json: Json = False, db: Db = None) -> None:
-    """Approve a run that waits for approval. It continues as a new run."""
+    """Approve a run that waits for approval. It continues as a new run.
+
+    It cannot be undone.
+    """
     place = chosen(ctx, db)
 
     async def work(scheduler: Scheduler) -> tuple[Run, Run, bool]:
@@ -125,7 +128,10 @@ def approve(ctx: typer.Context, *, ref: Ref, note: Note = None, as_json: Json = 
 
 @app.command("reject", rich_help_panel=RUNS)
 def reject(ctx: typer.Context, *, ref: Ref, note: Note = None, as_json: Json = False, db: Db = None) -> None:
-    """Reject a run that waits for approval. It is cancelled, and its job continues as scheduled."""
+    """Reject a run that waits for approval. It is cancelled, and its job continues as scheduled.
+
+    It cannot be undone.
+    """
 
     async def work(scheduler: Scheduler) -> Run:
         run = await _asking(scheduler, ref)

@@ -7,14 +7,16 @@ from typing import Any, NamedTuple
 
 import typer
 
-from wakeful import Job, Scheduler
+from wakeful import Job, Scheduler, Verdict
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.opening import now_ms, read, server_of
 from wakeful.cli.place import Db, chosen
-from wakeful.cli.tables import Cell, Json, print_facts, print_json
+from wakeful.cli.saying import say
+from wakeful.cli.tables import Cell, Json, print_facts, print_json, print_sentence
 from wakeful.cli.times import next_starts
 from wakeful.cli.words import ahead, brief, count, relative, zone_of
 from wakeful.cli.zones import shown_zone
+from wakeful.kernel.rules.verdict import Facts, judge
 from wakeful.triggers import iso, to_ms
 
 
@@ -28,6 +30,7 @@ class Glance(NamedTuple):
     open_alerts: int
     next_start: tuple[Job, int] | None
     questions: int = 0  # runs that wait for a person
+    verdict: Verdict | None = None  # none where there is no store
 
 
 NOTHING = Glance(None, {}, {}, 0, 0, None)
@@ -35,12 +38,15 @@ NOTHING = Glance(None, {}, {}, 0, 0, None)
 
 @app.command("status", rich_help_panel=SERVER)
 def status(ctx: typer.Context, *, as_json: Json = False, db: Db = None) -> None:
-    """Show the server, jobs, next starts and open alerts."""
+    """Say whether all is well. Show the server, jobs, next starts and open alerts."""
     place = chosen(ctx, db)
     glance = read(place, _look, NOTHING)
+    verdict = glance.verdict or judge(Facts(now_ms(), served=False))
     if as_json:
-        print_json({"store": str(place), "exists": place.exists, **_as_data(glance)})
+        print_json({"store": str(place), "exists": place.exists, "verdict": verdict.to_dict(), **_as_data(glance)})
     else:
+        print_sentence(verdict.sentence)
+        say()
         print_facts(
             [
                 ("store", str(place) if place.exists else f"{place} (none yet)"),
@@ -55,7 +61,14 @@ async def _look(scheduler: Scheduler) -> Glance:
     first = starts[0] if starts else None
     server = server_of(scheduler)
     return Glance(
-        server, summary.jobs, summary.parked, summary.open_runs, summary.open_alerts, first, summary.open_approvals
+        server,
+        summary.jobs,
+        summary.parked,
+        summary.open_runs,
+        summary.open_alerts,
+        first,
+        summary.open_approvals,
+        await scheduler.get_verdict(),
     )
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wakeful import Job, Run, Scheduler, ids
+from wakeful.cli.acting import rights_here, say_undo
 from wakeful.cli.adding import next_times
 from wakeful.cli.app import JOBS, app
 from wakeful.cli.approval import question_facts
@@ -294,22 +295,29 @@ def remove(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Remove jobs. A run in progress finishes, and the history is kept."""
+    """Remove jobs. A run in progress finishes, and the history is kept.
+
+    Undo restores them for ten minutes. Questions that wait for approval are cancelled, which cannot be undone.
+    """
     place = chosen(ctx, db)
     jobs = change(place, lambda scheduler: all_found(scheduler, names))
     if not yes and sys.stdin.isatty():
         listed = ", ".join(job.name for job in jobs)
         typer.confirm(f"Remove {plain(listed)}?", abort=True)
 
-    async def work(scheduler: Scheduler) -> None:
+    async def work(scheduler: Scheduler) -> str | None:
+        rights, action = rights_here(scheduler), None
         for job in jobs:
-            await scheduler.remove_job(job.id)
+            action = await scheduler.server_side.remove_job(job.id, rights)
             if not as_json:
                 say(f"Removed {job.name} ({job.id})")
+        return action
 
-    change(place, work)
+    action = change(place, work)
     if as_json:
-        print_json(names_of(jobs))
+        print_json(names_of(jobs, action))
+    else:
+        say_undo(action)
 
 
 async def all_found(scheduler: Scheduler, names: list[str]) -> list[Job]:
@@ -321,6 +329,6 @@ async def all_found(scheduler: Scheduler, names: list[str]) -> list[Job]:
     return list(jobs.values())
 
 
-def names_of(jobs: Sequence[Job]) -> dict[str, Any]:
-    """Which jobs were changed, as the API says it."""
-    return {"count": len(jobs), "names": [job.name for job in jobs]}
+def names_of(jobs: Sequence[Job], action: str | None) -> dict[str, Any]:
+    """Which jobs were changed, as the API says it, and by which id that can be undone."""
+    return {"count": len(jobs), "names": [job.name for job in jobs], "action": action}

@@ -16,12 +16,13 @@ from wakeful.cli.place import Place
 from wakeful.cli.zones import usable_zone
 from wakeful.clock import SystemClock
 from wakeful.errors import StoreNotFound
+from wakeful.kernel.cluster.nodes import LONE_RUN
 from wakeful.triggers import from_ms
 
 T = TypeVar("T")
 Work = Callable[[Scheduler], Awaitable[T]]
 
-RUN_NODE = "cli:"  # a `wakeful run` without a server is the store's engine for that long, and no server
+RUN_NODE = LONE_RUN  # a `wakeful run` without a server is the store's engine for that long, and no server
 
 
 def now_ms() -> int:

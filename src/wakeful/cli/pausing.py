@@ -1,15 +1,16 @@
-"""`pause` and `resume`: whether jobs start by themselves."""
+"""`pause` and `resume`: whether jobs start by themselves. Each can be undone."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import tzinfo
-from typing import Annotated, Any
+from typing import Annotated, TypeVar
 
 import typer
 
 from wakeful import Job, Scheduler
+from wakeful.cli.acting import rights_here, say_undo
 from wakeful.cli.app import JOBS, app
 from wakeful.cli.failures import WrongUse, say_error, say_note
 from wakeful.cli.jobs import all_found, names_of, next_start
@@ -19,10 +20,13 @@ from wakeful.cli.saying import say
 from wakeful.cli.tables import Json, print_json
 from wakeful.cli.words import count
 from wakeful.cli.zones import shown_zone
-from wakeful.errors import SchedulerError
+from wakeful.errors import ScheduleTriggerError
+from wakeful.kernel.actions.authorized import BulkResult, JobSelection
+from wakeful.kernel.actions.drafts import check_note
 from wakeful.triggers import to_ms
 
-TOGETHER = 64  # changes that share a commit
+T = TypeVar("T")
+TOGETHER = 250  # jobs that are changed in one transaction
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="NAME...", help="Jobs, by name or id.", show_default=False)]
 All = Annotated[bool, typer.Option("--all", help="Every job.")]
@@ -41,7 +45,7 @@ def pause(
     """Stop scheduled starts until the job is resumed. A run in progress finishes, and manual starts still work."""
     _require_names(names, everything=everything)
 
-    async def work(scheduler: Scheduler) -> tuple[list[Job], bool]:
+    async def work(scheduler: Scheduler) -> tuple[list[Job], bool, str | None]:
         jobs = (
             await all_found(scheduler, names or [])
             if not everything
@@ -52,19 +56,21 @@ def pause(
                 for job in await scheduler.list_jobs(status=status)
             ]
         )
-        await _each(jobs, lambda job: scheduler.pause_job(job.id, note))
-        return jobs, scheduler.engine_holder() is not None
+        rights, text = rights_here(scheduler), check_note(note)
+        done = await _by_parts(jobs, lambda part: scheduler.server_side.pause_jobs(part, text, rights))
+        return jobs, scheduler.engine_holder() is not None, done.action
 
     place = chosen(ctx, db)
-    jobs, served = change(place, work)
+    jobs, served, action = change(place, work)
     if as_json:
-        print_json(names_of(jobs))
+        print_json(names_of(jobs, action))
         return
     _say_changed("Paused", jobs, shown_zone(place), everything=everything)
     running = [job.name for job in jobs if job.status == "running"]
     if running and served and not everything:
         verb, it = ("is", "it") if len(running) == 1 else ("are", "them")
         say_note(f"{', '.join(running)} {verb} running and will finish; wakeful cancel ends {it}.")
+    say_undo(action)
 
 
 @app.command("resume", rich_help_panel=JOBS)
@@ -76,21 +82,9 @@ def resume(
     A one-shot that failed, or whose time passed while it was paused, runs at once.
     """
     _require_names(names, everything=everything)
-    failed: dict[str, SchedulerError] = {}
     before: dict[str, str] = {}
 
-    async def work(scheduler: Scheduler) -> list[Job]:
-        async def one(job: Job) -> Job | None:
-            if job.over and job.status == "disabled" and job.trigger.type == "once":
-                say_note(f"{job.name} did not succeed at its one time, which has passed: resuming it runs it now.")
-            try:
-                await scheduler.resume_job(job.id)
-            except SchedulerError as error:
-                failed[job.name] = error
-                return None
-            before[job.id] = "failing" if job.status == "idle" and job.consecutive_errors else job.status
-            return await scheduler.get_job(job.id)
-
+    async def work(scheduler: Scheduler) -> tuple[list[Job], BulkResult]:
         jobs = (
             await all_found(scheduler, names or [])
             if not everything
@@ -100,18 +94,32 @@ def resume(
                 *await scheduler.list_jobs(status="waiting", enabled=True),
             ]
         )
-        return [job for job in await _each(jobs, one) if job is not None]
+        for job in jobs:
+            if job.over and job.status == "disabled" and job.trigger.type == "once":
+                say_note(f"{job.name} did not succeed at its one time, which has passed: resuming it runs it now.")
+        rights = rights_here(scheduler)
+        done = await _by_parts(jobs, lambda part: scheduler.server_side.resume_jobs(part, rights))
+        resumed = [job for job in jobs if job.name not in done.refused]
+        before.update({job.id: _was(job) for job in resumed})
+        if everything:
+            return resumed, done
+        return [job for job in await _each(resumed, lambda job: scheduler.get_job(job.id)) if job is not None], done
 
     place = chosen(ctx, db)
-    jobs = change(place, work)
+    jobs, done = change(place, work)
     if as_json:
-        print_json({**names_of(jobs), "refused": {name: str(error) for name, error in failed.items()}})
+        print_json({**names_of(jobs, done.action), "refused": done.refused})
     else:
         _say_changed("Resumed", jobs, shown_zone(place), everything=everything, before=before)
-        for error in failed.values():
-            say_error(str(error))
-    for error in failed.values():
-        raise typer.Exit(error.exit_code)
+        for refusal in done.refused.values():
+            say_error(refusal)
+        say_undo(done.action)
+    if done.refused:
+        raise typer.Exit(ScheduleTriggerError.exit_code)
+
+
+def _was(job: Job) -> str:
+    return "failing" if job.status == "idle" and job.consecutive_errors else job.status
 
 
 def _what_follows(job: Job, now: int, zone: tzinfo, *, stopped: bool) -> str:
@@ -128,8 +136,18 @@ def _require_names(names: list[str] | None, *, everything: bool) -> None:
         raise WrongUse("Name the jobs or use --all, not both." if names else "Name the jobs, or use --all.")
 
 
-async def _each(jobs: list[Job], act: Any) -> list[Any]:
-    done: list[Any] = []
+async def _by_parts(jobs: list[Job], act: Callable[[JobSelection], Awaitable[BulkResult]]) -> BulkResult:
+    """Change many, so many at a time that others get between."""
+    changed, unchanged, refused, action = list[str](), list[str](), dict[str, str](), None
+    for begin in range(0, len(jobs), TOGETHER):
+        done = await act(JobSelection(refs=tuple(job.id for job in jobs[begin : begin + TOGETHER])))
+        changed, unchanged, refused = changed + done.changed, unchanged + done.unchanged, {**refused, **done.refused}
+        action = action or done.action
+    return BulkResult(changed, unchanged, refused, action)
+
+
+async def _each(jobs: list[Job], act: Callable[[Job], Awaitable[T]]) -> list[T]:
+    done: list[T] = []
     for begin in range(0, len(jobs), TOGETHER):
         done += await asyncio.gather(*[act(job) for job in jobs[begin : begin + TOGETHER]])
     return done

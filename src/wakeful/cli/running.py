@@ -43,7 +43,10 @@ def run(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Start a job now, within its lanes and limits. Without a running server, this command runs it itself."""
+    """Start a job now, within its lanes and limits. Without a running server, this command runs it itself.
+
+    A start cannot be undone; --dry-run says what would happen.
+    """
     place = chosen(ctx, db)
 
     async def work(scheduler: Scheduler) -> None:

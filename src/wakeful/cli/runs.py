@@ -166,7 +166,10 @@ def output_text(run: Run) -> str:
 
 @app.command("cancel", rich_help_panel=RUNS)
 def cancel(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = None) -> None:
-    """Cancel a run, or the current run of a job. It may be queued, running or waiting."""
+    """Cancel a run, or the current run of a job. It may be queued, running or waiting.
+
+    It cannot be undone.
+    """
 
     async def work(scheduler: Scheduler) -> tuple[Run, bool]:
         run = await run_meant(scheduler, ref, OPEN)
@@ -212,7 +215,10 @@ def pauses() -> Iterator[float]:
 
 @app.command("retry", rich_help_panel=RUNS)
 def retry(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = None) -> None:
-    """Try a finished run again, or the latest run of a job."""
+    """Try a finished run again, or the latest run of a job.
+
+    It cannot be undone.
+    """
     place = chosen(ctx, db)
 
     async def work(scheduler: Scheduler) -> tuple[Run, Run, bool]:

@@ -14,13 +14,14 @@ from wakeful.scheduler.domains import Domains
 from wakeful.scheduler.life import Life
 from wakeful.scheduler.nodes import NodesApi
 from wakeful.scheduler.overview import Overview, SchedulerState, Summary
+from wakeful.scheduler.record import RecordApi
 from wakeful.scheduler.runs import RunsApi
 from wakeful.scheduler.server_side import ServerSide
 
 __all__ = ["Scheduler", "SchedulerState", "Summary"]
 
 
-class Scheduler(Life, RunsApi, Overview, NodesApi, AccessApi, DeliveryApi, AgentsApi, Domains):
+class Scheduler(Life, RunsApi, Overview, NodesApi, AccessApi, DeliveryApi, AgentsApi, RecordApi, Domains):
     """Runs jobs when they are due, and stores what happened.
 
     `async with scheduler:` opens the store; nothing fires until `start()`. All methods belong to the event loop the

@@ -16,6 +16,7 @@ from wakeful.clock import SystemClock, VirtualClock
 from wakeful.domains import domains
 from wakeful.errors import StoreUnusable
 from wakeful.kernel.actions.drafts import Draft, NewJob, draft
+from wakeful.kernel.actions.recording import Origin
 from wakeful.kernel.cluster.nodes import Seen
 from wakeful.kernel.engine.clock_watch import refuse_unset
 from wakeful.kernel.engine.config import EngineConfig, Tuning
@@ -155,6 +156,10 @@ class Core:
         if self._status == "running":
             self._engine.wake(recheck_store=cancels)
         return result
+
+    def _origin(self) -> Origin:
+        """Who acts through this object: the program it is part of."""
+        return Origin(self._node_name, "code", self._ids.next())
 
     async def _become_engine(self) -> None:
         """Take this store's engine lock, or fail with who holds it."""

@@ -10,6 +10,7 @@ from wakeful.errors import InvalidJob, JobNotFound
 from wakeful.kernel.actions import jobs as job_actions
 from wakeful.kernel.actions import lookup, pausing
 from wakeful.kernel.actions.drafts import NewJob, check_limit, check_name, check_note, draft
+from wakeful.kernel.actions.recording import on_record
 from wakeful.kernel.kinds import AnyHandler
 from wakeful.kernel.rules.option_types import IfExists, JobChanges, JobOptions
 from wakeful.kernel.views.models import Job, job_views
@@ -148,8 +149,13 @@ class JobsApi(Core):
         >>> await scheduler.get_job("backup") is None
         True
         """
-        context = self._engine.identify()
-        await self._write(lambda tx: job_actions.remove_job(tx, context, id))
+        context, origin = self._engine.identify(), self._origin()
+
+        def work(tx: Transaction) -> None:
+            pair = lookup.find_job(tx, id)
+            on_record(tx, origin, "remove", [pair], lambda: job_actions.remove_job(tx, context, id))
+
+        await self._write(work)
 
     async def pause_job(self, id: str, note: str | None = None) -> None:  # noqa: A002
         """Stop scheduled starts of a job until it is resumed. It can still be started by hand.
@@ -158,8 +164,13 @@ class JobsApi(Core):
         >>> (await scheduler.get_job("backup")).status
         'paused'
         """
-        text, context = check_note(note), self._engine.identify()
-        await self._write(lambda tx: pausing.pause_job(tx, context, id, text))
+        text, context, origin = check_note(note), self._engine.identify(), self._origin()
+
+        def work(tx: Transaction) -> None:
+            pairs = [lookup.find_job(tx, id)]
+            on_record(tx, origin, "pause", pairs, lambda: pausing.pause_all(tx, context, pairs, text))
+
+        await self._write(work)
 
     async def resume_job(self, id: str) -> None:  # noqa: A002
         """Resume a paused or disabled job. Its errors are reset, and missed starts are not caught up.
@@ -169,8 +180,15 @@ class JobsApi(Core):
         >>> (await scheduler.get_job("backup")).status
         'idle'
         """
-        context = self._engine.identify()
-        await self._write(lambda tx: pausing.resume_job(tx, context, id))
+        context, origin = self._engine.identify(), self._origin()
+
+        def work(tx: Transaction) -> None:
+            pairs = [lookup.find_job(tx, id)]
+            refused, _ = on_record(tx, origin, "resume", pairs, lambda: pausing.resume_all(tx, context, pairs))
+            for refusal in refused.values():
+                raise refusal
+
+        await self._write(work)
 
     async def get_job(self, id: str) -> Job | None:  # noqa: A002
         """The job of that id or name, or None.

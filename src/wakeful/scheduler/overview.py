@@ -6,11 +6,16 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
+from wakeful import ids
+from wakeful.errors import AlertNotFound, StoreError
 from wakeful.kernel.actions.drafts import check_limit
+from wakeful.kernel.actions.recording import acknowledge
 from wakeful.kernel.rules.outcome import APPROVAL
+from wakeful.kernel.rules.verdict import Facts, Verdict, judge
 from wakeful.kernel.views.bus import Bus
 from wakeful.kernel.views.events import Listener
-from wakeful.kernel.views.records import Alert, ack_alert, alert_views
+from wakeful.kernel.views.records import Alert, alert_views
+from wakeful.kernel.views.standing import standing
 from wakeful.scheduler.core import Core
 from wakeful.triggers.moments import from_ms
 
@@ -129,6 +134,25 @@ class Overview(Core):
 
         return await self._store.read(work)
 
+    async def get_verdict(self) -> Verdict:
+        """Whether all is well, in one sentence, the worst first. What cannot be known is never called well.
+
+        >>> (await scheduler.get_verdict()).sentence
+        'All well. ...'
+        """
+        zone, seen = self._default_zone(), self._seen()
+        try:
+            facts = await self._store.read(lambda tx: standing(tx, zone, seen, self._silence_ms, self.hidden_kinds))
+        except StoreError as error:
+            facts = Facts(self._clock.now(), trouble=str(error))
+        trouble = self._engine.trouble if self._status == "running" else None
+        return judge(facts if trouble is None else facts._replace(trouble=trouble))
+
+    @property
+    def _silence_ms(self) -> int:
+        """For how long a server that works may give no sign: it does so with every sweep, between two sleeps."""
+        return 3 * self._tuning.sweep_ms
+
     async def list_alerts(self, *, open_only: bool = True, limit: int = 50) -> list[Alert]:
         """What needs a person, the newest first.
 
@@ -146,7 +170,11 @@ class Overview(Core):
         >>> for alert in await scheduler.list_alerts():
         ...     alert = await scheduler.ack_alert(alert.id)
         """
-        return await self._write(lambda tx: ack_alert(tx, id))
+        number, origin = ids.alert_number(id), self._origin()
+        if number is None:
+            message = f"There is no alert {id}: list_alerts() has those that are open."
+            raise AlertNotFound(message)
+        return await self._write(lambda tx: alert_views(tx, [acknowledge(tx, number, origin)[0]])[0])
 
     @property
     def events(self) -> Bus:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from wakeful.kernel.actions import authorized, lookup
+from wakeful import ids
+from wakeful.errors import ActionNotFound, CannotUndo
+from wakeful.kernel.actions import authorized, lookup, undoing
 from wakeful.kernel.actions.authorization import Rights, own_job
 from wakeful.kernel.actions.authorized import ALWAYS, BulkResult, Changed, Condition, JobSelection, WriteTerms
 from wakeful.kernel.actions.drafts import NewJob, check_note
 from wakeful.kernel.actions.idempotency import IdempotentRequest, run_idempotent
+from wakeful.kernel.rules.undoing import UNDO_MS
+from wakeful.kernel.views.actions import Action, Undone, action_view
 from wakeful.kernel.views.explain import Explanation, explain_job, explain_run
 from wakeful.kernel.views.history import view
 from wakeful.kernel.views.models import Job, Run, job_views
@@ -23,6 +28,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SOURCE = "api"
+
+
+def _undo_some(number: int, rights: Rights, cursor: int, tx: Transaction, context: Context) -> undoing.Part:
+    return undoing.undo_some(tx, context, number, rights, cursor)
 
 
 class Requests:
@@ -79,9 +88,10 @@ class Requests:
         terms = WriteTerms(rights, self._wiring.default_zone(), condition)
         return await self._ask(lambda tx, context: authorized.patch_job(tx, context, ref, changes, terms))
 
-    async def remove_job(self, ref: str, rights: Rights, condition: Condition = ALWAYS) -> None:
+    async def remove_job(self, ref: str, rights: Rights, condition: Condition = ALWAYS) -> str | None:
+        """Remove a job; the id of the action, by which it can be restored."""
         terms = WriteTerms(rights, self._wiring.default_zone(), condition)
-        await self._ask(lambda tx, context: authorized.remove_job(tx, context, ref, terms))
+        return await self._ask(lambda tx, context: authorized.remove_job(tx, context, ref, terms))
 
     async def pause_jobs(
         self, many: JobSelection, note: str | None, rights: Rights, once: IdempotentRequest | None = None
@@ -95,6 +105,49 @@ class Requests:
     ) -> BulkResult:
         """Resume many in one transaction."""
         return await self._ask(lambda tx, context: authorized.resume_many(tx, context, many, rights), once)
+
+    async def undo(self, action: str, rights: Rights) -> Undone:
+        """Take an action back, as far as what it left behind is still so; CannotUndo where none of it is."""
+        number = ids.action_number(action)
+        if number is None:
+            message = f"There is no action {action!r:.300}: an action's id looks like act_0000000000000."
+            raise ActionNotFound(message)
+        await self._store.read(lambda tx: undoing.undoable(tx, number))
+        what, restored, kept, cursor = "", list[str](), dict[str, str](), 0
+        while True:
+            part = await self._ask(partial(_undo_some, number, rights, cursor))
+            what, restored, kept = what or part.what, restored + part.restored, {**kept, **part.kept}
+            if part.cursor is None:
+                break
+            cursor = part.cursor
+        if not restored:
+            reasons = "; ".join(list(kept.values())[:3]) or "nothing is left of it that you may undo"
+            message = f"{action} cannot be undone: {reasons}."
+            raise CannotUndo(message)
+        return Undone(action, what, restored, kept)
+
+    def new_action(self) -> int:
+        """The number of an action that several requests are to be parts of."""
+        return self._wiring.engine.identify().new_id()
+
+    async def latest_action(self, rights: Rights) -> str:
+        """The last thing this caller did from there that can still be undone; ActionNotFound where there is nothing."""
+        found = await self._store.read(
+            lambda tx: tx.actions.latest(ids.first_id_at(tx.now - UNDO_MS), (rights.caller, rights.via))
+        )
+        if found is None:
+            message = (
+                f"{rights.caller} did nothing in the last {UNDO_MS // 60_000} minutes that can be undone: "
+                "wakeful undo --list shows what others did."
+            )
+            raise ActionNotFound(message)
+        return ids.encode("act", found)
+
+    async def list_actions(self, before: int | None, limit: int) -> list[Action]:
+        """What people did, the newest first."""
+        return await self._store.read(
+            lambda tx: [action_view(head, tx.now) for head in tx.actions.before(before, limit)]
+        )
 
     # -- runs ---------------------------------------------------------------------------------------------------------
 

@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wakeful.kernel.actions import tokens
+from wakeful.kernel.actions.authorization import Rights
+from wakeful.kernel.actions.recording import acknowledge, origin_of
 from wakeful.kernel.views.statistics import Figures, figures
 from wakeful.scheduler.callbacks import Callbacks
 from wakeful.scheduler.requests import Requests
 from wakeful.store.records import Token
 
 if TYPE_CHECKING:
-    from wakeful.store.records import EventGroup
+    from wakeful.store.records import Alert, EventGroup
 
 
 class ServerSide(Requests, Callbacks):
@@ -42,6 +44,10 @@ class ServerSide(Requests, Callbacks):
 
     async def get_figures(self) -> Figures:
         return await self._store.read(lambda tx: figures(tx, self.hidden_kinds))
+
+    async def ack_alert(self, alert_id: int, rights: Rights) -> tuple[Alert, str | None]:
+        """A person has seen it; it stays open until what it is about is over. And the action, if it is new."""
+        return await self._ask(lambda tx, context: acknowledge(tx, alert_id, origin_of(context, rights)))
 
     # -- events -------------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from wakeful.store.access import Access
+from wakeful.store.actions import Actions
 from wakeful.store.jobs import Jobs
 from wakeful.store.journal import Journal
 from wakeful.store.lanes import Lanes
@@ -37,6 +38,7 @@ class Transaction:
         "_rooms",
         "_session",
         "access",
+        "actions",
         "exclusive",
         "jobs",
         "journal",
@@ -61,6 +63,7 @@ class Transaction:
         self.tables = Tables(session)
         self.journal = Journal(session, now)
         self.access = Access(session)
+        self.actions = Actions(session)
         self.stretches = Stretches(session)
         self.reports = Reports(session)
 

@@ -250,6 +250,25 @@ class Jobs(Listing):
         rows = self._session.rows(sql + "GROUP BY s.parked ORDER BY s.parked", tuple(hidden))
         return {str(key): int(count) for key, count in rows}
 
+    def lines(self, hidden: Sequence[str] = ()) -> list[tuple[str, int, int]]:
+        """What jobs wait for, how many do, and since when the first; but for those of hidden kinds."""
+        source = JOINED if hidden else "job_state s"
+        sql = (
+            f"SELECT s.parked, count(*), min(s.ready_at) FROM {source} WHERE s.parked IS NOT NULL "
+            f"AND s.ready_at IS NOT NULL{shown('j.kind', hidden)} GROUP BY s.parked ORDER BY s.parked"
+        )
+        return [(str(key), int(jobs), int(since)) for key, jobs, since in self._session.rows(sql, tuple(hidden))]
+
+    def oldest_alarm(self) -> int | None:
+        """The first alarm that is set, however long its time is past."""
+        found = [due_at for _, due_at in self._session.rows(*priorities.first_alarms(None)) if due_at is not None]
+        return min(found, default=None)
+
+    def any_shown(self, hidden: Sequence[str] = ()) -> bool:
+        """Whether there is a job of any but hidden kinds."""
+        sql = f"SELECT 1 FROM jobs j WHERE j.removed_at IS NULL{shown('j.kind', hidden)} LIMIT 1"
+        return bool(self._session.rows(sql, tuple(hidden)))
+
     def parked_on(self, key: str, since: int, limit: int) -> list[tuple[JobDef, JobState]]:
         """Jobs that have waited for `key` since that time or longer, in the order in which they go."""
         ask = priorities.parked_alone if self._session.exclusive else priorities.parked_shared

@@ -184,6 +184,29 @@ class Journal:
             self._announce("acked", alert)
         return bool(acked)
 
+    def unack_alert(self, alert_id: int, acked_at: int) -> bool:
+        """What was acknowledged then is not; False when it is over, or was acknowledged at another time."""
+        sql = (
+            "UPDATE alerts SET acked_at = NULL WHERE id = ? AND acked_at = ? AND closed_at IS NULL "
+            "RETURNING id, kind, message, job_id"
+        )
+        found = self._session.rows(sql, (alert_id, acked_at))
+        for alert in found:
+            self._announce("unacked", alert)
+        return bool(found)
+
+    def reopen_alert(self, alert_id: int) -> bool:
+        """The incident is not over after all; False where it is open already, as this alert or as a newer one."""
+        sql = (
+            "UPDATE alerts SET closed_at = NULL WHERE id = ? AND closed_at IS NOT NULL AND NOT EXISTS "
+            "(SELECT 1 FROM alerts o WHERE o.key = alerts.key AND o.closed_at IS NULL) "
+            "RETURNING id, kind, message, job_id"
+        )
+        found = self._session.rows(sql, (alert_id,))
+        for alert in found:
+            self._announce("reopened", alert)
+        return bool(found)
+
     def _announce(self, what: str, alert: Sequence[Any]) -> None:
         """An event about an alert, with the job it is about, if it is about one."""
         alert_id, kind, message, job_id = alert
@@ -210,6 +233,18 @@ class Journal:
 
     def open_alert_count(self) -> int:
         return int(self._session.rows("SELECT count(*) FROM alerts WHERE closed_at IS NULL")[0][0])
+
+    def open_alert_counts(self, but: str) -> tuple[int, int]:
+        """How many open alerts no person has acknowledged, and how many one has; of all kinds but that one."""
+        sql = "SELECT count(*), count(acked_at) FROM alerts WHERE closed_at IS NULL AND kind <> ?"
+        both, acked = self._session.rows(sql, (but,))[0]
+        return int(both) - int(acked), int(acked)
+
+    def newest_unacked_alert(self, but: str) -> Alert | None:
+        """The newest open alert that no person has acknowledged, of all kinds but that one."""
+        where = "closed_at IS NULL AND acked_at IS NULL AND kind <> ?"
+        found = self._session.rows(f"SELECT {_ALERT} FROM alerts WHERE {where} ORDER BY id + 0 DESC LIMIT 1", (but,))
+        return Alert._make(found[0]) if found else None
 
     def alerts(self, job_id: int | None = None, limit: int = 50) -> list[Alert]:
         where, params = ("WHERE job_id = ?", [job_id]) if job_id is not None else ("", [])

@@ -226,6 +226,20 @@ class Runs:
         sql = f"SELECT outcome, count(*) FROM runs WHERE {which} GROUP BY outcome"
         return {str(outcome): int(count) for outcome, count in self._session.rows(sql, (from_id, *hidden))}
 
+    def tally(self, from_id: int, limit: int, hidden: Sequence[str] = ()) -> tuple[int, int, int]:
+        """Of the newest `limit` runs made from that id on: how many began, how many failed, and how many there were.
+
+        Runs of hidden kinds are only part of the last.
+        """
+        which = f"started_at IS NOT NULL{shown('kind', hidden)}"
+        sql = (
+            f"SELECT count(CASE WHEN {which} THEN 1 END), "
+            f"count(CASE WHEN {which} AND outcome IN ('error', 'timeout', 'crashed') THEN 1 END), count(*) "
+            "FROM (SELECT kind, outcome, started_at FROM runs WHERE id >= ? ORDER BY id DESC LIMIT ?) newest"
+        )
+        began, failed, looked_at = self._session.rows(sql, (*hidden, *hidden, from_id, limit))[0]
+        return int(began), int(failed), int(looked_at)
+
     def open_counts(self, hidden: Sequence[str] = ()) -> dict[str, int]:
         """How many runs are not done, by what they are doing; those that wait for a person under their phase."""
         sql = (

@@ -21,7 +21,9 @@ from wakeful.delivery.tables import DeliveryRow, Outbox
 from wakeful.domains import domains
 from wakeful.errors import AlertNotFound, SchedulerError
 from wakeful.kernel.actions import lookup
-from wakeful.kernel.actions.pausing import pause_job
+from wakeful.kernel.actions.pausing import pause_all
+from wakeful.kernel.actions.recording import Origin, on_record
+from wakeful.kernel.actions.recording import acknowledge as record_acknowledgement
 from wakeful.kernel.actions.runs import approve_run, reject_run
 from wakeful.kernel.domain import load
 
@@ -142,18 +144,21 @@ def reject(tx: Transaction, context: Context, pressed: Button, by: str) -> str:
 
 
 def pause(tx: Transaction, context: Context, pressed: Button, by: str) -> str:
-    job, _ = lookup.find_job(tx, pressed.on)
-    pause_job(tx, context, ids.job_text(job.id), f"by {by}")
-    return f"{job.name} is paused."
+    pair = lookup.find_job(tx, pressed.on)
+    on_record(tx, _origin(context, by), "pause", [pair], lambda: pause_all(tx, context, [pair], f"by {by}"))
+    return f"{pair[0].name} is paused."
 
 
 def acknowledge(tx: Transaction, context: Context, pressed: Button, by: str) -> str:
-    del context, by
     number = ids.alert_number(pressed.on)
     if number is None or tx.journal.alert(number) is None:
         raise AlertNotFound(f"There is no alert {pressed.on!r:.60}.")
-    tx.journal.ack_alert(number, tx.now)
+    record_acknowledgement(tx, number, _origin(context, by))
     return "Acknowledged."
+
+
+def _origin(context: Context, by: str) -> Origin:
+    return Origin(by, "chat", context.new_id())
 
 
 _HERE = "wakeful.delivery.chat.buttons"

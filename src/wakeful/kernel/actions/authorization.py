@@ -32,6 +32,8 @@ class Rights(NamedTuple):
     check: PayloadCheck | None = None  # what it may say to which kind of job, where that kind has an opinion
     max_jobs: int | None = None  # how many jobs its owner may have
     max_bytes: int | None = None  # how much its owner may have stored
+    via: str = "api"  # from where the caller acts
+    action: int | None = None  # of which its request is a part; None: an action of its own
 
 
 def own_job(tx: Transaction, ref: str, rights: Rights) -> tuple[JobDef, JobState]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -31,6 +32,7 @@ from wakeful.kernel.actions.authorization import (
 )
 from wakeful.kernel.actions.drafts import Draft, changed_fields, check_payload, from_outside
 from wakeful.kernel.actions.lookup import find_run
+from wakeful.kernel.actions.recording import on_record, origin_of
 from wakeful.kernel.context import Context
 from wakeful.kernel.kinds import Kinds
 from wakeful.kernel.rules.limits import refuse_too_often
@@ -209,12 +211,15 @@ def _size(job: JobDef) -> int:
     return size_of(job.trigger, job.payload, job.options)
 
 
-def remove_job(tx: Transaction, context: Context, ref: str, terms: WriteTerms) -> None:
+def remove_job(tx: Transaction, context: Context, ref: str, terms: WriteTerms) -> str | None:
+    """Remove a job; the id of the action, by which it can be restored."""
     job, state = own_job(tx, ref, terms.rights)
     terms.condition.check(job.name, state)
     refuse_admin_kind(terms.rights, context.declared, job.kind)
     refuse_shedding(terms.rights, job)
-    job_actions.remove_job(tx, context, ids.job_text(job.id))
+    origin = origin_of(context, terms.rights)
+    removal = partial(job_actions.remove_job, tx, context, ids.job_text(job.id))
+    return on_record(tx, origin, "remove", [(job, state)], removal)[1]
 
 
 def _allowed(draft: Draft, rights: Rights, kinds: Kinds, before: JobDef | None) -> Draft:
@@ -268,22 +273,28 @@ class BulkResult(NamedTuple):
     changed: list[str]
     unchanged: list[str]
     refused: dict[str, str]
+    action: str | None = None  # by which it can be undone, where anything changed
 
 
 def pause_many(tx: Transaction, context: Context, many: JobSelection, note: str | None, rights: Rights) -> BulkResult:
     pairs = _meant(tx, many, rights)
-    changed = pausing.pause_all(tx, context, pairs, note)
+    changed, action = on_record(
+        tx, origin_of(context, rights), "pause", pairs, lambda: pausing.pause_all(tx, context, pairs, note)
+    )
     known = set(changed)
-    return BulkResult(changed, [job.name for job, _ in pairs if job.name not in known], {})
+    return BulkResult(changed, [job.name for job, _ in pairs if job.name not in known], {}, action)
 
 
 def resume_many(tx: Transaction, context: Context, many: JobSelection, rights: Rights) -> BulkResult:
     pairs = _meant(tx, many, rights)
     stopped = [job.name for job, state in pairs if state.paused or state.errors or not state.enabled]
-    refused = {name: str(error) for name, error in pausing.resume_all(tx, context, pairs).items()}
+    errors, action = on_record(
+        tx, origin_of(context, rights), "resume", pairs, lambda: pausing.resume_all(tx, context, pairs)
+    )
+    refused = {name: str(error) for name, error in errors.items()}
     known = set(stopped)
     unchanged = [job.name for job, _ in pairs if job.name not in known]
-    return BulkResult([name for name in stopped if name not in refused], unchanged, refused)
+    return BulkResult([name for name in stopped if name not in refused], unchanged, refused, action)
 
 
 def _meant(tx: Transaction, many: JobSelection, rights: Rights) -> list[tuple[JobDef, JobState]]:

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from wakeful.store.records import NodeDetails
 
 
+#: How the name of a node begins that runs one job by itself and is gone then: it is no server.
+LONE_RUN = "cli:"
+
+
 class Node(NamedTuple):
     """One incarnation of a node: a process that runs jobs from a store.
 

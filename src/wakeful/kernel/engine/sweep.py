@@ -170,9 +170,10 @@ def _prune_journal(tx: Transaction, keep: Retention, rows: DomainRows, before: i
     """Whether there is more of it."""
     stretches = tx.stretches.prune(tx.now - keep.slot_days * DAY_MS, size)
     events = tx.journal.prune_events(before, size)
+    actions = tx.actions.prune(ids.first_id_at(before), size)
     tx.access.prune_answers(tx.now - KEPT_MS)
     others = [pruner(tx, before, size) for pruner in rows.pruners]
-    return max(stretches, events, *others) >= size
+    return max(stretches, events, actions, *others) >= size
 
 
 def _forget_jobs(

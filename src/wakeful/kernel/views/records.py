@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
-from wakeful.errors import AlertNotFound
 from wakeful.kernel.engine.alerts import MEANINGS
 from wakeful.triggers.moments import from_ms, iso, to_ms
 
@@ -89,18 +88,6 @@ def alert_views(tx: Transaction, rows: Sequence[records.Alert]) -> list[Alert]:
         )
         for row in rows
     ]
-
-
-def ack_alert(tx: Transaction, text: str) -> Alert:
-    """Note that a person has seen an alert; AlertNotFound where there is none of that id."""
-    number = ids.alert_number(text)
-    if number is not None:
-        tx.journal.ack_alert(number, tx.now)
-    row = tx.journal.alert(number) if number is not None else None
-    if row is None:
-        message = f"There is no alert {text}: list_alerts() has those that are open."
-        raise AlertNotFound(message)
-    return alert_views(tx, [row])[0]
 
 
 def token_view(row: records.Token) -> Token:

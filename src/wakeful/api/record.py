@@ -1,0 +1,71 @@
+"""`/api/verdict` and `/api/actions`: whether all is well, what people did, and taking it back."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+from starlette.responses import Response
+
+from wakeful.api.auth import Viewer
+from wakeful.api.idempotency import answer, respond
+from wakeful.api.models import Page
+from wakeful.api.paging import LIMIT, Cursor, Limit, cursor_of, read_id_cursor
+from wakeful.api.problems import answers
+from wakeful.api.record_models import ActionOut, UndoneOut, VerdictOut
+from wakeful.api.rights import Allowed, Editor
+from wakeful.api.wiring import Sched
+from wakeful.ids import action_number
+
+router = APIRouter(prefix="/api")
+
+HEADER = "Wakeful-Action"
+
+
+def undoable(action: str | None) -> dict[str, str]:
+    """The header that says by which id a request can be undone; none where it changed nothing."""
+    return {HEADER: action} if action is not None else {}
+
+
+@router.get(
+    "/verdict",
+    operation_id="get_verdict",
+    response_model=VerdictOut,
+    responses=answers(),
+    summary="Whether all is well, in one sentence",
+    tags=["stats"],
+)
+async def get_verdict(scheduler: Sched, _: Viewer) -> Response:
+    return respond(answer(200, (await scheduler.get_verdict()).to_dict()))
+
+
+@router.get(
+    "/actions",
+    operation_id="list_actions",
+    response_model=Page[ActionOut],
+    responses=answers(),
+    summary="What people did, the newest first",
+    tags=["actions"],
+)
+async def list_actions(scheduler: Sched, _: Viewer, limit: Limit = LIMIT, cursor: Cursor = None) -> Response:
+    before = read_id_cursor("action", cursor)
+    found = await scheduler.server_side.list_actions(before, limit + 1)
+    more = cursor_of("action", str(action_number(found[limit - 1].id))) if len(found) > limit else None
+    return respond(answer(200, {"items": [action.to_dict() for action in found[:limit]], "next": more}))
+
+
+@router.post(
+    "/actions/{action_id}/undo",
+    operation_id="undo_action",
+    response_model=UndoneOut,
+    responses=answers(404, 409),
+    summary="Take an action back, within ten minutes; what was changed since stays",
+    tags=["actions"],
+)
+async def undo_action(
+    scheduler: Sched,
+    _: Editor,
+    rights: Allowed,
+    action_id: Annotated[str, Path(max_length=100, description="An action's id.", examples=["act_1frc87n80sngk"])],
+) -> Response:
+    return respond(answer(200, (await scheduler.server_side.undo(action_id, rights)).to_dict()))

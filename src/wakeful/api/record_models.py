@@ -1,0 +1,53 @@
+"""The shapes of what is answered about the record: the verdict, actions, and what undoing one did."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+
+class VerdictOut(BaseModel):
+    """Whether all is well, in one sentence."""
+
+    state: Literal["unsure", "stalled", "needs_you", "behind", "empty", "quiet", "well"] = Field(
+        description="What the sentence says, as a word."
+    )
+    well: bool = Field(description="Whether all is well; never true when that is not known.", examples=[True])
+    sentence: str = Field(
+        description="The worst that is so, for people.", examples=["All well. 210 runs since midnight; next in 38s."]
+    )
+
+
+NOW = "2026-01-29T09:00:00Z"
+
+
+class ActionOut(BaseModel):
+    """What somebody did to jobs or alerts."""
+
+    id: str = Field(description="The action's id.", examples=["act_1frc87n80sngk"])
+    at: datetime = Field(description="When it was done.", examples=[NOW])
+    what: Literal["pause", "resume", "remove", "acknowledge"] = Field(description="What was done.")
+    actor: str = Field(description="Who did it: a token's name, a user, or a program's node.", examples=["admin"])
+    via: str = Field(description="From where: `cli`, `api` or `code`.", examples=["api"])
+    name: str = Field(description="The first job or alert it changed.", examples=["backup"])
+    changed: int = Field(description="How many it changed.", examples=[1])
+    undo_until: datetime | None = Field(
+        description="Until when it can be taken back; null when it cannot, or was.", examples=[NOW]
+    )
+    undone_at: datetime | None = Field(description="When it was taken back.", examples=[NOW])
+    undone_by: str | None = Field(description="By whom.", examples=["admin"])
+
+
+class UndoneOut(BaseModel):
+    """What taking an action back did."""
+
+    id: str = Field(description="The action's id.", examples=["act_1frc87n80sngk"])
+    what: str = Field(description="What had been done.", examples=["pause"])
+    count: int = Field(description="How many were brought back.", examples=[1])
+    restored: list[str] = Field(description="Their names.", examples=[["backup"]])
+    kept: dict[str, str] = Field(
+        description="Those that stay as they are, and why.",
+        examples=[{"report": "report was resumed since, by ann: left as it is"}],
+    )

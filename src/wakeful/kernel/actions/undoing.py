@@ -1,0 +1,162 @@
+"""Taking actions back: for ten minutes, by anyone who may do the same, on any node.
+
+An action is compared with what it left behind before anything is written. What was changed since stays as it is, and
+the answer says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from wakeful import ids
+from wakeful.errors import ActionNotFound, CannotUndo
+from wakeful.kernel.actions.authorization import Rights, refuse_admin_kind, refuse_more, size_of
+from wakeful.kernel.actions.chaining import chain
+from wakeful.kernel.actions.pausing import job_event
+from wakeful.kernel.context import Context
+from wakeful.kernel.engine.ending import drop_runs, queue_runs
+from wakeful.kernel.engine.lane_sizes import enter_lanes
+from wakeful.kernel.rules.policy import trigger_of
+from wakeful.kernel.rules.undoing import UNDO_MS, Standing, brought_back, changed_since, standing_of
+from wakeful.store.actions import ActionRow
+from wakeful.store.interface import Transaction
+from wakeful.store.records import JobDef, JobState, RunRow
+
+TOGETHER = 500  # subjects of an action that are brought back in one transaction
+DONE = {"pause": "paused", "resume": "resumed", "remove": "removed", "acknowledge": "acknowledged"}
+
+
+class Part(NamedTuple):
+    """What became of some of an action's subjects, and where to go on: None at the end."""
+
+    what: str
+    restored: list[str]
+    kept: dict[str, str]
+    cursor: int | None
+
+
+def undoable(tx: Transaction, action_id: int) -> None:
+    """ActionNotFound or CannotUndo unless the action can still be taken back."""
+    name, head = ids.encode("act", action_id), tx.actions.head(action_id)
+    if head is None:
+        message = f"There is no action {name}: wakeful undo --list shows those on record."
+        raise ActionNotFound(message)
+    if head.undone == head.subjects:
+        message = f"{name} was undone already, by {head.undone_by}."
+        raise CannotUndo(message)
+    if tx.now - head.at > UNDO_MS:
+        message = (
+            f"{name} was {(tx.now - head.at) // 60_000} minutes ago, and an action can be undone for "
+            f"{UNDO_MS // 60_000}: do the opposite instead."
+        )
+        raise CannotUndo(message)
+
+
+def undo_some(tx: Transaction, context: Context, action_id: int, rights: Rights, cursor: int) -> Part:
+    """Take back what an action did to the next of its subjects."""
+    rows = tx.actions.rows(action_id, cursor, TOGETHER)
+    if not rows:
+        return Part("", [], {}, None)
+    undo = _Undo(tx, context, rights, rows)
+    for row in rows:
+        undo.take_back(row)
+    tx.actions.undone(action_id, [row.subject for row in undo.restored], tx.now, rights.caller)
+    restored = [row.name for row in undo.restored]
+    return Part(rows[0].what, restored, undo.kept, rows[-1].subject if len(rows) == TOGETHER else None)
+
+
+class _Undo:
+    """Some subjects of one action; what is read of all of them is read once."""
+
+    def __init__(self, tx: Transaction, context: Context, rights: Rights, rows: Sequence[ActionRow]) -> None:
+        self.tx, self.context, self.rights = tx, context, rights
+        subjects = [row.subject for row in rows]
+        tx.jobs.states(subjects)  # locked from here on
+        self.jobs = tx.jobs.definitions(subjects)
+        self.newer = tx.actions.newer(subjects, rows[0].id)
+        self.restored: list[ActionRow] = []
+        self.kept: dict[str, str] = {}
+
+    def take_back(self, row: ActionRow) -> None:
+        """Bring one subject back, or note why not. Who is limited to its own jobs hears nothing of others."""
+        owned = self.jobs.get(row.subject)
+        if self.rights.owner is not None and (owned is None or owned.owner != self.rights.owner):
+            return
+        before = json.loads(row.before)
+        left = {**before, **json.loads(row.after)}
+        why = self._unsee(row, left) if row.what == "acknowledge" else self._bring_back(row, before, left)
+        if why is None:
+            self.restored.append(row)
+        else:
+            self.kept[row.name] = why
+
+    def _unsee(self, row: ActionRow, left: Standing) -> str | None:
+        done = self.tx.journal.unack_alert(row.subject, left["acked_at"])
+        return None if done else f"{row.name} is over, or was acknowledged again since: left as it is"
+
+    def _bring_back(self, row: ActionRow, before: Standing, left: Standing) -> str | None:
+        # Read again for each: what was ended for one before may have started this one.
+        job, state = self.jobs.get(row.subject), self.tx.jobs.states([row.subject]).get(row.subject)
+        if job is None or state is None:
+            return f"there is no job {row.name} any more"
+        why = self._against(row, job, state, left)
+        if why is not None:
+            return why
+        if row.what == "remove":
+            job = job._replace(removed_at=None, updated_at=self.tx.now)
+            self.tx.jobs.define(job)
+            state = state._replace(revision=state.revision + 1)
+            left = {**left, "revision": left["revision"] + 1}
+        state = self._with_starts(job, state, before, left)
+        trigger, rand = trigger_of(job.trigger), self.context.rng.random()
+        after = brought_back(trigger, state, (before, left), self.tx.now, rand)
+        self.tx.jobs.save([after])
+        if row.what == "remove":
+            chain(self.tx, job)
+            enter_lanes(self.tx, [job])
+        closed = set(before.get("alerts") or ()) - set(left.get("alerts") or ())
+        for alert_id in sorted(closed):
+            self.tx.journal.reopen_alert(alert_id)
+        self.tx.journal.emit("job", job_event(_event(row.what, after), job))
+        return None
+
+    def _against(self, row: ActionRow, job: JobDef, state: JobState, left: Standing) -> str | None:
+        """What stands against it: a change since, or a name that is taken."""
+        later = self.newer.get(row.subject)
+        if later is not None:
+            return f"{job.name} was {DONE.get(later.what, later.what)} since, by {later.actor}: left as it is"
+        changed = changed_since(standing_of(state, job.removed_at), left)
+        if changed is not None:
+            return f"{job.name} {changed} since: left as it is"
+        if row.what != "remove":
+            return None
+        refuse_admin_kind(self.rights, self.context.declared, job.kind)
+        refuse_more(self.tx, self.rights, size_of(job.trigger, job.payload, job.options), jobs=1)
+        taken = self.tx.jobs.by_name(job.name)
+        return f"another job is named {job.name} by now: rename that one first" if taken is not None else None
+
+    def _with_starts(self, job: JobDef, state: JobState, before: Standing, left: Standing) -> JobState:
+        """Queue again what the action ended before it could start, and end what it queued."""
+        tx, had, has = self.tx, list(before.get("queued") or ()), set(left.get("queued") or ())
+        asked = [run for run in tx.runs.open(job.id) if run.status == "queued" and run.id in has - set(had)]
+        drop_runs(tx, self.context, job, asked, "what asked for it was undone")
+        again: list[RunRow] = []
+        for run_id in had:
+            ended = tx.runs.get(run_id)
+            if ended is None or ended.outcome != "cancelled" or ended.started_at is not None:
+                continue
+            if tx.runs.successor(run_id) is None:
+                due_at = max(tx.now, ended.due_at)
+                again.append(RunRow.again(self.context.new_id(), ended, ended.reason, due_at))
+        queue_runs(tx, again)
+        return state._replace(queued=state.queued - len(asked) + len(again))
+
+
+def _event(what: str, state: JobState) -> str:
+    if what == "remove":
+        return "restored"
+    if not state.enabled:
+        return "disabled"
+    return "paused" if state.paused else "resumed"

@@ -1,0 +1,228 @@
+"""Is all well? One sentence from recorded facts, the worst first. Pure.
+
+What cannot be known is never called well: without a server, with a store that fails or a clock that contradicts the
+record, the sentence says so and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from wakeful.clock import EARLIEST_MS
+from wakeful.kernel.parking import GLOBAL_LANE, HANDLER, PLACE, SUSPECT_LANE, labels_of
+from wakeful.triggers.moments import iso
+
+#: What has been due for longer than this is late.
+LATE_MS = 60_000
+#: A clock that is further behind the last sign of life than this was set back.
+BEHIND_MS = 2_000
+
+_NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
+_UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000))
+
+
+class Verdict(NamedTuple):
+    """Whether all is well, in one sentence.
+
+    `state` is `unsure`, `stalled`, `needs_you`, `behind`, `empty` (nothing is scheduled), `quiet` (nothing will start
+    by time) or `well`.
+    """
+
+    state: str
+    sentence: str
+
+    @property
+    def well(self) -> bool:
+        """Whether everything that is scheduled runs, and nothing needs a person."""
+        return self.state == "well"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"state": self.state, "well": self.well, "sentence": self.sentence}
+
+
+class Line(NamedTuple):
+    """Jobs that are due and wait for the same thing."""
+
+    waits_for: str
+    jobs: int
+    since: int  # of the one that has waited longest
+
+
+class Facts(NamedTuple):
+    """What a verdict is made from. The defaults are those of a store in which nothing is wrong, or scheduled."""
+
+    now: int
+    served: bool = True  # whether a server runs this store
+    trouble: str | None = None  # what is wrong with the store
+    heard_at: int | None = None  # when a server last gave a sign of life
+    silence_ms: int = 180_000  # for how long one that works may give none
+    stalled: tuple[str, ...] = ()  # the nodes, where the loop of every living one is blocked
+    draining: bool = False  # whether every living node was asked to start nothing more
+    questions: int = 0  # runs that wait for a person
+    alerts: int = 0  # open, and not acknowledged
+    alert: str | None = None  # the message of the newest of them
+    acknowledged: int = 0  # open alerts that a person has seen
+    lines: tuple[Line, ...] = ()
+    due_since: int | None = None  # the oldest alarm, where its time has come
+    any_job: bool = False
+    running: int = 0  # or waiting, or about to start
+    next_at: int | None = None
+    runs: int = 0  # since midnight
+    failed: int = 0
+    more_runs: bool = False  # there were more than were counted
+
+
+def judge(facts: Facts) -> Verdict:
+    """The worst that is so."""
+    for question in _WORST_FIRST:
+        verdict = question(facts)
+        if verdict is not None:
+            return verdict
+    return _well(facts)
+
+
+# -- what keeps everything from running --------------------------------------------------------------------------------
+
+
+def _store_fails(facts: Facts) -> Verdict | None:
+    if facts.trouble is None:
+        return None
+    return Verdict("stalled", _stop(f"Stalled: the database is unavailable: {facts.trouble}"))
+
+
+def _clock_is_wrong(facts: Facts) -> Verdict | None:
+    if facts.now < EARLIEST_MS:
+        return Verdict("unsure", f"Unsure: the clock shows {iso(facts.now)} and was never set. Set it.")
+    if facts.heard_at is not None and facts.heard_at - facts.now > BEHIND_MS:
+        behind = span(facts.heard_at - facts.now)
+        return Verdict("unsure", f"Unsure: the clock is {behind} behind the last sign of a server. Check the date.")
+    return None
+
+
+def _no_server(facts: Facts) -> Verdict | None:
+    if facts.served:
+        return None
+    if not facts.any_job:
+        return Verdict("stalled", "No server is running (wakeful serve), and nothing is scheduled yet.")
+    late = ""
+    if facts.due_since is not None and facts.due_since < facts.now:
+        late = f" The oldest start is {span(facts.now - facts.due_since)} late."
+    return Verdict(
+        "stalled", f"Stalled: no server is running, and nothing starts until one does (wakeful serve).{late}"
+    )
+
+
+def _silent(facts: Facts) -> Verdict | None:
+    if facts.stalled:
+        nodes = ", ".join(facts.stalled)
+        return Verdict("stalled", f"Stalled: the loop of {nodes} is blocked, and nothing starts. Restart the server.")
+    if facts.heard_at is not None and facts.now - facts.heard_at > facts.silence_ms:
+        silent = span(facts.now - facts.heard_at)
+        return Verdict("stalled", f"Stalled: a server runs, but has given no sign for {silent}. Restart it.")
+    return None
+
+
+def _drained(facts: Facts) -> Verdict | None:
+    if not facts.draining:
+        return None
+    return Verdict("stalled", "Stalled: every node is being drained, and nothing starts (wakeful node undrain NAME).")
+
+
+# -- what a person can do something about ------------------------------------------------------------------------------
+
+
+def _needs_you(facts: Facts) -> Verdict | None:
+    number = facts.questions + facts.alerts
+    if not number:
+        return None
+    late = _late(facts)
+    rest = f" {late}" if late is not None else " The rest is well."
+    if number > 1:
+        parts = [_count(facts.alerts, "alert")] if facts.alerts else []
+        parts += [_count(facts.questions, "approval")] if facts.questions else []
+        return Verdict("needs_you", f"{_number(number)} things need you: {' and '.join(parts)}.{rest}")
+    what = facts.alert if facts.alerts and facts.alert else "a run waits for approval (wakeful approvals)"
+    return Verdict("needs_you", f"{_stop(f'One thing needs you: {what}')}{rest}")
+
+
+def _behind(facts: Facts) -> Verdict | None:
+    late = _late(facts)
+    return Verdict("behind", late) if late is not None else None
+
+
+def _late(facts: Facts) -> str | None:
+    lines = [line for line in facts.lines if facts.now - line.since > LATE_MS]
+    if lines:
+        line = min(lines, key=lambda line: (line.since, line.waits_for))
+        verb = "waits" if line.jobs == 1 else "wait"
+        waiting = f"{_count(line.jobs, 'job')} {verb} for {_awaited(line.waits_for)}"
+        return f"Behind: {waiting}, {span(facts.now - line.since)} for the oldest."
+    if facts.due_since is not None and facts.now - facts.due_since > LATE_MS:
+        return f"Behind: the oldest start is {span(facts.now - facts.due_since)} late."
+    return None
+
+
+# -- nothing is wrong --------------------------------------------------------------------------------------------------
+
+
+def _empty(facts: Facts) -> Verdict | None:
+    return Verdict("empty", "Awake. Nothing is scheduled yet.") if not facts.any_job else None
+
+
+def _quiet(facts: Facts) -> Verdict | None:
+    if facts.next_at is not None or facts.running or facts.lines:
+        return None
+    return Verdict(
+        "quiet", "Nothing will start by time: every job is paused, disabled, done, or has no time of its own."
+    )
+
+
+def _well(facts: Facts) -> Verdict:
+    seen = f" but for {_count(facts.acknowledged, 'acknowledged alert')}" if facts.acknowledged else ""
+    runs = f"over {facts.runs:,} runs" if facts.more_runs else _count(facts.runs, "run")
+    failed = f", {facts.failed} failed" if facts.failed else ""
+    if facts.next_at is None:
+        coming = "nothing more by time"
+    else:
+        coming = "next now" if facts.next_at - facts.now < 1_000 else f"next in {span(facts.next_at - facts.now)}"
+    return Verdict("well", f"All well{seen}. {runs[0].upper()}{runs[1:]} since midnight{failed}; {coming}.")
+
+
+_WORST_FIRST: tuple[Callable[[Facts], Verdict | None], ...] = (
+    _store_fails, _clock_is_wrong, _no_server, _silent, _drained, _needs_you, _behind, _empty, _quiet,
+)  # fmt: skip
+
+
+def _awaited(key: str) -> str:
+    if key.startswith(HANDLER):
+        return f"a node that handles kind {key.removeprefix(HANDLER)}"
+    if key.startswith(PLACE):
+        return f"a node labelled {', '.join(labels_of(key))}"
+    if key == GLOBAL_LANE:
+        return "a place within max_running"
+    return "their turn to run alone" if key == SUSPECT_LANE else f"lane {key}"
+
+
+def span(ms: int) -> str:
+    """An amount of time in its largest unit, or two: "38s", "9m", "2h 5m"."""
+    for number, (unit, size) in enumerate(_UNITS[:-1]):
+        if ms >= size:
+            smaller, part = _UNITS[number + 1]
+            rest = ms % size // part
+            return f"{ms // size}{unit} {rest}{smaller}" if rest and unit != "m" else f"{ms // size}{unit}"
+    return f"{max(0, ms) // 1000}s"
+
+
+def _number(number: int) -> str:
+    return _NUMBERS[number] if number < len(_NUMBERS) else f"{number:,}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _stop(text: str) -> str:
+    text = text.rstrip()
+    return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -1,0 +1,80 @@
+"""How the whole store stands: the facts that its verdict is made from, each found through an index."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from wakeful import ids
+from wakeful.kernel.cluster.nodes import LONE_RUN, Seen, is_served
+from wakeful.kernel.rules.outcome import APPROVAL
+from wakeful.kernel.rules.verdict import Facts, Line
+from wakeful.kernel.views.models import job_views
+from wakeful.triggers.moments import from_ms, to_ms
+from wakeful.triggers.zones import place_named
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wakeful.store.interface import Transaction
+
+COUNTED = 1_000  # runs since midnight; of more it is said that there are more
+
+
+def standing(tx: Transaction, zone: str, seen: Seen, silence_ms: int, hidden: Sequence[str] = ()) -> Facts:
+    """As the store says it now, but for jobs and runs of hidden kinds."""
+    runs = tx.runs.open_counts(hidden)
+    unseen, seen_alerts = tx.journal.open_alert_counts(but=APPROVAL)  # a question is counted as the run that asks
+    started, failed, looked_at = tx.runs.tally(ids.first_id_at(midnight(tx.now, zone)), COUNTED, hidden)
+    due_since = tx.jobs.oldest_alarm()
+    newest = tx.journal.newest_unacked_alert(but=APPROVAL) if unseen else None
+    facts = Facts(
+        now=tx.now,
+        served=_is_served(tx, seen),
+        silence_ms=silence_ms,
+        questions=runs.get(APPROVAL, 0),
+        alerts=unseen,
+        alert=newest.message if newest is not None else None,
+        acknowledged=seen_alerts,
+        lines=tuple(Line(key, jobs, since) for key, jobs, since in tx.jobs.lines(hidden)),
+        due_since=due_since if due_since is not None and due_since <= tx.now else None,
+        any_job=tx.jobs.any_shown(hidden),
+        running=sum(runs.values()),
+        next_at=_next_start(tx, hidden),
+        runs=started,
+        failed=failed,
+        more_runs=looked_at >= COUNTED,
+    )
+    return _with_life(tx, seen, facts)
+
+
+def midnight(now: int, zone: str) -> int:
+    """When the day began there; where clocks skip midnight, when they go on."""
+    local = from_ms(now).astimezone(place_named(zone))
+    return min(now, to_ms(datetime(local.year, local.month, local.day, tzinfo=local.tzinfo)))
+
+
+def _is_served(tx: Transaction, seen: Seen) -> bool:
+    holder = seen.holder
+    return is_served(tx, seen) and not (holder is not None and str(holder.get("node", "")).startswith(LONE_RUN))
+
+
+def _with_life(tx: Transaction, seen: Seen, facts: Facts) -> Facts:
+    """When a server last gave a sign of life, and whether any of those that live can start something."""
+    said = int(tx.journal.get_meta(["alive_at"]).get("alive_at", "0"))
+    if tx.exclusive:
+        since = seen.holder.get("since") if seen.holder is not None else None
+        return facts._replace(heard_at=max(said, since if isinstance(since, int) else 0) or None)
+    now = tx.journal.database_now()
+    living = tx.nodes.living(now - seen.times.lease_ms)
+    blocked = [node.name for node in living if node.loop_at is not None and now - node.loop_at >= seen.times.stalled_ms]
+    return facts._replace(
+        heard_at=max([said, *(node.seen_at for node in living)]) or None,
+        stalled=tuple(blocked) if len(blocked) == len(living) else (),
+        draining=bool(living) and all(node.draining for node in living),
+    )
+
+
+def _next_start(tx: Transaction, hidden: Sequence[str]) -> int | None:
+    jobs = job_views(tx, tx.jobs.soonest(1, hidden))
+    return min((start for job in jobs for start in [next(iter(job.starts()), None)] if start is not None), default=None)
