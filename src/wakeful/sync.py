@@ -21,13 +21,15 @@ import asyncio
 import concurrent.futures
 import functools
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 
 from wakeful.errors import SchedulerError, SchedulerNotOpen
 from wakeful.kernel.kinds import AnyHandler
 from wakeful.kernel.views.bus import Bus
 from wakeful.scheduler import Scheduler as AsyncScheduler
+from wakeful.scheduler.agents import Agents as AsyncAgents
 from wakeful.scheduler.delivery import Connectors as AsyncConnectors
 
 __all__ = ["Scheduler"]
@@ -64,6 +66,51 @@ class Connectors:
             await self._inner.touch(name, sender, agent)
 
         self._thread.call(write())
+
+
+class Agents:
+    """The agents of one scheduler."""
+
+    def __init__(self, inner: AsyncAgents, thread: _LoopThread) -> None:
+        self._inner = inner
+        self._thread = thread
+
+    def apply(self, agents: Mapping[str, Any], *, folder: Path | None = None) -> dict[str, list[str]]:
+        """Make the agents of this program what the mapping says, as the section `agents` of wakeful.yaml would."""
+        return self._thread.call(self._inner.apply(agents, folder=folder))
+
+    def request_wake(self, agent: str, reason: str = "manual") -> dict[str, Any]:
+        """Wake an agent; requests within 250 ms become one run."""
+        return self._thread.call(self._inner.request_wake(agent, reason))
+
+    def add_event(
+        self, agent: str, text: str, *, source: str | None = None, context_key: str | None = None, wake: bool = False
+    ) -> dict[str, Any]:
+        """Leave an agent something to hear when it is next woken; one with the same key replaces the older one."""
+        event = self._inner.add_event(agent, text, source=source, context_key=context_key, wake=wake)
+        return self._thread.call(event)
+
+    def get(self, agent: str) -> dict[str, Any]:
+        """An agent with its schedules, sessions and events."""
+        return self._thread.call(self._inner.get(agent))
+
+    def all(self) -> list[dict[str, Any]]:
+        """All agents, by name."""
+        return self._thread.call(self._inner.list())
+
+    def pause(self, agent: str) -> dict[str, Any]:
+        """Pause all jobs of an agent."""
+        return self._thread.call(self._inner.pause(agent))
+
+    def resume(self, agent: str) -> dict[str, Any]:
+        """Resume all jobs of an agent."""
+        return self._thread.call(self._inner.resume(agent))
+
+    def reset_session(self, agent: str) -> int:
+        """Forget the sessions of an agent, so that new ones begin; how many there were."""
+        return self._thread.call(self._inner.reset_session(agent))
+
+    list = all  # noqa: A003 - the name it has on the other scheduler; as a method it would hide the type above
 
 
 class Register(Protocol):
@@ -280,6 +327,11 @@ class Scheduler:
     def events(self) -> Bus:
         """What happens, as it happens; listeners are called on the scheduler's thread."""
         return self._scheduler.events
+
+    @property
+    def agents(self) -> Agents:
+        """Agents: apply, request_wake, add_event, get, list, pause, resume, reset_session."""
+        return Agents(self._scheduler.agents, self._loop_thread())
 
     @property
     def connectors(self) -> Connectors:

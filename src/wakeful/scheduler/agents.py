@@ -54,6 +54,10 @@ class AgentsApi(Core):
 
     @cached_property
     def agents(self) -> Agents:
-        """Agents: apply, request_wake, add_event, get, list, pause, resume, reset_session."""
+        """Agents: apply, request_wake, add_event, get, list, pause, resume, reset_session.
+
+        >>> await scheduler.agents.list()
+        []
+        """
         found = [domain.parts["agents"] for domain in domains() if "agents" in domain.parts]
         return cast("Agents", load(found[0])(self))
