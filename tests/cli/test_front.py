@@ -14,7 +14,7 @@ from wakeful.cli import command_tree, main
 
 EXPECTED = {
     "add", "alert", "apply", "approvals", "approve", "cancel", "check", "completion", "connector", "copy", "delivery",
-    "demo", "doctor", "edit", "explain",
+    "demo", "doctor", "edit", "explain", "undo",
     "list", "logs", "next", "node", "pause", "plan", "reject", "remove", "resume", "retry", "run", "runs", "schema",
     "serve", "show", "status", "token",
 }  # fmt: skip
