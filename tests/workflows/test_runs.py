@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +21,9 @@ from wakeful import (
     ids,
 )
 from wakeful.workflows import hooks
+from wakeful.workflows.files import mark_broken
 from wakeful.workflows.input_actions import ByHand, publish_by_hand
+from wakeful.workflows.loading import CannotLoad, FileRef
 
 
 async def publish(scheduler, message_id, payload=None):
@@ -281,6 +284,25 @@ async def test_after_the_mutation_only_what_follows_is_done_again(room):
         assert room.phases().count("poll") == 2, "what was due meanwhile is run once"
         await room.sleep("2m")  # the next sweep sees that the producer, which was long due, has started
         assert await scheduler.list_alerts() == []
+
+
+@pytest.mark.parametrize("ends", ["commits", "fails"])
+@virtual
+async def test_a_file_that_breaks_during_a_run_stops_its_workflow_however_the_run_ends(room, ends):
+    room.mails = ["a"]
+
+    async def break_file(ctx):
+        ref = FileRef(Path("mailroom.py"), "workflow")
+        await scheduler.transact(lambda tx, context: mark_broken(tx, context, CannotLoad(ref, "SyntaxError")))
+        if ends == "fails":
+            raise TransientError("busy")
+
+    room.act["mutate"] = break_file
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1h")
+        assert (await room.row(scheduler)).issue == "load"
+        assert room.ledger == (["a"] if ends == "commits" else [])
 
 
 @pytest.mark.promise("K10", "K12")

@@ -103,7 +103,8 @@ def committed(
         attempt.workflow, attempt.handler, open_run=None, wake_at=attempt.wake_at, rounds=rounds,
         seen=attempt.watermark, **({} if state is None else {"state": state}),
     )  # fmt: skip
-    resolve_issue(tx, context, row)
+    if row.issue != "load":
+        resolve_issue(tx, context, row)
     done = attempt._replace(phase="committed", status=COMMITTED, error=None)
     if rounds == 0 and handler.rounds + 1 >= MAX_ROUNDS:
         done = done._replace(notes=json.dumps([*json.loads(done.notes or "[]"), "it yields for 30 s after 100 rounds"]))

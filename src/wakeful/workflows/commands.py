@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
 
-app = typer.Typer(help="Look after workflows: what runs, what waits for you, and what was done.")
+app = typer.Typer(help="List, run, pause and settle workflows.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The workflow's name.")]
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="The run that waits; show prints it.")]
@@ -77,7 +77,7 @@ def _issue(shown: dict[str, Any]) -> str:
 
 @app.command("show")
 def show(ctx: typer.Context, name: Name, *, as_json: Json = False, db: Db = None) -> None:
-    """Show a workflow: status, what to do, schedule, what was done, and what is pending."""
+    """Show a workflow: its status, what to do, and what was done."""
     found = _found(chosen(ctx, db), lambda tx: views.workflow_view(tx, name), name)
     if as_json:
         print_json(found)
@@ -140,7 +140,7 @@ def settle(
     ctx: typer.Context,
     name: Name,
     run_id: RunId,
-    verdict: Annotated[str, typer.Argument(metavar="VERDICT", help="happened, did_not_happen or skip.")],
+    verdict: Annotated[str, typer.Argument(metavar="VERDICT", help="One of happened, did_not_happen and skip.")],
     *,
     result: Annotated[
         str | None, typer.Option("--result", metavar="JSON", help="What the change returned, as JSON.")
@@ -188,7 +188,7 @@ def events(
     *,
     topic: Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="Only of this topic.")] = None,
     status: Annotated[
-        str | None, typer.Option("--status", metavar="STATUS", help="pending, reserved, consumed or skipped.")
+        str | None, typer.Option("--status", metavar="STATUS", help="Only pending, reserved, consumed or skipped ones.")
     ] = None,
     limit: Limit = 50,
     as_json: Json = False,
@@ -218,7 +218,9 @@ def inputs(
     ctx: typer.Context,
     name: Name,
     *,
-    status: Annotated[str | None, typer.Option("--status", metavar="STATUS", help="pending, done or skipped.")] = None,
+    status: Annotated[
+        str | None, typer.Option("--status", metavar="STATUS", help="Only pending, done or skipped ones.")
+    ] = None,
     limit: Limit = 50,
     as_json: Json = False,
     db: Db = None,

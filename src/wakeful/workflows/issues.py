@@ -27,7 +27,13 @@ class Issue(NamedTuple):
 
 
 def raise_issue(tx: Transaction, context: Context, workflow: str, issue: Issue, **more: object) -> None:
-    """Put the issue on record; with an alert where a person must do something."""
+    """Put the issue on record; with an alert where a person must do something.
+
+    A workflow whose file cannot be loaded stays so, whatever becomes of the run that was in progress.
+    """
+    row = tx.of(Workflows).get(workflow)
+    if row is not None and row.issue == "load" and issue.kind != "load":
+        return
     tx.of(Workflows).change(
         workflow,
         tx.now,
