@@ -56,6 +56,7 @@ def first_words(text, *, wrapped=False):
     if wrapped:  # where a line ends depends on how long the times in it are
         text = re.sub(r"\.\s+", ".\n", " ".join(text.split()))
     words = [line.split()[0] for line in text.splitlines() if line.strip()]
+    words = [re.sub(r"^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)$", "weekday", word) for word in words]
     return [re.sub(r"_[0-9a-z]{13}", "_", word) for word in words]
 
 
