@@ -27,7 +27,7 @@ VARIES = [
     (r"(job|run)_[0-9a-z]{13}", "ID"),
     (r"(\w{3} )?\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?( UTC|Z|\+00:00)", "TIME"),
     (r"(\w{3} )?\d\d:\d\d\b(?!,)", "CLOCK"),
-    (rf"(in )?({SPAN} ?)+( ago)?|just now", "SPAN"),
+    (rf"(in )?{SPAN}( {SPAN})*( ago)?|just now", "SPAN"),
     (r"/\S*wakeful\.db", "STORE"),
     (r"[ \n]+", " "),
 ]

@@ -189,6 +189,8 @@ def test_an_edit_of_the_file_is_taken_over_and_a_broken_one_changes_nothing(hous
 def test_a_killed_server_leaves_no_process_and_goes_on_in_the_session_with_the_event(house):
     hang, worked = house.folder / "hang", house.folder / "worked"
     hang.touch()
+    worked.unlink(missing_ok=True)
+    house.post("worker/reset-session")
     house.post("worker/events", text="Mend the roof.", wake=True)
     house.until(lambda: house.client.get("/api/agents/worker").json()["sessions"], "the session")
     house.until(worked.exists, "the work")

@@ -77,6 +77,7 @@ REFUSED = {
     "list_work": CURSOR,
     "add_work": {"invalid_job"},  # a title of blanks alone
     "add_agent_event": {"invalid_job"},  # a text of blanks alone, or a source that cannot be printed
+    "list_approvals": CURSOR,
     "list_runs": CURSOR | TIME,
     "list_job_runs": CURSOR | TIME,
     "create_job": JOB | KEY,

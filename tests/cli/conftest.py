@@ -50,9 +50,9 @@ def store(here):
     return here / ".wakeful" / "wakeful.db"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def _stock(tmp_path_factory):
-    """A store with two jobs, made once by the command line itself."""
+    """A store with two jobs, made by the command line itself, with the tables of the domains that are known by then."""
     folder = tmp_path_factory.mktemp("stock")
     with (
         pytest.MonkeyPatch.context() as patch,

@@ -343,7 +343,7 @@ def test_a_job_nobody_handles_is_told_by_status_explain_run_and_doctor(terminal)
     assert "declared in code" not in told.out
     assert "no running server has a handler" in terminal("explain", "report", "--db", "app.db").out
     assert terminal.ask("status", "--db", "app.db", "--json").json["waiting"] == {"kind:report": 1}
-    assert " due " in terminal("list", "--db", "app.db").out
+    assert " due" in terminal("list", "--db", "app.db").out
     server.kill()
     refused = terminal("run", "report", "--db", "app.db")
     assert (refused.code, refused.out) == (4, "")

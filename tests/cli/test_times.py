@@ -60,7 +60,7 @@ def test_an_expression_that_never_fires_says_so(wakeful):
         (["@reboot"], "@reboot"),
         (["0 9 * * *", "--tz", "Mars"], "Unknown time zone"),
         (["0 9 * * *", "--after", "then"], "--after 'then' is not a time"),
-        (["0 9 * * *", "-n", "0"], "-n"),
+        (["0 9 * * *", "-n", "0"], "--limit"),
         (["--tz", "Europe/Berlin"], "go with an expression"),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
@@ -20,6 +20,11 @@ STATE = (
     "lastRun", "lastResult", "lastError", "sessionId", "nextRun", "nextRunLocal", "timezone", "description",
     "status", "currentRun", "owner",
 )  # fmt: skip
+
+
+def _whole(value: object) -> object:
+    """2.0 is as whole a number as 2 in JSON."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 class Camel(Strict):
@@ -291,7 +296,7 @@ class WorkIn(Strict):
     external_id: Annotated[str, StringConstraints(min_length=1, max_length=500)] | None = Field(
         default=None, description="what another system calls it; such an item is added once", examples=["TICKET-7"]
     )
-    priority: Annotated[int, Field(ge=-100, le=100)] = Field(
+    priority: Annotated[int, BeforeValidator(_whole), Field(ge=-100, le=100)] = Field(
         default=0, description="the higher comes first", examples=[10]
     )
 

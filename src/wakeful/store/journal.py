@@ -28,6 +28,11 @@ class Journal:
 
     # -- events: collected during the transaction, written as one row per stream at its end ---------------------------
 
+    @property
+    def has_events(self) -> bool:
+        """Whether this transaction has emitted anything so far."""
+        return bool(self._pending)
+
     def emit(self, stream: str, *events: Any) -> None:
         """Add events to a stream; they become visible with the commit."""
         self._pending.setdefault(stream, []).extend(events)

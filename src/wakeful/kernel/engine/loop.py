@@ -268,8 +268,8 @@ class Engine:
     async def _keep_house(self) -> None:
         if self.housekeeping.due():
             self._ended, self._later = self._ended + self._later, []
-            await self.housekeeping.sweep(self.context)
-            self._state.note_change()  # jobs were requeued, or messages about what it found wait to be sent
+            if await self.housekeeping.sweep(self.context):
+                self._state.note_change()
         await self.housekeeping.prune(self.context, quiet=not self._behind)
 
     def _may_admit(self) -> bool:

@@ -236,17 +236,21 @@ class Housekeeping:
         if runs % self._retention.check_every == 0:
             self._crowded[job_id] = None
 
-    async def sweep(self, context: Context) -> None:
-        """Offer the lanes once more, alert about what waits for too long, and begin to prune."""
+    async def sweep(self, context: Context) -> bool:
+        """Offer the lanes once more, alert about what waits for too long, and begin to prune.
+
+        True when that made something due: jobs were requeued, or messages about what it found wait to be sent.
+        """
         self.wait()
 
-        def work(tx: Transaction) -> None:
+        def work(tx: Transaction) -> bool:
             tx.journal.set_meta({"alive_at": tx.now})
-            guard(tx, context)
+            return guard(tx, context) > 0 or tx.journal.has_events
 
-        await self._store.write(work)
+        changed = await self._store.write(work)
         if self._cursors == NOTHING_LEFT:
             self._cursors, self._next_bite = Cursors(), 0
+        return changed
 
     async def prune(self, context: Context, *, quiet: bool) -> None:
         """One bite, if it is time for one. While there is no `quiet` it waits, though not for ever."""
