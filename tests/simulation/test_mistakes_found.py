@@ -86,10 +86,10 @@ def test_it_finds_a_start_that_outlives_a_pause(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(pausing, "_without_pending", lambda _tx, _context, pair, _why, keep=(): pair[1])
     monkeypatch.setattr(Claim, "_overtaken", though_paused)
-    assert "is paused" in _breaks(Failing)
+    assert "is paused" in _breaks(Failing, range(80))
 
 
 @pytest.mark.promise("H2")
 def test_it_finds_a_waiting_run_that_a_step_of_the_clock_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clock_watch, "move_deadlines", lambda _tx, _forward_ms: None)
-    assert "too early" in _breaks(Stepped)
+    assert "too early" in _breaks(Stepped, range(120))

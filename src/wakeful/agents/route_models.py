@@ -296,7 +296,7 @@ class WorkIn(Strict):
     external_id: Annotated[str, StringConstraints(min_length=1, max_length=500)] | None = Field(
         default=None, description="what another system calls it; such an item is added once", examples=["TICKET-7"]
     )
-    priority: Annotated[int, BeforeValidator(_whole), Field(ge=-100, le=100)] = Field(
+    priority: Annotated[Annotated[int, Field(ge=-100, le=100)], BeforeValidator(_whole)] = Field(
         default=0, description="the higher comes first", examples=[10]
     )
 
