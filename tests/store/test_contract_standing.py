@@ -1,0 +1,68 @@
+"""What every store promises about how things stand: what waits, what is late, what is open, what was tried."""
+
+from __future__ import annotations
+
+from tests.store.samples import NOW, alert, job, run
+
+
+def test_jobs_of_hidden_kinds_are_not_seen(store):
+    assert store.read(lambda tx: tx.jobs.any_shown()) is False
+    store.add(job(1))
+    assert store.read(lambda tx: (tx.jobs.any_shown(), tx.jobs.any_shown(("work",)))) == (True, False)
+
+
+def test_jobs_that_are_due_for_long_are_listed_and_counted_by_time(store):
+    store.add(job(1, due_at=NOW - 5), job(2, due_at=NOW - 10), job(3, due_at=NOW + 10), job(4))
+    found = store.read(lambda tx: tx.jobs.late(NOW, (), 9))
+    assert found == [(2, "job-2", NOW - 10), (1, "job-1", NOW - 5)]
+    assert store.read(lambda tx: (tx.jobs.late_count(NOW, ()), tx.jobs.late_count(NOW, ("work",)))) == (2, 0)
+    assert len(store.read(lambda tx: tx.jobs.late(NOW, (), 1))) == 1
+    assert store.read(lambda tx: tx.jobs.oldest_alarm()) == NOW - 10
+
+
+def test_what_jobs_wait_for_is_counted_with_the_first_that_came(store):
+    store.add(job(1, parked="gpu", ready_at=NOW - 5), job(2, parked="gpu", ready_at=NOW), job(3))
+    assert store.read(lambda tx: (tx.jobs.lines(), tx.jobs.lines(("work",)))) == ([("gpu", 2, NOW - 5)], [])
+
+
+def test_a_state_and_a_fact_are_read_as_they_are(store):
+    pair = job(1, due_at=NOW)
+    store.add(pair)
+    store.write(lambda tx: tx.journal.set_meta({"alive_at": NOW}))
+    assert store.read(lambda tx: (tx.jobs.state_of(1), tx.jobs.state_of(2))) == (pair[1], None)
+    assert store.read(lambda tx: (tx.journal.fact("alive_at"), tx.journal.fact("nothing"))) == (str(NOW), None)
+
+
+def test_jobs_that_have_started_since_or_are_stopped_are_not_waited_for(store):
+    store.add(job(1), job(2, last_run_at=NOW + 1), job(3, last_run_at=NOW - 1), job(4, paused=1), job(5, enabled=0))
+    assert store.read(lambda tx: sorted(tx.jobs.not_started_since([1, 2, 3, 4, 5, 6], NOW))) == [1, 3]
+
+
+def test_open_alerts_are_counted_by_whether_a_person_has_seen_them(store):
+    store.write(lambda tx: [tx.journal.raise_alert(alert(n, f"failing:{n}", opened_at=NOW + n)) for n in (1, 2, 3)])
+    store.write(lambda tx: tx.journal.raise_alert(alert(4, "approval:4", kind="approval", opened_at=NOW + 9)))
+    store.write(lambda tx: tx.journal.ack_alert(3, NOW + 20))
+    assert store.read(lambda tx: tx.journal.open_alert_counts("approval")) == (2, 1)
+    assert store.read(lambda tx: tx.journal.newest_unacked_alert("approval")).id == 2
+    assert store.write(lambda tx: tx.journal.unack_alert(3, NOW + 19)) is False
+    assert store.write(lambda tx: tx.journal.unack_alert(3, NOW + 20)) is True
+    assert store.read(lambda tx: tx.journal.open_alert_counts("approval")) == (3, 0)
+
+
+def test_an_alert_is_opened_again_unless_there_is_a_newer_one(store):
+    store.write(lambda tx: tx.journal.raise_alert(alert(1, "failing:1")))
+    assert store.write(lambda tx: tx.journal.reopen_alert(1)) is False
+    store.write(lambda tx: tx.journal.close_alert("failing:1", NOW + 1))
+    assert store.write(lambda tx: tx.journal.reopen_alert(1)) is True
+    store.write(lambda tx: tx.journal.close_alert("failing:1", NOW + 2))
+    store.write(lambda tx: tx.journal.raise_alert(alert(2, "failing:1")))
+    assert store.write(lambda tx: tx.journal.reopen_alert(1)) is False
+
+
+def test_attempts_that_did_not_fail_and_runs_of_late_are_counted(store):
+    store.add(job(1))
+    store.add_runs(run(1, outcome="cancelled"), run(2, outcome="error", retry_of=1, attempt=2), run(3, retry_of=2))
+    assert store.read(lambda tx: tx.runs.attempts_without_failure(3)) == 1
+    assert store.read(lambda tx: tx.runs.tally(1, 9)) == (2, 1, 3)
+    assert store.read(lambda tx: tx.runs.tally(2, 9)) == (1, 1, 2)
+    assert store.read(lambda tx: tx.runs.tally(1, 9, ("work",))) == (0, 0, 3)
