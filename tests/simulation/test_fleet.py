@@ -76,12 +76,6 @@ def test_a_siege_alone_breaks_nothing() -> None:
 
 
 @pytest.mark.long
-def test_it_finds_a_node_that_claims_after_it_was_taken_for_dead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Journal, "lives", lambda _self, _node_id: False)
-    assert "X2" in _breaks(range(12), Fleet)
-
-
-@pytest.mark.long
 def test_it_finds_a_late_result_that_covers_up_a_take_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """Settling without asking whether the job still runs this run."""
     settle_all = turn.settle_all

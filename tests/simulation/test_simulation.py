@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.faulty_store import Faults
 from tests.simulation.invariants import Broken
 from tests.simulation.world import CROWDED, World, live
 from wakeful.kernel import parking
@@ -106,23 +105,6 @@ def test_it_finds_a_run_that_is_started_twice(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(Engine, "_apply", twice)
     assert "started twice" in _breaks()
-
-
-@pytest.mark.long
-def test_it_finds_a_change_that_is_covered_up_by_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The engine as it first was: what changed while a turn was being committed was forgotten with its answer.
-
-    Replies take seconds here, so that turns and changes meet often.
-    """
-    apply = Engine._apply
-
-    def forgetful(self: Engine, result: turn.TurnResult) -> None:
-        apply(self, result)
-        self._state.changed = False
-
-    monkeypatch.setattr(Engine, "_apply", forgetful)
-    monkeypatch.setattr(Faults, "max_delay", 3.0)
-    assert "nothing happens" in _breaks(range(52, 64))
 
 
 @pytest.mark.promise("H10")

@@ -123,7 +123,7 @@ def test_jobs_stored_before_there_were_priorities_have_0_and_keep_their_order(st
         if int(script.name[:4]) >= PRIORITY_SCHEMA:
             script.unlink()
     with monkeypatch.context() as older:
-        older.setitem(schema_version.FOLDERS, "wakeful", before)
+        older.setattr(schema_version, "FOLDERS", {"wakeful": before})
         with OpenStore(store_url, clock) as store:
             store.write(_stock)
     with OpenStore(store_url, clock) as store:
