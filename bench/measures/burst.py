@@ -1,4 +1,4 @@
-"""JobSelection one-shot jobs due at once: how fast they are started, and how fast they are on record as done."""
+"""Many one-shot jobs due at once: how fast they are started, and how fast they are on record as done."""
 
 from __future__ import annotations
 

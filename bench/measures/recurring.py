@@ -1,4 +1,4 @@
-"""JobSelection recurring jobs that are not due: what it takes to add them, to start beside them, and to keep them."""
+"""Many recurring jobs that are not due: what it takes to add them, to start beside them, and to keep them."""
 
 from __future__ import annotations
 

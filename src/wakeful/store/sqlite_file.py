@@ -12,7 +12,6 @@ import json
 import os
 import secrets
 import sqlite3
-import tempfile
 from pathlib import Path
 from typing import IO, NoReturn
 
@@ -61,6 +60,8 @@ def _can_be_a_path(text: str) -> bool:
 def files_beside(path: str) -> Path:
     """The folder for what does not fit into a row; a store in memory has one with a random name."""
     if path == MEMORY:
+        import tempfile  # slow to load, and only a store in memory needs it
+
         return Path(tempfile.gettempdir()) / f"wakeful-{secrets.token_hex(8)}.logs"
     return Path(path + ".logs")
 
