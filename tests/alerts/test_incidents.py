@@ -54,9 +54,9 @@ async def test_repeated_failures_are_announced_once_repeated_after_the_cooldown_
     for part in (
         "backup has failed 2 times in a row",
         "It runs: job",
-        "Failing since 2026-01-01T00:20:00Z, 2 times in a row.",
+        "Failing since 2026-01-01 00:20 UTC, 2 times in a row.",
         "Error: disk full",
-        "Next: it starts again at 2026-01-01T01:00:00Z.",
+        "Next: it starts again at 2026-01-01 01:00 UTC.",
         "Look closer: wakeful explain backup",
     ):
         assert part in first

@@ -175,14 +175,17 @@ def test_a_message_about_a_failure_is_enough_to_act_on():
     assert text == (
         "backup failed (error).\n"
         "It runs: ./backup.sh --full\n"
-        "Failing since 2026-01-01T10:00:00Z, 3 times in a row.\n"
+        "Failing since 2026-01-01 10:00 UTC, 3 times in a row.\n"
         "Error: exited with code 3\n\n"
         "Last lines of output:\nline 1\nline 2\n\n"
-        "Next: it starts again at 2026-01-01T12:01:00Z.\n"
+        "Next: it starts again at 2026-01-01 12:01 UTC.\n"
         "Look closer: wakeful logs run_1\n"
         "https://example.org/runs/run_1"
     )
     assert "wakeful resume backup" in failure(about._replace(disabled=True))[1]
+    berlin = failure(about._replace(zone="Europe/Berlin", notes=("Copies the photos",)))[1]
+    assert "It runs: ./backup.sh --full\nNote: Copies the photos\n" in berlin
+    assert "again at 2026-01-01 13:01 CET (12:01 UTC)." in berlin
     assert "does not start again by itself" in failure(about._replace(next_at=None))[1]
 
 

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
 from wakeful.alerts.messages import ABOUT_RUNS, Known, alert_data, dedupe_key, message_about
-from wakeful.delivery import DELIVERY, PUBLIC_URL, About, Post, connector_for, enqueue, output_text, work_of
+from wakeful.delivery import DELIVERY, PUBLIC_URL, About, Post, connector_for, described, enqueue, output_text, work_of
 from wakeful.kernel.rules.alerting import CLOSED
-from wakeful.triggers.moments import iso
+from wakeful.triggers import trigger_from_data
+from wakeful.triggers.moments import spoken
+from wakeful.triggers.zones import place_named
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
@@ -77,7 +79,8 @@ def _next(tx: Transaction, job: JobDef) -> str | None:
     if state is None:
         return None
     if state.next_at is not None and state.next_at > tx.now:
-        return f"that time is let go; it starts again at {iso(state.next_at)}."
+        zone = place_named(trigger_from_data(json.loads(job.trigger)).own_zone)
+        return f"that time is let go; it starts again at {spoken(state.next_at, zone)}."
     if state.next_at is None and not state.queued:
         return "it does not start again by itself."
     return "it starts late, as soon as it can."
@@ -101,4 +104,4 @@ def _about(tx: Transaction, job: JobDef) -> tuple[About | None, int | None]:
         state.next_at,
         disabled=not state.enabled and state.ended_at is None,
     )
-    return about, state.last_run_id
+    return described(about, job, state), state.last_run_id

@@ -11,7 +11,7 @@ from wakeful.delivery.outbox import enqueue
 from wakeful.delivery.post import Post
 from wakeful.delivery.routing import NOWHERE
 from wakeful.delivery.rules import changed, wanted
-from wakeful.delivery.summary import About, failure, output_text, success, work_of
+from wakeful.delivery.summary import About, described, failure, output_text, success, work_of
 from wakeful.delivery.tables import Outbox
 from wakeful.kernel.rules.options import from_text
 
@@ -74,4 +74,5 @@ def _written(tx: Transaction, job: JobDef, run: RunRow, result: Result, output: 
         about = about._replace(
             errors=state.errors, since=state.failing_since, next_at=state.next_at, disabled=not state.enabled
         )
+        about = described(about, job, state)
     return failure(about)

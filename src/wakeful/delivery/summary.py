@@ -5,13 +5,19 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful.delivery.texts import cut, last_lines
-from wakeful.triggers.moments import iso
+from wakeful.triggers import trigger_from_data
+from wakeful.triggers.moments import spoken
+from wakeful.triggers.zones import place_named
+
+if TYPE_CHECKING:
+    from wakeful.store.records import JobDef, JobState
 
 OUTPUT_MOST = 20_000
 TAIL_LINES, TAIL_MOST = 20, 4_000
+NOTE_MOST = 500
 
 
 class About(NamedTuple):
@@ -28,6 +34,11 @@ class About(NamedTuple):
     disabled: bool = False
     run: str | None = None
     link: str | None = None
+    notes: tuple[str, ...] = ()  # what its people wrote about it
+    zone: str | None = None  # of its schedule; times are in it
+
+    def when(self, ms: int) -> str:
+        return spoken(ms, place_named(self.zone))
 
 
 def output_text(kind: str, output: Any) -> str:
@@ -56,6 +67,12 @@ def work_of(kind: str, payload: Any) -> str | None:
     return kind
 
 
+def described(about: About, job: JobDef, state: JobState) -> About:
+    """With the notes of the job, and its times in the zone of its schedule."""
+    zone = trigger_from_data(json.loads(job.trigger)).own_zone
+    return about._replace(notes=tuple(json.loads(state.notes)) if state.notes else (), zone=zone)
+
+
 def success(job: str, output: str, run: str | None = None) -> tuple[str, str]:
     """Title and text of a good result."""
     more = f"wakeful logs {run}" if run is not None else ""
@@ -77,8 +94,9 @@ def explained(about: About) -> list[str]:
     lines = []
     if about.does:
         lines.append(f"It runs: {about.does}")
+    lines += [f"Note: {cut(note, NOTE_MOST)}" for note in about.notes]
     if about.errors > 1 and about.since is not None:
-        lines.append(f"Failing since {iso(about.since)}, {about.errors} times in a row.")
+        lines.append(f"Failing since {about.when(about.since)}, {about.errors} times in a row.")
     if about.error:
         lines.append(f"Error: {cut(about.error, TAIL_MOST)}")
     if about.output.strip():
@@ -90,5 +108,5 @@ def _next(about: About) -> str:
     if about.disabled:
         return f"Next: it is disabled and does not start again until wakeful resume {shlex.quote(about.job)}."
     if about.next_at is not None:
-        return f"Next: it starts again at {iso(about.next_at)}."
+        return f"Next: it starts again at {about.when(about.next_at)}."
     return "Next: it does not start again by itself."

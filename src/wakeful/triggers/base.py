@@ -59,6 +59,11 @@ class Trigger(Value):
 
     # For the kernel
 
+    @property
+    def own_zone(self) -> str | None:
+        """The zone that it names, which its times are shown in."""
+        return None
+
     def next_slot(self, after_ms: int, last_completed_ms: int | None = None) -> int | None:
         """The first slot strictly after a moment."""
         return None
@@ -107,6 +112,10 @@ class TimedTrigger(Trigger):
     timed = True
     modifiers: Modifiers
     tz: str | None
+
+    @property
+    def own_zone(self) -> str | None:
+        return self.tz or (self.active_hours.timezone if self.active_hours is not None else None)
 
     def _next(self, after: int) -> int | None:
         """The first slot after a moment, modifiers aside."""

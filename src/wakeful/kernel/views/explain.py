@@ -19,7 +19,7 @@ from wakeful.kernel.views.models import job_view
 from wakeful.store.interface import Transaction
 from wakeful.store.listing import status_at_rest
 from wakeful.store.records import JobDef, JobState, RunDetails, RunRow, SkipRow
-from wakeful.triggers import After, Once, Ping, TimedTrigger, Trigger, format_interval, iso
+from wakeful.triggers import After, Once, Ping, TimedTrigger, format_interval, iso
 from wakeful.triggers.moments import spoken
 from wakeful.triggers.zones import place_named
 
@@ -88,7 +88,7 @@ class _Story:
         self.job = job
         self.seen = view.seen
         self.trigger = trigger_of(job.trigger)
-        self.zone = place_named(_zone_of(self.trigger) or view.zone)
+        self.zone = place_named(self.trigger.own_zone or view.zone)
 
     def of_job(self, state: JobState) -> Explanation:
         tx, job = self.tx, self.job
@@ -318,13 +318,6 @@ class _Story:
         detail = f" ({skip.detail})" if skip.detail else ""
         times = _times(skip.times, "start")
         return f"{times} refused as {skip.reason}: {why}{detail}, last at {self.when(skip.last_at)}."
-
-
-def _zone_of(trigger: Trigger) -> str | None:
-    """The trigger's own zone."""
-    if not isinstance(trigger, TimedTrigger):
-        return None
-    return trigger.tz or (trigger.active_hours.timezone if trigger.active_hours is not None else None)
 
 
 def _last_run(tx: Transaction, state: JobState) -> RunRow | None:
