@@ -80,8 +80,9 @@ def add(
     try:
         done = change(place, work, create=True)
     except JobExists:
+        taken = name if definition.agent is None else agent_job_name(definition.agent, name)
         raise JobExists(
-            f"A job named {name!r} already exists: choose another name, change it with wakeful edit, "
+            f"A job named {taken!r} already exists: choose another name, change it with wakeful edit, "
             "or say --if-exists update."
         ) from None
     _report(done, place, as_json=as_json)

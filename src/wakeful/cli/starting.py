@@ -99,6 +99,7 @@ jobs:
 
 # Agents are asked by a prompt and reply.
 AGENT
+
 # Where replies and alerts go.
 # connectors:
 #   disk: {type: file, path: replies.jsonl}
