@@ -53,6 +53,9 @@ SchedulerError
 ├── SendingFailed           http/sending                a request without any answer
 ├── NoSessionServer         agents/client               no server for messages is configured
 ├── SessionFailed           agents/session_kind         a session says that it did not work
+├── SourceFailed            agents/sources/source       a source of work items that cannot be used
+│   ├── SourceAway          agents/sources/source       one that cannot be reached now
+│   └── SourceLimited       agents/sources/source       one that asks us to wait
 ├── NotDelivered            delivery/connector          a message that its target did not take
 │   ├── Permanent           delivery/connector          and never will
 │   └── Temporary           delivery/connector          and may the next time

@@ -6,19 +6,18 @@ import asyncio
 
 import pytest
 
-from tests.agents.virtual_agents import VirtualAgents, agent
+from tests.agents.virtual_agents import PLACE, VirtualAgents, agent
 from tests.kernel.scene import at, virtual
 from wakeful import InvalidJob
 from wakeful.agents import Reply
-from wakeful.agents.runners.turn import Gone, Limited
 from wakeful.errors import AgentNotFound
 
 BEAT = {"every": "30m", "prompt": "Look around."}
 
 
 @pytest.fixture
-def agents(scene, monkeypatch):
-    return VirtualAgents(scene, monkeypatch)
+def agents(scene):
+    return VirtualAgents(scene)
 
 
 async def runs(scheduler, job):
@@ -61,29 +60,6 @@ async def test_ephemeral_sessions_are_new_and_named_ones_are_shared(scene, agent
         assert of_a == [None, None, None]
         assert len(others - {None}) == 1
         assert [turn.session for turn in agents.turns if turn.agent != "a"].count(None) == 1
-
-
-@virtual
-async def test_a_session_that_is_gone_is_replaced_once_within_the_run(scene, agents, monkeypatch):
-    gone = []
-
-    async def call(runner, turn, around):
-        if turn.session == "old":
-            gone.append(turn.session)
-            return Gone("no conversation found")
-        around.on_session("old" if not gone else "new")
-        from wakeful.agents.runners.turn import Answered
-
-        return Answered(Reply("hi", session="old" if not gone else "new"))
-
-    monkeypatch.setattr("wakeful.agents.asking.call_agent", call)
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent(schedules={"tick": {"every": "1h", "prompt": "x"}})})
-        await scheduler.start()
-        await scene.until(at(hours=2, minutes=30))
-        _, second = await runs(scheduler, "a.tick")
-        assert (second.outcome, second.output["session"], gone) == ("success", "new", ["old"])
-        assert second.output["notes"] == ["the session old was gone (no conversation found); a new one began"]
 
 
 @pytest.mark.promise("A1")
@@ -216,7 +192,7 @@ async def test_a_beat_of_a_busy_agent_waits_for_it_and_the_grid_stays(scene, age
     agents.act = lambda turn: scene.sleep(45 * 60 if turn.schedule == "long" else 1)
     async with agents.scheduler() as scheduler:
         schedules = {"long": {"at": "2026-01-01T00:20:00", "prompt": "x"}}
-        patient = {"python": "virtual-agent:reply", "timeout": "2h"}
+        patient = {"python": PLACE, "timeout": "2h"}
         await scheduler.agents.apply({"a": agent(runner=patient, heartbeat={"every": "30m"}, schedules=schedules)})
         await scheduler.start()
         await scene.until(at(hours=2))
@@ -239,37 +215,6 @@ async def test_an_empty_heartbeat_file_calls_no_agent_unless_an_event_waits(scen
         file.write_text("# Things\n- the mail")
         await scene.until(at(minutes=75))
         assert agents.prompts == ["Look.\n\n# Things\n- the mail"]
-
-
-@virtual
-async def test_a_rate_limit_defers_every_agent_of_the_account_from_the_first_that_meets_it(scene, agents, monkeypatch):
-    asked = []
-
-    async def call(runner, turn, around):
-        asked.append((turn.agent, scene.now))
-        from wakeful.agents.runners.turn import Answered
-
-        if scene.now < at(hours=3):
-            return Limited("You've hit your limit", around.now() + 2 * 3_600_000)
-        return Answered(Reply("ok"))
-
-    monkeypatch.setattr("wakeful.agents.asking.call_agent", call)
-    async with agents.scheduler() as scheduler:
-        work = {"account": "work", "python": "x:y"}
-        often = {"tick": {"cron": "0 * * * *", "prompt": "x"}}
-        names = ("a", "b", "c")
-        await scheduler.agents.apply({name: agent(runner=work, schedules=often) for name in names})
-        await scheduler.start()
-        await scene.until(at(hours=1, minutes=30))
-        await scheduler.agents.request_wake("b")
-        await scene.until(at(hours=2, minutes=30))
-        met = len(asked)
-        assert met <= 3  # those that started in the same second; nobody after that
-        await scene.until(at(hours=3, minutes=30))
-        later = [name for name, when in asked[met:]]
-        assert sorted(set(later)) == ["a", "b", "c"]
-        assert min(when for _, when in asked[met:]) == at(hours=3)
-        assert (await scheduler.agents.get("a"))["skips"].get("rate_limited")
 
 
 @virtual

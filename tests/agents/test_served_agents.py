@@ -164,6 +164,62 @@ def test_a_work_item_is_added_worked_on_and_tried_again(house):
     (house.folder / "worked").unlink()
 
 
+@pytest.mark.promise("X15")
+def test_a_schedule_over_http_asks_an_agent_and_belongs_to_who_made_it(house):
+    hourly = {"type": "interval", "intervalMinutes": 90}
+    body = {"prompt": "Look around.", "agent": "reporter", "schedule": hourly}
+    made = house.client.put("/api/schedule/patrol", json=body)
+    assert (made.status_code, made.json()["created"]) == (201, True)
+    shown = house.client.get("/api/schedule/patrol").json()
+    assert (shown["agent"], shown["sessionConfig"], shown["owner"]) == ("reporter", None, "reporter")
+    assert house.client.put("/api/schedule/patrol", json=shown).json()["created"] is False  # written back as it is
+    started = house.client.post("/api/schedule/patrol/run").json()
+    run = ended(house.client, started["runId"])
+    assert run["output"]["reply"] == "Said: Look around."
+    assert house.client.patch("/api/schedule/patrol", json={"prompt": "Look again."}).json()["prompt"] == "Look again."
+    assert "patrol" in [one["name"] for one in house.client.get("/api/agents/reporter").json()["schedules"]]
+    assert [one["slug"] for one in house.client.get("/api/schedule").json()] == ["patrol"]
+    for slug, more, status in [
+        ("reporter.standup", {}, 409),  # the file's
+        ("other", {"agent": "nobody"}, 404),
+        ("other", {"sessionConfig": {"model": "x"}}, 400),
+        ("reporter.more", {"agent": None}, 400),  # of a session, with an agent's name
+        ("patrol", {"agent": "worker"}, 409),
+        ("other", {"schedule": {"type": "interval", "intervalMinutes": 1}}, 400),
+    ]:
+        assert house.client.put(f"/api/schedule/{slug}", json={**body, **more}).status_code == status, (slug, more)
+    assert house.client.get("/api/jobs/reporter.standup").json()["payload"]["prompt"] == "Summarise."
+    token = house.ask("token", "create", "reporter", "--role", "agent", "--json").json["token"]
+    own = {"Authorization": f"Bearer {token}"}
+    assert house.client.put("/api/schedule/mine", json=body, headers=own).status_code == 403
+    assert house.client.patch("/api/schedule/patrol", json={"prompt": "x"}, headers=own).status_code == 403
+    assert house.client.delete("/api/schedule/patrol").status_code == 204
+
+
+@pytest.mark.promise("X15")
+def test_a_schedule_added_on_the_command_line_follows_its_agent_and_survives_an_apply(house):
+    added = house.ask("add", "nightly", "--agent", "reporter", "--prompt", "Count.", "--cron", "0 3 * * *", "--json")
+    assert (added.json["name"], added.json["source"], added.json["kind"]) == ("reporter.nightly", "cli", "agent")
+    assert "runner" not in added.json["payload"]
+    run = ended(house.client, house.client.post("/api/jobs/reporter.nightly/run").json()["id"])
+    assert (run["output"]["reply"], run["output"]["outcome"]) == ("Said: Count.", "sent")
+    assert house.ask("edit", "reporter.nightly", "--prompt", "Count again.").code == 0
+    assert house.ask("plan").code == 0  # the file has nothing to say about it
+    for argv, said in [
+        (["nightly", "--agent", "reporter", "--every", "1h"], "A job named 'reporter.nightly' already exists"),
+        (["reporter.other", "--every", "1h", "--", "true"], "'reporter.other' would be a schedule of the agent"),
+        (["other", "--agent", "reportr", "--every", "1h"], "There is no agent 'reportr'. Did you mean 'reporter'?"),
+        (["Other", "--agent", "reporter", "--every", "1h"], "A schedule's name begins with a small letter"),
+        (["wake", "--agent", "reporter", "--every", "1h"], "wake is one of the agent's own jobs"),
+        (["other", "--agent", "reporter", "--every", "1h", "--", "true"], "--agent and a command after --"),
+        (["other", "--agent", "reporter", "--every", "1h", "--url", "http://x"], "--url does not go with --agent"),
+        (["other", "--prompt", "x", "--every", "1h", "--", "true"], "--prompt goes with --agent AGENT"),
+    ]:
+        answer = house.ask("add", *argv)
+        assert (answer.code in (2, 3, 4), said in answer.err) == (True, True), answer
+    assert house.ask("remove", "reporter.nightly", "--yes").code == 0
+
+
 @pytest.mark.long
 @pytest.mark.promise("D1")
 def test_an_edit_of_the_file_is_taken_over_and_a_broken_one_changes_nothing(house):

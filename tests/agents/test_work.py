@@ -17,8 +17,8 @@ NEXT = {"next": {"every": "10m", "work": True, "prompt": "Work on this item."}}
 
 
 @pytest.fixture
-def agents(scene, monkeypatch):
-    return VirtualAgents(scene, monkeypatch)
+def agents(scene):
+    return VirtualAgents(scene)
 
 
 async def add(scheduler, title, owner="a", **more):

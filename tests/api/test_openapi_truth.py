@@ -75,8 +75,6 @@ REFUSED = {
     "snooze_job_alerts": {"invalid_interval", "invalid_setting"},
     "list_deliveries": CURSOR,
     "list_work": CURSOR,
-    "add_work": {"invalid_job"},  # a title of blanks alone
-    "add_agent_event": {"invalid_job"},  # a text of blanks alone, or a source that cannot be printed
     "list_approvals": CURSOR,
     "list_runs": CURSOR | TIME,
     "list_job_runs": CURSOR | TIME,

@@ -14,7 +14,7 @@ from wakeful.cli import command_tree, main
 
 EXPECTED = {
     "add", "agent", "alert", "apply", "approvals", "approve", "cancel", "check", "completion", "connector", "copy",
-    "delivery", "demo", "doctor", "edit", "explain", "undo",
+    "delivery", "demo", "doctor", "edit", "explain", "init", "undo",
     "list", "logs", "next", "node", "pause", "plan", "reject", "remove", "resume", "retry", "run", "runs", "schema",
     "serve", "show", "status", "token", "work", "workflow",
 }  # fmt: skip
@@ -56,7 +56,7 @@ def test_every_command_explains_itself_and_takes_a_store(wakeful, name):
     commands = getattr(command, "commands", {name: command})
     for inner, each in commands.items():
         options = {flag for parameter in each.params for flag in parameter.opts}
-        assert inner in ("check", "completion", "copy", "demo", "schema") or "--db" in options
+        assert inner in ("check", "completion", "copy", "demo", "init", "schema") or "--db" in options
         assert all(parameter.help for parameter in each.params if parameter.name != "ctx")
         assert each.help
     assert wakeful(name, "--help").code == 0
@@ -92,7 +92,7 @@ def test_the_nearest_folder_upward_is_found(wakeful, here, monkeypatch):
     ("argv", "code", "said"),
     [
         (["lst"], 2, "No such command 'lst'. Did you mean 'list'? See wakeful --help."),
-        (["init"], 2, "No such command 'init'"),
+        (["int"], 2, "No such command 'int'"),
         (["--nonsense"], 2, "No such option: --nonsense"),
         (["list", "--nonsense"], 2, "No such option: --nonsense. See wakeful list --help."),
         (["list", "--jsn"], 2, "No such option: --jsn. Did you mean --json? See wakeful list --help."),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from wakeful.agents.added import whole_payload
 from wakeful.agents.runners.spec import account_of
 from wakeful.agents.tables import AgentTables
 from wakeful.kernel.kinds import Refused
@@ -22,7 +23,7 @@ def admit(tx: Transaction, job: JobDef, state: JobState) -> Refused | None:
     if payload["does"] == "beat":
         opens = None if state.queued else opening(payload, tx.now)
         return None if opens is None else Refused("outside_active_hours", f"its hours begin at {iso(opens)}", opens)
-    account = account_of(payload.get("runner") or {})
+    account = account_of(whole_payload(tx, payload).get("runner") or {})
     limit = tx.of(AgentTables).limit(account) if account is not None else None
     if limit is None or limit[0] <= tx.now:
         return None

@@ -9,11 +9,12 @@ What must stay true:
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wakeful.agents.naming import AGENT
+from wakeful.agents.naming import AGENT, agent_of, wake_job
 from wakeful.command import end_programs
 from wakeful.errors import InvalidJob
 from wakeful.kernel.domain import Domain
@@ -40,10 +41,16 @@ def _admit(tx: Transaction, _: Context, job: JobDef, state: JobState) -> Refused
 
 
 def _claimed(tx: Transaction, _: Context, job: JobDef, run: RunRow) -> Mapping[str, Any] | None:
+    from wakeful.agents.added import whole_payload
     from wakeful.agents.wakes import take_wake
     from wakeful.agents.work import take_item
 
-    return take_wake(tx, job, run) or take_item(tx, job, run)
+    woken = take_wake(tx, job, run)
+    wants_item = woken is None or "work_events" in woken
+    item = take_item(tx, job, run) if wants_item else None
+    payload = json.loads(job.payload)
+    whole = whole_payload(tx, payload)
+    return {**({} if whole is payload else whole), **(woken or {}), **(item or {})} or None
 
 
 def _ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result) -> None:
@@ -66,8 +73,19 @@ def _prune(tx: Transaction, before: int, limit: int) -> int:
     return pruned + (tables.prune_items(before, limit - pruned) if pruned < limit else 0)
 
 
+def _reserves(tx: Transaction, name: str) -> str | None:
+    """A name that would look like a schedule of an agent is not for other jobs."""
+    agent = agent_of(name)
+    found = tx.jobs.by_name(wake_job(agent))
+    if found is None or found[0].kind != AGENT:
+        return None
+    return f"{name!r:.120} would be a schedule of the agent {agent}: choose a name without a dot."
+
+
 def _redact(payload: Any) -> Any:
-    """Values that a runner sets may be secrets."""
+    """Values that a runner sets may be secrets, and so is the token of a source of work."""
+    if isinstance(payload, dict) and isinstance(payload.get("work"), dict) and payload["work"].get("token"):
+        payload = {**payload, "work": {**payload["work"], "token": HIDDEN}}
     runner = payload.get("runner") if isinstance(payload, dict) else None
     if not isinstance(runner, dict) or not runner.get("env"):
         return payload
@@ -87,6 +105,7 @@ domain = Domain(
             ended=_ended,
             before_recovery=_end_leftovers,
             redact=_redact,
+            reserves=_reserves,
         ),
     ),
     job_tables=("agent_wakes", "agent_events", "agent_work"),

@@ -14,6 +14,7 @@ from wakeful.agents.prompting import Asked, Outside, build_prompt
 from wakeful.agents.runners.calling import call_agent
 from wakeful.agents.runners.spec import account_of, preset_of
 from wakeful.agents.runners.turn import Answered, Ending, Gone, Limited, Overloaded, Reply, Surroundings, Turn
+from wakeful.agents.sources import Desk
 from wakeful.agents.tables import AgentSession, AgentTables
 from wakeful.agents.wakes import add_event, request_wake
 from wakeful.agents.waking import heard
@@ -52,6 +53,7 @@ class AgentKind:
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
+        self._desk = Desk(scheduler)
         self.url: str | None = None
 
     async def __call__(self, run: Run) -> Any:
@@ -61,12 +63,23 @@ class AgentKind:
         if does == "beat":
             return await self._beat(run, payload)
         if does == "event":
-            return await self._leave_event(payload)
-        if payload.get("work") and payload.get("item") is None:
-            raise Noop("no work item waits")
+            return await self._leave_event(run, payload)
         if payload.get("is_stale"):
             raise Noop("what it was to be woken for was done by another run")
+        if payload.get("work") and (does != "wake" or payload.get("work_events")):
+            return await self._work(run, payload)
         return await self._ask(run, payload)
+
+    async def _work(self, run: Run, payload: dict[str, Any]) -> Any:
+        """Ask with a work item; without one the agent is not called, unless it is woken for something else, too."""
+        item = await self._desk.take(run, payload)
+        if item is None:
+            if not payload.get("events"):
+                raise Noop("no work item waits")
+            return await self._ask(run, payload)
+        events = [*payload.get("events", ()), *payload.get("work_events", ())]
+        whole = {**payload, "item": item, "events": events}
+        return await self._desk.holding(run, payload, lambda: self._ask(run, whole))
 
     async def _beat(self, run: Run, payload: dict[str, Any]) -> Any:
         if run.reason in BY_TIME and opening(payload, self._scheduler.clock.now()) is not None:
@@ -75,8 +88,10 @@ class AgentKind:
         asked = await self._scheduler.transact(lambda tx, context: request_wake(tx, context, agent, "interval"))
         return {"woken": asked.wake_at is not None, "coalesced": asked.coalesced}
 
-    async def _leave_event(self, payload: dict[str, Any]) -> Any:
+    async def _leave_event(self, run: Run, payload: dict[str, Any]) -> Any:
         agent, schedule = payload["agent"], payload["schedule"]
+        if payload.get("work") and not await self._desk.has_work(run, payload):
+            raise Noop("no work item waits")
         text = self._own_prompt(payload) or f"It is time for {schedule}."
 
         def work(tx: Transaction, context: Context) -> int:
@@ -89,6 +104,8 @@ class AgentKind:
     # -- asking -------------------------------------------------------------------------------------------------------
 
     async def _ask(self, run: Run, payload: dict[str, Any]) -> Any:
+        if "runner" not in payload:
+            raise InvalidJob(f"There is no agent {payload['agent']!r} any more: remove {run.job}, or add it again.")
         asked = self._asked(run, payload)
         kept = await self._scheduler.look(lambda tx: _kept(tx, run, payload))
         prompt, notes = build_prompt(asked, secrets.token_hex(8)), list[str]()
@@ -105,16 +122,16 @@ class AgentKind:
 
     def _asked(self, run: Run, payload: dict[str, Any]) -> Asked:
         cut_off = run.reason == "recovery"
+        item = payload.get("item") or {}
+        outside = [Outside(key, item[key]) for key in ("title", "body", "external_id", "path") if item.get(key)]
         if payload["does"] != "wake":
-            item = payload.get("item") or {}
-            outside = [Outside(key, item[key]) for key in ("title", "body", "external_id") if item.get(key)]
             prompt = self._own_prompt(payload) or ("Work on this item." if item else None)
             return Asked(run.job, prompt, outside=outside, was_cut_off=cut_off)
         events = [(source, text) for source, text in payload.get("events", ())]
         notes = _text_of(payload.get("prompt_file"))
         if notes is not None and not _says_anything(notes) and not events and payload.get("reason") == "interval":
             raise Noop(f"{payload['prompt_file']} is empty and no event waits")
-        return Asked(run.job, payload["prompt"], notes, payload.get("reason"), events, was_cut_off=cut_off)
+        return Asked(run.job, payload["prompt"], notes, payload.get("reason"), events, outside, was_cut_off=cut_off)
 
     def _own_prompt(self, payload: dict[str, Any]) -> str | None:
         if payload.get("prompt_file") is None:

@@ -156,6 +156,18 @@ class AgentSchedule(Section):
     chat: Later = None
 
 
+class Work(Section):
+    """Where an agent's work items come from."""
+
+    source: Literal["queue", "directory", "github"]
+    path: Annotated[str, Field(min_length=1)] | None = None
+    repo: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$")] | None = None
+    label: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+    token: Annotated[str, Field(min_length=1)] | None = None
+    base_url: WebAddress | None = None
+    close: bool | None = None
+
+
 class AgentSettings(Section):
     """One agent: how it is asked, when, and what it is allowed."""
 
@@ -168,7 +180,7 @@ class AgentSettings(Section):
     deliver: str | None = None
     labels: Words | None = None
     schedules: dict[Annotated[str, AfterValidator(_schedule_name)], AgentSchedule] = {}  # noqa: RUF012 - pydantic copies it
-    work: Later = None
+    work: Literal["queue"] | Work | None = None
     budget: Later = None
     untrusted: Later = None
 

@@ -19,6 +19,12 @@ DEFAULT_PROMPT = "Read HEARTBEAT.md and check if anything needs attention. Reply
 ACK_TOKEN, ACK_MAX_CHARS = "HEARTBEAT_OK", 300
 SESSIONS = ("persistent", "ephemeral")
 RHYTHMS = ("cron", "interval", "every", "at")
+SOURCES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "directory": (("path",), ()),
+    "github": (("repo",), ("label", "token", "base_url", "close")),
+}
+"""What each source of work needs, and what else it takes."""
+EXAMPLES = {"path": "path: inbox", "repo": "repo: owner/name"}
 LATER = "is not supported by this version yet: remove it, or use a later one."
 GRACE_MS = 60_000  # how much later than the runner's own limit a run counts as stuck
 
@@ -64,8 +70,18 @@ def _later(settings: Mapping[str, Any]) -> Iterator[Wrong]:
     for key in ("budget", "untrusted"):
         if settings.get(key) is not None:
             yield Wrong((key,), LATER)
-    if settings.get("work") not in (None, "queue", {"source": "queue"}):
-        yield Wrong(("work",), "takes {source: queue} in this version: other sources are not supported yet.")
+    yield from _source_problems(settings.get("work"))
+
+
+def _source_problems(work: Any) -> Iterator[Wrong]:
+    given = work if isinstance(work, Mapping) else {"source": work}
+    needed = SOURCES.get(str(given.get("source")), ((), ()))
+    for key in needed[0]:
+        if given.get(key) is None:
+            yield Wrong(("work", key), f"is missing: a {given['source']} needs it, such as {EXAMPLES[key]}.")
+    for key in given:
+        if key != "source" and given[key] is not None and key not in (*needed[0], *needed[1]):
+            yield Wrong(("work", key), f"is not for the source {given['source']}: remove it.")
 
 
 def _runner_problems(runner: Mapping[str, Any]) -> Iterator[Wrong]:
@@ -97,8 +113,6 @@ def _work_problems(agent: Mapping[str, Any], schedule: Mapping[str, Any]) -> Ite
         return
     if agent.get("work") is None:
         yield Wrong(("work",), "needs a source: add work: {source: queue} to the agent.")
-    if (schedule.get("target") or agent.get("target", "isolated")) == "main":
-        yield Wrong(("work",), "needs target: isolated in this version.")
 
 
 # -- the jobs ---------------------------------------------------------------------------------------------------------
@@ -121,6 +135,8 @@ def _wake_part(
         "deliver": agent.get("deliver"),
         "description": agent.get("description"),
         "max_concurrent": agent.get("max_concurrent", 1),
+        "schedule_session": None if _session(agent) == "persistent" else _session(agent),
+        **_work_of_main(agent, folder),
     }
     written = {"manual": True, AGENT: _without_none(payload), **common, "retry": 0}
     return Part(f"{name}.{WAKE}", (), written)
@@ -148,15 +164,34 @@ def _schedule_part(
     written["owner"] = name
     if schedule.get("expression") is not None:
         written["cron"] = schedule["expression"]
+    payload["work"] = _work(agent, folder) if schedule.get("work") else None
     if target == "main":
         payload["does"] = "event"
     else:
         deliver = schedule.get("deliver") or agent.get("deliver")
         payload |= {"does": "ask", "runner": runner, "session": _session(agent), "deliver": deliver, **_ack(agent)}
-        payload["work"] = True if schedule.get("work") else None
         written |= common
         written["retry"] = {"delays": ["30s", "2m"], "on": "transient"}
     return Part(f"{name}.{key}", ("schedules", key), {**written, AGENT: _without_none(payload)})
+
+
+def _work(agent: Mapping[str, Any], folder: Path) -> Any:
+    """Where a schedule's items come from; True for the queue."""
+    work = agent.get("work")
+    if not isinstance(work, Mapping) or work.get("source") == "queue":
+        return True
+    spec = _absolute(dict(work), folder)
+    return {**spec, "path": _path(spec["path"], folder)} if spec.get("path") is not None else spec
+
+
+def _work_of_main(agent: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """What the woken agent needs to take an item: from where, and for the events of which schedules."""
+    keys = [
+        key
+        for key, schedule in (agent.get("schedules") or {}).items()
+        if schedule.get("work") and (schedule.get("target") or agent.get("target", "isolated")) == "main"
+    ]
+    return {"work": _work(agent, folder), "work_keys": keys} if keys else {}
 
 
 def _ack(agent: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from wakeful.agents.naming import AGENT
 from wakeful.agents.tables import AgentTables
 from wakeful.agents.views import agent_view, agent_views
 from wakeful.agents.wakes import Requested, add_event, find_agent, request_wake
+from wakeful.agents.waking import EVENT_LABEL
 from wakeful.errors import InvalidJob
 from wakeful.kernel.actions import jobs as job_actions
 from wakeful.kernel.actions import pausing
@@ -76,8 +78,8 @@ class AgentRegistry:
     ) -> dict[str, Any]:
         """Leave an agent something to hear, and perhaps wake it for that."""
         for name, value in (("source", source), ("context_key", context_key)):
-            if value is not None and not (value.strip() and value.isprintable() and len(value) <= 200):
-                raise InvalidJob(f"An event's {name} is a text of 1 to 200 printable characters.")
+            if value is not None and not (len(value) <= 200 and re.fullmatch(EVENT_LABEL, value)):
+                raise InvalidJob(f"An event's {name} is one line of 1 to 200 characters.")
 
         def work(tx: Transaction, context: Context) -> tuple[int, int]:
             found = add_event(tx, context, agent, text, source=source, context_key=context_key)

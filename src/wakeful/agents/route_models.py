@@ -10,6 +10,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from wakeful.agents.task import MAX_MODEL, MAX_PROMPT, Task
+from wakeful.agents.waking import EVENT_LABEL
 from wakeful.api import forms
 from wakeful.api.strict import Strict
 
@@ -32,6 +33,9 @@ class Camel(Strict):
 
     model_config = ConfigDict(alias_generator=to_camel)
 
+
+SAYS_SOMETHING = r"[^\s\x00-\x1f\x7f-\xa0]"
+"""A text with a character that is seen."""
 
 Minutes = Annotated[float, Field(le=LONGEST_MINUTES, allow_inf_nan=False)]
 Prompt = Annotated[str, StringConstraints(min_length=1, max_length=MAX_PROMPT)]
@@ -100,6 +104,9 @@ class ScheduleIn(Camel):
     prompt: Prompt
     timing: Timing = Field(alias="schedule")
     session_config: SessionConfig | None = None
+    agent: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = Field(
+        None, description="who is asked, in place of a session: an agent of the configuration", examples=["reporter"]
+    )
     enabled: bool | None = None
 
     @classmethod
@@ -120,6 +127,9 @@ class ScheduleChange(Camel):
     prompt: Prompt | None = None
     timing: Timing | None = Field(None, alias="schedule")
     session_config: SessionConfig | None = None
+    agent: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = Field(
+        None, description="as it is: a schedule stays with its agent", examples=["reporter"]
+    )
     enabled: bool | None = None
 
     @model_validator(mode="after")
@@ -167,7 +177,8 @@ class ScheduleOut(Shown):
     prompt: str
     enabled: bool
     timing: TimingOut = Field(alias="schedule")
-    session_config: SessionConfigOut
+    agent: str | None = Field(description="who is asked, in place of a session", examples=[None])
+    session_config: SessionConfigOut | None
     last_run: str | None
     last_result: str | None
     last_error: str | None
@@ -222,14 +233,17 @@ class WakeOut(BaseModel):
     run: str | None = Field(description="the run that waits for it", examples=["run_1hbm1n0w2c9kd"])
 
 
+Label = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=EVENT_LABEL)]
+
+
 class EventIn(Strict):
     """Something an agent is to hear when it is next woken."""
 
-    text: Annotated[str, StringConstraints(min_length=1, max_length=20_000)] = Field(
+    text: Annotated[str, StringConstraints(min_length=1, max_length=20_000, pattern=SAYS_SOMETHING)] = Field(
         description="what it is to hear", examples=["The build is red."]
     )
-    source: str | None = Field(default=None, description="who says so", examples=["ci"])
-    context_key: str | None = Field(
+    source: Label | None = Field(default=None, description="who says so", examples=["ci"])
+    context_key: Label | None = Field(
         default=None, description="a newer event with the same key replaces this one", examples=["build"]
     )
     wake: bool = Field(default=False, description="whether to wake the agent for it", examples=[True])
@@ -287,7 +301,7 @@ class WorkIn(Strict):
     """A work item to be added."""
 
     agent: str = Field(description="who is to work on it", examples=["reporter"])
-    title: Annotated[str, StringConstraints(min_length=1, max_length=1000)] = Field(
+    title: Annotated[str, StringConstraints(min_length=1, max_length=1000, pattern=SAYS_SOMETHING)] = Field(
         description="what is to be done", examples=["Mend the roof"]
     )
     body: Annotated[str, StringConstraints(max_length=100_000)] | None = Field(
@@ -309,6 +323,7 @@ class WorkOut(BaseModel):
     title: str = Field(description="what is to be done", examples=["Mend the roof"])
     body: str | None = Field(description="more about it", examples=[None])
     external_id: str | None = Field(description="what another system calls it", examples=["TICKET-7"])
+    source: str | None = Field(description="where it is from; null: the queue", examples=["github:owner/name"])
     priority: int = Field(description="the higher comes first", examples=[0])
     status: Literal["ready", "claimed", "done", "failed"] = Field(description="where it stands", examples=["ready"])
     run: str | None = Field(description="the run that claimed it last", examples=["run_1hbm1n0w2c9kd"])

@@ -80,7 +80,8 @@ async def put_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slug,
     task = Task(given.prompt)
     if given.session_config is not None:
         task = given.session_config.onto(task)
-    wanted = ScheduleSpec(task, given.timing.to_data(), given.enabled)
+    _refuse_session(given.agent, task)
+    wanted = ScheduleSpec(task, given.timing.to_data(), given.enabled, given.agent)
     terms = WriteTerms(rights, scheduler.default_zone, defaults=scheduler.job_defaults)
     found, created = await scheduler.transact(lambda tx, node: schedules.put(tx, node, slug, wanted, terms))
     next_run = iso(found.next_at) if found.next_at is not None else None
@@ -103,7 +104,11 @@ async def patch_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slu
     terms = WriteTerms(rights, scheduler.default_zone)
 
     def work(tx: Any, node: Any) -> Schedule:
-        task = _onto(schedules.find(tx, slug, rights).task, given)
+        found = schedules.find(tx, slug, rights)
+        if "agent" in given.model_fields_set and given.agent != found.agent:
+            raise ApiError(400, "invalid_job", "A schedule stays with its agent: remove it, and make another one.")
+        task = _onto(found.task, given)
+        _refuse_session(found.agent, task)
         timing = given.timing.to_data() if given.timing is not None else None
         return schedules.patch(tx, node, slug, ScheduleSpec(task, timing, given.enabled), terms)
 
@@ -152,6 +157,12 @@ def _onto(task: Task, given: ScheduleChange) -> Task | None:
     return task
 
 
+def _refuse_session(agent: str | None, task: Task | None) -> None:
+    if agent is not None and task is not None and task != Task(task.prompt):
+        sentence = "A schedule of an agent has no sessionConfig: the agent has sessions of its own."
+        raise ApiError(400, "invalid_job", sentence)
+
+
 def _refuse_another(slug: str, said: str | None) -> None:
     if said not in (None, slug):
         raise ApiError(
@@ -180,7 +191,8 @@ def shape(schedule: Schedule, zone: str) -> dict[str, Any]:
         "prompt": task.prompt,
         "enabled": schedule.enabled,
         "schedule": schedules.timing_of(job.trigger, zone),
-        "sessionConfig": config,
+        "agent": schedule.agent,
+        "sessionConfig": config if schedule.agent is None else None,
         "lastRun": iso(to_ms(job.last_run_at)) if job.last_run_at is not None else None,
         "lastResult": schedule.last_result,
         "lastError": schedule.last_error,

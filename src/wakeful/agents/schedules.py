@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
 from wakeful.agents import SESSION
+from wakeful.agents.added import added_schedule
+from wakeful.agents.naming import AGENT
 from wakeful.agents.sharing import LANE
 from wakeful.agents.tables import Sessions
 from wakeful.agents.task import Task, read_task
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from wakeful.store.records import JobDef, JobState, RunDetails
 
 MINUTE_MS = 60_000
+SOURCE = "api"
 SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 ERROR_SPAN = "24h"  # a schedule is not disabled before its errors have gone on for a day
 
@@ -49,6 +52,7 @@ class Schedule(NamedTuple):
     next_at: int | None
     last_result: str | None
     last_error: str | None
+    agent: str | None = None
 
 
 class ScheduleSpec(NamedTuple):
@@ -57,6 +61,7 @@ class ScheduleSpec(NamedTuple):
     task: Task | None = None
     timing: dict[str, Any] | None = None
     enabled: bool | None = None
+    agent: str | None = None  # who is asked, in place of a session
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -69,15 +74,26 @@ def find(tx: Transaction, slug: str, rights: Rights) -> Schedule:
 
 def find_all(tx: Transaction, rights: Rights) -> list[Schedule]:
     """Every schedule this caller may know of, by name."""
-    return _views(tx, tx.jobs.matching(JobFilter(kind=SESSION, owner=rights.owner)))
+    of_sessions = tx.jobs.matching(JobFilter(kind=SESSION, owner=rights.owner))
+    of_agents = tx.jobs.matching(JobFilter(kind=AGENT, source=SOURCE, owner=rights.owner))
+    return _views(tx, sorted([*of_sessions, *of_agents], key=lambda pair: pair[0].name))
 
 
 def _own(tx: Transaction, slug: str, rights: Rights) -> tuple[JobDef, JobState]:
     found = tx.jobs.by_name(slug)
-    if found is None or found[0].kind != SESSION or (rights.owner is not None and found[0].owner != rights.owner):
+    if found is None or not _is_schedule(found[0]) or (rights.owner is not None and found[0].owner != rights.owner):
         message = f"There is no schedule {slug!r:.300}."
         raise JobNotFound(message)
     return found
+
+
+def _is_schedule(job: JobDef) -> bool:
+    """Jobs of sessions, and those of agents that were made here: others belong to who made them."""
+    return job.kind == SESSION or (job.kind == AGENT and job.source == SOURCE)
+
+
+def _agent_of(job: JobDef) -> str | None:
+    return str(json.loads(job.payload)["agent"]) if job.kind == AGENT else None
 
 
 def _views(tx: Transaction, pairs: list[tuple[JobDef, JobState]]) -> list[Schedule]:
@@ -104,11 +120,14 @@ def _view(view: Job, job: JobDef, state: JobState, kept: dict[int, str], details
         next_at,
         _last_result(state, details),
         _last_error(state, details),
+        _agent_of(job),
     )
 
 
 def _task_of(job: JobDef) -> Task:
     """What the job says, as far as it can be read: somebody may have written it elsewhere."""
+    if job.kind == AGENT:
+        return Task(json.loads(job.payload).get("prompt") or "")
     try:
         return read_task(json.loads(job.payload))
     except InvalidJob:
@@ -147,8 +166,13 @@ def put(tx: Transaction, context: Context, slug: str, wanted: ScheduleSpec, term
         if terms.rights.owner is not None and job.owner != terms.rights.owner:
             message = f"The name {slug!r} belongs to another owner's job: choose another name."
             raise NotAllowed(message)
-        if job.kind != SESSION:
+        if not _is_schedule(job):
             message = f"{slug!r} is a job of kind {job.kind}, not a schedule: choose another name."
+            raise JobExists(message)
+        if _agent_of(job) != wanted.agent:
+            message = (
+                f"{slug!r} is a schedule of {_agent_of(job) or 'a session'}: remove it first, or choose another name."
+            )
             raise JobExists(message)
         patch(tx, context, slug, wanted, terms)
     return find(tx, slug, terms.rights), found is None
@@ -165,11 +189,24 @@ def _make(tx: Transaction, context: Context, slug: str, wanted: ScheduleSpec, te
         raise InvalidJob(message)
     assert wanted.task is not None and wanted.timing is not None  # noqa: S101, PT018 - a whole definition
     trigger = read_timing(wanted.timing, tx.now, terms.rights.min_interval)
-    options = {**terms.defaults, "error_span": ERROR_SPAN, "lanes": _lanes({}, wanted.task)}
-    new = NewJob(slug, trigger, kind=SESSION, payload=wanted.task.to_payload(), **options)
-    job = authorized.create_job(tx, context, draft(new, "api", context.declared), terms)
+    if wanted.agent is not None:
+        prompt = wanted.task.prompt
+        new = added_schedule(tx, wanted.agent, slug, trigger, prompt=prompt, options=terms.defaults)
+        terms = _for_agents(terms)
+    else:
+        options = {**terms.defaults, "error_span": ERROR_SPAN, "lanes": _lanes({}, wanted.task)}
+        new = NewJob(slug, trigger, kind=SESSION, payload=wanted.task.to_payload(), **options)
+    job = authorized.create_job(tx, context, draft(new, SOURCE, context.declared), terms)
     if wanted.enabled is False:
         pausing.pause_job(tx, context, job.id)
+
+
+def _for_agents(terms: WriteTerms) -> WriteTerms:
+    """Operators may ask agents, though not define them; agents themselves make no schedules of agents."""
+    if terms.rights.owner is not None:
+        message = f"{terms.rights.owner} cannot make or change schedules of agents: an operator can."
+        raise NotAllowed(message)
+    return terms._replace(rights=terms.rights._replace(admin_kinds=True))
 
 
 def patch(tx: Transaction, context: Context, slug: str, wanted: ScheduleSpec, terms: WriteTerms) -> Schedule:
@@ -179,18 +216,24 @@ def patch(tx: Transaction, context: Context, slug: str, wanted: ScheduleSpec, te
     job_id = ids.job_text(job.id)
     changes: dict[str, Any] = {}
     if wanted.task is not None and wanted.task != _task_of(job):
-        known = as_written(from_text(job.options)).get("lanes", {})
-        changes = {"payload": wanted.task.to_payload(), "lanes": _lanes(known, wanted.task)}
+        changes = _task_changes(job, wanted.task)
     stored = trigger_of(job.trigger)
     if wanted.timing is not None and not _same(wanted.timing, stored, terms.zone):
         changes["trigger"] = read_timing(wanted.timing, tx.now, terms.rights.min_interval)
     if changes:
-        authorized.patch_job(tx, context, job_id, changes, terms)
+        authorized.patch_job(tx, context, job_id, changes, _for_agents(terms) if job.kind == AGENT else terms)
     if wanted.enabled is False and not state.paused:
         pausing.pause_job(tx, context, job_id)
     elif wanted.enabled is True and (state.paused or not state.enabled) and not _is_over(stored, state, changes):
         pausing.resume_job(tx, context, job_id)
     return find(tx, slug, terms.rights)
+
+
+def _task_changes(job: JobDef, task: Task) -> dict[str, Any]:
+    if job.kind == AGENT:
+        return {"payload": {**json.loads(job.payload), "prompt": task.prompt}}
+    known = as_written(from_text(job.options)).get("lanes", {})
+    return {"payload": task.to_payload(), "lanes": _lanes(known, task)}
 
 
 def _is_over(trigger: Trigger, state: JobState, changes: dict[str, Any]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful.agents.waking import Event, Wake
@@ -63,10 +64,14 @@ class WorkItem(NamedTuple):
     attempts: int
     created_at: int
     last_error: str | None
+    source: str | None = None  # where it is from; None: it was added to the queue
+    mark: str | None = None  # JSON: how the source knows our claim
+    held: int = 0  # whether the source may know it as ours
 
 
 _KEPT = ", ".join(KeptSession._fields)
-_ITEM = ", ".join(WorkItem._fields)
+_ITEM = WORK_ITEM = ", ".join(WorkItem._fields)
+_READY = "job_id = ? AND status = 'ready' AND (source IS NULL OR source = ?)"
 _WAKE = ", ".join(Wake._fields)
 _EVENT = ", ".join(Event._fields)
 _SESSION = ", ".join(AgentSession._fields)
@@ -262,14 +267,22 @@ class AgentTables:
         """What a run works on."""
         return self._item("run_id = ? AND status = 'claimed'", run_id)
 
-    def next_item(self, job_id: int) -> WorkItem | None:
-        """The item to be worked on next: the highest priority, then the oldest. Those another node takes are not."""
-        where = "job_id = ? AND status = 'ready' ORDER BY priority DESC, id LIMIT 1" + self._session.skip_clause
-        return self._item(where, job_id)
+    def next_item(self, job_id: int, source: str | None = None, passed: Sequence[int] = ()) -> WorkItem | None:
+        """The item to be worked on next: the highest priority, then the oldest. Those another node takes are not.
+
+        Of the queue and of one source; `passed` are not wanted.
+        """
+        but = f" AND id NOT IN ({', '.join('?' for _ in passed)})" if passed else ""
+        where = f"{_READY}{but} ORDER BY priority DESC, id LIMIT 1{self._session.skip_clause}"
+        return self._item(where, job_id, source, *passed)
+
+    def has_ready(self, job_id: int, source: str | None) -> bool:
+        """Whether an item waits, of the queue or of a source."""
+        return bool(self._session.rows(f"SELECT 1 FROM agent_work WHERE {_READY} LIMIT 1", (job_id, source)))
 
     def save_item(self, item: WorkItem) -> None:
-        columns = ("id", "status", "run_id", "attempts", "last_error")
-        row = (item.id, item.status, item.run_id, item.attempts, item.last_error)
+        columns = ("id", "status", "run_id", "attempts", "last_error", "mark", "held")
+        row = (item.id, item.status, item.run_id, item.attempts, item.last_error, item.mark, item.held)
         self._session.update_many("agent_work", columns, [row])
 
     def items(self, job_id: int | None, status: str | None, before: int | None, limit: int) -> list[WorkItem]:

@@ -26,7 +26,7 @@ def agent_views(tx: Transaction) -> list[dict[str, Any]]:
     """All agents, by name."""
     by_agent: dict[str, list[Pair]] = {}
     for pair in tx.jobs.matching(JobFilter(kind=AGENT)):
-        by_agent.setdefault(agent_of(pair[0].name), []).append(pair)
+        by_agent.setdefault(pair[0].owner or agent_of(pair[0].name), []).append(pair)
     counted = _count(tx, [pair[0] for pairs in by_agent.values() for pair in pairs])
     return [_summary(name, pairs, counted) for name, pairs in sorted(by_agent.items()) if _wake_of(pairs)]
 
@@ -127,7 +127,7 @@ def _wake_of(pairs: Sequence[Pair]) -> Pair | None:
 
 def _schedule(job: JobDef, state: JobState) -> dict[str, Any]:
     return {
-        "name": job.name.partition(".")[2],
+        "name": job.name.partition(".")[2] or job.name,
         "job": job.name,
         "status": status_of(state, asking=False),
         "last_run_at": None if state.last_run_at is None else iso(state.last_run_at),

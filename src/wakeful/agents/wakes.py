@@ -91,8 +91,13 @@ def take_wake(tx: Transaction, job: JobDef, run: RunRow) -> Mapping[str, Any] | 
     reason = wake.reason if wake is not None else carried.get("reason", run.reason)
     tables.drop_wake(job.id)
     tx.runs.detail([RunDetails(run.id, payload=json.dumps({**json.loads(job.payload), "reason": reason}))])
-    events = [[event.source or "event", event.text] for event in tables.bind(job.id, run.id)]
-    return {"reason": reason, "events": events}
+    bound, keys = tables.bind(job.id, run.id), json.loads(job.payload).get("work_keys", ())
+    events, work_events = list[list[str]](), list[list[str]]()
+    for event in bound:
+        asks_for_work = event.source == "cron" and event.context_key in keys
+        (work_events if asks_for_work else events).append([event.source or "event", event.text])
+    given = {"reason": reason, "events": events}
+    return {**given, "work_events": work_events} if work_events else given
 
 
 def end_run(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result) -> None:
@@ -101,7 +106,9 @@ def end_run(tx: Transaction, context: Context, job: JobDef, run: RunRow, result:
     if payload["does"] == "wake":
         _end_wake(tx, context, job, run, result)
     if result.outcome == "success" and result.output is not None:
-        _deliver(tx, context, job, run, (payload, json.loads(result.output)))
+        from wakeful.agents.added import whole_payload  # which needs what is above
+
+        _deliver(tx, context, job, run, (whole_payload(tx, payload), json.loads(result.output)))
 
 
 # -- inside -----------------------------------------------------------------------------------------------------------

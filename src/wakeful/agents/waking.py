@@ -18,6 +18,9 @@ FIRST_RETRY_MS = 1_000
 MOST_EVENTS = 50
 PRIORITIES = {"retry": 0, "interval": 1, "cron": 2, "message": 2, "manual": 3, "hook": 3}
 LONGEST_EVENT = 20_000
+_SEEN = r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]"
+EVENT_LABEL = rf"^{_SEEN}*[^\s\x00-\x1f\x7f-\xa0\u2028\u2029]{_SEEN}*$"
+"""Who an event is from and its key: one line that is not blank."""
 
 
 class Wake(NamedTuple):

@@ -7,7 +7,7 @@ process or its node dies; one that fails too often is set aside.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
@@ -41,18 +41,40 @@ class NewItem(NamedTuple):
 def take_item(tx: Transaction, job: JobDef, run: RunRow) -> Mapping[str, Any] | None:
     """Claim an item for a run that is being claimed; the same one where the run is claimed again."""
     payload = json.loads(job.payload)
-    if not payload.get("work"):
+    if not payload.get("work") or payload["does"] == "event":  # which leaves it to the run it causes
         return None
+    return {"item": claim_item(tx, payload, run)}
+
+
+def claim_item(tx: Transaction, payload: Mapping[str, Any], run: RunRow) -> dict[str, Any] | None:
+    """Claim the next item for a run; what the handler is given of it."""
     tables = tx.of(AgentTables)
     item = tables.item_of(run.id)
     if item is None:
-        owner = tx.jobs.names([wake_job(payload["agent"])]).get(wake_job(payload["agent"]))
-        item = tables.next_item(owner) if owner is not None else None
+        item = next_for(tx, payload["agent"], source_key(payload["work"]))
         if item is None:
-            return {"item": None}
+            return None
         tables.save_item(item._replace(status="claimed", run_id=run.id, attempts=item.attempts + 1))
+    return known_item(item)
+
+
+def next_for(tx: Transaction, agent: str, source: str | None, passed: Sequence[int] = ()) -> WorkItem | None:
+    """The next item of an agent, from its queue or its source."""
+    owner = tx.jobs.names([wake_job(agent)]).get(wake_job(agent))
+    return tx.of(AgentTables).next_item(owner, source, passed) if owner is not None else None
+
+
+def known_item(item: WorkItem) -> dict[str, Any]:
+    """An item as a handler is given it."""
     known = {"id": item_text(item.id), "title": item.title, "body": item.body, "external_id": item.external_id}
-    return {"item": known}
+    return known if item.source is None else {**known, "source": item.source}
+
+
+def source_key(spec: Any) -> str | None:
+    """What the items of a source are stored with; None for the queue alone."""
+    if not isinstance(spec, Mapping):
+        return None
+    return f"{spec['source']}:{spec['path' if spec['source'] == 'directory' else 'repo']}"
 
 
 def end_item(tx: Transaction, run: RunRow, result: Result) -> None:
@@ -64,8 +86,12 @@ def end_item(tx: Transaction, run: RunRow, result: Result) -> None:
 
 
 def after(item: WorkItem, outcome: str, error: str | None) -> WorkItem:
-    """The item once its run has ended so. A run that was put off is no attempt."""
-    if outcome == "success":
+    """The item once its run has ended so. A run that was put off is no attempt.
+
+    What was decided before its source heard of it counts, also where the run was cut off after that.
+    """
+    decided = json.loads(item.mark).get("verdict") if item.mark is not None else None
+    if outcome == "success" or decided == "done":
         return item._replace(status="done", last_error=None)
     if outcome in FAILURES or outcome == "crashed":
         status = "failed" if item.attempts >= MOST_ATTEMPTS else "ready"
@@ -127,7 +153,12 @@ def retry_item(tx: Transaction, ref: str) -> dict[str, Any]:
     item = _require(tx, ref)
     if item.status not in ("done", "failed"):
         raise ScheduleTriggerError(f"{ref} is {item.status}: only a done or failed item can be tried again.", {})
-    tx.of(AgentTables).save_item(item._replace(status="ready", attempts=0))
+    mark = None
+    if item.source is not None:  # it need not wait there again, and is not forgotten because it does not
+        known = json.loads(item.mark) if item.mark is not None else {}
+        known.pop("verdict", None)
+        mark = json.dumps({**known, "again": True})
+    tx.of(AgentTables).save_item(item._replace(status="ready", attempts=0, mark=mark))
     return get_item(tx, ref)
 
 
@@ -143,6 +174,7 @@ def shown(item: WorkItem, agent: str) -> dict[str, Any]:
         "title": item.title,
         "body": item.body,
         "external_id": item.external_id,
+        "source": item.source,
         "priority": item.priority,
         "status": item.status,
         "run": None if item.run_id is None else ids.run_text(item.run_id),

@@ -32,6 +32,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "tokens": (),
     "checking": ("check", "schema"),
     "applying": ("plan", "apply"),
+    "starting": ("init",),
     "demo": ("demo",),
     "completion": ("completion",),
 }

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from wakeful import Job, Scheduler
+from wakeful.agents.added import added_schedule
+from wakeful.agents.naming import AGENT
 from wakeful.cli import program
+from wakeful.cli.agent_schedules import agent_job_name, changed_prompt, refuse_beside_agent
 from wakeful.cli.app import JOBS, WithCommand, app
 from wakeful.cli.definition import Definition, job_options, takes_definition
 from wakeful.cli.failures import WrongUse, say_note
@@ -34,6 +37,8 @@ from wakeful.scheduler.jobs import IF_EXISTS
 from wakeful.triggers import iso, to_ms, trigger_from_data
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from wakeful.kernel.actions.drafts import Draft
     from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
@@ -57,20 +62,17 @@ def add(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Add a job that runs a command or sends a request.
+    """Add a job that runs a command, sends a request or asks an agent.
 
     For example: wakeful add backup --cron "0 2 * * *" -- ./backup.sh --full
     """
     place = chosen(ctx, db)
     if if_exists not in IF_EXISTS:
         raise WrongUse(f"--if-exists is {', '.join(IF_EXISTS[:-1])} or {IF_EXISTS[-1]}, not {if_exists!r}.")
-    kind, payload = _work(name, definition, ctx.meta["argv"])
-    data = when_data(definition, now(), default_zone(place))
-    assert data is not None  # noqa: S101 - required here
-    new = NewJob(name, trigger_from_data(data), kind=kind, payload=payload, **job_options(definition))
+    make = _new_job(name, definition, ctx.meta["argv"], default_zone(place))
 
     async def work(scheduler: Scheduler) -> Written:
-        draft = scheduler.drafted(new, "cli", scheduler.job_defaults)
+        draft = scheduler.drafted(await scheduler.look(make), "cli", scheduler.job_defaults)
         zone = scheduler.default_zone
         done = await scheduler.transact(lambda tx, context: _put(tx, context, draft, if_exists, zone))
         return done._replace(server=server_of(scheduler), url=await ping_address(scheduler, place, done.job))
@@ -78,11 +80,28 @@ def add(
     try:
         done = change(place, work, create=True)
     except JobExists:
+        taken = name if definition.agent is None else agent_job_name(definition.agent, name)
         raise JobExists(
-            f"A job named {name!r} already exists: choose another name, change it with wakeful edit, "
+            f"A job named {taken!r} already exists: choose another name, change it with wakeful edit, "
             "or say --if-exists update."
         ) from None
     _report(done, place, as_json=as_json)
+
+
+def _new_job(name: str, definition: Definition, argv: list[str] | None, zone: str) -> Callable[[Transaction], NewJob]:
+    """The job, once its agent can be looked up."""
+    if definition.agent is not None:
+        refuse_beside_agent(definition, argv)
+    kind, payload = (AGENT, None) if definition.agent is not None else _work(name, definition, argv)
+    data = when_data(definition, now(), zone)
+    assert data is not None  # noqa: S101 - required here
+    trigger, options = trigger_from_data(data), job_options(definition)
+    if definition.agent is not None:
+        agent, prompt = definition.agent, definition.prompt
+        full = agent_job_name(agent, name)
+        return lambda tx: added_schedule(tx, agent, full, trigger, prompt=prompt, options=options)
+    new = NewJob(name, trigger, kind=kind, payload=payload, **options)
+    return lambda _: new
 
 
 def _put(tx: Transaction, context: Context, draft: Draft, if_exists: str, zone: str) -> Written:
@@ -105,6 +124,8 @@ def _work(name: str, definition: Definition, argv: list[str] | None) -> tuple[st
     if definition.ping:
         refuse_beside_ping(definition, argv)
         return MONITOR, None
+    if definition.prompt is not None:
+        raise WrongUse("--prompt goes with --agent AGENT: who is asked.")
     option = request_option(definition)
     if argv is None and option is None:
         raise WrongUse(
@@ -181,6 +202,8 @@ def _changes(job: Job, definition: Definition, argv: list[str] | None, zone: str
     data = when_data(definition, now(), zone, job.trigger.to_data())
     if data is not None:
         changes["trigger"] = trigger_from_data(data)
+    if definition.agent is not None or definition.prompt is not None:
+        changes["payload"] = changed_prompt(job, definition)
     before = job.payload if job.kind == COMMAND else {}
     command = program.command_payload(definition, argv, Path.cwd(), before, _input)
     if command is not None and job.kind != COMMAND:
@@ -254,12 +277,19 @@ def _print_schedule(done: Written, times: list[int], zone: tzinfo) -> None:
         say(f"  what   {shlex.join(job.payload['argv'])}")
     elif job.kind == HTTP:
         say(f"  what   {request_line(job.payload)}")
+    elif job.kind == AGENT:
+        say(f"  what   {job.payload['agent']} is asked{_prompt_of(job.payload)}")
     present = now_ms()
     for number, ms in enumerate(times):
         say(f"  {'' if number else 'next':<5}  {stamp(ms, zone)}  {relative(ms, present)}")
     if not times and job.status in ("paused", "done", "disabled"):
         way = "run" if job.over else "resume"
         say(f"  next   not by time: it is {job.status} (wakeful {way} {shlex.quote(job.name)})")
+
+
+def _prompt_of(payload: dict[str, Any]) -> str:
+    prompt = " ".join(str(payload.get("prompt") or "").split())
+    return f": {prompt[:60]}{'...' if len(prompt) > 60 else ''}" if prompt else ""
 
 
 def next_times(job: Job, number: int) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,10 +11,11 @@ import typer
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.failures import WrongUse, say_aside
 from wakeful.cli.job_warnings import COMMAND
-from wakeful.cli.place import nearest_config
+from wakeful.cli.place import nearest_config, place_beside
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Json, print_json
 from wakeful.cli.words import count
+from wakeful.errors import SchedulerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,6 +56,8 @@ def check(
         raise typer.Exit(1) from None
     for name, warning in _warnings(loaded):
         say_aside(f"{found}: warning: jobs.{name}: {warning}")
+    for name, warning in agent_warnings(loaded, _store_file(found)):
+        say_aside(f"{found}: warning: agents.{name}.runner.cwd: {warning}")
     if as_json:
         print_json([])
     else:
@@ -69,6 +73,36 @@ def _warnings(loaded: Loaded) -> Iterator[tuple[str, str]]:
         if entry.new.kind == COMMAND:
             for sentence in obstacles(CommandSpec.from_payload(entry.new.payload), None):
                 yield entry.new.name, sentence
+
+
+def agent_warnings(loaded: Loaded, store: Path | None) -> Iterator[tuple[str, str]]:
+    """Agents whose working directory holds what they should not change, by name."""
+    from wakeful.agents.naming import AGENT
+    from wakeful.agents.runners.spec import form_of
+
+    prompts: dict[str, set[str]] = {}
+    runners: dict[str, dict[str, Any]] = {}
+    for entry in loaded.jobs.entries:
+        if entry.new.kind == AGENT:
+            payload = entry.new.payload
+            prompts.setdefault(payload["agent"], set()).update(filter(None, [payload.get("prompt_file")]))
+            runners |= {payload["agent"]: payload["runner"]} if payload.get("runner") else {}
+    ours = [("the configuration", loaded.jobs.path), *(("the store", path) for path in [store] if path is not None)]
+    for name, runner in runners.items():
+        if form_of(runner) not in ("preset", "start") or "${" in runner.get("cwd", ""):
+            continue
+        folder = Path(runner.get("cwd", ".")).resolve()
+        files = [*ours, *(("its prompt", Path(prompt)) for prompt in sorted(prompts[name]))]
+        held = [f"{what} ({path.name})" for what, path in files if path.resolve().is_relative_to(folder)]
+        if held:
+            yield name, f"{folder} holds {' and '.join(held)}, which the agent can change: use another directory."
+
+
+def _store_file(file: Path) -> Path | None:
+    try:
+        return place_beside(file, None, os.environ, Path.cwd()).path
+    except SchedulerError:  # serve says what is wrong with it
+        return None
 
 
 def config_named(file: Path | None, command: str) -> Path:

@@ -135,6 +135,10 @@ class Definition:
     redirects: Annotated[
         str | None, _option("--redirects", "With --url: follow (default) or refuse.", _WHAT, "POLICY")
     ] = None
+    agent: Annotated[str | None, _option("--agent", "Ask this agent instead of running a command.", _WHAT, "AGENT")] = (
+        None
+    )
+    prompt: Annotated[str | None, _option("--prompt", "With --agent: what it is asked.", _WHAT, "TEXT")] = None
 
 
 def takes_definition(function: Callable[..., None]) -> Callable[..., None]:

@@ -37,11 +37,11 @@ def read_agent(name: str, settings: Mapping[str, Any], folder: Path, zone: str) 
     shown = f"agents.{name}"
     found = AgentEntries([], [], [])
     for where, reference in _references(settings, (name,)):
-        if where[1:2] == ("runner",):
+        if where[1:2] == ("runner",) or where[1:] == ("work", "token"):
             found.references.append((where, reference))
         else:
             named = ".".join(map(str, ("agents", *where)))
-            message = f"{named} has ${{{reference}}}, which an agent may have in its runner alone."
+            message = f"{named} has ${{{reference}}}, which an agent may have in its runner and its work.token alone."
             found.problems.append(Problem(where, message))
     try:
         parts, wrong = jobs_of(name, settings, folder)

@@ -120,6 +120,8 @@ class Kind(NamedTuple):
     """Called in the transaction that adds jobs of this kind, or makes jobs to be of this kind."""
     redact: Callable[[Any], Any] | None = None
     """The payload as callers without full rights see it."""
+    reserves: Callable[[Transaction, str], str | None] | None = None
+    """Why a new job of another kind may not have a name with a dot in it; None where it may."""
 
 
 class Hooks(NamedTuple):
@@ -148,6 +150,7 @@ class Kinds:
                 message = f"The handler of kind {kind.name!r} must take two arguments, the run and a folder."
                 raise InvalidJob(message)
         self._by_trigger = {kind.trigger: kind.name for kind in self._declared.values() if kind.trigger is not None}
+        self._reserving = [kind for kind in self._declared.values() if kind.reserves is not None]
         self._handlers: dict[str, tuple[Handler, bool]] = {}
         self._plain = Kind("")  # the last that was asked for and not declared: many jobs in a row are of one kind
         self.hooks = Hooks(
@@ -201,6 +204,15 @@ class Kinds:
         for kind in self._declared.values():
             if kind.handler is not None and kind.name not in self._handlers:
                 self.handle(kind.name, _in_folder(kind.handler, folder))
+
+    def refuse_reserved(self, tx: Transaction, name: str, kind: str) -> None:
+        """InvalidJob for a new name that belongs to another kind's jobs."""
+        if "." not in name:
+            return
+        for other in self._reserving:
+            why = other.reserves(tx, name) if other.reserves is not None and other.name != kind else None
+            if why is not None:
+                raise InvalidJob(why)
 
     def with_recovery(self) -> list[Kind]:
         return [kind for kind in self._declared.values() if kind.before_recovery is not None]

@@ -42,6 +42,7 @@ def add_jobs(tx: Transaction, context: Context, drafts: Sequence[Draft], if_exis
     for draft in drafts:
         known = taken.get(draft.name)
         if known is None:
+            context.declared.refuse_reserved(tx, draft.name, draft.kind)
             job, state = _place(tx, context, draft, zone)
             new.append((job, state))
             if isinstance(draft.trigger, After):
@@ -125,6 +126,8 @@ def _redefine(tx: Transaction, context: Context, ref: str, changes: dict[str, An
     if name != pair[0].name and tx.jobs.by_name(name) is not None:
         message = f"A job named {name!r} already exists: choose another name."
         raise JobExists(message)
+    if name != pair[0].name:
+        context.declared.refuse_reserved(tx, name, str(changes.get("kind", pair[0].kind)))
     changed = _change(tx, context, pair, changes, zone)
     move_lanes(tx, [(pair[0], changed)])
     return changed

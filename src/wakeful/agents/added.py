@@ -1,0 +1,63 @@
+"""Schedules of agents that people add beside the file: on the command line and over the network.
+
+Such a job has its own times and prompt. How the agent is asked is looked up when it starts, so that it follows what the
+file says about the agent.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from wakeful.agents.naming import AGENT, wake_job
+from wakeful.agents.wakes import find_agent
+from wakeful.errors import InvalidJob
+from wakeful.kernel.actions.drafts import NewJob
+from wakeful.kernel.rules.options import as_written, from_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wakeful.store.interface import Transaction
+    from wakeful.triggers import Trigger
+
+ANY_NUMBER = 1000
+"""The size such a job gives its agent's lane: the smallest counts, which is the agent's own."""
+INHERITED = ("runner", "ack_token", "ack_max_chars", "deliver")
+FOLLOWED = ("timeout", "labels", "on_crash", "error_span")
+
+
+def added_schedule(
+    tx: Transaction, agent: str, name: str, trigger: Trigger, *, prompt: str | None, options: Mapping[str, Any]
+) -> NewJob:
+    """The job that asks an agent at times of its own; AgentNotFound where there is no such agent."""
+    wake, _ = find_agent(tx, agent)
+    if prompt is not None and not prompt.strip():
+        raise InvalidJob("A prompt says something: leave it out for the default one.")
+    known = as_written(from_text(wake.options))
+    lanes = {lane: ANY_NUMBER if lane == f"agent:{agent}" else size for lane, size in known.get("lanes", {}).items()}
+    schedule = name.removeprefix(f"{agent}.")
+    payload = {"agent": agent, "schedule": schedule, "does": "ask", "prompt": prompt}
+    deliver = options.get("deliver")
+    chosen: dict[str, Any] = {
+        **{option: known[option] for option in FOLLOWED if option in known},
+        "retry": {"delays": ["30s", "2m"], "on": "transient"},
+        **{option: value for option, value in options.items() if option not in ("deliver", "lanes")},
+        "lanes": {**lanes, **(options.get("lanes") or {})},
+    }
+    if deliver is not None:
+        payload["deliver"] = deliver["to"] if isinstance(deliver, dict) else deliver
+    payload = {key: value for key, value in payload.items() if value is not None}
+    return NewJob(name, trigger, kind=AGENT, payload=payload, owner=agent, **chosen)
+
+
+def whole_payload(tx: Transaction, payload: dict[str, Any]) -> dict[str, Any]:
+    """The payload with what the agent says for a schedule that does not say it itself."""
+    if payload["does"] != "ask" or "runner" in payload:
+        return payload
+    found = tx.jobs.by_name(wake_job(payload["agent"]))
+    if found is None:
+        return payload
+    own: dict[str, Any] = json.loads(found[0].payload)
+    inherited = {key: own[key] for key in INHERITED if key in own}
+    return {**inherited, "session": own.get("schedule_session", "persistent"), **payload}

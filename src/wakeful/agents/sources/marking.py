@@ -1,0 +1,133 @@
+"""What the store knows about items of a source: their claims there, and what was decided. Verbs of one transaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from wakeful.agents.naming import wake_job
+from wakeful.agents.sources.source import Found, Held, Listing, WorkSource
+from wakeful.agents.sources.tables import SourceTables
+from wakeful.agents.tables import AgentTables, WorkItem
+from wakeful.agents.work import next_for
+from wakeful.kernel.rules.outcome import clean
+
+if TYPE_CHECKING:
+    from wakeful.kernel.context import Context
+    from wakeful.store.interface import Transaction
+
+VERDICT = "verdict"
+
+
+class Claimant(Protocol):
+    """Who claims: a run of an agent, at a source."""
+
+    @property
+    def source(self) -> WorkSource: ...
+    @property
+    def agent(self) -> str: ...
+    @property
+    def run_id(self) -> int: ...
+
+
+def owner_of(tx: Transaction, agent: str) -> int | None:
+    """The job that an agent's items are stored with."""
+    return tx.jobs.names([wake_job(agent)]).get(wake_job(agent))
+
+
+def read(item: WorkItem) -> dict[str, Any]:
+    """What is noted about an item."""
+    return dict(json.loads(item.mark)) if item.mark is not None else {}
+
+
+def verdict(item: WorkItem) -> str | None:
+    """What was decided about an item whose run has not ended yet: done or failed."""
+    return read(item).get(VERDICT)
+
+
+def bring_in(tx: Transaction, context: Context, post: Claimant, listing: Listing, most: int) -> None:
+    """Make the items of a source that wait here those that wait there; what runs have is left alone."""
+    owner, source = owner_of(tx, post.agent), post.source
+    if owner is None:
+        return
+    tables, own = tx.of(SourceTables), tx.of(AgentTables)
+    known = tables.called(owner, [found.external_id for found in listing.found]) if listing.found else {}
+    waiting = tables.waiting(owner, source.key)
+    for found in listing.found:
+        item = known.get(found.external_id)
+        if item is None and len(waiting) < most:
+            own.add_item(_new(tx, context, owner, source.key, found))
+        elif item is not None and item.source == source.key:
+            _again(tx, source, item, found)
+    if listing.is_whole:
+        listed = {found.external_id for found in listing.found}
+        tables.drop(owner, source.key, [number for number, called in waiting if called not in listed])
+
+
+def _new(tx: Transaction, context: Context, owner: int, key: str, found: Found) -> WorkItem:
+    body = None if found.body is None else clean(found.body)
+    title, called = clean(found.title), clean(found.external_id)
+    return WorkItem(context.new_id(), owner, title, body, called, 0, "ready", None, 0, tx.now, None, key)
+
+
+def _again(tx: Transaction, source: WorkSource, item: WorkItem, found: Found) -> None:
+    """An item that was reported and waits again is worked on again; one that waits says what it says there."""
+    if item.status in ("done", "failed") and not item.held and source.is_back(found, read(item)):
+        tx.of(AgentTables).save_item(item._replace(status="ready", attempts=0, last_error=None, mark=None))
+    elif item.status != "ready":
+        return
+    if found.body is not None and (item.title, item.body) != (clean(found.title), clean(found.body)):
+        tx.of(SourceTables).rename(item.id, clean(found.title), clean(found.body))
+
+
+def claim(tx: Transaction, post: Claimant, passed: Sequence[int], nonce: str) -> WorkItem | None:
+    """Claim the next item for a run, with a nonce for its source; the same one where the run has one."""
+    tables = tx.of(AgentTables)
+    item = tables.item_of(post.run_id)
+    if item is None:
+        item = next_for(tx, post.agent, post.source.key, passed)
+        if item is None:
+            return None
+        item = item._replace(status="claimed", run_id=post.run_id, attempts=item.attempts + 1)
+    if item.source is not None:
+        item = item._replace(mark=json.dumps({"nonce": nonce, **read(item)}), held=1)
+    tables.save_item(item)
+    return item
+
+
+def note(tx: Transaction, item_id: int, said: Mapping[str, Any]) -> None:
+    """Add to what is noted about an item."""
+    item = tx.of(AgentTables).item(item_id)
+    if item is not None:
+        tx.of(AgentTables).save_item(item._replace(mark=json.dumps({**read(item), **said})))
+
+
+def refresh(tx: Transaction, item: WorkItem, held: Held) -> WorkItem:
+    """The item as it is at its source now."""
+    found = tx.of(AgentTables).item(item.id) or item
+    title = clean(held.title) if held.title is not None else found.title
+    body = clean(held.body) if held.body is not None else found.body
+    if (title, body) != (found.title, found.body):
+        tx.of(SourceTables).rename(found.id, title, body)
+    return found._replace(title=title, body=body)
+
+
+def decide(tx: Transaction, run_id: int, status: str) -> WorkItem | None:
+    """Note what became of a run's item before its source hears of it; None where it is of no source."""
+    item = tx.of(AgentTables).item_of(run_id)
+    if item is None or item.source is None:
+        return None
+    item = item._replace(mark=json.dumps({**read(item), VERDICT: status}))
+    tx.of(AgentTables).save_item(item)
+    return item
+
+
+def let_go(tx: Transaction, item_id: int, said: Mapping[str, Any] | None) -> None:
+    """The source does not know the item as ours any more; `said`: what it said to a report."""
+    item = tx.of(AgentTables).item(item_id)
+    if item is None:
+        return
+    decided = verdict(item)
+    mark = {**(said or {}), **({VERDICT: decided} if decided is not None and item.status == "claimed" else {})}
+    tx.of(AgentTables).save_item(item._replace(held=0, mark=json.dumps(mark) if mark or said is not None else None))

@@ -1,0 +1,52 @@
+"""Verbs on work items that come from a source; each is part of the transaction it is called in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from wakeful.agents.tables import WORK_ITEM, WorkItem
+
+if TYPE_CHECKING:
+    from wakeful.store.session import Session
+
+_READY = "job_id = ? AND source = ? AND status = 'ready' AND held = 0"
+
+
+class SourceTables:
+    """Items of sources beside those that people added."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def called(self, job_id: int, external_ids: Sequence[str]) -> dict[str, WorkItem]:
+        """An agent's items by what their source calls them."""
+        rows = self._session.select_in(WorkItem._fields, "agent_work", "external_id", external_ids)
+        items = [WorkItem._make(row) for row in rows]
+        return {str(item.external_id): item for item in items if item.job_id == job_id}
+
+    def unreported(self, job_id: int, source: str, limit: int) -> list[WorkItem]:
+        """Items that are settled here and that their source still knows as being worked on."""
+        sql = (
+            f"SELECT {WORK_ITEM} FROM agent_work WHERE job_id = ? AND held = 1 AND source = ? "
+            "AND status IN ('done', 'failed') ORDER BY id LIMIT ?"
+        )
+        return [WorkItem._make(row) for row in self._session.rows(sql, (job_id, source, limit))]
+
+    def waiting(self, job_id: int, source: str) -> list[tuple[int, str]]:
+        """Items that wait here and that nobody has touched: id and what the source calls them."""
+        sql = f"SELECT id, external_id FROM agent_work WHERE {_READY} AND mark IS NULL"
+        return [(int(row[0]), str(row[1])) for row in self._session.rows(sql, (job_id, source))]
+
+    def drop(self, job_id: int, source: str, item_ids: Sequence[int]) -> None:
+        """Forget items that do not wait at their source any more, unless a run has one of them by now."""
+        for item_id in item_ids:
+            self._session.execute(f"DELETE FROM agent_work WHERE id = ? AND {_READY}", (item_id, job_id, source))
+
+    def forget(self, item_id: int, run_id: int) -> None:
+        """Forget an item that a run claimed and did not find."""
+        self._session.execute("DELETE FROM agent_work WHERE id = ? AND run_id = ?", (item_id, run_id))
+
+    def rename(self, item_id: int, title: str, body: str | None) -> None:
+        """What the item says now."""
+        self._session.execute("UPDATE agent_work SET title = ?, body = ? WHERE id = ?", (title, body, item_id))

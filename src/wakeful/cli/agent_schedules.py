@@ -1,0 +1,48 @@
+"""Schedules of agents on the command line: `add NAME --agent AGENT`, and what `edit` changes about them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wakeful.agents.naming import AGENT, RULE, check_schedule_name
+from wakeful.cli.definition import NONE, Definition
+from wakeful.cli.failures import WrongUse
+from wakeful.errors import InvalidJob
+
+if TYPE_CHECKING:
+    from wakeful import Job
+
+_NOT_FOR_AGENTS = (
+    "cwd", "env", "env_file", "pass_env", "stdin", "success_codes",
+    "url", "method", "header", "body", "expect", "redirects", "ping", "grace", "deliver_on",
+)  # fmt: skip
+
+
+def refuse_beside_agent(definition: Definition, argv: list[str] | None) -> None:
+    """An agent is asked; how is said in the file."""
+    if argv is not None:
+        raise WrongUse("--agent and a command after -- are two things to do: give one of them.")
+    for option in _NOT_FOR_AGENTS:
+        if getattr(definition, option) not in (None, False):
+            raise WrongUse(f"--{option.replace('_', '-')} does not go with --agent: it takes --prompt and --deliver.")
+
+
+def agent_job_name(agent: str, name: str) -> str:
+    """What the job of a schedule is called: AGENT.NAME."""
+    own = name.removeprefix(f"{agent}.")
+    try:
+        check_schedule_name(own)
+    except InvalidJob as error:
+        why = f"A schedule's name {RULE}" if "small letter" in str(error) else f"A schedule {error}"
+        raise WrongUse(f"{why}, not {name!r:.80}.") from None
+    return f"{agent}.{own}"
+
+
+def changed_prompt(job: Job, definition: Definition) -> dict[str, Any]:
+    """The payload of an agent's schedule with another prompt."""
+    if job.kind != AGENT:
+        raise InvalidJob(f"{job.name} is of kind {job.kind!r}: only schedules of agents have a prompt to change.")
+    if definition.agent is not None:
+        raise WrongUse("A schedule stays with its agent: remove it, and add another one with --agent.")
+    payload = {key: value for key, value in job.payload.items() if key != "prompt"}
+    return payload if definition.prompt in (None, NONE) else {**payload, "prompt": definition.prompt}
