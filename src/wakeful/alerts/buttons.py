@@ -53,8 +53,12 @@ def _can_be_paused(tx: Transaction, context: Context, job: JobDef) -> bool:
 
 
 def snooze(tx: Transaction, context: Context, pressed: Pressed, by: str) -> str:
-    """Send no message about the alert for the time the button says."""
+    """Send no message about the alert for the time the button says; one that is over needs no snooze."""
     del context, by
+    number = ids.alert_number(pressed.on)
+    alert = tx.journal.alert(number) if number is not None else None
+    if alert is not None and alert.closed_at is not None:
+        return "This alert is over."
     length = pressed.more.get("for", SNOOZE)
     snooze_alert(tx, pressed.on, length)
     return f"Snoozed for {length}."
