@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import logging
+import resource
 import sys
 
 import pytest
@@ -156,6 +157,22 @@ def test_a_file_gets_one_line_per_message_for_its_owner_alone(tmp_path):
     assert "cannot be written" in tried.error
 
 
+def test_a_line_that_a_full_disk_cuts_off_is_no_success_and_spoils_none_after_it(tmp_path):
+    path = tmp_path / "out.jsonl"
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50, limits[1]))
+    try:
+        tried = send(FileConnector(path))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (tried.ok, path.stat().st_size) == (False, 50)
+    assert "cannot be written" in tried.error
+    assert send(FileConnector(path)).ok
+    assert send(FileConnector(path)).ok
+    _, *whole = path.read_text().splitlines()
+    assert [json.loads(line)["id"] for line in whole] == ["dlv_1", "dlv_1"]
+
+
 def test_the_log_gets_a_line(caplog):
     with caplog.at_level(logging.INFO, "wakeful.messages"):
         assert send(LogConnector(), MESSAGE._replace(text="one\ntwo")).ok
@@ -205,6 +222,12 @@ def test_a_program_gets_the_message_on_its_standard_input(tmp_path):
     assert "cannot be started" in send(CommandConnector(["./missing"], tmp_path)).error
 
 
+def test_a_program_may_say_much_and_need_not_read(tmp_path):
+    much = "head -c 5000000 /dev/zero | tr '\\0' x >&2; echo >&2; echo the end >&2; exit 3"
+    assert send(CommandConnector(["sh", "-c", much], tmp_path)).error.endswith("the end")
+    assert send(CommandConnector(["true"], tmp_path), MESSAGE._replace(text="x" * 1_000_000)).ok
+
+
 # -- Apprise ----------------------------------------------------------------------------------------------------------
 
 
@@ -222,6 +245,13 @@ def test_apprise_posts_and_long_texts_arrive_whole(site):
     parts = [json.loads(item["body"])["message"] for item in site.seen]
     assert len(parts) == 2
     assert "".join("".join(parts).split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize(("kind", "message"), [("reply", "**3** new"), ("output", "\\*\\*3\\*\\* new")])
+def test_markdown_of_a_reply_is_kept_by_services_that_show_it(site, kind, message):
+    connector = AppriseConnector(f"ntfy://{site.url.partition('://')[2]}/topic?format=markdown")
+    send(connector, MESSAGE._replace(kind=kind, text="**3** new", title=None))
+    assert json.loads(site.seen[0]["body"])["message"] == message
 
 
 @pytest.mark.parametrize(("code", "permanent"), [(500, False), (429, False), (400, True), (410, True)])

@@ -55,6 +55,9 @@ def test_the_queue_of_another_connector_is_not_looked_through(tmp_path):
         "connector = 'fine' AND held_for IS NOT NULL AND held_for = 'quiet' AND digest_id IS NULL ORDER BY id LIMIT 1",
         "run_id IN (1, 2)",
         "status = 'failed' ORDER BY id DESC LIMIT 50",
+        "job = 'backup' ORDER BY id DESC LIMIT 50",
+        "agent = 'reporter' ORDER BY id DESC LIMIT 50",
+        "id < 1 AND open = 0 AND held_for IS NULL ORDER BY id LIMIT 500",
     ):
         count, plan = steps(path, f"SELECT * FROM deliveries WHERE {where}")  # noqa: S608 - written above
         assert (count, "SCAN" in plan, "TEMP B-TREE" in plan) == (0, False, False), (where, plan)

@@ -83,6 +83,9 @@ def test_the_file_makes_the_same_monitors(tmp_path):
     shown = terminal("show", "nightly").out
     assert re.search(r"ping +https://jobs\.example\.org/ping/[0-9a-f]{32}\n", shown)
     assert set(yaml.safe_load(blocks("yaml")[0])["jobs"]) == {"offsite", "nightly"}
+    assert "which overwrites this" in terminal.ask("edit", "nightly", "--grace", "2h").err
+    rotated = terminal.ask("edit", "nightly", "--rotate-key")
+    assert (rotated.code, "overwrites" in rotated.err) == (0, False)  # no file has the key
     terminal.close()
 
 

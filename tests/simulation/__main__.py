@@ -1,6 +1,7 @@
 """`python -m tests.simulation --seeds 2000` lives through many worlds; `--seed N` through one, telling its story.
 
-`--store postgres` are worlds of several nodes; `--nodes 3` of exactly so many.
+`--store postgres` are worlds of several nodes; `--nodes 3` of exactly so many. With `--alarms` incidents are sent to a
+phone that fails at times, and every message is followed to its end.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from tests.simulation.people import People
 
 def _live(args: argparse.Namespace, seed: int) -> People:
     if args.store == "postgres":
-        from tests.simulation.fleet import live_together
+        from tests.simulation.alarmed_fleet import AlarmedFleet
+        from tests.simulation.fleet import Fleet, live_together
 
-        return live_together(seed, args.steps, args.nodes)
-    from tests.simulation.world import live
+        return live_together(seed, args.steps, args.nodes, AlarmedFleet if args.alarms else Fleet)
+    from tests.simulation.alarms import Alarmed
+    from tests.simulation.world import World, live
 
-    return live(seed, args.steps)
+    return live(seed, args.steps, Alarmed if args.alarms else World)
 
 
 def main() -> int:
@@ -30,6 +33,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int)
     parser.add_argument("--store", choices=("sqlite", "postgres"), default="sqlite")
     parser.add_argument("--nodes", type=int, help="how many share the database; drawn by each seed unless said")
+    parser.add_argument("--alarms", action="store_true", help="send incidents, and follow every message")
     args = parser.parse_args()
     logging.disable(logging.CRITICAL)
     if args.seed is not None:

@@ -18,22 +18,15 @@ CLOSED = {"sent", "failed", "held", "expired"}
 UNSENT = ("delivery_failed", "no_connector")  # through the only connector there is
 
 
-class Alarmed(World):
-    """Every incident goes to `phone`."""
+class Phone:
+    """Takes messages, and fails, hangs or loses its answer at times, until it is calm."""
 
-    def __init__(self, seed: int, folder: Path) -> None:
-        super().__init__(seed, folder)
-        self.days = FOR_EVER  # what retention takes away is not lost
+    def __init__(self, seed: int) -> None:
         self._mood = random.Random(f"alarms {seed}")
         self.calm = False
-        self.sent: dict[str, int] = {}  # how often each message was taken
-        self._known: set[int] = set()
+        self.taken: dict[str, int] = {}  # how often each message was
 
-    async def _furnish(self, scheduler: Scheduler) -> None:
-        scheduler.connectors.register("phone", self._send)
-        await self._bounded(configure(scheduler, to="phone", cooldown="30m", grace="2m"))
-
-    async def _send(self, message: Any) -> None:
+    async def send(self, message: Any) -> None:
         if not self.calm:
             await asyncio.sleep(self._mood.choice((0, 0, 0.1, 3)))
             chance = self._mood.random()
@@ -43,10 +36,24 @@ class Alarmed(World):
                 raise self._mood.choice((Temporary("busy", retry_after=60), Unclear("no answer"), RuntimeError("down")))
             if chance < 0.35:
                 await asyncio.sleep(10**6)
-        self.sent[message.id] = self.sent.get(message.id, 0) + 1
+        self.taken[message.id] = self.taken.get(message.id, 0) + 1
+
+
+class Alarmed(World):
+    """Every incident goes to `phone`."""
+
+    def __init__(self, seed: int, folder: Path) -> None:
+        super().__init__(seed, folder)
+        self.days = FOR_EVER  # what retention takes away is not lost
+        self.phone = Phone(seed)
+        self._known: set[int] = set()
+
+    async def _furnish(self, scheduler: Scheduler) -> None:
+        scheduler.connectors.register("phone", self.phone.send)
+        await self._bounded(configure(scheduler, to="phone", cooldown="30m", grace="2m"))
 
     async def _settle_down(self, ours: set[asyncio.Task[object] | None]) -> None:
-        self.calm = True
+        self.phone.calm = True
         await super()._settle_down(ours)
 
     def _look(self) -> None:
@@ -55,10 +62,14 @@ class Alarmed(World):
         check_announced(self._watch())
 
     async def _end(self) -> None:
-        """With the faults over, nothing waits any more."""
-        for row in self._watch().execute("SELECT id, status FROM deliveries WHERE open = 1"):
-            raise Broken(f"A8: message {row['id']} is still {row['status']}")
+        check_sent(self._watch())
         await super()._end()
+
+
+def check_sent(connection: Connection) -> None:
+    """With the faults over, nothing waits any more."""
+    for row in connection.execute("SELECT id, status FROM deliveries WHERE open = 1"):
+        raise Broken(f"A8: message {row['id']} is still {row['status']}")
 
 
 def check_outbox(connection: Connection, known: set[int]) -> None:

@@ -15,7 +15,7 @@ class Eye:
         self._connection = psycopg.connect(url, autocommit=True, row_factory=dict_row)
 
     def execute(self, sql: str, params: tuple[object, ...] = ()) -> Any:
-        return self._connection.execute(sql.replace("?", "%s"), params)
+        return self._connection.execute(sql.replace("%", "%%").replace("?", "%s"), params)
 
     def close(self) -> None:
         self._connection.close()

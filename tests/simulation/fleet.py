@@ -160,7 +160,11 @@ class Fleet(People):
         )
         for kind in node.kinds:
             node.scheduler.on_job_due(kind, self._handler(node, kind))
+        self._furnish(node)
         on_behalf_of(node, self._start(node))
+
+    def _furnish(self, node: Node) -> None:
+        """What else a node of this world has before it starts."""
 
     async def _start(self, node: Node) -> None:
         assert node.scheduler is not None

@@ -19,7 +19,7 @@ def test_no_fault_loses_a_message_or_leaves_an_incident_without_its_own(group: i
     sent = deaths = 0
     for seed in range(FIRST + group, FIRST + SEEDS, GROUPS):
         world = live(seed, steps=80, kind=Alarmed)
-        sent += len(world.sent)
+        sent += len(world.phone.taken)
         deaths += world.deaths
     assert sent > 20
     assert deaths > 2

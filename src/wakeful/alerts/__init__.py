@@ -39,6 +39,7 @@ domain = Domain(
         DEAD_MAN: "the dead man's URL could not be called",
         "budget": "a budget is used up, or nearly so",
     },
+    buttons={"snooze": "wakeful.alerts.buttons:snooze"},
     section="alerts",
     settings="wakeful.alerts.configuration:Alerts",
     install="wakeful.alerts.configuration:install",

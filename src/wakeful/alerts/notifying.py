@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
+from wakeful.alerts.buttons import buttons_about
 from wakeful.alerts.messages import ABOUT_RUNS, Known, alert_data, dedupe_key, message_about
 from wakeful.delivery import DELIVERY, PUBLIC_URL, About, Post, connector_for, described, enqueue, output_text, work_of
 from wakeful.kernel.rules.alerting import CLOSED
@@ -34,7 +35,11 @@ def notify(tx: Transaction, context: Context, notice: Notice) -> None:
     title, text = message_about(notice, known)
     urgent = alert.kind in notice.rules.urgent and notice.what != CLOSED
     post = Post(text, to, "alert", title, alert.job_id, known.job, _run_of(alert), urgent=urgent)
-    enqueue(tx, context, post._replace(dedupe=dedupe_key(notice), extra={"alert": alert_data(notice, known)}))
+    extra: dict[str, Any] = {"alert": alert_data(notice, known)}
+    buttons = buttons_about(tx, context, notice, job, known.run)
+    if buttons:
+        extra["buttons"] = buttons
+    enqueue(tx, context, post._replace(dedupe=dedupe_key(notice), extra=extra))
 
 
 def _feeds_on_itself(tx: Transaction, alert: Alert, job: JobDef | None, to: str) -> bool:

@@ -189,9 +189,10 @@ def edit(
         if new_key:
             await rotate_key(scheduler, job.id)
         missing = await scheduler.look(lambda tx: missing_predecessors(tx, [changed]))
-        fields = [*differences(job, changed), *(["key"] if new_key else [])]
+        defined = differences(job, changed)
+        fields = [*defined, *(["key"] if new_key else [])]
         url, server = await ping_address(scheduler, place, changed), server_of(scheduler)
-        undone = overwritten_note(changed) if fields else None
+        undone = overwritten_note(changed) if defined else None
         return Written(changed, "updated" if fields else "unchanged", fields, missing, server, undone, url)
 
     _report(change(place, work), place, as_json=as_json)

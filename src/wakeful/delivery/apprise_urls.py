@@ -1,7 +1,8 @@
 """Apprise: mail, chats and a hundred more services behind one kind of URL. Loaded with the first message.
 
 It is asked in a thread, with a new object for each message: an object of its own throttles itself for seconds. It
-writes errors to its log alone; addresses hold secrets and are never shown.
+writes errors to its log alone; addresses hold secrets and are never shown. Replies of agents are Markdown and are sent
+as such to services that show it; everything else is plain text.
 """
 
 from __future__ import annotations
@@ -59,6 +60,11 @@ def _service(url: str) -> Any:
     return found if found.add(url) else None
 
 
+def _knows_markdown(service: Any) -> bool:
+    """Whether the service shows Markdown; for one that does not, Apprise would rewrite the text."""
+    return all(str(getattr(one.resolve_format("markdown"), "value", "")) == "markdown" for one in service)
+
+
 class AppriseConnector:
     """Sends to one Apprise URL."""
 
@@ -87,12 +93,13 @@ class AppriseConnector:
         title_most = max((int(getattr(one, "title_maxlen", 0)) for one in service), default=0)
         # Where a service has no titles, Apprise puts them into the text.
         room = limit - (len(message.title or "") + 4 if not title_most else 0)
+        style = "markdown" if message.kind == "reply" and _knows_markdown(service) else "text"
         for number, part in enumerate(split(message.text, max(100, room))):
             title = message.title if message.title and number == 0 else ""
-            self._notify(service, part, title, is_first=number == 0)
+            self._notify(service, part, title, style, is_first=number == 0)
 
-    def _notify(self, service: Any, text: str, title: str, *, is_first: bool) -> None:
-        result = service.notify(body=text, title=title, body_format="text", timeout=LIMIT_S, log_level=30)
+    def _notify(self, service: Any, text: str, title: str, style: str, *, is_first: bool) -> None:
+        result = service.notify(body=text, title=title, body_format=style, timeout=LIMIT_S, log_level=30)
         try:
             if result:
                 return

@@ -22,6 +22,8 @@ from wakeful.errors import InvalidSetting
 
 log = logging.getLogger("wakeful.messages")
 
+SAID_MOST = 16_384  # bytes kept of what a program says
+
 
 class FileConnector:
     """One JSON line per message, at the end of a file."""
@@ -34,15 +36,23 @@ class FileConnector:
     async def send(self, message: Message) -> None:
         line = json.dumps(message.line(), ensure_ascii=False) + "\n"
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            number = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            try:
-                os.write(number, line.encode())  # at once: two writers do not mix their lines
-                os.fsync(number)
-            finally:
-                os.close(number)
+            await asyncio.to_thread(self._append, line.encode())  # a slow disk must not hold up the loop
         except OSError as error:
             raise Temporary(f"{self._path} cannot be written ({error.strerror})") from None
+
+    def _append(self, line: bytes) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        number = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            size = os.fstat(number).st_size
+            if size and os.pread(number, 1, size - 1) != b"\n":
+                line = b"\n" + line  # a line that a full disk cut off stays one of its own
+            done = os.write(number, line)  # at once: two writers do not mix their lines
+            while done < len(line):
+                done += os.write(number, line[done:])
+            os.fsync(number)
+        finally:
+            os.close(number)
 
 
 class LogConnector:
@@ -134,8 +144,10 @@ class CommandConnector:
             )
         except OSError as error:
             raise Temporary(f"{self._argv[0]} cannot be started ({error.strerror})") from None
+        line = json.dumps(message.line(), ensure_ascii=False).encode() + b"\n"
         try:
-            _, said = await process.communicate(json.dumps(message.line(), ensure_ascii=False).encode() + b"\n")
+            _, said = await asyncio.gather(_feed(process, line), _end_of(process))
+            await process.wait()
         finally:
             if process.returncode is None:
                 with contextlib.suppress(ProcessLookupError):
@@ -146,3 +158,23 @@ class CommandConnector:
             raise Temporary(
                 f"{self._argv[0]} ended with exit code {process.returncode}" + (f": {text}" if text else "")
             )
+
+
+async def _feed(process: asyncio.subprocess.Process, line: bytes) -> None:
+    """Give a program its input; one that does not read it may well succeed."""
+    stream = process.stdin
+    assert stream is not None  # noqa: S101 - asked for
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        stream.write(line)
+        await stream.drain()
+    stream.close()
+
+
+async def _end_of(process: asyncio.subprocess.Process) -> bytes:
+    """The end of what a program says about itself, however much that is."""
+    stream = process.stderr
+    assert stream is not None  # noqa: S101 - asked for
+    kept = b""
+    while chunk := await stream.read(SAID_MOST):
+        kept = (kept + chunk)[-SAID_MOST:]
+    return kept

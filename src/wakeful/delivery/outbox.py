@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
+from wakeful import ids
 from wakeful.delivery.chat import CHAT_TYPES
 from wakeful.delivery.chat.tables import Chats
 from wakeful.delivery.post import Post
@@ -57,11 +58,12 @@ def enqueue(tx: Transaction, context: Context, post: Post) -> int | None:
         recipients = [person.sender for person in tx.of(Chats).people(found.name)]
         if not recipients:
             return _wait_for_pairing(tx, context, post, found)
-    numbers = [
-        _add(tx, context, _copy(post, index, to), Route(found.name, to), hold) for index, to in enumerate(recipients)
-    ]
+    first: int | None = None
+    for to in recipients:
+        number = _add(tx, context, _copy(post, first, to), Route(found.name, to), hold)
+        first = number if first is None else first
     arm(tx, found, tx.now if until is None else until)
-    return numbers[0]
+    return first
 
 
 class Hold(NamedTuple):
@@ -71,9 +73,13 @@ class Hold(NamedTuple):
     until: int | None
 
 
-def _copy(post: Post, index: int, to: str | None) -> Post:
-    """The message for one of several people: the first has its key, the others keys of their own."""
-    return post if index == 0 or post.dedupe is None else post._replace(dedupe=f"{post.dedupe}:{to}")
+def _copy(post: Post, first: int | None, to: str | None) -> Post:
+    """The message for one of several people: the first has its key, the others keys of their own, and its buttons."""
+    if first is None:
+        return post
+    dedupe = f"{post.dedupe}:{to}" if post.dedupe is not None else None
+    extra = {**post.extra, "copy_of": ids.encode("dlv", first)} if post.extra is not None else None
+    return post._replace(dedupe=dedupe, extra=extra)
 
 
 def unpaired(connector: str) -> str:

@@ -240,11 +240,14 @@ def release(tx: Transaction, context: Context, connector: ConnectorRow, rules: R
 
 def _digest(tx: Transaction, context: Context, held: list[DeliveryRow], zone: str | None) -> None:
     """One message for one recipient that stands for many."""
+    from wakeful.delivery.chat.buttons import gathered  # loaded with the first digest
+
+    buttons = gathered(held)
     title, text = digest([Entry(_clock(row.created_at, zone), row.title, row.text) for row in held])
     number = context.new_id()
     row = DeliveryRow(
         number, held[0].connector, held[0].recipient, "pending", 1, "digest", text, title, None, None, None, None, None,
-        None, 0, 0, tx.now, None, tx.now,
+        json.dumps({"buttons": buttons}) if buttons else None, 0, 0, tx.now, None, tx.now,
     )  # fmt: skip
     tx.of(Outbox).add(row)
     tx.of(Outbox).put_in_digest([item.id for item in held], number)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful.delivery.routing import Interaction
+from wakeful.ids import first_id_at
 
 if TYPE_CHECKING:
     from wakeful.store.session import Row, Session
@@ -238,9 +239,10 @@ class Outbox:
         return {(str(name), str(status)): int(count) for name, status, count in self._session.rows(sql)}
 
     def prune(self, before: int, limit: int) -> int:
+        """Delete what is over and was stored before that time; how many. Ids are read, which are in order of time."""
         found = self._session.rows(
-            "SELECT id FROM deliveries WHERE open = 0 AND held_for IS NULL AND created_at < ? ORDER BY id LIMIT ?",
-            (before, limit),
+            "SELECT id FROM deliveries WHERE id < ? AND open = 0 AND held_for IS NULL ORDER BY id LIMIT ?",
+            (first_id_at(before), limit),
         )
         numbers = [int(row[0]) for row in found]
         if numbers:
@@ -265,10 +267,18 @@ class Outbox:
         return found[-1] if found and found[-1].ok is None and found[-1].error is None else None
 
     def attempts(self, delivery: int) -> list[AttemptRow]:
-        sql = (
-            f"SELECT {', '.join(AttemptRow._fields)} FROM delivery_attempts WHERE delivery_id = ? ORDER BY id LIMIT 500"
-        )
-        return [AttemptRow._make(row) for row in self._session.rows(sql, (delivery,))]
+        """The latest 500, in order."""
+        fields = ", ".join(AttemptRow._fields)
+        sql = f"SELECT {fields} FROM delivery_attempts WHERE delivery_id = ? ORDER BY id DESC LIMIT 500"
+        return [AttemptRow._make(row) for row in self._session.rows(sql, (delivery,))][::-1]
+
+    def attempts_of(self, deliveries: Sequence[int]) -> dict[int, list[AttemptRow]]:
+        """Those of many messages, in order."""
+        found: dict[int, list[AttemptRow]] = {}
+        rows = self._session.select_in(AttemptRow._fields, "delivery_attempts", "delivery_id", deliveries)
+        for row in sorted(map(AttemptRow._make, rows)):
+            found.setdefault(row.delivery_id, []).append(row)
+        return found
 
     def attempt_before(self, connector: str, span: tuple[int, int], times: int) -> int | None:
         """When the attempt was made that is so many back, if it lies in the span; later ones are of another clock."""

@@ -64,8 +64,9 @@ def _wire(ms: int | None) -> str | None:
 
 def list_deliveries(tx: Transaction, wanted: Wanted) -> list[dict[str, Any]]:
     """Deliveries, the newest first, each with its attempts."""
-    outbox = tx.of(Outbox)
-    return [shown(row, outbox.attempts(row.id)) for row in outbox.matching(wanted)]
+    rows = tx.of(Outbox).matching(wanted)
+    attempts = tx.of(Outbox).attempts_of([row.id for row in rows])
+    return [shown(row, attempts.get(row.id, ())) for row in rows]
 
 
 def get_delivery(tx: Transaction, number: int) -> dict[str, Any]:

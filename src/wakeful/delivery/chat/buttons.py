@@ -2,9 +2,10 @@
 
 A message has buttons if it is stored with `Post(..., extra={"buttons": [button("approve", "run_…"), ...]})`. A press
 names the message and the place of the button in it; everything else is looked up, because a press is a stranger's text.
+Several people's copies of one message share their buttons, and a digest has those of the messages it stands for.
 
-Actions: `approve` and `reject` (a run), `acknowledge` (an alert), `pause` (a job). A domain adds others, such as
-`snooze`, or replaces these, with `buttons` of its `Domain`: `{"snooze": "wakeful.alerts.buttons:snooze"}`, each a
+Actions: `approve` and `reject` (a run), `acknowledge` (an alert), `pause` (a job). A domain adds others, as alerts do
+with `snooze`, or replaces these, with `buttons` of its `Domain`: `{"snooze": "wakeful.alerts.buttons:snooze"}`, each a
 function `(tx, context, pressed: Button, by: str) -> str` that does it and returns one sentence about it. What it raises
 as a SchedulerError is the answer to the press, and nothing of it is stored.
 """
@@ -12,7 +13,7 @@ as a SchedulerError is the answer to the press, and nothing of it is stored.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
@@ -36,6 +37,7 @@ MAY_PRESS = ("operator", "admin")
 #: Where one of them was pressed, the other is gone too.
 EITHER = frozenset({"approve", "reject"})
 GONE = "This button is no longer valid."
+GATHERED_MOST = 24
 
 
 class Button(NamedTuple):
@@ -48,6 +50,26 @@ class Button(NamedTuple):
 
 
 Action = Callable[["Transaction", "Context", Button, str], str]
+
+
+class Place(NamedTuple):
+    """Where a press is recorded: a message, and the place of the button in it."""
+
+    delivery: int
+    button: int
+
+
+class Pressable(NamedTuple):
+    """A message with buttons, and where a press of each is recorded."""
+
+    row: DeliveryRow
+    buttons: list[Button]
+    places: list[Place]
+
+    @property
+    def originals(self) -> set[int]:
+        """The messages under which presses of these buttons are recorded."""
+        return {place.delivery for place in self.places}
 
 
 class Press(NamedTuple):
@@ -77,6 +99,32 @@ def buttons_of(extra: Mapping[str, Any] | None) -> list[Button]:
     ]
 
 
+def gathered(rows: Sequence[DeliveryRow]) -> list[dict[str, Any]]:
+    """The buttons of a digest: those of its messages, each with its job; those of the latest where there are many.
+
+    An incident that began and ended meanwhile needs none.
+    """
+    given = [(row, json.loads(row.extra)) for row in rows if row.extra is not None]
+    alerts = [(row, extra, extra.get("alert") or {}) for row, extra in given]
+    over = {alert["id"] for _, _, alert in alerts if alert.get("event") == "closed"}
+    found: list[dict[str, Any]] = []
+    for row, extra, alert in reversed(alerts):
+        own = buttons_of(extra) if alert.get("id") not in over else []
+        if len(found) + len(own) > GATHERED_MOST:
+            break
+        about = f": {row.job}" if row.job is not None else ""
+        places = zip(own, _places(row, extra, own), strict=True)
+        found = [{**one.more, "label": f"{one.label}{about}", "counts_as": place} for one, place in places] + found
+    return found
+
+
+def _places(row: DeliveryRow, extra: Mapping[str, Any], buttons: Sequence[Button]) -> list[Place]:
+    """Where a press of each button is recorded, so that it counts once: copies and digests share the original's."""
+    first = ids.decode(str(extra.get("copy_of")))
+    number = first[1] if first is not None else row.id
+    return [Place(*one.more.get("counts_as", (number, index))) for index, one in enumerate(buttons)]
+
+
 def keyboard(delivery: str, buttons: list[Button], without: frozenset[int] = frozenset()) -> list[list[dict[str, str]]]:
     """One row of buttons as chats show them: a label and what a press sends back, which has 64 bytes at most."""
     row = [
@@ -96,37 +144,37 @@ def press(tx: Transaction, context: Context, person: Person | None, connector: s
     row = tx.of(Outbox).get(parsed[1]) if parsed is not None and parsed[0] == "dlv" else None
     if row is None or row.connector != connector or row.recipient not in (None, person.sender):
         raise NotPressed(GONE)
-    buttons = buttons_of(json.loads(row.extra) if row.extra is not None else None)
+    extra = json.loads(row.extra) if row.extra is not None else {}
+    buttons = buttons_of(extra)
     if not place.isascii() or not place.isdigit() or len(place) > 3 or int(place) >= len(buttons):
         raise NotPressed(GONE)
     if person.role not in MAY_PRESS:
         raise NotPressed(f"Your role is {person.role}: this needs {MAY_PRESS[0]}.")
-    return _press_once(tx, context, person, row, (int(place), buttons))
+    return _press_once(tx, context, person, Pressable(row, buttons, _places(row, extra, buttons)), int(place))
 
 
-def _press_once(
-    tx: Transaction, context: Context, person: Person, row: DeliveryRow, chosen: tuple[int, list[Button]]
-) -> Press:
-    index, buttons = chosen
-    chats = tx.of(Chats)
-    before = chats.presses(row.id)
-    if index in before:
-        return Press(before[index].said, _left(row, buttons, before))
-    one = buttons[index]
+def _press_once(tx: Transaction, context: Context, person: Person, message: Pressable, index: int) -> Press:
+    chats, place = tx.of(Chats), message.places[index]
+    before = {Place(number, at): row for number in message.originals for at, row in chats.presses(number).items()}
+    if place in before:
+        return Press(before[place].said, _left(message, before))
+    one = message.buttons[index]
     action = actions().get(one.action)
     if action is None:
         raise NotPressed(GONE)
-    said = load(action)(tx, context, one, f"{person.name or person.sender} ({row.connector})")
-    pressed = PressRow(row.id, index, person.sender, tx.now, said)
+    said = load(action)(tx, context, one, f"{person.name or person.sender} ({message.row.connector})")
+    pressed = PressRow(place.delivery, place.button, person.sender, tx.now, said)
     chats.add_press(pressed)
-    return Press(said, _left(row, buttons, {**before, index: pressed}))
+    return Press(said, _left(message, {**before, place: pressed}))
 
 
-def _left(row: DeliveryRow, buttons: list[Button], pressed: Mapping[int, PressRow]) -> list[list[dict[str, str]]]:
-    gone = set(pressed)
-    if any(buttons[index].action in EITHER for index in pressed if index < len(buttons)):
-        gone |= {index for index, one in enumerate(buttons) if one.action in EITHER}
-    return keyboard(ids.encode("dlv", row.id), buttons, frozenset(gone))
+def _left(message: Pressable, pressed: Mapping[Place, PressRow]) -> list[list[dict[str, str]]]:
+    """The buttons that are left: none that was pressed, and none of a run that was answered."""
+    buttons = message.buttons
+    gone = {index for index, place in enumerate(message.places) if place in pressed}
+    answered = {buttons[index].on for index in gone if buttons[index].action in EITHER}
+    gone |= {index for index, one in enumerate(buttons) if one.action in EITHER and one.on in answered}
+    return keyboard(ids.encode("dlv", message.row.id), buttons, frozenset(gone))
 
 
 # -- what they do ------------------------------------------------------------------------------------------------------

@@ -1,0 +1,109 @@
+"""Which results of jobs are sent, and that they are stored with the end of their run."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.delivery.targets import Target, stored
+from tests.kernel.scene import failing, virtual
+from wakeful import Manual, Noop
+
+
+@pytest.mark.promise("A8")
+@virtual
+async def test_a_result_and_its_message_are_stored_together_and_both_are_shown(scene):
+    target = Target(scene)
+
+    async def act(run):
+        return {"answer": 42}
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("phone", target)
+        await scheduler.start()
+        await scheduler.add_job("a", Manual(), kind="job", deliver="phone")
+        run_id = await scheduler.run_job("a")
+        await scene.sleep(1)
+        run = await scheduler.get_run(run_id)
+        (found,) = await stored(scheduler)
+        assert run.to_dict()["deliveries"] == [
+            {"id": found["id"], "connector": "phone", "status": "sent", "last_error": None}
+        ]
+        assert (found["kind"], found["run"], found["job"], found["outcome"]) == ("output", run_id, "a", "success")
+        assert (found["title"], found["text"]) == ("a: success", '{\n  "answer": 42\n}')
+        job = await scheduler.get_job("a")
+        assert job.options == {"deliver": {"to": "phone", "on": "any"}}
+        await scheduler.stop()
+
+
+@pytest.mark.parametrize(
+    ("on", "texts"),
+    [
+        ("any", ["one", "one", "broken", "broken", "one", "two"]),
+        ("success", ["one", "one", "one", "two"]),
+        ("failure", ["broken", "broken"]),
+        ("change", ["broken", "one", "two"]),
+    ],
+)
+@virtual
+async def test_a_job_says_which_of_its_results_are_sent(scene, on, texts):
+    target = Target(scene)
+    results = iter(["one", "one", RuntimeError("broken"), RuntimeError("broken"), Noop("nothing"), "one", "two"])
+
+    async def act(_):
+        found = next(results)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("phone", target)
+        await scheduler.start()
+        await scheduler.add_job("a", Manual(), kind="job", deliver={"to": "phone", "on": on})
+        for _ in range(7):
+            await scheduler.run_job("a")
+            await scene.sleep(1)
+        said = ["broken" if "Error: broken" in text else text for text in target.texts]
+        assert said == texts
+        await scheduler.stop()
+
+
+@virtual
+async def test_a_failure_that_is_tried_again_is_sent_when_the_last_attempt_failed(scene):
+    target = Target(scene)
+    scene.act = failing("broken")
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("phone", target)
+        await scheduler.start()
+        target.mark()
+        await scheduler.add_job("a", Manual(), kind="job", deliver="phone", retry=["30s", "1m"])
+        await scheduler.run_job("a")
+        await scene.sleep("1h")
+        assert target.times == [90]
+        await scheduler.stop()
+
+
+@pytest.mark.parametrize(("ends", "sent"), [("well", ["hello", "world"]), ("noop", ["hello", "world"]), ("badly", [])])
+@virtual
+async def test_what_a_handler_delivers_is_sent_only_if_its_run_ends_well(scene, ends, sent):
+    target = Target(scene)
+
+    async def act(run):
+        run.deliver("hello", to="phone")
+        await run.deliver("world", to="phone", title="T")
+        if ends == "badly":
+            raise RuntimeError("broken")
+        if ends == "noop":
+            return Noop("nothing new")
+        return None
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("phone", target)
+        await scheduler.start()
+        await scheduler.add_job("a", Manual(), kind="job")
+        await scheduler.run_job("a")
+        await scene.sleep(1)
+        assert target.texts == sent
+        await scheduler.stop()

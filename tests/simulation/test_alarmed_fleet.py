@@ -1,0 +1,33 @@
+"""Messages and incidents of several nodes: every message is accounted for, whichever node fails."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.alarmed_fleet import AlarmedFleet
+from tests.simulation.fleet import live_together
+from tests.simulation.invariants import Broken
+from wakeful.delivery import outbox
+
+SEEDS, GROUPS = range(40_000, 40_006), 3
+STEPS = 25
+
+
+@pytest.mark.long
+@pytest.mark.promise("A8", "X5")
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_no_fault_of_any_node_loses_a_message_or_leaves_an_incident_without_its_own(group: int) -> None:
+    taken = deaths = 0
+    for seed in SEEDS[group::GROUPS]:
+        fleet = live_together(seed, STEPS, world=AlarmedFleet)
+        taken += len(fleet.phone.taken)
+        deaths += fleet.deaths
+    assert taken > 4
+    assert deaths >= 1
+
+
+@pytest.mark.long
+def test_it_finds_messages_that_nothing_sends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox, "arm", lambda *_: None)
+    with pytest.raises(Broken, match=r"A8: message \d+ is still pending"):
+        live_together(SEEDS[0], STEPS, world=AlarmedFleet)
