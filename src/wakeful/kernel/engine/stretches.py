@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from wakeful.kernel.rules.passing import MISSED, Passed, has_grid
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.kernel.rules.reigns import Reigns, has_slot, members_of
-from wakeful.store.stretches import RAN, Stretch
+from wakeful.store.stretches import RAN, Span, Stretch
 
 if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, RunRow
 
 DAY_MS = 86_400_000
+LATEST = 2**62
 PER_DAY = 8  # stretches of one job and fate that begin on one day; further ones share the last one's row
 
 Adjacent = Callable[[Stretch, Stretch], bool]
@@ -81,7 +82,7 @@ def keep_passed(tx: Transaction, passes: Sequence[Passed]) -> None:
         reigns = Reigns(past.get(item.job_id, ()), item.trigger)
         span = (item.first_slot, item.last_slot, item.slots)
         stretch = Stretch(item.job_id, item.fate, *span, reigns.key_at(item.first_slot))
-        new[_Fated(item.job_id, item.fate, item.trigger)].append(stretch)
+        new[_Fated(item.job_id, item.fate, reigns.trigger_at(item.first_slot))].append(stretch)
     known: dict[tuple[int, str], list[Stretch]] = defaultdict(list)
     for stretch in tx.stretches.near(_from_when(passes)):
         known[stretch.job_id, stretch.fate].append(stretch)
@@ -123,6 +124,20 @@ def _changed(known: Sequence[Stretch], new: Sequence[Stretch], trigger: str) -> 
     joined = join([*before, *new], adjacent, lambda item: members_of(item, trigger), per_day)
     kept = set(before)
     return [item for item in before if item not in joined], [item for item in joined if item not in kept]
+
+
+def take_back(tx: Transaction, job: JobDef, slot: int) -> None:
+    """This slot of the job and those after it have not passed after all."""
+    reigns = Reigns(tx.stretches.past_triggers(job.id), job.trigger)
+    old = [item for item in tx.stretches.within(job.id, Span(slot - 1, LATEST)) if item.fate != RAN]
+    new = []
+    for stretch in old:
+        slots = members_of(stretch, reigns.trigger_at(stretch.first_slot)) or []
+        left = [member for member in slots if member < slot]
+        if left:
+            whole = stretch._replace(last_slot=left[-1], slots=len(left))
+            new.append(whole if stretch.pattern is None else stretch.of_slots(left))
+    tx.stretches.replace(old, new)
 
 
 def keep_slots(tx: Transaction, runs: Sequence[RunRow]) -> None:

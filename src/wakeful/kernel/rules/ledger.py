@@ -77,13 +77,15 @@ def fate_of(stretch_fate: str) -> Fate:
     return _OF_STRETCHES.get(stretch_fate) or Fate("passed_over", stretch_fate)
 
 
-def fate_of_runs(runs: Sequence[SlotRun]) -> Fate:
-    """What the attempts at one slot say about it."""
+def fate_of_runs(runs: Sequence[SlotRun], kept: Fate | None = None) -> Fate:
+    """What the attempts at one slot say about it; `kept`: what a stretch says, where the first ones were pruned."""
     last = max(runs, key=lambda run: run.attempt)
     if last.status in ("active", "waiting"):
         return RUNNING
     if last.status == "queued":
         return Fate("waiting", last.reason)
+    if kept is not None and all(run.attempt > 1 for run in runs):
+        return kept
     return Fate("ran") if any(run.started_at is not None for run in runs) else Fate("missing")
 
 
@@ -110,7 +112,9 @@ def open_parts(account: Account) -> list[Open]:
             slot, fate = once.at_ms, _stopped(state)
         return [] if slot is None or fate == NOT_DUE else [Open(Span(slot - 1, slot), fate, slot)]
     stopped = _stopped(state)
-    if stopped.what != "unaccounted":
+    if stopped == UNACCOUNTED and state.slot is None and state.queued:
+        stopped = Fate("waiting", _waits_for(state, now))  # for a run that stands for them, and waits itself
+    if stopped != UNACCOUNTED:
         return [Open(whole, stopped)]
     parts = []
     if pending is not None:
@@ -245,7 +249,8 @@ def list_slots(account: Account, runs: Iterable[SlotRun], stretches: Sequence[St
     by_slot: dict[int, list[SlotRun]] = {}
     for run in runs:
         by_slot.setdefault(run.slot, []).append(run)
-    fates |= {slot: fate_of_runs(found) for slot, found in by_slot.items() if span.after < slot <= span.until}
+    inside_span = {slot: found for slot, found in by_slot.items() if span.after < slot <= span.until}
+    fates |= {slot: fate_of_runs(found, fates.get(slot)) for slot, found in inside_span.items()}
     return Listed(fates, +unlisted)
 
 

@@ -68,7 +68,8 @@ def find_slot(tx: Transaction, job: JobDef, state: JobState, slot: int) -> Slot:
     account = account_of(tx, job, state, Span(slot - 1, tx.now))
     rows = tx.slots.runs(job.id, Span(slot - 1, slot))
     runs = view(tx, rows)
-    fate = fate_of_runs([slot_run(run) for run in rows]) if rows else _without_run(tx, account, slot)
+    kept = _without_run(tx, account, slot) if not rows or rows[0].attempt > 1 else None
+    fate = fate_of_runs([slot_run(run) for run in rows], kept) if rows else kept
     if fate is None:
         raise _unknown(tx, job, account, slot)
     merged = tx.slots.next_run(job.id, slot) if fate.what == "merged" else None
