@@ -25,6 +25,7 @@ from wakeful.errors import (
     SchedulerNotOpen,
     SchedulerShutdownError,
     ScheduleTriggerError,
+    SlotNotFound,
     StoreError,
     StoreFull,
     StoreLocked,
@@ -45,8 +46,10 @@ from wakeful.kernel.views.actions import Action, Undone
 from wakeful.kernel.views.events import Event
 from wakeful.kernel.views.explain import Explanation
 from wakeful.kernel.views.history import RunStats
+from wakeful.kernel.views.ledger import Ledger, Tally
 from wakeful.kernel.views.models import Job, Run
 from wakeful.kernel.views.records import Alert, Token
+from wakeful.kernel.views.slots import Slot
 from wakeful.scheduler import Scheduler, SchedulerState, Summary
 from wakeful.triggers import (
     ActiveHours,
@@ -107,6 +110,7 @@ __all__ = [
     "JobExists",
     "JobNotFound",
     "JobOptions",
+    "Ledger",
     "LogicError",
     "Manual",
     "NewJob",
@@ -130,6 +134,8 @@ __all__ = [
     "SchedulerShutdownError",
     "SchedulerState",
     "Skip",
+    "Slot",
+    "SlotNotFound",
     "StoreError",
     "StoreFull",
     "StoreLocked",
@@ -137,6 +143,7 @@ __all__ = [
     "StoreUnreachable",
     "StoreUnusable",
     "Summary",
+    "Tally",
     "Token",
     "TokenExists",
     "TokenNotFound",

@@ -16,6 +16,7 @@ SchedulerError
 │   ├── AgentNotFound                           no agent of that name
 │   ├── WorkNotFound                            no work item of that id
 │   ├── ActionNotFound                          no action of that id
+│   ├── SlotNotFound                            no slot of that job at that time
 │   ├── DeliveryNotFound                        no delivery of that id
 │   ├── ConnectorNotFound                       no connector of that name
 │   └── StoreNotFound                           no store at that place
@@ -172,6 +173,10 @@ class AgentNotFound(NotFound):
 
 class WorkNotFound(NotFound):
     """No work item of that id."""
+
+
+class SlotNotFound(NotFound):
+    """A job has no slot at that time, or it is no longer on record."""
 
 
 class ActionNotFound(NotFound):

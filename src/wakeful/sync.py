@@ -384,6 +384,8 @@ class Scheduler:
     ack_alert = _blocking(AsyncScheduler.ack_alert)
     list_actions = _blocking(AsyncScheduler.list_actions)
     undo = _blocking(AsyncScheduler.undo)
+    get_ledger = _blocking(AsyncScheduler.get_ledger)
+    get_slot = _blocking(AsyncScheduler.get_slot)
     subscribe = _plain(AsyncScheduler.subscribe)
     deliver = _blocking(AsyncScheduler.deliver)
     list_nodes = _blocking(AsyncScheduler.list_nodes)

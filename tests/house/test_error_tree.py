@@ -52,7 +52,7 @@ def test_what_is_not_there_is_told_alike_whatever_it_is():
     assert {kind.__name__ for kind in family if not issubclass(kind, JobNotFound)} == {
         "NotFound", "TokenNotFound", "NodeNotFound", "AlertNotFound", "StoreNotFound", "DeliveryNotFound",
         "AgentNotFound", "WorkNotFound",
-        "ConnectorNotFound", "ActionNotFound",
+        "ConnectorNotFound", "ActionNotFound", "SlotNotFound",
     }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ USERS = {
     "run_job", "run_here", "cancel_run", "retry_run", "complete_run", "approve_run", "reject_run",
     "get_run", "wait_for_run", "get_run_log", "get_run_stats", "log_path", "explain",
     "url", "is_running", "get_status", "get_state", "get_summary", "get_verdict", "running_count", "engine_holder",
-    "list_alerts", "ack_alert", "list_actions", "undo", "events", "subscribe",
+    "list_alerts", "ack_alert", "list_actions", "undo", "get_ledger", "get_slot", "events", "subscribe",
     "list_nodes", "drain_node",
     "create_token", "list_tokens", "revoke_token",
     "connectors", "deliver", "agents",

@@ -48,6 +48,7 @@ def idle(**fields):
         "errors": 0,
         "crashes": 0,
         "missed": 0,
+        "counted_to": 0,
     }
     return JobState(**{**empty, "slot_runs": 0, **fields})
 

@@ -84,11 +84,19 @@ class Fleet(People):
             self._look()
         await self._calm()
         looking.cancel()
+        await self._look_at_ledger()
         self._over = True
         for node in self.nodes:
             assert node.scheduler is not None
             await on_behalf_of(node, node.scheduler.close())
         self._look()
+
+    async def _look_at_ledger(self) -> None:
+        """What was due on any node is accounted for."""
+        ledger = await self._shell.get_ledger(since="3650d")
+        for name, tally in ledger.jobs.items():
+            if tally.unaccounted:
+                raise Broken(f"X25: {tally.unaccounted} slots of {name} have no record: {tally}")
 
     async def _calm(self) -> None:
         """The faults stop; a job that kills its process is found and stopped within a few crashes."""

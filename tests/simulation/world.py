@@ -15,14 +15,30 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import ClassVar
 
+from tests.simulation.accounts import check_slots, check_sums
 from tests.simulation.deaf import Deaf
 from tests.simulation.faulty_store import Faults, FaultyStore
 from tests.simulation.hooks import Hooks
 from tests.simulation.invariants import Broken, check, check_live, check_places
 from tests.simulation.order import Order
 from tests.simulation.people import LANES, People
-from wakeful import Defer, NewJob, Noop, Once, Retention, Run, Scheduler, SchedulerError, Skip, TransientError, Wait
+from wakeful import (
+    Defer,
+    NewJob,
+    Noop,
+    Once,
+    Retention,
+    Run,
+    Scheduler,
+    SchedulerError,
+    Skip,
+    TransientError,
+    Wait,
+    ids,
+)
 from wakeful.ids import run_text
+from wakeful.store.interface import Transaction
+from wakeful.store.sqlite_session import SqliteSession
 from wakeful.testing import run
 from wakeful.triggers.moments import to_ms
 
@@ -77,6 +93,7 @@ class World(People):
             if not self._dead.is_set():
                 break
         self._look()
+        check_slots(self._ledger(), self._begun())
         check_live(self._watch(), self.clock.now())
         await self._bounded(self._end())
 
@@ -300,10 +317,19 @@ class World(People):
             self._eye.row_factory = sqlite3.Row
         return self._eye
 
+    def _ledger(self) -> Transaction:
+        """The store as a reader sees it now."""
+        return Transaction(SqliteSession(self._watch()), self.clock.now())
+
+    def _begun(self) -> list[tuple[int, int]]:
+        """Every slot that was given to a handler."""
+        return [(ids.decode(job_id)[1], to_ms(slot)) for job_id, slot in self.slots]  # type: ignore[index]
+
     def _look(self) -> None:
         if self.violations:
             raise Broken(self.violations[0])
         check(self._watch(), LANES)
+        check_sums(self._ledger())
         self.hooks.check(self._watch())
         self._look_at_waiting()
         check_places(self._watch(), self.carried)

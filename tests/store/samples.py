@@ -27,7 +27,9 @@ def job(job_id, name=None, *, trigger="manual", **changes):
         removed_at=None,
     )
     empty = dict.fromkeys(JobState._fields)
-    counters = dict.fromkeys(("paused", "queued", "errors", "crashes", "missed", "slot_runs", "priority"), 0)
+    counters = dict.fromkeys(
+        ("paused", "queued", "errors", "crashes", "missed", "slot_runs", "priority", "counted_to"), 0
+    )
     state = JobState(**{**empty, **counters, "job_id": job_id, "revision": 1, "enabled": 1})
     mine = {key: value for key, value in changes.items() if key in JobDef._fields}
     return definition._replace(**mine), state._replace(**{k: v for k, v in changes.items() if k not in mine})

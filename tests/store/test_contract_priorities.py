@@ -141,7 +141,7 @@ def _stock(tx):
     waits = [{"due_at": NOW}, {"due_at": NOW - 1}, {"parked": "lane", "ready_at": NOW - 3}]
     waits.append({"parked": "lane", "ready_at": NOW - 4})
     pairs = [job(number, **more) for number, more in enumerate(waits, 1)]
-    columns = [name for name in STATE_COLUMNS if name not in ("priority", "ended_at")]
+    columns = [name for name in STATE_COLUMNS if name not in ("priority", "ended_at", "counted_to")]
     rows = [[getattr(state, name) for name in columns] for _, state in pairs]
     tx.jobs._session.insert_many("jobs", JOB_COLUMNS, [definition for definition, _ in pairs])
     tx.jobs._session.insert_many("job_state", columns, rows)

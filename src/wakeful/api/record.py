@@ -1,25 +1,36 @@
-"""`/api/verdict` and `/api/actions`: whether all is well, what people did, and taking it back."""
+"""`/api/verdict`, `/api/ledger` and `/api/actions`: whether all is well, what became of every slot, what people did."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
-from wakeful.api.auth import Viewer
+from wakeful.api.auth import Anyone, Viewer
 from wakeful.api.idempotency import answer, respond
 from wakeful.api.models import Page
 from wakeful.api.paging import LIMIT, Cursor, Limit, cursor_of, read_id_cursor
 from wakeful.api.problems import answers
-from wakeful.api.record_models import ActionOut, UndoneOut, VerdictOut
+from wakeful.api.record_models import ActionOut, LedgerOut, SlotOut, UndoneOut, VerdictOut
 from wakeful.api.rights import Allowed, Editor
 from wakeful.api.wiring import Sched
 from wakeful.ids import action_number
+from wakeful.kernel.views.ledger import read_since
+from wakeful.triggers.moments import read_moment
 
 router = APIRouter(prefix="/api")
 
 HEADER = "Wakeful-Action"
+Ref = Annotated[str, Path(max_length=1000, description="a job's id or name")]
+Named = Annotated[str | None, Query(max_length=1000, description="a job's id or name; else all jobs")]
+Since = Annotated[
+    str, Query(max_length=100, description="a duration up to now, or a time", examples=["7d", "2026-01-29T09:00:00Z"])
+]
+SlotTime = Annotated[
+    str, Path(max_length=100, description="the slot's nominal time, with its offset", examples=["2026-01-29T09:00:00Z"])
+]
 
 
 def undoable(action: str | None) -> dict[str, str]:
@@ -37,6 +48,34 @@ def undoable(action: str | None) -> dict[str, str]:
 )
 async def get_verdict(scheduler: Sched, _: Viewer) -> Response:
     return respond(answer(200, (await scheduler.get_verdict()).to_dict()))
+
+
+@router.get(
+    "/ledger",
+    operation_id="get_ledger",
+    response_model=LedgerOut,
+    responses=answers(404),
+    summary="What became of every slot that was due",
+    tags=["stats"],
+)
+async def get_ledger(
+    scheduler: Sched, _: Anyone, rights: Allowed, job: Named = None, since: Since = "7d", limit: Limit = LIMIT
+) -> Response:
+    found = await scheduler.server_side.get_ledger(job, partial(read_since, since), rights)
+    return respond(answer(200, found.to_dict(limit)))
+
+
+@router.get(
+    "/jobs/{ref}/slots/{time}",
+    operation_id="get_slot",
+    response_model=SlotOut,
+    responses=answers(404),
+    summary="What became of one slot",
+    tags=["jobs"],
+)
+async def get_slot(scheduler: Sched, _: Anyone, rights: Allowed, ref: Ref, time: SlotTime) -> Response:
+    found = await scheduler.server_side.get_slot(ref, read_moment(time, "slot"), rights)
+    return respond(answer(200, found.to_dict()))
 
 
 @router.get(

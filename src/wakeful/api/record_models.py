@@ -1,4 +1,4 @@
-"""The shapes of what is answered about the record: the verdict, actions, and what undoing one did."""
+"""The shapes of what is answered about the record: the verdict, the ledger, actions, and what undoing one did."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Literal
 
 from pydantic import BaseModel, Field
+
+from wakeful.api.models import RunOut
 
 
 class VerdictOut(BaseModel):
@@ -51,3 +53,48 @@ class UndoneOut(BaseModel):
         description="Those that stay as they are, and why.",
         examples=[{"report": "report was resumed since, by ann: left as it is"}],
     )
+
+
+class TallyOut(BaseModel):
+    """What became of the slots that were due; the parts add up to `due`."""
+
+    due: int = Field(description="How many slots came due.", examples=[168])
+    ran: int = Field(description="How many ran, whatever their outcome.", examples=[160])
+    running: int = Field(description="How many are running.", examples=[0])
+    waiting: dict[str, int] = Field(description="How many wait, by what for.", examples=[{"at_capacity": 1}])
+    passed_over: dict[str, int] = Field(description="How many were passed over, by why.", examples=[{"paused": 5}])
+    merged: int = Field(description="How many another slot's run stands for.", examples=[2])
+    missing: int = Field(description="How many passed while nothing could run, and were not caught up.", examples=[0])
+    unaccounted: int = Field(description="How many nothing is known of: 0.", examples=[0])
+
+
+class JobTally(TallyOut):
+    """The same of one job."""
+
+    job: str = Field(description="The job's name.", examples=["backup"])
+
+
+class LedgerOut(TallyOut):
+    """What became of every slot that was due in a span."""
+
+    since: datetime = Field(description="The slots after this time.", examples=[NOW])
+    until: datetime = Field(description="Up to this one.", examples=[NOW])
+    job_count: int = Field(description="How many jobs had slots.", examples=[1])
+    jobs: list[JobTally] = Field(description="The jobs, those with most slots that did not run first.")
+
+
+class SlotOut(BaseModel):
+    """What became of one slot."""
+
+    job: str = Field(description="The job's name.", examples=["backup"])
+    slot: datetime = Field(description="The slot's nominal time.", examples=[NOW])
+    fate: Literal["ran", "running", "waiting", "passed_over", "merged", "missing", "ahead", "over", "unaccounted"] = (
+        Field(description="What became of it, as a word.")
+    )
+    why: str | None = Field(description="The reason, of one that waits or was passed over.", examples=["paused"])
+    sentence: str = Field(
+        description="The same for people.",
+        examples=["The slot 2026-01-29T09:00:00Z of backup was passed over: it was paused."],
+    )
+    merged_into: datetime | None = Field(description="The slot whose run stands for it.", examples=[NOW])
+    runs: list[RunOut] = Field(description="All attempts at it that are on record, the first one first.")

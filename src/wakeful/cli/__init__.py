@@ -23,6 +23,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "runs": ("runs", "cancel", "retry"),
     "approval": ("approvals", "approve", "reject"),
     "times": ("next", "explain"),
+    "ledger": ("ledger",),
     "health": ("status",),
     "alerts": (),
     "doctor": ("doctor",),

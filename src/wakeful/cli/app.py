@@ -18,7 +18,7 @@ JOBS, RUNS, TIME, SERVER = "Jobs", "Runs", "Time", "Server and store"
 ORDER = (
     *("add", "edit", "list", "show", "pause", "resume", "remove", "undo"),
     *("run", "runs", "logs", "cancel", "retry", "approvals", "approve", "reject"),
-    *("next", "explain"),
+    *("next", "explain", "ledger"),
     "workflow",
     *(
         "serve",

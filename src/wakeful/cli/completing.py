@@ -35,6 +35,7 @@ TAKES_JOBS = frozenset(
         "approve",
         "reject",
         "explain",
+        "ledger",
         "next",
     }
 )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wakeful import ids
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.silence import note_silence
+from wakeful.kernel.engine.stretches import keep_passed
 from wakeful.kernel.engine.turn import Ended, settle_all
 from wakeful.kernel.rules.outcome import Result, clean
 from wakeful.kernel.rules.policy import trigger_of
@@ -173,9 +174,10 @@ class Monitor:
 
     def _silent(self, state: JobState) -> JobState:
         now_due = state._replace(due_at=self._tx.now)  # nobody came late: the run that is replaced was waited for
-        silent, skip = note_silence(self._tx, self._context, self._job, now_due, self._trigger)
-        self._tx.journal.skip([skip])
-        return silent
+        silence = note_silence(self._tx, self._context, self._job, now_due, self._trigger)
+        self._tx.journal.skip([silence.skip])
+        keep_passed(self._tx, silence.passed)
+        return silence.state
 
     def _add_output(self, run_id: int, said: Mapping[str, Any]) -> None:
         if said:

@@ -1,16 +1,22 @@
-"""What people did, on record, and how it is taken back."""
+"""What became of every slot, what people did, and how that is taken back."""
 
 from __future__ import annotations
+
+from datetime import datetime, timedelta
+from functools import partial
 
 from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.actions.drafts import check_limit
 from wakeful.kernel.views.actions import Action, Undone
+from wakeful.kernel.views.ledger import Ledger, read_since
+from wakeful.kernel.views.slots import Slot
 from wakeful.scheduler.core import Core
 from wakeful.scheduler.requests import Requests
+from wakeful.triggers.moments import read_moment
 
 
 class RecordApi(Core):
-    """Pauses, resumes, removals and acknowledgements, who made them, and `undo`."""
+    """The ledger of slots; pauses, resumes, removals and acknowledgements, who made them, and `undo`."""
 
     async def list_actions(self, *, limit: int = 50) -> list[Action]:
         """What people and programs did, the newest first.
@@ -35,3 +41,25 @@ class RecordApi(Core):
         if id is None:
             id = await requests.latest_action(rights)  # noqa: A001
         return await requests.undo(id, rights)
+
+    async def get_ledger(self, job: str | None = None, *, since: str | timedelta | datetime = "7d") -> Ledger:
+        """What became of every slot that was due, of one job or of all: the parts add up, and none is unaccounted for.
+
+        `since` is a duration up to now, or a time.
+
+        >>> ledger = await scheduler.get_ledger(since="30d")
+        >>> ledger.total.unaccounted
+        0
+        """
+        rights = Rights(self._node_name, None, admin_kinds=True, via="code")
+        return await Requests(self._wiring()).get_ledger(job, partial(read_since, since), rights)
+
+    async def get_slot(self, job: str, slot: datetime | str) -> Slot:
+        """What became of one slot of a job, by its nominal time. SlotNotFound is raised if it has none there.
+
+        >>> job = await scheduler.get_job("backup")
+        >>> (await scheduler.get_slot("backup", job.next_run_at)).fate
+        'ahead'
+        """
+        rights = Rights(self._node_name, None, admin_kinds=True, via="code")
+        return await Requests(self._wiring()).get_slot(job, read_moment(slot, "slot"), rights)

@@ -17,7 +17,9 @@ from wakeful.kernel.rules.undoing import UNDO_MS
 from wakeful.kernel.views.actions import Action, Undone, action_view
 from wakeful.kernel.views.explain import Explanation, explain_job, explain_run
 from wakeful.kernel.views.history import view
+from wakeful.kernel.views.ledger import Ledger, ledger_of_all, ledger_of_job
 from wakeful.kernel.views.models import Job, Run, job_views
+from wakeful.kernel.views.slots import Slot, find_slot
 from wakeful.scheduler.core import Wiring
 from wakeful.store.jobs import JobFilter
 from wakeful.store.runs import RunFilter
@@ -214,3 +216,17 @@ class Requests:
             return explain_job(tx, *own_job(tx, ref, rights), view)
 
         return await self._store.read(work)
+
+    async def get_ledger(self, ref: str | None, since: Callable[[int], int], rights: Rights) -> Ledger:
+        """What became of the slots of one job, or of all the caller may know of; `since`: from when, as of now."""
+
+        def work(tx: Transaction) -> Ledger:
+            if ref is None:
+                return ledger_of_all(tx, since(tx.now), self.hidden_kinds, rights.owner)
+            return ledger_of_job(tx, *own_job(tx, ref, rights), since(tx.now))
+
+        return await self._store.read(work)
+
+    async def get_slot(self, ref: str, slot: int, rights: Rights) -> Slot:
+        """What became of one slot; SlotNotFound where the job has none there."""
+        return await self._store.read(lambda tx: find_slot(tx, *own_job(tx, ref, rights), slot))

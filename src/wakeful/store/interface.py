@@ -19,6 +19,7 @@ from wakeful.store.lanes import Lanes
 from wakeful.store.nodes import Nodes
 from wakeful.store.reports import Reports
 from wakeful.store.runs import Runs
+from wakeful.store.slots import Slots
 from wakeful.store.stretches import Stretches
 from wakeful.store.tables import Tables
 
@@ -47,6 +48,7 @@ class Transaction:
         "now",
         "reports",
         "runs",
+        "slots",
         "stretches",
         "tables",
     )
@@ -64,6 +66,7 @@ class Transaction:
         self.journal = Journal(session, now)
         self.access = Access(session)
         self.actions = Actions(session)
+        self.slots = Slots(session)
         self.stretches = Stretches(session)
         self.reports = Reports(session)
 

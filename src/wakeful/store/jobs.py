@@ -17,11 +17,12 @@ __all__ = ["LOOK_AGAIN_MS", "NEAR_MS", "STATUS_SQL", "JobFilter", "Jobs"]
 
 STARTED_COLUMNS = (
     "job_id", "due_at", "next_at", "slot", "run_id", "queued", "parked", "ready_at", "last_slot", "last_run_id",
-    "last_run_at", "missed", "slot_runs", "backoff_until",
+    "last_run_at", "missed", "slot_runs", "backoff_until", "counted_to",
 )  # fmt: skip
 SETTLED_COLUMNS = (
     "job_id", "enabled", "due_at", "next_at", "slot", "run_id", "queued", "ready_at", "last_finished_at",
     "last_outcome", "last_error", "errors", "crashes", "missed", "backoff_until", "notes", "failing_since", "ended_at",
+    "counted_to",
 )  # fmt: skip
 _STARTED = itemgetter(*map(STATE_COLUMNS.index, STARTED_COLUMNS))
 _SETTLED = itemgetter(*map(STATE_COLUMNS.index, SETTLED_COLUMNS))

@@ -54,15 +54,16 @@ class JobState(NamedTuple):
     failing_since: int | None = None  # when the first of the errors in a row was
     priority: int = 0  # as the job's options have it
     ended_at: int | None = None  # since when it is over: no further time comes
+    counted_to: int = 0  # its slots up to here are accounted for, by runs and stretches; but for `slot`, if that is one
 
     @classmethod
-    def new(cls, job_id: int, notes: str | None = None, *, priority: int = 0) -> JobState:
+    def new(cls, job_id: int, notes: str | None = None, *, priority: int = 0, counted_to: int = 0) -> JobState:
         """A job that was just stored: enabled, idle, and not placed in time yet."""
         return cls(
             job_id, revision=1, enabled=1, paused=0, due_at=None, next_at=None, slot=None, run_id=None, queued=0,
             parked=None, ready_at=None, last_slot=None, last_run_id=None, last_run_at=None, last_finished_at=None,
             last_outcome=None, last_error=None, errors=0, crashes=0, missed=0, slot_runs=0, backoff_until=None,
-            notes=notes, priority=priority,
+            notes=notes, priority=priority, counted_to=counted_to,
         )  # fmt: skip
 
 

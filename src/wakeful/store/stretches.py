@@ -1,22 +1,28 @@
-"""Stretches in the store: what became of slots whose runs are pruned, and the triggers a job had before.
+"""Stretches in the store: what became of slots that have no run on record, and the triggers a job had before.
 
-A stretch says that the slots of one trigger from `first_slot` to `last_slot` met one fate. It outlives the runs it was
-made from, so what was run stays known however little history is kept.
+A stretch says that slots of one trigger from `first_slot` to `last_slot` met one fate: all of them, or those of its
+pattern. It outlives the runs it was made from, so what became of a slot stays known however little history is kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+import zlib
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from wakeful.store.session import Session
 
 RAN = "ran"
+#: Since when slots are on record, where older ones are not, or were deleted; a fact of the store.
+KEPT_FROM = "slots_kept_from"
+TOGETHER = 500  # keys in one question
 
 
 class Stretch(NamedTuple):
-    """Consecutive slots of one job with one fate."""
+    """Slots of one job with one fate."""
 
     job_id: int
     fate: str
@@ -24,6 +30,22 @@ class Stretch(NamedTuple):
     last_slot: int
     slots: int
     since: int  # when the trigger they belong to came into force; 0 for a job's first
+    pattern: str | None = None  # which they are, where others lie between them
+
+    def listed(self) -> list[int] | None:
+        """The slots, where the stretch itself says which: one, two, or those of its pattern."""
+        if self.pattern is not None:
+            steps = zlib.decompress(base64.b85decode(self.pattern)).decode().split(",")
+            return list(accumulate(map(int, steps), initial=self.first_slot))
+        return [self.first_slot] if self.slots == 1 else None
+
+    def of_slots(self, slots: Sequence[int]) -> Stretch:
+        """The same fate for exactly these slots, in order."""
+        if len(slots) == 1:
+            return self._replace(first_slot=slots[0], last_slot=slots[0], slots=1, pattern=None)
+        steps = ",".join(str(after - before) for before, after in pairwise(slots))
+        pattern = base64.b85encode(zlib.compress(steps.encode(), 9)).decode()
+        return self._replace(first_slot=slots[0], last_slot=slots[-1], slots=len(slots), pattern=pattern)
 
 
 class PastTrigger(NamedTuple):
@@ -35,8 +57,16 @@ class PastTrigger(NamedTuple):
     trigger: str
 
 
+class Span(NamedTuple):
+    """The slots after one moment up to another."""
+
+    after: int
+    until: int
+
+
 _COLUMNS = ", ".join(Stretch._fields)
 _PAST = ", ".join(PastTrigger._fields)
+_KEY = "job_id = ? AND fate = ? AND first_slot = ? AND since = ?"
 
 
 class Stretches:
@@ -45,11 +75,12 @@ class Stretches:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def covering(self, job_id: int, fate: str, slot: int) -> list[Stretch]:
-        """The stretches whose first and last slot enclose this one."""
-        return self._select(
-            "job_id = ? AND fate = ? AND first_slot <= ? AND last_slot >= ?", (job_id, fate, slot, slot)
-        )
+    def covering(self, job_id: int, slot: int, fate: str | None = None) -> list[Stretch]:
+        """The stretches, of one fate or of all, whose first and last slot enclose this one."""
+        within = (job_id, slot, slot)
+        if fate is None:
+            return self._select("job_id = ? AND first_slot <= ? AND last_slot >= ?", within)
+        return self._select("job_id = ? AND first_slot <= ? AND last_slot >= ? AND fate = ?", (*within, fate))
 
     def from_slot(self, job_id: int, fate: str, slot: int) -> list[Stretch]:
         """The stretches that end at or after this slot, and the last one before it, in order."""
@@ -61,21 +92,54 @@ class Stretches:
         after = self._select("job_id = ? AND fate = ? AND last_slot >= ?", (job_id, fate, slot))
         return [*(Stretch._make(row) for row in before), *after]
 
+    def near(self, keys: Sequence[tuple[int, str, int]]) -> list[Stretch]:
+        """For each (job, fate, moment): the stretches that begin at that moment or later, and the last one before."""
+        found: list[Stretch] = []
+        for part in _parts(keys):
+            wanted = ", ".join(["(?, ?, ?)"] * len(part))
+            columns = ", ".join(f"s.{name}" for name in Stretch._fields)
+            rows = self._session.rows(
+                f"WITH w (job_id, fate, moment) AS (VALUES {wanted}) SELECT {columns} FROM w JOIN stretches s "
+                "ON s.job_id = w.job_id AND s.fate = w.fate AND s.first_slot >= coalesce((SELECT max(p.first_slot) "
+                "FROM stretches p WHERE p.job_id = w.job_id AND p.fate = w.fate AND p.first_slot < w.moment), "
+                "w.moment)",
+                [value for key in part for value in key],
+            )
+            found += [Stretch._make(row) for row in rows]
+        return found
+
     def of_job(self, job_id: int) -> list[Stretch]:
         return self._select("job_id = ?", (job_id,))
+
+    def within(self, job_id: int, span: Span) -> list[Stretch]:
+        """The job's stretches that have a part in the span, by their first slot."""
+        return self._select("job_id = ? AND first_slot <= ? AND last_slot > ?", (job_id, span.until, span.after))
+
+    def sums(self, span: Span) -> list[tuple[int, str, int]]:
+        """(job, fate, slots) of the stretches that lie in the span as a whole."""
+        rows = self._session.rows(
+            "SELECT job_id, fate, sum(slots) FROM stretches WHERE last_slot > ? AND last_slot <= ? AND first_slot > ? "
+            "GROUP BY job_id, fate",
+            (span.after, span.until, span.after),
+        )
+        return [(int(job_id), str(fate), int(slots)) for job_id, fate, slots in rows]
+
+    def crossing(self, span: Span) -> list[Stretch]:
+        """The stretches of all jobs that an end of the span cuts, or that hold the whole of it."""
+        return self._select(
+            "last_slot > ? AND first_slot <= ? AND (first_slot <= ? OR last_slot > ?)",
+            (span.after, span.until, span.after, span.until),
+        )
 
     def replace(self, old: Sequence[Stretch], new: Sequence[Stretch]) -> None:
         """Store `new` in the place of `old`."""
         stays = {(stretch.job_id, stretch.fate, stretch.first_slot, stretch.since) for stretch in new}
         for stretch in old:
-            if (stretch.job_id, stretch.fate, stretch.first_slot, stretch.since) in stays:
-                continue  # it only grows
-            self._session.execute(
-                "DELETE FROM stretches WHERE job_id = ? AND fate = ? AND first_slot = ? AND since = ?",
-                (stretch.job_id, stretch.fate, stretch.first_slot, stretch.since),
-            )
+            key = (stretch.job_id, stretch.fate, stretch.first_slot, stretch.since)
+            if key not in stays:  # else it only grows
+                self._session.execute(f"DELETE FROM stretches WHERE {_KEY}", key)
         if new:
-            grown = "last_slot = excluded.last_slot, slots = excluded.slots"
+            grown = "last_slot = excluded.last_slot, slots = excluded.slots, pattern = excluded.pattern"
             clause = f"ON CONFLICT (job_id, fate, first_slot, since) DO UPDATE SET {grown}"
             self._session.insert_many("stretches", Stretch._fields, new, clause)
 
@@ -89,11 +153,11 @@ class Stretches:
 
     def past_triggers_of(self, job_ids: Sequence[int]) -> dict[int, list[PastTrigger]]:
         """As below, of several jobs; those that never had another trigger are left out."""
-        found: dict[int, list[PastTrigger]] = {}
-        rows = self._session.select_in(PastTrigger._fields, "past_triggers", "job_id", job_ids)
-        for past in sorted(map(PastTrigger._make, rows), key=lambda item: item.until):
-            found.setdefault(past.job_id, []).append(past)
-        return found
+        return _by_job(self._session.select_in(PastTrigger._fields, "past_triggers", "job_id", job_ids))
+
+    def all_past_triggers(self, after: int) -> dict[int, list[PastTrigger]]:
+        """As below, of all jobs; those that were replaced before that moment are left out."""
+        return _by_job(self._session.rows(f"SELECT {_PAST} FROM past_triggers WHERE until > ?", (after,)))
 
     def past_triggers(self, job_id: int) -> list[PastTrigger]:
         """The triggers this job had before its current one, oldest first."""
@@ -105,10 +169,22 @@ class Stretches:
         self._session.execute(
             "INSERT INTO past_triggers (job_id, since, until, trigger) "
             "SELECT ?, coalesce(max(until), 0), ?, ? FROM past_triggers WHERE job_id = ? "
-            "ON CONFLICT (job_id, until) DO UPDATE SET trigger = excluded.trigger",
+            "ON CONFLICT (job_id, until) DO NOTHING",  # the one before it was in force until then, this one never
             (job_id, now, trigger, job_id),
         )
 
     def _select(self, where: str, params: tuple[object, ...]) -> list[Stretch]:
         sql = f"SELECT {_COLUMNS} FROM stretches WHERE {where} ORDER BY first_slot, since"
         return [Stretch._make(row) for row in self._session.rows(sql, params)]
+
+
+def _parts(keys: Sequence[tuple[int, str, int]]) -> Iterator[Sequence[tuple[int, str, int]]]:
+    for start in range(0, len(keys), TOGETHER):
+        yield keys[start : start + TOGETHER]
+
+
+def _by_job(rows: Sequence[Sequence[object]]) -> dict[int, list[PastTrigger]]:
+    found: dict[int, list[PastTrigger]] = {}
+    for past in sorted((PastTrigger._make(row) for row in rows), key=lambda item: item.until):
+        found.setdefault(past.job_id, []).append(past)
+    return found

@@ -18,9 +18,11 @@ from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import OF_A_JOB, UNSERVED, close_alerts
 from wakeful.kernel.engine.ending import drop_runs
 from wakeful.kernel.engine.lane_sizes import enter_lanes, leave_lanes
+from wakeful.kernel.engine.stretches import keep_passed
 from wakeful.kernel.engine.turn import Ended, settle_all
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import APPROVAL, Result
+from wakeful.kernel.rules.passing import MERGED, REMOVED, REPLACED, Passed, let_pass, why_waiting
 from wakeful.kernel.rules.policy import Next, add_note, alarm, next_start, thinned_note, trigger_of, trigger_text
 from wakeful.kernel.views.models import Job, job_view
 from wakeful.store.interface import Transaction
@@ -151,10 +153,14 @@ def change_all(
 
     With `keep_due` a slot that is due is run all the same, though its trigger is another one now.
     """
-    made = [(pair, *_changed(tx, context, pair, changes, zone, keep_due=keep_due)) for pair, changes in edits]
+    passed: list[Passed] = []
+    made = [
+        (pair, *_changed(tx, context, pair, changes, zone, passed=passed, keep_due=keep_due)) for pair, changes in edits
+    ]
     moved = [(job, changed, state) for (job, _), changed, state in made if changed != job]
     tx.jobs.define(*[changed for _, changed, _ in moved])
     tx.jobs.save([state for _, _, state in moved])
+    keep_passed(tx, passed)
     _note_stored(tx, context, [changed for job, changed, _ in moved if changed.kind != job.kind])
     close_alerts(tx, context, UNSERVED, [job.id for job, changed, _ in moved if _waits_anew(job, changed)])
     chained = [(job, changed) for job, changed, _ in moved if follows(job) or follows(changed)]
@@ -176,6 +182,7 @@ def _changed(
     changes: dict[str, Any],
     zone: str,
     *,
+    passed: list[Passed],
     keep_due: bool,
 ) -> tuple[JobDef, JobState]:
     job, state = pair
@@ -190,13 +197,24 @@ def _changed(
     before, state = state, state._replace(revision=state.revision + 1, priority=from_text(changed.options).priority)
     if changed.trigger != job.trigger:
         tx.stretches.retire_trigger(job.id, job.trigger, tx.now)
+        kept_slot = keep_due and is_due(before, tx.now)
+        state, found = _let_old_pass(job, state, tx.now, kept_slot=kept_slot)
+        passed += found
         state = _retime(context, changed, state._replace(slot_runs=0), tx.now)
-        if keep_due and is_due(before, tx.now):
+        if kept_slot:
             kept = ("due_at", "next_at", "slot", "parked", "ready_at")
             state = state._replace(**{name: getattr(before, name) for name in kept})
     elif state.parked is not None:  # what it waits for may be another thing now, or nothing
         state = state._replace(parked=None, due_at=tx.now)
     return changed, state
+
+
+def _let_old_pass(job: JobDef, state: JobState, now: int, *, kept_slot: bool) -> tuple[JobState, tuple[Passed, ...]]:
+    """What came up to now and has not run belongs to the old trigger; `kept_slot`: but the first of it is still run."""
+    if not kept_slot:
+        return let_pass(job.trigger, state, now, why_waiting(state, REPLACED))
+    begin = max(state.counted_to, state.slot or 0)
+    return let_pass(job.trigger, state._replace(counted_to=begin, slot=None), now, MERGED)
 
 
 def _waits_anew(job: JobDef, changed: JobDef) -> bool:
@@ -237,7 +255,7 @@ def _place(tx: Transaction, context: Context, draft: Draft, zone: str) -> tuple[
         draft.options, now, now, None,
     )  # fmt: skip
     notes = add_note(None, thinned_note(trigger))
-    state = JobState.new(job.id, notes, priority=from_text(draft.options).priority)
+    state = JobState.new(job.id, notes, priority=from_text(draft.options).priority, counted_to=now)
     coming = next_start(trigger, state, now, context.rng.random())
     _refuse_never(coming, draft.name)
     return job, state._replace(due_at=coming.at, next_at=coming.at, slot=coming.slot)
@@ -258,6 +276,8 @@ def remove_job(tx: Transaction, context: Context, ref: str) -> int:
         if run.status == "waiting" and run.phase == APPROVAL:  # no question is left about what is gone
             settle_all(tx, context, [Ended(job, state.revision, run, Result("cancelled", error=GONE))])
     state = tx.jobs.states([job.id])[job.id]
+    state, passed = let_pass(job.trigger, state, tx.now, why_waiting(state, REMOVED))
+    keep_passed(tx, passed)
     tx.jobs.define(job._replace(removed_at=tx.now, updated_at=tx.now))
     tx.jobs.save(
         [

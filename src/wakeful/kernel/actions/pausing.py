@@ -10,6 +10,8 @@ from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import UNSERVED, close_alerts
 from wakeful.kernel.engine.claim import BY_HAND
 from wakeful.kernel.engine.ending import drop_runs
+from wakeful.kernel.engine.stretches import keep_passed
+from wakeful.kernel.rules.passing import BACKING_OFF, DISABLED, PAUSED, REPLACED, Passed, let_pass, why_waiting
 from wakeful.kernel.rules.policy import Next, add_note, alarm, next_start, thinned_note, trigger_of
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState, RunRow
@@ -27,8 +29,12 @@ def pause_all(
 ) -> list[str]:
     """Pause many at the price of a few statements; the names of those that were not paused already."""
     text = f"paused: {note}" if note else None
-    paused = [(job, _paused(state, text, tx.now)) for job, state in pairs if text is not None or not state.paused]
+    passed: list[Passed] = []
+    paused = [
+        (job, _paused(job, state, text, tx.now, passed)) for job, state in pairs if text is not None or not state.paused
+    ]
     tx.jobs.save([state for _, state in paused])
+    keep_passed(tx, passed)
     # Only now: what ends here may start jobs after it, but none of those that are paused with it.
     left = [_without_pending(tx, context, pair, "the job was paused") for pair in paused if pair[1].queued]
     tx.jobs.save([_armed_for_queue(state, tx.now) for state in left])
@@ -42,6 +48,8 @@ def disable_job(tx: Transaction, context: Context, ref: str) -> None:
     job, state = find_job(tx, ref)
     state = _without_pending(tx, context, (job, state), "the job was disabled", keep=())
     close_alerts(tx, context, (*UNSERVED, "missed"), [job.id], "the job was disabled")
+    state, passed = let_pass(job.trigger, state, tx.now, why_waiting(state, DISABLED))
+    keep_passed(tx, passed)
     state = state._replace(enabled=0, ended_at=None, next_at=None, slot=None, parked=None, ready_at=None)
     tx.jobs.save([state if state.run_id is not None else state._replace(due_at=None)])
     tx.journal.emit("job", job_event("disabled", job))
@@ -53,6 +61,8 @@ def enable_job(tx: Transaction, context: Context, ref: str) -> None:
     if state.enabled:
         return
     if state.paused:
+        state, passed = let_pass(job.trigger, state, tx.now, why_waiting(state, DISABLED))
+        keep_passed(tx, passed)
         tx.jobs.save([state._replace(enabled=1, ended_at=None, errors=0, crashes=0, failing_since=None)])
     else:
         resume_all(tx, context, [(job, state)])
@@ -68,15 +78,16 @@ def resume_all(
     tx: Transaction, context: Context, pairs: Sequence[tuple[JobDef, JobState]]
 ) -> dict[str, ScheduleTriggerError]:
     """Resume many at the price of a few statements; those that cannot be, with the reason, stay as they are."""
-    resumed, refused = [], {}
+    resumed, refused, passed = [], {}, list[Passed]()
     for job, state in _without_leftovers(tx, context, pairs):
         if state.enabled and not state.paused and not state.errors:
             continue
         try:
-            resumed.append((job, _resumed(tx, context, job, state)))
+            resumed.append((job, _resumed(tx, context, job, state, passed)))
         except ScheduleTriggerError as error:
             refused[job.name] = error
     tx.jobs.save([state for _, state in resumed])
+    keep_passed(tx, passed)
     over = ("disabled", "failed", "failing", "stuck", "down")
     close_alerts(tx, context, over, [job.id for job, _ in resumed], "the job was resumed")
     _emit_many(tx, "resumed", [job for job, _ in resumed])
@@ -107,11 +118,21 @@ def _emit_many(tx: Transaction, what: str, jobs: Sequence[JobDef]) -> None:
         tx.journal.emit("job", *[job_event(what, job) for job in jobs])
 
 
-def _paused(state: JobState, note: str | None, now: int) -> JobState:
+def _paused(job: JobDef, state: JobState, note: str | None, now: int, passed: list[Passed]) -> JobState:
+    if not state.paused:  # from here on, what passes is counted when it is resumed
+        due = state.run_id is not None or not state.enabled or (state.slot is not None and state.slot <= now)
+        state, found = (
+            let_pass(job.trigger, state, now, why_waiting(state, PAUSED)) if due else (_up_to(state, now), ())
+        )
+        passed += found
     state = state._replace(
         paused=1, next_at=None, slot=None, parked=None, ready_at=None, notes=add_note(state.notes, note)
     )
     return _armed_for_queue(state, now)
+
+
+def _up_to(state: JobState, now: int) -> JobState:
+    return state._replace(counted_to=max(state.counted_to, now))
 
 
 def _armed_for_queue(state: JobState, now: int) -> JobState:
@@ -132,8 +153,15 @@ def _without_leftovers(
     return [(job, states[job.id]) for job, _ in pairs]
 
 
-def _resumed(tx: Transaction, context: Context, job: JobDef, state: JobState) -> JobState:
+def _resumed(tx: Transaction, context: Context, job: JobDef, state: JobState, passed: list[Passed]) -> JobState:
     trigger = trigger_of(job.trigger)
+    stopped = state.paused or not state.enabled
+    if stopped or state.run_id is None:
+        fate = why_waiting(state, BACKING_OFF if state.backoff_until is not None else REPLACED)
+        found: tuple[Passed, ...]
+        state, found = let_pass(job.trigger, state, tx.now, fate)
+    else:
+        found = ()
     notes = add_note(None, thinned_note(trigger))
     state = state._replace(
         enabled=1, paused=0, errors=0, crashes=0, failing_since=None, parked=None, ready_at=None, backoff_until=None,
@@ -148,6 +176,7 @@ def _resumed(tx: Transaction, context: Context, job: JobDef, state: JobState) ->
             rearmed = context.declared.declared(job.kind).rearmed
             state = rearmed(tx, job, state) if rearmed is not None else state
         state = state._replace(due_at=alarm(state, tx.now if state.queued else None))
+    passed += found
     return state
 
 

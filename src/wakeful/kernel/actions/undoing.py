@@ -18,6 +18,8 @@ from wakeful.kernel.actions.pausing import job_event
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.ending import drop_runs, queue_runs
 from wakeful.kernel.engine.lane_sizes import enter_lanes
+from wakeful.kernel.engine.stretches import keep_passed, take_back
+from wakeful.kernel.rules.passing import DISABLED, PAUSED, REMOVED, let_pass, why_waiting
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.kernel.rules.undoing import UNDO_MS, Standing, brought_back, changed_since, standing_of
 from wakeful.store.actions import ActionRow
@@ -112,6 +114,14 @@ class _Undo:
         state = self._with_starts(job, state, before, left)
         trigger, rand = trigger_of(job.trigger), self.context.rng.random()
         after = brought_back(trigger, state, (before, left), self.tx.now, rand)
+        if after.slot is not None and after.slot <= self.tx.now:  # what passed meanwhile is due after all
+            take_back(self.tx, job, after.slot)
+            after = after._replace(counted_to=min(after.counted_to, after.slot - 1))
+        else:
+            fate = REMOVED if row.what == "remove" else why_waiting(state, PAUSED if after.paused else DISABLED)
+            counted, passed = let_pass(job.trigger, state, self.tx.now, fate)
+            keep_passed(self.tx, passed)
+            after = after._replace(counted_to=counted.counted_to)
         self.tx.jobs.save([after])
         if row.what == "remove":
             chain(self.tx, job)

@@ -16,12 +16,16 @@ from wakeful.kernel.engine.alerts import open_alert
 from wakeful.kernel.engine.ending import drop_runs
 from wakeful.kernel.engine.missed import Found, Late, note_missed
 from wakeful.kernel.engine.silence import note_silence
-from wakeful.kernel.engine.stretches import was_run
+from wakeful.kernel.engine.stretches import keep_passed, was_run
 from wakeful.kernel.kinds import Refused
 from wakeful.kernel.rules.limits import BELOW, limit_words, too_often
 from wakeful.kernel.rules.options import from_text
+from wakeful.kernel.rules.passing import BACKING_OFF, BELOW_FLOOR, MERGED, Passed, let_pass
+from wakeful.kernel.rules.passing import MISSED as LOST
 from wakeful.kernel.rules.policy import (
+    FLOOR_MS,
     LATE_MS,
+    Due,
     alarm,
     count_passed,
     due_slot,
@@ -34,7 +38,7 @@ from wakeful.kernel.rules.policy import (
 )
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState, RunRow, SkipRow
-from wakeful.triggers import Ping, TimedTrigger, Trigger
+from wakeful.triggers import Ping, TimedTrigger
 
 log = logging.getLogger("wakeful.engine")
 
@@ -73,6 +77,7 @@ class Claim:
         self._new: list[RunRow] = []
         self._woken: list[RunRow] = []
         self._skips: list[SkipRow] = []
+        self._passes: list[Passed] = []
         self._dropped: list[tuple[JobDef, RunRow, str]] = []
         self._missed: list[Late] = []
         self._in_hook = False
@@ -106,9 +111,10 @@ class Claim:
         elif state.enabled and not state.paused and state.slot is not None and (state.next_at or 0) <= now:
             trigger = trigger_of(job.trigger)
             if isinstance(trigger, Ping):
-                state, skip = note_silence(self._tx, self._context, job, state, trigger)
-                self._states.append(state)
-                self._skips.append(skip)
+                silence = note_silence(self._tx, self._context, job, state, trigger)
+                self._states.append(silence.state)
+                self._skips.append(silence.skip)
+                self._passes += silence.passed
             else:
                 self._start_slot(job, state)
         else:
@@ -179,6 +185,7 @@ class Claim:
         before = (state.slot or 0) - 1
         passed = count_passed(trigger, before, self._tx.now)
         latest = trigger.latest_slot(before, self._tx.now) or state.last_slot
+        state = self._let_pass(job, state, self._tx.now, MERGED)
         return state._replace(slot=None, next_at=None, last_slot=latest, missed=state.missed + passed)
 
     def _start_queued(self, job: JobDef, state: JobState, run: RunRow) -> None:
@@ -227,16 +234,16 @@ class Claim:
             due = due._replace(slot=None, passed=0)
         if due.slot is None:
             self._missed += [Late(job.id, job.name, state.next_at or now)][: due.passed]
-            self._let_go(trigger, state, due.passed)
+            self._let_go(job, state, due.passed, LOST if due.passed else MERGED)
             return
         if options.bounded and too_often(trigger, self._context.min_interval):
             self._skips.append(SkipRow(job.id, BELOW, 1, now, limit_words(self._context.min_interval or 0)))
-            self._let_go(trigger, state, due.passed)
+            self._let_go(job, state, due.passed, BELOW)
             return
         lanes = self._admission.admit(job, options, state)
         if isinstance(lanes, Refused):
             if self._admission.refuse(state, lanes):
-                self._let_go(trigger, state, due.passed, lanes.detail or lanes.reason)
+                self._let_go(job, state, due.passed, lanes.reason, lanes.detail or lanes.reason)
             return
         if lanes is None:
             return
@@ -250,6 +257,7 @@ class Claim:
             self._context.new_id(), job.id, job.kind, due.reason, due.slot, 1, None, None, None, "active", None,
             state.next_at or now, now, None, self._context.id, _text(lanes),
         )  # fmt: skip
+        state = self._counted(job, state, due, due.slot)
         last_slot = due.slot if state.last_slot is None or due.slot > state.last_slot else state.last_slot
         self._start(
             job,
@@ -266,6 +274,7 @@ class Claim:
                 missed=state.missed + due.passed,
                 slot_runs=state.slot_runs + 1,
                 backoff_until=None,
+                counted_to=max(state.counted_to, due.slot),
             ),
             run,
             job.payload,
@@ -295,8 +304,24 @@ class Claim:
             return False
         return was_run(self._tx, job, slot)
 
-    def _let_go(self, trigger: Trigger, state: JobState, passed: int, why: str = MISSED) -> None:
-        now = self._tx.now
+    def _counted(self, job: JobDef, state: JobState, due: Due, slot: int) -> JobState:
+        """With what passed before the slot that is run; most starts have nothing before them, and only compare."""
+        if due.passed:
+            return self._let_pass(job, state, slot - 1, BACKING_OFF if due.why == BACKING_OFF else MERGED)
+        last = state.last_slot
+        if last is not None and last < state.counted_to < last + FLOOR_MS:  # its trigger was changed just after a start
+            return self._let_pass(job, state._replace(slot=None), slot - 1, BELOW_FLOOR)._replace(slot=state.slot)
+        return state
+
+    def _let_pass(self, job: JobDef, state: JobState, until: int, fate: str) -> JobState:
+        state, passed = let_pass(job.trigger, state, until, fate)
+        self._passes += passed
+        return state
+
+    def _let_go(self, job: JobDef, state: JobState, passed: int, fate: str, why: str = MISSED) -> None:
+        now, trigger = self._tx.now, trigger_of(job.trigger)
+        if passed or fate != MERGED:  # else its slot was run
+            state = self._let_pass(job, state, now, fate)
         state = state._replace(missed=state.missed + passed, ready_at=None, parked=None, backoff_until=None)
         if trigger.type == "once":
             self._states.append(end(state, why, now))
@@ -326,6 +351,7 @@ class Claim:
         tx.runs.add(self._new)
         tx.runs.activate(self._woken)
         tx.journal.skip([*self._skips, *self._admission.skips])
+        keep_passed(tx, self._passes)
         if self._missed:
             note_missed(tx, self._context, Found(self._missed, len(self._missed)), MISSED)
         self._admission.write_lanes()

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import alert_rules, close_alert, open_alert, replace_alert
 from wakeful.kernel.engine.chains import start_chained
+from wakeful.kernel.engine.stretches import keep_passed
 from wakeful.kernel.rules.alerting import worth_opening
 from wakeful.kernel.rules.outcome import APPROVAL, Result
 from wakeful.kernel.rules.settle import AlertChange, Settled, dropped
@@ -52,6 +53,7 @@ def end_runs(tx: Transaction, context: Context, endings: Sequence[Ending], *, an
     tx.runs.detail([item.settled.details for item in endings if item.settled.details is not None])
     queue_runs(tx, [run for item in endings for run in item.settled.queue])
     tx.journal.skip([skip for item in endings for skip in item.settled.skips])
+    keep_passed(tx, [passed for item in endings for passed in item.settled.passed])
     _change_alerts(tx, context, endings)
     if context.declared.hooks.ended or context.declared.hooks.delivers:
         _call_hooks(tx, context, endings)

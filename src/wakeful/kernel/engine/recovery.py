@@ -18,10 +18,12 @@ from wakeful.kernel.engine.alerts import close_alert
 from wakeful.kernel.engine.ending import Ending, end_runs
 from wakeful.kernel.engine.handlers import past_limit
 from wakeful.kernel.engine.requeue import requeue_served
+from wakeful.kernel.engine.stretches import keep_passed
 from wakeful.kernel.engine.turn import Ended, from_report, settle_all
 from wakeful.kernel.parking import is_lane
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import GOES_ON, Result
+from wakeful.kernel.rules.passing import BACKING_OFF, CLOCK_SET, MERGED, MISSED, Passed, let_pass
 from wakeful.kernel.rules.policy import FLOOR_MS, alarm, backoff_delay, count_passed, end, next_start, trigger_of
 from wakeful.kernel.rules.settle import AlertChange, Settled, count_failure
 from wakeful.store.interface import Transaction
@@ -139,9 +141,11 @@ def crash(job: JobDef, state: JobState, run: RunRow, context: Context, *, now: i
     if job.removed_at is not None:
         return Settled(state._replace(next_at=None, slot=None, enabled=0), finish, details=details, ended_as="failure")
     ended: str | None = None
+    passed: tuple[Passed, ...] = ()
     if trigger.timed and state.enabled and not state.paused and state.slot is None:
         coming = next_start(trigger, state, now, context.rng.random())
         missed = count_passed(trigger, max(run.slot or 0, state.last_slot or 0), now) if state.last_slot else 0
+        state, passed = let_pass(job.trigger, state, now, MERGED if options.on_crash != "skip" else MISSED)
         state, ended = state._replace(slot=coming.slot, next_at=coming.at, missed=state.missed + missed), coming.ended
     alerts: tuple[AlertChange, ...] = ()
     if blamed and state.crashes >= SUSPECT_AFTER:
@@ -153,7 +157,7 @@ def crash(job: JobDef, state: JobState, run: RunRow, context: Context, *, now: i
     queued_at = now if state.queued else again.due_at if again is not None else None
     state = state._replace(due_at=alarm(state, queued_at), queued=state.queued + (again is not None))
     queue = (again,) if again is not None else ()
-    return Settled(state, finish, queue, details, (), alerts, "failure" if again is None else None)
+    return Settled(state, finish, queue, details, (), alerts, "failure" if again is None else None, passed)
 
 
 def _again(job: JobDef, state: JobState, run: RunRow, context: Context, now: int) -> RunRow:
@@ -224,6 +228,10 @@ def _rearm_one(tx: Transaction, context: Context, job: JobDef, state: JobState, 
         if coming.at is not None:
             held = state.backoff_until - step.of(state.last_run_id) if state.backoff_until is not None else None
             at = max(coming.at, held) if held is not None else coming.at
+            if not trigger.relative and state.slot <= now:  # its time had come, and its start was put off until later
+                fate = BACKING_OFF if held is not None else CLOCK_SET
+                state, passed = let_pass(job.trigger, state, now, fate)
+                keep_passed(tx, passed)
             state = state._replace(slot=coming.slot, next_at=at, backoff_until=held)
             rearmed = context.declared.declared(job.kind).rearmed
             state = rearmed(tx, job, state) if rearmed is not None else state

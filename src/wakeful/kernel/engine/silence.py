@@ -8,8 +8,11 @@ the grace begins once more.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import open_alert
+from wakeful.kernel.rules.passing import Passed, let_pass
 from wakeful.kernel.rules.policy import LATE_MS, count_passed, end
 from wakeful.kernel.rules.reports import DOWN, after_silence, down
 from wakeful.store.interface import Transaction
@@ -21,19 +24,26 @@ NO_PING = "no_ping"
 UNHEARD = "could_not_hear"
 
 
-def note_silence(
-    tx: Transaction, context: Context, job: JobDef, state: JobState, trigger: Ping
-) -> tuple[JobState, SkipRow]:
-    """The job as it goes on, and what to count; the alert is written here."""
+class Silence(NamedTuple):
+    """The job as it goes on, what to count, and the slots that passed."""
+
+    state: JobState
+    skip: SkipRow
+    passed: tuple[Passed, ...] = ()
+
+
+def note_silence(tx: Transaction, context: Context, job: JobDef, state: JobState, trigger: Ping) -> Silence:
+    """What silence means for a monitor; the alert is written here."""
     now, expected = tx.now, state.slot or tx.now
     heard_since = _heard_since(tx, context, state, expected)
     if heard_since is not None and heard_since + trigger.grace_ms > now:
         until = heard_since + trigger.grace_ms
         detail = f"listening since {iso(heard_since)}, so its grace begins again"
-        return state._replace(next_at=until, due_at=until), SkipRow(job.id, UNHEARD, 1, now, detail)
+        return Silence(state._replace(next_at=until, due_at=until), SkipRow(job.id, UNHEARD, 1, now, detail))
     why = f"no ping came, expected {iso(expected)} with {format_interval(trigger.grace_ms)} of grace"
     state, message = down(job.name, state, why, now)
     open_alert(tx, context, DOWN, job.id, message or why, job_id=job.id)
+    state, passes = let_pass(job.trigger, state, now, NO_PING)
     passed = 1 if trigger.relative else max(1, count_passed(trigger, expected - 1, now))
     coming = after_silence(trigger, state, now, context.rng.random())
     state = state._replace(missed=state.missed + passed, ready_at=None, parked=None)
@@ -41,7 +51,7 @@ def note_silence(
         state = end(state, coming.ended or "", now)
     else:
         state = state._replace(slot=coming.slot, next_at=coming.at, due_at=coming.at)
-    return state, SkipRow(job.id, NO_PING, passed, now, why)
+    return Silence(state, SkipRow(job.id, NO_PING, passed, now, why), passes)
 
 
 def _heard_since(tx: Transaction, context: Context, state: JobState, expected: int) -> int | None:

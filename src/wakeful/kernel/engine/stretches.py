@@ -1,117 +1,169 @@
-"""What became of slots whose runs are gone: pruned runs live on as stretches of consecutive slots.
+"""What became of slots that have no run on record: those that passed without one, and those whose runs were pruned.
 
-A stretch costs one row however many slots it spans. As long as a job's slots run one after the other its whole history
-is one stretch; a slot that had no run begins a new one. A job that leaves out slots all the time would make a stretch
-for each: beyond a few a day they are joined all the same, and then `slots` is less than the trigger's own count.
+A stretch costs one row however many slots it spans. As long as a job's slots meet one fate one after the other, one
+stretch says so; a slot with another fate begins a new one. A job whose slots differ all the time would make a stretch
+for each: beyond a few a day they share a row, and its pattern says which slots they are.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from wakeful.kernel.rules.policy import FLOOR_MS, trigger_of
-from wakeful.store.stretches import RAN, PastTrigger, Stretch
+from wakeful.kernel.rules.passing import MISSED, Passed, has_grid
+from wakeful.kernel.rules.policy import trigger_of
+from wakeful.kernel.rules.reigns import Reigns, has_slot, members_of
+from wakeful.store.stretches import RAN, Span, Stretch
 
 if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, RunRow
 
 DAY_MS = 86_400_000
-PER_DAY = 8  # stretches of one job that begin on one day; further ones are joined to the last
+LATEST = 2**62
+PER_DAY = 8  # stretches of one job and fate that begin on one day; further ones share the last one's row
 
 Adjacent = Callable[[Stretch, Stretch], bool]
+Members = Callable[[Stretch], list[int] | None]
 
 
-def join(stretches: Sequence[Stretch], adjacent: Adjacent) -> list[Stretch]:
-    """As few stretches as say the same: `stretches` of one job and fate, in any order."""
+def join(
+    stretches: Sequence[Stretch], adjacent: Adjacent, members: Members = Stretch.listed, per_day: int = PER_DAY
+) -> list[Stretch]:
+    """As few stretches as say the same: `stretches` of one job and fate, in any order.
+
+    `members`: the slots of a stretch, where they can be known.
+    """
     joined: list[Stretch] = []
     begun: dict[int, int] = defaultdict(int)  # how many stretches begin on a day
     for stretch in sorted(stretches, key=lambda item: (item.since, item.first_slot, -item.last_slot)):
         last = joined[-1] if joined else None
         if last is not None and last.since == stretch.since:
-            if stretch.first_slot <= last.last_slot:
-                inside = True  # of one that was joined over gaps
-            else:
-                inside = begun[stretch.first_slot // DAY_MS] >= PER_DAY or adjacent(last, stretch)
-            if inside:
-                end = max(last.last_slot, stretch.last_slot)
-                joined[-1] = last._replace(last_slot=end, slots=last.slots + stretch.slots)
+            day = stretch.first_slot // DAY_MS
+            whole = last.pattern is None and stretch.pattern is None
+            if stretch.first_slot > last.last_slot and whole and adjacent(last, stretch):
+                joined[-1] = last._replace(last_slot=stretch.last_slot, slots=last.slots + stretch.slots)
+                continue
+            crowded = begun[day] >= per_day and stretch.last_slot // DAY_MS == day == last.first_slot // DAY_MS
+            if stretch.first_slot <= last.last_slot or crowded:
+                joined[-1] = _united(last, stretch, members)
                 continue
         begun[stretch.first_slot // DAY_MS] += 1
         joined.append(stretch)
     return joined
 
 
-def keep_slots(tx: Transaction, runs: Sequence[RunRow]) -> None:
-    """Keep the slots of runs that are about to be deleted."""
-    by_job: dict[int, list[RunRow]] = defaultdict(list)
-    for run in runs:
-        if run.slot is not None and run.attempt == 1:  # a slot is counted once, with all its attempts
-            by_job[run.job_id].append(run)
-    if not by_job:
+def _united(last: Stretch, stretch: Stretch, members: Members) -> Stretch:
+    """Both in one row; where it cannot be known which slots they have, only how many."""
+    one, other = members(last), members(stretch)
+    if one is None or other is None:
+        end = max(last.last_slot, stretch.last_slot)
+        return last._replace(last_slot=end, slots=last.slots + stretch.slots, pattern=None)
+    slots = sorted({*one, *other})
+    return last if len(slots) == last.slots else last.of_slots(slots)
+
+
+class _Fated(NamedTuple):
+    """Some slots of a job with one fate, under one trigger."""
+
+    job_id: int
+    fate: str
+    trigger: str
+
+
+def keep_passed(tx: Transaction, passes: Sequence[Passed]) -> None:
+    """Keep what became of slots that have no run; the caller holds their jobs."""
+    if not passes:
         return
-    job_ids = sorted(by_job)
-    tx.jobs.states(job_ids)  # locks what is known of these jobs' slots
-    jobs = tx.jobs.definitions(job_ids)
-    past = tx.stretches.past_triggers_of(job_ids)
-    old, new = list[Stretch](), list[Stretch]()
-    for job_id in job_ids:
-        if job_id in jobs:
-            before, after = _joined(tx, jobs[job_id], past.get(job_id, []), by_job[job_id])
-            old += before
-            new += after
+    past = tx.stretches.past_triggers_of(sorted({item.job_id for item in passes}))
+    new: dict[_Fated, list[Stretch]] = defaultdict(list)
+    for item in passes:
+        reigns = Reigns(past.get(item.job_id, ()), item.trigger)
+        span = (item.first_slot, item.last_slot, item.slots)
+        stretch = Stretch(item.job_id, item.fate, *span, reigns.key_at(item.first_slot))
+        new[_Fated(item.job_id, item.fate, reigns.trigger_at(item.first_slot))].append(stretch)
+    known: dict[tuple[int, str], list[Stretch]] = defaultdict(list)
+    for stretch in tx.stretches.near(_from_when(passes)):
+        known[stretch.job_id, stretch.fate].append(stretch)
+    old, made = list[Stretch](), dict[tuple[object, ...], Stretch]()
+    for key, items in new.items():
+        before = known[key.job_id, key.fate]
+        gone, changed = _changed(before, items, key.trigger)
+        for stretch in gone:
+            made.pop(_row_key(stretch), None)
+        made |= {_row_key(stretch): stretch for stretch in changed}
+        old += gone
+        known[key.job_id, key.fate] = [*(item for item in before if item not in gone), *changed]
+    tx.stretches.replace(old, list(made.values()))
+
+
+def _from_when(passes: Sequence[Passed]) -> list[tuple[int, str, int]]:
+    """For each job and fate, from which day on its stretches may change."""
+    days: dict[tuple[int, str], int] = {}
+    for item in passes:
+        key, day = (item.job_id, item.fate), item.first_slot - item.first_slot % DAY_MS
+        days[key] = min(day, days.get(key, day))
+    return [(job_id, fate, day) for (job_id, fate), day in days.items()]
+
+
+def _row_key(stretch: Stretch) -> tuple[object, ...]:
+    return stretch.job_id, stretch.fate, stretch.first_slot, stretch.since
+
+
+def _changed(known: Sequence[Stretch], new: Sequence[Stretch], trigger: str) -> tuple[list[Stretch], list[Stretch]]:
+    """The stretches of one job and fate that change, as they are and as they are to be."""
+    since = {item.since for item in new}
+    before = [item for item in known if item.since in since]
+    grid = trigger_of(trigger)
+
+    def adjacent(one: Stretch, other: Stretch) -> bool:
+        return has_grid(grid) and grid.next_slot(one.last_slot) == other.first_slot
+
+    per_day = PER_DAY if has_grid(grid) else 1
+    joined = join([*before, *new], adjacent, lambda item: members_of(item, trigger), per_day)
+    kept = set(before)
+    return [item for item in before if item not in joined], [item for item in joined if item not in kept]
+
+
+def take_back(tx: Transaction, job: JobDef, slot: int) -> None:
+    """This slot of the job and those after it have not passed after all."""
+    reigns = Reigns(tx.stretches.past_triggers(job.id), job.trigger)
+    old = [item for item in tx.stretches.within(job.id, Span(slot - 1, LATEST)) if item.fate != RAN]
+    new = []
+    for stretch in old:
+        slots = members_of(stretch, reigns.trigger_at(stretch.first_slot)) or []
+        left = [member for member in slots if member < slot]
+        if left:
+            whole = stretch._replace(last_slot=left[-1], slots=len(left))
+            new.append(whole if stretch.pattern is None else stretch.of_slots(left))
     tx.stretches.replace(old, new)
 
 
-def _joined(
-    tx: Transaction, job: JobDef, past: Sequence[PastTrigger], runs: Sequence[RunRow]
-) -> tuple[list[Stretch], list[Stretch]]:
-    """The job's stretches that change, as they are and as they are to be."""
-    job_id, current = job.id, job.trigger
-    if not past and trigger_of(current).type == "once":
-        return [], []  # its one slot is its state's last
-    triggers = {item.since: item.trigger for item in past}
-    triggers[past[-1].until if past else 0] = current
-    slots = [(run.slot or 0, _since(past, run)) for run in runs]
-    first = min(slot for slot, _ in slots)
-    known = tx.stretches.from_slot(job_id, RAN, first - first % DAY_MS)
-    new = [Stretch(job_id, RAN, slot, slot, 1, since) for slot, since in slots]
-
-    def adjacent(before: Stretch, after: Stretch) -> bool:
-        trigger = trigger_of(triggers[before.since])
-        if trigger.relative:  # it has no grid: what lies between two of its slots is not a slot
-            return True
-        following = trigger.next_slot(before.last_slot + FLOOR_MS - 1)
-        return following is None or following >= after.first_slot
-
-    joined = join([*known, *new], adjacent)
-    before = set(known)
-    return [item for item in known if item not in joined], [item for item in joined if item not in before]
+def keep_slots(tx: Transaction, runs: Sequence[RunRow]) -> None:
+    """Keep the slots of runs that are about to be deleted; `runs` that never started were missed."""
+    firsts = [run for run in runs if run.slot is not None and run.attempt == 1]  # a slot counts once, with all attempts
+    if not firsts:
+        return
+    job_ids = sorted({run.job_id for run in firsts})
+    tx.jobs.states(job_ids)  # locks what is known of these jobs' slots
+    jobs = tx.jobs.definitions(job_ids)
+    past = tx.stretches.past_triggers_of(job_ids)
+    reigns = {job_id: Reigns(past.get(job_id, ()), job.trigger) for job_id, job in jobs.items()}
+    keep_passed(tx, [_pruned(run, reigns[run.job_id]) for run in firsts if run.job_id in reigns])
 
 
-def _since(past: Sequence[PastTrigger], run: RunRow) -> int:
-    """Which trigger a run belongs to, by when that came into force."""
-    began = run.started_at if run.started_at is not None else run.due_at
-    for trigger in past:
-        if began < trigger.until:
-            return trigger.since
-    return past[-1].until if past else 0
+def _pruned(run: RunRow, reigns: Reigns) -> Passed:
+    slot = run.slot or 0
+    return Passed(run.job_id, RAN if run.started_at is not None else MISSED, slot, slot, 1, reigns.trigger_at(slot))
 
 
 def was_run(tx: Transaction, job: JobDef, slot: int) -> bool:
     """Whether that slot of the job was run, as far back as stretches are kept."""
     if tx.runs.has_slot(job.id, slot):
         return True
-    found = tx.stretches.covering(job.id, RAN, slot)
+    found = tx.stretches.covering(job.id, slot, RAN)
     if not found:
         return False
-    past = {item.since: item.trigger for item in tx.stretches.past_triggers(job.id)}
-    return any(_had_slot(past.get(stretch.since, job.trigger), slot) for stretch in found)
-
-
-def _had_slot(trigger: str, slot: int) -> bool:
-    """Whether a trigger whose slots around this one were run has this slot; `interval` has no fixed ones."""
-    known = trigger_of(trigger)
-    return not known.relative and known.next_slot(slot - 1) == slot
+    reigns = Reigns(tx.stretches.past_triggers(job.id), job.trigger)
+    return any(has_slot(stretch, slot, reigns) for stretch in found)

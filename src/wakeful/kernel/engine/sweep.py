@@ -21,6 +21,7 @@ from wakeful.kernel.engine.requeue import requeue_waiting
 from wakeful.kernel.engine.stretches import keep_slots
 from wakeful.kernel.parking import HANDLER, PLACE, is_lane, labels_of
 from wakeful.store.records import RunRow
+from wakeful.store.stretches import KEPT_FROM
 from wakeful.triggers.moments import spoken
 
 if TYPE_CHECKING:
@@ -168,7 +169,10 @@ def _thin_out(
 
 def _prune_journal(tx: Transaction, keep: Retention, rows: DomainRows, before: int, size: int) -> bool:
     """Whether there is more of it."""
-    stretches = tx.stretches.prune(tx.now - keep.slot_days * DAY_MS, size)
+    oldest = tx.now - keep.slot_days * DAY_MS
+    stretches = tx.stretches.prune(oldest, size)
+    if stretches:
+        tx.journal.set_meta({KEPT_FROM: oldest})
     events = tx.journal.prune_events(before, size)
     actions = tx.actions.prune(ids.first_id_at(before), size)
     tx.access.prune_answers(tx.now - KEPT_MS)

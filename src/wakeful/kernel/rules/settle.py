@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import APPROVAL, FAILURES, GOES_ON, WAITING, Result
+from wakeful.kernel.rules.passing import ALREADY_RUNNING, MERGED, Passed, let_pass
 from wakeful.kernel.rules.policy import (
     FLOOR_MS,
     NO_TIME_OF_ITS_OWN,
@@ -46,6 +47,7 @@ class Settled(NamedTuple):
     skips: tuple[SkipRow, ...] = ()
     alerts: tuple[AlertChange, ...] = ()
     ended_as: str | None = None  # for jobs that start after this one: success, failure or other; None: not over yet
+    passed: tuple[Passed, ...] = ()  # slots that came while it ran
 
 
 def settle(
@@ -92,6 +94,7 @@ def settle(
         crashes=0,
         missed=state.missed + plan.missed,
         backoff_until=None,
+        counted_to=state.counted_to if plan.counted_to is None else plan.counted_to,
     )
     if over and plan.ended:
         state = end(state, plan.ended, now)
@@ -102,7 +105,8 @@ def settle(
     if run.phase in GOES_ON and result.outcome != "timeout":
         alerts = (*alerts, AlertChange("stuck", None))  # it has ended after all
     queue = (again,) if again is not None else ()
-    return Settled(state, finish, queue, details, plan.skips, alerts, _ended_as(result) if again is None else None)
+    ended_as = _ended_as(result) if again is None else None
+    return Settled(state, finish, queue, details, plan.skips, alerts, ended_as, plan.passed)
 
 
 def _settle_report(job: JobDef, state: JobState, run: RunRow, result: Result, *, now: int, rand: float) -> Settled:
@@ -251,6 +255,8 @@ class _Plan(NamedTuple):
     skips: tuple[SkipRow, ...] = ()
     ready_at: int | None = None
     ended: str | None = None  # why there is no next start, and never will be
+    passed: tuple[Passed, ...] = ()
+    counted_to: int | None = None  # None: as before
 
 
 STOPPED = _Plan(None, None)
@@ -265,18 +271,22 @@ def _plan(job: JobDef, state: JobState, run: RunRow, now: int, rand: float) -> _
         # It was due before this run began, and only waited: not late, not missed.
         return _Plan(state.slot, state.next_at, ready_at=state.next_at)
     missed = 0
+    passed: tuple[Passed, ...] = ()
     skips: tuple[SkipRow, ...] = ()
     if trigger.type != "once" and not trigger.relative:
-        since = state.slot - 1 if state.slot is not None else max(run.slot or 0, state.last_slot or 0)
+        since = state.slot - 1 if state.slot is not None else max(run.slot or 0, state.last_slot or 0, state.counted_to)
         missed = count_passed(trigger, since, now) if since else 0
         if missed and options.overlap != "skip" and not used_up(trigger, state):
-            return _Plan(trigger.latest_slot(since, now), now, missed - 1)
+            latest = trigger.latest_slot(since, now) or now
+            state, passed = let_pass(job.trigger, state, latest - 1, MERGED)
+            return _Plan(latest, now, missed - 1, passed=passed, counted_to=state.counted_to)
         if missed:  # slots that came while the job itself was running
-            skips = (SkipRow(state.job_id, "already_running", missed, now, None),)
+            state, passed = let_pass(job.trigger, state, now, ALREADY_RUNNING)
+            skips = (SkipRow(state.job_id, ALREADY_RUNNING, missed, now, None),)
     if _keeps(trigger, state, now) and state.backoff_until is None:
         return _Plan(state.slot, state.next_at)
     coming = next_start(trigger, state, now, rand, completed=now)
-    return _Plan(coming.slot, coming.at, missed, skips, ended=coming.ended)
+    return _Plan(coming.slot, coming.at, missed, skips, None, coming.ended, passed, state.counted_to)
 
 
 def _keeps(trigger: Trigger, state: JobState, now: int) -> bool:

@@ -1,0 +1,266 @@
+"""The sums of a ledger: every slot that was due, and what became of it. Pure.
+
+due = ran + running + waiting + passed over + merged + missing + unaccounted, and unaccounted is 0.
+
+Sums are made in two ways. The quick one counts: what the trigger's arithmetic says against what runs and stretches say.
+Where these differ, as after a clock that went back, each slot is looked at.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from wakeful.kernel.parking import HANDLER, PLACE
+from wakeful.kernel.rules.passing import (
+    BACKING_OFF,
+    BELOW_FLOOR,
+    DISABLED,
+    MERGED,
+    MISSED,
+    OVER,
+    PAUSED,
+    has_grid,
+    why_waiting,
+)
+from wakeful.kernel.rules.policy import FLOOR_MS, trigger_of
+from wakeful.kernel.rules.reigns import Reigns, members_of
+from wakeful.store.records import JobState
+from wakeful.store.stretches import RAN, Span, Stretch
+from wakeful.triggers import Once
+
+DUE = "due"  # waits for nothing but to be started
+
+
+class Fate(NamedTuple):
+    """What became of a slot: ran, running, waiting, passed_over, merged, missing, unaccounted or over; and why."""
+
+    what: str
+    why: str = ""
+
+
+RUNNING, UNACCOUNTED, NOT_DUE = Fate("running"), Fate("unaccounted"), Fate(OVER)
+_OF_STRETCHES = {
+    RAN: Fate("ran"),
+    MERGED: Fate("merged"),
+    MISSED: Fate("missing"),
+    OVER: NOT_DUE,
+}
+Sums = Counter[Fate]
+
+
+class SlotRun(NamedTuple):
+    """A run that was made for a slot."""
+
+    slot: int
+    attempt: int
+    status: str
+    started_at: int | None
+    reason: str
+
+
+class Account(NamedTuple):
+    """What a ledger is made from, for one job."""
+
+    state: JobState
+    reigns: Reigns
+    trigger: str
+    created_at: int
+    span: Span  # what is asked for; it ends now or before
+    now: int
+
+
+def fate_of(stretch_fate: str) -> Fate:
+    """What a stretch says about its slots."""
+    return _OF_STRETCHES.get(stretch_fate) or Fate("passed_over", stretch_fate)
+
+
+def fate_of_runs(runs: Sequence[SlotRun], kept: Fate | None = None) -> Fate:
+    """What the attempts at one slot say about it; `kept`: what a stretch says, where the first ones were pruned."""
+    last = max(runs, key=lambda run: run.attempt)
+    if last.status in ("active", "waiting"):
+        return RUNNING
+    if last.status == "queued":
+        return Fate("waiting", last.reason)
+    if kept is not None and all(run.attempt > 1 for run in runs):
+        return kept
+    return Fate("ran") if any(run.started_at is not None for run in runs) else Fate("missing")
+
+
+# -- what is going on, and is written when it ends ---------------------------------------------------------------------
+
+
+class Open(NamedTuple):
+    """Slots after one moment up to another that share a fate for now: all of the trigger's, or the one given."""
+
+    span: Span
+    fate: Fate
+    slot: int | None = None
+
+
+def open_parts(account: Account) -> list[Open]:
+    """What becomes of the slots that nothing is written about yet."""
+    state, now = account.state, account.now
+    whole = Span(state.counted_to, now)
+    pending = state.slot if state.slot is not None and state.slot <= now else None
+    if not has_grid(trigger_of(account.trigger)):
+        slot, fate = pending, Fate("waiting", _waits_for(state, now))
+        once = trigger_of(account.trigger)
+        if isinstance(once, Once) and state.slot is None and once.at_ms <= now and state.last_slot != once.at_ms:
+            slot, fate = once.at_ms, _stopped(state)
+        return [] if slot is None or fate == NOT_DUE else [Open(Span(slot - 1, slot), fate, slot)]
+    stopped = _stopped(state)
+    if stopped == UNACCOUNTED and state.slot is None and state.queued:
+        stopped = Fate("waiting", _waits_for(state, now))  # for a run that stands for them, and waits itself
+    if stopped != UNACCOUNTED:
+        return [Open(whole, stopped)]
+    parts = []
+    if pending is not None:
+        waits = Fate("waiting", _waits_for(state, now))
+        parts.append(Open(Span(max(state.counted_to, pending - 1), now), waits))
+        if pending <= state.counted_to:
+            parts.append(Open(Span(pending - 1, pending), waits, pending))
+    if state.last_slot is not None:
+        # Its trigger was changed just after a start: what lies within the floor is not run.
+        close = min(state.last_slot + FLOOR_MS - 1, (state.slot or now + 1) - 1, now)
+        parts.append(Open(Span(state.counted_to, close), Fate("passed_over", BELOW_FLOOR)))
+    return parts
+
+
+def _stopped(state: JobState) -> Fate:
+    """What becomes of the slots of a job that is stopped or running; unaccounted where it is neither."""
+    why = why_waiting(state, "")
+    if why in (PAUSED, DISABLED):
+        return Fate("passed_over", why)
+    if why == OVER:
+        return NOT_DUE
+    return Fate("waiting", why) if why else UNACCOUNTED
+
+
+def _waits_for(state: JobState, now: int) -> str:
+    if state.parked is not None:
+        if state.parked.startswith(HANDLER):
+            return "no_handler"
+        return "no_node" if state.parked.startswith(PLACE) else "at_capacity"
+    if state.backoff_until is not None and state.backoff_until > now:
+        return BACKING_OFF
+    return "delayed" if state.next_at is not None and state.next_at > now else DUE
+
+
+# -- the quick way -----------------------------------------------------------------------------------------------------
+
+
+class Counted(NamedTuple):
+    """What the store counted of one job in a span."""
+
+    firsts: int = 0  # first attempts
+    unstarted: int = 0  # of these, how many were never started
+    opened: Sequence[SlotRun] = ()  # attempts that are not done
+    sums: Sequence[tuple[str, int]] = ()  # (fate, slots) of stretches that lie in it as a whole
+    cut: Sequence[Stretch] = ()  # those that do not
+
+
+def quick_sums(account: Account, counted: Counted) -> Sums | None:
+    """The sums by counting; None where they do not agree with the trigger, and each slot must be looked at."""
+    found = _accounted(account, counted)
+    if found is None:
+        return None
+    parts = account.reigns.parts(account.span)
+    grids = [has_grid(trigger_of(trigger)) for trigger, _ in parts]
+    if not all(grids):
+        return found if len(parts) == 1 else None
+    due = sum(_count(trigger, max(part.after, account.created_at), part.until) for trigger, part in parts)
+    return found if due == found.total() else None
+
+
+def _accounted(account: Account, counted: Counted) -> Sums | None:
+    found: Sums = Counter()
+    found[Fate("ran")] = counted.firsts - counted.unstarted - len(counted.opened)
+    found[Fate("missing")] = counted.unstarted
+    for run in counted.opened:
+        found[fate_of_runs([run])] += 1
+    for fate, slots in counted.sums:
+        found[fate_of(fate)] += slots
+    for stretch in counted.cut:
+        slots_in = _slots_in(stretch, account)
+        if slots_in is None:
+            return None
+        found[fate_of(stretch.fate)] += slots_in
+    for part in open_parts(account):
+        after, until = max(part.span.after, account.span.after), min(part.span.until, account.span.until)
+        if part.slot is not None:
+            found[part.fate] += after < part.slot <= until
+        elif after < until:
+            found[part.fate] += _count(account.trigger, after, until)
+    return +found
+
+
+def _slots_in(stretch: Stretch, account: Account) -> int | None:
+    """How many slots of a stretch lie in the span."""
+    span, listed = account.span, stretch.listed()
+    if listed is not None:
+        return sum(span.after < slot <= span.until for slot in listed)
+    text = account.reigns.trigger_at(stretch.first_slot)
+    if not has_grid(trigger_of(text)):
+        return None
+    return _count(text, max(stretch.first_slot - 1, span.after), min(stretch.last_slot, span.until))
+
+
+@lru_cache(maxsize=16_384)
+def _count(trigger: str, after: int, until: int) -> int:
+    """Cached by text: many jobs share a trigger."""
+    return trigger_of(trigger).count_slots(after, until) if after < until else 0
+
+
+# -- slot by slot ------------------------------------------------------------------------------------------------------
+
+
+class Listed(NamedTuple):
+    """What became of each slot; `unlisted`: of further ones it is only known how many there are."""
+
+    fates: dict[int, Fate]
+    unlisted: Sums
+
+    def sums(self) -> Sums:
+        return Counter(self.fates.values()) + self.unlisted
+
+
+def list_slots(account: Account, runs: Iterable[SlotRun], stretches: Sequence[Stretch]) -> Listed:
+    """What became of each slot of a span. A run says more than a stretch, and that it ran more than why not."""
+    span, unlisted = account.span, Sums()
+    fates = {
+        slot: UNACCOUNTED
+        for trigger, part in account.reigns.parts(span)
+        if has_grid(trigger_of(trigger))
+        for slot in _slots(trigger, Span(max(part.after, account.created_at), part.until))
+    }
+    for stretch in sorted(stretches, key=lambda item: item.fate == RAN):
+        slots = members_of(stretch, account.reigns.trigger_at(stretch.first_slot))
+        if slots is None:
+            unlisted[fate_of(stretch.fate)] += stretch.slots
+        else:
+            fates |= {slot: fate_of(stretch.fate) for slot in slots if span.after < slot <= span.until}
+    for part in open_parts(account):
+        inside = Span(max(part.span.after, span.after), min(part.span.until, span.until))
+        slots = [part.slot] if part.slot is not None else list(_slots(account.trigger, inside))
+        fates |= {slot: part.fate for slot in slots if _is_open(slot, fates, inside)}
+    by_slot: dict[int, list[SlotRun]] = {}
+    for run in runs:
+        by_slot.setdefault(run.slot, []).append(run)
+    inside_span = {slot: found for slot, found in by_slot.items() if span.after < slot <= span.until}
+    fates |= {slot: fate_of_runs(found, fates.get(slot)) for slot, found in inside_span.items()}
+    return Listed(fates, +unlisted)
+
+
+def _is_open(slot: int, fates: dict[int, Fate], inside: Span) -> bool:
+    return inside.after < slot <= inside.until and fates.get(slot, UNACCOUNTED) == UNACCOUNTED
+
+
+def _slots(trigger: str, span: Span) -> Iterator[int]:
+    known = trigger_of(trigger)
+    slot = known.next_slot(span.after) if span.after < span.until else None
+    while slot is not None and slot <= span.until:
+        yield slot
+        slot = known.next_slot(slot)

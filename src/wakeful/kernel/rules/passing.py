@@ -1,0 +1,87 @@
+"""Slots that pass without a run of their own: which they are, and why. Pure.
+
+All slots of a job up to `counted_to` are accounted for, by runs and stretches. What lets slots go says so here, and
+moves `counted_to`. What is going on, such as a pause or a run in progress, is counted when somebody asks or when it
+ends. Triggers without a grid (`interval`, `once`, monitors, and those that ask for more than the floor allows) have no
+slots but those they were armed for.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from wakeful.kernel.rules.policy import FLOOR_MS, count_passed, trigger_of
+from wakeful.store.records import JobState
+from wakeful.triggers import Trigger
+
+MERGED = "merged"  # a later run stands for them
+MISSED = "missed"  # nothing could run, and nothing stands for them
+ALREADY_RUNNING, BACKING_OFF = "already_running", "backing_off"
+PAUSED, DISABLED, REMOVED = "paused", "disabled", "removed"
+REPLACED = "replaced"  # the job was given other times before they could start
+CLOCK_SET = "clock_set"  # the clock was set back while they waited
+BELOW_FLOOR = "below_floor"  # too close to the start before
+OVER = "over"  # the job had come to its end: they were not due
+_WAITS = (PAUSED, DISABLED, OVER)  # a one-shot waits for these to be over
+
+
+class Passed(NamedTuple):
+    """Slots of one trigger, from the first to the last of them, that passed for one reason."""
+
+    job_id: int
+    fate: str
+    first_slot: int
+    last_slot: int
+    slots: int
+    trigger: str
+
+
+def has_grid(trigger: Trigger) -> bool:
+    """Whether a trigger's slots follow from itself alone."""
+    if not trigger.timed or trigger.relative or trigger.type in ("once", "ping"):
+        return False
+    return (trigger.min_gap_ms() or FLOOR_MS) >= FLOOR_MS
+
+
+def let_pass(text: str, state: JobState, until: int, fate: str) -> tuple[JobState, tuple[Passed, ...]]:
+    """The state with all slots up to a moment accounted for, and those that passed for this reason."""
+    trigger = trigger_of(text)
+    if trigger.type == "once" and fate in _WAITS:
+        return state, ()
+    passes = []
+    if state.slot is not None and state.slot <= min(state.counted_to, until):
+        passes.append(Passed(state.job_id, fate, state.slot, state.slot, 1, text))  # it was kept though it had passed
+    further = _on_grid(trigger, state.counted_to, until) if has_grid(trigger) else _armed(trigger, state, until)
+    if further is not None:
+        passes.append(Passed(state.job_id, fate, *further, text))
+    return state._replace(counted_to=max(state.counted_to, until)), tuple(passes)
+
+
+def _on_grid(trigger: Trigger, after: int, until: int) -> tuple[int, int, int] | None:
+    """The first and the last slot in (after, until], and how many there are."""
+    count = trigger.count_slots(after, until) if until > after else 0
+    first, last = (trigger.next_slot(after), trigger.latest_slot(after, until)) if count else (None, None)
+    return None if first is None or last is None else (first, last, count)
+
+
+def _armed(trigger: Trigger, state: JobState, until: int) -> tuple[int, int, int] | None:
+    """As above, from the slot the job is armed for."""
+    slot = state.slot
+    if slot is None and trigger.type in ("every", "cron"):  # it runs: the floor leaves some of those after its own
+        slot = trigger.next_slot(state.counted_to + FLOOR_MS - 1)
+    if slot is None or not state.counted_to < slot <= until:
+        return None
+    if trigger.type == "once" or trigger.relative:
+        return slot, slot, 1
+    return slot, trigger.latest_slot(slot - 1, until) or slot, max(1, count_passed(trigger, slot - 1, until))
+
+
+def why_waiting(state: JobState, otherwise: str) -> str:
+    """Why the slots since `counted_to` have no run, as the job stands; `otherwise` where they are merely due."""
+    if not state.enabled:
+        return DISABLED if state.ended_at is None else OVER
+    if state.paused:
+        return PAUSED
+    if state.run_id is not None:
+        return ALREADY_RUNNING
+    return otherwise

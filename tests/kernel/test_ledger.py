@@ -1,0 +1,293 @@
+"""Every slot is accounted for: what became of each, through pauses, edits, outages, overlaps and pruning."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.kernel.scene import at, failing, virtual
+from wakeful import Cron, Every, InvalidSetting, JobNotFound, Once, Retention, SlotNotFound
+
+HOURLY = Every("1h", anchor=at(days=-30))
+
+
+async def _tally(scheduler, job="a"):
+    one = (await scheduler.get_ledger(job, since="3650d")).total
+    everyone = await scheduler.get_ledger(since="3650d")
+    assert everyone.jobs.get(job, one) == one, "counted and listed are the same"
+    assert one.unaccounted == 0
+    assert one.due == one.ran + one.running + one.merged + one.missing + sum(one.waiting.values()) + sum(
+        one.passed_over.values()
+    )
+    return one
+
+
+async def _fates(scheduler, hours, job="a"):
+    return [(await scheduler.get_slot(job, at(hours=hour))).fate for hour in hours]
+
+
+@pytest.mark.promise("X25")
+@virtual
+async def test_a_job_that_runs_on_time_has_nothing_but_runs(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", HOURLY)
+        await scheduler.start()
+        await scene.sleep("5h")
+        found = await _tally(scheduler)
+        assert (found.due, found.ran) == (5, 5)
+        job_id = scene.runs[0]._row.job_id
+        assert await scheduler._store.read(lambda tx: tx.stretches.of_job(job_id)) == [], "its runs account for them"
+        slot = await scheduler.get_slot("a", at(hours=3))
+        assert (slot.fate, len(slot.runs)) == ("ran", 1)
+        assert slot.sentence == "The slot 2026-01-01T03:00:00Z of a ran once; the last ended as success."
+        assert (await scheduler.get_slot("a", at(hours=9))).fate == "ahead"
+        with pytest.raises(SlotNotFound, match="The next one after that is 2026-01-01T04:00:00Z"):
+            await scheduler.get_slot("a", at(hours=3, minutes=5))
+
+
+@pytest.mark.promise("X25")
+@virtual
+async def test_what_passes_during_a_pause_is_counted_while_it_lasts_and_after(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", HOURLY)
+        await scheduler.start()
+        await scene.sleep("2h30m")
+        await scheduler.pause_job("a")
+        await scene.sleep("3h")
+        assert (await _tally(scheduler)).passed_over == {"paused": 3}
+        await scheduler.resume_job("a")
+        await scene.sleep("2h")
+        found = await _tally(scheduler)
+        assert (found.due, found.ran, found.passed_over) == (7, 4, {"paused": 3})
+        assert await _fates(scheduler, range(1, 8)) == ["ran", "ran", *["passed_over"] * 3, "ran", "ran"]
+
+
+@pytest.mark.promise("X25")
+@pytest.mark.parametrize(("catch_up", "expected"), [("once", (3, 0, 2)), ("skip", (2, 3, 0))])
+@virtual
+async def test_an_outage_merges_or_misses_what_came_meanwhile(scene, catch_up, expected):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", HOURLY, catch_up=catch_up)
+        await scheduler.start()
+        await scene.sleep("1h30m")
+    await scene.sleep("3h")
+    async with scene.scheduler() as scheduler:
+        assert (await _tally(scheduler)).waiting == {"due": 3}
+        await scheduler.start()
+        await scene.sleep("1h")
+        found = await _tally(scheduler)
+        assert (found.due, (found.ran, found.missing, found.merged)) == (5, expected)
+        if catch_up == "once":
+            slot = await scheduler.get_slot("a", at(hours=2))
+            assert (slot.fate, slot.merged_into) == ("merged", at(hours=4))
+
+
+@pytest.mark.promise("X25")
+@virtual
+async def test_slots_that_come_while_the_job_runs_wait_for_its_end_and_are_passed_over(scene):
+    async def long(run):
+        await asyncio.sleep(3.5 * 3600)
+
+    async with scene.scheduler() as scheduler:
+        scene.act = long
+        await scheduler.add_job("a", HOURLY, timeout="9h")
+        await scheduler.start()
+        await scene.sleep("3h30m")
+        found = await _tally(scheduler)
+        assert (found.due, found.running, found.waiting) == (3, 1, {"already_running": 2})
+        await scene.sleep("1h15m")
+        found = await _tally(scheduler)
+        assert (found.due, found.ran, found.passed_over) == (4, 1, {"already_running": 3})
+
+
+@pytest.mark.promise("X25")
+@virtual
+async def test_errors_that_delay_a_job_are_why_its_slots_were_passed_over(scene):
+    async with scene.scheduler() as scheduler:
+        scene.act = failing()
+        await scheduler.add_job("a", Every("1m", anchor=at(days=-1)), backoff=["5m"], max_errors=0)
+        await scheduler.start()
+        await scene.sleep("30m")
+        found = await _tally(scheduler)
+        assert found.passed_over.keys() == {"backing_off"}
+        assert found.due == 30
+
+
+@pytest.mark.promise("X25")
+@virtual
+async def test_an_edit_accounts_for_the_old_times_and_begins_with_the_new(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", HOURLY)
+        await scheduler.start()
+        await scene.sleep("2h30m")
+        await scheduler.pause_job("a")
+        await scene.sleep("2h")
+        await scheduler.update_job("a", trigger=Every("30m", anchor=at(days=-30)))
+        await scheduler.resume_job("a")
+        await scene.sleep("1h")
+        found = await _tally(scheduler)
+        assert (found.due, found.ran, found.passed_over) == (6, 4, {"paused": 2})
+        await scheduler.update_job("a", trigger=Cron("0 12 * * *"))
+        await scene.sleep("1d")
+        assert (await _tally(scheduler)).due == 7
+
+
+@pytest.mark.promise("X25")
+@virtual
+async def test_a_job_that_is_over_or_has_no_grid_is_due_as_often_as_it_ran(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("few", Every("1h", max_runs=2))
+        await scheduler.add_job("once", Once(at(hours=1)))
+        await scheduler.add_job("old", Once(at(days=-1)))
+        await scheduler.start()
+        await scene.sleep("5h")
+        assert [(await _tally(scheduler, name)).due for name in ("few", "once", "old")] == [2, 1, 1]
+        assert (await scheduler.get_slot("few", at(hours=4))).fate == "over"
+
+
+@pytest.mark.promise("X25")
+@virtual
+async def test_sums_and_single_slots_outlive_the_runs(scene, minutely_sweeps):
+    async def long_at_times(run):
+        if run.slot.minute % 3 == 0:
+            await asyncio.sleep(90)
+
+    async with scene.scheduler(retention=Retention(runs_per_job=10, check_every=5)) as scheduler:
+        scene.act = long_at_times
+        await scheduler.add_job("a", Every("1m", anchor=at(days=-30)))
+        await scheduler.start()
+        await scene.sleep("5h30s")
+        found = await _tally(scheduler)
+        assert (found.due, found.ran, found.running, found.passed_over) == (300, 200, 1, {"already_running": 99})
+        assert len(await scheduler.get_run_log("a", limit=500)) < 20, "nothing was pruned, nothing is proved"
+        fates = [(await scheduler.get_slot("a", at(minutes=minute))).fate for minute in range(1, 300)]
+        assert fates == ["passed_over" if minute % 3 == 1 and minute > 3 else "ran" for minute in range(1, 300)]
+        kept = await scheduler._store.read(lambda tx: tx.stretches.of_job(scene.runs[0]._row.job_id))
+        assert len(kept) <= 2 * 9, "a few rows a day"
+
+
+@pytest.mark.promise("X25")
+@virtual
+async def test_a_clock_that_goes_forward_and_back_leaves_no_slot_without_a_record(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", HOURLY)
+        await scheduler.start()
+        await scene.sleep("2h30m")
+        scene.step(hours=10)
+        await scene.sleep("2h")
+        await _tally(scheduler)
+        scene.step(hours=-10)
+        for _ in range(14):
+            await scene.sleep("1h")
+            await _tally(scheduler)
+
+
+@pytest.mark.promise("X25")
+@virtual
+async def test_a_ledger_refuses_what_it_does_not_understand(scene):
+    async with scene.scheduler() as scheduler:
+        with pytest.raises(JobNotFound):
+            await scheduler.get_ledger("nothing")
+        with pytest.raises(InvalidSetting, match="a duration such as 7d"):
+            await scheduler.get_ledger(since="yesterday")
+        assert (await scheduler.get_ledger()).total.due == 0
+
+
+# -- a year ------------------------------------------------------------------------------------------------------------
+
+YEAR_START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Model:
+    """What must have become of each slot, by the plainest means: one entry per slot."""
+
+    def __init__(self):
+        self.fates = {}
+
+    def hours(self, begin, end, fate, step=60):
+        moment = begin + timedelta(minutes=step)
+        while moment <= end:
+            self.fates[moment] = fate
+            moment += timedelta(minutes=step)
+
+
+@pytest.mark.long
+@pytest.mark.promise("X25")
+@pytest.mark.timeout(1200)
+@virtual
+async def test_a_year_of_an_hourly_job_is_accounted_for_slot_by_slot(scene):
+    model, keep = Model(), Retention(days=10, runs_per_job=200, check_every=50)
+    hourly, half = Cron("0 * * * *", tz="Europe/Berlin"), Cron("0,30 * * * *", tz="Europe/Berlin")
+
+    def day(number, hours=0):
+        return YEAR_START + timedelta(days=number, hours=hours)
+
+    async def act(run):
+        if run.slot is not None and run.slot == day(200, 12):
+            await asyncio.sleep(5.5 * 3600)
+
+    scene.act = act
+    async with scene.scheduler(retention=keep) as scheduler:
+        await scheduler.add_job("a", hourly, timeout="9h")
+        await scheduler.add_job("night", Cron("30 2 * * *", tz="Europe/Berlin"))
+        await scheduler.start()
+        await scene.until(day(40) + timedelta(minutes=10))
+        model.hours(day(0), day(40), "ran")
+        await scheduler.pause_job("a")
+        await scene.until(day(47) + timedelta(minutes=10))
+        model.hours(day(40), day(47), "paused")
+        await scheduler.resume_job("a")
+        await scene.until(day(100) + timedelta(minutes=10))
+        model.hours(day(47), day(100), "ran")
+        await scheduler.update_job("a", trigger=half)
+        await scene.until(day(110) + timedelta(minutes=10))
+        model.hours(day(100), day(110), "ran", step=30)
+        await scheduler.update_job("a", trigger=hourly)
+        await scene.until(day(150) + timedelta(minutes=10))
+        model.hours(day(110), day(150), "ran")
+    await scene.until(day(153) + timedelta(minutes=10))
+    async with scene.scheduler(retention=keep) as scheduler:
+        model.hours(day(150), day(153), "merged")
+        model.fates[day(153)] = "ran"
+        await scheduler.start()
+        await scene.until(day(365) + timedelta(minutes=10))
+        model.hours(day(153), day(365), "ran")
+        model.hours(day(200, 12), day(200, 17), "already_running")
+        found = (await scheduler.get_ledger("a", since="3650d")).total
+        expected = list(model.fates.values())
+        assert (found.due, found.unaccounted) == (len(expected), 0)
+        assert (found.ran, found.merged) == (expected.count("ran"), expected.count("merged"))
+        assert found.passed_over == {"paused": 7 * 24, "already_running": 5}
+        slots = await _all_slots(scheduler, "a")
+        assert {slot: fate for slot, fate in slots.items() if model.fates.get(slot) != fate} == {}
+        assert slots.keys() == model.fates.keys()
+        for moment in list(model.fates)[::97]:
+            slot = await scheduler.get_slot("a", moment)
+            assert (slot.why or slot.fate) == model.fates[moment]
+        nights = await _all_slots(scheduler, "night")
+        assert set(nights.values()) <= {"ran", "merged"}
+        assert datetime(2026, 3, 29, 1, 0, tzinfo=UTC) in nights, "02:30 did not exist: it came at 03:00, once"
+        assert datetime(2026, 10, 25, 0, 30, tzinfo=UTC) in nights, "02:30 came twice: the first counts"
+        assert len(nights) == 365
+        every = await scheduler.get_ledger(since="3650d")
+        assert every.jobs["a"] == found
+
+
+async def _all_slots(scheduler, name):
+    """Every slot of a job's life and what became of it."""
+    from wakeful import ids
+    from wakeful.kernel.views.ledger import account_of, listed_of
+    from wakeful.store.stretches import Span
+    from wakeful.triggers.moments import from_ms
+
+    job = await scheduler.get_job(name)
+
+    def work(tx):
+        pair = tx.jobs.by_id(ids.decode(job.id)[1])
+        return listed_of(tx, account_of(tx, *pair, Span(0, tx.now)))
+
+    listed = await scheduler._store.read(work)
+    assert not listed.unlisted
+    return {from_ms(slot): fate.why or fate.what for slot, fate in listed.fates.items()}
