@@ -13,10 +13,10 @@ import wakeful as package
 from wakeful.cli import command_tree, main
 
 EXPECTED = {
-    "add", "agent", "alert", "apply", "approvals", "approve", "cancel", "check", "completion", "connector", "copy",
-    "delivery", "demo", "doctor", "edit", "explain", "undo",
-    "list", "logs", "next", "node", "pause", "plan", "reject", "remove", "resume", "retry", "run", "runs", "schema",
-    "serve", "show", "status", "token", "work", "workflow",
+    "add", "agent", "alert", "apply", "approvals", "approve", "backup", "cancel", "check", "completion", "connector",
+    "copy", "delivery", "demo", "doctor", "edit", "explain", "undo",
+    "list", "logs", "next", "node", "pause", "plan", "reject", "remove", "restore", "resume", "retry", "run", "runs",
+    "schema", "serve", "show", "status", "token", "work", "workflow",
 }  # fmt: skip
 LISTINGS = [
     ["list"],

@@ -1,4 +1,4 @@
-"""`/api/verdict` and `/api/actions`: whether all is well, what people did, and taking it back."""
+"""`/api/verdict`, `/api/hold` and `/api/actions`: whether all is well, pausing everything, what people did, undo."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from fastapi import APIRouter, Path
 from starlette.responses import Response
 
 from wakeful.api.auth import Viewer
-from wakeful.api.idempotency import answer, respond
+from wakeful.api.idempotency import Answer, answer, respond
 from wakeful.api.models import Page
 from wakeful.api.paging import LIMIT, Cursor, Limit, cursor_of, read_id_cursor
 from wakeful.api.problems import answers
-from wakeful.api.record_models import ActionOut, UndoneOut, VerdictOut
+from wakeful.api.record_models import ActionOut, HoldIn, HoldOut, UndoneOut, VerdictOut
 from wakeful.api.rights import Allowed, Editor
 from wakeful.api.wiring import Sched
 from wakeful.ids import action_number
+from wakeful.kernel.rules.holding import Hold
 
 router = APIRouter(prefix="/api")
 
@@ -37,6 +38,49 @@ def undoable(action: str | None) -> dict[str, str]:
 )
 async def get_verdict(scheduler: Sched, _: Viewer) -> Response:
     return respond(answer(200, (await scheduler.get_verdict()).to_dict()))
+
+
+@router.get(
+    "/hold",
+    operation_id="get_hold",
+    response_model=HoldOut,
+    responses=answers(),
+    summary="Whether everything is paused",
+    tags=["actions"],
+)
+async def get_hold(scheduler: Sched, _: Viewer) -> Response:
+    return respond(_held(await scheduler.server_side.get_hold()))
+
+
+@router.post(
+    "/hold",
+    operation_id="hold_all",
+    response_model=HoldOut,
+    responses=answers(403),
+    summary="Pause everything: nothing starts on any node; what runs finishes",
+    tags=["actions"],
+)
+async def hold_all(scheduler: Sched, _: Editor, rights: Allowed, wanted: HoldIn) -> Response:
+    done = await scheduler.server_side.hold_all(wanted.note, rights, messages=wanted.messages)
+    return respond(_held(done.hold, done.action))
+
+
+@router.delete(
+    "/hold",
+    operation_id="release_all",
+    response_model=HoldOut,
+    responses=answers(403),
+    summary="Resume everything; jobs that were paused one by one stay paused",
+    tags=["actions"],
+)
+async def release_all(scheduler: Sched, _: Editor, rights: Allowed) -> Response:
+    done = await scheduler.server_side.release_all(rights)
+    return respond(_held(done.hold, done.action))
+
+
+def _held(hold: Hold | None, action: str | None = None) -> Answer:
+    about = hold.to_dict() if hold is not None else {"since": None, "by": None, "note": None, "messages": False}
+    return answer(200, {"held": hold is not None, **about}, **undoable(action))
 
 
 @router.get(

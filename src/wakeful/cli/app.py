@@ -20,7 +20,22 @@ ORDER = (
     *("run", "runs", "logs", "cancel", "retry", "approvals", "approve", "reject"),
     *("next", "explain"),
     "workflow",
-    *("serve", "status", "doctor", "alert", "node", "copy", "token", "check", "plan", "apply", "schema", "demo"),
+    *(
+        "serve",
+        "status",
+        "doctor",
+        "alert",
+        "node",
+        "copy",
+        "backup",
+        "restore",
+        "token",
+        "check",
+        "plan",
+        "apply",
+        "schema",
+        "demo",
+    ),
     "completion",
 )
 
