@@ -21,7 +21,7 @@ from wakeful.store.interface import Transaction
 
 HOLD, RELEASE = "pause_all", "resume_all"
 EVERYTHING = "everything"
-SUBJECT = 0  # no job, and no alert, has this number
+SUBJECT = 1  # ids are made from the time: no job, and no alert, has this number
 
 
 class Held(NamedTuple):
