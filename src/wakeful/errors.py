@@ -25,6 +25,7 @@ SchedulerError
 │   └── TokenExists                             by another token
 ├── ChangedSinceRead                            somebody else edited it first
 ├── ScheduleTriggerError                        a start was refused; `.context` says why
+│   └── StartRefused                            by the job's kind, such as one over budget
 ├── CannotUndo                                  too late, or changed since by somebody else
 ├── NodeNotAlive                                a node that is not there, or not one of several, cannot be asked
 ├── SchedulerShutdownError                      stop() ran out of time; `.context` says how many still run
@@ -229,6 +230,10 @@ class ScheduleTriggerError(SchedulerError):
     def __init__(self, message: str, context: dict[str, Any] | None = None) -> None:
         super().__init__(message)
         self.context: dict[str, Any] = context or {}
+
+
+class StartRefused(ScheduleTriggerError):
+    """A start by hand that the job's kind does not admit now, such as one over budget."""
 
 
 class NodeNotAlive(SchedulerError):

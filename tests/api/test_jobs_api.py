@@ -361,3 +361,28 @@ def test_what_a_request_did_is_undone_by_the_id_in_its_answer(client, client_for
         False,
     )
     assert client.post("/api/actions/nonsense/undo").status_code == 404
+
+
+@pytest.mark.promise("X7", "X27")
+def test_everything_is_paused_and_resumed_at_once(client, client_for):
+    name = new_name()
+    make(client, name)
+    free = {"held": False, "since": None, "by": None, "note": None, "messages": False}
+    assert client.get("/api/hold").json() == free
+    assert client_for("viewer").post("/api/hold", json={}).status_code == 403
+    assert client_for("agent").post("/api/hold", json={}).status_code == 403
+    assert client_for("agent").delete("/api/hold").status_code == 403
+    held = client.post("/api/hold", json={"note": "maintenance"})
+    about = {key: value for key, value in held.json().items() if key != "since"}
+    assert about == {"held": True, "by": "admin", "note": "maintenance", "messages": False}
+    refused = client.post(f"/api/jobs/{name}/run")
+    assert (refused.status_code, refused.json()["reason"]) == (409, "held")
+    assert client_for("viewer").get("/api/hold").json() == held.json()
+    assert client.get("/api/verdict").json()["sentence"].startswith("Everything is paused by admin since ")
+    action = held.headers["Wakeful-Action"]
+    assert client.post(f"/api/actions/{action}/undo").json()["restored"] == ["everything"]
+    assert client.post(f"/api/jobs/{name}/run").status_code == 202
+    client.post("/api/hold", json={})
+    assert client.delete("/api/hold").json() == free
+    assert "Wakeful-Action" not in client.delete("/api/hold").headers
+    assert [one["what"] for one in client.get("/api/actions?limit=2").json()["items"]] == ["resume_all", "pause_all"]

@@ -28,7 +28,7 @@ GROUPS = {
     "changes": ["put_job", "patch_job"],
     "removals": ["delete_job", "delete_schedule"],  # beside what was made they are sent for that alone
     "orders": ["run_job", "pause_job", "resume_job", "pause_jobs", "resume_jobs"],
-    "actions": ["list_actions", "undo_action"],
+    "actions": ["list_actions", "undo_action", "get_hold", "hold_all", "release_all"],
     "runs": ["list_runs", "list_approvals", "get_run", "get_run_log", "explain_run", "cancel_run", "retry_run"],
     "verdicts": ["approve_run", "reject_run", "complete_run"],
     "schedules": [

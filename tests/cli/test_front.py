@@ -15,9 +15,9 @@ from wakeful.cli import command_tree, main
 EXPECTED = {
     "add", "agent", "alert", "apply", "approvals", "approve", "cancel", "check", "completion", "connector", "copy",
     "delivery", "demo", "doctor", "edit", "explain", "init", "undo",
-    "delivery", "demo", "doctor", "edit", "explain", "ledger", "undo",
-    "list", "logs", "next", "node", "pause", "plan", "reject", "remove", "resume", "retry", "run", "runs", "schema",
-    "serve", "show", "status", "token", "work", "workflow",
+    "ledger", "list", "logs", "next", "node", "pause", "plan", "reject", "remove", "resume", "retry", "run", "runs",
+    "schema", "serve", "show", "status", "token", "work", "workflow",
+    "backup", "restore",
 }  # fmt: skip
 LISTINGS = [
     ["list"],

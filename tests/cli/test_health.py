@@ -24,6 +24,8 @@ def test_status_of_nothing_is_an_answer_too(wakeful, store):
         "open_runs": 0,
         "open_alerts": 0,
         "open_approvals": 0,
+        "hold": None,
+        "budget": None,
         "next_start": None,
     }
 

@@ -84,8 +84,8 @@ def test_the_answers_of_commands_that_change_something_are_json(wakeful):
     wakeful("add", "b", "--every", "1d", "--approval", "--", "true")
     assert without_action(wakeful("pause", "a", "--json").json) == {"count": 1, "names": ["a"]}
     assert without_action(wakeful("resume", "a", "--json").json) == {"count": 1, "names": ["a"], "refused": {}}
-    assert wakeful("pause", "--all", "--json").json["count"] == 2
-    assert wakeful("resume", "--all", "--json").json["count"] == 2
+    assert wakeful("pause", "--all", "--json").json["held"] is True
+    assert without_action(wakeful("resume", "--all", "--json").json) == {"held": False}
     failed = wakeful("run", "a", "--wait", "--json").json
     log = wakeful("logs", "a", "--json").json
     assert (log["run"], log["output"], log["outcome"], log["truncated"]) == (failed["id"], "out\n", "error", False)

@@ -14,6 +14,8 @@ from tests.kernel.crashing import die
 from wakeful import Scheduler, Wait
 from wakeful.testing import VirtualClock, run
 
+PAUSED = "Paused everything: nothing starts until wakeful resume --all\n"
+
 
 def names(answer):
     return [job["name"] for job in answer.json]
@@ -164,22 +166,49 @@ def test_a_paused_job_says_why_and_goes_on_when_resumed(wakeful):
     assert wakeful("resume", "job").out.startswith("job was not paused, next in ")
 
 
+@pytest.mark.promise("X7")
 @pytest.mark.usefixtures("stocked")
 def test_one_command_pauses_everything_and_one_goes_on(wakeful):
-    assert wakeful("pause", "--all").out == "Paused 2 jobs\n"
-    assert names(wakeful("list", "--status", "paused", "--json")) == ["job", "other"]
-    assert wakeful("resume", "--all").out == "Resumed 2 jobs\n"
-    assert names(wakeful("list", "--status", "idle", "--json")) == ["job", "other"]
+    wakeful("pause", "other")
+    assert wakeful("pause", "--all", "--note", "the disk is being replaced").out == PAUSED
+    assert names(wakeful("list", "--status", "idle", "--json")) == ["job"]  # no job is changed
+    assert wakeful("pause", "--all").out.startswith("Everything was paused already: ")
+    answer = wakeful("run", "job")
+    assert answer.code == 4
+    assert answer.err.startswith("Error: job cannot start: everything is paused by ")
+    assert answer.err.endswith("(the disk is being replaced). Run wakeful resume --all first.\n")
+    status = wakeful("status", "--json").json
+    assert (status["hold"]["note"], status["hold"]["messages"]) == ("the disk is being replaced", False)
+    assert "nothing starts until wakeful resume --all" in wakeful("explain", "job").out
+    (check,) = (check for check in wakeful("doctor", "--json").json["checks"] if check["name"] == "hold")
+    assert (check["ok"], check["do"]) == (False, "wakeful resume --all")
+    assert wakeful("resume", "--all").out == "Resumed everything; jobs that were paused by name stay paused\n"
+    assert names(wakeful("list", "--status", "paused", "--json")) == ["other"]
+    assert wakeful("status", "--json").json["hold"] is None
+    assert wakeful("run", "job").code == 0
+    assert wakeful("resume", "--all").out == "Everything was not paused: nothing to resume\n"
 
 
 @pytest.mark.usefixtures("stocked")
-def test_pausing_and_resuming_all_does_not_revive_what_was_disabled(wakeful):
-    wakeful("add", "done", "--at", "now", "--", "true")
-    wakeful("add", "broken", "--every", "5m", "--max-errors", "1", "--", "false")
-    wakeful("run", "broken")
+def test_messages_are_held_with_everything_alone(wakeful):
+    assert wakeful("pause", "job", "--messages").err == "Error: --messages goes with --all.\n"
+    assert wakeful("pause", "--all", "--messages", "--json").json["messages"] is True
+
+
+@pytest.mark.promise("X27")
+@pytest.mark.usefixtures("stocked")
+def test_pausing_and_resuming_everything_is_undone(wakeful):
+    paused = wakeful("pause", "--all", "--json").json["action"]
+    assert wakeful("undo").out == "Not paused any more: everything\n"
+    assert wakeful("run", "job").code == 0
     wakeful("pause", "--all")
-    wakeful("resume", "--all")
-    assert names(wakeful("list", "--status", "disabled", "--json")) == ["broken"]
+    resumed = wakeful("resume", "--all", "--json").json["action"]
+    assert wakeful("undo", resumed).out == "Paused again: everything\n"
+    assert wakeful("run", "job").code == 4
+    assert wakeful("undo", paused).code == 4
+    assert [action["what"] for action in wakeful("undo", "--list", "--json").json] == [
+        "resume_all", "pause_all", "pause_all",
+    ]  # fmt: skip
 
 
 @pytest.mark.usefixtures("stocked")

@@ -37,7 +37,7 @@ def test_the_last_action_is_taken_back_or_the_one_that_is_named(wakeful):
 @pytest.mark.promise("X27")
 @pytest.mark.usefixtures("stocked")
 def test_all_that_one_command_changed_is_one_action(wakeful):
-    action = action_in(wakeful("pause", "--all"))
+    action = action_in(wakeful("pause", "job", "other"))
     assert action_in(wakeful("resume", "job")) != action
     answer = wakeful("undo", action)
     assert answer.out == "Not paused any more: other\n"

@@ -107,8 +107,8 @@ def test_words_mean_what_they_look_like(write):
         ),
         ("\n\nworkflows: {}", [(3, "workflows must be a list.")]),
         (
-            "limits: {cost_per_day: 2}",
-            [(1, "limits.cost_per_day is not supported by this version yet: remove it, or use a later one.")],
+            "limits: {cost_per_day: -2}",
+            [(1, "limits.cost_per_day must be at least 0, not -2.")],
         ),
         ("server: {port: abc}", [(1, "server.port must be a whole number, not 'abc'.")]),
         ("server: {port: 70000}", [(1, "server.port must be at most 65535, not 70000.")]),

@@ -37,6 +37,11 @@ GONE = "Stalled: no server is running, and nothing starts until one does (wakefu
             "quiet",
             "Nothing will start by time: every job is paused, disabled, done, or has no time of its own.",
         ),
+        (
+            {**NEEDS, **LATE, "held": "by ada since 2027-01-15 08:00 UTC"},
+            "stalled",
+            "Everything is paused by ada since 2027-01-15 08:00 UTC: nothing starts until wakeful resume --all.",
+        ),
         ({"any_job": False}, "empty", "Awake. Nothing is scheduled yet."),
         (LATE, "behind", "Behind: 41 jobs wait for lane gpu, 9m for the oldest."),
         (

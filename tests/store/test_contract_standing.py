@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.store.samples import NOW, alert, job, run
+from wakeful.store.records import NodeRow
 
 
 def test_jobs_of_hidden_kinds_are_not_seen(store):
@@ -66,3 +67,22 @@ def test_attempts_that_did_not_fail_and_runs_of_late_are_counted(store):
     assert store.read(lambda tx: tx.runs.tally(1, 9)) == (2, 1, 3)
     assert store.read(lambda tx: tx.runs.tally(2, 9)) == (1, 1, 2)
     assert store.read(lambda tx: tx.runs.tally(1, 9, ("work",))) == (0, 0, 3)
+
+
+def test_a_hold_is_read_by_every_node_that_lives_and_by_those_that_join(store):
+    def join(tx, number):
+        tx.journal.join(NodeRow(number, f"node-{number}", NOW, NOW, None, "{}"))
+
+    store.write(lambda tx: [join(tx, number) for number in (1, 2)])
+    store.write(lambda tx: tx.journal.leave(2, NOW))
+    assert store.write(lambda tx: (tx.nodes.held(), tx.journal.admits(1))) == (None, (False, 0))
+    store.write(lambda tx: tx.nodes.hold('{"by": "ada"}'))
+    store.write(lambda tx: join(tx, 3))
+    assert store.read(lambda tx: tx.nodes.held()) == '{"by": "ada"}'
+    assert store.write(lambda tx: [tx.journal.admits(number) for number in (1, 2, 3)]) == [
+        (False, 1), (None, 0), (False, 1),
+    ]  # fmt: skip
+    store.write(lambda tx: tx.nodes.hold('{"by": "ada", "messages": true}'))
+    assert store.write(lambda tx: [tx.journal.admits(1), tx.journal.standing(3)]) == [(False, 2), (False, 2, False)]
+    store.write(lambda tx: tx.nodes.hold(None))
+    assert store.write(lambda tx: (tx.nodes.held(), tx.journal.admits(3))) == (None, (False, 0))

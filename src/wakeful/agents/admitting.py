@@ -1,4 +1,4 @@
-"""Whether a job of an agent may start now: hours of its heartbeat, and the rate limit of its account."""
+"""Whether a job of an agent may start now: hours of its heartbeat, the rate limit of its account, and budgets."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from wakeful.agents.added import whole_payload
+from wakeful.agents.budgets.spending import refuse_start
 from wakeful.agents.runners.spec import account_of
 from wakeful.agents.tables import AgentTables
 from wakeful.kernel.kinds import Refused
@@ -13,12 +14,13 @@ from wakeful.triggers.active_hours import ActiveHours
 from wakeful.triggers.moments import iso
 
 if TYPE_CHECKING:
+    from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, JobState
 
 
-def admit(tx: Transaction, job: JobDef, state: JobState) -> Refused | None:
-    """None, or until when the start waits. A start that was asked for is not bound to hours."""
+def admit(tx: Transaction, context: Context, job: JobDef, state: JobState) -> Refused | None:
+    """None, or why not and until when the start waits. A start that was asked for is not bound to hours."""
     payload: dict[str, Any] = json.loads(job.payload)
     if payload["does"] == "beat":
         opens = None if state.queued else opening(payload, tx.now)
@@ -26,7 +28,7 @@ def admit(tx: Transaction, job: JobDef, state: JobState) -> Refused | None:
     account = account_of(whole_payload(tx, payload).get("runner") or {})
     limit = tx.of(AgentTables).limit(account) if account is not None else None
     if limit is None or limit[0] <= tx.now:
-        return None
+        return refuse_start(tx, context, job, state)
     until, why = limit
     return Refused("rate_limited", f"the account {account} is at its limit until {iso(until)}: {why}", until)
 

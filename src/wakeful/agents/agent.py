@@ -4,6 +4,7 @@ What must stay true:
 - everything that wakes an agent goes through `request_wake`; one row says what for, and one run waits for it;
 - system events are given to a run in the transaction that claims it, go when it succeeds, and wait again when not;
 - an account's rate limit holds for all its agents, from the first that ran into it;
+- no agent is called beyond a budget;
 - a reply is stored for delivery in the transaction that ends its run.
 """
 
@@ -34,17 +35,25 @@ def _check(payload: Any) -> None:
         raise InvalidJob("Jobs of kind agent are made with their agent: add it to agents in wakeful.yaml.")
 
 
-def _admit(tx: Transaction, _: Context, job: JobDef, state: JobState) -> Refused | None:
+def _admit(tx: Transaction, context: Context, job: JobDef, state: JobState) -> Refused | None:
     from wakeful.agents.admitting import admit
 
-    return admit(tx, job, state)
+    return admit(tx, context, job, state)
+
+
+def _by_hand(tx: Transaction, context: Context, job: JobDef) -> Refused | None:
+    from wakeful.agents.budgets.spending import refuse_by_hand
+
+    return refuse_by_hand(tx, context, job)
 
 
 def _claimed(tx: Transaction, _: Context, job: JobDef, run: RunRow) -> Mapping[str, Any] | None:
     from wakeful.agents.added import whole_payload
+    from wakeful.agents.budgets.spending import reserve
     from wakeful.agents.wakes import take_wake
     from wakeful.agents.work import take_item
 
+    reserve(tx, job, run)
     woken = take_wake(tx, job, run)
     wants_item = woken is None or "work_events" in woken
     item = take_item(tx, job, run) if wants_item else None
@@ -54,9 +63,11 @@ def _claimed(tx: Transaction, _: Context, job: JobDef, run: RunRow) -> Mapping[s
 
 
 def _ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result) -> None:
+    from wakeful.agents.budgets.spending import settle
     from wakeful.agents.wakes import end_run
     from wakeful.agents.work import end_item
 
+    settle(tx, run, result)
     end_run(tx, context, job, run, result)
     end_item(tx, run, result)
 
@@ -66,11 +77,20 @@ async def _end_leftovers(folder: Path, run_ids: list[str]) -> None:
 
 
 def _prune(tx: Transaction, before: int, limit: int) -> int:
+    from wakeful.agents.budgets.rules import day_of
+    from wakeful.agents.budgets.tables import Budgets
     from wakeful.agents.tables import AgentTables
 
     tables = tx.of(AgentTables)
     pruned = tables.prune_sessions(before, limit)
-    return pruned + (tables.prune_items(before, limit - pruned) if pruned < limit else 0)
+    pruned += tables.prune_items(before, limit - pruned) if pruned < limit else 0
+    return pruned + (tx.of(Budgets).prune(day_of(before, "UTC") - 1, limit - pruned) if pruned < limit else 0)
+
+
+def _story(tx: Transaction, job: JobDef) -> list[str]:
+    from wakeful.agents.budgets.spending import story
+
+    return story(tx, job)
 
 
 def _reserves(tx: Transaction, name: str) -> str | None:
@@ -101,6 +121,7 @@ domain = Domain(
             check_payload=_check,
             admin_only=True,
             admit=_admit,
+            by_hand=_by_hand,
             claimed=_claimed,
             ended=_ended,
             before_recovery=_end_leftovers,
@@ -112,7 +133,8 @@ domain = Domain(
     precious_tables=("agent_events", "agent_sessions", "agent_work"),
     id_prefixes={"item": "wrk"},
     prune=_prune,
-    skip_reasons={"rate_limited": "its account was at its rate limit"},
+    skip_reasons={"rate_limited": "its account was at its rate limit", "over_budget": "a budget was used up"},
+    stories={AGENT: _story},
     start_reasons={
         "interval": "its heartbeat woke it",
         "cron": "a schedule woke it",

@@ -118,7 +118,7 @@ class AgentKind:
         if not isinstance(ending, Answered):
             raise await self._problem(ending, payload)
         reply = await self._scheduler.transact(lambda tx, _: _keep(tx, payload, kept, ending.reply))
-        return Output(_output(payload, reply, notes), ending.log_file)
+        return Output(_output(payload, reply, notes), ending.log_file, _usage(reply))
 
     def _asked(self, run: Run, payload: dict[str, Any]) -> Asked:
         cut_off = run.reason == "recovery"
@@ -184,7 +184,10 @@ class AgentKind:
                 )
             return Defer(from_ms(until), f"rate limit: {ending.why}")
         assert not isinstance(ending, Answered)  # noqa: S101 - the caller has asked
-        output = Output(None, ending.log_file)
+        preset, reply = preset_of(payload["runner"]), getattr(ending, "reply", None)
+        if reply is not None and preset is not None and preset.cumulative:
+            reply = reply._replace(tokens_in=None, tokens_out=None)  # they are those of the whole session
+        output = Output(None, ending.log_file, None if reply is None else _usage(reply))
         if isinstance(ending, Overloaded):
             return AgentOverloaded(ending.why, output)
         return AgentFailed(ending.why, output, getattr(ending, "outcome", "error"))
@@ -262,6 +265,12 @@ def _output(payload: dict[str, Any], reply: Reply, notes: list[str]) -> dict[str
     if payload.get("item") is not None:
         output["item"] = payload["item"]["id"]
     return {**output, "notes": notes} if notes else output
+
+
+def _usage(reply: Reply) -> dict[str, Any] | None:
+    """What the agent reported that it used; None where it reported nothing."""
+    found = {"cost": reply.cost, "tokens_in": reply.tokens_in, "tokens_out": reply.tokens_out}
+    return found if any(value is not None for value in found.values()) else None
 
 
 def _text_of(path: str | None) -> str | None:

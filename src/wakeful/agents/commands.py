@@ -86,6 +86,7 @@ def show(ctx: typer.Context, *, name: Name, as_json: Json = False, db: Db = None
         ("agent", found["name"] if not found["description"] else f"{found['name']}: {found['description']}"),
         ("status", Cell(found["status"], STYLES.get(found["status"], ""))),
         ("running", f"{found['running']} of {found['max_concurrent']}"),
+        ("today", _spent(found)),
     ]
     beats = [found["heartbeat"]] if found["heartbeat"] else []
     for one in [*beats, *found["schedules"]]:
@@ -97,6 +98,15 @@ def show(ctx: typer.Context, *, name: Name, as_json: Json = False, db: Db = None
     facts += [("event", f"[{one['source'] or 'event'}] {one['text']}") for one in found["events"]]
     facts += [("refused", f"{reason}: {times}") for reason, times in found["skips"].items()]
     print_facts(facts)
+
+
+def _spent(found: dict[str, Any]) -> str:
+    from wakeful.agents.budgets.rules import Spent, caps_of, in_millionths, spent_words
+
+    used, held = found["spent_today"], found["reserved"]
+    cost, reserved = (in_millionths(amount) or 0 for amount in (used["cost"], held["cost"]))
+    spent = Spent(used["runs"], cost, used["tokens"], held["runs"], reserved)
+    return spent_words(caps_of(found["budget"]), spent)
 
 
 @app.command("wake")

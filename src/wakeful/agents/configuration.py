@@ -107,7 +107,7 @@ class Runner(Section):
     args: list[str] | None = None
     env: Words | None = None
     timeout: Annotated[Duration, Field(gt=0)] | None = None
-    max_cost: Annotated[float, Field(ge=0)] | None = None
+    max_cost: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] | None = None
     account: str | None = None
     success: Pattern | None = None
     failure: Pattern | None = None
@@ -168,6 +168,14 @@ class Work(Section):
     close: bool | None = None
 
 
+class Budget(Section):
+    """What an agent may use in a day: runs, money, tokens. What is left out is not limited."""
+
+    runs_per_day: Annotated[int, Field(ge=0)] | None = None
+    cost_per_day: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] | None = None
+    tokens_per_day: Annotated[int, Field(ge=0)] | None = None
+
+
 class AgentSettings(Section):
     """One agent: how it is asked, when, and what it is allowed."""
 
@@ -181,7 +189,7 @@ class AgentSettings(Section):
     labels: Words | None = None
     schedules: dict[Annotated[str, AfterValidator(_schedule_name)], AgentSchedule] = {}  # noqa: RUF012 - pydantic copies it
     work: Literal["queue"] | Work | None = None
-    budget: Later = None
+    budget: Budget | None = None
     untrusted: Later = None
 
 

@@ -48,7 +48,7 @@ class Wrong(NamedTuple):
 
 def jobs_of(name: str, agent: Mapping[str, Any], folder: Path) -> tuple[list[Part], list[Wrong]]:
     """The jobs of an agent, or what is wrong with its settings beside what a model can see."""
-    wrong = [*_later(agent), *_runner_problems(agent["runner"])]
+    wrong = [*_later(agent), *_runner_problems(agent["runner"]), *_budget_problems(agent)]
     runner = _settled_runner(agent["runner"], folder)
     heartbeat = agent.get("heartbeat") or {}
     common = _options(name, agent)
@@ -67,9 +67,8 @@ def jobs_of(name: str, agent: Mapping[str, Any], folder: Path) -> tuple[list[Par
 
 
 def _later(settings: Mapping[str, Any]) -> Iterator[Wrong]:
-    for key in ("budget", "untrusted"):
-        if settings.get(key) is not None:
-            yield Wrong((key,), LATER)
+    if settings.get("untrusted") is not None:
+        yield Wrong(("untrusted",), LATER)
     yield from _source_problems(settings.get("work"))
 
 
@@ -91,6 +90,13 @@ def _runner_problems(runner: Mapping[str, Any]) -> Iterator[Wrong]:
             command_form(runner)
     except InvalidJob as error:
         yield Wrong(("runner",), f"cannot be used: {error}")
+
+
+def _budget_problems(agent: Mapping[str, Any]) -> Iterator[Wrong]:
+    most, per_day = agent["runner"].get("max_cost"), (agent.get("budget") or {}).get("cost_per_day")
+    if most is not None and per_day is not None and most > per_day:
+        message = f"is {per_day:g}, and one run may cost {most:g} (runner.max_cost): no run would ever start."
+        yield Wrong(("budget", "cost_per_day"), message)
 
 
 def _schedule_problems(schedule: Mapping[str, Any]) -> Iterator[Wrong]:
@@ -137,6 +143,7 @@ def _wake_part(
         "max_concurrent": agent.get("max_concurrent", 1),
         "schedule_session": None if _session(agent) == "persistent" else _session(agent),
         **_work_of_main(agent, folder),
+        "budget": agent.get("budget") or None,
     }
     written = {"manual": True, AGENT: _without_none(payload), **common, "retry": 0}
     return Part(f"{name}.{WAKE}", (), written)
@@ -170,6 +177,7 @@ def _schedule_part(
     else:
         deliver = schedule.get("deliver") or agent.get("deliver")
         payload |= {"does": "ask", "runner": runner, "session": _session(agent), "deliver": deliver, **_ack(agent)}
+        payload["budget"] = agent.get("budget") or None
         written |= common
         written["retry"] = {"delays": ["30s", "2m"], "on": "transient"}
     return Part(f"{name}.{key}", ("schedules", key), {**written, AGENT: _without_none(payload)})

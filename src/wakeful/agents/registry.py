@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
 from wakeful.agents.asking import AgentKind
+from wakeful.agents.budgets.rules import COST_PER_DAY, RUNS_PER_DAY, Caps, Limits, in_millionths
+from wakeful.agents.budgets.spending import DEFAULT, FACT, store_limits
 from wakeful.agents.naming import AGENT
 from wakeful.agents.tables import AgentTables
 from wakeful.agents.views import agent_view, agent_views
@@ -56,6 +58,8 @@ class AgentRegistry:
         names = {made.name for made in drafts}
 
         def work(tx: Transaction, context: Context) -> list[str]:
+            if tx.journal.fact(FACT) is None:
+                store_limits(tx, DEFAULT._replace(zone=scheduler.default_zone))
             mine = [job for job, _ in tx.jobs.matching(JobFilter(kind=AGENT, source=SOURCE))]
             gone = sorted(job.name for job in mine if job.name not in names)
             for name in gone:
@@ -67,6 +71,21 @@ class AgentRegistry:
 
         removed = await scheduler.transact(work)
         return {"stored": sorted(names), "removed": removed}
+
+    async def limit(
+        self,
+        *,
+        runs_per_day: int | None = RUNS_PER_DAY,
+        cost_per_day: float | None = COST_PER_DAY,
+        tokens_per_day: int | None = None,
+    ) -> None:
+        """Set what all agents together may use in a day; None is no limit. It holds for every process on this store.
+
+        Days are those of the scheduler's zone.
+        """
+        caps = Caps(runs_per_day, in_millionths(cost_per_day), tokens_per_day)
+        limits = Limits(caps, self._scheduler.default_zone)
+        await self._scheduler.transact(lambda tx, _: store_limits(tx, limits))
 
     async def request_wake(self, agent: str, reason: str = "manual") -> dict[str, Any]:
         """Wake an agent."""

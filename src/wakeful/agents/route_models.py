@@ -263,11 +263,18 @@ class SessionsForgotten(BaseModel):
 
 
 class SpentOut(BaseModel):
-    """What an agent has spent today; null where it is not counted."""
+    """What an agent's runs that ended today have used; a run that reports no cost counts its `max_cost`."""
 
-    runs: int | None = Field(description="how many runs", examples=[3])
-    cost: float | None = Field(description="what they cost, in dollars", examples=[0.12])
-    tokens: int | None = Field(description="tokens that went in and came out", examples=[1200])
+    runs: int = Field(description="how many runs", examples=[3])
+    cost: float = Field(description="what they cost", examples=[0.12])
+    tokens: int = Field(description="tokens that went in and came out", examples=[1200])
+
+
+class ReservedOut(BaseModel):
+    """What an agent's runs in progress may use."""
+
+    runs: int = Field(description="how many runs", examples=[1])
+    cost: float = Field(description="what they may cost", examples=[0.5])
 
 
 class AgentSummary(BaseModel):
@@ -283,8 +290,11 @@ class AgentSummary(BaseModel):
     last_error: str | None = Field(description="what went wrong last", examples=[None])
     events_waiting: int = Field(description="how many events wait for it", examples=[0])
     work_waiting: int = Field(description="how many work items wait for it", examples=[0])
-    spent_today: SpentOut = Field(description="what it has spent today", examples=[{"runs": 3}])
-    budget: dict[str, Any] = Field(description="what it may spend", examples=[{}])
+    spent_today: SpentOut = Field(
+        description="what it has spent today", examples=[{"runs": 3, "cost": 0.12, "tokens": 1200}]
+    )
+    reserved: ReservedOut = Field(description="what its runs in progress may use", examples=[{"runs": 1, "cost": 0.5}])
+    budget: dict[str, Any] = Field(description="what it may spend in a day", examples=[{"runs_per_day": 50}])
     skips: dict[str, int] = Field(description="refused starts by reason", examples=[{"rate_limited": 1}])
 
 

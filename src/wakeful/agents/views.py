@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
+from wakeful.agents.budgets.rules import Spent, in_units
+from wakeful.agents.budgets.spending import shown, spent_today
 from wakeful.agents.naming import AGENT, HEARTBEAT, WAKE, agent_of
 from wakeful.agents.tables import AgentTables
 from wakeful.agents.wakes import find_agent
@@ -27,7 +29,7 @@ def agent_views(tx: Transaction) -> list[dict[str, Any]]:
     by_agent: dict[str, list[Pair]] = {}
     for pair in tx.jobs.matching(JobFilter(kind=AGENT)):
         by_agent.setdefault(pair[0].owner or agent_of(pair[0].name), []).append(pair)
-    counted = _count(tx, [pair[0] for pairs in by_agent.values() for pair in pairs])
+    counted = _count(tx, [pair[0] for pairs in by_agent.values() for pair in pairs], list(by_agent))
     return [_summary(name, pairs, counted) for name, pairs in sorted(by_agent.items()) if _wake_of(pairs)]
 
 
@@ -42,7 +44,7 @@ def agent_view(tx: Transaction, agent: str) -> dict[str, Any]:
     schedules = [pair for pair in pairs if not pair[0].name.endswith((f".{WAKE}", f".{HEARTBEAT}"))]
     beats = [_schedule(*pair) for pair in pairs if pair[0].name.endswith(f".{HEARTBEAT}")]
     return {
-        **_summary(agent, pairs, _count(tx, [job for job, _ in pairs])),
+        **_summary(agent, pairs, _count(tx, [job for job, _ in pairs], [agent])),
         "description": json.loads(wake.payload).get("description"),
         "schedules": [_schedule(*pair) for pair in schedules],
         "sessions": [
@@ -74,16 +76,18 @@ class _Counted(NamedTuple):
     events: Mapping[int, int]
     work: Mapping[int, int]
     skips: Mapping[int, Mapping[str, int]]
+    spent: Mapping[str, Spent]  # by agent
 
 
-def _count(tx: Transaction, jobs: Sequence[JobDef]) -> _Counted:
+def _count(tx: Transaction, jobs: Sequence[JobDef], agents: Sequence[str]) -> _Counted:
     """A few questions, however many agents there are."""
     if not jobs:
-        return _Counted({}, {}, {})
+        return _Counted({}, {}, {}, {})
     tables = tx.of(AgentTables)
     wakes = sorted(job.id for job in jobs if job.name.endswith(f".{WAKE}"))
     everything = sorted(job.id for job in jobs)
-    return _Counted(tables.waiting_counts(wakes), tables.ready_counts(wakes), tables.skips(everything))
+    _, spent = spent_today(tx, agents)
+    return _Counted(tables.waiting_counts(wakes), tables.ready_counts(wakes), tables.skips(everything), spent)
 
 
 def _summary(name: str, pairs: Sequence[Pair], counted: _Counted) -> dict[str, Any]:
@@ -107,8 +111,9 @@ def _summary(name: str, pairs: Sequence[Pair], counted: _Counted) -> dict[str, A
         "last_error": failed[0] if failed else None,
         "events_waiting": counted.events.get(wake[0].id, 0),
         "work_waiting": counted.work.get(wake[0].id, 0),
-        "spent_today": {"runs": None, "cost": None, "tokens": None},
-        "budget": {},
+        "spent_today": shown(counted.spent[name]),
+        "reserved": {"runs": counted.spent[name].held_runs, "cost": in_units(counted.spent[name].held_cost)},
+        "budget": json.loads(wake[0].payload).get("budget") or {},
         "skips": dict(skips),
     }
 

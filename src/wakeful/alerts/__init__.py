@@ -37,7 +37,7 @@ domain = Domain(
     job_tables=("alert_snoozes",),
     alerts={
         DEAD_MAN: "the dead man's URL could not be called",
-        "budget": "a budget is used up, or nearly so",
+        "budget": "a budget is used up",
     },
     buttons={"snooze": "wakeful.alerts.buttons:snooze"},
     section="alerts",

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from wakeful.errors import SchedulerError
+from wakeful.errors import SchedulerError, ScheduleTriggerError
 
 log = logging.getLogger("wakeful.api")
 
@@ -121,6 +121,8 @@ async def _refused(_: Request, error: Exception) -> Response:
         more.setdefault("field", str(field))
     if (detail := getattr(error, "detail", None)) is not None:
         more.setdefault("detail", str(detail))
+    if isinstance(error, ScheduleTriggerError) and "reason" in error.context:
+        more.setdefault("reason", str(error.context["reason"]))
     if status >= 500 and status != 503:
         return fault(error)
     return problem(status, code, str(error), headers=getattr(error, "headers", None), **more)

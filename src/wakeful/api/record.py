@@ -1,4 +1,7 @@
-"""`/api/verdict`, `/api/ledger` and `/api/actions`: whether all is well, what became of every slot, what people did."""
+"""`/api/verdict`, `/api/ledger`, `/api/hold` and `/api/actions`.
+
+Whether all is well, what became of every slot, pausing everything, what people did, undo.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,15 @@ from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
 from wakeful.api.auth import Anyone, Viewer
-from wakeful.api.idempotency import answer, respond
+from wakeful.api.idempotency import Answer, answer, respond
 from wakeful.api.models import Page
 from wakeful.api.paging import LIMIT, Cursor, Limit, cursor_of, read_id_cursor
 from wakeful.api.problems import answers
-from wakeful.api.record_models import ActionOut, LedgerOut, SlotOut, UndoneOut, VerdictOut
+from wakeful.api.record_models import ActionOut, HoldIn, HoldOut, LedgerOut, SlotOut, UndoneOut, VerdictOut
 from wakeful.api.rights import Allowed, Editor
 from wakeful.api.wiring import Sched
 from wakeful.ids import action_number
+from wakeful.kernel.rules.holding import Hold
 from wakeful.kernel.views.ledger import read_since
 from wakeful.triggers.moments import read_moment
 
@@ -76,6 +80,49 @@ async def get_ledger(
 async def get_slot(scheduler: Sched, _: Anyone, rights: Allowed, ref: Ref, time: SlotTime) -> Response:
     found = await scheduler.server_side.get_slot(ref, read_moment(time, "slot"), rights)
     return respond(answer(200, found.to_dict()))
+
+
+@router.get(
+    "/hold",
+    operation_id="get_hold",
+    response_model=HoldOut,
+    responses=answers(),
+    summary="Whether everything is paused",
+    tags=["actions"],
+)
+async def get_hold(scheduler: Sched, _: Viewer) -> Response:
+    return respond(_held(await scheduler.server_side.get_hold()))
+
+
+@router.post(
+    "/hold",
+    operation_id="hold_all",
+    response_model=HoldOut,
+    responses=answers(403),
+    summary="Pause everything: nothing starts on any node; what runs finishes",
+    tags=["actions"],
+)
+async def hold_all(scheduler: Sched, _: Editor, rights: Allowed, wanted: HoldIn) -> Response:
+    done = await scheduler.server_side.hold_all(wanted.note, rights, messages=wanted.messages)
+    return respond(_held(done.hold, done.action))
+
+
+@router.delete(
+    "/hold",
+    operation_id="release_all",
+    response_model=HoldOut,
+    responses=answers(403),
+    summary="Resume everything; jobs that were paused one by one stay paused",
+    tags=["actions"],
+)
+async def release_all(scheduler: Sched, _: Editor, rights: Allowed) -> Response:
+    done = await scheduler.server_side.release_all(rights)
+    return respond(_held(done.hold, done.action))
+
+
+def _held(hold: Hold | None, action: str | None = None) -> Answer:
+    about = hold.to_dict() if hold is not None else {"since": None, "by": None, "note": None, "messages": False}
+    return answer(200, {"held": hold is not None, **about}, **undoable(action))
 
 
 @router.get(

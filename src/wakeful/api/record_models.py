@@ -7,7 +7,8 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from wakeful.api.models import RunOut
+from wakeful.api.models import MAX_NOTE, RunOut
+from wakeful.api.strict import Strict
 
 
 class VerdictOut(BaseModel):
@@ -30,7 +31,9 @@ class ActionOut(BaseModel):
 
     id: str = Field(description="The action's id.", examples=["act_1frc87n80sngk"])
     at: datetime = Field(description="When it was done.", examples=[NOW])
-    what: Literal["pause", "resume", "remove", "acknowledge"] = Field(description="What was done.")
+    what: Literal["pause", "resume", "remove", "acknowledge", "pause_all", "resume_all"] = Field(
+        description="What was done; `pause_all` and `resume_all` to everything."
+    )
     actor: str = Field(description="Who did it: a token's name, a user, or a program's node.", examples=["admin"])
     via: str = Field(description="From where: `cli`, `api` or `code`.", examples=["api"])
     name: str = Field(description="The first job or alert it changed.", examples=["backup"])
@@ -40,6 +43,25 @@ class ActionOut(BaseModel):
     )
     undone_at: datetime | None = Field(description="When it was taken back.", examples=[NOW])
     undone_by: str | None = Field(description="By whom.", examples=["admin"])
+
+
+class HoldIn(Strict):
+    """Why everything is paused, and how far."""
+
+    note: str | None = Field(
+        default=None, max_length=MAX_NOTE, description="the reason, for others to read", examples=["maintenance"]
+    )
+    messages: bool = Field(default=False, description="whether no message is sent either", examples=[False])
+
+
+class HoldOut(BaseModel):
+    """Whether everything is paused, and by whom."""
+
+    held: bool = Field(description="Whether nothing starts.", examples=[True])
+    since: datetime | None = Field(description="When it was paused.", examples=[NOW])
+    by: str | None = Field(description="Who paused it.", examples=["admin"])
+    note: str | None = Field(description="The reason that was given.", examples=["maintenance"])
+    messages: bool = Field(description="Whether no message is sent either.", examples=[False])
 
 
 class UndoneOut(BaseModel):

@@ -30,6 +30,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "serve": ("serve",),
     "nodes": (),
     "copying": ("copy",),
+    "backing_up": ("backup", "restore"),
     "tokens": (),
     "checking": ("check", "schema"),
     "applying": ("plan", "apply"),

@@ -27,6 +27,8 @@ ORDER = (
         "alert",
         "node",
         "copy",
+        "backup",
+        "restore",
         "token",
         "init",
         "check",

@@ -42,21 +42,22 @@ def copy(
     origin, goal = find_place(source, os.environ, here), find_place(target, os.environ, here)
     if not origin.exists:
         raise StoreNotFound(f"There is no store at {origin}: nothing was copied.")
-    if _same(origin, goal):
+    if same_place(origin, goal):
         raise WrongUse(f"{origin} is FROM and TO: name two stores.")
-    with _progress(quiet=as_json) as report:
+    with progress(quiet=as_json) as report:
         copied = asyncio.run(_copy(origin, goal, report))
     if as_json:
         print_json({"from": str(origin), "to": str(goal), **copied._asdict()})
     else:
-        for line in _summary(copied, origin, goal):
+        for line in summary(copied, origin, goal):
             say(line)
     if copied.elsewhere:
         say_note(f"The whole output of {count(copied.elsewhere, 'run')} is on other machines and is not copied.")
     say_note(f"{origin} is unchanged. Do not start a server on it again, or its jobs run on both stores.")
 
 
-def _same(origin: Place, goal: Place) -> bool:
+def same_place(origin: Place, goal: Place) -> bool:
+    """Whether two names are of one store."""
     if origin.path is not None and goal.path is not None:
         return os.path.realpath(origin.path) == os.path.realpath(goal.path)
     return origin.url == goal.url
@@ -78,14 +79,15 @@ async def _copy(origin: Place, goal: Place, report: Callable[[str, int, int], No
         await source.close()
 
 
-def _summary(copied: Copied, origin: Place, goal: Place) -> list[str]:
+def summary(copied: Copied, origin: Place, goal: Place) -> list[str]:
+    """What was copied, in lines."""
     parts = [count(copied.rows[table], noun) for table, noun in COUNTED.items() if copied.rows[table]]
     parts += [count(copied.files, "file")] if copied.files else []
     return [f"Copied {', '.join(parts) or 'nothing: it was empty'}", f"  from  {origin}", f"  to    {goal}"]
 
 
 @contextmanager
-def _progress(*, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
+def progress(*, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
     """A bar for each table, in a terminal; elsewhere silence, for the result says it all."""
     if quiet or not sys.stderr.isatty():
         yield lambda _table, _done, _total: None

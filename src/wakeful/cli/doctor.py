@@ -24,6 +24,7 @@ from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Json, console, print_beside, print_json
 from wakeful.cli.words import count, span, stamp, zone_named
 from wakeful.errors import SchedulerError
+from wakeful.kernel.rules.holding import Hold, hold_of, hold_words
 from wakeful.kernel.views.orphans import orphans
 from wakeful.store.jobs import JobFilter
 from wakeful.triggers import system_zone, to_ms
@@ -76,6 +77,7 @@ class Inside(NamedTuple):
     questions: list[Run]  # runs that wait for a person; the newest
     asked: int  # how many there are
     doubts: Doubts
+    hold: Hold | None = None  # on everything
 
 
 @app.command("doctor", rich_help_panel=SERVER)
@@ -131,6 +133,7 @@ def examine(place: Place, now: int) -> list[Check]:
         *_disk(place),
         _clock(now, inside.alive_at),
         _server(inside),
+        *_hold(inside),
         *_handlers(inside),
         *_approvals(inside),
         *_jobs(inside),
@@ -159,6 +162,7 @@ async def _look(scheduler: Scheduler) -> Inside | None:
             asked,
             summary.open_approvals,
             _doubts(tx, hidden, served=server is not None),
+            hold_of(tx.nodes.held()),
         )  # fmt: skip
 
     return await scheduler.look(work)
@@ -346,6 +350,13 @@ def _approvals(inside: Inside) -> list[Check]:
     named = [f"{run.job} asks {question_of(run)!r}: wakeful approve {run.id}" for run in inside.questions[:MOST_ASKED]]
     rest = [f"{inside.asked - len(named)} more: wakeful approvals"] if inside.asked > len(named) else []
     return [Check("approval", ok=True, found=found) for found in (*named, *rest)]
+
+
+def _hold(inside: Inside) -> list[Check]:
+    if inside.hold is None:
+        return []
+    found = f"everything is paused {hold_words(inside.hold)}"
+    return [Check("hold", ok=False, found=found, do="wakeful resume --all")]
 
 
 def _alerts(inside: Inside) -> list[Check]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import typer
 
 from wakeful import Job, Scheduler, Verdict
+from wakeful.agents.budgets.spending import fleet_today
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.opening import now_ms, read, server_of
 from wakeful.cli.place import Db, chosen
@@ -31,6 +32,8 @@ class Glance(NamedTuple):
     next_start: tuple[Job, int] | None
     questions: int = 0  # runs that wait for a person
     verdict: Verdict | None = None  # none where there is no store
+    hold: dict[str, Any] | None = None  # who paused everything
+    budget: dict[str, Any] | None = None  # of all agents together; none where no agent was asked today
 
 
 NOTHING = Glance(None, {}, {}, 0, 0, None)
@@ -58,6 +61,7 @@ def status(ctx: typer.Context, *, as_json: Json = False, db: Db = None) -> None:
 async def _look(scheduler: Scheduler) -> Glance:
     summary = await scheduler.get_summary()
     starts = await next_starts(scheduler, 1)
+    hold = await scheduler.server_side.get_hold()
     first = starts[0] if starts else None
     server = server_of(scheduler)
     return Glance(
@@ -69,6 +73,8 @@ async def _look(scheduler: Scheduler) -> Glance:
         first,
         summary.open_approvals,
         await scheduler.get_verdict(),
+        hold.to_dict() if hold is not None else None,
+        await scheduler.look(fleet_today),
     )
 
 
@@ -84,6 +90,8 @@ def _as_data(glance: Glance) -> dict[str, Any]:
         "open_runs": glance.open_runs,
         "open_alerts": glance.open_alerts,
         "open_approvals": glance.questions,
+        "hold": glance.hold,
+        "budget": glance.budget,
         "next_start": {"job": start[0].name, "job_id": start[0].id, "at": iso(start[1])} if start is not None else None,
     }
 
@@ -101,6 +109,8 @@ def _facts(glance: Glance, now: int, zone: tzinfo) -> list[tuple[str, str | Cell
         facts += [("next", f"{job.name} {ahead(ms, now)}, {brief(ms, zone_of(job, zone), now)}")]
     else:
         facts += [("next", "nothing will start by time")]
+    if glance.budget is not None:
+        facts += [("budget", f"{glance.budget['words']} used today by agents")]
     if glance.questions:
         facts += [("approvals", Cell(f"{glance.questions} open (wakeful approvals)", "yellow"))]
     alerts = f"{glance.open_alerts} open (wakeful alert list)" if glance.open_alerts else "none"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import tzinfo
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -15,7 +15,7 @@ from wakeful.cli.app import JOBS, app
 from wakeful.cli.failures import WrongUse, say_error, say_note
 from wakeful.cli.jobs import all_found, names_of, next_start
 from wakeful.cli.opening import change, now_ms
-from wakeful.cli.place import Db, chosen
+from wakeful.cli.place import Db, Place, chosen
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Json, print_json
 from wakeful.cli.words import count
@@ -25,11 +25,14 @@ from wakeful.kernel.actions.authorized import BulkResult, JobSelection
 from wakeful.kernel.actions.drafts import check_note
 from wakeful.triggers import to_ms
 
+if TYPE_CHECKING:
+    from wakeful.kernel.actions.holding import Held
+
 T = TypeVar("T")
 TOGETHER = 250  # jobs that are changed in one transaction
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="NAME...", help="Jobs, by name or id.", show_default=False)]
-All = Annotated[bool, typer.Option("--all", help="Every job.")]
+All = Annotated[bool, typer.Option("--all", help="Everything at once, without changing any job.")]
 
 
 @app.command("pause", rich_help_panel=JOBS)
@@ -39,35 +42,37 @@ def pause(
     names: Names = None,
     note: Annotated[str | None, typer.Option("--note", metavar="TEXT", help="The reason, shown with the job.")] = None,
     everything: All = False,
+    messages: Annotated[
+        bool, typer.Option("--messages", help="With --all: send no messages either, as after a restore.")
+    ] = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Stop scheduled starts until the job is resumed. A run in progress finishes, and manual starts still work."""
+    """Stop scheduled starts until the job is resumed. A run in progress finishes, and manual starts still work.
+
+    With --all nothing starts at all, not even by hand, on any node, until wakeful resume --all.
+    """
     _require_names(names, everything=everything)
+    place = chosen(ctx, db)
+    if everything:
+        _pause_everything(place, note, messages=messages, as_json=as_json)
+        return
+    if messages:
+        raise WrongUse("--messages goes with --all.")
 
     async def work(scheduler: Scheduler) -> tuple[list[Job], bool, str | None]:
-        jobs = (
-            await all_found(scheduler, names or [])
-            if not everything
-            else [
-                job
-                # A disabled job stays disabled, so that resuming all does not revive it.
-                for status in ("idle", "running", "waiting")
-                for job in await scheduler.list_jobs(status=status)
-            ]
-        )
+        jobs = await all_found(scheduler, names or [])
         rights, text = rights_here(scheduler), check_note(note)
         done = await _by_parts(jobs, lambda part: scheduler.server_side.pause_jobs(part, text, rights))
         return jobs, scheduler.engine_holder() is not None, done.action
 
-    place = chosen(ctx, db)
     jobs, served, action = change(place, work)
     if as_json:
         print_json(names_of(jobs, action))
         return
-    _say_changed("Paused", jobs, shown_zone(place), everything=everything)
+    _say_changed("Paused", jobs, shown_zone(place))
     running = [job.name for job in jobs if job.status == "running"]
-    if running and served and not everything:
+    if running and served:
         verb, it = ("is", "it") if len(running) == 1 else ("are", "them")
         say_note(f"{', '.join(running)} {verb} running and will finish; wakeful cancel ends {it}.")
     say_undo(action)
@@ -77,23 +82,20 @@ def pause(
 def resume(
     ctx: typer.Context, *, names: Names = None, everything: All = False, as_json: Json = False, db: Db = None
 ) -> None:
-    """Resume paused or disabled jobs. Errors are reset, nothing is caught up, and --all resumes every paused job.
+    """Resume paused or disabled jobs. Errors are reset, and nothing is caught up.
 
-    A one-shot that failed, or whose time passed while it was paused, runs at once.
+    A one-shot that failed, or whose time passed while it was paused, runs at once. --all ends wakeful pause --all and
+    nothing else: jobs that were paused by name stay paused.
     """
     _require_names(names, everything=everything)
+    place = chosen(ctx, db)
+    if everything:
+        _resume_everything(place, as_json=as_json)
+        return
     before: dict[str, str] = {}
 
     async def work(scheduler: Scheduler) -> tuple[list[Job], BulkResult]:
-        jobs = (
-            await all_found(scheduler, names or [])
-            if not everything
-            else [
-                *await scheduler.list_jobs(status="paused"),
-                *await scheduler.list_jobs(status="running", enabled=True),  # those may be paused, too
-                *await scheduler.list_jobs(status="waiting", enabled=True),
-            ]
-        )
+        jobs = await all_found(scheduler, names or [])
         for job in jobs:
             if job.over and job.status == "disabled" and job.trigger.type == "once":
                 say_note(f"{job.name} did not succeed at its one time, which has passed: resuming it runs it now.")
@@ -101,21 +103,56 @@ def resume(
         done = await _by_parts(jobs, lambda part: scheduler.server_side.resume_jobs(part, rights))
         resumed = [job for job in jobs if job.name not in done.refused]
         before.update({job.id: _was(job) for job in resumed})
-        if everything:
-            return resumed, done
         return [job for job in await _each(resumed, lambda job: scheduler.get_job(job.id)) if job is not None], done
 
-    place = chosen(ctx, db)
     jobs, done = change(place, work)
     if as_json:
         print_json({**names_of(jobs, done.action), "refused": done.refused})
     else:
-        _say_changed("Resumed", jobs, shown_zone(place), everything=everything, before=before)
+        _say_changed("Resumed", jobs, shown_zone(place), before=before)
         for refusal in done.refused.values():
             say_error(refusal)
         say_undo(done.action)
     if done.refused:
         raise typer.Exit(ScheduleTriggerError.exit_code)
+
+
+def _pause_everything(place: Place, note: str | None, *, messages: bool, as_json: bool) -> None:
+    async def work(scheduler: Scheduler) -> tuple[Held, int]:
+        rights = rights_here(scheduler)
+        done = await scheduler.server_side.hold_all(note, rights, messages=messages)
+        return done, (await scheduler.get_summary()).open_runs
+
+    done, runs = change(place, work)
+    if as_json:
+        print_json(_held(done))
+        return
+    was = "Everything was paused already" if done.action is None else "Paused everything"
+    say(f"{was}: nothing starts until wakeful resume --all")
+    if runs:
+        say_note(f"{count(runs, 'run')} active or waiting; what runs will finish, and wakeful cancel ends it.")
+    say_undo(done.action)
+
+
+def _resume_everything(place: Place, *, as_json: bool) -> None:
+    done = change(place, lambda scheduler: scheduler.server_side.release_all(rights_here(scheduler)))
+    if as_json:
+        print_json(_held(done))
+        return
+    if done.action is None:
+        say("Everything was not paused: nothing to resume")
+        say_note("Jobs that were paused by name are resumed by name: wakeful list --status paused shows them.")
+    else:
+        say("Resumed everything; jobs that were paused by name stay paused")
+    say_undo(done.action)
+
+
+def _held(done: Held) -> dict[str, Any]:
+    return {
+        "held": done.hold is not None,
+        **(done.hold.to_dict() if done.hold is not None else {}),
+        "action": done.action,
+    }
 
 
 def _was(job: Job) -> str:
@@ -153,13 +190,8 @@ async def _each(jobs: list[Job], act: Callable[[Job], Awaitable[T]]) -> list[T]:
     return done
 
 
-def _say_changed(
-    verb: str, jobs: list[Job], zone: tzinfo, *, everything: bool, before: Mapping[str, str] | None = None
-) -> None:
+def _say_changed(verb: str, jobs: list[Job], zone: tzinfo, *, before: Mapping[str, str] | None = None) -> None:
     """`before`: what each resumed job was."""
-    if everything:
-        say(f"{verb} {count(len(jobs), 'job')}")
-        return
     present = now_ms()
     for job in jobs:
         was = job.status if before is None else before[job.id]

@@ -13,6 +13,7 @@ import inspect
 import logging
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -87,6 +88,8 @@ def serve(
         scheduler = load_app(app_ref)
         _say_ignored(ctx, app_ref, scheduler, {"--db": db, "--node": node, "--labels": labels})
     log_to(sys.stderr, "%(asctime)s %(levelname)-7s %(message)s")
+    if app_ref is None or file is not None:  # an app without a file sets them itself
+        scheduler.before_start(partial(_store_budget, scheduler, known))
     if file is not None:
         _watch(scheduler, file)
     asyncio.run(_serve(scheduler, settings, known, file))
@@ -154,8 +157,17 @@ def _watch(scheduler: Scheduler, file: Path) -> None:
         for domain in domains():
             if domain.reload is not None:
                 await load(domain.reload)(scheduler, section_of(latest[0], domain))
+        await _store_budget(scheduler, latest[0])
 
     scheduler.accompany(FileWatch(scheduler, file, read, beside, reload))
+
+
+async def _store_budget(scheduler: Scheduler, known: BaseConfig) -> None:
+    """What all agents together may use in a day, for every process on the store."""
+    limits = known.limits
+    await scheduler.agents.limit(
+        runs_per_day=limits.runs_per_day, cost_per_day=limits.cost_per_day, tokens_per_day=limits.tokens_per_day
+    )
 
 
 def _scheduler(url: str, known: BaseConfig, node: str | None, labels: list[str]) -> Scheduler:

@@ -209,5 +209,6 @@ def _complaint(raw: Raw, where: Where, error: dict[str, Any]) -> str:
     bounds = {"greater_than_equal": ("ge", "at least"), "less_than_equal": ("le", "at most")}
     if kind in bounds:
         name, words = bounds[kind]
-        return f"must be {words} {context[name]}{shown}."
+        bound = context[name]
+        return f"must be {words} {int(bound) if bound == int(bound) else bound}{shown}."
     return f"must be {_WANTED.get(kind, 'something else: ' + str(error['msg']))}{shown}."

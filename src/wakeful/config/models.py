@@ -14,9 +14,7 @@ from wakeful.kernel.actions.drafts import check_name
 from wakeful.triggers import zone_name
 from wakeful.triggers.durations import interval_ms
 
-LATER: Mapping[tuple[str, ...], tuple[str, ...]] = {
-    ("limits",): ("cost_per_day",),
-}
+LATER: Mapping[tuple[str, ...], tuple[str, ...]] = {}
 """Keys of later versions, by section."""
 
 
@@ -100,12 +98,15 @@ class Server(Section):
 
 
 class Limits(Section):
-    """How much at once, how often, and how much an agent may have stored."""
+    """How much at once, how often, how much an agent may have stored, and what all agents may use in a day."""
 
     max_running: Annotated[int, Field(ge=1)] | None = None
     min_interval: Duration = Field(default="1h", validate_default=True)
     jobs_per_agent: Annotated[int, Field(ge=1)] | None = 100
     bytes_per_agent: Annotated[int, Field(ge=1)] | None = 16 * 1024 * 1024
+    runs_per_day: Annotated[int, Field(ge=0)] | None = 100
+    cost_per_day: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] | None = 20.0
+    tokens_per_day: Annotated[int, Field(ge=0)] | None = None
 
 
 class CatchUp(Section):

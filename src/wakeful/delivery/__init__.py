@@ -102,10 +102,17 @@ def _of_runs(tx: Transaction, run_ids: Sequence[int]) -> Mapping[int, list[dict[
     return run_deliveries(tx, run_ids)
 
 
+def _released(tx: Transaction) -> None:
+    from wakeful.delivery.outbox import release_pending
+
+    release_pending(tx)
+
+
 domain = Domain(
     "delivery",
     kinds=(Kind(DELIVERY, check_payload=_check, admin_only=True, internal=True, ended=_ended, rearmed=_rearmed),),
     delivers=_delivers,
+    released=_released,
     job_tables=("delivery_last",),
     precious_tables=("deliveries",),
     prune=_prune,

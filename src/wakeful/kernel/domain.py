@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from wakeful import ids
 from wakeful.kernel.engine import alerts
-from wakeful.kernel.kinds import Alerted, Delivers, Kind
+from wakeful.kernel.kinds import Alerted, Delivers, Kind, Released
 from wakeful.kernel.views import events, explain, outgoing
 from wakeful.store import schema_version, tables
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
+    from wakeful.store.records import JobDef
 
 
 class ServerAddress(Protocol):
@@ -58,6 +59,9 @@ class Domain(NamedTuple):
     alerted: Alerted | None = None
     """Called in the transaction that opens or closes an incident, if that is worth a message."""
 
+    released: Released | None = None
+    """Called in the transaction that ends a hold on everything."""
+
     hears: Callable[[Transaction, Context, Any], None] | None = None
     """Called with every message that a paired person wrote in a chat (`wakeful.delivery.chat.receiving.Incoming`).
 
@@ -87,6 +91,9 @@ class Domain(NamedTuple):
     """Reasons for which a start is refused, in words for `explain`."""
     start_reasons: Mapping[str, str] = MappingProxyType({})
     """Reasons for which a run starts, in words for `explain`."""
+
+    stories: Mapping[str, Callable[[Transaction, JobDef], list[str]]] = MappingProxyType({})
+    """Further sentences of `explain` about a job, by kind."""
 
     run_deliveries: Callable[[Transaction, Sequence[int]], Mapping[int, list[dict[str, Any]]]] | None = None
     """What was sent about runs, by run, for everybody who looks at them."""
@@ -121,6 +128,7 @@ def declare(domain: Domain) -> Domain:
     alerts.MEANINGS.update(domain.alerts)
     explain.REASONS.update(domain.skip_reasons)
     explain.STARTED_BY.update(domain.start_reasons)
+    explain.STORIES.update(domain.stories)
     events.STREAMS.update(dict.fromkeys(domain.streams))
     events.ID_FIELDS.update(domain.id_prefixes)
     ids.PREFIXES.update(domain.id_prefixes.values())

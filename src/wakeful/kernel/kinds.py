@@ -32,7 +32,8 @@ AnyHandler = Callable[["Run"], Any] | Callable[[], Any]
 class Refused(NamedTuple):
     """A start that a kind does not admit now.
 
-    Without `until` a slot is passed over and a requested start is cancelled. With it, either waits until then.
+    Without `until` a slot is passed over and a requested start is cancelled. With it, either waits until then. An empty
+    reason with `until`: it could not be decided, because another node decides about the same; that is not counted.
     """
 
     reason: str  # one of the reasons the kind's domain explains
@@ -65,6 +66,8 @@ Ended = Callable[["Transaction", "Context", "JobDef", "RunRow", "Result"], None]
 Rearmed = Callable[["Transaction", "JobDef", "JobState"], "JobState"]
 Stored = Callable[["Transaction", "Sequence[JobDef]"], None]
 Alerted = Callable[["Transaction", "Context", "Notice"], None]
+ByHand = Callable[["Transaction", "Context", "JobDef"], Refused | None]
+Released = Callable[["Transaction"], None]
 
 
 class Delivers(Protocol):
@@ -91,6 +94,8 @@ class Kind(NamedTuple):
     """Options of its jobs where neither the job nor the scheduler's defaults say otherwise."""
     admit: Admit | None = None
     """Asked in the claiming transaction before a start; may refuse it. If it raises, the job is disabled."""
+    by_hand: ByHand | None = None
+    """Asked before a start by hand is stored. If it refuses, the caller is refused, and what it wrote is kept."""
     claimed: Claimed | None = None
     """Called in the claiming transaction; what it returns is added to the payload the handler is given.
 
@@ -133,6 +138,7 @@ class Hooks(NamedTuple):
     internal: frozenset[str] = frozenset()
     delivers: tuple[Delivers, ...] = ()  # of domains, for runs of any kind
     alerted: tuple[Alerted, ...] = ()  # of domains, for incidents that are worth a message
+    released: tuple[Released, ...] = ()  # of domains, when a hold on everything ends
 
 
 NO_HOOKS = Hooks()
@@ -142,7 +148,11 @@ class Kinds:
     """The kinds one scheduler knows: what was declared, and who handles what."""
 
     def __init__(
-        self, declared: Iterable[Kind] = (), delivers: Iterable[Delivers] = (), alerted: Iterable[Alerted] = ()
+        self,
+        declared: Iterable[Kind] = (),
+        delivers: Iterable[Delivers] = (),
+        alerted: Iterable[Alerted] = (),
+        released: Iterable[Released] = (),
     ) -> None:
         self._declared = {kind.name: kind for kind in declared}
         for kind in self._declared.values():
@@ -160,6 +170,7 @@ class Kinds:
             frozenset(name for name, kind in self._declared.items() if kind.internal),
             tuple(delivers),
             tuple(alerted),
+            tuple(released),
         )
 
     def handle(self, kind: str, handler: AnyHandler) -> None:

@@ -1,5 +1,5 @@
-"""What a due job waits for when it cannot start: a lane with room, a node with a handler for its kind, or one with its
-labels. A parked job has no alarm; the node or the end of a run that brings what it waits for requeues it.
+"""What a due job waits for when it cannot start: a lane with room, a node with a handler for its kind, one with its
+labels, or the end of a hold. A parked job has no alarm; who brings what it waits for requeues it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ GLOBAL_LANE = "running"
 SUSPECT_LANE = "crash-suspects"
 HANDLER = "kind:"  # what a job is parked on when this node has no handler for it ...
 PLACE = "labels:"  # ... or not the labels it asks for
+HOLD = "hold:all"  # what a job is parked on while everything is held
 
 
 def serves(kinds: frozenset[str], labels: frozenset[str], key: str) -> bool:
@@ -33,4 +34,4 @@ def labels_of(key: str) -> list[str]:
 
 def is_lane(key: str) -> bool:
     """Whether what a job is parked on is a lane, which the end of a run frees."""
-    return not key.startswith((HANDLER, PLACE))
+    return key != HOLD and not key.startswith((HANDLER, PLACE))

@@ -25,6 +25,11 @@ class Agents(Protocol):
         names of the jobs that were stored, and of those that were removed.
         """
 
+    async def limit(
+        self, *, runs_per_day: int | None = 100, cost_per_day: float | None = 20.0, tokens_per_day: int | None = None
+    ) -> None:
+        """Set what all agents together may use in a day; None is no limit. It holds for every process on this store."""
+
     async def request_wake(self, agent: str, reason: str = "manual") -> dict[str, Any]:
         """Wake an agent; requests within 250 ms become one run. When, why, and whether it joined another request."""
 
@@ -54,7 +59,7 @@ class AgentsApi(Core):
 
     @cached_property
     def agents(self) -> Agents:
-        """Agents: apply, request_wake, add_event, get, list, pause, resume, reset_session.
+        """Agents: apply, limit, request_wake, add_event, get, list, pause, resume, reset_session.
 
         >>> await scheduler.agents.list()
         []

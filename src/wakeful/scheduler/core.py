@@ -100,6 +100,7 @@ class Core:
             [*(kind for domain in domains() for kind in domain.kinds), *kinds],
             [domain.delivers for domain in domains() if domain.delivers is not None],
             [domain.alerted for domain in domains() if domain.alerted is not None],
+            [domain.released for domain in domains() if domain.released is not None],
         )
         self._declared: list[NewJob] = []
         self._companions: list[Companion] = []

@@ -7,12 +7,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from wakeful import ids
-from wakeful.errors import ActionNotFound, CannotUndo
-from wakeful.kernel.actions import authorized, lookup, undoing
+from wakeful.errors import ActionNotFound, CannotUndo, StartRefused
+from wakeful.kernel.actions import authorized, holding, lookup, undoing
+from wakeful.kernel.actions import runs as run_actions
 from wakeful.kernel.actions.authorization import Rights, own_job
 from wakeful.kernel.actions.authorized import ALWAYS, BulkResult, Changed, Condition, JobSelection, WriteTerms
 from wakeful.kernel.actions.drafts import NewJob, check_note
 from wakeful.kernel.actions.idempotency import IdempotentRequest, run_idempotent
+from wakeful.kernel.rules.holding import Hold, hold_of
 from wakeful.kernel.rules.undoing import UNDO_MS
 from wakeful.kernel.views.actions import Action, Undone, action_view
 from wakeful.kernel.views.explain import Explanation, explain_job, explain_run
@@ -108,6 +110,25 @@ class Requests:
         """Resume many in one transaction."""
         return await self._ask(lambda tx, context: authorized.resume_many(tx, context, many, rights), once)
 
+    async def hold_all(
+        self, note: str | None, rights: Rights, *, messages: bool = False, once: IdempotentRequest | None = None
+    ) -> holding.Held:
+        """Start nothing more, on any node, until `release_all`; with `messages`, send nothing either."""
+        text = check_note(note)
+        return await self._ask(lambda tx, context: holding.hold_all(tx, context, rights, text, messages=messages), once)
+
+    async def release_all(self, rights: Rights, once: IdempotentRequest | None = None) -> holding.Held:
+        """Let everything go on. What waited is put back in steps, so that no other transaction waits for all of it."""
+        done = await self._ask(lambda tx, context: holding.release_all(tx, context, rights), once)
+        more = done.more
+        while more:
+            more = (await self._ask(lambda tx, context: holding.release_all(tx, context, rights))).more
+        return done
+
+    async def get_hold(self) -> Hold | None:
+        """The hold on everything; None where there is none."""
+        return await self._store.read(lambda tx: hold_of(tx.nodes.held()))
+
     async def undo(self, action: str, rights: Rights) -> Undone:
         """Take an action back, as far as what it left behind is still so; CannotUndo where none of it is."""
         number = ids.action_number(action)
@@ -155,11 +176,20 @@ class Requests:
 
     async def run_job(self, ref: str, payload: Any, rights: Rights, once: IdempotentRequest | None = None) -> Run:
         """Start a job now, through the same admission as everything else."""
-        return await self._ask(lambda tx, context: authorized.run_job(tx, context, ref, payload, rights), once)
+        return await self._by_hand(lambda tx, context: authorized.run_job(tx, context, ref, payload, rights), once)
 
     async def retry_run(self, run: str, rights: Rights, once: IdempotentRequest | None = None) -> Run:
         number = lookup.require_run(run)
-        return await self._ask(lambda tx, context: authorized.retry_run(tx, context, number, rights), once)
+        return await self._by_hand(lambda tx, context: authorized.retry_run(tx, context, number, rights), once)
+
+    async def _by_hand(self, work: Callable[[Transaction, Context], Run], once: IdempotentRequest | None) -> Run:
+        """A start by hand; one that its kind refuses is counted."""
+        try:
+            return await self._ask(work, once)
+        except StartRefused as refused:
+            name = str(refused.context["job"])
+            await self._ask(lambda tx, context: run_actions.note_refused(tx, context, name))
+            raise
 
     async def cancel_run(self, run: str, rights: Rights) -> Run:
         number = lookup.require_run(run)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
-from wakeful.errors import RunNotFound
+from wakeful.errors import RunNotFound, StartRefused
 from wakeful.kernel.actions import lookup
 from wakeful.kernel.actions import runs as run_actions
 from wakeful.kernel.actions.drafts import check_limit
@@ -43,8 +44,16 @@ class RunsApi(Core):
         'success'
         """
         context = self._engine.identify()
-        run_id = await self._write(lambda tx: run_actions.run_now(tx, context, id, payload))
-        return ids.run_text(run_id)
+        return ids.run_text(await self._by_hand(lambda tx: run_actions.run_now(tx, context, id, payload)))
+
+    async def _by_hand(self, work: Callable[[Transaction], int]) -> int:
+        """A start by hand; one that its kind refuses is counted."""
+        try:
+            return await self._write(work)
+        except StartRefused as refused:
+            context, name = self._engine.identify(), str(refused.context["job"])
+            await self._write(lambda tx: run_actions.note_refused(tx, context, name))
+            raise
 
     async def run_here(self, id: str) -> Run:  # noqa: A002
         """Run one job in this process to its end and start nothing else; for use without a running engine.
@@ -87,7 +96,7 @@ class RunsApi(Core):
         True
         """
         number, context = lookup.require_run(id), self._engine.identify()
-        return ids.run_text(await self._write(lambda tx: run_actions.retry_run(tx, context, number)))
+        return ids.run_text(await self._by_hand(lambda tx: run_actions.retry_run(tx, context, number)))
 
     async def complete_run(self, id: str, output: Any = None, *, error: str | None = None) -> None:  # noqa: A002
         """Report how a waiting run ended: with `output`, or with an `error`.

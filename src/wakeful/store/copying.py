@@ -40,11 +40,18 @@ class Copied(NamedTuple):
     elsewhere: int
 
 
-async def copy_store(source: Store, target: Store, report: Report) -> Copied:
+Finish = Callable[["Transaction"], None]
+
+
+def _as_it_is(_: Transaction) -> None:
+    pass
+
+
+async def copy_store(source: Store, target: Store, report: Report, finish: Finish = _as_it_is) -> Copied:
     """Carry everything from one open store into another, empty one.
 
     `report(table, done, all)` is called from a thread as it goes on. Cancelled, or failed in any way, it leaves the
-    target empty.
+    target empty. `finish` changes what was carried, in the transaction that stores it.
     """
     who = {"pid": os.getpid(), "host": os.uname().nodename, "node": "wakeful copy"}
     loop, stop = asyncio.get_running_loop(), threading.Event()
@@ -52,7 +59,7 @@ async def copy_store(source: Store, target: Store, report: Report) -> Copied:
     try:
         await target.become_engine(who)
         try:
-            carrier = _Carrier(source, target, report, stop)
+            carrier = _Carrier(source, target, report, stop, finish)
             await target.read(lambda tx: _refuse_full(tx, target))
             # Before the transactions: no server likes one that stands still while gigabytes of logs are copied.
             await asyncio.to_thread(carrier.files.carry, stop)
@@ -64,10 +71,29 @@ async def copy_store(source: Store, target: Store, report: Report) -> Copied:
         await source.resign()
 
 
-class _Carrier:
-    """One move; everything here runs on the writing threads of the two stores, one waiting for the other."""
+async def back_up(source: Store, target: Store, report: Report, finish: Finish) -> Copied:
+    """Carry what an open store holds at one moment into another, empty one; servers go on working on the source."""
+    who = {"pid": os.getpid(), "host": os.uname().nodename, "node": "wakeful backup"}
+    loop, stop = asyncio.get_running_loop(), threading.Event()
+    await target.become_engine(who)
+    try:
+        carrier = _Carrier(source, target, report, stop, finish)
+        await target.read(lambda tx: _refuse_full(tx, target))
+        # First: a run's file is there before the run's end is stored.
+        await asyncio.to_thread(carrier.files.carry, stop)
+        return await source.read(lambda tx: carrier.carry_snapshot(tx, loop))
+    finally:
+        stop.set()
+        await target.resign()
 
-    def __init__(self, source: Store, target: Store, report: Report, stop: threading.Event) -> None:
+
+class _Carrier:
+    """One move; everything here runs on threads of the two stores, one waiting for the other."""
+
+    def __init__(
+        self, source: Store, target: Store, report: Report, stop: threading.Event, finish: Finish = _as_it_is
+    ) -> None:
+        self._finish = finish
         self._source = source
         self._target = target
         self._report = report
@@ -80,6 +106,14 @@ class _Carrier:
         try:
             origin.tables.hold(self._tables)
             _refuse_living(origin, self._source)
+        except BaseException:
+            self.files.undo()
+            raise
+        return self.carry_snapshot(origin, loop)
+
+    def carry_snapshot(self, origin: Transaction, loop: asyncio.AbstractEventLoop) -> Copied:
+        """The same inside a transaction that only reads."""
+        try:
             _refuse_newer(origin, self._source)
             rows = asyncio.run_coroutine_threadsafe(
                 self._target.write(lambda tx: self._fill(origin, tx)), loop
@@ -101,6 +135,7 @@ class _Carrier:
         for table in self._tables:
             self._fill_table(origin, tx, table, totals[table.name], change.get(table.name, _same))
         tx.tables.go_on_counting()
+        self._finish(tx)
         return totals
 
     def _fill_table(self, origin: Transaction, tx: Transaction, table: Table, total: int, change: Change) -> None:

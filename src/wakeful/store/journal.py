@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from wakeful.store.nodes import HOLD_KEY, hold_level
 from wakeful.store.records import Alert, EventGroup, NodeRow, SkipRow
 from wakeful.store.schema_version import OLDEST_KEY, refuse_outgrown
 
@@ -262,7 +263,11 @@ class Journal:
         """Become one of the nodes, unless the schema has left this code behind since the store was opened."""
         self._session.insert_many("nodes", NodeRow._fields, [node])
         # Asked after the insert: a node that raises the number locks the table before it looks which nodes are alive.
-        refuse_outgrown(self.get_meta([OLDEST_KEY]).get(OLDEST_KEY))
+        # And who holds everything changes the facts first, then the nodes that it sees: this one, or it is seen here.
+        facts = self.get_meta([OLDEST_KEY, HOLD_KEY])
+        refuse_outgrown(facts.get(OLDEST_KEY))
+        if HOLD_KEY in facts:
+            self._session.execute("UPDATE nodes SET held = ? WHERE id = ?", (hold_level(facts[HOLD_KEY]), node.id))
 
     def leave(self, node_id: int, now: int) -> None:
         sql = "UPDATE nodes SET stopped_at = ?, seen_at = ? WHERE id = ? AND stopped_at IS NULL"
@@ -311,18 +316,22 @@ class Journal:
 
     def lives(self, node_id: int) -> bool | None:
         """As `beat` answers, without a beat; and so it stays until this transaction ends."""
-        sql = "SELECT draining FROM nodes WHERE id = ? AND stopped_at IS NULL" + self._session.lock_clause
-        found = self._session.rows(sql, (node_id,))
-        return bool(found[0][0]) if found else None
+        return self.admits(node_id)[0]
 
-    def standing(self, node_id: int) -> tuple[bool | None, bool]:
-        """As `lives`, and whether any job is parked: in one question, because a claim waits for it."""
+    def admits(self, node_id: int) -> tuple[bool | None, int]:
+        """As `lives`, and how far everything is held (`hold_level`)."""
+        sql = "SELECT draining, held FROM nodes WHERE id = ? AND stopped_at IS NULL" + self._session.lock_clause
+        found = self._session.rows(sql, (node_id,))
+        return (bool(found[0][0]), int(found[0][1])) if found else (None, 0)
+
+    def standing(self, node_id: int) -> tuple[bool | None, int, bool]:
+        """As `admits`, and whether any job is parked: in one question, because a claim waits for it."""
         sql = (
-            "SELECT draining, EXISTS (SELECT 1 FROM job_state WHERE parked IS NOT NULL) FROM nodes "
+            "SELECT draining, held, EXISTS (SELECT 1 FROM job_state WHERE parked IS NOT NULL) FROM nodes "
             "WHERE id = ? AND stopped_at IS NULL" + self._session.lock_clause
         )
         found = self._session.rows(sql, (node_id,))
-        return (bool(found[0][0]), bool(found[0][1])) if found else (None, False)
+        return (bool(found[0][0]), int(found[0][1]), bool(found[0][2])) if found else (None, 0, False)
 
     def take_over(self, silent: NodeRow, by: int, now: int) -> bool:
         """Declare a node dead, unless it was heard of or taken over since it was read; True for exactly one caller."""

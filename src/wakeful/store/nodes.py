@@ -5,6 +5,7 @@ How nodes live, beat and take over from each other is in `journal`; times here a
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from wakeful.store.records import NodeDetails
@@ -15,7 +16,15 @@ if TYPE_CHECKING:
 #: A node that has been silent for so long is dead to the others.
 LEASE_MS = 20_000
 
+#: Under which name the store's facts keep that everything is held: who said so, when, and why. Absent: it is not.
+HOLD_KEY = "hold"
+
 _NODE = ", ".join(NodeDetails._fields)
+
+
+def hold_level(text: str | None) -> int:
+    """How far a hold goes: 0 there is none, 1 nothing starts, 2 nothing is sent either."""
+    return 0 if text is None else 2 if json.loads(text).get("messages") else 1
 
 
 class Nodes:
@@ -54,6 +63,26 @@ class Nodes:
         changed = self._session.execute(sql, (int(drain), node_id)) == 1
         self._session.announce()
         return changed
+
+    def held(self) -> str | None:
+        """The hold that stands, as it is kept; None where there is none."""
+        found = self._session.rows("SELECT value FROM meta WHERE key = ?", (HOLD_KEY,))
+        return str(found[0][0]) if found else None
+
+    def hold(self, text: str | None) -> None:
+        """Hold everything, or go on; with the commit every node does, because each claim reads its node's row.
+
+        The rows are locked first: a claim that is under way ends before, and what comes after it waits.
+        """
+        if not self._session.exclusive:
+            self._session.rows(f"SELECT id FROM nodes WHERE stopped_at IS NULL ORDER BY id{self._session.lock_clause}")
+        self._session.serialize("facts")
+        self._session.execute("DELETE FROM meta WHERE key = ?", (HOLD_KEY,))
+        if text is not None:
+            self._session.insert_many("meta", ("key", "value"), [(HOLD_KEY, text)])
+        # Read again: a node may have joined before the facts were ours.
+        self._session.execute("UPDATE nodes SET held = ? WHERE stopped_at IS NULL", (hold_level(text),))
+        self._session.announce()
 
     def running(self) -> dict[int, int]:
         """How many runs each node has active; nodes without one are left out."""

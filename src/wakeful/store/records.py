@@ -201,6 +201,7 @@ class NodeDetails(NamedTuple):
     taken_by: int | None
     draining: int
     loop_at: int | None
+    held: int = 0
 
 
 class Token(NamedTuple):

@@ -204,7 +204,9 @@ def _changed(
         if kept_slot:
             kept = ("due_at", "next_at", "slot", "parked", "ready_at")
             state = state._replace(**{name: getattr(before, name) for name in kept})
-    elif state.parked is not None:  # what it waits for may be another thing now, or nothing
+    elif state.parked is not None or is_put_off(
+        state, tx.now
+    ):  # what it waits for may be another thing now, or nothing
         state = state._replace(parked=None, due_at=tx.now)
     return changed, state
 
@@ -222,6 +224,11 @@ def _waits_anew(job: JobDef, changed: JobDef) -> bool:
     return (job.trigger, job.kind, from_text(job.options).labels) != (
         changed.trigger, changed.kind, from_text(changed.options).labels,
     )  # fmt: skip
+
+
+def is_put_off(state: JobState, now: int) -> bool:
+    """Whether its kind lets a start wait that could have been."""
+    return state.run_id is None and state.ready_at is not None and state.due_at is not None and state.due_at > now
 
 
 def is_due(state: JobState, now: int) -> bool:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from wakeful import ids
-from wakeful.errors import ScheduleTriggerError
+from wakeful.errors import ScheduleTriggerError, StartRefused
 from wakeful.kernel.actions.drafts import check_payload
+from wakeful.kernel.actions.holding import refuse_held
 from wakeful.kernel.actions.lookup import find_job, find_run
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.ending import drop_runs, free_lanes, queue_runs
@@ -17,7 +18,7 @@ from wakeful.kernel.rules.outcome import Result
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.kernel.rules.states import after
 from wakeful.store.interface import Transaction
-from wakeful.store.records import JobDef, JobState, RunDetails, RunRow
+from wakeful.store.records import JobDef, JobState, RunDetails, RunRow, SkipRow
 from wakeful.triggers import Ping
 
 # -- starting and trying again by hand ---------------------------------------------------------------------------------
@@ -34,6 +35,7 @@ def run_now(tx: Transaction, context: Context, ref: str, payload: Any = None) ->
     if not state.enabled and state.ended_at is None:
         message = f"{job.name} is disabled: resume it first."
         raise ScheduleTriggerError(message, {"job": job.name, "reason": "disabled"})
+    _refuse_start(tx, context, job)
     run = RunRow.queued(context.new_id(), job, "manual", tx.now)
     tx.runs.add([run])
     if payload is not None:
@@ -59,6 +61,7 @@ def retry_run(tx: Transaction, context: Context, run_id: int) -> int:
         message = f"{ids.run_text(run_id)} was already tried again as {ids.run_text(successor)}."
         raise ScheduleTriggerError(message, {**about, "reason": "already_retried"})
     _refuse_busy(tx, job, state)
+    _refuse_start(tx, context, job)
     again = RunRow.again(context.new_id(), run, "manual", tx.now)._replace(kind=job.kind, caused_by=None)
     queue_runs(tx, [again])
     _wake(tx, state)
@@ -82,6 +85,25 @@ def _refuse_busy(tx: Transaction, job: JobDef, state: JobState) -> None:
         current = ids.run_text(asked[0].id)
         message = f"{job.name} is already about to start ({current})."
         raise ScheduleTriggerError(message, {"job": job.name, "reason": "already_running", "run": current})
+
+
+def _refuse_start(tx: Transaction, context: Context, job: JobDef) -> None:
+    """Nothing is started by hand while everything is held, nor what the job's kind does not admit now."""
+    refuse_held(tx, job.name)
+    hook = context.declared.declared(job.kind).by_hand
+    refused = hook(tx, context, job) if hook is not None else None
+    if refused is not None:
+        message = f"{job.name} cannot start: {refused.detail or refused.reason}."
+        raise StartRefused(message, {"job": job.name, "reason": refused.reason})
+
+
+def note_refused(tx: Transaction, context: Context, name: str) -> None:
+    """A start by hand was refused by the job's kind: that is counted, with what the kind writes about it."""
+    found = tx.jobs.by_name(name)
+    hook = context.declared.declared(found[0].kind).by_hand if found is not None else None
+    refused = hook(tx, context, found[0]) if found is not None and hook is not None else None
+    if found is not None and refused is not None:
+        tx.journal.skip([SkipRow(found[0].id, refused.reason, 1, tx.now, refused.detail)])
 
 
 def _refuse_monitor(job: JobDef) -> None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from wakeful import ids
 from wakeful.errors import ActionNotFound, CannotUndo
+from wakeful.kernel.actions import holding
 from wakeful.kernel.actions.authorization import Rights, refuse_admin_kind, refuse_more, size_of
 from wakeful.kernel.actions.chaining import chain
 from wakeful.kernel.actions.pausing import job_event
@@ -88,7 +89,12 @@ class _Undo:
             return
         before = json.loads(row.before)
         left = {**before, **json.loads(row.after)}
-        why = self._unsee(row, left) if row.what == "acknowledge" else self._bring_back(row, before, left)
+        if row.what == "acknowledge":
+            why = self._unsee(row, left)
+        elif row.subject == holding.SUBJECT:
+            why = holding.take_back(self.tx, self.context, row, before, left)
+        else:
+            why = self._bring_back(row, before, left)
         if why is None:
             self.restored.append(row)
         else:

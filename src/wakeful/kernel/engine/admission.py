@@ -1,7 +1,7 @@
 """Admission: whether a due job may start now.
 
-In this order: a handler for its kind, its labels, room in its lanes, and what its kind says. A job that may not start
-is parked until what it waits for is there, or refused by its kind. Each reason is counted once per slot.
+In this order: no hold, a handler for its kind, its labels, room in its lanes, and what its kind says. A job that may
+not start is parked until what it waits for is there, or refused by its kind. Each reason is counted once per slot.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from collections import Counter
 
 from wakeful.kernel.context import Context
 from wakeful.kernel.kinds import Refused
-from wakeful.kernel.parking import GLOBAL_LANE, HANDLER, SUSPECT_LANE, place_key
+from wakeful.kernel.parking import GLOBAL_LANE, HANDLER, HOLD, SUSPECT_LANE, place_key
 from wakeful.kernel.rules.options import OptionValues
 from wakeful.store.interface import Transaction
+from wakeful.store.nodes import hold_level
 from wakeful.store.records import JobDef, JobState, RunRow, SkipRow
 
 SUSPECT_AFTER = 2  # crashes in a row
@@ -23,7 +24,9 @@ ASK_AGAIN_MS = 1_000  # when a kind lets a start wait for a moment that has pass
 class Admission:
     """Admits the due jobs of one transaction, and keeps what is to be written about those that wait."""
 
-    def __init__(self, tx: Transaction, context: Context) -> None:
+    def __init__(self, tx: Transaction, context: Context, held: int | None = None) -> None:
+        """`held`: how far everything is held, where that was read already."""
+        self._held = held
         self._tx = tx
         self._context = context
         self._hooks = context.declared.hooks
@@ -36,6 +39,9 @@ class Admission:
 
     def admit(self, job: JobDef, options: OptionValues, state: JobState) -> tuple[str, ...] | Refused | None:
         """The bounded lanes this start takes; None when it was parked instead, Refused when its kind says no."""
+        if self._is_held(job):
+            self._park(state, HOLD, "held", None)
+            return None
         if job.kind not in self._context.kinds:
             self._park(state, HANDLER + job.kind, "no_handler", f"this node has no handler for kind {job.kind}")
             return None
@@ -61,6 +67,9 @@ class Admission:
     def refuse(self, state: JobState, refused: Refused) -> bool:
         """A kind does not admit this start; True when that is the end of it, False when it waits."""
         now = self._tx.now
+        if not refused.reason and refused.until is not None:  # not decided: it is looked at again in a moment
+            self.waiting.append(state._replace(due_at=max(refused.until, now + 1), parked=None))
+            return False
         if state.ready_at is None or refused.until is None:  # once for a start that waits, and once for one that ends
             self.skips.append(SkipRow(state.job_id, refused.reason, 1, now, refused.detail))
         if refused.until is None:
@@ -84,6 +93,11 @@ class Admission:
             if free > 0:
                 self._tx.jobs.requeue_parked(lane, self._tx.now, free)
 
+    def _is_held(self, job: JobDef) -> bool:
+        if self._held is None:
+            self._held = hold_level(self._tx.nodes.held())
+        return self._held > 0 and (self._held > 1 or job.kind not in self._hooks.internal)
+
     def _asked(self, job: JobDef, state: JobState) -> Refused | None:
         """What the job's kind says about starting it now; asked last, when nothing else stands against it."""
         hook = self._hooks.admit.get(job.kind) if self._hooks.admit else None
@@ -105,7 +119,7 @@ class Admission:
             # Jobs that disagree about a lane's size: the smallest holds.
             self._capacity[lane] = min(capacity, self._capacity.get(lane, capacity))
 
-    def _park(self, state: JobState, key: str, reason: str, detail: str) -> None:
+    def _park(self, state: JobState, key: str, reason: str, detail: str | None) -> None:
         now = self._tx.now
         if state.ready_at is None:
             self.skips.append(SkipRow(state.job_id, reason, 1, now, detail))

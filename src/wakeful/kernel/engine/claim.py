@@ -68,11 +68,12 @@ def due_jobs(tx: Transaction, context: Context, limit: int) -> list[tuple[JobDef
 class Claim:
     """One pass over the due jobs of one transaction."""
 
-    def __init__(self, tx: Transaction, context: Context) -> None:
+    def __init__(self, tx: Transaction, context: Context, held: int | None = None) -> None:
+        """`held`: how far everything is held, where that was read already."""
         self._tx = tx
         self._context = context
         self._hooks = context.declared.hooks
-        self._admission = Admission(tx, context)
+        self._admission = Admission(tx, context, held)
         self._states: list[JobState] = []
         self._new: list[RunRow] = []
         self._woken: list[RunRow] = []

@@ -59,7 +59,7 @@ def look_for_missed(tx: Transaction, context: Context, away_since: int | None = 
     """
     since = tx.now - alert_rules(tx).grace
     found = _overdue(tx, context, since)
-    if found.total:
+    if found.total and tx.nodes.held() is None:  # what is held is not expected to start
         note_missed(tx, context, found, _outage(tx, away_since))
     return found.total
 

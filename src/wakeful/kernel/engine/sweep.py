@@ -17,9 +17,9 @@ from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import close_alert, close_forgotten, open_alert, send_snoozed
 from wakeful.kernel.engine.lane_sizes import leave_lanes
 from wakeful.kernel.engine.missed import watch_missed
-from wakeful.kernel.engine.requeue import requeue_waiting
+from wakeful.kernel.engine.requeue import requeue_released, requeue_waiting
 from wakeful.kernel.engine.stretches import keep_slots
-from wakeful.kernel.parking import HANDLER, PLACE, is_lane, labels_of
+from wakeful.kernel.parking import HANDLER, HOLD, PLACE, is_lane, labels_of
 from wakeful.store.records import RunRow
 from wakeful.store.stretches import KEPT_FROM
 from wakeful.triggers.moments import spoken
@@ -95,7 +95,9 @@ def guard(tx: Transaction, context: Context) -> int:
     watch_missed(tx, context, lines)
     send_snoozed(tx, context, CHUNK)
     for key, count in lines.items():
-        if is_lane(key):
+        if key == HOLD:
+            requeued += requeue_released(tx)
+        elif is_lane(key):
             requeued += tx.jobs.requeue_parked(key, tx.now, 1)
         elif context.serves(key):
             requeued += requeue_waiting(tx, context, key, count)

@@ -53,10 +53,12 @@ class TurnResult(NamedTuple):
 def turn(tx: Transaction, context: Context, ended: Sequence[Ended], limit: int, *, requeue: bool = False) -> TurnResult:
     """Settle `ended`, then claim at most `limit`; `requeue`: also of what others left for a node such as this one."""
     draining: bool | None = False
+    held: int | None = None
     parked = True
     if limit and not tx.exclusive:
         # Read before anything else is locked: a node that takes over locks this row first too, so there is no deadlock.
-        draining, parked = tx.journal.standing(context.id) if requeue else (tx.journal.lives(context.id), False)
+        life = tx.journal.standing(context.id) if requeue else (*tx.journal.admits(context.id), False)
+        draining, held, parked = life
     if requeue and limit and parked and draining is False:
         # In the transaction that claims: requeued alone, they could be taken and parked again by a node that cannot run
         # them.
@@ -67,7 +69,7 @@ def turn(tx: Transaction, context: Context, ended: Sequence[Ended], limit: int, 
     claimed: list[Claimed] = []
     to_cancel: list[int] = []
     if limit:
-        claim = Claim(tx, context)
+        claim = Claim(tx, context, held)
         claim.run(limit)
         if claim.expired:
             late = [_too_late(*item) for item in claim.expired]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import traceback
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -91,11 +92,13 @@ class TryAgain(TransientError):
 class Output:
     """What a handler returns when its output is more than a JSON value: the value, and where the full text lies."""
 
-    __slots__ = ("log_file", "value")
+    __slots__ = ("log_file", "usage", "value")
 
-    def __init__(self, value: Any, log_file: str | None = None) -> None:
+    def __init__(self, value: Any, log_file: str | None = None, usage: Mapping[str, Any] | None = None) -> None:
+        """`usage`: what the run used, such as tokens, as JSON values."""
         self.value = value
         self.log_file = log_file
+        self.usage = usage
 
 
 class Failed(SchedulerError):
@@ -138,6 +141,7 @@ class Result(NamedTuple):
     phase: str | None = None  # waiting: for what
     approved: bool = False  # a person said yes: the same slot goes on at once, before other starts of the job
     messages: tuple[Outgoing, ...] = ()  # sent only where the run ends as success or noop
+    usage: str | None = None  # JSON: what it used, as its kind counts it
 
 
 SUCCESS = Result("success")
@@ -151,7 +155,8 @@ def from_return(value: Any) -> Result:
     if isinstance(value, (Skip, Noop, Defer, Wait)):
         return from_exception(value)
     if isinstance(value, Output):
-        return from_return(value.value)._replace(log_file=value.log_file)
+        usage = json.dumps(dict(value.usage)) if value.usage is not None else None
+        return from_return(value.value)._replace(log_file=value.log_file, usage=usage)
     try:
         text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     except Exception as error:  # noqa: BLE001 - an object may do anything while it is being read

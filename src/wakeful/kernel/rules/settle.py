@@ -144,7 +144,7 @@ def _wait(state: JobState, run: RunRow, result: Result) -> Settled:
 
 
 def _details(run: RunRow, result: Result) -> RunDetails | None:
-    if result.output is None and result.error is None and result.log_file is None:
+    if result.output is None and result.error is None and result.log_file is None and result.usage is None:
         return None
     return RunDetails(
         run.id,
@@ -153,6 +153,7 @@ def _details(run: RunRow, result: Result) -> RunDetails | None:
         error=result.error,
         trace=result.trace,
         log_file=result.log_file,
+        usage=result.usage,
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from wakeful.clock import EARLIEST_MS
-from wakeful.kernel.parking import GLOBAL_LANE, HANDLER, PLACE, SUSPECT_LANE, labels_of
+from wakeful.kernel.parking import GLOBAL_LANE, HANDLER, HOLD, PLACE, SUSPECT_LANE, labels_of
 from wakeful.triggers.moments import iso
 
 #: What has been due for longer than this is late.
@@ -60,6 +60,7 @@ class Facts(NamedTuple):
     silence_ms: int = 180_000  # for how long one that works may give none
     stalled: tuple[str, ...] = ()  # the nodes, where the loop of every living one is blocked
     draining: bool = False  # whether every living node was asked to start nothing more
+    held: str | None = None  # who paused everything, since when and why; None where it is not
     questions: int = 0  # runs that wait for a person
     alerts: int = 0  # open, and not acknowledged
     alert: str | None = None  # the message of the newest of them
@@ -130,6 +131,12 @@ def _drained(facts: Facts) -> Verdict | None:
     return Verdict("stalled", "Stalled: every node is being drained, and nothing starts (wakeful node undrain NAME).")
 
 
+def _held(facts: Facts) -> Verdict | None:
+    if facts.held is None:
+        return None
+    return Verdict("stalled", f"Everything is paused {facts.held}: nothing starts until wakeful resume --all.")
+
+
 # -- what a person can do something about ------------------------------------------------------------------------------
 
 
@@ -191,11 +198,13 @@ def _well(facts: Facts) -> Verdict:
 
 
 _WORST_FIRST: tuple[Callable[[Facts], Verdict | None], ...] = (
-    _store_fails, _clock_is_wrong, _no_server, _silent, _drained, _needs_you, _behind, _empty, _quiet,
+    _store_fails, _clock_is_wrong, _no_server, _silent, _held, _drained, _needs_you, _behind, _empty, _quiet,
 )  # fmt: skip
 
 
 def _awaited(key: str) -> str:
+    if key == HOLD:
+        return "wakeful resume --all"
     if key.startswith(HANDLER):
         return f"a node that handles kind {key.removeprefix(HANDLER)}"
     if key.startswith(PLACE):

@@ -17,7 +17,7 @@ class Action(NamedTuple):
     id: str
     at: datetime
     what: str
-    """`pause`, `resume`, `remove` or `acknowledge`."""
+    """`pause`, `resume`, `remove`, `acknowledge`, or `pause_all` and `resume_all` of everything."""
     actor: str
     """Who did it: a user, the name of a token, or that of a program's node."""
     via: str

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from wakeful import ids
 from wakeful.kernel.cluster.nodes import NOTHING_SEEN, Seen, is_gone, is_served
 from wakeful.kernel.engine.claim import BY_HAND
 from wakeful.kernel.engine.silence import NO_PING, UNHEARD
-from wakeful.kernel.parking import GLOBAL_LANE, HANDLER, PLACE, SUSPECT_LANE, labels_of
+from wakeful.kernel.parking import GLOBAL_LANE, HANDLER, HOLD, PLACE, SUSPECT_LANE, labels_of
 from wakeful.kernel.rules.approval import APPROVAL, approvals
+from wakeful.kernel.rules.holding import hold_of, hold_words
 from wakeful.kernel.rules.limits import BELOW
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import GOES_ON
@@ -32,6 +34,7 @@ REASONS = {
     "no_handler": "no node handled its kind",
     "no_node": "no node had the labels it asks for",
     "paused": "it was paused",
+    "held": "everything was paused, so it waited",
     "disabled": "it was disabled",
     NO_PING: "no ping came in time",
     UNHEARD: "no ping could be received when it was expected",
@@ -46,6 +49,8 @@ STARTED_BY = {
     "approval": "a person approved it",
     "ping": "it reported in",
 }
+#: What domains add about jobs of their kinds.
+STORIES: dict[str, Callable[[Transaction, JobDef], list[str]]] = {}
 RECENT = 20  # runs among which the last one that began is looked for
 
 
@@ -97,8 +102,10 @@ class _Story:
         verb = "is" if isinstance(self.trigger, Ping) else "runs"
         sentences = [f"{job.name} {verb} {self.trigger.describe()}."]
         sentences += self._future(state)
+        sentences += self._held(state)
         sentences += self._past(state, last)
         sentences += [self._refused(skip) for skip in skips]
+        sentences += STORIES[job.kind](tx, job) if job.kind in STORIES else []
         if state.missed:
             sentences.append(
                 f"{_times(state.missed, 'scheduled time')} passed without a run of {_its(state.missed)} own."
@@ -222,6 +229,13 @@ class _Story:
         served = is_served(self.tx, self.seen)
         return [] if served else ["No server is running: nothing starts until one does."]
 
+    def _held(self, state: JobState) -> list[str]:
+        """That everything is held, for a job that would start by itself."""
+        hold = hold_of(self.tx.nodes.held())
+        if hold is None or state.paused or not state.enabled:
+            return []
+        return [f"Everything is paused {hold_words(hold)}: nothing starts until wakeful resume --all."]
+
     def _stopped(self, state: JobState) -> list[str]:
         """Why nothing starts it by time, and what would change that."""
         if state.paused:
@@ -344,6 +358,8 @@ def _said(run: RunRow, details: RunDetails | None) -> str | None:
 
 
 def _waits_for(parked: str) -> str:
+    if parked == HOLD:
+        return "everything is paused"
     if parked.startswith(HANDLER):
         return f"no running server has a handler for jobs of kind {parked.removeprefix(HANDLER)}"
     if parked.startswith(PLACE):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from wakeful import ids
 from wakeful.kernel.cluster.nodes import LONE_RUN, Seen, is_served
+from wakeful.kernel.rules.holding import hold_of, hold_words
 from wakeful.kernel.rules.outcome import APPROVAL
 from wakeful.kernel.rules.verdict import Facts, Line
 from wakeful.kernel.views.models import job_views
@@ -27,11 +28,13 @@ def standing(tx: Transaction, zone: str, seen: Seen, silence_ms: int, hidden: Se
     unseen, seen_alerts = tx.journal.open_alert_counts(but=APPROVAL)  # a question is counted as the run that asks
     started, failed, looked_at = tx.runs.tally(ids.first_id_at(midnight(tx.now, zone)), COUNTED, hidden)
     due_since = tx.jobs.oldest_alarm()
+    hold = hold_of(tx.nodes.held())
     newest = tx.journal.newest_unacked_alert(but=APPROVAL) if unseen else None
     facts = Facts(
         now=tx.now,
         served=_is_served(tx, seen),
         silence_ms=silence_ms,
+        held=hold_words(hold) if hold is not None else None,
         questions=runs.get(APPROVAL, 0),
         alerts=unseen,
         alert=newest.message if newest is not None else None,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from wakeful import ids
-from wakeful.kernel.parking import HANDLER, PLACE
+from wakeful.kernel.parking import HANDLER, HOLD, PLACE
 from wakeful.store.interface import Transaction
 
 DAY_MS = 86_400_000
@@ -63,6 +63,8 @@ def _lateness(found: list[int]) -> Lateness:
 
 def parked_reason(key: str) -> str:
     """Why jobs wait that are parked on that key, in the word refusals are counted under."""
+    if key == HOLD:
+        return "held"
     if key.startswith(HANDLER):
         return "no_handler"
     return "no_node" if key.startswith(PLACE) else "at_capacity"

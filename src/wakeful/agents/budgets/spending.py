@@ -1,0 +1,208 @@
+"""Budgets in transactions: whether an agent may be asked once more, what a run reserves, and what its end counts as."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from wakeful.agents.added import whole_payload
+from wakeful.agents.budgets.rules import (
+    COST_PER_DAY,
+    RUNS_PER_DAY,
+    Caps,
+    Limits,
+    Spent,
+    caps_of,
+    charge,
+    day_of,
+    in_millionths,
+    in_units,
+    next_day,
+    over,
+    spent_words,
+    written,
+)
+from wakeful.agents.budgets.tables import FLEET, Budgets, Reservation, scope_of
+from wakeful.agents.naming import wake_job
+from wakeful.kernel.engine.alerts import alert_key, close_alert, open_alert
+from wakeful.kernel.kinds import Refused
+from wakeful.kernel.rules.policy import trigger_of
+from wakeful.triggers.moments import iso
+
+if TYPE_CHECKING:
+    from wakeful.kernel.context import Context
+    from wakeful.kernel.rules.outcome import Result
+    from wakeful.store.interface import Transaction
+    from wakeful.store.records import JobDef, JobState, RunRow
+
+FACT = "budgets"
+OVER_BUDGET, ALERT = "over_budget", "budget"
+ASKING = ("ask", "wake")  # what calls an agent
+AGAIN_MS = 20  # when a claim comes again that found another node deciding
+DEFAULT = Limits(Caps(RUNS_PER_DAY, in_millionths(COST_PER_DAY)), "UTC")
+
+
+# -- the budget of all agents together --------------------------------------------------------------------------------
+
+
+def limits_of(tx: Transaction) -> Limits:
+    """The budget of all agents together, as every process on this store knows it."""
+    text = tx.journal.fact(FACT)
+    if text is None:
+        return DEFAULT
+    found: dict[str, Any] = json.loads(text)
+    return Limits(caps_of(found), found["timezone"])
+
+
+def store_limits(tx: Transaction, limits: Limits) -> bool:
+    """Keep the budget of all; what waits looks again where it was changed. Whether it was."""
+    text = json.dumps({**written(limits.caps), "timezone": limits.zone})
+    if tx.journal.fact(FACT) == text:
+        return False
+    tx.journal.set_meta({FACT: text})
+    tx.of(Budgets).wait_again(tx.now)
+    return True
+
+
+# -- before a start ---------------------------------------------------------------------------------------------------
+
+
+def refuse_start(tx: Transaction, context: Context, job: JobDef, state: JobState) -> Refused | None:
+    """What stands against a start that is being claimed: a slot is passed over, everything else waits for a new day."""
+    payload = whole_payload(tx, json.loads(job.payload))
+    if payload["does"] not in ASKING:
+        return None
+    limits = limits_of(tx)
+    budgets, day = tx.of(Budgets), day_of(tx.now, limits.zone)
+    if not budgets.hold(day, wait=False):
+        return Refused("", until=tx.now + AGAIN_MS)
+    why = _why(tx, payload, limits, day)
+    if why is None:
+        _close_alerts(tx, context, payload["agent"])
+        return None
+    waiting = [run for run in tx.runs.open(job.id) if run.status == "queued" and run.due_at <= tx.now]
+    if state.queued and budgets.reservations([run.id for run in waiting]):
+        return None  # it was claimed before, given back, and has what it needs
+    _alert(tx, context, payload["agent"], why)
+    until = next_day(tx.now, limits.zone)
+    first = min(waiting, key=lambda run: (run.due_at, run.id)) if state.queued and waiting else None
+    if first is None and trigger_of(job.trigger).type != "once":
+        return Refused(OVER_BUDGET, why[1])
+    if first is not None and first.reason == "manual" and payload["does"] == "ask":
+        return Refused(OVER_BUDGET, why[1])
+    return Refused(OVER_BUDGET, f"{why[1]}, and it waits until {iso(until)}", until)
+
+
+def refuse_by_hand(tx: Transaction, context: Context, job: JobDef) -> Refused | None:
+    """What stands against a start by hand, asked before it is stored."""
+    payload = whole_payload(tx, json.loads(job.payload))
+    if payload["does"] not in ASKING:
+        return None
+    limits = limits_of(tx)
+    why = _why(tx, payload, limits, day_of(tx.now, limits.zone))
+    if why is None:
+        return None
+    _alert(tx, context, payload["agent"], why)
+    return Refused(OVER_BUDGET, f"{why[1]} (over_budget); the next day begins at {iso(next_day(tx.now, limits.zone))}")
+
+
+def _why(tx: Transaction, payload: Mapping[str, Any], limits: Limits, day: int) -> tuple[str, str] | None:
+    """Whose budget is used up, and how, or None."""
+    agent, max_cost = payload["agent"], max_cost_of(payload)
+    spent = tx.of(Budgets).spent([FLEET, scope_of(agent)], day)
+    own = over(caps_of(payload.get("budget") or {}), spent[scope_of(agent)], max_cost)
+    if own is not None:
+        return scope_of(agent), f"{agent} is over budget: {own}"
+    all_of_them = over(limits.caps, spent[FLEET], max_cost)
+    return None if all_of_them is None else (FLEET, f"all agents together are over budget: {all_of_them}")
+
+
+def max_cost_of(payload: Mapping[str, Any]) -> int | None:
+    """What one run may cost, if that is limited."""
+    return in_millionths((payload.get("runner") or {}).get("max_cost"))
+
+
+# -- alerts: one for each agent and day, and one for all together -----------------------------------------------------
+
+
+def _alert(tx: Transaction, context: Context, agent: str, why: tuple[str, str]) -> None:
+    subject, text = why
+    if _open(tx, subject):
+        return
+    known = tx.jobs.names([wake_job(agent)]) if subject != FLEET else {}
+    message = f"{text[0].upper()}{text[1:]}. Slots are passed over, and what else is to start waits for the next day."
+    open_alert(tx, context, ALERT, subject, message, job_id=known.get(wake_job(agent)))
+
+
+def _close_alerts(tx: Transaction, context: Context, agent: str) -> None:
+    for subject in _open(tx, scope_of(agent), FLEET):
+        close_alert(tx, context, ALERT, subject, "there is budget again")
+
+
+def _open(tx: Transaction, *subjects: str) -> list[str]:
+    known = {alert.key for alert in tx.journal.open_alerts_of(ALERT)}
+    return [subject for subject in subjects if alert_key(ALERT, subject) in known]
+
+
+# -- from the claim to the end ----------------------------------------------------------------------------------------
+
+
+def reserve(tx: Transaction, job: JobDef, run: RunRow) -> None:
+    """A run that is being claimed reserves what it may cost; one that was given back has done so."""
+    payload = whole_payload(tx, json.loads(job.payload))
+    budgets = tx.of(Budgets)
+    if payload["does"] in ASKING and not budgets.reservations([run.id]):
+        made = Reservation(run.id, payload["agent"], day_of(tx.now, limits_of(tx).zone), max_cost_of(payload) or 0)
+        budgets.reserve(made)
+
+
+def settle(tx: Transaction, run: RunRow, result: Result) -> None:
+    """The end of a run: what was reserved is free, and what it cost counts on the day on which it began."""
+    budgets = tx.of(Budgets)
+    for made in budgets.reservations([run.id]):
+        budgets.hold(made.day, wait=True)
+        outcome = result.outcome if run.started_at is not None else "skipped"
+        usage = json.loads(result.usage) if result.usage is not None else None
+        budgets.settle(made, charge(outcome, usage, made.cost))
+
+
+# -- as people see it -------------------------------------------------------------------------------------------------
+
+
+def spent_today(tx: Transaction, agents: Sequence[str] = ()) -> tuple[Spent, dict[str, Spent]]:
+    """What all agents together have used today, and what each of these."""
+    day = day_of(tx.now, limits_of(tx).zone)
+    found = tx.of(Budgets).spent([FLEET, *map(scope_of, agents)], day)
+    return found[FLEET], {agent: found[scope_of(agent)] for agent in agents}
+
+
+def shown(spent: Spent) -> dict[str, Any]:
+    """What has ended, as plain data."""
+    return {"runs": spent.runs, "cost": in_units(spent.cost), "tokens": spent.tokens}
+
+
+def fleet_today(tx: Transaction) -> dict[str, Any] | None:
+    """What all agents together have used today, as plain data and in words; None where no agent was asked."""
+    spent, _ = spent_today(tx)
+    if spent == Spent():
+        return None
+    caps = limits_of(tx).caps
+    reserved = {"runs": spent.held_runs, "cost": in_units(spent.held_cost)}
+    return {
+        "spent_today": shown(spent),
+        "reserved": reserved,
+        "budget": written(caps),
+        "words": spent_words(caps, spent),
+    }
+
+
+def story(tx: Transaction, job: JobDef) -> list[str]:
+    """What `explain` says about the budget of a job that calls an agent."""
+    payload = whole_payload(tx, json.loads(job.payload))
+    if payload.get("does") not in ASKING:
+        return []
+    agent, limits = payload["agent"], limits_of(tx)
+    together, each = spent_today(tx, [agent])
+    own = spent_words(caps_of(payload.get("budget") or {}), each[agent])
+    return [f"Used today: {own} by {agent}; {spent_words(limits.caps, together)} by all agents together."]

@@ -1,0 +1,101 @@
+"""`backup` and `restore`: a store at one moment, and back. What is restored is paused until a person resumes it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wakeful.cli.acting import user_name
+from wakeful.cli.app import SERVER, app
+from wakeful.cli.copying import progress, same_place, summary
+from wakeful.cli.failures import WrongUse, say_note
+from wakeful.cli.place import Db, Place, chosen, find_place
+from wakeful.cli.saying import say
+from wakeful.cli.tables import Json, print_json
+from wakeful.clock import SystemClock
+from wakeful.domains import domains
+from wakeful.errors import StoreNotFound
+from wakeful.kernel.rules.holding import Hold
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wakeful.store.copying import Copied
+    from wakeful.store.interface import Transaction
+
+File = Annotated[str, typer.Argument(metavar="FILE", help="The backup, a file.", show_default=False)]
+
+
+@app.command("backup", rich_help_panel=SERVER)
+def backup(ctx: typer.Context, *, file: File, as_json: Json = False, db: Db = None) -> None:
+    """Back up the store to a file, while servers run.
+
+    The file is a store of its own, and paused: a server that is started on it starts and sends nothing.
+    """
+    domains()  # their tables are copied too
+    place, goal = chosen(ctx, db), _file(file)
+    if not place.exists:
+        raise StoreNotFound(f"There is no store at {place}: nothing was backed up.")
+    copied = _carry(place, goal, f"backup of {place}", live=True, quiet=as_json)
+    _report(copied, place, goal, as_json=as_json)
+
+
+@app.command("restore", rich_help_panel=SERVER)
+def restore(ctx: typer.Context, *, file: File, as_json: Json = False, db: Db = None) -> None:
+    """Restore a backup into an empty store. Nothing starts or is sent until wakeful resume --all."""
+    domains()
+    origin, place = _file(file), chosen(ctx, db)
+    if not origin.exists:
+        raise StoreNotFound(f"There is no backup at {origin}: nothing was restored.")
+    if same_place(origin, place):
+        raise WrongUse(f"{origin} is the backup and the store: name another store with --db.")
+    copied = _carry(origin, place, f"restored from {origin}", live=False, quiet=as_json)
+    _report(copied, origin, place, as_json=as_json)
+    say_note("Everything is paused: look through wakeful list and wakeful delivery list, then wakeful resume --all.")
+
+
+def _file(text: str) -> Place:
+    place = find_place(text, os.environ, Path.cwd())
+    if place.path is None:
+        raise WrongUse(f"{text} is not a file: a backup is one.")
+    return place
+
+
+def _carry(origin: Place, goal: Place, note: str, *, live: bool, quiet: bool) -> Copied:
+    with progress(quiet=quiet) as report:
+        return asyncio.run(_copy(origin, goal, report, note, live=live))
+
+
+async def _copy(
+    origin: Place, goal: Place, report: Callable[[str, int, int], None], note: str, *, live: bool
+) -> Copied:
+    from wakeful.delivery.outbox import hold_pending
+    from wakeful.store import make_store
+    from wakeful.store.copying import back_up, copy_store
+
+    def hold(tx: Transaction) -> None:
+        tx.nodes.hold(Hold(tx.now, user_name(), note, messages=True).text)
+        hold_pending(tx)
+
+    source, target = make_store(origin.url, SystemClock()), make_store(goal.url, SystemClock())
+    await source.open(create=False)
+    try:
+        await target.open()
+        try:
+            return await (back_up if live else copy_store)(source, target, report, hold)
+        finally:
+            await target.close()
+    finally:
+        await source.close()
+
+
+def _report(copied: Copied, origin: Place, goal: Place, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"from": str(origin), "to": str(goal), **copied._asdict()})
+        return
+    for line in summary(copied, origin, goal):
+        say(line)

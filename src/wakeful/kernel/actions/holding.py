@@ -1,0 +1,102 @@
+"""Holding everything, and letting it go on; each is one transaction, and an action that can be undone.
+
+A hold is one stored fact that every claim reads. Jobs are not changed by it: what comes due waits, and starts when the
+hold ends, by the same rules as after a time without a server. What a person paused stays paused.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from wakeful import ids
+from wakeful.errors import NotAllowed, ScheduleTriggerError
+from wakeful.kernel.actions.authorization import Rights
+from wakeful.kernel.actions.recording import origin_of
+from wakeful.kernel.context import Context
+from wakeful.kernel.engine.requeue import TOGETHER, requeue_released
+from wakeful.kernel.rules.holding import Hold, hold_of, hold_words
+from wakeful.store.actions import ActionRow
+from wakeful.store.interface import Transaction
+
+HOLD, RELEASE = "pause_all", "resume_all"
+EVERYTHING = "everything"
+SUBJECT = 1  # ids are made from the time: no job, and no alert, has this number
+
+
+class Held(NamedTuple):
+    """What stands after a request, and the action, if it changed anything. `more`: jobs are left to be put back."""
+
+    hold: Hold | None
+    action: str | None
+    more: bool = False
+
+
+def hold_all(
+    tx: Transaction, context: Context, rights: Rights, note: str | None = None, *, messages: bool = False
+) -> Held:
+    """Start nothing more; what runs finishes. A hold that stands keeps who began it, and takes the new note."""
+    _refuse_owner(rights)
+    text = tx.nodes.held()
+    before = hold_of(text)
+    hold = Hold(tx.now, rights.caller, note, messages) if before is None else before
+    if before is not None:
+        hold = hold._replace(note=note or before.note, messages=messages or before.messages)
+    if hold.text == text:
+        return Held(hold, None)
+    tx.nodes.hold(hold.text)
+    tx.journal.emit("job", {"type": "held", **hold.to_dict()})
+    return Held(hold, _record(tx, context, rights, HOLD, (text, hold.text)))
+
+
+def release_all(tx: Transaction, context: Context, rights: Rights) -> Held:
+    """Let everything go on, and put back the first of what waited; nothing else is changed."""
+    _refuse_owner(rights)
+    before = tx.nodes.held()
+    if before is None:
+        return Held(None, None, more=requeue_released(tx) == TOGETHER)
+    more = _release(tx, context)
+    return Held(None, _record(tx, context, rights, RELEASE, (before, None)), more)
+
+
+def take_back(tx: Transaction, context: Context, row: ActionRow, before: Any, left: Any) -> str | None:
+    """Undo a hold or its end; why not, where the hold was changed since."""
+    if tx.nodes.held() != left["hold"]:
+        return f"{row.name} was paused or resumed since: left as it is"
+    if before["hold"] is None:
+        _release(tx, context)
+    else:
+        tx.nodes.hold(before["hold"])
+        found = hold_of(before["hold"])
+        assert found is not None  # noqa: S101 - just asked
+        tx.journal.emit("job", {"type": "held", **found.to_dict()})
+    return None
+
+
+def refuse_held(tx: Transaction, name: str) -> None:
+    """ScheduleTriggerError while everything is held: not even a person starts a job then."""
+    hold = hold_of(tx.nodes.held())
+    if hold is not None:
+        message = f"{name} cannot start: everything is paused {hold_words(hold)}. Run wakeful resume --all first."
+        raise ScheduleTriggerError(message, {"job": name, "reason": "held"})
+
+
+def _release(tx: Transaction, context: Context) -> bool:
+    tx.nodes.hold(None)
+    for hook in context.declared.hooks.released:
+        hook(tx)
+    tx.journal.emit("job", {"type": "released"})
+    return requeue_released(tx) == TOGETHER
+
+
+def _refuse_owner(rights: Rights) -> None:
+    if rights.owner is not None:
+        raise NotAllowed(f"{rights.owner} may only pause its own jobs, not everything.")
+
+
+def _record(tx: Transaction, context: Context, rights: Rights, what: str, change: tuple[str | None, str | None]) -> str:
+    origin = origin_of(context, rights)
+    before, after = (json.dumps({"hold": text}) for text in change)
+    row = ActionRow(origin.action, SUBJECT, tx.now, what, origin.actor, origin.via, EVERYTHING, before, after)
+    tx.actions.add([row])
+    return ids.encode("act", origin.action)

@@ -1,0 +1,69 @@
+"""Budgets on a store that two nodes share: both claim at once, and together they stay within them."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.agents.virtual_agents import PLACE
+from tests.service.real_time import real
+from tests.store.postgres_server import postgres_url
+from wakeful import Scheduler
+from wakeful.agents import Reply
+from wakeful.agents.budgets.tables import Budgets
+from wakeful.agents.runners import functions
+
+pytestmark = pytest.mark.long
+SCHEDULES, RUNS = 40, 10
+
+
+async def until(scheduler, refused):
+    """Until so many starts were refused."""
+    async with asyncio.timeout(30):
+        while await _refused(scheduler) < refused:  # noqa: ASYNC110 - a refusal is no event
+            await asyncio.sleep(0.05)
+
+
+async def _refused(scheduler):
+    return sum(one["skips"].get("over_budget", 0) for one in await scheduler.agents.list())
+
+
+@pytest.mark.promise("X7", "X2")
+@real
+async def test_two_nodes_that_claim_at_once_stay_within_a_budget(monkeypatch):
+    asked = []
+
+    async def reply(turn):
+        asked.append(turn.run.node)
+        await asyncio.sleep(0.01)
+        return Reply("ok", cost=0.5)
+
+    monkeypatch.setattr(functions, "load_function", lambda reference: reply)
+    url = postgres_url()
+    now = {f"s{number}": {"at": "2020-01-01T00:00:00Z", "prompt": "x"} for number in range(SCHEDULES)}
+    settings = {
+        "runner": {"python": PLACE, "max_cost": 0.5},
+        "budget": {"runs_per_day": RUNS, "cost_per_day": 100},
+        "max_concurrent": SCHEDULES,
+        "schedules": now,
+    }
+    async with Scheduler(url, timezone="UTC", node="one") as one, Scheduler(url, timezone="UTC", node="two") as two:
+        _ = two.agents
+        await one.agents.apply(dict.fromkeys(("a", "b"), settings))
+        await one.agents.limit(runs_per_day=None, cost_per_day=7.5)
+        await asyncio.gather(one.start(), two.start())
+        await until(one, 2 * SCHEDULES - 15)
+        await asyncio.gather(one.stop(), two.stop())
+        assert len(asked) == 15  # 7.50 for both together
+        found = await one.look(lambda tx: tx.of(Budgets).spent(["fleet", "agent:a", "agent:b"], _today(tx)))
+        assert (found["fleet"].runs, found["fleet"].cost, found["fleet"].held_runs) == (15, 7_500_000, 0)
+        assert found["agent:a"].runs + found["agent:b"].runs == 15
+        assert max(found["agent:a"].runs, found["agent:b"].runs) <= RUNS
+        assert {alert.kind for alert in await one.list_alerts()} == {"budget"}
+
+
+def _today(tx):
+    from wakeful.agents.budgets.rules import day_of
+
+    return day_of(tx.now, "UTC")

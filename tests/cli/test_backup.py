@@ -1,0 +1,94 @@
+"""`backup` and `restore`: a store at one moment, and back; what is restored waits for a person."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from wakeful import Every, Once, Scheduler
+from wakeful.triggers.moments import from_ms
+
+PAUSED = "Everything is paused: look through wakeful list and wakeful delivery list, then wakeful resume --all."
+
+
+def names(answer):
+    return [job["name"] for job in answer.json]
+
+
+@pytest.mark.promise("X17")
+@pytest.mark.usefixtures("stocked")
+def test_a_backup_is_restored_paused_and_goes_on_when_a_person_says_so(wakeful, here):
+    assert wakeful("backup", "saved.db").code == 0
+    answer = wakeful("restore", "saved.db", "--db", "new.db")
+    assert answer.code == 0
+    assert answer.out.startswith("Copied 2 jobs")
+    assert PAUSED in answer.err
+    for store in ("saved.db", "new.db"):  # whichever way it is put into place
+        assert names(wakeful("list", "--json", "--db", store)) == ["job", "other"]
+        hold = wakeful("status", "--json", "--db", store).json["hold"]
+        assert hold["messages"] is True
+        assert wakeful("run", "job", "--db", store).code == 4
+    assert wakeful("status", "--json").json["hold"] is None  # the store itself goes on
+    assert wakeful("resume", "--all", "--db", "new.db").code == 0
+    assert wakeful("run", "job", "--db", "new.db").code == 0
+
+
+@pytest.mark.usefixtures("stocked")
+def test_a_store_that_holds_something_is_not_written_over(wakeful):
+    wakeful("backup", "saved.db")
+    again = wakeful("backup", "saved.db")
+    assert (again.code, "saved.db is not empty (2 jobs)" in again.err) == (4, True)
+    over = wakeful("restore", "saved.db")
+    assert (over.code, "is not empty (2 jobs): choose an empty store" in over.err) == (4, True)
+    assert wakeful("restore", "nothing.db", "--db", "new.db").code == 3
+    assert wakeful("restore", "saved.db", "--db", "saved.db").code == 2
+    assert wakeful("backup", "postgresql://localhost/x").code == 2
+
+
+def test_nothing_is_backed_up_where_there_is_nothing(wakeful, here):
+    assert wakeful("backup", "saved.db").code == 3
+    assert not (here / "saved.db").exists()
+
+
+@pytest.mark.promise("X17")
+def test_what_was_due_and_what_waited_to_be_sent_stays_until_a_person_resumes(wakeful, here):
+    """The server that made the backup goes on; the one on the restored store starts and sends nothing."""
+    sent = here / "sent.txt"
+
+    def fail(message):
+        raise ConnectionError("not now")
+
+    def send(message):
+        sent.write_text(message.text)
+
+    async def fill():
+        async with Scheduler(f"sqlite:///{here}/from.db", timezone="UTC") as scheduler:
+            scheduler.connectors.register("disk", fail)
+            await scheduler.start()
+            await scheduler.deliver("Hello.", to="disk")
+            await scheduler.stop()
+            await scheduler.add_job("hourly", Every("1h", anchor=from_ms(0)), kind="work")
+            await scheduler.add_job("past", Once(from_ms(0)), kind="work")
+
+    async def serve(seconds, started):
+        async with Scheduler(f"sqlite:///{here}/to.db", timezone="UTC") as scheduler:
+            scheduler.on_job_due("work", lambda run: started.append(run.job))
+            scheduler.connectors.register("disk", send)
+            await scheduler.start()
+            await asyncio.sleep(seconds)
+            await scheduler.stop()
+
+    asyncio.run(fill())
+    assert wakeful("backup", "saved.db", "--db", "from.db").code == 0
+    assert wakeful("restore", "saved.db", "--db", "to.db").code == 0
+    started = []
+    asyncio.run(serve(0.5, started))
+    assert started == []
+    assert not sent.exists()
+    (held,) = wakeful("delivery", "list", "--json", "--db", "to.db").json
+    assert held["status"] == "held"
+    assert wakeful("resume", "--all", "--db", "to.db").code == 0
+    asyncio.run(serve(1.0, started))
+    assert started == ["past"]
+    assert sent.read_text() == "Hello."

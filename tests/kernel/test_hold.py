@@ -1,0 +1,185 @@
+"""A hold on everything: nothing is admitted while it stands, what waits goes on by the usual rules, on both stores."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kernel.scene import at, failing, virtual
+from wakeful import After, Every, Manual, Once, ScheduleTriggerError
+from wakeful.errors import NotAllowed
+from wakeful.kernel.actions.authorization import Rights
+from wakeful.kernel.cluster.nodes import NOTHING_SEEN
+from wakeful.kernel.kinds import Kind
+from wakeful.kernel.parking import HOLD
+from wakeful.kernel.views.standing import standing
+
+ADA = Rights("ada", via="cli")
+
+
+async def hold(scheduler, note=None, **how):
+    return await scheduler.server_side.hold_all(note, ADA, **how)
+
+
+async def release(scheduler):
+    return await scheduler.server_side.release_all(ADA)
+
+
+@pytest.mark.promise("X7")
+@virtual
+async def test_nothing_starts_while_everything_is_held_and_what_waits_goes_on_after(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("hourly", Every("1h"))
+        await scheduler.add_job("once", Once(at(hours=2)))
+        await scheduler.add_job("paused", Every("1h"))
+        await scheduler.pause_job("paused")
+        await scheduler.start()
+        await scene.until(at(hours=1, minutes=30))
+        assert [run.job for run in scene.runs] == ["hourly"]
+        await hold(scheduler, "maintenance")
+        await scene.until(at(hours=5, minutes=30))
+        assert len(scene.runs) == 1
+        held = await scheduler.get_job("hourly")
+        assert (held.status, held.waiting_for) == ("idle", HOLD)
+        assert (await scheduler.explain("hourly")).facts["skips"][0]["reason"] == "held"
+        told = str(await scheduler.explain("hourly"))
+        assert "and waits: everything is paused." in told
+        assert "Everything is paused by ada since 2026-01-01 01:30 UTC (maintenance): nothing starts until" in told
+        facts = await scheduler.look(lambda tx: standing(tx, "UTC", NOTHING_SEEN, 0))
+        assert facts.held == "by ada since 2026-01-01 01:30 UTC (maintenance)"
+        assert await scheduler.list_alerts() == []  # nothing was expected to start
+        await release(scheduler)
+        await scene.until(at(hours=5, minutes=31))
+        assert sorted(run.job for run in scene.runs[1:]) == ["hourly", "once"]  # the latest slot, once
+        assert [run.slot for run in scene.of("hourly")] == [at(hours=1), at(hours=5)]
+        await scene.until(at(hours=6, minutes=1))
+        assert [run.slot for run in scene.of("hourly")][-1] == at(hours=6)  # the grid stays
+        assert (await scheduler.get_job("paused")).status == "paused"
+        assert (await scheduler.look(lambda tx: standing(tx, "UTC", NOTHING_SEEN, 0))).held is None
+
+
+@pytest.mark.promise("X7")
+@virtual
+async def test_what_runs_finishes_and_what_follows_waits(scene):
+    async def act(run):
+        await scene.sleep(600)
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("first", Every("10h"))
+        await scheduler.add_job("second", After("first"))
+        await scheduler.start()
+        await scene.until(at(hours=10, minutes=1))
+        await hold(scheduler)
+        await scene.until(at(hours=11))
+        assert [run.outcome for run in await scheduler.get_run_log("first")] == ["success"]
+        (queued,) = await scheduler.get_run_log("second")
+        assert (queued.status, queued.outcome) == ("queued", None)
+        await release(scheduler)
+        await scene.until(at(hours=12))
+        assert [run.job for run in scene.runs] == ["first", "second"]
+
+
+@virtual
+async def test_retries_wait_and_starts_by_hand_are_refused(scene):
+    scene.act = failing()
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("job", Manual(), retry={"delays": ["1m"]})
+        await scheduler.start()
+        run = await scheduler.run_job("job")
+        await scene.sleep(1)
+        await hold(scheduler)
+        with pytest.raises(ScheduleTriggerError, match="job cannot start: everything is paused by ada") as refused:
+            await scheduler.run_job("job")
+        assert refused.value.context == {"job": "job", "reason": "held"}
+        await scene.sleep(600)
+        assert len(scene.runs) == 1
+        await release(scheduler)
+        await scene.sleep(1)
+        assert [run.reason for run in scene.runs] == ["manual", "retry"]
+        assert run == scene.runs[0].id
+
+
+@virtual
+async def test_a_hold_outlives_the_server_and_what_a_crash_cut_off_waits(scene):
+    async def act(run):
+        await scene.sleep(3600)
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("job", Every("1h"))
+        await scheduler.start()
+        await scene.until(at(hours=1, minutes=1))
+        await hold(scheduler)
+        await scene.crash(scheduler)
+    scene.act = None
+    async with scene.scheduler() as scheduler:
+        await scheduler.start()
+        await scene.until(at(hours=3))
+        assert len(scene.runs) == 1
+        assert await scheduler.list_alerts() == []
+        await release(scheduler)
+        await scene.sleep(1)
+        assert [run.reason for run in scene.runs] == ["schedule", "recovery"]
+
+
+@virtual
+async def test_internal_kinds_go_on_unless_messages_are_held_too(scene):
+    async with scene.scheduler("job", "inner", kinds=[Kind("inner", internal=True)]) as scheduler:
+        await scheduler.add_job("inner", Every("1h"), kind="inner")
+        await scheduler.start()
+        await hold(scheduler)
+        await scene.until(at(hours=2, minutes=30))
+        assert len(scene.runs) == 2
+        await hold(scheduler, messages=True)
+        await scene.until(at(hours=4, minutes=30))
+        assert len(scene.runs) == 2
+        await release(scheduler)
+        await scene.sleep(1)
+        assert len(scene.runs) == 3
+
+
+@pytest.mark.promise("X27")
+@virtual
+async def test_a_hold_and_its_end_can_be_undone(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("job", Every("1h"))
+        await scheduler.start()
+        held = await hold(scheduler)
+        assert (await hold(scheduler)).action is None  # it stands already
+        undone = await scheduler.server_side.undo(held.action, ADA)
+        assert (undone.what, undone.restored) == ("pause_all", ["everything"])
+        await scene.until(at(hours=1, minutes=1))
+        assert len(scene.runs) == 1
+        await hold(scheduler, "again")
+        ended = await release(scheduler)
+        assert (await scheduler.server_side.undo(ended.action, ADA)).what == "resume_all"
+        await scene.until(at(hours=2, minutes=1))
+        assert len(scene.runs) == 1
+        assert (await scheduler.server_side.get_hold()).note == "again"
+        assert (await release(scheduler)).action is not None
+        assert (await release(scheduler)).action is None
+
+
+@virtual
+async def test_who_sees_only_its_own_jobs_does_not_hold_everything(scene):
+    async with scene.scheduler() as scheduler:
+        with pytest.raises(NotAllowed, match="bob may only pause its own jobs"):
+            await scheduler.server_side.hold_all(None, Rights("bob", owner="bob"))
+        with pytest.raises(NotAllowed, match="bob may only pause its own jobs"):
+            await scheduler.server_side.release_all(Rights("bob", owner="bob"))
+        assert await scheduler.server_side.get_hold() is None
+
+
+@virtual
+async def test_many_that_waited_are_put_back_in_steps(scene, monkeypatch):
+    monkeypatch.setattr("wakeful.kernel.engine.requeue.TOGETHER", 10)
+    monkeypatch.setattr("wakeful.kernel.actions.holding.TOGETHER", 10)
+    async with scene.scheduler() as scheduler:
+        for number in range(35):
+            await scheduler.add_job(f"job-{number}", Every("1h"))
+        await scheduler.start()
+        await hold(scheduler)
+        await scene.until(at(hours=1, minutes=30))
+        await release(scheduler)
+        await scene.sleep(1)
+        assert len(scene.runs) == 35
