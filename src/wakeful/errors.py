@@ -15,6 +15,7 @@ SchedulerError
 │   ├── AlertNotFound                           no alert of that id
 │   ├── AgentNotFound                           no agent of that name
 │   ├── WorkNotFound                            no work item of that id
+│   ├── RequestNotFound                         no request from outside of that id
 │   ├── ActionNotFound                          no action of that id
 │   ├── DeliveryNotFound                        no delivery of that id
 │   ├── ConnectorNotFound                       no connector of that name
@@ -30,6 +31,7 @@ SchedulerError
 ├── NotAllowed                                  the caller may not do this
 │   └── OutboundRefused                         an address from the network leads where it may not
 ├── QuotaReached                                the caller has as many jobs as it may have
+├── QueueFull                                   as many requests wait as may
 ├── WrongCallbackToken                          a report about a run by somebody who was not asked for it
 ├── SchedulerNotOpen                            used before `async with scheduler` or after it
 ├── StoreError                                  the database: operator's turn
@@ -171,6 +173,10 @@ class WorkNotFound(NotFound):
     """No work item of that id."""
 
 
+class RequestNotFound(NotFound):
+    """No request from outside of that id."""
+
+
 class ActionNotFound(NotFound):
     """No action carries that id."""
 
@@ -261,6 +267,14 @@ class QuotaReached(SchedulerError):
     exit_code = 4
     status = 409
     code = "quota"
+
+
+class QueueFull(SchedulerError):
+    """As many requests wait as may; this one was not stored."""
+
+    exit_code = 4
+    status = 429
+    code = "queue_full"
 
 
 class WrongCallbackToken(SchedulerError):

@@ -15,8 +15,8 @@ from wakeful.cli import command_tree, main
 EXPECTED = {
     "add", "agent", "alert", "apply", "approvals", "approve", "cancel", "check", "completion", "connector", "copy",
     "delivery", "demo", "doctor", "edit", "explain", "undo",
-    "list", "logs", "next", "node", "pause", "plan", "reject", "remove", "resume", "retry", "run", "runs", "schema",
-    "serve", "show", "status", "token", "work", "workflow",
+    "list", "logs", "next", "node", "pause", "plan", "reject", "remove", "request", "resume", "retry",
+    "run", "runs", "schema", "serve", "show", "status", "token", "work", "workflow",
 }  # fmt: skip
 LISTINGS = [
     ["list"],

@@ -40,10 +40,11 @@ def _admit(tx: Transaction, _: Context, job: JobDef, state: JobState) -> Refused
 
 
 def _claimed(tx: Transaction, _: Context, job: JobDef, run: RunRow) -> Mapping[str, Any] | None:
+    from wakeful.agents.inbound.receiving import take_request
     from wakeful.agents.wakes import take_wake
     from wakeful.agents.work import take_item
 
-    return take_wake(tx, job, run) or take_item(tx, job, run)
+    return take_wake(tx, job, run) or take_request(tx, job, run) or take_item(tx, job, run)
 
 
 def _ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result) -> None:
@@ -67,7 +68,9 @@ def _prune(tx: Transaction, before: int, limit: int) -> int:
 
 
 def _redact(payload: Any) -> Any:
-    """Values that a runner sets may be secrets."""
+    """Values that a runner sets may be secrets, and so is what a webhook is signed with."""
+    if isinstance(payload, dict) and isinstance(payload.get("webhook"), dict):
+        payload = {**payload, "webhook": {**payload["webhook"], "secret": HIDDEN}}
     runner = payload.get("runner") if isinstance(payload, dict) else None
     if not isinstance(runner, dict) or not runner.get("env"):
         return payload

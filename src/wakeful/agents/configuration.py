@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, RootModel
 
 from wakeful.agents import SessionSettings, install
+from wakeful.agents.inbound.configuration import Chat, Untrusted, Webhook, as_section
 from wakeful.agents.naming import check_agent_name, check_schedule_name
 from wakeful.config.models import Duration, Section, WebAddress
 from wakeful.errors import SchedulerError
@@ -152,8 +153,8 @@ class AgentSchedule(Section):
     deliver: str | None = None
     enabled: bool = True
     work: bool | None = None
-    webhook: Later = None
-    chat: Later = None
+    webhook: Webhook | None = None
+    chat: Annotated[Chat | None, BeforeValidator(as_section)] = None
 
 
 class AgentSettings(Section):
@@ -170,7 +171,7 @@ class AgentSettings(Section):
     schedules: dict[Annotated[str, AfterValidator(_schedule_name)], AgentSchedule] = {}  # noqa: RUF012 - pydantic copies it
     work: Later = None
     budget: Later = None
-    untrusted: Later = None
+    untrusted: Untrusted | None = None
 
 
 def _or_none_at_all(value: Any) -> Any:

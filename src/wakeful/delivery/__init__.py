@@ -38,6 +38,8 @@ __all__ = [
     "explained",
     "has_connectors",
     "output_text",
+    "role_of",
+    "touch",
     "work_of",
 ]
 
@@ -132,6 +134,8 @@ _OFFERED = {
     "output_text": "summary",
     "work_of": "summary",
     "connector_for": "outbox",
+    "role_of": "registry",
+    "touch": "registry",
     "PUBLIC_URL": "results",
 }
 

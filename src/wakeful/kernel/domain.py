@@ -22,6 +22,7 @@ from wakeful.store import schema_version, tables
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
+    from wakeful.store.records import RunRow
 
 
 class ServerAddress(Protocol):
@@ -88,6 +89,8 @@ class Domain(NamedTuple):
     start_reasons: Mapping[str, str] = MappingProxyType({})
     """Reasons for which a run starts, in words for `explain`."""
 
+    explains: Callable[[Transaction, RunRow], list[str]] | None = None
+    """Sentences for `explain` about a run: what it works on, beyond what every run has."""
     run_deliveries: Callable[[Transaction, Sequence[int]], Mapping[int, list[dict[str, Any]]]] | None = None
     """What was sent about runs, by run, for everybody who looks at them."""
 
@@ -125,6 +128,8 @@ def declare(domain: Domain) -> Domain:
     events.ID_FIELDS.update(domain.id_prefixes)
     ids.PREFIXES.update(domain.id_prefixes.values())
     tables.PRECIOUS.update(dict.fromkeys(domain.precious_tables))
+    if domain.explains is not None:
+        explain.NOTES[domain.name] = domain.explains
     if domain.run_deliveries is not None:
         outgoing.SOURCES[domain.name] = domain.run_deliveries
     if domain.migrations is not None:
