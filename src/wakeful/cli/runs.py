@@ -122,7 +122,7 @@ def print_run(run: Run, zone: tzinfo, *, served: bool, as_json: bool) -> None:
     facts: list[tuple[str, str | Cell]] = [("run", run.id), ("job", f"{run.job} ({run.job_id})")]
     facts += [("outcome", how(run, served=served)), ("why", run.reason)]
     if found := _request(run):
-        facts += [("request", f"{found['request']}, delivery id {found['delivery_id'] or '-'}")]
+        facts += [("request", _request_words(found))]
     if run.unstoppable is not None:
         facts += [("note", f"it {run.unstoppable} and cannot be stopped; its job is busy until it ends")]
     moments = [("scheduled", run.slot), ("due", run.due_at)]
@@ -146,7 +146,13 @@ def _request(run: Run) -> dict[str, Any]:
     payload = run.payload if isinstance(run.payload, dict) else {}
     if not isinstance(payload.get("request"), str):
         return {}
-    return {"request": payload["request"], "delivery_id": payload.get("delivery_id")}
+    return {key: payload.get(key) for key in ("request", "delivery_id", "replay_of")}
+
+
+def _request_words(found: Mapping[str, Any]) -> str:
+    named = f", delivery id {found['delivery_id']}" if found["delivery_id"] else ""
+    again = f", a replay of {found['replay_of']}" if found["replay_of"] else ""
+    return f"{found['request']}{named}{again}"
 
 
 def _delivery(item: dict[str, Any]) -> str:

@@ -39,7 +39,7 @@ class Message(NamedTuple):
     def inbound(self) -> Inbound:
         about = {"connector": self.connector, "sender": self.sender, "name": self.name}
         delivery_id = None if self.message_id is None else f"{self.connector}:{self.message_id}"
-        return Inbound(CHAT, delivery_id, about, self.text)
+        return Inbound(CHAT, delivery_id, {key: value for key, value in about.items() if value is not None}, self.text)
 
 
 class Received(NamedTuple):

@@ -40,7 +40,7 @@ def read_body(body: bytes, content_type: str | None) -> tuple[str, Any]:
     except UnicodeDecodeError:
         raise UnreadableBody("The body is not UTF-8.") from None
     kind = (content_type or "").partition(";")[0].strip().lower()
-    if kind == _FORM:
+    if kind == _FORM and "=" in text:  # curl calls any text a form
         return text, _form(text)
     if _JSON.fullmatch(kind):
         return text, _json(text) if text.strip() else None

@@ -89,7 +89,8 @@ def _queue(tx: Transaction, state: JobState) -> None:
 
 def reference(row: RequestRow) -> dict[str, Any]:
     """What a run is stored with: which request it works on."""
-    return {"request": request_text(row.id), "type": row.type, "delivery_id": row.delivery_id}
+    again = {} if row.replay_of is None else {"replay_of": request_text(row.replay_of)}
+    return {"request": request_text(row.id), "type": row.type, "delivery_id": row.delivery_id, **again}
 
 
 def request_of(tx: Transaction, run: RunRow) -> RequestRow | None:
@@ -189,7 +190,13 @@ def explained(tx: Transaction, run: RunRow) -> list[str]:
     row = request_of(tx, run)
     if row is None:
         return []
-    named = f"delivery id {row.delivery_id}" if row.delivery_id is not None else "without a delivery id"
-    again = f", a replay of {request_text(row.replay_of)}" if row.replay_of is not None else ""
     what = "webhook" if row.type == WEBHOOK else "chat message"
-    return [f"It works on {request_text(row.id)}, a {what} ({named}){again}, which came in at {iso(row.at)}."]
+    if row.replay_of is None:
+        return [f"It works on {request_text(row.id)}, a {what}{_named(row)} that came in at {iso(row.at)}."]
+    first = tx.of(Requests).get(row.replay_of)
+    came = "" if first is None else f", a {what}{_named(first)} that came in at {iso(first.at)}"
+    return [f"It works on {request_text(row.id)}, a replay of {request_text(row.replay_of)}{came}."]
+
+
+def _named(row: RequestRow) -> str:
+    return "" if row.delivery_id is None else f" (delivery id {row.delivery_id})"
