@@ -3,5 +3,5 @@
 asked=$(cat)
 case $WAKEFUL_SCHEDULE in
 wake) echo "I looked around. Last line I was asked: $(printf '%s' "$asked" | tail -n 1)" ;;
-*) echo "$WAKEFUL_AGENT did $WAKEFUL_SCHEDULE: $(printf '%s\n' "$asked" | grep '^title:' || echo nothing special)" ;;
+*) echo "$WAKEFUL_AGENT did $WAKEFUL_SCHEDULE: $(printf '%s\n' "$asked" | grep -E '^(title|\[payload\]):' || echo nothing special)" ;;
 esac

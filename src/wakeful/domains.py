@@ -15,6 +15,7 @@ MODULES = [
     "wakeful.http",
     "wakeful.agents",
     "wakeful.agents.agent",
+    "wakeful.agents.inbound",
     "wakeful.fleet",
     "wakeful.monitors",
     "wakeful.delivery",

@@ -15,6 +15,7 @@ SchedulerError
 │   ├── AlertNotFound                           no alert of that id
 │   ├── AgentNotFound                           no agent of that name
 │   ├── WorkNotFound                            no work item of that id
+│   ├── RequestNotFound                         no request from outside of that id
 │   ├── ActionNotFound                          no action of that id
 │   ├── SlotNotFound                            no slot of that job at that time
 │   ├── DeliveryNotFound                        no delivery of that id
@@ -32,6 +33,7 @@ SchedulerError
 ├── NotAllowed                                  the caller may not do this
 │   └── OutboundRefused                         an address from the network leads where it may not
 ├── QuotaReached                                the caller has as many jobs as it may have
+├── QueueFull                                   as many requests wait as may
 ├── WrongCallbackToken                          a report about a run by somebody who was not asked for it
 ├── SchedulerNotOpen                            used before `async with scheduler` or after it
 ├── StoreError                                  the database: operator's turn
@@ -180,6 +182,10 @@ class SlotNotFound(NotFound):
     """A job has no slot at that time, or it is no longer on record."""
 
 
+class RequestNotFound(NotFound):
+    """No request from outside of that id."""
+
+
 class ActionNotFound(NotFound):
     """No action carries that id."""
 
@@ -274,6 +280,14 @@ class QuotaReached(SchedulerError):
     exit_code = 4
     status = 409
     code = "quota"
+
+
+class QueueFull(SchedulerError):
+    """As many requests wait as may; this one was not stored."""
+
+    exit_code = 4
+    status = 429
+    code = "queue_full"
 
 
 class WrongCallbackToken(SchedulerError):

@@ -81,7 +81,34 @@ def test_an_agent_becomes_its_jobs(read, tmp_path):
         ("{S: {interval: 5x}}", 5, 'agents.a.schedules.s.interval: Invalid time unit "x".'),
         ("{S: {}}", 5, "agents.a.schedules.s does not say when: give"),
         ("{S: {cron: '* * * * *', crn: 1}}", 5, "There is no key 'crn' in agents.a.schedules.s. Did you mean 'cron'?"),
-        ("{S: {webhook: {verify: github}}}", 5, "agents.a.schedules.s.webhook is not supported by this version yet"),
+        ("{S: {webhook: {verify: github}}}", 5, "agents.a.schedules.s.webhook.secret is missing."),
+        ("{S: {webhook: {verify: gitub, secret: x}}}", 5, "agents.a.schedules.s.webhook.verify must be"),
+        ("{S: {webhook: {secret: ''}}}", 5, "agents.a.schedules.s.webhook.secret must be a text that is not empty"),
+        ("{S: {webhook: {secret: plain!}}}", 5, "agents.a.schedules.s.webhook.secret is not base64"),
+        ("{S: {webhook: {verify: bearer, secret: '${UNSET}'}}}", 5, "s.webhook.secret needs ${UNSET}, which is not"),
+        ("{S: {webhook: {secret: x, verify: {header: X-Sig}}}}", 5, "s.webhook.verify needs timestamp or id: else"),
+        (
+            "{S: {webhook: {secret: x, verify: {header: X-Sig, timestamp: {header: T}}}}}",
+            5,
+            "s.webhook.verify.timestamp is not signed: put {timestamp} into signed.",
+        ),
+        ("{S: {webhook: {secret: x, verify: {header: X-Sig, id: {}}}}}", 5, "s.webhook.verify needs timestamp or id"),
+        (
+            "{S: {webhook: {verify: bearer, secret: x}, cron: '@daily'}}",
+            5,
+            "s.cron is a second schedule beside webhook",
+        ),
+        ("{S: {webhook: {verify: bearer, secret: x}, target: main}}", 5, "s.target must be isolated: what others"),
+        ("{S: {type: webhook}}", 5, "agents.a.schedules.s.type webhook needs a secret: add webhook: {verify: github"),
+        ("{S: {chat: {match: '('}}}", 5, "agents.a.schedules.s.chat.match is no regular expression"),
+        (
+            "{S: {chat: {connector: fone}}}",
+            5,
+            "agents.a.schedules.s.chat.connector: there is no connector named 'fone'",
+        ),
+        ("untrusted: {deliver: fone}", 4, "agents.a.untrusted.deliver: there is no connector named 'fone'"),
+        ("untrusted: {tool: [Read]}", 4, "There is no key 'tool' in agents.a.untrusted. Did you mean 'tools'?"),
+        ("untrusted: {session: team}", 4, "agents.a.untrusted.session must be"),
         ("{S: {every: 1h, work: true}}", 5, "agents.a.schedules.s.work needs a source: add work: {source: queue}"),
         ("work: {source: github}", 4, "agents.a.work.repo is missing: a github needs it, such as repo: owner/name."),
         ("work: {source: directory}", 4, "agents.a.work.path is missing: a directory needs it, such as path: inbox."),
@@ -90,7 +117,6 @@ def test_an_agent_becomes_its_jobs(read, tmp_path):
         ("work: {source: github, repo: x}", 4, "agents.a.work.repo must be"),
         ("work: {source: github, repo: o/n, label: '${X}'}", 4, "agents.a.work.label has ${X}, which an agent may"),
         ("work: {source: github, repo: o/n, token: '${X}'}", 4, "agents.a.work.token needs ${X}, which is not set"),
-        ("{S: {type: chat}}", 5, "agents.a.schedules.s.type is not supported by this version yet"),
         ("{S: {type: cron}}", 5, "agents.a.schedules.s.type cron needs expression"),
         ("{S: {every: 1h, prompt: '${X}'}}", 5, "agents.a.schedules.s.prompt has ${X}, which an agent may have in"),
         ("{S: {every: 1h, deliver: fone}}", 5, "agents.a.schedules.s.deliver: there is no connector named 'fone'."),
@@ -109,7 +135,6 @@ def test_an_agent_becomes_its_jobs(read, tmp_path):
             5,
             "agents.a.budget.cost_per_day is 1, and one run may cost 2 (runner.max_cost): no run would ever start.",
         ),
-        ("untrusted: {tools: [Read]}", 4, "agents.a.untrusted is not supported by this version yet: remove it"),
         ("max_concurrent: 0", 4, "agents.a.max_concurrent must be at least 1, not 0."),
         ("heartbeat: {every: 0m}", 4, "agents.a.heartbeat.every: Zero interval is not allowed."),
     ],
@@ -139,3 +164,45 @@ def test_every_agent_needs_a_runner_and_nothing_else(read):
     assert faults(read, "agents: {a: {}}")[0][2] == "agents.a.runner is missing."
     assert [entry.new.name for entry in read("agents: {a: {runner: {preset: gemini}}}").entries] == ["a.wake"]
     assert read("agents:\n").entries == ()
+
+
+@pytest.mark.promise("D4", "X18")
+def test_webhooks_and_chats_become_jobs_that_no_time_starts(read):
+    text = """
+agents:
+  a:
+    runner: {preset: claude, tools: [Read, Bash]}
+    target: main
+    untrusted: {tools: [Read], session: ephemeral}
+    schedules:
+      deploy: {webhook: {verify: github, secret: "${TOKEN}"}, prompt: "Deployed {payload.ref}"}
+      stripe:
+        webhook:
+          secret: [one, two]
+          verify: {header: Stripe-Signature, prefix: "v1=", signed: "{timestamp}.{body}",
+                   timestamp: {header: Stripe-Signature, prefix: "t="}, id: {body: id}, tolerance: 1m}
+      ask: {chat: {match: "^/ask "}}
+      rest: {type: chat}
+"""
+    entries = {entry.new.name: entry.new for entry in read(text).entries}
+    triggers = {name: new.trigger.to_data() for name, new in entries.items()}
+    assert triggers == {
+        "a.wake": {"type": "manual"}, "a.deploy": {"type": "webhook"}, "a.stripe": {"type": "webhook"},
+        "a.ask": {"type": "chat"}, "a.rest": {"type": "chat"},
+    }  # fmt: skip
+    deploy = entries["a.deploy"].payload
+    assert (deploy["does"], deploy["webhook"]) == ("ask", {"verify": "github", "secret": ["${TOKEN}"]})
+    assert deploy["untrusted"] == {"tools": ["Read"], "session": "ephemeral"}
+    assert entries["a.stripe"].payload["webhook"]["verify"]["tolerance"] == 60_000
+    assert entries["a.rest"].payload["chat"] == {}
+
+
+@pytest.mark.promise("X18")
+@pytest.mark.parametrize(
+    "runner", ["{preset: codex}", "{start: [x]}", "{python: 'm:f'}", "{url: 'http://127.0.0.1:1'}"]
+)
+def test_a_runner_that_cannot_limit_tools_refuses_to_promise_it(read, runner):
+    found = faults(read, f"agents:\n  a:\n    runner: {runner}\n    untrusted: {{tools: [Read]}}\n")
+    assert [(line, "agents.a.untrusted.tools cannot be enforced: " in message) for line, _, message in found] == [
+        (4, True)
+    ]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.cli.terminal import PATIENCE, Terminal
@@ -22,11 +24,15 @@ def test_the_fleet_of_the_example_answers_and_works(tmp_path):
             shutil.copy(path, tmp_path / path.name)
         assert terminal.ask("apply").code == 0
         assert terminal.ask("work", "add", "builder", "Mend the roof").code == 0
-        terminal.serve("--config", "wakeful.yaml")
+        server = terminal.start("serve", "--port", "0", "--config", "wakeful.yaml")
+        url = re.search(r"http://\S+:\d+", server.until("listening on"))[0]
+        bell = {"headers": {"Authorization": "Bearer open-sesame"}, "content": "The post is here.", "trust_env": False}
+        assert httpx.post(f"{url}/hooks/doorman/bell", **bell).status_code == 202
         replies = tmp_path / "replies.jsonl"
         deadline = SystemClock().boot() + 2 * PATIENCE * 1000
         wanted = {
             "builder did next: title: Mend the roof",
+            "doorman did bell: [payload]: The post is here.",
             "I looked around. Last line I was asked: - [cron] Water the plants.",
         }
         said = set()

@@ -54,6 +54,7 @@ GROUPS = {
         "list_agents", "get_agent", "wake_agent", "add_agent_event", "pause_agent", "resume_agent",
         "reset_agent_session", "list_work", "add_work", "get_work", "release_work", "retry_work",
     ],
+    "requests": ["call_hook", "pass_on_message", "list_requests", "get_request", "replay_request"],
 }  # fmt: skip
 
 KEY = {"key_reused"}  # a key is used once
@@ -75,6 +76,9 @@ REFUSED = {
     "snooze_job_alerts": {"invalid_interval", "invalid_setting"},
     "list_deliveries": CURSOR,
     "list_work": CURSOR,
+    "list_requests": CURSOR,
+    "call_hook": {"too_many_failures"},  # made-up addresses are wrong ones
+    "pass_on_message": {"invalid_job"},  # a text of blanks alone
     "list_approvals": CURSOR,
     "list_runs": CURSOR | TIME,
     "list_job_runs": CURSOR | TIME,

@@ -18,6 +18,7 @@ EXPECTED = {
     "ledger", "list", "logs", "next", "node", "pause", "plan", "reject", "remove", "resume", "retry", "run", "runs",
     "schema", "serve", "show", "status", "token", "work", "workflow",
     "backup", "restore",
+    "request",
 }  # fmt: skip
 LISTINGS = [
     ["list"],

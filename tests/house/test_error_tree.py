@@ -51,7 +51,7 @@ def test_what_is_not_there_is_told_alike_whatever_it_is():
     assert {(kind.exit_code, kind.status, kind.code) for kind in family} == {(3, 404, "not_found")}
     assert {kind.__name__ for kind in family if not issubclass(kind, JobNotFound)} == {
         "NotFound", "TokenNotFound", "NodeNotFound", "AlertNotFound", "StoreNotFound", "DeliveryNotFound",
-        "AgentNotFound", "WorkNotFound",
+        "AgentNotFound", "WorkNotFound", "RequestNotFound",
         "ConnectorNotFound", "ActionNotFound", "SlotNotFound",
     }  # fmt: skip
 

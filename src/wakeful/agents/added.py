@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ANY_NUMBER = 1000
 """The size such a job gives its agent's lane: the smallest counts, which is the agent's own."""
-INHERITED = ("runner", "budget", "ack_token", "ack_max_chars", "deliver")
+INHERITED = ("runner", "budget", "untrusted", "ack_token", "ack_max_chars", "deliver")
 FOLLOWED = ("timeout", "labels", "on_crash", "error_span")
 
 

@@ -50,16 +50,18 @@ def _by_hand(tx: Transaction, context: Context, job: JobDef) -> Refused | None:
 def _claimed(tx: Transaction, _: Context, job: JobDef, run: RunRow) -> Mapping[str, Any] | None:
     from wakeful.agents.added import whole_payload
     from wakeful.agents.budgets.spending import reserve
+    from wakeful.agents.inbound.receiving import take_request
     from wakeful.agents.wakes import take_wake
     from wakeful.agents.work import take_item
 
     reserve(tx, job, run)
     woken = take_wake(tx, job, run)
-    wants_item = woken is None or "work_events" in woken
+    request = take_request(tx, job, run) if woken is None else None
+    wants_item = (woken is None and request is None) or "work_events" in (woken or {})
     item = take_item(tx, job, run) if wants_item else None
     payload = json.loads(job.payload)
     whole = whole_payload(tx, payload)
-    return {**({} if whole is payload else whole), **(woken or {}), **(item or {})} or None
+    return {**({} if whole is payload else whole), **(woken or request or {}), **(item or {})} or None
 
 
 def _ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result) -> None:
@@ -103,9 +105,11 @@ def _reserves(tx: Transaction, name: str) -> str | None:
 
 
 def _redact(payload: Any) -> Any:
-    """Values that a runner sets may be secrets, and so is the token of a source of work."""
+    """Hide what may be secret: values that a runner sets, the token of a source of work, a webhook's secret."""
     if isinstance(payload, dict) and isinstance(payload.get("work"), dict) and payload["work"].get("token"):
         payload = {**payload, "work": {**payload["work"], "token": HIDDEN}}
+    if isinstance(payload, dict) and isinstance(payload.get("webhook"), dict):
+        payload = {**payload, "webhook": {**payload["webhook"], "secret": HIDDEN}}
     runner = payload.get("runner") if isinstance(payload, dict) else None
     if not isinstance(runner, dict) or not runner.get("env"):
         return payload

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
 from wakeful.agents.admitting import opening
+from wakeful.agents.inbound.payloads import ON_MESSAGE, ON_WEBHOOK, fill, values_in
+from wakeful.agents.inbound.sections import overridden
 from wakeful.agents.prompting import Asked, Outside, build_prompt
 from wakeful.agents.runners.calling import call_agent
 from wakeful.agents.runners.spec import account_of, preset_of
@@ -107,6 +109,9 @@ class AgentKind:
         if "runner" not in payload:
             raise InvalidJob(f"There is no agent {payload['agent']!r} any more: remove {run.job}, or add it again.")
         asked = self._asked(run, payload)
+        is_limited = bool(asked.outside) and payload.get("untrusted") is not None
+        if is_limited:
+            payload = overridden(payload, payload["untrusted"])
         kept = await self._scheduler.look(lambda tx: _kept(tx, run, payload))
         prompt, notes = build_prompt(asked, secrets.token_hex(8)), list[str]()
         ending = await self._call(run, payload, prompt, kept)
@@ -118,7 +123,8 @@ class AgentKind:
         if not isinstance(ending, Answered):
             raise await self._problem(ending, payload)
         reply = await self._scheduler.transact(lambda tx, _: _keep(tx, payload, kept, ending.reply))
-        return Output(_output(payload, reply, notes), ending.log_file, _usage(reply))
+        output = _output(payload, reply, notes)
+        return Output({**output, "untrusted": True} if is_limited else output, ending.log_file, _usage(reply))
 
     def _asked(self, run: Run, payload: dict[str, Any]) -> Asked:
         cut_off = run.reason == "recovery"
@@ -126,10 +132,14 @@ class AgentKind:
         outside = [Outside(key, item[key]) for key in ("title", "body", "external_id", "path") if item.get(key)]
         if payload["does"] != "wake":
             prompt = self._own_prompt(payload) or ("Work on this item." if item else None)
+            if payload.get("request") is not None:
+                prompt, outside = _with_request(prompt, payload["request"])
             return Asked(run.job, prompt, outside=outside, was_cut_off=cut_off)
         events = [(source, text) for source, text in payload.get("events", ())]
+        outside = [Outside(source, text) for source, text in payload.get("outside", ())]
         notes = _text_of(payload.get("prompt_file"))
-        if notes is not None and not _says_anything(notes) and not events and payload.get("reason") == "interval":
+        nothing_waits = not events and not outside
+        if notes is not None and not _says_anything(notes) and nothing_waits and payload.get("reason") == "interval":
             raise Noop(f"{payload['prompt_file']} is empty and no event waits")
         return Asked(run.job, payload["prompt"], notes, payload.get("reason"), events, outside, was_cut_off=cut_off)
 
@@ -202,10 +212,18 @@ def _kept(tx: Transaction, run: Run, payload: dict[str, Any]) -> Kept:
     if policy == "ephemeral":
         name = f"run:{ids.run_text(_first_run(tx, run))}"
     elif policy in ("persistent", "heartbeat"):
-        name = f"{payload['agent']}/{'heartbeat' if payload['does'] == 'wake' else payload['schedule']}"
+        name = f"{payload['agent']}/{'heartbeat' if payload['does'] == 'wake' else _conversation(payload)}"
     else:
         name = policy
     return Kept(name, tx.of(AgentTables).session(name))
+
+
+def _conversation(payload: dict[str, Any]) -> str:
+    """What a schedule's session is kept for: the schedule, or in a chat the person who writes."""
+    request = payload.get("request")
+    if not isinstance(request, dict) or request["type"] != "chat":
+        return str(payload["schedule"])
+    return f"chat:{request['about']['connector']}:{request['about']['sender']}"
 
 
 def _first_run(tx: Transaction, run: Run) -> int:
@@ -271,6 +289,16 @@ def _usage(reply: Reply) -> dict[str, Any] | None:
     """What the agent reported that it used; None where it reported nothing."""
     found = {"cost": reply.cost, "tokens_in": reply.tokens_in, "tokens_out": reply.tokens_out}
     return found if any(value is not None for value in found.values()) else None
+
+
+def _with_request(prompt: str | None, request: Any) -> tuple[str, list[Outside]]:
+    """The prompt with labels in place of what a request brought, and what they stand for."""
+    if not isinstance(request, dict) or request["body"] is None:
+        raise InvalidJob("The request it was to work on was pruned: its content is gone.")
+    about, body = request["about"], request["body"]
+    if request["type"] == "chat":
+        return fill(prompt or ON_MESSAGE, {**about, "text": body})
+    return fill(prompt or ON_WEBHOOK, values_in(body, about.get("content-type")))
 
 
 def _text_of(path: str | None) -> str | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, RootModel
 
 from wakeful.agents import SessionSettings, install
+from wakeful.agents.inbound.configuration import Chat, Untrusted, Webhook, as_section
 from wakeful.agents.naming import check_agent_name, check_schedule_name
 from wakeful.config.models import Duration, Section, WebAddress
 from wakeful.errors import SchedulerError
@@ -62,8 +63,6 @@ def _schedule_name(value: str) -> str:
 
 Words = list[Annotated[str, Field(min_length=1)]]
 Rhythm = str | int | float | None
-Later = Any
-"""A key of a later version: whatever it holds, the reader of entries refuses it."""
 
 
 class Pattern(Section):
@@ -152,8 +151,8 @@ class AgentSchedule(Section):
     deliver: str | None = None
     enabled: bool = True
     work: bool | None = None
-    webhook: Later = None
-    chat: Later = None
+    webhook: Webhook | None = None
+    chat: Annotated[Chat | None, BeforeValidator(as_section)] = None
 
 
 class Work(Section):
@@ -190,7 +189,7 @@ class AgentSettings(Section):
     schedules: dict[Annotated[str, AfterValidator(_schedule_name)], AgentSchedule] = {}  # noqa: RUF012 - pydantic copies it
     work: Literal["queue"] | Work | None = None
     budget: Budget | None = None
-    untrusted: Later = None
+    untrusted: Untrusted | None = None
 
 
 def _or_none_at_all(value: Any) -> Any:

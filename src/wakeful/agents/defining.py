@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from wakeful.agents.inbound.sections import OUTSIDE, RUNNER_LIMITS, problems_of, settled_section
 from wakeful.agents.naming import AGENT, HEARTBEAT, WAKE
+from wakeful.agents.runners.presets import PRESETS
 from wakeful.agents.runners.spec import DEFAULT_TIMEOUT_MS, command_form, form_of, preset_of
 from wakeful.errors import InvalidJob, InvalidSetting
 from wakeful.references import absolute
@@ -25,7 +27,6 @@ SOURCES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 """What each source of work needs, and what else it takes."""
 EXAMPLES = {"path": "path: inbox", "repo": "repo: owner/name"}
-LATER = "is not supported by this version yet: remove it, or use a later one."
 GRACE_MS = 60_000  # how much later than the runner's own limit a run counts as stuck
 
 Place = tuple[str | int, ...]
@@ -48,28 +49,28 @@ class Wrong(NamedTuple):
 
 def jobs_of(name: str, agent: Mapping[str, Any], folder: Path) -> tuple[list[Part], list[Wrong]]:
     """The jobs of an agent, or what is wrong with its settings beside what a model can see."""
-    wrong = [*_later(agent), *_runner_problems(agent["runner"]), *_budget_problems(agent)]
+    wrong = [*_source_problems(agent.get("work")), *_runner_problems(agent["runner"])]
+    wrong += [*_budget_problems(agent), *_untrusted_problems(agent)]
     runner = _settled_runner(agent["runner"], folder)
     heartbeat = agent.get("heartbeat") or {}
     common = _options(name, agent)
     parts = [_wake_part(name, agent, runner, common, folder)]
     if heartbeat.get("enabled", bool(heartbeat)):
         parts.append(_heartbeat_part(name, heartbeat))
-    for key, schedule in (agent.get("schedules") or {}).items():
+    for key, given in (agent.get("schedules") or {}).items():
+        schedule = {"chat": {}, **given} if given.get("type") == "chat" else given  # of any connector
         where: Place = ("schedules", key)
-        problems = [*_schedule_problems(schedule), *_work_problems(agent, schedule)]
+        problems = [
+            *_schedule_problems(schedule),
+            *_outside_problems(schedule),
+            *_work_problems(agent, schedule),
+        ]
         wrong += [Wrong((*where, *found.where), found.message) for found in problems]
         parts.append(_schedule_part(name, key, agent, schedule, (runner, common, folder)))
     return parts, wrong
 
 
 # -- what is wrong ----------------------------------------------------------------------------------------------------
-
-
-def _later(settings: Mapping[str, Any]) -> Iterator[Wrong]:
-    if settings.get("untrusted") is not None:
-        yield Wrong(("untrusted",), LATER)
-    yield from _source_problems(settings.get("work"))
 
 
 def _source_problems(work: Any) -> Iterator[Wrong]:
@@ -99,13 +100,38 @@ def _budget_problems(agent: Mapping[str, Any]) -> Iterator[Wrong]:
         yield Wrong(("budget", "cost_per_day"), message)
 
 
+def _untrusted_problems(agent: Mapping[str, Any]) -> Iterator[Wrong]:
+    """What holds for runs that others feed must be something that the runner can do."""
+    untrusted, runner = agent.get("untrusted") or {}, agent["runner"]
+    given = {key: untrusted[key] for key in RUNNER_LIMITS if untrusted.get(key) is not None}
+    preset = PRESETS.get(runner.get("preset") or "")
+    if "tools" in given and (preset is None or preset.tools is None):
+        what = f"The preset {runner['preset']}" if runner.get("preset") else "This runner"
+        yield Wrong(("untrusted", "tools"), f"cannot be enforced: {what} cannot limit the tools of a run.")
+    elif given and not list(_runner_problems(runner)):
+        problems = _runner_problems({**runner, **given})
+        yield from (Wrong(("untrusted",), problem.message) for problem in problems)
+
+
+def _outside_problems(schedule: Mapping[str, Any]) -> Iterator[Wrong]:
+    """What is wrong with a schedule that others start."""
+    given = [key for key in sorted(OUTSIDE) if schedule.get(key) is not None]
+    if schedule.get("type") == "webhook" and "webhook" not in given:
+        yield Wrong(("type",), "webhook needs a secret: add webhook: {verify: github, secret: ${SECRET}}.")
+    if not given:
+        return
+    others = [key for key in (*given[1:], *RHYTHMS, "expression") if schedule.get(key) is not None]
+    if others:
+        yield Wrong((others[0],), f"is a second schedule beside {given[0]}: give one of them.")
+    if schedule.get("target") == "main":
+        yield Wrong(("target",), "must be isolated: what others write stays out of the main session.")
+    if schedule.get("work"):
+        yield Wrong(("work",), f"cannot be combined with {given[0]}: what came in is what is worked on.")
+    yield from (Wrong((given[0], *found.where), found.message) for found in problems_of(schedule))
+
+
 def _schedule_problems(schedule: Mapping[str, Any]) -> Iterator[Wrong]:
-    for key in ("webhook", "chat"):
-        if schedule.get(key) not in (None, False):
-            yield Wrong((key,), LATER)
     kind = schedule.get("type")
-    if kind in ("webhook", "chat"):
-        yield Wrong(("type",), LATER)
     if kind == "cron" and not (schedule.get("expression") or schedule.get("cron")):
         yield Wrong(("type",), "cron needs expression, such as expression: 0 9 * * 1-5.")
     if kind == "interval" and schedule.get("interval") is None:
@@ -115,7 +141,7 @@ def _schedule_problems(schedule: Mapping[str, Any]) -> Iterator[Wrong]:
 
 
 def _work_problems(agent: Mapping[str, Any], schedule: Mapping[str, Any]) -> Iterator[Wrong]:
-    if not schedule.get("work"):
+    if not schedule.get("work") or not OUTSIDE.isdisjoint(schedule):
         return
     if agent.get("work") is None:
         yield Wrong(("work",), "needs a source: add work: {source: queue} to the agent.")
@@ -144,6 +170,7 @@ def _wake_part(
         "schedule_session": None if _session(agent) == "persistent" else _session(agent),
         **_work_of_main(agent, folder),
         "budget": agent.get("budget") or None,
+        "untrusted": agent.get("untrusted"),
     }
     written = {"manual": True, AGENT: _without_none(payload), **common, "retry": 0}
     return Part(f"{name}.{WAKE}", (), written)
@@ -164,7 +191,8 @@ def _schedule_part(
     given: tuple[dict[str, Any], dict[str, Any], Path],
 ) -> Part:
     runner, common, folder = given
-    target = schedule.get("target") or agent.get("target", "isolated")
+    outside = next((word for word in sorted(OUTSIDE) if schedule.get(word) is not None), None)
+    target = "isolated" if outside else schedule.get("target") or agent.get("target", "isolated")
     payload = {"agent": name, "schedule": key, "prompt": schedule.get("prompt")}
     payload["prompt_file"] = _path(schedule.get("prompt_file"), folder)
     written = {word: schedule[word] for word in (*RHYTHMS, "timezone", "enabled") if schedule.get(word) is not None}
@@ -175,9 +203,14 @@ def _schedule_part(
     if target == "main":
         payload["does"] = "event"
     else:
-        deliver = schedule.get("deliver") or agent.get("deliver")
+        # A chat message is answered where it came from, unless the schedule itself says otherwise.
+        deliver = schedule.get("deliver") or (None if outside == "chat" else agent.get("deliver"))
         payload |= {"does": "ask", "runner": runner, "session": _session(agent), "deliver": deliver, **_ack(agent)}
         payload["budget"] = agent.get("budget") or None
+        payload["untrusted"] = agent.get("untrusted")
+        if outside is not None:
+            payload[outside] = settled_section(schedule[outside], folder)
+            written["manual"] = True  # nothing starts it by time
         written |= common
         written["retry"] = {"delays": ["30s", "2m"], "on": "transient"}
     return Part(f"{name}.{key}", ("schedules", key), {**written, AGENT: _without_none(payload)})

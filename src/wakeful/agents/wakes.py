@@ -66,16 +66,26 @@ def request_wake(tx: Transaction, context: Context, agent: str, reason: str = "m
 
 
 def add_event(
-    tx: Transaction, context: Context, agent: str, text: str, *, source: str | None, context_key: str | None
+    tx: Transaction,
+    context: Context,
+    agent: str,
+    text: str,
+    *,
+    source: str | None,
+    context_key: str | None,
+    is_outside: bool = False,
 ) -> tuple[int, int]:
-    """Leave an agent something to hear when it is next woken; the event's number and how many wait."""
+    """Leave an agent something to hear when it is next woken; the event's number and how many wait.
+
+    What is from outside is given to it as data.
+    """
     if not text.strip():
         raise InvalidJob("An event needs a text.")
     if len(text) > LONGEST_EVENT:
         raise InvalidJob(f"An event has {LONGEST_EVENT} characters at most, not {len(text)}.")
     job, _ = find_agent(tx, agent)
     tables, event_id = tx.of(AgentTables), context.new_id()
-    tables.add_event(Event(event_id, job.id, clean(text), source, context_key, tx.now))
+    tables.add_event(Event(event_id, job.id, clean(text), source, context_key, tx.now, outside=int(is_outside)))
     return event_id, _trim(tables, job.id)
 
 
@@ -94,9 +104,12 @@ def take_wake(tx: Transaction, job: JobDef, run: RunRow) -> Mapping[str, Any] | 
     bound, keys = tables.bind(job.id, run.id), json.loads(job.payload).get("work_keys", ())
     events, work_events = list[list[str]](), list[list[str]]()
     for event in bound:
+        if event.outside:
+            continue
         asks_for_work = event.source == "cron" and event.context_key in keys
         (work_events if asks_for_work else events).append([event.source or "event", event.text])
-    given = {"reason": reason, "events": events}
+    outside = [[event.source or "message", event.text] for event in bound if event.outside]
+    given = {"reason": reason, "events": events, "outside": outside}
     return {**given, "work_events": work_events} if work_events else given
 
 
@@ -108,7 +121,8 @@ def end_run(tx: Transaction, context: Context, job: JobDef, run: RunRow, result:
     if result.outcome == "success" and result.output is not None:
         from wakeful.agents.added import whole_payload  # which needs what is above
 
-        _deliver(tx, context, job, run, (whole_payload(tx, payload), json.loads(result.output)))
+        output = json.loads(result.output)
+        _deliver(tx, context, job, run, (_with_answer(tx, whole_payload(tx, payload), run, output), output))
 
 
 # -- inside -----------------------------------------------------------------------------------------------------------
@@ -172,6 +186,23 @@ def _reason(reason: str) -> str:
     return reason if reason in PRIORITIES else "retry"
 
 
+def _with_answer(tx: Transaction, payload: dict[str, Any], run: RunRow, output: Any) -> dict[str, Any]:
+    """Where the reply goes: a chat message is answered where it came from, unless its schedule says otherwise."""
+    if "chat" not in payload:
+        is_limited = isinstance(output, dict) and output.get("untrusted")
+        to = payload.get("untrusted", {}).get("deliver") if is_limited else None
+        return payload if to is None else {**payload, "deliver": to}
+    if payload.get("deliver") is not None:
+        return payload
+    from wakeful.agents.inbound.receiving import request_of  # which itself wakes agents
+
+    request = request_of(tx, run)
+    if request is None:
+        return payload
+    about = json.loads(request.about)
+    return {**payload, "deliver": about["connector"], "recipient": about["sender"]}
+
+
 def _deliver(tx: Transaction, context: Context, job: JobDef, run: RunRow, said: tuple[dict[str, Any], Any]) -> None:
     payload, output = said
     if not isinstance(output, dict) or output.get("outcome") != "sent" or not output.get("reply"):
@@ -192,5 +223,6 @@ def _deliver(tx: Transaction, context: Context, job: JobDef, run: RunRow, said: 
         agent=payload["agent"],
         outcome=output["outcome"],
         dedupe=f"reply:{run.id}",
+        recipient=payload.get("recipient"),
     )
     enqueue(tx, context, post)

@@ -43,6 +43,7 @@ class Event(NamedTuple):
     context_key: str | None
     at: int
     run_id: int | None = None
+    outside: int = 0  # 1: others wrote it, and it is only data
 
 
 def requested(known: Wake | None, job_id: int, reason: str, now: int) -> Wake:

@@ -116,11 +116,13 @@ def took(run: Run, now: int) -> str:
 def print_run(run: Run, zone: tzinfo, *, served: bool, as_json: bool) -> None:
     """One run in full."""
     if as_json:
-        print_json({**run.to_dict(), "trace": run.trace})
+        print_json({**run.to_dict(), "trace": run.trace, **_request(run)})
         return
     now = now_ms()
     facts: list[tuple[str, str | Cell]] = [("run", run.id), ("job", f"{run.job} ({run.job_id})")]
     facts += [("outcome", how(run, served=served)), ("why", run.reason)]
+    if found := _request(run):
+        facts += [("request", _request_words(found))]
     if run.unstoppable is not None:
         facts += [("note", f"it {run.unstoppable} and cannot be stopped; its job is busy until it ends")]
     moments = [("scheduled", run.slot), ("due", run.due_at)]
@@ -137,6 +139,20 @@ def print_run(run: Run, zone: tzinfo, *, served: bool, as_json: bool) -> None:
         if text:
             say()
             say_text(text.rstrip())
+
+
+def _request(run: Run) -> dict[str, Any]:
+    """What a run works on that came in from outside: the request, and what its sender calls it."""
+    payload = run.payload if isinstance(run.payload, dict) else {}
+    if not isinstance(payload.get("request"), str):
+        return {}
+    return {key: payload.get(key) for key in ("request", "delivery_id", "replay_of")}
+
+
+def _request_words(found: Mapping[str, Any]) -> str:
+    named = f", delivery id {found['delivery_id']}" if found["delivery_id"] else ""
+    again = f", a replay of {found['replay_of']}" if found["replay_of"] else ""
+    return f"{found['request']}{named}{again}"
 
 
 def _delivery(item: dict[str, Any]) -> str:

@@ -15,11 +15,20 @@ from wakeful.errors import InvalidJob, SchedulerError
 from wakeful.fleet.entries import Entry, Place, Problem, Setting, read_entry
 from wakeful.kernel.kinds import WrittenForm
 from wakeful.references import references_in
+from wakeful.triggers import Chat, Trigger, Webhook
+
+_OUTSIDE: dict[str, Trigger] = {"webhook": Webhook(), "chat": Chat()}
+
+
+def _started_by(payload: Mapping[str, Any]) -> str:
+    return next((key for key in _OUTSIDE if key in payload), "")
+
 
 FORM = WrittenForm(
     AGENT,
     {AGENT: lambda payload, _: payload},
     with_references=frozenset({AGENT}),  # looked at by their own reader
+    trigger=lambda trigger, written: _OUTSIDE.get(_started_by(written[AGENT]), trigger),
 )
 """A job of an agent as `read_entry` takes it: its payload as it is."""
 
@@ -37,11 +46,14 @@ def read_agent(name: str, settings: Mapping[str, Any], folder: Path, zone: str) 
     shown = f"agents.{name}"
     found = AgentEntries([], [], [])
     for where, reference in _references(settings, (name,)):
-        if where[1:2] == ("runner",) or where[1:] == ("work", "token"):
+        if where[1:2] == ("runner",) or where[1:] == ("work", "token") or where[3:5] == ("webhook", "secret"):
             found.references.append((where, reference))
         else:
             named = ".".join(map(str, ("agents", *where)))
-            message = f"{named} has ${{{reference}}}, which an agent may have in its runner and its work.token alone."
+            message = (
+                f"{named} has ${{{reference}}}, which an agent may have in its runner, its work.token and in secrets "
+                "of webhooks alone."
+            )
             found.problems.append(Problem(where, message))
     try:
         parts, wrong = jobs_of(name, settings, folder)

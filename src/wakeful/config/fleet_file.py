@@ -124,6 +124,9 @@ def _unknown_connectors(
     said: list[tuple[Place, Any]] = [((name, "deliver"), agent.get("deliver"))]
     schedules = agent.get("schedules") or {}
     said += [((name, "schedules", key, "deliver"), one.get("deliver")) for key, one in schedules.items()]
+    said += [((name, "untrusted", "deliver"), (agent.get("untrusted") or {}).get("deliver"))]
+    chats = {key: one["chat"] for key, one in schedules.items() if one.get("chat") is not None}
+    said += [((name, "schedules", key, "chat", "connector"), one.get("connector")) for key, one in chats.items()]
     for where, to in said:
         if to is not None and to not in {"last", "none", *connectors}:
             yield file.fault(

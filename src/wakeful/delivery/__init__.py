@@ -39,6 +39,8 @@ __all__ = [
     "explained",
     "has_connectors",
     "output_text",
+    "role_of",
+    "touch",
     "work_of",
 ]
 
@@ -141,6 +143,8 @@ _OFFERED = {
     "described": "summary",
     "work_of": "summary",
     "connector_for": "outbox",
+    "role_of": "registry",
+    "touch": "registry",
     "PUBLIC_URL": "results",
 }
 

@@ -320,6 +320,17 @@ def require_connector(tx: Transaction, name: str) -> ConnectorRow:
     return found
 
 
+def role_of(tx: Transaction, name: str, sender: str) -> str | None:
+    """What somebody may do who writes through a connector: in a chat, what they were paired as; None for a stranger.
+
+    For a connector where people are not paired, the program that passes their messages on answers for them.
+    """
+    if require_connector(tx, name).type not in CHAT_TYPES:
+        return pairing.ROLE
+    person = tx.of(Chats).person(name, sender)
+    return None if person is None else person.role
+
+
 def _mark_removed(tx: Transaction, names: set[str]) -> None:
     outbox = tx.of(Outbox)
     for row in outbox.connectors():

@@ -22,7 +22,7 @@ from wakeful.store import schema_version, tables
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
-    from wakeful.store.records import JobDef
+    from wakeful.store.records import JobDef, RunRow
 
 
 class ServerAddress(Protocol):
@@ -95,6 +95,9 @@ class Domain(NamedTuple):
     stories: Mapping[str, Callable[[Transaction, JobDef], list[str]]] = MappingProxyType({})
     """Further sentences of `explain` about a job, by kind."""
 
+    explains: Callable[[Transaction, RunRow], list[str]] | None = None
+    """Sentences for `explain` about a run: what it works on, beyond what every run has."""
+
     run_deliveries: Callable[[Transaction, Sequence[int]], Mapping[int, list[dict[str, Any]]]] | None = None
     """What was sent about runs, by run, for everybody who looks at them."""
 
@@ -133,6 +136,8 @@ def declare(domain: Domain) -> Domain:
     events.ID_FIELDS.update(domain.id_prefixes)
     ids.PREFIXES.update(domain.id_prefixes.values())
     tables.PRECIOUS.update(dict.fromkeys(domain.precious_tables))
+    if domain.explains is not None:
+        explain.NOTES[domain.name] = domain.explains
     if domain.run_deliveries is not None:
         outgoing.SOURCES[domain.name] = domain.run_deliveries
     if domain.migrations is not None:

@@ -24,6 +24,7 @@ class Preset(NamedTuple):
     cannot: tuple[str, ...] = ()
     model: str | None = None  # the option before its value
     tools: str | None = None
+    only_tools: str | None = None  # which tools there are at all, for runs that are fed by others
     max_cost: str | None = None
     env: tuple[tuple[str, str], ...] = ()
     cumulative: bool = False  # its tokens are those of the whole session
@@ -52,6 +53,7 @@ PRESETS: dict[str, Preset] = {
         about="Claude Code",
         model="--model",
         tools="--allowedTools",
+        only_tools="--tools",
         max_cost="--max-budget-usd",
         env=(("DISABLE_AUTOUPDATER", "1"),),
         logged_in=("claude", "auth", "status"),

@@ -105,6 +105,8 @@ def _of_preset(runner: Mapping[str, Any]) -> CommandForm:
         if option is None:
             raise InvalidJob(f"The preset {name} cannot {_ABLE[key]}: remove {key}, or use another preset.")
         options += [option, ",".join(value) if key == "tools" else f"{value:g}" if key == "max_cost" else str(value)]
+    if runner.get("only_tools") and preset.only_tools is not None:
+        options += [preset.only_tools, ",".join(dict.fromkeys(tool.partition("(")[0] for tool in runner["tools"]))]
     options += runner.get("args", ())
     if name == "scripted" and not options:
         raise InvalidJob("The preset scripted needs args, the program and its arguments: args: [./agent.sh].")

@@ -8,7 +8,7 @@ from wakeful.errors import ScheduleTriggerError
 from wakeful.kernel.actions.lookup import find_job
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import UNSERVED, close_alerts
-from wakeful.kernel.engine.claim import BY_HAND
+from wakeful.kernel.engine.claim import BY_HAND, FROM_OUTSIDE
 from wakeful.kernel.engine.ending import drop_runs
 from wakeful.kernel.engine.stretches import keep_passed
 from wakeful.kernel.rules.passing import BACKING_OFF, DISABLED, PAUSED, REPLACED, Passed, let_pass, why_waiting
@@ -17,6 +17,7 @@ from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState, RunRow
 
 MANY = 1_000
+KEPT = (*BY_HAND, *FROM_OUTSIDE)  # what a pause does not end
 
 
 def pause_job(tx: Transaction, context: Context, ref: str, note: str | None = None) -> None:
@@ -95,9 +96,9 @@ def resume_all(
 
 
 def _without_pending(
-    tx: Transaction, context: Context, pair: tuple[JobDef, JobState], why: str, keep: Sequence[str] = BY_HAND
+    tx: Transaction, context: Context, pair: tuple[JobDef, JobState], why: str, keep: Sequence[str] = KEPT
 ) -> JobState:
-    """End what waits to be started, but for what a person asked for: it belongs to a time that is over."""
+    """End what waits to be started, but for what was asked for: the rest belongs to a time that is over."""
     job, state = pair
     if not state.queued:
         return state

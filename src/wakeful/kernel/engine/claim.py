@@ -43,6 +43,7 @@ from wakeful.triggers import Ping, TimedTrigger
 log = logging.getLogger("wakeful.engine")
 
 BY_HAND = ("manual", "approval")  # why a run was asked for by a person
+FROM_OUTSIDE = ("webhook", "chat")  # why it was asked for by others; it waits while its job is stopped
 MISSED = "its time was missed, and catch_up says to let it go"
 BY_TIME = ("schedule", "catch_up")  # why a run was claimed for its slot; it waits as a row only if it was released
 
@@ -148,7 +149,9 @@ class Claim:
                 if run.slot is not None and run.attempt == 1:
                     state = state._replace(missed=state.missed + 1)
         state = state._replace(queued=len(waiting))
-        ready = [run for run in waiting if run.due_at <= now]
+        held = state.paused or not state.enabled
+        startable = [run for run in waiting if not (held and run.reason in FROM_OUTSIDE)]
+        ready = [run for run in startable if run.due_at <= now]
         if ready:
             chosen = min(ready, key=lambda run: (run.due_at, run.id))
             if slot_due and chosen.reason in ("recovery", *BY_TIME):
@@ -157,7 +160,7 @@ class Claim:
         elif slot_due:
             self._start_slot(job, state)
         else:
-            earliest = min((run.due_at for run in waiting), default=None)
+            earliest = min((run.due_at for run in startable), default=None)
             state = state._replace(due_at=alarm(state, earliest), ready_at=None)
             self._states.append(rest(trigger_of(job.trigger), state, now))
 
@@ -166,6 +169,8 @@ class Claim:
         if run.reason in BY_HAND:
             return None  # a person may always start it by hand
         if not state.enabled or state.paused:
+            if run.reason in FROM_OUTSIDE:
+                return None  # what was accepted is not lost
             return "the job was paused" if state.paused else "the job was disabled"
         options, now = from_text(job.options), self._tx.now
         if run.reason == "retry" and run.slot is not None and slot_due:

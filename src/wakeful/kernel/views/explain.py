@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from wakeful import ids
 from wakeful.kernel.cluster.nodes import NOTHING_SEEN, Seen, is_gone, is_served
-from wakeful.kernel.engine.claim import BY_HAND
+from wakeful.kernel.engine.claim import BY_HAND, FROM_OUTSIDE
 from wakeful.kernel.engine.silence import NO_PING, UNHEARD
 from wakeful.kernel.parking import GLOBAL_LANE, HANDLER, HOLD, PLACE, SUSPECT_LANE, labels_of
 from wakeful.kernel.rules.approval import APPROVAL, approvals
@@ -51,6 +51,8 @@ STARTED_BY = {
 }
 #: What domains add about jobs of their kinds.
 STORIES: dict[str, Callable[[Transaction, JobDef], list[str]]] = {}
+#: What domains add about a run.
+NOTES: dict[str, Callable[[Transaction, RunRow], list[str]]] = {}
 RECENT = 20  # runs among which the last one that began is looked for
 
 
@@ -141,6 +143,7 @@ class _Story:
         if run.started_at is not None:
             late = max(0, run.started_at - run.due_at)  # a clock that went back is not shown as a start before its time
             sentences.append(f"It was due {self.when(run.due_at)} and started {_span(late)} later.")
+        sentences += [sentence for notes in NOTES.values() for sentence in notes(tx, run)]
         details = tx.runs.details(run.id)
         sentences += [self._asked(entry) for entry in approvals(details.approval if details is not None else None)]
         sentences += self._stands(run, details)
@@ -203,6 +206,8 @@ class _Story:
         queued = [run for run in tx.runs.open(self.job.id) if run.status == "queued"] if state.queued else []
         if state.paused or not state.enabled:
             by_hand = [self._waits_to_start(run) for run in queued if run.reason in BY_HAND]
+            kept = sum(run.reason in FROM_OUTSIDE for run in queued)
+            by_hand += [f"{_times(kept, 'request')} from outside {_wait(kept)} until it goes on."] if kept else []
             return self._stopped(state) + by_hand + (self._unserved() if by_hand else [])
         if state.parked is not None:
             since = state.ready_at or tx.now
@@ -387,6 +392,10 @@ def _stop(text: str) -> str:
 
 def _times(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _wait(count: int) -> str:
+    return "waits" if count == 1 else "wait"
 
 
 def _its(count: int) -> str:

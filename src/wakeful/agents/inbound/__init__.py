@@ -1,0 +1,54 @@
+"""What starts agents from outside: webhooks and chat messages, stored before they are answered.
+
+What must stay true:
+- a request is stored with the run that it asks for, in one transaction, and answered after it: nothing that was
+  accepted is lost by a crash, and nothing starts twice, because a delivery id counts once for 30 days;
+- who does not know the secret, or is not paired, starts nothing and learns nothing;
+- what came from outside reaches an agent only as data inside a marked block.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wakeful.kernel.domain import Domain
+
+if TYPE_CHECKING:
+    from wakeful.kernel.context import Context
+    from wakeful.store.interface import Transaction
+    from wakeful.store.records import RunRow
+
+ID_DAYS_MS = 30 * 86_400_000
+
+
+def _hears(tx: Transaction, context: Context, message: Any) -> None:
+    from wakeful.agents.inbound.messages import hear
+
+    hear(tx, context, message)
+
+
+def _prune(tx: Transaction, before: int, limit: int) -> int:
+    from wakeful.agents.inbound.tables import Requests
+
+    return tx.of(Requests).prune(before, min(before, tx.now - ID_DAYS_MS), limit)
+
+
+def _explains(tx: Transaction, run: RunRow) -> list[str]:
+    from wakeful.agents.inbound.receiving import explained
+
+    return explained(tx, run)
+
+
+domain = Domain(
+    "inbound",
+    hears=_hears,
+    job_tables=("agent_requests",),
+    precious_tables=("agent_requests",),
+    prune=_prune,
+    id_prefixes={"request": "req"},
+    start_reasons={"webhook": "its webhook was called", "chat": "a person wrote to it"},
+    explains=_explains,
+    routes="wakeful.agents.inbound.routes:router",
+    open_paths=("/hooks/",),
+    commands={"request": "wakeful.agents.inbound.commands:app"},
+)

@@ -1,0 +1,135 @@
+"""Chat messages: which schedules they start, and agents that only hear of them.
+
+A message starts every schedule whose `match` finds something in it. One without `match` gets what no other one
+matches. Where an agent is named and none of its schedules takes the message, it waits as a system event and the agent
+is woken.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wakeful.agents.inbound.receiving import CHAT, Inbound, Taken, TurnedAway, take
+from wakeful.agents.inbound.tables import RequestRow, Requests
+from wakeful.agents.wakes import add_event, find_agent, request_wake
+from wakeful.delivery import Post, enqueue, role_of, touch
+from wakeful.errors import InvalidJob, NotAllowed, SchedulerError
+from wakeful.kernel.rules.outcome import clean
+
+if TYPE_CHECKING:
+    from wakeful.kernel.context import Context
+    from wakeful.store.interface import Transaction
+    from wakeful.store.records import JobDef
+
+LONGEST_MATCHED = 4_000
+MAY_START = ("operator", "admin")
+
+
+class Message(NamedTuple):
+    """A message as a connector brought it."""
+
+    connector: str
+    sender: str
+    text: str
+    message_id: str | None = None
+    name: str | None = None
+
+    def inbound(self) -> Inbound:
+        about = {"connector": self.connector, "sender": self.sender, "name": self.name}
+        delivery_id = None if self.message_id is None else f"{self.connector}:{self.message_id}"
+        return Inbound(CHAT, delivery_id, {key: value for key, value in about.items() if value is not None}, self.text)
+
+
+class Received(NamedTuple):
+    """What became of a message."""
+
+    taken: list[Taken]
+    turned_away: list[SchedulerError]
+
+
+def hear(tx: Transaction, context: Context, incoming: Any) -> None:
+    """A paired person wrote in a chat: part of the transaction that stores that it was received."""
+    message = Message(incoming.connector, incoming.sender, incoming.text, incoming.id, incoming.name)
+    jobs = matching(tx, message, None)
+    if not jobs:
+        return
+    if incoming.role not in MAY_START:
+        _answer(tx, context, message, f"Your role is {incoming.role}: this needs {MAY_START[0]}.")
+        return
+    found = _start(tx, context, message, jobs)
+    if found.turned_away and not found.taken:
+        _answer(tx, context, message, str(found.turned_away[0]))
+
+
+def receive(tx: Transaction, context: Context, message: Message, agent: str | None) -> Received:
+    """A program passes on a message; NotAllowed for somebody who is not paired with a chat."""
+    if not message.text.strip() or not message.sender.strip():
+        raise InvalidJob("A message needs a sender and a text.")
+    message = message._replace(text=clean(message.text), sender=clean(message.sender))
+    if role_of(tx, message.connector, message.sender) not in MAY_START:
+        raise NotAllowed(f"{message.sender!r:.80} is not paired with {message.connector} as {MAY_START[0]}.")
+    if agent is not None:
+        find_agent(tx, agent)
+    jobs = matching(tx, message, agent)
+    if jobs:
+        return _start(tx, context, message, jobs)
+    return Received([] if agent is None else [_wake(tx, context, message, agent)], [])
+
+
+def matching(tx: Transaction, message: Message, agent: str | None) -> list[JobDef]:
+    """The schedules that a message starts."""
+    numbers = tx.of(Requests).chat_jobs(agent)
+    jobs = tx.jobs.definitions(numbers) if numbers else {}
+    hearing = [(jobs[number], _chat(jobs[number])) for number in numbers if number in jobs]
+    of_connector = [(job, chat) for job, chat in hearing if chat.get("connector") in (None, message.connector)]
+    matched = [job for job, chat in of_connector if chat.get("match") is not None and _finds(chat["match"], message)]
+    return matched or [job for job, chat in of_connector if chat.get("match") is None]
+
+
+def _chat(job: JobDef) -> dict[str, Any]:
+    chat = json.loads(job.payload).get(CHAT)
+    return chat if isinstance(chat, dict) else {}
+
+
+def _finds(pattern: str, message: Message) -> bool:
+    return re.search(pattern, message.text[:LONGEST_MATCHED]) is not None
+
+
+def _start(tx: Transaction, context: Context, message: Message, jobs: list[JobDef]) -> Received:
+    received = Received([], [])
+    for job in jobs:
+        pair = tx.jobs.by_id(job.id)
+        if pair is None or not pair[1].enabled:
+            continue
+        found = take(tx, context, pair, message.inbound())
+        if isinstance(found, TurnedAway):
+            received.turned_away.append(found.error)
+        else:
+            touch(tx, context, message.connector, message.sender, json.loads(job.payload)["agent"])
+            received.taken.append(found)
+    return received
+
+
+def _wake(tx: Transaction, context: Context, message: Message, agent: str) -> Taken:
+    """The agent hears of the message when it is woken, which is now."""
+    job, _ = find_agent(tx, agent)
+    inbound, requests = message.inbound(), tx.of(Requests)
+    known = requests.called(job.id, inbound.delivery_id) if inbound.delivery_id is not None else None
+    if known is not None:
+        return Taken(known.id, known.run_id, is_duplicate=True)
+    asked = request_wake(tx, context, agent, "message")
+    source = f"{message.name or message.sender} by {message.connector}"
+    add_event(tx, context, agent, message.text, source=source, context_key=None, is_outside=True)
+    touch(tx, context, message.connector, message.sender, agent)
+    row = RequestRow(
+        context.new_id(), job.id, CHAT, inbound.delivery_id, None, asked.run_id or 0, tx.now,
+        clean(json.dumps(inbound.about)), message.text,
+    )  # fmt: skip
+    requests.add(row)
+    return Taken(row.id, row.run_id)
+
+
+def _answer(tx: Transaction, context: Context, message: Message, text: str) -> None:
+    enqueue(tx, context, Post(text, message.connector, "reply", recipient=message.sender, urgent=True))

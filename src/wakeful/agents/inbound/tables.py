@@ -1,0 +1,78 @@
+"""Requests in the store: what came in from outside, once each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from wakeful.store.session import Session
+
+
+class RequestRow(NamedTuple):
+    """A request that came in; `body` is None once retention has taken it."""
+
+    id: int
+    job_id: int
+    type: str
+    delivery_id: str | None
+    replay_of: int | None
+    run_id: int
+    at: int
+    about: str
+    body: str | None
+
+
+_ROW = ", ".join(RequestRow._fields)
+_CHAT = 'trigger = \'{"type":"chat"}\' AND removed_at IS NULL'
+
+
+class Requests:
+    """Verbs on requests; each call is part of the transaction it was made in."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def add(self, row: RequestRow) -> None:
+        self._session.insert_many("agent_requests", RequestRow._fields, [row])
+
+    def get(self, number: int) -> RequestRow | None:
+        found = self._session.rows(f"SELECT {_ROW} FROM agent_requests WHERE id = ?", (number,))
+        return RequestRow._make(found[0]) if found else None
+
+    def called(self, job_id: int, delivery_id: str) -> RequestRow | None:
+        """The request of that schedule which its sender calls so."""
+        sql = f"SELECT {_ROW} FROM agent_requests WHERE job_id = ? AND delivery_id = ?"
+        found = self._session.rows(sql, (job_id, delivery_id))
+        return RequestRow._make(found[0]) if found else None
+
+    def newest(self, job_id: int | None, before: int | None, limit: int) -> list[RequestRow]:
+        """Requests of one schedule or of all, the newest first."""
+        wanted = {"job_id = ?": job_id, "id < ?": before}
+        given = {condition: value for condition, value in wanted.items() if value is not None}
+        where = f"WHERE {' AND '.join(given)} " if given else ""
+        sql = f"SELECT {_ROW} FROM agent_requests {where}ORDER BY id DESC LIMIT ?"
+        return [RequestRow._make(row) for row in self._session.rows(sql, (*given.values(), limit))]
+
+    def chat_jobs(self, owner: str | None) -> list[int]:
+        """The schedules that hear chat messages, by name: of one agent, or of all."""
+        condition, values = (" AND owner = ?", (owner,)) if owner is not None else ("", ())
+        sql = f"SELECT id FROM jobs WHERE {_CHAT}{condition} ORDER BY name LIMIT 1000"
+        return [int(row[0]) for row in self._session.rows(sql, values)]
+
+    def prune(self, before: int, ids_before: int, limit: int) -> int:
+        """Take the bodies of requests older than `before`, and forget those older than `ids_before`; how many.
+
+        What a run still waits for stays.
+        """
+        done = "NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = q.run_id AND r.finished_at IS NULL)"
+        sql = f"SELECT q.id FROM agent_requests q WHERE q.at < ? AND {done} ORDER BY q.at, q.id LIMIT ?"
+        gone = [int(row[0]) for row in self._session.rows(sql, (ids_before, limit))]
+        if gone:
+            self._session.delete_in("agent_requests", "id", gone)
+        sql = (
+            f"SELECT q.id FROM agent_requests q WHERE q.at < ? AND q.body IS NOT NULL AND {done} "
+            "ORDER BY q.at, q.id LIMIT ?"
+        )
+        emptied = [int(row[0]) for row in self._session.rows(sql, (before, max(0, limit - len(gone))))]
+        self._session.update_many("agent_requests", ("id", "body"), [(number, None) for number in emptied])
+        return len(gone) + len(emptied)
