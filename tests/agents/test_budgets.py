@@ -17,8 +17,8 @@ HOURLY = {"tick": {"every": "1h", "prompt": "x"}}
 
 
 @pytest.fixture
-def agents(scene, monkeypatch):
-    return VirtualAgents(scene, monkeypatch)
+def agents(scene):
+    return VirtualAgents(scene)
 
 
 def agent(budget=None, max_cost=None, **settings):

@@ -27,8 +27,8 @@ CHATS = {
 
 
 @pytest.fixture
-def agents(scene, monkeypatch):
-    return VirtualAgents(scene, monkeypatch)
+def agents(scene):
+    return VirtualAgents(scene)
 
 
 class Phone:

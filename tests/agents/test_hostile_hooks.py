@@ -32,8 +32,8 @@ def scene(sqlite_scene):
 
 
 @pytest.fixture
-def agents(scene, monkeypatch):
-    return VirtualAgents(scene, monkeypatch)
+def agents(scene):
+    return VirtualAgents(scene)
 
 
 async def ready(scheduler, prompt=None, **settings):

@@ -18,8 +18,8 @@ MARK = re.compile(r"<<<data ([0-9a-f]{16})\n(.*)\ndata \1>>>", re.DOTALL)
 
 
 @pytest.fixture
-def agents(scene, monkeypatch):
-    return VirtualAgents(scene, monkeypatch)
+def agents(scene):
+    return VirtualAgents(scene)
 
 
 async def deployed(scheduler, prompt="Deployed {payload.ref}.", **settings):
