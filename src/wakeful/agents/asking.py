@@ -136,7 +136,7 @@ class AgentKind:
                 prompt, outside = _with_request(prompt, payload["request"])
             return Asked(run.job, prompt, outside=outside, was_cut_off=cut_off)
         events = [(source, text) for source, text in payload.get("events", ())]
-        outside = [Outside(source, text) for source, text in payload.get("outside", ())]
+        outside += [Outside(source, text) for source, text in payload.get("outside", ())]
         notes = _text_of(payload.get("prompt_file"))
         nothing_waits = not events and not outside
         if notes is not None and not _says_anything(notes) and nothing_waits and payload.get("reason") == "interval":
