@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.delivery.bots import bot, url
 from tests.kernel.scene import minutely_sweeps, postgres_scene, scene, sqlite_scene
 
-__all__ = ["bot", "minutely_sweeps", "postgres_scene", "scene", "sqlite_scene", "url"]
+__all__ = ["minutely_sweeps", "postgres_scene", "scene", "sqlite_scene"]
 
 HERE = Path(__file__).parent
 

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-
 import pytest
 
 from tests.alerts.phones import Phone
-from tests.delivery.bot_server import ZOE
-from tests.delivery.bots import BOB, Heard, on, wait
 from tests.kernel.scene import at, failing, virtual
 from wakeful import Every, Manual
 from wakeful.alerts import configure
@@ -151,27 +146,3 @@ async def test_a_digest_has_the_buttons_of_what_is_still_open(scene):
         await scheduler.resume_job("backup")
         assert await pressed(scheduler, bobs, "Pause: backup", "43") == ("backup is paused.", [left[0], left[2]])
         assert (await scheduler.get_job("backup")).status != "paused"  # the second press did nothing
-
-
-@pytest.mark.promise("X8")
-def test_an_approval_on_telegram_is_one_press(url, bot):
-    async def main():
-        done = Heard()
-        async with on(url, bot, allow_from=[ZOE, BOB]) as scheduler:
-            scheduler.on_job_due("job", done)
-            await configure(scheduler, to="bot")
-            await scheduler.start()
-            await scheduler.add_job("deploy", Manual(), approval=True)
-            await scheduler.run_job("deploy")
-            await wait(bot.until, lambda: len(bot.of("sendMessage")) == 2)
-            bot.press(bot.buttons(ZOE)["Approve"], query="zoe")
-            bot.press(bot.buttons(BOB)["Approve"], sender=BOB, query="bob")
-            await done.next()
-            await wait(bot.until, lambda: len(bot.of("answerCallbackQuery")) == 2)
-            assert [call["text"] for call in bot.of("answerCallbackQuery")] == ["Approved."] * 2
-            await wait(bot.until, lambda: len(bot.of("editMessageReplyMarkup")) == 2)
-            assert all(json.dumps([]) in json.dumps(call) for call in bot.of("editMessageReplyMarkup"))
-            await scheduler.stop()
-        assert done.empty()
-
-    asyncio.run(main())

@@ -9,6 +9,7 @@ import pytest
 from tests.delivery.bot_server import PATIENCE, ZOE
 from tests.delivery.bots import BOB, Heard, eventually, offer, on, post, wait, waits
 from wakeful import Manual
+from wakeful.alerts import configure
 from wakeful.delivery import button
 from wakeful.delivery.chat.tables import Chats
 
@@ -111,5 +112,30 @@ def test_a_press_is_answered_again_where_the_answer_was_lost_and_counts_once(tmp
             await wait(bot.until, lambda: len(bot.of("answerCallbackQuery")) == 3)
             await eventually(scheduler, lambda tx: tx.of(Chats).answers("bot", 10), lambda found: not found)
             await scheduler.stop()
+
+    asyncio.run(main())
+
+
+@pytest.mark.promise("X8")
+def test_an_approval_on_telegram_is_one_press(url, bot):
+    async def main():
+        done = Heard()
+        async with on(url, bot, allow_from=[ZOE, BOB]) as scheduler:
+            scheduler.on_job_due("job", done)
+            await configure(scheduler, to="bot")
+            await scheduler.start()
+            await scheduler.add_job("deploy", Manual(), approval=True)
+            await scheduler.run_job("deploy")
+            await wait(bot.until, lambda: len(bot.of("sendMessage")) == 2)
+            bot.press(bot.buttons(ZOE)["Approve"], query="zoe")
+            bot.press(bot.buttons(BOB)["Approve"], sender=BOB, query="bob")
+            await done.next()
+            await wait(bot.until, lambda: len(bot.of("answerCallbackQuery")) == 2)
+            assert [call["text"] for call in bot.of("answerCallbackQuery")] == ["Approved."] * 2
+            await wait(bot.until, lambda: len(bot.of("editMessageReplyMarkup")) == 2)
+            edits = bot.of("editMessageReplyMarkup")
+            assert [call["reply_markup"] for call in edits] == [{"inline_keyboard": []}] * 2
+            await scheduler.stop()
+        assert done.empty()
 
     asyncio.run(main())
