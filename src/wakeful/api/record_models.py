@@ -119,4 +119,4 @@ class SlotOut(BaseModel):
         examples=["The slot 2026-01-29T09:00:00Z of backup was passed over: it was paused."],
     )
     merged_into: datetime | None = Field(description="The slot whose run stands for it.", examples=[NOW])
-    runs: list[RunOut] = Field(description="All attempts at it that are on record, the first one first.")
+    runs: list[RunOut] = Field(description="All attempts at it that are on record, the first one first.", examples=[[]])

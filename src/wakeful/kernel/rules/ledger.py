@@ -22,7 +22,7 @@ from wakeful.kernel.rules.passing import (
     MISSED,
     OVER,
     PAUSED,
-    has_grid,
+    is_grid,
     why_waiting,
 )
 from wakeful.kernel.rules.policy import FLOOR_MS, trigger_of
@@ -105,7 +105,7 @@ def open_parts(account: Account) -> list[Open]:
     state, now = account.state, account.now
     whole = Span(state.counted_to, now)
     pending = state.slot if state.slot is not None and state.slot <= now else None
-    if not has_grid(trigger_of(account.trigger)):
+    if not is_grid(account.trigger):
         slot, fate = pending, Fate("waiting", _waits_for(state, now))
         once = trigger_of(account.trigger)
         if isinstance(once, Once) and state.slot is None and once.at_ms <= now and state.last_slot != once.at_ms:
@@ -168,7 +168,7 @@ def quick_sums(account: Account, counted: Counted) -> Sums | None:
     if found is None:
         return None
     parts = account.reigns.parts(account.span)
-    grids = [has_grid(trigger_of(trigger)) for trigger, _ in parts]
+    grids = [is_grid(trigger) for trigger, _ in parts]
     if not all(grids):
         return found if len(parts) == 1 else None
     due = sum(_count(trigger, max(part.after, account.created_at), part.until) for trigger, part in parts)
@@ -203,7 +203,7 @@ def _slots_in(stretch: Stretch, account: Account) -> int | None:
     if listed is not None:
         return sum(span.after < slot <= span.until for slot in listed)
     text = account.reigns.trigger_at(stretch.first_slot)
-    if not has_grid(trigger_of(text)):
+    if not is_grid(text):
         return None
     return _count(text, max(stretch.first_slot - 1, span.after), min(stretch.last_slot, span.until))
 
@@ -233,7 +233,7 @@ def list_slots(account: Account, runs: Iterable[SlotRun], stretches: Sequence[St
     fates = {
         slot: UNACCOUNTED
         for trigger, part in account.reigns.parts(span)
-        if has_grid(trigger_of(trigger))
+        if is_grid(trigger)
         for slot in _slots(trigger, Span(max(part.after, account.created_at), part.until))
     }
     for stretch in sorted(stretches, key=lambda item: item.fate == RAN):

@@ -8,6 +8,7 @@ slots but those they were armed for.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from wakeful.kernel.rules.policy import FLOOR_MS, count_passed, trigger_of
@@ -41,6 +42,12 @@ def has_grid(trigger: Trigger) -> bool:
     if not trigger.timed or trigger.relative or trigger.type in ("once", "ping"):
         return False
     return (trigger.min_gap_ms() or FLOOR_MS) >= FLOOR_MS
+
+
+@lru_cache(maxsize=16_384)
+def is_grid(text: str) -> bool:
+    """The same, of a trigger as stored; cached by text, as many jobs are looked at together."""
+    return has_grid(trigger_of(text))
 
 
 def let_pass(text: str, state: JobState, until: int, fate: str) -> tuple[JobState, tuple[Passed, ...]]:

@@ -104,7 +104,7 @@ def _unknown(tx: Transaction, job: JobDef, account: Account, slot: int) -> SlotN
         message = f"What became of the slots of {job.name} before {iso(kept_from(tx))} is not on record."
         return SlotNotFound(message)
     trigger = trigger_of(account.reigns.trigger_at(slot))
-    following = trigger.next_slot(slot) if has_grid(trigger) else None
+    following = trigger.next_slot(max(slot, account.created_at)) if has_grid(trigger) else None
     hint = f" The next one after that is {iso(following)}." if following is not None else ""
     message = f"{job.name} has no slot at {iso(slot)}.{hint}"
     return SlotNotFound(message)
