@@ -212,6 +212,9 @@ async def test_who_ends_a_hold_and_dies_leaves_nothing_waiting(scene, monkeypatc
         if restarts:
             await scheduler.stop()
         await scheduler.transact(lambda tx, _: tx.nodes.hold(None))
-        await (scheduler.start() if restarts else scene.sleep(1))
+        if restarts:
+            await scheduler.start()
+            await scene.sleep(5)
+            assert len(scene.runs) == 10  # the first of them at once
         await scene.until(at(hours=1, minutes=29))
         assert len(scene.runs) == 15
