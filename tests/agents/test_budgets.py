@@ -55,7 +55,7 @@ async def test_slots_over_budget_pass_with_one_alert_and_the_next_day_goes_on(sc
         assert (shown["skips"], shown["budget"]) == ({"over_budget": 20}, {"runs_per_day": 3})
         (alert,) = await budget_alerts(scheduler)
         assert (alert.job, alert.times) == ("a.wake", 1)
-        assert alert.message.startswith("A is over budget: 3 of 3 runs are used today. Slots are passed over")
+        assert alert.message.startswith("a is over budget: 3 of 3 runs are used today. Slots are passed over")
         told = await scheduler.explain("a.tick")
         assert "20 starts refused as over_budget: a budget was used up (a is over budget: 3 of 3 runs" in str(told)
         assert "Used today: 3 of 3 runs, 0.75, 333 tokens by a; 26 of 100 runs, 6.50 of 20.00" in str(told)
@@ -99,10 +99,10 @@ async def test_wakes_and_one_time_starts_over_budget_wait_for_the_next_day(scene
     async with agents.scheduler() as scheduler:
         await scheduler.agents.apply({"a": agent({"runs_per_day": 1}, schedules=once)})
         await scheduler.start()
-        await scheduler.agents.request_wake("a")
+        assert (await scheduler.agents.request_wake("a"))["waits_for"] is None
         await scene.sleep(10)
         await scheduler.agents.add_event("a", "The door is open.", wake=True)
-        await scheduler.agents.request_wake("a", "cron")
+        assert (await scheduler.agents.request_wake("a", "cron"))["waits_for"] == "over_budget"
         await scene.until(at(hours=13))
         assert len(agents.turns) == 1
         assert "waits until 2026-01-02T00:00:00Z" in str(await scheduler.explain("a.later"))

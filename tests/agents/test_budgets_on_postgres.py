@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+import psycopg
 import pytest
 
 from tests.agents.virtual_agents import PLACE
 from tests.service.real_time import real
+from tests.store.opened import Opened, waiting
 from tests.store.postgres_server import postgres_url
 from wakeful import Scheduler
 from wakeful.agents import Reply
@@ -61,6 +63,22 @@ async def test_two_nodes_that_claim_at_once_stay_within_a_budget(monkeypatch):
         assert found["agent:a"].runs + found["agent:b"].runs == 15
         assert max(found["agent:a"].runs, found["agent:b"].runs) <= RUNS
         assert {alert.kind for alert in await one.list_alerts()} == {"budget"}
+
+
+@pytest.mark.promise("X7", "X2")
+@real
+async def test_while_one_node_decides_about_a_day_a_claim_of_another_comes_again_and_an_end_waits():
+    url = postgres_url()
+    async with Opened(url) as (store,):
+        assert await store.write(lambda tx: [tx.of(Budgets).hold(20260101, wait=wait) for wait in (False, True)])
+        with psycopg.connect(url) as other:
+            other.execute("SELECT * FROM budget_days WHERE scope = 'fleet' AND day = 20260101 FOR UPDATE")
+            assert await store.write(lambda tx: tx.of(Budgets).hold(20260101, wait=False)) is False
+            assert await store.write(lambda tx: tx.of(Budgets).hold(20260102, wait=False)) is True
+            ended = asyncio.ensure_future(store.write(lambda tx: tx.of(Budgets).hold(20260101, wait=True)))
+            await waiting(other, "transactionid")
+            other.commit()
+            assert await ended is True
 
 
 def _today(tx):

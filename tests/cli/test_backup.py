@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from tests.store.postgres_server import postgres_url
 from wakeful import Every, Once, Scheduler
 from wakeful.triggers.moments import from_ms
 
@@ -92,3 +93,48 @@ def test_what_was_due_and_what_waited_to_be_sent_stays_until_a_person_resumes(wa
     asyncio.run(serve(1.0, started))
     assert started == ["past"]
     assert sent.read_text() == "Hello."
+
+
+@pytest.mark.long
+@pytest.mark.promise("X17")
+def test_a_store_on_postgresql_is_backed_up_while_a_server_works_and_restored_into_either(wakeful):
+    url, started = postgres_url(), []
+
+    async def serve():
+        async with Scheduler(url, timezone="UTC") as scheduler:
+            begun, go_on = asyncio.Event(), asyncio.Event()
+
+            async def work(run):
+                started.append(run.job)
+                begun.set()
+                await go_on.wait()
+
+            scheduler.on_job_due("work", work)
+            await scheduler.add_job("past", Once(from_ms(0)), kind="work")
+            await scheduler.start()
+            await begun.wait()
+            answer = await asyncio.to_thread(wakeful, "backup", "saved.db", "--db", url)
+            go_on.set()
+            await scheduler.stop()
+            return answer
+
+    assert asyncio.run(serve()).code == 0
+    there = postgres_url()
+    for goal in ("new.db", there):
+        assert wakeful("restore", "saved.db", "--db", goal).code == 0
+
+    async def serve_restored():
+        async with Scheduler(there, timezone="UTC") as scheduler:
+            scheduler.on_job_due("work", lambda run: started.append(run.reason))
+            await scheduler.start()
+            await asyncio.sleep(0.5)
+            held = len(started)
+            await asyncio.to_thread(wakeful, "resume", "--all", "--db", there)
+            async with asyncio.timeout(10):
+                while len(started) == held:  # noqa: ASYNC110 - what handlers did is no event
+                    await asyncio.sleep(0.05)
+            await scheduler.stop()
+            return held
+
+    assert asyncio.run(serve_restored()) == 1
+    assert started == ["past", "recovery"]  # what was running at the time of the backup, once a person said so

@@ -183,3 +183,38 @@ async def test_many_that_waited_are_put_back_in_steps(scene, monkeypatch):
         await release(scheduler)
         await scene.sleep(1)
         assert len(scene.runs) == 35
+
+
+@virtual
+async def test_what_came_due_without_a_server_is_not_missed_while_everything_is_held(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("job", Every("1h"))
+        await hold(scheduler)
+    await scene.until(at(hours=5, minutes=30))
+    async with scene.scheduler() as scheduler:
+        await scheduler.start()
+        await scene.until(at(hours=7, minutes=30))
+        assert await scheduler.list_alerts(open_only=False) == []
+        assert scene.runs == []
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@virtual
+async def test_who_ends_a_hold_and_dies_leaves_nothing_waiting(scene, monkeypatch, restarts):
+    """Only the first step of the end is stored: the rest is put back by sweeps, and at a start."""
+    monkeypatch.setattr("wakeful.kernel.engine.requeue.TOGETHER", 10)
+    async with scene.scheduler() as scheduler:
+        for number in range(15):
+            await scheduler.add_job(f"job-{number}", Every("1h"))
+        await scheduler.start()
+        await hold(scheduler)
+        await scene.until(at(hours=1, minutes=1))
+        if restarts:
+            await scheduler.stop()
+        await scheduler.transact(lambda tx, _: tx.nodes.hold(None))
+        if restarts:
+            await scheduler.start()
+            await scene.sleep(5)
+            assert len(scene.runs) == 10  # the first of them at once
+        await scene.until(at(hours=1, minutes=29))
+        assert len(scene.runs) == 15

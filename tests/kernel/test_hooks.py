@@ -105,6 +105,19 @@ async def test_a_refused_start_waits_until_it_may_and_is_neither_late_nor_missed
 
 
 @virtual
+async def test_what_could_not_be_decided_is_asked_again_in_a_moment_and_not_counted(scene):
+    hooks = Hooks()
+    hooks.refuse = lambda tx, _job: Refused("", until=tx.now + 20) if len(hooks.asked) < 4 else None
+    async with scene.scheduler(kinds=[hooks.kind]) as scheduler:
+        await scheduler.add_job("job", Every("1h"))
+        await scheduler.start()
+        await scene.until(at(hours=1, minutes=1))
+        assert hooks.asked == [to_ms(at(hours=1)) + 20 * number for number in range(4)]
+        assert scene.slots == [at(hours=1)]
+        assert await skips(scheduler, "job") == {}
+
+
+@virtual
 async def test_a_moment_that_has_passed_is_no_busy_loop(scene):
     hooks = Hooks()
     hooks.refuse = lambda tx, job: Refused("closed", None, tx.now)

@@ -128,7 +128,7 @@ def wake(
         asked = await scheduler.agents.request_wake(name, reason)
         if server_of(scheduler) is None:
             _say_no_server(place)
-        elif wait and asked["run"] is not None:
+        elif wait and asked["run"] is not None and asked["waits_for"] is None:
             asked["run"] = await _ended(scheduler, asked["run"])
         return asked
 
@@ -143,8 +143,19 @@ def wake(
     else:
         joined = ", with an earlier request" if asked["coalesced"] else ""
         say(f"{name} is woken ({asked['reason']}){joined}: {asked['run']}")
+    _say_waiting(asked, wait=wait)
     if ended is not None and ended["outcome"] not in ("success", "noop"):
         raise typer.Exit(1)
+
+
+def _say_waiting(asked: dict[str, Any], *, wait: bool) -> None:
+    """That the agent is not woken soon, whoever waits for it."""
+    if asked["waits_for"] is None:
+        return
+    name = asked["agent"]
+    say_note(f"{name} waits ({asked['waits_for']}): wakeful explain {name}.wake says why.")
+    if wait:
+        raise typer.Exit(ScheduleTriggerError.exit_code)
 
 
 def _say_ended(name: str, ended: dict[str, Any]) -> None:

@@ -156,4 +156,5 @@ class AgentRegistry:
 def _shown(asked: Requested) -> dict[str, Any]:
     wake_at = None if asked.wake_at is None else iso(asked.wake_at)
     run = None if asked.run_id is None else ids.run_text(asked.run_id)
-    return {"agent": asked.agent, "reason": asked.reason, "wake_at": wake_at, "coalesced": asked.coalesced, "run": run}
+    found = {"agent": asked.agent, "reason": asked.reason, "wake_at": wake_at, "coalesced": asked.coalesced, "run": run}
+    return {**found, "waits_for": asked.waits_for}

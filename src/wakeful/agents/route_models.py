@@ -230,6 +230,9 @@ class WakeOut(BaseModel):
         description="when it is woken; null where it is paused", examples=["2026-01-29T09:00:00.250Z"]
     )
     coalesced: bool = Field(description="whether it joined an earlier request", examples=[False])
+    waits_for: Literal["held", "over_budget"] | None = Field(
+        description="why it waits longer; null where it does not", examples=[None]
+    )
     run: str | None = Field(description="the run that waits for it", examples=["run_1hbm1n0w2c9kd"])
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wakeful.agents.budgets.spending import waits_for
 from wakeful.agents.naming import AGENT, agent_of, wake_job
 from wakeful.agents.tables import AgentTables
 from wakeful.agents.waking import LONGEST_EVENT, PRIORITIES, Event, Wake, after_failure, requested, surplus
@@ -32,6 +33,7 @@ class Requested(NamedTuple):
     wake_at: int | None
     coalesced: bool
     run_id: int | None = None
+    waits_for: str | None = None  # held or over_budget
 
 
 def find_agent(tx: Transaction, agent: str) -> tuple[JobDef, JobState]:
@@ -62,7 +64,9 @@ def request_wake(tx: Transaction, context: Context, agent: str, reason: str = "m
     known_wake = tx.of(AgentTables).wake(job.id)
     wake = requested(known_wake, job.id, reason, tx.now)
     run_id = _store(tx, context, (job, state), wake)
-    return Requested(agent, wake.reason, wake.due_at, coalesced=known_wake is not None, run_id=run_id)
+    return Requested(
+        agent, wake.reason, wake.due_at, coalesced=known_wake is not None, run_id=run_id, waits_for=waits_for(tx, job)
+    )
 
 
 def add_event(

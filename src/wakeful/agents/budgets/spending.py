@@ -107,6 +107,14 @@ def refuse_by_hand(tx: Transaction, context: Context, job: JobDef) -> Refused | 
     return Refused(OVER_BUDGET, f"{why[1]} (over_budget); the next day begins at {iso(next_day(tx.now, limits.zone))}")
 
 
+def waits_for(tx: Transaction, job: JobDef) -> str | None:
+    """Why a start that is asked for now waits: everything is held, or it is over budget; None where it does not."""
+    if tx.nodes.held() is not None:
+        return "held"
+    limits = limits_of(tx)
+    return OVER_BUDGET if _why(tx, json.loads(job.payload), limits, day_of(tx.now, limits.zone)) is not None else None
+
+
 def _why(tx: Transaction, payload: Mapping[str, Any], limits: Limits, day: int) -> tuple[str, str] | None:
     """Whose budget is used up, and how, or None."""
     agent, max_cost = payload["agent"], max_cost_of(payload)
@@ -131,7 +139,8 @@ def _alert(tx: Transaction, context: Context, agent: str, why: tuple[str, str]) 
     if _open(tx, subject):
         return
     known = tx.jobs.names([wake_job(agent)]) if subject != FLEET else {}
-    message = f"{text[0].upper()}{text[1:]}. Slots are passed over, and what else is to start waits for the next day."
+    begun = text if subject != FLEET else f"{text[0].upper()}{text[1:]}"
+    message = f"{begun}. Slots are passed over, and what else is to start waits for the next day."
     open_alert(tx, context, ALERT, subject, message, job_id=known.get(wake_job(agent)))
 
 

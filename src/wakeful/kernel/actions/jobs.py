@@ -204,9 +204,8 @@ def _changed(
         if kept_slot:
             kept = ("due_at", "next_at", "slot", "parked", "ready_at")
             state = state._replace(**{name: getattr(before, name) for name in kept})
-    elif state.parked is not None or is_put_off(
-        state, tx.now
-    ):  # what it waits for may be another thing now, or nothing
+    elif state.parked is not None or is_put_off(state, tx.now):
+        # What it waits for may be another thing now, or nothing.
         state = state._replace(parked=None, due_at=tx.now)
     return changed, state
 
