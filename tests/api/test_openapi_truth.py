@@ -54,7 +54,8 @@ GROUPS = {
         "list_agents", "get_agent", "wake_agent", "add_agent_event", "pause_agent", "resume_agent",
         "reset_agent_session", "list_work", "add_work", "get_work", "release_work", "retry_work",
     ],
-    "requests": ["call_hook", "pass_on_message", "list_requests", "get_request", "replay_request"],
+    "hooks": ["call_hook"],  # a made-up address is a wrong one, and after ten of them it has to wait
+    "inbound": ["pass_on_message", "list_requests", "get_request", "replay_request"],
 }  # fmt: skip
 
 KEY = {"key_reused"}  # a key is used once

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.store.samples import NOW, OpenStore, job, run
+from wakeful.agents.inbound.tables import Requests
 from wakeful.clock import VirtualClock
 from wakeful.store.jobs import JobFilter
 
@@ -28,6 +29,7 @@ ASKED = {
     "source": lambda tx: tx.jobs.matching(JobFilter(source="cli", limit=20)),
     "of a kind, counted": lambda tx: tx.jobs.count(JobFilter(kind="rare")),
     "all, counted": lambda tx: tx.jobs.count(JobFilter()),
+    "schedules that hear chats": lambda tx: tx.of(Requests).chat_jobs(None),
     "open runs and alerts": lambda tx: (tx.runs.open_counts(), tx.journal.open_alert_count()),
 }
 

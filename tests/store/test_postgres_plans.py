@@ -18,6 +18,7 @@ import pytest
 from tests.store.postgres_server import postgres_url
 from tests.store.samples import NOW, OpenStore, end
 from tests.store.samples import run as new_run
+from wakeful.agents.inbound.tables import Requests
 from wakeful.clock import VirtualClock
 from wakeful.store.jobs import JobFilter
 from wakeful.store.records import RunDetails
@@ -194,6 +195,7 @@ READS = {
         lambda tx: tx.jobs.matching(JobFilter(status="waiting", limit=50)),
         len(ACTIVE) + len(QUEUED),
     ),
+    "schedules that hear chats": (lambda tx: tx.of(Requests).chat_jobs(None), 1),
     "jobs declared in code": (lambda tx: tx.jobs.declared(), 1),
     "what starts next": (lambda tx: tx.jobs.soonest(3), len(ACTIVE) + len(QUEUED)),
     "open alerts": (lambda tx: tx.journal.open_alert_count(), 1),
