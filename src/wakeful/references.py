@@ -46,7 +46,7 @@ def own_environment() -> dict[str, str]:
 
 def references_in(text: str) -> Iterator[str]:
     """What stands between the braces of every reference, in order."""
-    return (match[2] for match in REFERENCE.finditer(text) if not match[1])
+    return (match[2] for match in REFERENCE.finditer(text) if not match[1]) if "${" in text else iter(())
 
 
 def unescaped(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 import pytest
 
@@ -155,18 +156,41 @@ async def test_a_name_that_comes_again_is_worked_on_again_and_nothing_is_written
 @pytest.mark.promise("D10")
 @virtual
 async def test_a_file_that_was_taken_away_is_forgotten(scene, agents, inbox):
-    inbox.put("roof.md")
-    inbox.put("wall.md")
+    for number, name in enumerate(("roof.md", "wall.md", "door.md")):
+        inbox.put(name)
+        os.utime(inbox.path / "new" / name, (number, number))  # the oldest is worked on first
     async with agents.scheduler() as scheduler:
         await scheduler.agents.apply({"a": working(inbox)})
         await scheduler.start()
-        await scene.until(at(minutes=11))
-        left = inbox.files["new"]
-        assert len(left) == 1
-        assert set(await items(scheduler)) == {"roof.md", "wall.md"}
-        (inbox.path / "new" / left[0]).unlink()
+        await scene.until(at(minutes=15))
+        assert (inbox.files["done"], len(await items(scheduler))) == (["roof.md"], 3)
+        (inbox.path / "new" / "door.md").unlink()
         await scene.until(at(minutes=25))
-        assert (len(agents.turns), len(await items(scheduler))) == (1, 1)
+        assert await items(scheduler) == {"roof.md": ("done", 1), "wall.md": ("done", 1)}
+
+
+@pytest.mark.promise("D9", "D10")
+@virtual
+async def test_what_cannot_be_reported_is_done_all_the_same_and_reported_by_a_later_run(scene, agents, inbox):
+    done = inbox.path / "done"
+
+    def spoil(turn):
+        done.rmdir()
+        done.write_text("no folder")
+        return "Done."
+
+    agents.act = spoil
+    inbox.put("roof.md")
+    async with agents.scheduler() as scheduler:
+        await scheduler.agents.apply({"a": working(inbox)})
+        await scheduler.start()
+        await scene.until(at(minutes=15))
+        assert (await scheduler.get_run_log("a.next", 1))[0].outcome == "success"
+        assert (inbox.files["doing"], await items(scheduler)) == (["roof.md"], {"roof.md": ("done", 1)})
+        done.unlink()
+        done.mkdir()
+        await scene.until(at(minutes=35))
+        assert (inbox.files, len(agents.turns)) == ({"done": ["roof.md"]}, 1)
 
 
 @pytest.mark.promise("D9", "D10", "A4")

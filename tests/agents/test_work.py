@@ -49,6 +49,12 @@ def test_an_item_is_done_given_back_or_set_aside(attempts, outcome, expected):
     assert (item.status, item.attempts, item.last_error) == expected
 
 
+@pytest.mark.promise("D10")
+def test_what_was_decided_before_the_source_heard_of_it_counts_also_after_a_crash():
+    item = WorkItem(1, 2, "t", None, "x", 0, "claimed", 3, 1, 0, None, "directory:/x", '{"verdict":"done"}', 1)
+    assert (after(item, "crashed", "why").status, after(item, "crashed", "why").held) == ("done", 1)
+
+
 @pytest.mark.promise("D9", "D10", "X18")
 @virtual
 async def test_a_run_works_on_one_item_the_highest_priority_first(scene, agents):

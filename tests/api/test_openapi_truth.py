@@ -155,10 +155,13 @@ def failures(schema):
 
 
 @pytest.fixture
-def fresh(tmp_path):
+def fresh(request, tmp_path):
     terminal = Terminal(tmp_path)
     # Jobs that come often are no error here: the minimum is a rule of its own, with tests of its own.
-    (tmp_path / "wakeful.yaml").write_text("limits:\n  min_interval: 0\n")
+    config = "limits:\n  min_interval: 0\n"
+    if request.getfixturevalue("group") in ("agents", "schedules"):  # that of the examples
+        config += 'agents:\n  reporter: {runner: {preset: scripted, args: ["true"]}}\n'
+    (tmp_path / "wakeful.yaml").write_text(config)
     yield Server(terminal)
     terminal.close()
 

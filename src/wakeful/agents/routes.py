@@ -72,7 +72,7 @@ async def get_schedule(scheduler: Sched, _: Anyone, rights: Allowed, slug: Slug)
     "/{slug}",
     operation_id="put_schedule",
     response_model=Written,
-    responses={**answers(409), 200: {"description": "changed"}, 201: {"description": "made", "model": Written}},
+    responses={**answers(404, 409), 200: {"description": "changed"}, 201: {"description": "made", "model": Written}},
     summary="Make a schedule, or change all of it",
 )
 async def put_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slug, given: ScheduleIn) -> Response:

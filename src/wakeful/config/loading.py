@@ -47,7 +47,11 @@ def load(path: Path, environ: Mapping[str, str] = os.environ, *, needs: Sequence
     config, faults = _validated(raw, unfilled)
     settings = config if config is not None else _readable(raw, ("defaults", "fleet", "include", "env_file"))
     jobs, wrong = read_fleet_file(
-        raw, settings, _agents, look_up=needs is None and not no_env_file, connectors=_connectors(config)
+        raw,
+        settings,
+        lambda file: _agents(file, config if file is raw else None),
+        look_up=needs is None and not no_env_file,
+        connectors=_connectors(config),
     )
     wrong += _alerts_to(raw, config)
     faults = sorted(
@@ -72,12 +76,16 @@ def _alerts_to(raw: Raw, config: BaseConfig | None) -> list[Fault]:
     return [raw.fault(("alerts", "to"), f"alerts.to: {no_connector(to, known)}")]
 
 
-def _agents(raw: Raw) -> tuple[dict[str, Any], list[Fault]]:
-    """The agents of a file, each as a model has checked it, or what is wrong with them."""
-    given = {"agents": raw.data["agents"]} if "agents" in raw.data else {}
-    config, faults = _validated(raw._replace(data=given), set())
+def _agents(raw: Raw, config: BaseConfig | None) -> tuple[dict[str, Any], list[Fault]]:
+    """The agents of a file, each as a model has checked it, or what is wrong with them.
+
+    `config`: what the file is, where that has been checked as a whole.
+    """
     if config is None:
-        return {}, faults
+        given = {"agents": raw.data["agents"]} if "agents" in raw.data else {}
+        config, faults = _validated(raw._replace(data=given), set())
+        if config is None:
+            return {}, faults
     found: Mapping[str, BaseModel] = config.agents.root  # type: ignore[attr-defined]  # of a domain
     return {name: agent.model_dump(exclude_none=True) for name, agent in found.items()}, []
 

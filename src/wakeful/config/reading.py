@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import yaml
+from yaml.composer import Composer
 
 from wakeful.errors import InvalidSetting
 from wakeful.references import NOT_A_VARIABLE, REFERENCE, looked_up, reason, text_of, variables_in
@@ -81,6 +83,19 @@ class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 - the parent's own shape
 
 
+class _QuickLoader(Composer, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """The same, several times as fast where PyYAML has libyaml.
+
+    Nodes are put together by Python: libyaml would overrun the stack of the process with a file that is nested deeply.
+    """
+
+    def __init__(self, text: str) -> None:
+        super(Composer, self).__init__(text)
+        Composer.__init__(self)
+
+    yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
+
+
 for _tag, _pattern, _first in (
     ("null", r"~|null|Null|NULL|", "~nN\0"),
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
@@ -108,6 +123,7 @@ def read_plain(path: Path) -> Raw:
     """The file's data as it is written."""
     text = _text_of(path)
     raw = _parse(path, text)._replace(text=text)
+    _composed.cache_clear()  # what a file is made of takes much more than the file
     if raw.data is None:
         raw = raw._replace(data={})
     if not isinstance(raw.data, dict):
@@ -182,8 +198,7 @@ def _text_of(path: Path) -> str:
 def _parse(path: Path, text: str) -> Raw:
     raw = Raw(path, None, {}, set(), {}, [], [])
     try:
-        loader = _Loader(text)
-        node = loader.get_single_node()
+        loader, node = _composed(text)
         return raw if node is None else raw._replace(data=_Walk(loader, raw).value(node, (), ()))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
@@ -195,6 +210,24 @@ def _parse(path: Path, text: str) -> Raw:
         raise ConfigError([Fault(str(path), line, "", message, column)]) from None
     except RecursionError:
         raise ConfigError([Fault(str(path), None, "", f"The file is nested deeper than {DEEPEST} levels.")]) from None
+
+
+@lru_cache(maxsize=1)
+def _composed(text: str) -> tuple[_Loader, yaml.Node | None]:
+    """The file as nodes, once for who reads its basics and then the whole.
+
+    What the quick loader refuses is read by the other, which says better what is wrong.
+    """
+    for kind in (_QuickLoader, _Loader):
+        loader: Any = kind(text)
+        try:
+            return loader, loader.get_single_node()
+        except yaml.YAMLError:
+            if kind is _Loader:
+                raise
+        finally:
+            loader.dispose()
+    raise AssertionError
 
 
 class _Walk:

@@ -200,9 +200,10 @@ class _Reader:
             return None
         before = len(self.problems)
         rhythm = {"type": kind, **({field: self._written(word)} if field is not None else {})}
-        if len(self.problems) > before or self._try((word,), lambda: trigger_from_data(rhythm)) is None:
-            return None
+        is_readable = len(self.problems) == before
         beside = {key: self._written(key) for key in MODIFIERS if key in self._data}
+        if not is_readable or (beside and self._try((word,), lambda: trigger_from_data(rhythm)) is None):
+            return None
         readable = {key: value for key, value in beside.items() if value is not None}
         for key, value in readable.items():  # each alone, so that all mistakes are reported
             self._try((key,), lambda key=key, value=value: trigger_from_data({**rhythm, key: value}))  # type: ignore[misc]
@@ -247,8 +248,11 @@ class _Reader:
         found = {key: self._data[key] for key in OPTIONS if key in self._data}
         if isinstance(late := found.get("catch_up"), str) and late[:1].isdigit():
             found["catch_up"] = {"within": late}
-        for key, value in found.items():
-            self._try((key,), lambda key=key, value=value: read_options({key: value}))  # type: ignore[misc]
+        try:
+            read_options(found)
+        except (SchedulerError, TypeError, ValueError):  # each alone, so that all mistakes are reported
+            for key, value in found.items():
+                self._try((key,), lambda key=key, value=value: read_options({key: value}))  # type: ignore[misc]
         return found
 
     def _payload(self) -> Mapping[str, Any] | None:

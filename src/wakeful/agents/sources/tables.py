@@ -21,9 +21,9 @@ class SourceTables:
 
     def called(self, job_id: int, external_ids: Sequence[str]) -> dict[str, WorkItem]:
         """An agent's items by what their source calls them."""
-        rows = self._session.select_in(WorkItem._fields, "agent_work", "external_id", external_ids)
-        items = [WorkItem._make(row) for row in rows]
-        return {str(item.external_id): item for item in items if item.job_id == job_id}
+        only = f"job_id = {int(job_id)} AND external_id IS NOT NULL"
+        rows = self._session.select_in(WorkItem._fields, "agent_work", "external_id", external_ids, only=only)
+        return {str(item.external_id): item for item in map(WorkItem._make, rows)}
 
     def unreported(self, job_id: int, source: str, limit: int) -> list[WorkItem]:
         """Items that are settled here and that their source still knows as being worked on."""

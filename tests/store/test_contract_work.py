@@ -1,0 +1,85 @@
+"""What every store promises about work items: those of the queue, and those of a source."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.store.samples import NOW
+from wakeful.agents.sources.tables import SourceTables
+from wakeful.agents.tables import AgentTables, WorkItem
+
+INBOX = "directory:/inbox"
+
+
+def item(number, **changes):
+    plain = WorkItem(number, 1, f"item {number}", None, f"x-{number}", 0, "ready", None, 0, NOW, None)
+    return plain._replace(**changes)
+
+
+@pytest.fixture
+def stocked(store):
+    def put(*items):
+        store.write(lambda tx: [tx.of(AgentTables).add_item(one) for one in items])
+        return store
+
+    return put
+
+
+def next_id(store, *args):
+    found = store.write(lambda tx: tx.of(AgentTables).next_item(*args))
+    return None if found is None else found.id
+
+
+def test_the_next_item_is_of_the_queue_or_of_the_source_and_not_of_another(stocked):
+    store = stocked(
+        item(1, source="github:o/n"), item(2, source=INBOX), item(3), item(4, priority=5), item(5, job_id=2)
+    )
+    assert (next_id(store, 1), next_id(store, 1, None, [4]), next_id(store, 1, None, [3, 4])) == (4, 3, None)
+    assert (next_id(store, 1, INBOX, [4]), next_id(store, 1, INBOX, [2, 3, 4])) == (2, None)
+    for args, expected in [((1, None), True), ((3, INBOX), False), ((2, INBOX), True)]:
+        assert store.read(lambda tx, args=args: tx.of(AgentTables).has_ready(*args)) is expected
+
+
+def test_what_was_noted_about_an_item_is_kept(stocked):
+    store = stocked(item(1, source=INBOX))
+    claimed = item(1, source=INBOX, status="claimed", run_id=7, attempts=1, mark='{"nonce":"n"}', held=1)
+    store.write(lambda tx: tx.of(AgentTables).save_item(claimed))
+    assert store.read(lambda tx: tx.of(AgentTables).item_of(7)) == claimed
+    store.write(lambda tx: tx.of(SourceTables).rename(1, "another", "more"))
+    assert store.read(lambda tx: tx.of(AgentTables).item(1)) == claimed._replace(title="another", body="more")
+
+
+def test_items_are_found_by_what_their_source_calls_them(stocked):
+    store = stocked(item(1), item(2), item(3, job_id=2, external_id="x-1"), item(4, external_id=None))
+    found = store.read(lambda tx: tx.of(SourceTables).called(1, ["x-1", "x-9"]))
+    assert {name: one.id for name, one in found.items()} == {"x-1": 1}
+
+
+def test_what_is_settled_and_still_held_is_to_be_reported(stocked):
+    store = stocked(
+        item(1, source=INBOX, held=1, status="done"),
+        item(2, source=INBOX, held=1),
+        item(3, source=INBOX, status="done"),
+        item(4, source="github:o/n", held=1, status="failed"),
+        item(5, source=INBOX, held=1, status="failed"),
+    )
+    found = store.read(lambda tx: tx.of(SourceTables).unreported(1, INBOX, 10))
+    assert [one.id for one in found] == [1, 5]
+    assert len(store.read(lambda tx: tx.of(SourceTables).unreported(1, INBOX, 1))) == 1
+
+
+def test_only_what_waits_untouched_can_be_dropped_and_only_by_its_run_forgotten(stocked):
+    store = stocked(
+        item(1, source=INBOX),
+        item(2, source=INBOX, held=1),
+        item(3, source=INBOX, status="claimed", run_id=7),
+        item(4, source=INBOX, mark='{"again":true}'),
+        item(5),
+    )
+    assert store.read(lambda tx: tx.of(SourceTables).waiting(1, INBOX)) == [(1, "x-1")]
+    store.write(lambda tx: tx.of(SourceTables).drop(1, INBOX, [1, 2, 3, 5]))
+    left = store.read(lambda tx: tx.of(AgentTables).items(1, None, None, 10))
+    assert [one.id for one in left] == [5, 4, 3, 2]
+    store.write(lambda tx: tx.of(SourceTables).forget(3, 8))
+    store.write(lambda tx: tx.of(SourceTables).forget(3, 7))
+    assert store.read(lambda tx: tx.of(AgentTables).item(3)) is None
