@@ -1,6 +1,6 @@
 """`python -m tests.simulation --seeds 2000` lives through many worlds; `--seed N` through one, telling its story.
 
-`--store postgres` are worlds of several nodes; `--nodes 3` of exactly so many.
+`--store postgres` are worlds of several nodes; `--nodes 3` of exactly so many; `--agents` are worlds with agents.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ def _live(args: argparse.Namespace, seed: int) -> People:
         from tests.simulation.fleet import live_together
 
         return live_together(seed, args.steps, args.nodes)
-    from tests.simulation.world import live
+    from tests.simulation.agents import Employer
+    from tests.simulation.world import World, live
 
-    return live(seed, args.steps)
+    return live(seed, args.steps, Employer if args.agents else World)
 
 
 def main() -> int:
@@ -28,6 +29,7 @@ def main() -> int:
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--seed", type=int)
+    parser.add_argument("--agents", action="store_true")
     parser.add_argument("--store", choices=("sqlite", "postgres"), default="sqlite")
     parser.add_argument("--nodes", type=int, help="how many share the database; drawn by each seed unless said")
     args = parser.parse_args()

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wakeful.agents.naming import AGENT
+from wakeful.agents.naming import AGENT, VARIABLE
 from wakeful.command import end_programs
 from wakeful.errors import InvalidJob
 from wakeful.kernel.domain import Domain
@@ -22,6 +22,7 @@ from wakeful.kernel.kinds import Kind, Refused
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
     from wakeful.kernel.rules.outcome import Result
+    from wakeful.kernel.views.stories import Subject
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, JobState, RunRow
 
@@ -55,7 +56,7 @@ def _ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: 
 
 
 async def _end_leftovers(folder: Path, run_ids: list[str]) -> None:
-    await end_programs(folder, run_ids)
+    await end_programs(folder, run_ids, VARIABLE)
 
 
 def _prune(tx: Transaction, before: int, limit: int) -> int:
@@ -73,6 +74,12 @@ def _redact(payload: Any) -> Any:
         return payload
     env = [f"{name}={HIDDEN}" if sign else name for name, sign, _ in (item.partition("=") for item in runner["env"])]
     return {**payload, "runner": {**runner, "env": env}}
+
+
+def _story(subject: Subject) -> list[str]:
+    from wakeful.agents.story import story
+
+    return story(subject)
 
 
 domain = Domain(
@@ -93,13 +100,18 @@ domain = Domain(
     precious_tables=("agent_events", "agent_sessions", "agent_work"),
     id_prefixes={"item": "wrk"},
     prune=_prune,
-    skip_reasons={"rate_limited": "its account was at its rate limit"},
+    skip_reasons={
+        "rate_limited": "its account was at its rate limit",
+        "too_many_hops": "too many agents in a row had woken each other",
+    },
     start_reasons={
         "interval": "its heartbeat woke it",
         "cron": "a schedule woke it",
         "message": "a message woke it",
+        "agent": "another run of an agent woke it",
         "hook": "a webhook woke it",
     },
+    stories={AGENT: _story},
     parts={"agents": "wakeful.agents.registry:AgentRegistry"},
     section="agents",
     settings="wakeful.agents.configuration:Agents",

@@ -4,7 +4,7 @@
 |---|---|---|
 | retry | 0 | a run that failed |
 | interval | 1 | the heartbeat |
-| cron, message | 2 | a schedule with `target: main`, a message |
+| cron, message, agent | 2 | a schedule with `target: main`, a message, a run of an agent |
 | manual, hook | 3 | a person, a webhook |
 """
 
@@ -16,7 +16,8 @@ from typing import NamedTuple
 COALESCE_MS = 250
 FIRST_RETRY_MS = 1_000
 MOST_EVENTS = 50
-PRIORITIES = {"retry": 0, "interval": 1, "cron": 2, "message": 2, "manual": 3, "hook": 3}
+PRIORITIES = {"retry": 0, "interval": 1, "cron": 2, "message": 2, "agent": 2, "manual": 3, "hook": 3}
+REASONS = tuple(reason for reason in PRIORITIES if reason not in ("retry", "agent"))  # that may be asked for
 LONGEST_EVENT = 20_000
 
 
@@ -28,6 +29,7 @@ class Wake(NamedTuple):
     due_at: int
     requested_at: int
     run_id: int = 0
+    hops: int = 0  # runs of agents that led to it
 
 
 class Event(NamedTuple):
@@ -40,15 +42,20 @@ class Event(NamedTuple):
     context_key: str | None
     at: int
     run_id: int | None = None
+    hops: int = 0  # runs of agents that led to it
 
 
-def requested(known: Wake | None, job_id: int, reason: str, now: int) -> Wake:
-    """The wake after one more request: the first sets the time, the most important the reason."""
+def requested(known: Wake | None, job_id: int, reason: str, now: int, hops: int = 0) -> Wake:
+    """The wake after one more request: the first sets the time, the most important the reason, the most the hops."""
     if known is None:
-        return Wake(job_id, reason, now + COALESCE_MS, now)
+        return Wake(job_id, reason, now + COALESCE_MS, now, hops=hops)
     higher = PRIORITIES[reason] > PRIORITIES[known.reason]
     # What waits for a retry is not held back by it; what is due sooner stays so.
-    return known._replace(reason=reason if higher else known.reason, due_at=min(known.due_at, now + COALESCE_MS))
+    return known._replace(
+        reason=reason if higher else known.reason,
+        due_at=min(known.due_at, now + COALESCE_MS),
+        hops=max(known.hops, hops),
+    )
 
 
 def after_failure(known: Wake | None, job_id: int, failures: int, now: int, ladder: Sequence[int]) -> Wake:

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from wakeful import ids
 from wakeful.kernel.engine import alerts
 from wakeful.kernel.kinds import Alerted, Delivers, Kind
-from wakeful.kernel.views import events, explain, outgoing
+from wakeful.kernel.views import events, explain, outgoing, stories
 from wakeful.store import schema_version, tables
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
+    from wakeful.kernel.views.stories import Story
     from wakeful.store.interface import Transaction
 
 
@@ -87,6 +88,8 @@ class Domain(NamedTuple):
     """Reasons for which a start is refused, in words for `explain`."""
     start_reasons: Mapping[str, str] = MappingProxyType({})
     """Reasons for which a run starts, in words for `explain`."""
+    stories: Mapping[str, Story] = MappingProxyType({})
+    """By kind: what `explain` adds about its jobs and runs, as sentences."""
 
     run_deliveries: Callable[[Transaction, Sequence[int]], Mapping[int, list[dict[str, Any]]]] | None = None
     """What was sent about runs, by run, for everybody who looks at them."""
@@ -121,6 +124,7 @@ def declare(domain: Domain) -> Domain:
     alerts.MEANINGS.update(domain.alerts)
     explain.REASONS.update(domain.skip_reasons)
     explain.STARTED_BY.update(domain.start_reasons)
+    stories.STORIES.update(domain.stories)
     events.STREAMS.update(dict.fromkeys(domain.streams))
     events.ID_FIELDS.update(domain.id_prefixes)
     ids.PREFIXES.update(domain.id_prefixes.values())

@@ -16,6 +16,7 @@ from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import GOES_ON
 from wakeful.kernel.rules.policy import next_start, trigger_of
 from wakeful.kernel.views.models import job_view
+from wakeful.kernel.views.stories import STORIES, Subject
 from wakeful.store.interface import Transaction
 from wakeful.store.listing import status_at_rest
 from wakeful.store.records import JobDef, JobState, RunDetails, RunRow, SkipRow
@@ -97,7 +98,7 @@ class _Story:
         verb = "is" if isinstance(self.trigger, Ping) else "runs"
         sentences = [f"{job.name} {verb} {self.trigger.describe()}."]
         sentences += self._future(state)
-        sentences += self._past(state, last)
+        sentences += self._past(state, last) + self._more(last, of_run=False)
         sentences += [self._refused(skip) for skip in skips]
         if state.missed:
             sentences.append(
@@ -136,7 +137,7 @@ class _Story:
             sentences.append(f"It was due {self.when(run.due_at)} and started {_span(late)} later.")
         details = tx.runs.details(run.id)
         sentences += [self._asked(entry) for entry in approvals(details.approval if details is not None else None)]
-        sentences += self._stands(run, details)
+        sentences += self._stands(run, details) + self._more(run, of_run=True)
         sentences += self._continued(run)
         facts = {"run": name, "job": job.name, "reason": run.reason, "status": run.status, "outcome": run.outcome}
         return Explanation(name, sentences, {**facts, "phase": run.phase, "why": _said(run, details)})
@@ -149,6 +150,11 @@ class _Story:
         if run.status == "queued":
             return [f"It is queued for {self.when(run.due_at)}.", *self._unserved()]
         return self._doing(run, "")
+
+    def _more(self, run: RunRow | None, *, of_run: bool) -> list[str]:
+        """What the job's kind knows beside it."""
+        story = STORIES.get(self.job.kind)
+        return story(Subject(self.tx, self.job, run, of_run, self.when)) if story is not None else []
 
     def when(self, ms: int) -> str:
         return spoken(ms, self.zone, exact=True)
