@@ -52,6 +52,9 @@ class Employer(World):
         **World.weights, "_add": 3, "_event": 14, "_item": 12, "_wake": 10, "_rest": 3, "_go_on": 5, "_kill": 8,
     }  # fmt: skip
 
+    agents: ClassVar[dict[str, Any]] = AGENTS
+    resumes = True  # whether somebody resumes the agents in the end, which also wakes them
+
     def __init__(self, seed: int, folder: Path) -> None:
         super().__init__(seed, folder)
         self.days, self.history = FOR_EVER, 100_000  # what retention takes away is not lost
@@ -68,7 +71,7 @@ class Employer(World):
 
     async def _furnish(self, scheduler: Scheduler) -> None:
         self.busy.clear()  # nobody works on after a death
-        await self._bounded(scheduler.agents.apply(AGENTS, folder=self.path.parent))
+        await self._bounded(scheduler.agents.apply(self.agents, folder=self.path.parent))
 
     async def asked(self, turn: Turn) -> Reply:
         number = turn.run._row.id
@@ -162,7 +165,7 @@ class Employer(World):
         self.calm = True
         if self._dead.is_set():
             await self._rebirth(ours)
-        for agent in AGENTS:
+        for agent in AGENTS if self.resumes else ():
             with contextlib.suppress(SchedulerError):
                 assert self._scheduler is not None
                 await self._bounded(self._scheduler.agents.resume(agent))
@@ -180,6 +183,18 @@ class Employer(World):
     def close(self) -> None:
         _now.remove(self)
         super().close()
+
+
+class Quiet(Employer):
+    """Nothing wakes the agents but events, and nothing goes wrong but that they fail."""
+
+    agents: ClassVar[dict[str, Any]] = {name: {"runner": RUNNER} for name in AGENTS}
+    weights: ClassVar[dict[str, int]] = {"_pass_time": 20, "_event": 10}
+    resumes = False
+
+    def __init__(self, seed: int, folder: Path) -> None:
+        super().__init__(seed, folder)
+        self.faults.crash_rate = self.faults.full_rate = 0.0
 
 
 Ends = list[tuple[frozenset[str], Any]]  # what each run that asked an agent was about, and how it ended

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.agents import Employer
+from tests.simulation.agents import Employer, Quiet
 from tests.simulation.invariants import Broken
 from tests.simulation.world import live
 from wakeful.agents import asking, wakes, work
 from wakeful.agents.tables import AgentTables
 
-FIRST, SEEDS, GROUPS = 40_000, 24, 6
+FIRST, SEEDS, GROUPS = 40_000, 24, 12
 
 
 @pytest.mark.promise("A4", "D10")
@@ -23,15 +23,15 @@ def test_no_fault_loses_an_event_or_an_item_or_has_one_worked_on_twice_at_once(g
         deaths += world.deaths
         events += len(world.events)
         items += len(world.items)
-    assert turns > 100
-    assert min(deaths, events, items) > 10
+    assert turns > 20
+    assert min(deaths, events, items) > 2
 
 
-def _breaks(seeds: int = 12) -> str:
+def _breaks(seeds: int = 12, kind: type[Employer] = Employer) -> str:
     """The first broken promise these worlds find, or nothing."""
     for seed in range(FIRST, FIRST + seeds):
         try:
-            live(seed, 80, Employer)
+            live(seed, 80, kind)
         except Broken as broken:
             return str(broken)
     return ""
@@ -57,8 +57,9 @@ def test_it_finds_events_that_are_heard_twice(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.long
 def test_it_finds_a_wake_that_goes_with_a_failed_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _breaks(6, Quiet) == ""
     monkeypatch.setattr(wakes, "_try_again", lambda *_: None)
-    assert "was left with a wake and is not heard" in _breaks(40)
+    assert "was left with a wake and is not heard" in _breaks(40, Quiet)
 
 
 @pytest.mark.long
