@@ -122,8 +122,8 @@ class Drill:
         try:
             for agent in ("clerk", "smith"):
                 server.post(f"/api/agents/{agent}/resume", {})  # what crashed often waits for a person
-            settled = self._wait(lambda: self._is_settled(server))
-            wrong = [] if settled else [f"not settled after {SETTLE_S:.0f} s"]
+            settled = self._wait(lambda: not self._unsettled(server))
+            wrong = [] if settled else [f"not settled after {SETTLE_S:.0f} s: {self._unsettled(server)}"]
             return wrong + self._judge(server)
         finally:
             server.process.terminate()
@@ -149,12 +149,14 @@ class Drill:
             time.sleep(0.1)
         return False
 
-    def _is_settled(self, server: Server) -> bool:
+    def _unsettled(self, server: Server) -> list[Any]:
+        """What still has to happen."""
+        keys = ("name", "status", "events_waiting", "work_waiting", "last_error")
         shown = server.client.get("/api/agents").json()["items"]
-        waiting = sum(one["events_waiting"] + one["work_waiting"] + one["running"] for one in shown)
-        claimed = server.client.get("/api/work?status=claimed").json()["items"]
+        left: list[Any] = [[one[key] for key in keys] for one in shown if one["events_waiting"] or one["work_waiting"]]
+        left += [[one["title"], one["run"]] for one in _items(server, "claimed")]
         runs = server.client.get("/api/jobs/clerk.wake/runs").json()["items"]
-        return not waiting and not claimed and all(run["status"] == "done" for run in runs)
+        return left + [run["id"] for run in runs if run["status"] == "active"]
 
     def _judge(self, server: Server) -> list[str]:
         path = self._folder / "ledger"

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wakeful import ids
 from wakeful.agents.hops import MOST_HOPS, TOO_MANY, Sender, hops_of
 from wakeful.agents.naming import AGENT, agent_of, wake_job
 from wakeful.agents.tables import AgentTables
@@ -103,13 +104,15 @@ def take_wake(tx: Transaction, job: JobDef, run: RunRow) -> Mapping[str, Any] | 
     tables = tx.of(AgentTables)
     wake, details = tables.wake(job.id), tx.runs.details(run.id)
     carried = json.loads(details.payload) if details is not None and details.payload is not None else {}
-    if wake is None and "reason" not in carried and run.reason != "manual":
-        return {"is_stale": True}  # what it waited for was taken by another run
+    own = ids.run_text(run.id)
+    # What it waited for was taken by another run, unless it was claimed and given back itself.
+    if wake is None and carried.get("taken_by") != own and run.reason != "manual":
+        return {"is_stale": True}
     reason = wake.reason if wake is not None else carried.get("reason", run.reason)
     tables.drop_wake(job.id)
     events = tables.bind(job.id, run.id)
     hops = max([0 if wake is None else wake.hops, carried.get("hops", 0), *(event.hops for event in events)])
-    kept = {**json.loads(job.payload), "reason": reason, **({"hops": hops} if hops else {})}
+    kept = {**json.loads(job.payload), "reason": reason, "taken_by": own, **({"hops": hops} if hops else {})}
     tx.runs.detail([RunDetails(run.id, payload=json.dumps(kept))])
     return {"reason": reason, "events": [[event.source or "event", event.text] for event in events]}
 
