@@ -11,6 +11,7 @@ from tests.kernel.scene import at, virtual
 from wakeful import InvalidJob
 from wakeful.agents import Reply
 from wakeful.agents.runners.turn import Gone, Limited
+from wakeful.agents.tables import AgentTables
 from wakeful.errors import AgentNotFound
 
 BEAT = {"every": "30m", "prompt": "Look around."}
@@ -298,6 +299,18 @@ async def test_a_rate_limit_defers_every_agent_of_the_account_from_the_first_tha
         assert sorted(set(later)) == ["a", "b", "c"]
         assert min(when for _, when in asked[met:]) == at(hours=3)
         assert (await scheduler.agents.get("a"))["skips"].get("rate_limited")
+
+
+@virtual
+async def test_of_two_runs_that_meet_a_limit_the_later_end_counts(scene, agents):
+    def limits(*ends):
+        return lambda tx, _: [tx.of(AgentTables).put_limit("work", end, f"until {end}") for end in ends]
+
+    async with agents.scheduler() as scheduler:
+        await scheduler.transact(limits(5000, 2000))
+        assert await scheduler.look(lambda tx: tx.of(AgentTables).limit("work")) == (5000, "until 5000")
+        await scheduler.transact(limits(9000))
+        assert await scheduler.look(lambda tx: tx.of(AgentTables).limit("work")) == (9000, "until 9000")
 
 
 @virtual
