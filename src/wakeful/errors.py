@@ -26,7 +26,8 @@ SchedulerError
 │   └── TokenExists                             by another token
 ├── ChangedSinceRead                            somebody else edited it first
 ├── ScheduleTriggerError                        a start was refused; `.context` says why
-│   └── StartRefused                            by the job's kind, such as one over budget
+│   ├── StartRefused                            by the job's kind, such as one over budget
+│   └── TooManyHops         agents/hops         too many agents in a row had woken each other
 ├── CannotUndo                                  too late, or changed since by somebody else
 ├── NodeNotAlive                                a node that is not there, or not one of several, cannot be asked
 ├── SchedulerShutdownError                      stop() ran out of time; `.context` says how many still run
@@ -70,6 +71,7 @@ SchedulerError
 ├── TooMuchRemoved          fleet/applying              a file that would remove more than half of its jobs
 ├── ApiError                api/problems                a refusal that only the HTTP server makes
 ├── CannotListen            api/server                  the port is not to be had
+├── ServerRefused           cli/remote                  what a server answered to a command under WAKEFUL_TOKEN
 └── WrongUse                cli/failures                the command line cannot be read
 
 A message says what happened, to which thing, and what to do next. `exit_code` is what the command line returns for

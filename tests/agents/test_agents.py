@@ -10,6 +10,7 @@ from tests.agents.virtual_agents import PLACE, VirtualAgents, agent
 from tests.kernel.scene import at, virtual
 from wakeful import InvalidJob
 from wakeful.agents import Reply
+from wakeful.agents.tables import AgentTables
 from wakeful.errors import AgentNotFound
 
 BEAT = {"every": "30m", "prompt": "Look around."}
@@ -140,6 +141,34 @@ async def test_events_survive_a_crash_and_are_heard_once(scene, agents):
         assert (await scheduler.agents.get("a"))["events_waiting"] == 0
 
 
+@pytest.mark.promise("A1", "A3")
+@virtual
+async def test_a_run_that_was_cut_off_twice_and_what_was_asked_for_meanwhile_become_one_run(scene, agents):
+    async def hang(turn):
+        started.set()
+        await scene.sleep(3600)
+
+    agents.act = hang
+    for text in ("first", "second"):
+        started = asyncio.Event()
+        async with agents.scheduler() as scheduler:
+            await scheduler.agents.apply({"a": agent()})
+            await scheduler.start()
+            await scheduler.agents.add_event("a", text, wake=text == "first")
+            await started.wait()
+            if text == "second":  # what was cut off twice is put off, and this is not
+                await scheduler.agents.add_event("a", "third", wake=True)
+            await scene.crash(scheduler)
+    agents.act = lambda turn: "Heard."
+    async with agents.scheduler() as scheduler:
+        await scheduler.start()
+        await scene.until(at(hours=3))
+        assert agents.prompts[2].endswith("System events:\n- [event] first\n- [event] second\n- [event] third")
+        assert len(agents.turns) == 3
+        outcomes = [run.outcome for run in await runs(scheduler, "a.wake")]
+        assert sorted(outcomes) == ["crashed", "crashed", "noop", "success"]
+
+
 @pytest.mark.promise("A4", "A5")
 @virtual
 async def test_a_schedule_with_target_main_leaves_an_event_and_wakes_the_agent(scene, agents):
@@ -215,6 +244,18 @@ async def test_an_empty_heartbeat_file_calls_no_agent_unless_an_event_waits(scen
         file.write_text("# Things\n- the mail")
         await scene.until(at(minutes=75))
         assert agents.prompts == ["Look.\n\n# Things\n- the mail"]
+
+
+@virtual
+async def test_of_two_runs_that_meet_a_limit_the_later_end_counts(scene, agents):
+    def limits(*ends):
+        return lambda tx, _: [tx.of(AgentTables).put_limit("work", end, f"until {end}") for end in ends]
+
+    async with agents.scheduler() as scheduler:
+        await scheduler.transact(limits(5000, 2000))
+        assert await scheduler.look(lambda tx: tx.of(AgentTables).limit("work")) == (5000, "until 5000")
+        await scheduler.transact(limits(9000))
+        assert await scheduler.look(lambda tx: tx.of(AgentTables).limit("work")) == (9000, "until 9000")
 
 
 @virtual

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from wakeful.agents.runners.calling import call_agent
 from wakeful.agents.runners.spec import command_form
 from wakeful.agents.runners.turn import Answered, Gone, Limited, Overloaded, Surroundings, Turn, Wrong
+from wakeful.callables import beside
 from wakeful.errors import InvalidJob
 
 FAKES = Path(__file__).parent / "fakes"
@@ -28,14 +30,17 @@ class FakeRun:
 class Caller:
     """Calls runners in one folder, and keeps the sessions it hears of."""
 
+    run, environment = FakeRun, {}  # what else its program finds
+
     def __init__(self, folder):
         self.folder = folder
         self.sessions = []
 
     def __call__(self, prompt="hello", session=None, **runner):
         runner = {"cwd": str(self.folder), **{key.rstrip("_"): value for key, value in runner.items()}}
-        around = Surroundings(self.folder / "logs", {"WAKEFUL_RUN_ID": "run_1"}, lambda: NOW, self.sessions.append)
-        return asyncio.run(call_agent(runner, Turn(prompt, session, "a", FakeRun(), "b"), around))
+        environment = {"WAKEFUL_RUN_ID": self.run.id, **self.environment}
+        around = Surroundings(self.folder / "logs", environment, lambda: NOW, self.sessions.append)
+        return asyncio.run(call_agent(runner, Turn(prompt, session, "a", self.run(), "b"), around))
 
     def script(self, text):
         path = self.folder / "agent"
@@ -181,6 +186,21 @@ def test_a_python_function_is_loaded_from_its_file(call, tmp_path):
     assert "my_agents" not in sys.modules
     with pytest.raises(InvalidJob, match="has no function 'nothing'"):
         call("hi", python=f"{file}:nothing")
+
+
+def test_files_of_one_name_do_not_meet_and_a_changed_one_is_loaded_anew(call, tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "json.py").write_text(f"def reply(turn):\n    return {name!r}\n")
+        assert call(python=beside("json:reply", tmp_path / name)).reply.text == name
+    assert call(python=f"{tmp_path / 'one' / 'json.py'}:reply").reply.text == "one"
+    file = tmp_path / "one" / "json.py"
+    (tmp_path / "one" / "words_beside.py").write_text("WORD = 'changed'\n")
+    file.write_text("from words_beside import WORD\ndef reply(turn):\n    return WORD\n")
+    os.utime(file, (1, 1))
+    assert call(python=f"{file}:reply").reply.text == "changed"
+    assert sys.modules["json"] is json
+    assert str(tmp_path / "one") not in sys.path
 
 
 def test_a_preset_refuses_what_it_cannot_do():

@@ -1,5 +1,5 @@
 """`python -m tests.chaos`: kill -9 in a loop and at each step of a message, a cluster under fire, also behind a pooler,
-nodes cut off, a poisoned job, full disks, system calls, thousands of simulated worlds.
+nodes cut off, a poisoned job, agents, full disks, system calls, thousands of simulated worlds.
 
 Prints counts; ends with 1 if anything was lost, doubled or otherwise not as promised. `--seed N` repeats a run's
 choices; the moments at which real processes are hit are never quite the same.
@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.chaos import full_disk, messages, partition, poison, pooled, system_calls
+from tests.chaos import agents, full_disk, messages, partition, poison, pooled, system_calls
 from tests.chaos.cluster import ClusterDrill
 from tests.chaos.cluster import Scenario as ClusterScenario
 from tests.chaos.cluster_verdict import ClusterVerdict
@@ -38,9 +38,11 @@ def main() -> int:
         "partition": partition.drill,
         "pooler": lambda: _in_folder(lambda folder: pooled.drill(folder, asked.seed)),
         "poison": lambda: _in_folder(poison.drill),
+        "agents": lambda: _in_folder(lambda folder: agents.drill(folder, asked.seed)),
         "disk": _disk,
         "calls": lambda: _in_folder(system_calls.check),
         "simulation": lambda: _simulation(asked.seeds),
+        "employers": lambda: _simulation(asked.seeds // FLEET, "--agents"),
         "fleets": lambda: _simulation(asked.seeds // FLEET, "--store", "postgres"),
         "alarms": lambda: _simulation(asked.seeds // FLEET // 4, "--store", "postgres", "--alarms"),
     }
@@ -133,7 +135,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--seeds", type=int, default=2000, help="simulated worlds")
-    parts = "kill,messages,cluster,partition,pooler,poison,disk,calls,simulation,fleets,alarms"
+    parts = "kill,messages,cluster,partition,pooler,poison,agents,disk,calls,simulation,employers,fleets,alarms"
     parser.add_argument("--only", metavar="PARTS", help=f"some of: {parts}")
     parser.add_argument("--keep", action="store_true", help="leave the ledgers behind, and the kill loop's store")
     return parser.parse_args()

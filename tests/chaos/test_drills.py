@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.chaos import full_disk, partition, poison, pooled
+from tests.chaos import agents, full_disk, partition, poison, pooled
 from tests.chaos.cluster import ClusterDrill
 from tests.chaos.cluster import Scenario as ClusterScenario
 from tests.chaos.killing import Drill, Scenario
@@ -39,6 +39,11 @@ def test_a_cluster_behind_a_pooler_in_transaction_mode_works_as_without_and_answ
 @pytest.mark.promise("X14")
 def test_a_job_that_takes_its_process_down_is_found_and_the_others_are_done(tmp_path):
     assert poison.drill(tmp_path) == []
+
+
+@pytest.mark.promise("A4", "D10")
+def test_agents_of_a_server_that_is_killed_again_and_again_lose_nothing_and_leave_nothing(tmp_path):
+    assert agents.drill(tmp_path, seed=3, kills=6) == []
 
 
 @pytest.mark.promise("D14")

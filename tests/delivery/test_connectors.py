@@ -179,7 +179,7 @@ def test_the_log_gets_a_line(caplog):
     assert caplog.messages == ["message dlv_1: a: success: one | two"]
 
 
-def test_functions_are_called_with_the_message_async_or_not(tmp_path, monkeypatch):
+def test_functions_are_called_with_the_message_async_or_not(tmp_path):
     seen = []
 
     async def slow(message):
@@ -188,10 +188,13 @@ def test_functions_are_called_with_the_message_async_or_not(tmp_path, monkeypatc
     assert send(CallConnector(lambda message: seen.append(("sync", message.text, message.to)))).ok
     assert send(CallConnector(slow)).ok
     assert seen == [("sync", "hello", "ann"), ("async", "hello", "ann")]
-    (tmp_path / "beside_the_file.py").write_text("got = []\ndef send(message):\n    got.append(message.id)\n")
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    assert send(LazyCall("beside_the_file:send", tmp_path)).ok
-    assert sys.modules["beside_the_file"].got == ["dlv_1"]
+    (tmp_path / "json.py").write_text(
+        "from pathlib import Path\ndef send(message):\n    Path(__file__).with_name('got').write_text(message.id)\n"
+    )
+    path = [*sys.path]
+    assert send(LazyCall("json:send", tmp_path)).ok  # beside the file, and under a name of its own
+    assert (tmp_path / "got").read_text() == "dlv_1"
+    assert (sys.modules["json"], sys.path) == (json, path)
     assert "cannot be loaded" in send(LazyCall("no_such_module:send", tmp_path)).error
     with pytest.raises(InvalidSetting, match="A connector is a function"):
         CallConnector("send")

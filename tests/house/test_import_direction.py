@@ -17,6 +17,7 @@ FOUNDATION, TRIGGERS, STORE, KERNEL, FACADE, DOMAIN, CONFIG, TESTING, SURFACE = 
 LAYER = {
     "errors": FOUNDATION,
     "clock": FOUNDATION,
+    "callables": FOUNDATION,
     "ids": FOUNDATION,
     "private_files": FOUNDATION,
     "outbound": FOUNDATION,

@@ -1,7 +1,7 @@
 """`python -m tests.simulation --seeds 2000` lives through many worlds; `--seed N` through one, telling its story.
 
 `--store postgres` are worlds of several nodes; `--nodes 3` of exactly so many. With `--alarms` incidents are sent to a
-phone that fails at times, and every message is followed to its end.
+phone that fails at times, and every message is followed to its end. `--agents` are worlds with agents.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ def _live(args: argparse.Namespace, seed: int) -> People:
         from tests.simulation.fleet import Fleet, live_together
 
         return live_together(seed, args.steps, args.nodes, AlarmedFleet if args.alarms else Fleet)
+    from tests.simulation.agents import Employer
     from tests.simulation.alarms import Alarmed
     from tests.simulation.world import World, live
 
-    return live(seed, args.steps, Alarmed if args.alarms else World)
+    return live(seed, args.steps, Alarmed if args.alarms else Employer if args.agents else World)
 
 
 def main() -> int:
@@ -31,6 +32,7 @@ def main() -> int:
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--seed", type=int)
+    parser.add_argument("--agents", action="store_true")
     parser.add_argument("--store", choices=("sqlite", "postgres"), default="sqlite")
     parser.add_argument("--nodes", type=int, help="how many share the database; drawn by each seed unless said")
     parser.add_argument("--alarms", action="store_true", help="send incidents, and follow every message")

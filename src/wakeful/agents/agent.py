@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wakeful.agents.naming import AGENT, agent_of, wake_job
+from wakeful.agents.naming import AGENT, VARIABLE, agent_of, wake_job
 from wakeful.command import end_programs
 from wakeful.errors import InvalidJob
 from wakeful.kernel.domain import Domain
@@ -24,6 +24,7 @@ from wakeful.kernel.kinds import Kind, Refused
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
     from wakeful.kernel.rules.outcome import Result
+    from wakeful.kernel.views.stories import Subject
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, JobState, RunRow
 
@@ -75,7 +76,7 @@ def _ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: 
 
 
 async def _end_leftovers(folder: Path, run_ids: list[str]) -> None:
-    await end_programs(folder, run_ids)
+    await end_programs(folder, run_ids, VARIABLE)
 
 
 def _prune(tx: Transaction, before: int, limit: int) -> int:
@@ -87,12 +88,6 @@ def _prune(tx: Transaction, before: int, limit: int) -> int:
     pruned = tables.prune_sessions(before, limit)
     pruned += tables.prune_items(before, limit - pruned) if pruned < limit else 0
     return pruned + (tx.of(Budgets).prune(day_of(before, "UTC") - 1, limit - pruned) if pruned < limit else 0)
-
-
-def _story(tx: Transaction, job: JobDef) -> list[str]:
-    from wakeful.agents.budgets.spending import story
-
-    return story(tx, job)
 
 
 def _reserves(tx: Transaction, name: str) -> str | None:
@@ -117,6 +112,12 @@ def _redact(payload: Any) -> Any:
     return {**payload, "runner": {**runner, "env": env}}
 
 
+def _story(subject: Subject) -> list[str]:
+    from wakeful.agents.story import story
+
+    return story(subject)
+
+
 domain = Domain(
     AGENT,
     kinds=(
@@ -137,14 +138,19 @@ domain = Domain(
     precious_tables=("agent_events", "agent_sessions", "agent_work"),
     id_prefixes={"item": "wrk"},
     prune=_prune,
-    skip_reasons={"rate_limited": "its account was at its rate limit", "over_budget": "a budget was used up"},
-    stories={AGENT: _story},
+    skip_reasons={
+        "rate_limited": "its account was at its rate limit",
+        "over_budget": "a budget was used up",
+        "too_many_hops": "too many agents in a row had woken each other",
+    },
     start_reasons={
         "interval": "its heartbeat woke it",
         "cron": "a schedule woke it",
         "message": "a message woke it",
+        "agent": "another run of an agent woke it",
         "hook": "a webhook woke it",
     },
+    stories={AGENT: _story},
     parts={"agents": "wakeful.agents.registry:AgentRegistry"},
     section="agents",
     settings="wakeful.agents.configuration:Agents",

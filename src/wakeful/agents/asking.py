@@ -12,6 +12,7 @@ from wakeful import ids
 from wakeful.agents.admitting import opening
 from wakeful.agents.inbound.payloads import ON_MESSAGE, ON_WEBHOOK, fill, values_in
 from wakeful.agents.inbound.sections import overridden
+from wakeful.agents.naming import VARIABLE, session_name
 from wakeful.agents.prompting import Asked, Outside, build_prompt
 from wakeful.agents.runners.calling import call_agent
 from wakeful.agents.runners.spec import account_of, preset_of
@@ -21,6 +22,7 @@ from wakeful.agents.tables import AgentSession, AgentTables
 from wakeful.agents.wakes import add_event, request_wake
 from wakeful.agents.waking import heard
 from wakeful.errors import InvalidJob
+from wakeful.kernel.actions.run_tokens import known_token, run_token
 from wakeful.kernel.rules.outcome import Defer, Failed, Noop, Output, Skip, TransientError
 from wakeful.kernel.views.models import Run
 from wakeful.triggers.moments import from_ms
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 LONGEST_FILE = 256 * 1024
 LIMIT_MS = 15 * 60_000  # how long an account waits whose tool does not say when its limit ends
 BY_TIME = ("schedule", "catch_up")
+TOKEN = "WAKEFUL_TOKEN"  # noqa: S105 - the variable's name
 
 
 class AgentFailed(Failed):
@@ -44,10 +47,11 @@ class AgentOverloaded(Failed, TransientError):
 
 
 class Kept(NamedTuple):
-    """The session of a run: under which name it is kept, and what is known of it."""
+    """What is kept for a run: its session, under which name it is kept and what is known of it; and its token."""
 
     name: str
     session: AgentSession | None
+    token: str | None = None
 
 
 class AgentKind:
@@ -113,6 +117,7 @@ class AgentKind:
         if is_limited:
             payload = overridden(payload, payload["untrusted"])
         kept = await self._scheduler.look(lambda tx: _kept(tx, run, payload))
+        kept = kept._replace(token=kept.token or await self._scheduler.transact(lambda tx, _: _token(tx, run)))
         prompt, notes = build_prompt(asked, secrets.token_hex(8)), list[str]()
         ending = await self._call(run, payload, prompt, kept)
         if isinstance(ending, Gone) and kept.session is not None:
@@ -161,7 +166,7 @@ class AgentKind:
 
         around = Surroundings(
             self._scheduler.log_folder,
-            self._environment(run, payload),
+            self._environment(run, payload, kept),
             self._scheduler.clock.now,
             on_session,
             self._scheduler.default_zone,
@@ -174,12 +179,13 @@ class AgentKind:
             if stored:
                 await asyncio.wait(stored)
 
-    def _environment(self, run: Run, payload: dict[str, Any]) -> dict[str, str]:
+    def _environment(self, run: Run, payload: dict[str, Any], kept: Kept) -> dict[str, str]:
         found = {
             "WAKEFUL_RUN_ID": run.id,
-            "WAKEFUL_AGENT": payload["agent"],
+            VARIABLE: payload["agent"],
             "WAKEFUL_SCHEDULE": payload["schedule"],
             "WAKEFUL_ATTEMPT": str(run.attempt),
+            TOKEN: kept.token or "",
         }
         return found if self.url is None else {**found, "WAKEFUL_URL": self.url}
 
@@ -209,27 +215,23 @@ class AgentKind:
 def _kept(tx: Transaction, run: Run, payload: dict[str, Any]) -> Kept:
     """The session a run goes on in; of an ephemeral one, that of the run it recovers."""
     policy = payload.get("session", "persistent")
-    if policy == "ephemeral":
-        name = f"run:{ids.run_text(_first_run(tx, run))}"
-    elif policy in ("persistent", "heartbeat"):
-        name = f"{payload['agent']}/{'heartbeat' if payload['does'] == 'wake' else _conversation(payload)}"
-    else:
-        name = policy
-    return Kept(name, tx.of(AgentTables).session(name))
+    name = f"run:{ids.run_text(_first_run(tx, run))}" if policy == "ephemeral" else session_name(payload)
+    return Kept(name, tx.of(AgentTables).session(name), known_token(tx, _number(run)))
 
 
-def _conversation(payload: dict[str, Any]) -> str:
-    """What a schedule's session is kept for: the schedule, or in a chat the person who writes."""
-    request = payload.get("request")
-    if not isinstance(request, dict) or request["type"] != "chat":
-        return str(payload["schedule"])
-    return f"chat:{request['about']['connector']}:{request['about']['sender']}"
+def _token(tx: Transaction, run: Run) -> str:
+    return run_token(tx, _number(run))
+
+
+def _number(run: Run) -> int:
+    decoded = ids.decode(run.id)
+    assert decoded is not None  # noqa: S101 - the kernel made it
+    return decoded[1]
 
 
 def _first_run(tx: Transaction, run: Run) -> int:
-    decoded = ids.decode(run.id)
-    assert decoded is not None  # noqa: S101 - the kernel made it
-    first, row = decoded[1], tx.runs.get(decoded[1])
+    first = _number(run)
+    row = tx.runs.get(first)
     while row is not None and row.reason == "recovery" and row.retry_of is not None:
         first, row = row.retry_of, tx.runs.get(row.retry_of)
     return first
@@ -280,6 +282,8 @@ def _output(payload: dict[str, Any], reply: Reply, notes: list[str]) -> dict[str
     }
     if payload.get("reason") is not None:
         output["reason"] = payload["reason"]
+    if payload.get("events"):
+        output["events"] = len(payload["events"])
     if payload.get("item") is not None:
         output["item"] = payload["item"]["id"]
     return {**output, "notes": notes} if notes else output

@@ -8,7 +8,7 @@ import typer
 
 from wakeful import Scheduler
 from wakeful.agents import work as items
-from wakeful.agents.waking import PRIORITIES
+from wakeful.agents.waking import REASONS
 from wakeful.cli.failures import WrongUse, say_note
 from wakeful.cli.opening import change, now_ms, read, server_of
 from wakeful.cli.place import Db, Place, chosen
@@ -22,7 +22,6 @@ from wakeful.triggers.moments import read_moment
 app = typer.Typer(help="Show agents, wake them, and leave them events.")
 
 STYLES = {"running": "green", "paused": "yellow", "disabled": "red"}
-REASONS = [reason for reason in PRIORITIES if reason != "retry"]
 ASK_S = 0.1
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="An agent's name.", show_default=False)]

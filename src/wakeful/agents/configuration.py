@@ -206,5 +206,5 @@ class Agents(RootModel[_ByName]):
 
 
 def install_agents(scheduler: Scheduler, _: Agents, server: ServerAddress) -> None:
-    """Agents can be asked. What the file says about them is stored as jobs."""
-    scheduler.agents.url = server.public_url or server.url
+    """Agents can be asked. What the file says about them is stored as jobs; their programs run on this machine."""
+    scheduler.agents.url = server.url

@@ -14,6 +14,7 @@ from wakeful.agents.inbound.sections import OUTSIDE, RUNNER_LIMITS, problems_of,
 from wakeful.agents.naming import AGENT, HEARTBEAT, WAKE
 from wakeful.agents.runners.presets import PRESETS
 from wakeful.agents.runners.spec import DEFAULT_TIMEOUT_MS, command_form, form_of, preset_of
+from wakeful.callables import beside
 from wakeful.errors import InvalidJob, InvalidSetting
 from wakeful.references import absolute
 
@@ -262,9 +263,7 @@ def _settled_runner(runner: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     if "cwd" in settled:
         settled["cwd"] = _path(settled["cwd"], folder)
     if "python" in settled:
-        module, _, function = settled["python"].rpartition(":")
-        file = folder / Path(module if module.endswith(".py") else f"{module.replace('.', '/')}.py").expanduser()
-        settled["python"] = f"{file}:{function}" if file.is_file() or module.endswith(".py") else settled["python"]
+        settled["python"] = beside(settled["python"], folder)
     return settled
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from wakeful.errors import InvalidJob
 
 AGENT = "agent"  # the kind of job
 WAKE, HEARTBEAT = "wake", "heartbeat"
+VARIABLE = "WAKEFUL_AGENT"  # the variable that every program of an agent has
 RULE = "begins with a small letter or a digit and has up to 64 small letters, digits, _ and -"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
@@ -34,3 +37,19 @@ def wake_job(agent: str) -> str:
 def agent_of(job: str) -> str:
     """Whose job it is."""
     return job.partition(".")[0]
+
+
+def session_name(payload: Mapping[str, Any]) -> str:
+    """Under which name the session of a job's runs is kept."""
+    policy = payload.get("session", "persistent")
+    if policy not in ("persistent", "heartbeat"):
+        return str(policy)
+    return f"{payload['agent']}/{'heartbeat' if payload['does'] == 'wake' else _conversation(payload)}"
+
+
+def _conversation(payload: Mapping[str, Any]) -> str:
+    """What a schedule's session is kept for: the schedule, or in a chat the person who writes."""
+    request = payload.get("request")
+    if not isinstance(request, dict) or request["type"] != "chat":
+        return str(payload["schedule"])
+    return f"chat:{request['about']['connector']}:{request['about']['sender']}"

@@ -90,15 +90,13 @@ class AgentRegistry:
     async def request_wake(self, agent: str, reason: str = "manual") -> dict[str, Any]:
         """Wake an agent."""
         asked = await self._scheduler.transact(lambda tx, context: request_wake(tx, context, agent, reason))
-        return _shown(asked)
+        return shown_request(asked)
 
     async def add_event(
         self, agent: str, text: str, *, source: str | None = None, context_key: str | None = None, wake: bool = False
     ) -> dict[str, Any]:
         """Leave an agent something to hear, and perhaps wake it for that."""
-        for name, value in (("source", source), ("context_key", context_key)):
-            if value is not None and not (len(value) <= 200 and re.fullmatch(EVENT_LABEL, value)):
-                raise InvalidJob(f"An event's {name} is one line of 1 to 200 characters.")
+        check_labels(source, context_key)
 
         def work(tx: Transaction, context: Context) -> tuple[int, int]:
             found = add_event(tx, context, agent, text, source=source, context_key=context_key)
@@ -153,7 +151,15 @@ class AgentRegistry:
         return await self._scheduler.transact(work)
 
 
-def _shown(asked: Requested) -> dict[str, Any]:
+def check_labels(source: str | None, context_key: str | None) -> None:
+    """InvalidJob where an event's source or key cannot stand in one line."""
+    for name, value in (("source", source), ("context_key", context_key)):
+        if value is not None and not (len(value) <= 200 and re.fullmatch(EVENT_LABEL, value)):
+            raise InvalidJob(f"An event's {name} is one line of 1 to 200 characters.")
+
+
+def shown_request(asked: Requested) -> dict[str, Any]:
+    """A request as people see it."""
     wake_at = None if asked.wake_at is None else iso(asked.wake_at)
     run = None if asked.run_id is None else ids.run_text(asked.run_id)
     found = {"agent": asked.agent, "reason": asked.reason, "wake_at": wake_at, "coalesced": asked.coalesced, "run": run}

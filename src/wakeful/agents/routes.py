@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
-from wakeful.agents import schedules, work
+from wakeful.agents import run_requests, schedules, work
 from wakeful.agents.route_models import (
     MINUTE_MS,
     AgentOut,
@@ -27,7 +27,7 @@ from wakeful.agents.route_models import (
 )
 from wakeful.agents.schedules import Schedule, ScheduleSpec
 from wakeful.agents.task import Task
-from wakeful.api.auth import Anyone, Operator, Viewer
+from wakeful.api.auth import Anyone, Operator, OperatorOrRun, Viewer, ViewerOrRun
 from wakeful.api.idempotency import Answer, Key, answer, respond
 from wakeful.api.models import Page
 from wakeful.api.paging import LIMIT, Cursor, Limit, cursor_of, id_number, page, page_answer, read_id_cursor
@@ -221,7 +221,10 @@ AgentName = Annotated[str, Path(max_length=200, description="the agent's name", 
     responses=answers(),
     summary="All agents with their state",
 )
-async def list_agents(scheduler: Sched, _: Viewer) -> Response:
+async def list_agents(scheduler: Sched, caller: ViewerOrRun) -> Response:
+    if caller.run is not None:
+        own = await run_requests.see_agent(scheduler, caller.run)
+        return respond(answer(200, {"items": [{**own, "schedules": len(own["schedules"])}], "next": None}))
     return respond(answer(200, {"items": await scheduler.agents.list(), "next": None}))
 
 
@@ -232,7 +235,9 @@ async def list_agents(scheduler: Sched, _: Viewer) -> Response:
     responses=answers(404),
     summary="One agent with its schedules, sessions and events",
 )
-async def get_agent(scheduler: Sched, _: Viewer, name: AgentName) -> Response:
+async def get_agent(scheduler: Sched, caller: ViewerOrRun, name: AgentName) -> Response:
+    if caller.run is not None:
+        return respond(answer(200, await run_requests.see_agent(scheduler, caller.run, name)))
     return respond(answer(200, await scheduler.agents.get(name)))
 
 
@@ -244,7 +249,9 @@ async def get_agent(scheduler: Sched, _: Viewer, name: AgentName) -> Response:
     responses=answers(404, 409),
     summary="Wake an agent; requests within 250 ms become one run",
 )
-async def wake_agent(scheduler: Sched, _: Operator, name: AgentName, given: WakeIn | None = None) -> Response:
+async def wake_agent(scheduler: Sched, caller: OperatorOrRun, name: AgentName, given: WakeIn | None = None) -> Response:
+    if caller.run is not None:
+        return respond(answer(202, await run_requests.wake(scheduler, caller.run, name)))
     reason = given.reason if given is not None else "manual"
     return respond(answer(202, await scheduler.agents.request_wake(name, reason)))
 
@@ -257,7 +264,9 @@ async def wake_agent(scheduler: Sched, _: Operator, name: AgentName, given: Wake
     responses=answers(404, 409),
     summary="Leave an agent something to hear when it is next woken",
 )
-async def add_agent_event(scheduler: Sched, _: Operator, name: AgentName, given: EventIn) -> Response:
+async def add_agent_event(scheduler: Sched, caller: OperatorOrRun, name: AgentName, given: EventIn) -> Response:
+    if caller.run is not None:
+        return respond(answer(202, await run_requests.leave_event(scheduler, caller.run, name, given)))
     added = await scheduler.agents.add_event(
         name, given.text, source=given.source, context_key=given.context_key, wake=given.wake
     )

@@ -208,6 +208,10 @@ class AgentTables:
         """Give all that waits to a run; what it was given, also if it was given it before."""
         sql = "UPDATE agent_events SET run_id = ? WHERE job_id = ? AND run_id IS NULL"
         self._session.execute(sql, (run_id, job_id))
+        return self.given_to(run_id)
+
+    def given_to(self, run_id: int) -> list[Event]:
+        """What a run was given and has not heard yet."""
         sql = f"SELECT {_EVENT} FROM agent_events WHERE run_id = ? ORDER BY id"
         return [Event._make(row) for row in self._session.rows(sql, (run_id,))]
 
@@ -317,7 +321,11 @@ class AgentTables:
         return (int(found[0][0]), str(found[0][1])) if found else None
 
     def put_limit(self, account: str, until: int, why: str) -> None:
-        conflict = "ON CONFLICT (account) DO UPDATE SET until = excluded.until, why = excluded.why"
+        """The account is at its limit until then; of two runs that met it at once, the later time counts."""
+        conflict = (
+            "ON CONFLICT (account) DO UPDATE SET until = excluded.until, why = excluded.why "
+            "WHERE excluded.until > agent_limits.until"
+        )
         self._session.insert_many("agent_limits", ("account", "until", "why"), [(account, until, why)], conflict)
 
     def skips(self, job_ids: list[int]) -> dict[int, dict[str, int]]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wakeful import ids
 from wakeful.agents.budgets.spending import waits_for
+from wakeful.agents.hops import MOST_HOPS, TOO_MANY, Sender, hops_of
 from wakeful.agents.naming import AGENT, agent_of, wake_job
 from wakeful.agents.tables import AgentTables
-from wakeful.agents.waking import LONGEST_EVENT, PRIORITIES, Event, Wake, after_failure, requested, surplus
+from wakeful.agents.waking import LONGEST_EVENT, PRIORITIES, REASONS, Event, Wake, after_failure, requested, surplus
 from wakeful.delivery import Post, enqueue, has_connectors
 from wakeful.errors import AgentNotFound, InvalidJob, ScheduleTriggerError
 from wakeful.kernel.rules.options import from_text
@@ -26,7 +28,7 @@ HEARD = ("success", "noop")
 
 
 class Requested(NamedTuple):
-    """What became of a request: when the agent is woken, None where it is paused; and whether it joined another."""
+    """What became of a request: when the agent is woken, None where it is not; and whether it joined another."""
 
     agent: str
     reason: str
@@ -34,6 +36,7 @@ class Requested(NamedTuple):
     coalesced: bool
     run_id: int | None = None
     waits_for: str | None = None  # held or over_budget
+    refused: bool = False  # too many runs of agents led to it
 
 
 def find_agent(tx: Transaction, agent: str) -> tuple[JobDef, JobState]:
@@ -49,12 +52,20 @@ def find_agent(tx: Transaction, agent: str) -> tuple[JobDef, JobState]:
     raise AgentNotFound(f"There is no agent {agent!r:.80}.{hint}")
 
 
-def request_wake(tx: Transaction, context: Context, agent: str, reason: str = "manual") -> Requested:
-    """Wake an agent: the one door. Requests within 250 ms, and those during a run, become one run."""
-    if reason not in PRIORITIES or reason == "retry":
-        known = ", ".join(name for name in PRIORITIES if name != "retry")
-        raise InvalidJob(f"A wake's reason is one of {known}, not {reason!r:.60}.")
+def request_wake(
+    tx: Transaction, context: Context, agent: str, reason: str = "manual", *, sender: Sender | None = None
+) -> Requested:
+    """Wake an agent: the one door. Requests within 250 ms, and those during a run, become one run.
+
+    What a run of an agent asks for (`sender`) has a reason of its own, and goes only so far.
+    """
+    if reason not in REASONS:
+        raise InvalidJob(f"A wake's reason is one of {', '.join(REASONS)}, not {reason!r:.60}.")
     job, state = find_agent(tx, agent)
+    reason, hops = (reason, 0) if sender is None else ("agent", sender.hops)
+    if hops > MOST_HOPS:
+        tx.journal.skip([SkipRow(job.id, TOO_MANY, 1, tx.now, f"asked for by {sender.agent if sender else agent}")])
+        return Requested(agent, reason, None, coalesced=False, refused=True)
     if not state.enabled:
         message = f"{agent} is disabled: resume it first (wakeful agent resume {agent})."
         raise ScheduleTriggerError(message, {"job": job.name, "reason": "disabled"})
@@ -62,7 +73,7 @@ def request_wake(tx: Transaction, context: Context, agent: str, reason: str = "m
         tx.journal.skip([SkipRow(job.id, "paused", 1, tx.now, None)])
         return Requested(agent, reason, None, coalesced=False)
     known_wake = tx.of(AgentTables).wake(job.id)
-    wake = requested(known_wake, job.id, reason, tx.now)
+    wake = requested(known_wake, job.id, reason, tx.now, hops)
     run_id = _store(tx, context, (job, state), wake)
     return Requested(
         agent, wake.reason, wake.due_at, coalesced=known_wake is not None, run_id=run_id, waits_for=waits_for(tx, job)
@@ -77,6 +88,7 @@ def add_event(
     *,
     source: str | None,
     context_key: str | None,
+    hops: int = 0,
     is_outside: bool = False,
 ) -> tuple[int, int]:
     """Leave an agent something to hear when it is next woken; the event's number and how many wait.
@@ -89,7 +101,8 @@ def add_event(
         raise InvalidJob(f"An event has {LONGEST_EVENT} characters at most, not {len(text)}.")
     job, _ = find_agent(tx, agent)
     tables, event_id = tx.of(AgentTables), context.new_id()
-    tables.add_event(Event(event_id, job.id, clean(text), source, context_key, tx.now, outside=int(is_outside)))
+    event = Event(event_id, job.id, clean(text), source, context_key, tx.now, outside=int(is_outside), hops=hops)
+    tables.add_event(event)
     return event_id, _trim(tables, job.id)
 
 
@@ -100,12 +113,21 @@ def take_wake(tx: Transaction, job: JobDef, run: RunRow) -> Mapping[str, Any] | 
     tables = tx.of(AgentTables)
     wake, details = tables.wake(job.id), tx.runs.details(run.id)
     carried = json.loads(details.payload) if details is not None and details.payload is not None else {}
-    if wake is None and "reason" not in carried and run.reason != "manual":
-        return {"is_stale": True}  # what it waited for was taken by another run
+    own = ids.run_text(run.id)
+    # What it waited for was taken by another run, unless it was claimed and given back itself.
+    if wake is None and carried.get("taken_by") != own and run.reason != "manual":
+        return {"is_stale": True}
     reason = wake.reason if wake is not None else carried.get("reason", run.reason)
     tables.drop_wake(job.id)
-    tx.runs.detail([RunDetails(run.id, payload=json.dumps({**json.loads(job.payload), "reason": reason}))])
-    bound, keys = tables.bind(job.id, run.id), json.loads(job.payload).get("work_keys", ())
+    payload, bound = json.loads(job.payload), tables.bind(job.id, run.id)
+    hops = max([0 if wake is None else wake.hops, carried.get("hops", 0), *(event.hops for event in bound)])
+    kept = {**payload, "reason": reason, "taken_by": own, **({"hops": hops} if hops else {})}
+    tx.runs.detail([RunDetails(run.id, payload=json.dumps(kept))])
+    return {"reason": reason, **_given(bound, payload.get("work_keys", ()))}
+
+
+def _given(bound: list[Event], keys: Collection[str]) -> dict[str, Any]:
+    """The events of a run: what it is told, what others wrote, and what asks for a work item."""
     events, work_events = list[list[str]](), list[list[str]]()
     for event in bound:
         if event.outside:
@@ -113,7 +135,7 @@ def take_wake(tx: Transaction, job: JobDef, run: RunRow) -> Mapping[str, Any] | 
         asks_for_work = event.source == "cron" and event.context_key in keys
         (work_events if asks_for_work else events).append([event.source or "event", event.text])
     outside = [[event.source or "message", event.text] for event in bound if event.outside]
-    given = {"reason": reason, "events": events, "outside": outside}
+    given = {"events": events, "outside": outside}
     return {**given, "work_events": work_events} if work_events else given
 
 
@@ -180,10 +202,12 @@ def _try_again(tx: Transaction, context: Context, job: JobDef, run: RunRow, resu
     waiting = [other for other in tx.runs.open(job.id) if other.status == "queued" and other.id != run.id]
     if waiting:  # the kernel has queued a further attempt: deferred, cut off, or recovered
         again = min(waiting, key=lambda other: (other.due_at, other.id))
-        tx.of(AgentTables).put_wake(Wake(job.id, _reason(run.reason), again.due_at, tx.now, again.id))
+        hops = hops_of(tx, run.id)
+        tx.of(AgentTables).put_wake(Wake(job.id, _reason(run.reason), again.due_at, tx.now, again.id, hops))
     elif result.outcome in FAILURES:
         ladder = from_text(job.options).backoff
-        _store(tx, context, (job, state), after_failure(None, job.id, max(1, state.errors), tx.now, ladder))
+        wake = after_failure(None, job.id, max(1, state.errors), tx.now, ladder)
+        _store(tx, context, (job, state), wake._replace(hops=hops_of(tx, run.id)))
 
 
 def _reason(reason: str) -> str:

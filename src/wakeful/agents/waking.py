@@ -4,7 +4,7 @@
 |---|---|---|
 | retry | 0 | a run that failed |
 | interval | 1 | the heartbeat |
-| cron, message | 2 | a schedule with `target: main`, a message |
+| cron, message, agent | 2 | a schedule with `target: main`, a message, a run of an agent |
 | manual, hook | 3 | a person, a webhook |
 """
 
@@ -16,7 +16,8 @@ from typing import NamedTuple
 COALESCE_MS = 250
 FIRST_RETRY_MS = 1_000
 MOST_EVENTS = 50
-PRIORITIES = {"retry": 0, "interval": 1, "cron": 2, "message": 2, "manual": 3, "hook": 3}
+PRIORITIES = {"retry": 0, "interval": 1, "cron": 2, "message": 2, "agent": 2, "manual": 3, "hook": 3}
+REASONS = tuple(reason for reason in PRIORITIES if reason not in ("retry", "agent"))  # that may be asked for
 LONGEST_EVENT = 20_000
 _SEEN = r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]"
 EVENT_LABEL = rf"^{_SEEN}*[^\s\x00-\x1f\x7f-\xa0\u2028\u2029]{_SEEN}*$"
@@ -31,6 +32,7 @@ class Wake(NamedTuple):
     due_at: int
     requested_at: int
     run_id: int = 0
+    hops: int = 0  # runs of agents that led to it
 
 
 class Event(NamedTuple):
@@ -44,15 +46,20 @@ class Event(NamedTuple):
     at: int
     run_id: int | None = None
     outside: int = 0  # 1: others wrote it, and it is only data
+    hops: int = 0  # runs of agents that led to it
 
 
-def requested(known: Wake | None, job_id: int, reason: str, now: int) -> Wake:
-    """The wake after one more request: the first sets the time, the most important the reason."""
+def requested(known: Wake | None, job_id: int, reason: str, now: int, hops: int = 0) -> Wake:
+    """The wake after one more request: the first sets the time, the most important the reason, the most the hops."""
     if known is None:
-        return Wake(job_id, reason, now + COALESCE_MS, now)
+        return Wake(job_id, reason, now + COALESCE_MS, now, hops=hops)
     higher = PRIORITIES[reason] > PRIORITIES[known.reason]
     # What waits for a retry is not held back by it; what is due sooner stays so.
-    return known._replace(reason=reason if higher else known.reason, due_at=min(known.due_at, now + COALESCE_MS))
+    return known._replace(
+        reason=reason if higher else known.reason,
+        due_at=min(known.due_at, now + COALESCE_MS),
+        hops=max(known.hops, hops),
+    )
 
 
 def after_failure(known: Wake | None, job_id: int, failures: int, now: int, ladder: Sequence[int]) -> Wake:

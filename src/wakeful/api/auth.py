@@ -5,7 +5,8 @@
 
 Roles: `viewer` reads; `operator` also starts, stops and edits what executes no commands; `admin` has full access;
 `agent` stands beside them: it may read and edit what it owns (the owner is its token's name) and nothing else.
-`Viewer`, `Operator` and `Admin` therefore refuse agents; routes that know about owners take `Anyone`.
+`Viewer`, `Operator` and `Admin` therefore refuse agents; routes that know about owners take `Anyone`. The token of a
+run (`caller.run`) is an agent's that changes no jobs; routes it may use beside reading take `OperatorOrRun`.
 
 A valid token is never refused because of other requests from the same address: a proxy has one address for all. Wrong
 ones are: after a few of them an address must wait (429), in a table that cannot grow without bound.
@@ -26,6 +27,7 @@ from fastapi.security import HTTPBearer
 from wakeful.api.problems import ApiError
 from wakeful.clock import Clock, SystemClock
 from wakeful.errors import SchedulerError, WrongCallbackToken
+from wakeful.kernel.actions.run_tokens import RunToken
 from wakeful.scheduler import Scheduler
 from wakeful.store.records import Token
 
@@ -46,6 +48,7 @@ class Caller(NamedTuple):
 
     name: str
     role: str
+    run: int | None = None  # the run in progress whose token this is
 
     @property
     def is_agent(self) -> bool:
@@ -105,6 +108,8 @@ class Gate:
         if token is None:
             wrong = _unknown("This token is not valid: it does not exist or was revoked.")
             raise self.failures.refusal(address, wrong)
+        if isinstance(token, RunToken):
+            return Caller(token.name, token.role, token.run_id)
         self._note_use(token)
         return Caller(token.name, token.role)
 
@@ -203,6 +208,18 @@ def at_least(role: str) -> Callable[[Caller], Awaitable[Caller]]:
     return allowed
 
 
+def or_run(role: str) -> Callable[[Caller], Awaitable[Caller]]:
+    """A provider that admits this role, those above it, and runs of agents."""
+    others = at_least(role)
+
+    async def allowed(caller: Anyone) -> Caller:
+        return caller if caller.run is not None else await others(caller)
+
+    return allowed
+
+
 Viewer = Annotated[Caller, Depends(at_least("viewer"))]
 Operator = Annotated[Caller, Depends(at_least("operator"))]
 Admin = Annotated[Caller, Depends(at_least("admin"))]
+ViewerOrRun = Annotated[Caller, Depends(or_run("viewer"))]
+OperatorOrRun = Annotated[Caller, Depends(or_run("operator"))]

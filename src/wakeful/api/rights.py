@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import Depends
 
+from wakeful import ids
 from wakeful.agents.sharing import own_sessions
 from wakeful.api.auth import Anyone, Caller
 from wakeful.api.problems import ApiError
@@ -50,9 +51,15 @@ Allowed = Annotated[Rights, Depends(rights_of)]
 
 
 async def editor(caller: Anyone) -> Caller:
-    """Operators, admins, and agents within what they own; not those who only look."""
+    """Operators, admins, and agents within what they own; neither those who only look, nor a run of an agent."""
     if caller.role == "viewer":
         raise ApiError(403, "forbidden", f"Token {caller.name} has the role viewer; this needs operator.")
+    if caller.run is not None:
+        sentence = (
+            f"{ids.run_text(caller.run)} is a run of {caller.name}: it changes and starts no jobs. "
+            "It may read those of its agent, wake agents and leave them events."
+        )
+        raise ApiError(403, "forbidden", sentence)
     return caller
 
 

@@ -64,6 +64,10 @@ def _run(argv: list[str]) -> Any:
         from wakeful.version import __version__
 
         return say(f"wakeful {__version__}")
+    if os.environ.get("WAKEFUL_TOKEN"):
+        from wakeful.cli.remote import refuse_other
+
+        refuse_other(argv)
     if argv[:1] == ["_complete"]:
         from wakeful.cli.completing import answer
 

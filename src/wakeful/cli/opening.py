@@ -68,6 +68,10 @@ def _defaults(place: Place) -> dict[str, Any]:
 
 def _run(place: Place, work: Work[T], *, create: bool = False, defaults: dict[str, Any] | None = None) -> T:
     async def visit() -> T:
+        if place.server:
+            from wakeful.cli.remote import server_at
+
+            return await work(server_at(place.url))
         settings = defaults if defaults is not None else {"timezone": usable_zone(place)}
         scheduler = Scheduler(place.url, node=f"{RUN_NODE}{os.getpid()}", **settings)
         await scheduler.open(create=create)

@@ -2,7 +2,8 @@
 
 `--db`, else WAKEFUL_DB, else the `store` of the nearest `wakeful.yaml` upward from here, else the nearest `.wakeful/`
 directory, else one per user. What is found must be trusted (`trust.py`); what is named is taken as it is. Nothing here
-creates anything: a place may well have no store yet.
+creates anything: a place may well have no store yet. Under WAKEFUL_TOKEN, as in a run of an agent, the place is the
+server at WAKEFUL_URL.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from wakeful.store.address import refuse_keywords, shown_url
 FOLDER = ".wakeful"
 FILE = "wakeful.db"
 CONFIG = "wakeful.yaml"
+TOKEN, URL = "WAKEFUL_TOKEN", "WAKEFUL_URL"
 
 Db = Annotated[
     str | None,
@@ -57,6 +59,7 @@ class Place(NamedTuple):
     path: Path | None
     config: Path | None = None
     timezone: str | None = None
+    server: bool = False  # no store: a server that is asked over the network
 
     def __str__(self) -> str:
         return str(self.path) if self.path is not None else shown_url(self.url)
@@ -69,7 +72,20 @@ class Place(NamedTuple):
 
 def chosen(ctx: typer.Context, db: str | None) -> Place:
     """The place a command is asked to use, before or after its name, or finds by itself."""
+    if os.environ.get(TOKEN):
+        return server_place(given_store(ctx, db), os.environ)
     return find_place(given_store(ctx, db), os.environ, Path.cwd())
+
+
+def server_place(given: str | None, environ: Mapping[str, str]) -> Place:
+    """The server that WAKEFUL_URL names: with a token of its own a command never opens a store."""
+    if given is not None:
+        raise WrongUse(f"--db names a store, and under {TOKEN} wakeful asks the server at {URL}: leave it out.")
+    url = environ.get(URL, "")
+    if not url.startswith(("http://", "https://")):
+        said = "is not set" if not url else f"is {url!r:.80}, which is no web address"
+        raise WrongUse(f"Under {TOKEN} wakeful asks the server at {URL}, and that {said}.")
+    return Place(url.rstrip("/"), None, server=True)
 
 
 def given_store(ctx: typer.Context, db: str | None) -> str | None:

@@ -8,7 +8,8 @@ What must stay true:
   no process reads from it any more;
 - we never signal a process we did not start. The leader stays unreaped until its group has been killed, because as
   long as it holds the number no other group can get it;
-- what a killed scheduler left running is found again by `kill_leftover`, before the slot is run once more.
+- what a killed scheduler left running is found again by `kill_leftover`, before the slot is run once more. A domain may
+  ask for more: that also what left the group is found, by its environment, and ended (`kill_strays`).
 """
 
 from __future__ import annotations
@@ -58,9 +59,14 @@ async def run_program(
     return await run_command(spec, run_env=run_env, log_path=log_path, secrets=secrets, streams=streams)
 
 
-async def end_programs(folder: Path, run_ids: list[str]) -> None:
-    """End what a killed process left running of these runs."""
-    await _end_leftovers(folder, run_ids)
+async def end_programs(folder: Path, run_ids: list[str], variable: str) -> None:
+    """End what a killed process left running of these runs, also what left their process groups.
+
+    `variable` is one that all programs of the domain have in their environment beside the run's id.
+    """
+    from wakeful.command.kind import end_leftovers
+
+    await end_leftovers(folder, run_ids, variable)
 
 
 def _check(payload: Any) -> None:

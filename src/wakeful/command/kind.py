@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from wakeful.command.leftovers import RUN_ID, has_note, kill_leftover
+from wakeful.command.leftovers import RUN_ID, has_note, kill_leftover, kill_strays
 from wakeful.command.result import CommandResult, CommandTimedOut
 from wakeful.command.run import run_command
 from wakeful.command.spec import CommandSpec, looked_up
@@ -62,14 +62,19 @@ def _said_so_far(path: Path) -> Output | None:
     return Output({"exit_code": None, "output": clean(text)}, str(path))
 
 
-async def end_leftovers(folder: Path, run_ids: list[str]) -> int:
-    """End commands that outlived the process that started them; how many there were."""
-    ended = 0
+async def end_leftovers(folder: Path, run_ids: list[str], variable: str | None = None) -> int:
+    """End commands that outlived the process that started them; how many there were.
+
+    With a `variable` also what left their groups. The note goes last, with the group: cut off, it is all done again.
+    """
+    ended, loop = 0, asyncio.get_running_loop()
     for run_id in run_ids:
         path = log_path(folder, run_id)
         if not has_note(path):
             continue
-        ended += await asyncio.get_running_loop().run_in_executor(None, kill_leftover, path)
+        if variable is not None:
+            await loop.run_in_executor(None, kill_strays, run_id, variable)
+        ended += await loop.run_in_executor(None, kill_leftover, path)
     return ended
 
 

@@ -16,6 +16,7 @@ from wakeful.command.process_group import KILL_WAIT, exit_of
 from wakeful.private_files import make_private_folder, open_private, open_unlinked
 
 NOTE_MOST = 64 * 1024
+STRAY_ROUNDS = 10
 RUN_ID = "WAKEFUL_RUN_ID"  # the variable by which a process says which run it belongs to
 
 
@@ -98,6 +99,35 @@ def kill_leftover(log_path: Path) -> bool:
     return killed
 
 
+def kill_strays(run_id: str, variable: str) -> int:
+    """Kill processes of a run that left its group; how many.
+
+    They are found by their environment (Linux): the run's id, and `variable` with any value. For a run that is over.
+    Blocks for a few seconds at most, until what was killed is gone.
+    """
+    killed: set[int] = set()
+    for _ in range(STRAY_ROUNDS):  # one that forks while it is looked for is found in the next round
+        found = [one.pid for one in _processes() if one.state not in "ZX" and _carries(one.pid, run_id, variable)]
+        strays = [pid for pid in found if pid != os.getpid()]
+        if not strays:
+            break
+        killed.update(pid for pid in strays if _kill_stray(pid, run_id, variable))
+    return len(killed)
+
+
+def _kill_stray(pid: int, run_id: str, variable: str) -> bool:
+    try:
+        with contextlib.closing(exit_of(pid)) as ended, selectors.DefaultSelector() as selector:
+            if not _carries(pid, run_id, variable):  # the number belongs to another process by now
+                return False
+            selector.register(ended, selectors.EVENT_READ)
+            os.kill(pid, signal.SIGKILL)
+            selector.select(KILL_WAIT)
+    except OSError:  # gone meanwhile, or not ours
+        return False
+    return True
+
+
 def _kill_group(group: int, members: list[int]) -> bool:
     # A command may itself have started the scheduler that now recovers it.
     if not members or group <= 1 or group == os.getpgrp():
@@ -156,13 +186,15 @@ def _process(pid: int) -> _Process | None:
     return _Process(pid, rest[0].decode(), int(rest[2]), int(rest[3]), int(rest[19]))
 
 
-def _carries(pid: int, run_id: str) -> bool:
+def _carries(pid: int, run_id: str, variable: str = RUN_ID) -> bool:
+    """Whether a process has the run's id in its environment, and the variable beside it."""
     if not run_id:
         return False
     try:
-        return f"{RUN_ID}={run_id}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        found = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
         return False
+    return f"{RUN_ID}={run_id}".encode() in found and any(one.startswith(f"{variable}=".encode()) for one in found)
 
 
 def start_of(pid: int) -> str | None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from wakeful.command.capture import Capture, LogFile, Redactor, off_loop
 from wakeful.command.launch import environment, launch, secret_values
-from wakeful.command.leftovers import RUN_ID, RunNote
+from wakeful.command.leftovers import RUN_ID, RunNote, kill_strays
 from wakeful.command.process_group import KILL_WAIT, ProcessGroup
 from wakeful.command.result import CommandFailed, CommandResult, CommandTimedOut
 from wakeful.command.spec import CommandSpec
@@ -65,7 +65,11 @@ async def run_command(
         async with errors.read(log, Redactor(hidden), limits):
             ending = await _supervise(group, capture, run_note, spec.timeout_ms, limits)
     finally:
-        await off_loop(run_note.remove)
+        try:
+            if streams is not None and streams.variable is not None:
+                await _end_strays(run_env.get(RUN_ID, ""), streams.variable)
+        finally:
+            await off_loop(run_note.remove)
     log_file = await capture.finish()
     if ending.exit_code is None:
         raise CommandFailed(
@@ -93,6 +97,7 @@ class Streams(NamedTuple):
 
     environment: Mapping[str, str]
     on_output: Callable[[bytes], None] | None = None
+    variable: str | None = None  # by which processes are found that left its group: they end with it
 
 
 class _Errors:
@@ -134,6 +139,11 @@ class _Errors:
 
     def text(self) -> str:
         return self._capture.excerpt.text() if self._capture is not None else ""
+
+
+async def _end_strays(run_id: str, variable: str) -> None:
+    """Not in the writer thread: logs of others are not kept waiting."""
+    await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, kill_strays, run_id, variable))
 
 
 class _Ending(NamedTuple):

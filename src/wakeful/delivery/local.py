@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib
 import inspect
 import json
 import logging
 import os
 import signal
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from wakeful.callables import beside, load_function
 from wakeful.clock import VirtualClock
-from wakeful.delivery.connector import Message, Permanent, Temporary
+from wakeful.delivery.connector import Message, Temporary
 from wakeful.delivery.texts import last_lines
-from wakeful.errors import InvalidSetting
+from wakeful.errors import InvalidJob, InvalidSetting
 
 log = logging.getLogger("wakeful.messages")
 
@@ -109,18 +108,10 @@ class LazyCall:
         await self._found.send(message)
 
     def _load(self) -> Callable[[Message], Any]:
-        module, _, name = self._reference.partition(":")
-        if str(self._folder) not in sys.path:
-            sys.path.append(str(self._folder))
         try:
-            found: Any = importlib.import_module(module)
-            for part in name.split("."):
-                found = getattr(found, part)
-        except (ImportError, AttributeError) as error:
+            return load_function(beside(self._reference, self._folder))  # type: ignore[no-any-return]
+        except InvalidJob as error:
             raise Temporary(f"{self._reference} cannot be loaded: {error}") from None
-        if not callable(found):
-            raise Permanent(f"{self._reference} is not a function")
-        return found  # type: ignore[no-any-return]
 
 
 class CommandConnector:

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from wakeful import ids
 from wakeful.kernel.engine import alerts
 from wakeful.kernel.kinds import Alerted, Delivers, Kind, Released
-from wakeful.kernel.views import events, explain, outgoing
+from wakeful.kernel.views import events, explain, outgoing, stories
 from wakeful.store import schema_version, tables
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
+    from wakeful.kernel.views.stories import Story
     from wakeful.store.interface import Transaction
-    from wakeful.store.records import JobDef, RunRow
 
 
 class ServerAddress(Protocol):
@@ -91,12 +91,8 @@ class Domain(NamedTuple):
     """Reasons for which a start is refused, in words for `explain`."""
     start_reasons: Mapping[str, str] = MappingProxyType({})
     """Reasons for which a run starts, in words for `explain`."""
-
-    stories: Mapping[str, Callable[[Transaction, JobDef], list[str]]] = MappingProxyType({})
-    """Further sentences of `explain` about a job, by kind."""
-
-    explains: Callable[[Transaction, RunRow], list[str]] | None = None
-    """Sentences for `explain` about a run: what it works on, beyond what every run has."""
+    stories: Mapping[str, Story] = MappingProxyType({})
+    """By kind: what `explain` adds about its jobs and runs, as sentences."""
 
     run_deliveries: Callable[[Transaction, Sequence[int]], Mapping[int, list[dict[str, Any]]]] | None = None
     """What was sent about runs, by run, for everybody who looks at them."""
@@ -131,13 +127,11 @@ def declare(domain: Domain) -> Domain:
     alerts.MEANINGS.update(domain.alerts)
     explain.REASONS.update(domain.skip_reasons)
     explain.STARTED_BY.update(domain.start_reasons)
-    explain.STORIES.update(domain.stories)
+    stories.STORIES.update(domain.stories)
     events.STREAMS.update(dict.fromkeys(domain.streams))
     events.ID_FIELDS.update(domain.id_prefixes)
     ids.PREFIXES.update(domain.id_prefixes.values())
     tables.PRECIOUS.update(dict.fromkeys(domain.precious_tables))
-    if domain.explains is not None:
-        explain.NOTES[domain.name] = domain.explains
     if domain.run_deliveries is not None:
         outgoing.SOURCES[domain.name] = domain.run_deliveries
     if domain.migrations is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wakeful.kernel.actions import tokens
+from wakeful.kernel.actions import run_tokens, tokens
 from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.actions.recording import acknowledge, origin_of
 from wakeful.kernel.views.statistics import Figures, figures
@@ -15,6 +15,7 @@ from wakeful.scheduler.requests import Requests
 from wakeful.store.records import Token
 
 if TYPE_CHECKING:
+    from wakeful.kernel.actions.run_tokens import RunToken
     from wakeful.store.records import Alert, EventGroup
 
 
@@ -27,9 +28,9 @@ class ServerSide(Requests, Callbacks):
         """Make `secret` the token of an admin if this store never had a token; whether it was."""
         return await self._store.write(lambda tx: tokens.create_first(tx, "admin", secret))
 
-    async def find_token(self, secret: str) -> Token | None:
+    async def find_token(self, secret: str) -> Token | RunToken | None:
         """The caller with this token, or None when it is not valid."""
-        return await self._store.read(lambda tx: tokens.find(tx, secret))
+        return await self._store.read(lambda tx: run_tokens.find(tx, secret) or tokens.find(tx, secret))
 
     async def note_token_use(self, token: Token) -> None:
         """Remember that a token was used now."""

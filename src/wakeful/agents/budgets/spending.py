@@ -206,7 +206,7 @@ def fleet_today(tx: Transaction) -> dict[str, Any] | None:
     }
 
 
-def story(tx: Transaction, job: JobDef) -> list[str]:
+def used_today(tx: Transaction, job: JobDef) -> list[str]:
     """What `explain` says about the budget of a job that calls an agent."""
     payload = whole_payload(tx, json.loads(job.payload))
     if payload.get("does") not in ASKING:

@@ -16,7 +16,6 @@ from wakeful.kernel.domain import Domain
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
-    from wakeful.store.records import RunRow
 
 ID_DAYS_MS = 30 * 86_400_000
 
@@ -33,12 +32,6 @@ def _prune(tx: Transaction, before: int, limit: int) -> int:
     return tx.of(Requests).prune(before, min(before, tx.now - ID_DAYS_MS), limit)
 
 
-def _explains(tx: Transaction, run: RunRow) -> list[str]:
-    from wakeful.agents.inbound.receiving import explained
-
-    return explained(tx, run)
-
-
 domain = Domain(
     "inbound",
     hears=_hears,
@@ -47,7 +40,6 @@ domain = Domain(
     prune=_prune,
     id_prefixes={"request": "req"},
     start_reasons={"webhook": "its webhook was called", "chat": "a person wrote to it"},
-    explains=_explains,
     routes="wakeful.agents.inbound.routes:router",
     open_paths=("/hooks/",),
     commands={"request": "wakeful.agents.inbound.commands:app"},

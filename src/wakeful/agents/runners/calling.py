@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from wakeful.agents.naming import VARIABLE
 from wakeful.agents.runners.judging import Call, Moment, judge
 from wakeful.agents.runners.output import OutputReader
 from wakeful.agents.runners.spec import CommandForm, command_form, form_of
@@ -19,6 +20,7 @@ from wakeful.references import looked_up as value_of
 
 INHERITED = ("PATH", "HOME", "LANG", "TZ", "USER", "SHELL", "TMPDIR")
 OUTPUT_KEPT = 1024 * 1024
+SECRET = ("WAKEFUL_TOKEN",)  # of what a run adds to the environment
 
 
 async def call_agent(runner: Mapping[str, Any], turn: Turn, around: Surroundings) -> Ending:
@@ -65,8 +67,10 @@ async def _ask_program(form: CommandForm, turn: Turn, around: Surroundings, secr
         output_limit=OUTPUT_KEPT,
         stdin=turn.prompt if form.stdin else None,
     )
-    streams = Streams(environment(form.cwd, {**passed, **given}), reader.feed)
+    # Tools start shells and servers in sessions of their own, and do not end them when they are killed.
+    streams = Streams(environment(form.cwd, {**passed, **given}), reader.feed, VARIABLE)
     path = log_path(around.folder, turn.run.id)
+    secrets = {*secrets, *(around.environment[name] for name in SECRET if around.environment.get(name))}
     try:
         result = await run_program(spec, streams, run_env=around.environment, log_path=path, secrets=secrets)
     except CommandFailed as error:

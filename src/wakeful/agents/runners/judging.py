@@ -20,6 +20,7 @@ from wakeful.agents.runners.reset_times import moment_of, reset_time
 from wakeful.agents.runners.turn import Answered, Ending, Gone, Limited, Overloaded, Reply, Wrong
 
 MOST_SAID = 500
+JUDGED, LONGEST_LINE = 64 * 1024, 4_000  # characters: patterns are looked for in no more, whatever is printed
 
 
 class Signs(NamedTuple):
@@ -77,7 +78,7 @@ def reply_of(printed: Printed) -> Reply:
 
 def _failure(call: Call, signs: Signs) -> str | None:
     """Why a call failed, or None."""
-    everything = f"{call.stdout}\n{call.stderr}"
+    everything = f"{_bounded(call.stdout)}\n{_bounded(call.stderr)}"
     if _matches(signs.failure, everything):
         return _line(signs.failure, everything)
     if call.printed.error is not None:
@@ -100,7 +101,16 @@ def _said(call: Call) -> str:
     """What a call complains about; what an agent wrote on its way to a result is no complaint."""
     only_output = call.is_text or not (call.printed.has_result or call.printed.error)
     parts = [call.printed.error, call.stderr, call.stdout if only_output else None]
-    return "\n".join(part for part in parts if part)
+    return "\n".join(_bounded(part) for part in parts if part)
+
+
+def _bounded(text: str) -> str:
+    """The beginning and the end of a text, long lines cut: a search may take the square of their length."""
+    if len(text) > JUDGED:
+        text = f"{text[: JUDGED // 2]}\n{text[-JUDGED // 2 :]}"
+    if len(text) <= LONGEST_LINE:
+        return text
+    return "\n".join(line[:LONGEST_LINE] for line in text.split("\n"))
 
 
 def _matches(pattern: str | None, text: str) -> bool:

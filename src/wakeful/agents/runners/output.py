@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 
 from wakeful.agents.runners.paths import number_at, value_at
 from wakeful.agents.runners.turn import usable_session
 
 LONGEST_LINE = 4 * 1024 * 1024
+MOST_STARTS = 200  # places where a document may begin, of which each may take long to be found wrong
 LONGEST_REPLY = 100_000  # characters: what is longer is in the run's log
 
 
@@ -128,7 +130,8 @@ def _document(text: str) -> Any:
     if isinstance(whole, dict | list):
         return whole
     decoder = json.JSONDecoder()
-    for start in (index for index, sign in enumerate(text) if sign in "{[" and (index == 0 or text[index - 1] == "\n")):
+    starts = (index for index, sign in enumerate(text) if sign in "{[" and (index == 0 or text[index - 1] == "\n"))
+    for start in islice(starts, MOST_STARTS):
         try:
             found = decoder.raw_decode(text, start)[0]
         except (ValueError, RecursionError):

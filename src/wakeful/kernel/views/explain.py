@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from wakeful import ids
@@ -18,6 +17,7 @@ from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import GOES_ON
 from wakeful.kernel.rules.policy import next_start, trigger_of
 from wakeful.kernel.views.models import job_view
+from wakeful.kernel.views.stories import STORIES, Subject
 from wakeful.store.interface import Transaction
 from wakeful.store.listing import status_at_rest
 from wakeful.store.records import JobDef, JobState, RunDetails, RunRow, SkipRow
@@ -49,10 +49,6 @@ STARTED_BY = {
     "approval": "a person approved it",
     "ping": "it reported in",
 }
-#: What domains add about jobs of their kinds.
-STORIES: dict[str, Callable[[Transaction, JobDef], list[str]]] = {}
-#: What domains add about a run.
-NOTES: dict[str, Callable[[Transaction, RunRow], list[str]]] = {}
 RECENT = 20  # runs among which the last one that began is looked for
 
 
@@ -105,9 +101,8 @@ class _Story:
         sentences = [f"{job.name} {verb} {self.trigger.describe()}."]
         sentences += self._future(state)
         sentences += self._held(state)
-        sentences += self._past(state, last)
+        sentences += self._past(state, last) + self._more(last, of_run=False)
         sentences += [self._refused(skip) for skip in skips]
-        sentences += STORIES[job.kind](tx, job) if job.kind in STORIES else []
         if state.missed:
             sentences.append(
                 f"{_times(state.missed, 'scheduled time')} passed without a run of {_its(state.missed)} own."
@@ -143,10 +138,9 @@ class _Story:
         if run.started_at is not None:
             late = max(0, run.started_at - run.due_at)  # a clock that went back is not shown as a start before its time
             sentences.append(f"It was due {self.when(run.due_at)} and started {_span(late)} later.")
-        sentences += [sentence for notes in NOTES.values() for sentence in notes(tx, run)]
         details = tx.runs.details(run.id)
         sentences += [self._asked(entry) for entry in approvals(details.approval if details is not None else None)]
-        sentences += self._stands(run, details)
+        sentences += self._stands(run, details) + self._more(run, of_run=True)
         sentences += self._continued(run)
         facts = {"run": name, "job": job.name, "reason": run.reason, "status": run.status, "outcome": run.outcome}
         return Explanation(name, sentences, {**facts, "phase": run.phase, "why": _said(run, details)})
@@ -159,6 +153,11 @@ class _Story:
         if run.status == "queued":
             return [f"It is queued for {self.when(run.due_at)}.", *self._unserved()]
         return self._doing(run, "")
+
+    def _more(self, run: RunRow | None, *, of_run: bool) -> list[str]:
+        """What the job's kind knows beside it."""
+        story = STORIES.get(self.job.kind)
+        return story(Subject(self.tx, self.job, run, of_run, self.when)) if story is not None else []
 
     def when(self, ms: int) -> str:
         return spoken(ms, self.zone, exact=True)

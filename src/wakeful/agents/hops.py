@@ -1,0 +1,63 @@
+"""Agents that wake agents: how far a row of them may go.
+
+What a person, a schedule or a webhook causes has no hops. A run has as many as the most of what it was woken for and
+hears, and what it causes has one more. Beyond `MOST_HOPS` nothing is stored, so that agents that wake each other stop.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
+from wakeful import ids
+from wakeful.errors import NotAllowed, ScheduleTriggerError
+
+if TYPE_CHECKING:
+    from wakeful.store.interface import Transaction
+
+MOST_HOPS = 5
+TOO_MANY = "too_many_hops"
+
+
+class TooManyHops(ScheduleTriggerError):
+    """A wake or an event to which too many runs of agents led; nothing was stored."""
+
+    code = TOO_MANY
+
+
+class Sender(NamedTuple):
+    """An agent whose run asks for something, and how many hops that has."""
+
+    agent: str
+    run_id: int
+    hops: int
+
+    def source(self, given: str | None) -> str:
+        """Where an event comes from: the agent, and what it says itself."""
+        return self.agent if given is None else f"{self.agent}/{given}"
+
+
+def sender_of(tx: Transaction, run_id: int) -> Sender:
+    """Who asks with the token of a run; NotAllowed once that run has ended."""
+    run = tx.runs.get(run_id)
+    job = tx.jobs.definitions([run.job_id]).get(run.job_id) if run is not None else None
+    if run is None or job is None or run.status != "active":
+        message = f"{ids.run_text(run_id)} has ended, and its token with it."
+        raise NotAllowed(message)
+    return Sender(json.loads(job.payload)["agent"], run_id, hops_of(tx, run_id) + 1)
+
+
+def hops_of(tx: Transaction, run_id: int) -> int:
+    """How many runs of agents led to a run."""
+    details = tx.runs.details(run_id)
+    carried = json.loads(details.payload) if details is not None and details.payload is not None else None
+    return int(carried.get("hops", 0)) if isinstance(carried, dict) else 0
+
+
+def too_far(agent: str, sender: Sender) -> TooManyHops:
+    """The refusal of what goes too far."""
+    message = (
+        f"{agent} is not woken and hears nothing of it: {sender.hops - 1} runs of agents led to "
+        f"{ids.run_text(sender.run_id)} of {sender.agent}, and {MOST_HOPS} may."
+    )
+    return TooManyHops(message, {"agent": agent, "reason": TOO_MANY})

@@ -1,0 +1,26 @@
+"""What kinds of job add to an explanation of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from wakeful.store.interface import Transaction
+    from wakeful.store.records import JobDef, RunRow
+
+
+class Subject(NamedTuple):
+    """What a story is about: a job with its last run, or (`of_run`) that run alone. `when` puts a time in words."""
+
+    tx: Transaction
+    job: JobDef
+    run: RunRow | None
+    of_run: bool
+    when: Callable[[int], str]
+
+
+Story = Callable[[Subject], list[str]]
+
+#: By kind; domains add theirs.
+STORIES: dict[str, Story] = {}
