@@ -145,7 +145,7 @@ def end_run(tx: Transaction, context: Context, job: JobDef, run: RunRow, result:
     if payload["does"] == "wake":
         _end_wake(tx, context, job, run, result)
     if result.outcome == "success" and result.output is not None:
-        from wakeful.agents.added import whole_payload  # which needs what is above
+        from wakeful.agents.inheriting import whole_payload
 
         output = json.loads(result.output)
         _deliver(tx, context, job, run, (_with_answer(tx, whole_payload(tx, payload), run, output), output))
