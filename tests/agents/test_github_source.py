@@ -105,6 +105,7 @@ def test_a_claim_that_another_was_faster_with_is_withdrawn(github, source):
         (claim_text("forged"), "NONE"),  # a stranger
         ("<!-- wakeful-claim x until tomorrow -->", "MEMBER"),
     ],
+    ids=["over", "quoted", "forged", "unreadable"],
 )
 def test_what_is_no_live_claim_of_somebody_who_may_write_keeps_nobody_from_the_issue(github, source, body, association):
     github.issue(1)
