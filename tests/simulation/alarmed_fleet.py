@@ -19,6 +19,8 @@ SETTLE_S = 13 * 60  # the longest wait between two attempts, and a little
 class AlarmedFleet(Fleet):
     """Every incident goes to `phone`, whichever node notices it and whichever has a phone."""
 
+    options = " --alarms"
+
     def __init__(self, seed: int, nodes: int | None = None) -> None:
         super().__init__(seed, nodes)
         self.phone = Phone(seed)

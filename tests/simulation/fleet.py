@@ -35,6 +35,7 @@ TAKE_OVER_S = (TIMES.lease_ms + TIMES.beat_ms) / 1000 + 0.5  # and a little for 
 class Fleet(People):
     """A seed and what became of it."""
 
+    options = ""  # of the command that lives through it again
     grids = ("3s", "20s", "1m", "7m", "1h")
     intervals = ("15s", "1m", "5m")
     crons = ("* * * * *", "*/5 * * * *", "*/20 * * * * *", "0 * * * *")
@@ -392,8 +393,9 @@ def live_together(seed: int, steps: int = 40, nodes: int | None = None, world: t
         run(fleet.live(steps), fleet.clock)
     except BaseException as error:
         recent = "\n  ".join(fleet.steps[-25:])
-        number = f" --nodes {nodes}" if nodes is not None else ""
-        error.add_note(f"python -m tests.simulation --store postgres{number} --seed {seed} --steps {steps}\n  {recent}")
+        options = world.options + (f" --nodes {nodes}" if nodes is not None else "")
+        again = f"python -m tests.simulation --store postgres{options} --seed {seed} --steps {steps}"
+        error.add_note(f"{again}\n  {recent}")
         raise
     finally:
         fleet.close()
