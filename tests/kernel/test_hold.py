@@ -170,17 +170,19 @@ async def test_who_sees_only_its_own_jobs_does_not_hold_everything(scene):
         assert await scheduler.server_side.get_hold() is None
 
 
+@pytest.mark.parametrize("undoes", [False, True])
 @virtual
-async def test_many_that_waited_are_put_back_in_steps(scene, monkeypatch):
+async def test_many_that_waited_are_put_back_in_steps(scene, monkeypatch, undoes):
     monkeypatch.setattr("wakeful.kernel.engine.requeue.TOGETHER", 10)
     monkeypatch.setattr("wakeful.kernel.actions.holding.TOGETHER", 10)
     async with scene.scheduler() as scheduler:
         for number in range(35):
             await scheduler.add_job(f"job-{number}", Every("1h"))
         await scheduler.start()
-        await hold(scheduler)
-        await scene.until(at(hours=1, minutes=30))
-        await release(scheduler)
+        await scene.until(at(minutes=55))
+        held = await hold(scheduler)
+        await scene.until(at(hours=1, minutes=3))
+        await (scheduler.server_side.undo(held.action, ADA) if undoes else release(scheduler))
         await scene.sleep(1)
         assert len(scene.runs) == 35
 

@@ -17,6 +17,7 @@ from wakeful.agents.settings import SessionSettings
 from wakeful.agents.tables import Watch as WatchedRun
 from wakeful.cli import serve_log
 from wakeful.cli.serve_log import ServeLog
+from wakeful.kernel.actions.authorization import Rights
 from wakeful.testing import VirtualClock, run
 
 
@@ -146,6 +147,19 @@ async def test_many_jobs_paused_at_once_are_one_line_in_the_log(tmp_path, caplog
         await scheduler._write(lambda tx: tx.journal.emit("job", ["paused_many", None, None, 1001]))
         await lines.finish()
     assert "1001 jobs were paused" in caplog.text
+
+
+@real
+async def test_the_log_says_that_everything_was_paused_and_resumed(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    async with make(tmp_path) as scheduler:
+        lines = ServeLog(scheduler)
+        await scheduler.server_side.hold_all(None, Rights("ada"))
+        await scheduler.server_side.release_all(Rights("ada"))
+        await lines.finish()
+    assert "everything was paused by ada: nothing starts until wakeful resume --all" in caplog.text
+    assert "everything was resumed" in caplog.text
+    assert "Traceback" not in caplog.text
 
 
 @pytest.mark.promise("X24")

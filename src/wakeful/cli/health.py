@@ -17,6 +17,7 @@ from wakeful.cli.tables import Cell, Json, print_facts, print_json, print_senten
 from wakeful.cli.times import next_starts
 from wakeful.cli.words import ahead, brief, count, relative, zone_of
 from wakeful.cli.zones import shown_zone
+from wakeful.kernel.parking import HOLD
 from wakeful.kernel.rules.verdict import Facts, judge
 from wakeful.triggers import iso, to_ms
 
@@ -103,7 +104,9 @@ def _facts(glance: Glance, now: int, zone: tzinfo) -> list[tuple[str, str | Cell
     facts += [("jobs", f"{total} ({parts})" if total else "none")]
     if glance.open_runs:
         facts += [("runs", f"{glance.open_runs} active, waiting or queued")]
-    facts += [("waiting", f"{count(number, 'job')} for {what}") for what, number in glance.waiting.items() if number]
+    awaited = {HOLD: "wakeful resume --all"}
+    waiting = {awaited.get(what, what): number for what, number in glance.waiting.items() if number}
+    facts += [("waiting", f"{count(number, 'job')} for {what}") for what, number in waiting.items()]
     if glance.next_start is not None:
         job, ms = glance.next_start
         facts += [("next", f"{job.name} {ahead(ms, now)}, {brief(ms, zone_of(job, zone), now)}")]

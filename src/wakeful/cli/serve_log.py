@@ -67,6 +67,8 @@ class ServeLog:
         elif event.stream == "job" and "job_id" in data:
             self._keep_name(data["job_id"], data["job"])
             log.info("job %s was %s", data["job"], event.type)
+        elif event.stream == "job" and "count" not in data:
+            self._log_hold(event)
         elif event.stream == "job":
             log.info("%s jobs were %s", data["count"], event.type.removesuffix("_many"))
         elif event.stream == "delivery" and event.type in SENT:
@@ -79,6 +81,12 @@ class ServeLog:
             self._started[data["run"]] = event.at
         elif event.stream == "run":
             self._ended.put_nowait(event)
+
+    def _log_hold(self, event: Event) -> None:
+        if event.type == "held":
+            log.warning("everything was paused by %s: nothing starts until wakeful resume --all", event.data["by"])
+        elif event.type == "released":
+            log.info("everything was resumed")
 
     async def _work(self) -> None:
         while True:

@@ -120,10 +120,12 @@ class Requests:
     async def release_all(self, rights: Rights, once: IdempotentRequest | None = None) -> holding.Held:
         """Let everything go on. What waited is put back in steps, so that no other transaction waits for all of it."""
         done = await self._ask(lambda tx, context: holding.release_all(tx, context, rights), once)
-        more = done.more
-        while more:
-            more = (await self._ask(lambda tx, context: holding.release_all(tx, context, rights))).more
+        await self._put_back(more=done.more)
         return done
+
+    async def _put_back(self, *, more: bool) -> None:
+        while more:
+            more = await self._ask(lambda tx, _: holding.put_back(tx))
 
     async def get_hold(self) -> Hold | None:
         """The hold on everything; None where there is none."""
@@ -143,6 +145,7 @@ class Requests:
             if part.cursor is None:
                 break
             cursor = part.cursor
+        await self._put_back(more=what == holding.HOLD and bool(restored))
         if not restored:
             reasons = "; ".join(list(kept.values())[:3]) or "nothing is left of it that you may undo"
             message = f"{action} cannot be undone: {reasons}."

@@ -54,9 +54,14 @@ def release_all(tx: Transaction, context: Context, rights: Rights) -> Held:
     _refuse_owner(rights)
     before = tx.nodes.held()
     if before is None:
-        return Held(None, None, more=requeue_released(tx) == TOGETHER)
+        return Held(None, None, more=put_back(tx))
     more = _release(tx, context)
     return Held(None, _record(tx, context, rights, RELEASE, (before, None)), more)
+
+
+def put_back(tx: Transaction) -> bool:
+    """Put back the next of what waited for the end of a hold; whether there may be more."""
+    return requeue_released(tx) == TOGETHER
 
 
 def take_back(tx: Transaction, context: Context, row: ActionRow, before: Any, left: Any) -> str | None:
@@ -86,7 +91,7 @@ def _release(tx: Transaction, context: Context) -> bool:
     for hook in context.declared.hooks.released:
         hook(tx)
     tx.journal.emit("job", {"type": "released"})
-    return requeue_released(tx) == TOGETHER
+    return put_back(tx)
 
 
 def _refuse_owner(rights: Rights) -> None:

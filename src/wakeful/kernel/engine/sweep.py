@@ -17,7 +17,7 @@ from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import close_alert, close_forgotten, open_alert, send_snoozed
 from wakeful.kernel.engine.lane_sizes import leave_lanes
 from wakeful.kernel.engine.missed import watch_missed
-from wakeful.kernel.engine.requeue import requeue_released, requeue_waiting
+from wakeful.kernel.engine.requeue import TOGETHER, requeue_released, requeue_waiting
 from wakeful.kernel.engine.stretches import keep_slots
 from wakeful.kernel.parking import HANDLER, HOLD, PLACE, is_lane, labels_of
 from wakeful.store.records import RunRow
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from wakeful.store.interface import Store, Transaction
 
 SWEEP_MS = 60_000
+MORE_MS = 1_000  # before the next sweep, where this one could not put all back
 NO_HANDLER_GRACE_MS = 60_000
 OLD_TRANSACTION, OLD_TRANSACTION_MS = "old_transaction", 15 * 60_000
 CHUNK = 200
@@ -249,14 +250,16 @@ class Housekeeping:
         """
         self.wait()
 
-        def work(tx: Transaction) -> bool:
+        def work(tx: Transaction) -> tuple[int, bool]:
             tx.journal.set_meta({"alive_at": tx.now})
-            return guard(tx, context) > 0 or tx.journal.has_events
+            return guard(tx, context), tx.journal.has_events
 
-        changed = await self._store.write(work)
+        requeued, announced = await self._store.write(work)
+        if requeued >= TOGETHER:  # there may be more
+            self.wait(MORE_MS)
         if self._cursors == NOTHING_LEFT:
             self._cursors, self._next_bite = Cursors(), 0
-        return changed
+        return requeued > 0 or announced
 
     async def prune(self, context: Context, *, quiet: bool) -> None:
         """One bite, if it is time for one. While there is no `quiet` it waits, though not for ever."""
