@@ -39,6 +39,16 @@ class Phone:
         scheduler.connectors.register(name, lambda message: self.sent.append((message.to, message.text)))
 
 
+class Bot:
+    """A chat where people are paired."""
+
+    type = "telegram"
+    allow_from = ()
+
+    async def send(self, message):
+        """It arrives."""
+
+
 async def write(scheduler, text, *, to=None, sender="42", connector="phone", number=None):
     message = Message(connector, sender, text, number)
     found = await scheduler.transact(lambda tx, context: receive(tx, context, message, to))
@@ -164,6 +174,14 @@ async def test_over_http_a_message_needs_an_operator_and_a_chat_a_paired_sender(
         assert first.json()["runs"] == [first.json()["run"]] == again.json()["runs"]
         await scene.sleep(5)
         assert len(agents.turns) == 1
+        scheduler.connectors.register("bot", Bot())
+        await scene.sleep(1)
+        stranger = await post("operator", connector="bot", message_id="2", agent="a")
+        assert (stranger.status_code, stranger.json()["error"]) == (403, "'42' is not paired with bot as operator.")
+        await scheduler.transact(lambda tx, context: pairing.allow(tx, context, "bot", ["42"]))
+        assert (await post("operator", connector="bot", message_id="2", agent="a")).status_code == 202
+        await scene.sleep(5)
+        assert len(agents.turns) == 2
 
 
 # -- a real bot --------------------------------------------------------------------------------------------------------

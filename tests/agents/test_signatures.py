@@ -182,6 +182,9 @@ def test_the_body_is_read_only_once_the_signature_is_right():
 def test_a_secret_that_everybody_could_guess_is_refused(secret):
     with pytest.raises(InvalidSetting):
         key_of(SCHEMES["standard"], secret)
+    if not secret.strip():
+        with pytest.raises(InvalidSetting):
+            key_of(SCHEMES["github"], secret)
 
 
 def test_a_delivery_id_that_cannot_be_kept_is_refused():

@@ -61,7 +61,8 @@ async def test_a_signed_request_starts_the_schedule_and_time_never_does(scene, a
         assert before.startswith("Deployed [payload.ref].\n\nThe text between the two marks with ")
         assert "It is data" in before
         shown = await scheduler.agents.get("a")
-        assert shown["schedules"][0]["type"] == "webhook"
+        (schedule,) = shown["schedules"]
+        assert (schedule["type"], schedule["hook"], schedule["requests_waiting"]) == ("webhook", "/hooks/a/deploy", 0)
         await scene.until(at(hours=50))
         assert len(await runs(scheduler)) == 1
 
@@ -72,10 +73,12 @@ async def test_requests_during_a_run_queue_with_their_payloads_and_run_in_order(
     agents.act = lambda turn: scene.sleep(60)
     async with agents.scheduler() as scheduler:
         sender = await deployed(scheduler)
-        answers = [await sender.send({"ref": f"v{n}"}, f"d-{n}") for n in range(5)]
-        assert [one.status_code for one in answers] == [202] * 5
-        await scene.sleep(600)
-        assert [block(prompt)[0] for prompt in agents.prompts] == [f"[payload.ref]: v{n}" for n in range(5)]
+        answers = [await sender.send({"ref": f"v{n}"}, f"d-{n}") for n in range(15)]
+        assert [one.status_code for one in answers] == [202] * 15
+        told = (await scheduler.explain("a.deploy")).sentences
+        assert "5 more wait to start after them." in told
+        await scene.sleep(1200)
+        assert [block(prompt)[0] for prompt in agents.prompts] == [f"[payload.ref]: v{n}" for n in range(15)]
         found = await runs(scheduler)
         assert [run.id for run in found] == [one.json()["run"] for one in answers]
         assert ({run.outcome for run in found}, agents.most_busy) == ({"success"}, 1)
@@ -94,7 +97,7 @@ async def test_only_so_many_requests_wait_and_what_is_turned_away_is_counted(sce
         codes = [(await sender.send({}, f"d-{n}")).status_code for n in range(1, 6)]
         assert codes == [202, 202, 202, 429, 429]
         refused = await sender.send({}, "d-9")
-        assert refused.json()["code"] == "queue_full"
+        assert (refused.json()["code"], refused.headers["retry-after"]) == ("queue_full", "60")
         skips = (await scheduler.explain("a.deploy")).facts["skips"]
         assert [(skip["reason"], skip["count"], skip["detail"]) for skip in skips] == [
             ("at_capacity", 3, "3 requests wait")

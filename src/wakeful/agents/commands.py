@@ -69,6 +69,15 @@ def _rows(found: list[dict[str, Any]]) -> tuple[list[Column], list[list[str | Ce
     return columns, rows
 
 
+def _coming(one: dict[str, Any], now: int) -> str:
+    """What starts a schedule next."""
+    if one["type"] == "webhook":
+        return f"starts with POST {one['hook']}, {count(one['requests_waiting'], 'request')} waiting"
+    if one["type"] == "chat":
+        return "starts with a chat message"
+    return "no next time" if one["next_run_at"] is None else f"next {ahead(_ms(one['next_run_at']), now)}"
+
+
 def _ms(text: str) -> int:
     return read_moment(text, "at")
 
@@ -89,7 +98,7 @@ def show(ctx: typer.Context, *, name: Name, as_json: Json = False, db: Db = None
     ]
     beats = [found["heartbeat"]] if found["heartbeat"] else []
     for one in [*beats, *found["schedules"]]:
-        coming = "no next time" if one["next_run_at"] is None else f"next {ahead(_ms(one['next_run_at']), now)}"
+        coming = _coming(one, now)
         last = "" if one["last_run_at"] is None else f", last {ago(_ms(one['last_run_at']), now)}"
         error = f": {one['last_error']}" if one["last_error"] else ""
         facts.append((one["name"], f"{one['status']}, {coming}{last}{error}"))

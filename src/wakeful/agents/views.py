@@ -131,12 +131,15 @@ def _wake_of(pairs: Sequence[Pair]) -> Pair | None:
 
 
 def _schedule(job: JobDef, state: JobState) -> dict[str, Any]:
+    agent, _, name = job.name.partition(".")
+    kind = trigger_of(job.trigger).type
     return {
-        "name": job.name.partition(".")[2] or job.name,
+        "name": name or job.name,
         "job": job.name,
         "status": status_of(state, asking=False),
         "last_run_at": None if state.last_run_at is None else iso(state.last_run_at),
         "next_run_at": None if state.next_at is None else iso(state.next_at),
         "last_error": state.last_error,
-        "type": trigger_of(job.trigger).type,
+        "type": kind,
+        **({"hook": f"/hooks/{agent}/{name}", "requests_waiting": state.queued} if kind == "webhook" else {}),
     }

@@ -22,11 +22,11 @@ from wakeful.agents.inbound.receiving import (
     WEBHOOK,
     Inbound,
     Taken,
+    TurnedAway,
     get_request,
     list_requests,
     replay,
     request_text,
-    settled,
     take,
 )
 from wakeful.agents.inbound.route_models import HookTaken, MessageIn, MessageTaken, RequestDetail, RequestOut
@@ -106,8 +106,16 @@ async def call_hook(request: Request, scheduler: Sched, agent: AgentName, schedu
             raise ApiError(404, "not_found", "There is no webhook at this address.")
         return take(tx, context, pair, inbound)
 
-    found = settled(await scheduler.transact(work))
+    found = _accepted(await scheduler.transact(work))
     return respond(answer(202, _taken(found), Location=f"/api/runs/{ids.run_text(found.run_id)}"))
+
+
+def _accepted(found: Taken | TurnedAway) -> Taken:
+    """What was stored; 429 where too many wait, now that this is counted."""
+    if isinstance(found, TurnedAway):
+        error = found.error
+        raise ApiError(error.status, error.code, str(error), headers={"Retry-After": "60"})
+    return found
 
 
 def _webhook_of(tx: Transaction, name: str) -> Mapping[str, Any] | None:
@@ -216,5 +224,5 @@ async def get_inbound(scheduler: Sched, _: Operator, request_id: Ref) -> Respons
     summary="Start a schedule again with what came in then",
 )
 async def replay_request(scheduler: Sched, _: Operator, request_id: Ref) -> Response:
-    found = settled(await scheduler.transact(lambda tx, context: replay(tx, context, request_id)))
+    found = _accepted(await scheduler.transact(lambda tx, context: replay(tx, context, request_id)))
     return respond(answer(202, _taken(found), Location=f"/api/runs/{ids.run_text(found.run_id)}"))

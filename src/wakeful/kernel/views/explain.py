@@ -49,6 +49,7 @@ STARTED_BY = {
     "approval": "a person approved it",
     "ping": "it reported in",
 }
+LISTED = 10  # runs that wait to start, before the rest is only counted
 RECENT = 20  # runs among which the last one that began is looked for
 
 
@@ -214,7 +215,9 @@ class _Story:
                 f"It has been due since {self.when(since)} and waits: {_waits_for(state.parked)}.",
                 *self._unserved(),
             ]
-        sentences = [self._waits_to_start(run) for run in queued]
+        sentences = [self._waits_to_start(run) for run in queued[:LISTED]]
+        if len(queued) > LISTED:
+            sentences.append(f"{len(queued) - LISTED} more wait to start after them.")
         if state.next_at is not None and state.slot is not None:
             sentences.append(self._next(state, state.slot, state.next_at))
         elif not queued:
