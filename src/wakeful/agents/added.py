@@ -6,10 +6,9 @@ file says about the agent.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
-from wakeful.agents.naming import AGENT, wake_job
+from wakeful.agents.naming import AGENT
 from wakeful.agents.wakes import find_agent
 from wakeful.errors import InvalidJob
 from wakeful.kernel.actions.drafts import NewJob
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 ANY_NUMBER = 1000
 """The size such a job gives its agent's lane: the smallest counts, which is the agent's own."""
-INHERITED = ("runner", "budget", "untrusted", "ack_token", "ack_max_chars", "deliver")
 FOLLOWED = ("timeout", "labels", "on_crash", "error_span")
 
 
@@ -49,15 +47,3 @@ def added_schedule(
         payload["deliver"] = deliver["to"] if isinstance(deliver, dict) else deliver
     payload = {key: value for key, value in payload.items() if value is not None}
     return NewJob(name, trigger, kind=AGENT, payload=payload, owner=agent, **chosen)
-
-
-def whole_payload(tx: Transaction, payload: dict[str, Any]) -> dict[str, Any]:
-    """The payload with what the agent says for a schedule that does not say it itself."""
-    if payload["does"] != "ask" or "runner" in payload:
-        return payload
-    found = tx.jobs.by_name(wake_job(payload["agent"]))
-    if found is None:
-        return payload
-    own: dict[str, Any] = json.loads(found[0].payload)
-    inherited = {key: own[key] for key in INHERITED if key in own}
-    return {**inherited, "session": own.get("schedule_session", "persistent"), **payload}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from wakeful.agents.added import whole_payload
 from wakeful.agents.budgets.spending import refuse_start
+from wakeful.agents.inherited import whole_payload
 from wakeful.agents.runners.spec import account_of
 from wakeful.agents.tables import AgentTables
 from wakeful.kernel.kinds import Refused

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from wakeful.agents.added import whole_payload
 from wakeful.agents.budgets.rules import (
     COST_PER_DAY,
     RUNS_PER_DAY,
@@ -24,6 +23,7 @@ from wakeful.agents.budgets.rules import (
     written,
 )
 from wakeful.agents.budgets.tables import FLEET, Budgets, Reservation, scope_of
+from wakeful.agents.inherited import whole_payload
 from wakeful.agents.naming import wake_job
 from wakeful.kernel.engine.alerts import alert_key, close_alert, open_alert
 from wakeful.kernel.kinds import Refused
