@@ -216,6 +216,26 @@ async def test_a_schedule_of_the_main_conversation_wakes_it_with_an_item_that_is
         assert last.outcome == "noop"  # nothing waits: the agent is not woken
 
 
+@pytest.mark.promise("D10", "A4")
+@virtual
+async def test_an_agent_that_is_woken_for_more_than_work_is_asked_without_an_item(scene, agents, inbox):
+    inbox.put("roof.md")
+    schedules = {"next": {**NEXT["next"], "target": "main"}}
+    async with agents.scheduler() as scheduler:
+        await scheduler.agents.apply({"a": working(inbox, schedules=schedules, heartbeat={"prompt": "Look."})})
+        await scheduler.start()
+        await scene.until(at(minutes=10, seconds=0.1))
+        (inbox.path / "new" / "roof.md").unlink()  # between the schedule and the run that it wakes
+        assert (await scheduler.agents.request_wake("a", "manual"))["coalesced"]
+        await scene.sleep(5)
+        assert agents.prompts == ["Look."]
+        inbox.put("wall.md")
+        await scene.until(at(minutes=20, seconds=0.1))
+        (inbox.path / "new" / "wall.md").unlink()
+        await scene.sleep(5)
+        assert [run.outcome for run in await scheduler.get_run_log("a.wake", 10)] == ["noop", "success"]
+
+
 # -- the steps of a claim ---------------------------------------------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from wakeful.agents.budgets.spending import refuse_start
-from wakeful.agents.inheriting import whole_payload
+from wakeful.agents.inherited import whole_payload
 from wakeful.agents.runners.spec import account_of
 from wakeful.agents.tables import AgentTables
 from wakeful.kernel.kinds import Refused

@@ -51,7 +51,7 @@ def _by_hand(tx: Transaction, context: Context, job: JobDef) -> Refused | None:
 def _claimed(tx: Transaction, _: Context, job: JobDef, run: RunRow) -> Mapping[str, Any] | None:
     from wakeful.agents.budgets.spending import reserve
     from wakeful.agents.inbound.receiving import take_request
-    from wakeful.agents.inheriting import whole_payload
+    from wakeful.agents.inherited import whole_payload
     from wakeful.agents.wakes import take_wake
     from wakeful.agents.work import take_item
 

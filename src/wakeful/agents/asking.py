@@ -36,6 +36,7 @@ LONGEST_FILE = 256 * 1024
 LIMIT_MS = 15 * 60_000  # how long an account waits whose tool does not say when its limit ends
 BY_TIME = ("schedule", "catch_up")
 TOKEN = "WAKEFUL_TOKEN"  # noqa: S105 - the variable's name
+FOR_WORK = (None, "cron", "retry")  # why a run starts that a work item may be all there is to do for
 
 
 class AgentFailed(Failed):
@@ -80,9 +81,9 @@ class AgentKind:
         """Ask with a work item; without one the agent is not called, unless it is woken for something else, too."""
         item = await self._desk.take(run, payload)
         if item is None:
-            if not payload.get("events"):
+            if payload.get("reason") in FOR_WORK and not payload.get("events") and not payload.get("outside"):
                 raise Noop("no work item waits")
-            return await self._ask(run, payload)
+            return await self._ask(run, {**payload, "item": None})
         events = [*payload.get("events", ()), *payload.get("work_events", ())]
         whole = {**payload, "item": item, "events": events}
         return await self._desk.holding(run, payload, lambda: self._ask(run, whole))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wakeful import ids
 from wakeful.agents.budgets.spending import waits_for
 from wakeful.agents.hops import MOST_HOPS, TOO_MANY, Sender, hops_of
+from wakeful.agents.inherited import whole_payload
 from wakeful.agents.naming import AGENT, agent_of, wake_job
 from wakeful.agents.tables import AgentTables
 from wakeful.agents.waking import LONGEST_EVENT, PRIORITIES, REASONS, Event, Wake, after_failure, requested, surplus
@@ -145,8 +146,6 @@ def end_run(tx: Transaction, context: Context, job: JobDef, run: RunRow, result:
     if payload["does"] == "wake":
         _end_wake(tx, context, job, run, result)
     if result.outcome == "success" and result.output is not None:
-        from wakeful.agents.inheriting import whole_payload
-
         output = json.loads(result.output)
         _deliver(tx, context, job, run, (_with_answer(tx, whole_payload(tx, payload), run, output), output))
 

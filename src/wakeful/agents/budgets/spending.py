@@ -23,7 +23,7 @@ from wakeful.agents.budgets.rules import (
     written,
 )
 from wakeful.agents.budgets.tables import FLEET, Budgets, Reservation, scope_of
-from wakeful.agents.inheriting import whole_payload
+from wakeful.agents.inherited import whole_payload
 from wakeful.agents.naming import wake_job
 from wakeful.kernel.engine.alerts import alert_key, close_alert, open_alert
 from wakeful.kernel.kinds import Refused

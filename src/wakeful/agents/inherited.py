@@ -1,4 +1,4 @@
-"""What a schedule that was added beside the file takes over from its agent when it starts."""
+"""What a schedule that was added beside the file has from its agent: how it is asked, and within which limits."""
 
 from __future__ import annotations
 
