@@ -14,9 +14,10 @@ from tests.simulation.people import People
 
 def _live(args: argparse.Namespace, seed: int) -> People:
     if args.store == "postgres":
-        from tests.simulation.fleet import live_together
+        from tests.simulation.agency import Agency
+        from tests.simulation.fleet import Fleet, live_together
 
-        return live_together(seed, args.steps, args.nodes)
+        return live_together(seed, args.steps, args.nodes, Agency if args.agents else Fleet)
     from tests.simulation.agents import Employer
     from tests.simulation.world import World, live
 
