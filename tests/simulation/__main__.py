@@ -15,10 +15,12 @@ from tests.simulation.people import People
 
 def _live(args: argparse.Namespace, seed: int) -> People:
     if args.store == "postgres":
+        from tests.simulation.agency import Agency
         from tests.simulation.alarmed_fleet import AlarmedFleet
         from tests.simulation.fleet import Fleet, live_together
 
-        return live_together(seed, args.steps, args.nodes, AlarmedFleet if args.alarms else Fleet)
+        kind = AlarmedFleet if args.alarms else Agency if args.agents else Fleet
+        return live_together(seed, args.steps, args.nodes, kind)
     from tests.simulation.agents import Employer
     from tests.simulation.alarms import Alarmed
     from tests.simulation.world import World, live

@@ -37,7 +37,7 @@ AGENTS = {
     },
 }
 
-_now: list[Employer] = []  # the world that is lived through
+_now: list[Staff] = []  # the world that is lived through
 
 
 async def reply(turn: Turn) -> Reply:
@@ -45,33 +45,38 @@ async def reply(turn: Turn) -> Reply:
     return await _now[-1].asked(turn)
 
 
-class Employer(World):
-    """Two agents: one is woken, one works through a queue. Sometimes they fail, hang, or take the process down."""
-
-    weights: ClassVar[dict[str, int]] = {
-        **World.weights, "_add": 3, "_event": 14, "_item": 12, "_wake": 10, "_rest": 3, "_go_on": 5, "_kill": 8,
-    }  # fmt: skip
+class Staff:
+    """What a world has to do with agents: what they are given, what they do, and what became of it."""
 
     agents: ClassVar[dict[str, Any]] = AGENTS
-    resumes = True  # whether somebody resumes the agents in the end, which also wakes them
+    pauses: tuple[float, ...] = (0, 0, 0.05, 20, 400, 2500)  # how long a call takes, in seconds
+    violations: list[str]
+    _names: int
+    _scheduler: Scheduler | None
 
-    def __init__(self, seed: int, folder: Path) -> None:
-        super().__init__(seed, folder)
-        self.days, self.history = FOR_EVER, 100_000  # what retention takes away is not lost
+    def _hire(self, seed: int) -> None:
         self.mood = random.Random(f"agents {seed}")
         self.calm = False
         self.events: dict[str, bool] = {}  # those that are stored for sure, and whether the agent was woken for them
         self.items: set[str] = set()
         self.turns: list[tuple[int, frozenset[str]]] = []  # each run that asked an agent, and what it was about
-        self.busy: dict[str, str] = {}  # items that are being worked on, and the run
+        self.outcomes: dict[int, str] = {}  # of these runs
+        self.busy: dict[str, int] = {}  # items that are being worked on, and the run
         self.sessions: dict[int, tuple[str, str]] = {}  # by run: whose session, and which
         _now.append(self)
 
-    # -- the agents ---------------------------------------------------------------------------------------------------
+    def _connection(self) -> Connection:
+        raise NotImplementedError
 
-    async def _furnish(self, scheduler: Scheduler) -> None:
-        self.busy.clear()  # nobody works on after a death
-        await self._bounded(scheduler.agents.apply(self.agents, folder=self.path.parent))
+    def _is_beside(self, run: int) -> bool:
+        """Whether that run, which works on the same item, goes on."""
+        raise NotImplementedError
+
+    async def _die(self) -> None:
+        """The agent takes its process down."""
+        raise NotImplementedError
+
+    # -- the agents ---------------------------------------------------------------------------------------------------
 
     async def asked(self, turn: Turn) -> Reply:
         number = turn.run._row.id
@@ -80,14 +85,15 @@ class Employer(World):
         session = self._session(turn, number)
         mine = [name for name in about if name.startswith("item-")]
         for name in mine:
-            if name in self.busy:
-                self.violations.append(f"D10: {name} is worked on by {self.busy[name]} and {turn.run.id} at once")
-            self.busy[name] = turn.run.id
+            if name in self.busy and self._is_beside(self.busy[name]):
+                other = ids.run_text(self.busy[name])
+                self.violations.append(f"D10: {name} is worked on by {other} and {turn.run.id} at once")
+            self.busy[name] = number
         try:
-            await self._behave(turn, number)
+            await self._behave(number)
         finally:
             for name in mine:
-                if self.busy.get(name) == turn.run.id:
+                if self.busy.get(name) == number:
                     del self.busy[name]
         return Reply(f"{turn.agent} did it.", session=session)
 
@@ -95,26 +101,22 @@ class Employer(World):
         whose = f"{turn.agent}-{turn.schedule}"
         if turn.session is not None and not turn.session.startswith(f"s-{whose}-"):
             self.violations.append(f"{turn.run.id} of {whose} goes on in {turn.session}, which is another's")
-        before = {self.sessions[run][1] for run in self._succeeded() if self.sessions.get(run, ("",))[0] == whose}
+        self._note_outcomes()
+        good = [run for run, outcome in self.outcomes.items() if outcome == "success"]
+        before = {self.sessions[run][1] for run in good if self.sessions[run][0] == whose}
         if before and turn.session not in before:
             self.violations.append(f"{turn.run.id} of {whose} goes on in {turn.session}, and not in {sorted(before)}")
         session = turn.session or f"s-{whose}-{number}"
         self.sessions[number] = (whose, session)
         return session
 
-    def _succeeded(self) -> list[int]:
-        rows = self._watch().execute("SELECT id FROM runs WHERE kind = 'agent' AND outcome = 'success'")
-        return [row["id"] for row in rows]
-
-    async def _behave(self, turn: Turn, number: int) -> None:
+    async def _behave(self, number: int) -> None:
         if self.calm:
             return
-        await asyncio.sleep(self.mood.choice((0, 0, 0.05, 20, 400, 2500)))
+        await asyncio.sleep(self.mood.choice(self.pauses))
         chance = self.mood.random()
         if chance < 0.03:
-            assert self._store is not None
-            self._store.die("by its agent")
-            await asyncio.sleep(10**9)
+            await self._die()
         if chance < 0.2:
             raise self.mood.choice((RuntimeError("no"), TransientError("later")))
         if chance < 0.5 and self._scheduler is not None:
@@ -153,13 +155,62 @@ class Employer(World):
 
     # -- looking ------------------------------------------------------------------------------------------------------
 
+    def _note_outcomes(self) -> None:
+        """How runs ended is kept: retention may take them away."""
+        asked = {number for number, _ in self.turns} - self.outcomes.keys()
+        if not asked:
+            return
+        rows = self._connection().execute("SELECT id, outcome FROM runs WHERE kind = 'agent' AND outcome IS NOT NULL")
+        self.outcomes.update({row["id"]: row["outcome"] for row in rows if row["id"] in asked})
+
+    def _look_at_agents(self) -> None:
+        self._note_outcomes()
+        ends = [(about, self.outcomes.get(number)) for number, about in self.turns]
+        check_events(self._connection(), self.events, ends)
+        check_items(self._connection(), self.items, ends)
+        check_wakes(self._connection())
+
+    def _look_at_the_end(self) -> None:
+        """With the faults over, everything is heard and worked on."""
+        for row in self._connection().execute("SELECT text FROM agent_events"):
+            if self.events.get(row["text"]):
+                raise Broken(f"A4: {row['text']} was left with a wake and is not heard")
+        sql = "SELECT title, status FROM agent_work WHERE status NOT IN ('done', 'failed')"
+        for row in self._connection().execute(sql):
+            raise Broken(f"D10: {row['title']} is still {row['status']}")
+
+
+class Employer(Staff, World):
+    """Two agents: one is woken, one works through a queue. Sometimes they fail, hang, or take the process down."""
+
+    weights: ClassVar[dict[str, int]] = {
+        **World.weights, "_add": 3, "_event": 14, "_item": 12, "_wake": 10, "_rest": 3, "_go_on": 5, "_kill": 8,
+    }  # fmt: skip
+    resumes = True  # whether somebody resumes the agents in the end, which also wakes them
+
+    def __init__(self, seed: int, folder: Path) -> None:
+        super().__init__(seed, folder)
+        self.days, self.history = FOR_EVER, 100_000  # what retention takes away is not lost
+        self._hire(seed)
+
+    def _connection(self) -> Connection:
+        return self._watch()
+
+    def _is_beside(self, run: int) -> bool:  # none outlives its process, and then it is cleared
+        return True
+
+    async def _die(self) -> None:
+        assert self._store is not None
+        self._store.die("by its agent")
+        await asyncio.sleep(10**9)
+
+    async def _furnish(self, scheduler: Scheduler) -> None:
+        self.busy.clear()  # nobody works on after a death
+        await self._bounded(scheduler.agents.apply(self.agents, folder=self.path.parent))
+
     def _look(self) -> None:
         super()._look()
-        outcomes = {row["id"]: row["outcome"] for row in self._watch().execute("SELECT id, outcome FROM runs")}
-        ends = [(about, outcomes.get(number)) for number, about in self.turns]
-        check_events(self._watch(), self.events, ends)
-        check_items(self._watch(), self.items, ends)
-        check_wakes(self._watch())
+        self._look_at_agents()
 
     async def _settle_down(self, ours: set[asyncio.Task[object] | None]) -> None:
         self.calm = True
@@ -172,12 +223,7 @@ class Employer(World):
         await super()._settle_down(ours)
 
     async def _end(self) -> None:
-        """With the faults over, everything is heard and worked on."""
-        for row in self._watch().execute("SELECT text FROM agent_events WHERE text LIKE 'event-%'"):
-            if self.events.get(row["text"]):
-                raise Broken(f"A4: {row['text']} was left with a wake and is not heard")
-        for row in self._watch().execute("SELECT title, status FROM agent_work WHERE status NOT IN ('done', 'failed')"):
-            raise Broken(f"D10: {row['title']} is still {row['status']}")
+        self._look_at_the_end()
         await super()._end()
 
     def close(self) -> None:
@@ -243,6 +289,7 @@ def check_wakes(connection: Connection) -> None:
             raise Broken(f"A1: a wake waits for {ids.run_text(row['run_id'])}, which is {row['status']}")
         if row["hops"] > MOST_HOPS:
             raise Broken(f"a wake has {row['hops']} hops")
-    for row in connection.execute("SELECT payload FROM run_details WHERE payload LIKE '%\"hops\"%'"):
+    sql = "SELECT payload FROM run_details WHERE payload LIKE ?"
+    for row in connection.execute(sql, ('%"hops"%',)):
         if json.loads(row["payload"]).get("hops", 0) > MOST_HOPS:
             raise Broken("a run has more hops than may be")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.simulation.agency import Agency
 from tests.simulation.agents import Employer, Quiet
+from tests.simulation.fleet import live_together
 from tests.simulation.invariants import Broken
 from tests.simulation.world import live
 from wakeful.agents import asking, wakes, work
@@ -25,6 +27,14 @@ def test_no_fault_loses_an_event_or_an_item_or_has_one_worked_on_twice_at_once(g
         items += len(world.items)
     assert turns > 20
     assert min(deaths, events, items) > 2
+
+
+@pytest.mark.long
+@pytest.mark.promise("A4", "D10", "X2")
+def test_nodes_that_die_freeze_and_are_taken_over_from_lose_nothing_of_agents() -> None:
+    world = live_together(FIRST, steps=40, world=Agency)
+    assert isinstance(world, Agency)
+    assert min(len(world.turns), len(world.events), len(world.items)) > 2
 
 
 def _breaks(seeds: int = 12, kind: type[Employer] = Employer) -> str:
