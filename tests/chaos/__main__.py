@@ -1,5 +1,5 @@
 """`python -m tests.chaos`: kill -9 in a loop, a cluster under fire, also behind a pooler, nodes cut off, a poisoned
-job, full disks, system calls, thousands of simulated worlds.
+job, full disks, system calls, workflows that die at every point and are killed, thousands of simulated worlds.
 
 Prints counts; ends with 1 if anything was lost, doubled or otherwise not as promised. `--seed N` repeats a run's
 choices; the moments at which real processes are hit are never quite the same.
@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.chaos import full_disk, partition, poison, pooled, system_calls
+from tests.chaos import crash_matrix, full_disk, partition, poison, pooled, system_calls, workflow_kill
 from tests.chaos.cluster import ClusterDrill
 from tests.chaos.cluster import Scenario as ClusterScenario
 from tests.chaos.cluster_verdict import ClusterVerdict
@@ -39,8 +39,11 @@ def main() -> int:
         "poison": lambda: _in_folder(poison.drill),
         "disk": _disk,
         "calls": lambda: _in_folder(system_calls.check),
+        "matrix": crash_matrix.drill,
+        "workflows": lambda: _in_folder(lambda folder: workflow_kill.drill(folder, asked.seed)),
         "simulation": lambda: _simulation(asked.seeds),
         "fleets": lambda: _simulation(asked.seeds // FLEET, "--store", "postgres"),
+        "flows": lambda: _simulation(asked.seeds // FLEET, "--world", "workflows"),
     }
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that whoever is ended in the middle cleans up
     broken = False
@@ -131,7 +134,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--seeds", type=int, default=2000, help="simulated worlds")
-    parts = "kill,cluster,partition,pooler,poison,disk,calls,simulation,fleets"
+    parts = "kill,cluster,partition,pooler,poison,disk,calls,matrix,workflows,simulation,fleets,flows"
     parser.add_argument("--only", metavar="PARTS", help=f"some of: {parts}")
     parser.add_argument("--keep", action="store_true", help="leave the ledgers behind, and the kill loop's store")
     return parser.parse_args()
