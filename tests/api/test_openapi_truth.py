@@ -37,10 +37,11 @@ GROUPS = {
     "monitors": ["ping", "get_ping", "ping_what", "get_ping_what", "rotate_key"],
     "workflows": [
         "list_workflows", "get_workflow", "list_workflow_runs", "list_workflow_events", "list_workflow_inputs",
+        "list_workflow_fixes",
     ],
     "workflow orders": [
         "run_workflow", "pause_workflow", "resume_workflow", "settle_workflow", "approve_workflow", "reject_workflow",
-        "publish_event", "skip_input", "rerun_input",
+        "publish_event", "skip_input", "rerun_input", "replay_event", "drain_workflow",
     ],
     "server": [
         "livez", "readyz", "healthz", "me", "get_stats", "get_verdict", "list_nodes", "drain_node", "undrain_node",

@@ -1,5 +1,6 @@
 """`python -m tests.chaos`: kill -9 in a loop and at each step of a message, a cluster under fire, also behind a pooler,
-nodes cut off, a poisoned job, agents, full disks, system calls, thousands of simulated worlds.
+nodes cut off, a poisoned job, agents, full disks, system calls, workflows that die at every point and are killed, thousands of
+simulated worlds.
 
 Prints counts; ends with 1 if anything was lost, doubled or otherwise not as promised. `--seed N` repeats a run's
 choices; the moments at which real processes are hit are never quite the same.
@@ -18,7 +19,17 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.chaos import agents, full_disk, messages, partition, poison, pooled, system_calls
+from tests.chaos import (
+    agents,
+    crash_matrix,
+    full_disk,
+    messages,
+    partition,
+    poison,
+    pooled,
+    system_calls,
+    workflow_kill,
+)
 from tests.chaos.cluster import ClusterDrill
 from tests.chaos.cluster import Scenario as ClusterScenario
 from tests.chaos.cluster_verdict import ClusterVerdict
@@ -41,10 +52,13 @@ def main() -> int:
         "agents": lambda: _in_folder(lambda folder: agents.drill(folder, asked.seed)),
         "disk": _disk,
         "calls": lambda: _in_folder(system_calls.check),
+        "matrix": crash_matrix.drill,
+        "workflows": lambda: _in_folder(lambda folder: workflow_kill.drill(folder, asked.seed)),
         "simulation": lambda: _simulation(asked.seeds),
-        "employers": lambda: _simulation(asked.seeds // FLEET, "--agents"),
+        "employers": lambda: _simulation(asked.seeds // FLEET, "--world", "agents"),
         "fleets": lambda: _simulation(asked.seeds // FLEET, "--store", "postgres"),
-        "alarms": lambda: _simulation(asked.seeds // FLEET // 4, "--store", "postgres", "--alarms"),
+        "alarms": lambda: _simulation(asked.seeds // FLEET // 4, "--store", "postgres", "--world", "alarms"),
+        "flows": lambda: _simulation(asked.seeds // FLEET, "--world", "workflows"),
     }
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that whoever is ended in the middle cleans up
     broken = False
@@ -135,7 +149,10 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--seeds", type=int, default=2000, help="simulated worlds")
-    parts = "kill,messages,cluster,partition,pooler,poison,agents,disk,calls,simulation,employers,fleets,alarms"
+    parts = (
+        "kill,messages,cluster,partition,pooler,poison,agents,disk,calls,matrix,workflows,simulation,employers,fleets,"
+        "alarms,flows"
+    )
     parser.add_argument("--only", metavar="PARTS", help=f"some of: {parts}")
     parser.add_argument("--keep", action="store_true", help="leave the ledgers behind, and the kill loop's store")
     return parser.parse_args()

@@ -1,7 +1,7 @@
 """`python -m tests.simulation --seeds 2000` lives through many worlds; `--seed N` through one, telling its story.
 
-`--store postgres` are worlds of several nodes; `--nodes 3` of exactly so many. With `--alarms` incidents are sent to a
-phone that fails at times, and every message is followed to its end. `--agents` are worlds with agents.
+`--store postgres` are worlds of several nodes; `--nodes 3` of exactly so many. `--world agents` has agents in it, `workflows`
+a workflow; in `alarms` incidents are sent to a phone that fails at times, and every message is followed to its end.
 """
 
 from __future__ import annotations
@@ -9,23 +9,28 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
+from importlib import import_module
+from typing import Any
 
 from tests.simulation.people import People
+
+WORLDS = {"jobs": "world:World", "agents": "agents:Employer", "alarms": "alarms:Alarmed", "workflows": "flows:Flowing"}
+FLEETS = {"jobs": "fleet:Fleet", "agents": "agency:Agency", "alarms": "alarmed_fleet:AlarmedFleet"}
 
 
 def _live(args: argparse.Namespace, seed: int) -> People:
     if args.store == "postgres":
-        from tests.simulation.agency import Agency
-        from tests.simulation.alarmed_fleet import AlarmedFleet
-        from tests.simulation.fleet import Fleet, live_together
+        from tests.simulation.fleet import live_together
 
-        kind = AlarmedFleet if args.alarms else Agency if args.agents else Fleet
-        return live_together(seed, args.steps, args.nodes, kind)
-    from tests.simulation.agents import Employer
-    from tests.simulation.alarms import Alarmed
-    from tests.simulation.world import World, live
+        return live_together(seed, args.steps, args.nodes, _kind(FLEETS, args))
+    from tests.simulation.world import live
 
-    return live(seed, args.steps, Alarmed if args.alarms else Employer if args.agents else World)
+    return live(seed, args.steps, _kind(WORLDS, args))
+
+
+def _kind(kinds: dict[str, str], args: argparse.Namespace) -> Any:
+    module, _, name = kinds[args.world].partition(":")
+    return getattr(import_module(f"tests.simulation.{module}"), name)
 
 
 def main() -> int:
@@ -34,11 +39,12 @@ def main() -> int:
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--seed", type=int)
-    parser.add_argument("--agents", action="store_true")
     parser.add_argument("--store", choices=("sqlite", "postgres"), default="sqlite")
     parser.add_argument("--nodes", type=int, help="how many share the database; drawn by each seed unless said")
-    parser.add_argument("--alarms", action="store_true", help="send incidents, and follow every message")
+    parser.add_argument("--world", choices=sorted(WORLDS), default="jobs", help="what is in it beside jobs")
     args = parser.parse_args()
+    if args.store == "postgres" and args.world not in FLEETS:
+        parser.error(f"there are no {args.world} in worlds of several nodes: choose one of {', '.join(FLEETS)}")
     logging.disable(logging.CRITICAL)
     if args.seed is not None:
         world = _live(args, args.seed)

@@ -9,8 +9,8 @@ import pytest
 
 from wakeful import Scheduler
 from wakeful.errors import InvalidSetting
-from wakeful.workflows.files import WorkflowFiles
-from wakeful.workflows.loading import CannotLoad, load_file, read_ref
+from wakeful.workflows.files import Listed, WorkflowFiles
+from wakeful.workflows.loading import CannotLoad, FileRef, load_file, read_ref
 from wakeful.workflows.tables import Workflows
 from wakeful.workflows.wiring import mistakes, warnings
 
@@ -76,7 +76,7 @@ def test_a_file_that_cannot_be_loaded_says_why(tmp_path, source, says):
 
 def test_a_reference_names_a_file_and_a_name_in_it(tmp_path):
     assert read_ref("a.py:flow", tmp_path).attribute == "flow"
-    assert read_ref("a.py", tmp_path) == (tmp_path / "a.py", "workflow", None)
+    assert read_ref("a.py", tmp_path) == FileRef(tmp_path / "a.py", "workflow")
     with pytest.raises(InvalidSetting, match=r"FILE\.py:NAME"):
         read_ref("invoices", tmp_path)
 
@@ -114,7 +114,7 @@ def test_a_broken_file_stops_its_workflow_alone_until_it_is_corrected(tmp_path):
 
     async def main():
         scheduler = Scheduler(f"sqlite:///{tmp_path}/w.db")
-        files = WorkflowFiles(scheduler, refs)
+        files = WorkflowFiles(scheduler, Listed(refs))
         files.load_all()
         async with scheduler:
             await scheduler.start()

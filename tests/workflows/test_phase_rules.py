@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import urllib.error
 from datetime import UTC, datetime
 from itertools import product
 
+import httpx
 import pytest
 
 from wakeful import ApprovalNeeded, LogicError, TransientError
@@ -78,6 +80,12 @@ def test_every_class_of_failure_has_a_status_of_its_own():
     assert len(set(STATUS.values())) == len(FAILURES)
 
 
+def answered(status):
+    """What httpx raises for an answer of that status."""
+    response = httpx.Response(status, request=httpx.Request("GET", "http://a"))
+    return httpx.HTTPStatusError("no", request=response.request, response=response)
+
+
 @pytest.mark.promise("K12")
 @pytest.mark.parametrize(
     ("error", "place", "expected"),
@@ -94,6 +102,15 @@ def test_every_class_of_failure_has_a_status_of_its_own():
         (TimeoutError("slow"), "call", "transient"),
         (PermissionError("token expired"), "call", "approval"),
         (ValueError("no"), "call", "logic"),
+        (answered(401), "call", "approval"),
+        (answered(403), "call", "approval"),
+        (answered(429), "call", "transient"),
+        (answered(503), "call", "transient"),
+        (answered(404), "call", "logic"),
+        (answered(503), "handler", "logic"),
+        (answered(503), "mutate", "reconciliation"),
+        (httpx.ConnectError("gone"), "call", "transient"),
+        (urllib.error.HTTPError("http://a", 429, "busy", None, None), "call", "transient"),
         (ConnectionError("gone"), "mutate", "reconciliation"),
         (TimeoutError("slow"), "timeout", "transient"),
         (TimeoutError("slow"), "timeout_in_mutate", "reconciliation"),
@@ -147,7 +164,7 @@ def test_a_wake_time_is_kept_within_bounds_and_a_change_is_reported(given, secon
 
 @pytest.mark.promise("K12", "K13")
 def test_backoff_grows_and_then_stays():
-    assert [backoff(failures) // SECOND for failures in range(1, 8)] == [30, 60, 300, 900, 3600, 3600, 3600]
+    assert [backoff(failures) // SECOND for failures in range(1, 9)] == [10, 20, 40, 80, 160, 320, 600, 600]
 
 
 @pytest.mark.promise("K11")

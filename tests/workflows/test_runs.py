@@ -11,6 +11,7 @@ import pytest
 from tests.kernel.scene import at
 from tests.workflows.mailroom import fails, virtual
 from wakeful import (
+    Applied,
     ApprovalNeeded,
     InvalidJob,
     LogicError,
@@ -20,7 +21,7 @@ from wakeful import (
     Workflow,
     ids,
 )
-from wakeful.workflows import hooks
+from wakeful.workflows import hooks, views
 from wakeful.workflows.files import mark_broken
 from wakeful.workflows.input_actions import ByHand, publish_by_hand
 from wakeful.workflows.loading import CannotLoad, FileRef
@@ -237,10 +238,10 @@ async def test_a_transient_failure_backs_off_and_is_tried_again_as_a_linked_run(
     room.act[phase] = fails(TransientError("busy"), times=2)
     async with room.open() as scheduler:
         await scheduler.start()
-        await room.sleep("25s")
+        await room.sleep("8s")
         assert (await room.row(scheduler)).issue == "transient"
         assert (await room.attempts(scheduler))[-1].status == "paused:transient"
-        await room.sleep("1m")
+        await room.sleep("15s")
         row = await room.row(scheduler)
         assert row.issue == "transient"
         assert row.failures == 2
@@ -253,6 +254,57 @@ async def test_a_transient_failure_backs_off_and_is_tried_again_as_a_linked_run(
         assert [one.retry_of for one in attempts if one.retry_of] == [one.id for one in tried]
         assert (await scheduler.get_job("mailroom.append")).consecutive_errors == 0
         assert set((await room.events(scheduler)).values()) == {"consumed"}
+
+
+@pytest.mark.promise("K12", "K13", "K16")
+@virtual
+async def test_five_transient_failures_in_a_row_need_attention_and_are_over_by_themselves(room):
+    room.act["poll"] = fails(TransientError("busy"), times=6)
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("2m")
+        shown = await scheduler.look(lambda tx: views.workflow_view(tx, "mailroom"))
+        assert (shown["status"], shown["issue"]["kind"]) == ("idle", "transient")
+        assert await scheduler.list_alerts() == []
+        await room.sleep("1m")
+        shown = await scheduler.look(lambda tx: views.workflow_view(tx, "mailroom"))
+        assert (shown["status"], shown["issue"]["kind"]) == ("needs_attention", "transient")
+        assert [alert.kind for alert in await scheduler.list_alerts()] == ["workflow"]
+        await room.sleep("20m")
+        assert (await room.row(scheduler)).issue is None
+        assert await scheduler.list_alerts() == []
+
+
+@pytest.mark.promise("K12")
+@pytest.mark.parametrize("reserve", [["evt"], {"mail": None}, {"mail": "evt"}, {7: []}, None])
+@virtual
+async def test_a_reservation_that_makes_no_sense_is_a_mistake_of_the_author(room, reserve):
+    workflow = Workflow("mailroom")
+
+    @workflow.consumer("append", subscribes=["mail"]).prepare
+    async def prepare(ctx, state):
+        return Prepared(reserve)
+
+    scheduler = room.scene.scheduler()
+    scheduler.add_workflow(workflow)
+    async with scheduler:
+        await scheduler.start()
+        await room.sleep("1s")
+        row = await room.row(scheduler)
+        assert (row.issue, (await room.attempts(scheduler))[-1].status) == ("logic", "failed:logic")
+
+
+@pytest.mark.promise("K11", "K12")
+@virtual
+async def test_a_reconcile_that_answers_what_cannot_be_stored_has_not_answered(room):
+    room.mails, room.verdict = ["a"], Applied({1, 2})
+    room.after["mutate"] = fails(RuntimeError("cut"))
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1h")
+        assert (await room.row(scheduler)).issue == "reconciliation"
+        assert room.phases().count("reconcile") == 5
+        assert room.ledger == ["a"]
 
 
 @pytest.mark.promise("K10")
@@ -282,7 +334,7 @@ async def test_after_the_mutation_only_what_follows_is_done_again(room):
         assert (again.phase, again.begins, again.result) == ("committed", "emit", failed.result)
         assert await room.events(scheduler) == {"a": "consumed"}
         assert room.phases().count("poll") == 2, "what was due meanwhile is run once"
-        await room.sleep("2m")  # the next sweep sees that the producer, which was long due, has started
+        await room.sleep("2m")
         assert await scheduler.list_alerts() == []
 
 
@@ -412,7 +464,7 @@ async def test_a_failed_call_decides_even_when_the_handler_swallows_it(room):
     room.act["prepare"] = swallow
     async with room.open() as scheduler:
         await scheduler.start()
-        await room.sleep("10s")
+        await room.sleep("8s")
         assert (await room.row(scheduler)).issue == "transient"
         await room.sleep("1m")
         assert room.ledger == ["a"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -89,6 +90,7 @@ def _look_closer(alert: Alert, known: Known) -> Sequence[str]:
 def alert_data(notice: Notice, known: Known) -> dict[str, Any]:
     """The incident as connectors get it beside the text."""
     alert = notice.alert
+    buttons = json.loads(alert.data).get("buttons") if alert.data and notice.what != CLOSED else None
     return {
         "id": ids.encode("alr", alert.id),
         "kind": alert.kind,
@@ -100,6 +102,7 @@ def alert_data(notice: Notice, known: Known) -> dict[str, Any]:
         "times": alert.times,
         "opened_at": iso(alert.opened_at),
         "closed_at": iso(alert.closed_at) if alert.closed_at is not None else None,
+        **({"buttons": buttons} if buttons else {}),
     }
 
 

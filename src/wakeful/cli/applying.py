@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -15,13 +16,19 @@ from wakeful.cli.checking import File, config_named
 from wakeful.cli.failures import say_note
 from wakeful.cli.opening import change, now_ms, read, server_of
 from wakeful.cli.place import Db, Place, given_store, place_beside
-from wakeful.cli.saying import say
+from wakeful.cli.saying import say, say_text
 from wakeful.cli.tables import Json, print_json
 from wakeful.cli.words import count
+from wakeful.domains import domains
+from wakeful.kernel.domain import Applicable, FileChanges
+from wakeful.kernel.domain import load as load_reference
 
 if TYPE_CHECKING:
-    from wakeful.fleet.entries import FleetFile
+    from wakeful.config.loading import Loaded
+    from wakeful.config.models import BaseConfig
     from wakeful.fleet.planning import Plan
+    from wakeful.kernel.context import Context
+    from wakeful.store.interface import Transaction
 
 CHANGES = 5  # what `plan` exits with where there is something to do
 
@@ -32,17 +39,26 @@ def plan(ctx: typer.Context, *, file: File = None, as_json: Json = False, db: Db
     from wakeful.fleet.applying import plan_fleet, ready_fleet, terms_of
     from wakeful.fleet.planning import make_plan
 
-    wanted, place = _file_and_place(ctx, file, db, "plan")
+    loaded, place = _file_and_place(ctx, file, db, "plan")
+    wanted = loaded.jobs
 
-    async def work(scheduler: Scheduler) -> Plan:
+    async def work(scheduler: Scheduler) -> Whole:
         fleet, terms = ready_fleet(scheduler, wanted), terms_of(wanted, scheduler.clock.now())
-        return await scheduler.look(lambda tx: plan_fleet(tx, fleet, terms))
+        sections = _sections(scheduler, loaded.config)
+        return await scheduler.look(
+            lambda tx: Whole(plan_fleet(tx, fleet, terms), _merged([section.plan(tx) for section in sections]))
+        )
 
+    nothing = Whole(make_plan([], [], terms_of(wanted, now_ms())), FileChanges())
     if place.exists:
-        found = read(place, work, make_plan([], [], terms_of(wanted, now_ms())))
+        found = read(place, work, nothing)
     else:
-        found = make_plan(ready_fleet(Scheduler(place.url), wanted).wanted, [], terms_of(wanted, now_ms()))
+        scheduler = Scheduler(place.url)
+        jobs = make_plan(ready_fleet(scheduler, wanted).wanted, [], terms_of(wanted, now_ms()))
+        found = Whole(jobs, _merged([section.plan(None) for section in _sections(scheduler, loaded.config)]))
     _report(found, as_json=as_json)
+    if found.others.wrong:
+        raise typer.Exit(1)
     if not found.is_empty:
         raise typer.Exit(CHANGES)
 
@@ -56,61 +72,113 @@ def apply(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Apply the jobs of a configuration file, in one transaction. Other jobs are left alone."""
+    """Apply the jobs and workflows of a file, in one transaction. Others are left alone."""
     from wakeful.fleet.applying import apply_fleet, ready_fleet, terms_of
 
-    wanted, place = _file_and_place(ctx, file, db, "apply")
+    loaded, place = _file_and_place(ctx, file, db, "apply")
+    wanted = loaded.jobs
 
-    async def work(scheduler: Scheduler) -> tuple[Plan, dict[str, Any] | None]:
+    async def work(scheduler: Scheduler) -> tuple[Whole, dict[str, Any] | None]:
         fleet, terms = ready_fleet(scheduler, wanted), terms_of(wanted, scheduler.clock.now())
-        done = await scheduler.transact(lambda tx, context: apply_fleet(tx, context, fleet, terms, confirmed=yes))
-        assert done is not None  # noqa: S101 - it is applied whether or not it was before
-        return done, server_of(scheduler)
+        sections = _sections(scheduler, loaded.config)
+
+        def all_of_it(tx: Transaction, context: Context) -> Whole:
+            jobs = apply_fleet(tx, context, fleet, terms, confirmed=yes)
+            assert jobs is not None  # noqa: S101 - it is applied whether or not it was before
+            return Whole(jobs, _merged([section.apply(tx, context) for section in sections]))
+
+        return await scheduler.transact(all_of_it), server_of(scheduler)
 
     done, server = change(place._replace(config=None), work, create=True)
     _report(done, as_json=as_json)
     if server is None:
         say_note(f"No server is running on {place}: nothing fires until one does (wakeful serve).")
+    if done.others.wrong:
+        raise typer.Exit(1)
 
 
-def _file_and_place(ctx: typer.Context, file: Path | None, db: str | None, command: str) -> tuple[FleetFile, Place]:
+class Whole(NamedTuple):
+    """What applying a file does: to jobs, and to what else domains have in it."""
+
+    jobs: Plan
+    others: FileChanges
+
+    @property
+    def is_empty(self) -> bool:
+        return self.jobs.is_empty and self.others.is_empty
+
+
+def _file_and_place(ctx: typer.Context, file: Path | None, db: str | None, command: str) -> tuple[Loaded, Place]:
     from wakeful.config.loading import load
 
     found = config_named(file, command)
-    wanted = load(found, needs=("defaults", "fleet", "include")).jobs
-    return wanted, place_beside(found, given_store(ctx, db), os.environ, Path.cwd())
+    sections = [domain.section for domain in domains() if domain.apply is not None and domain.section is not None]
+    loaded = load(found, needs=("defaults", "fleet", "include", *sections))
+    return loaded, place_beside(found, given_store(ctx, db), os.environ, Path.cwd())
+
+
+def _sections(scheduler: Scheduler, config: BaseConfig) -> list[Applicable]:
+    """What else there is to apply."""
+    from wakeful.config.schema import section_of
+
+    return [
+        load_reference(domain.apply)(scheduler, section_of(config, domain))
+        for domain in domains()
+        if domain.apply is not None
+    ]
+
+
+def _merged(changes: Sequence[FileChanges]) -> FileChanges:
+    return FileChanges(
+        tuple(name for one in changes for name in one.create),
+        {name: pairs for one in changes for name, pairs in one.update.items()},
+        tuple(name for one in changes for name in one.remove),
+        sum(one.unchanged for one in changes),
+        tuple(line for one in changes for line in one.wrong),
+    )
 
 
 # -- in words ---------------------------------------------------------------------------------------------------------
 
 
-def _report(found: Plan, *, as_json: bool) -> None:
+def _report(found: Whole, *, as_json: bool) -> None:
+    jobs, others = found
     if as_json:
         print_json(_as_data(found))
         return
-    for wanted in found.create:
-        say(f"+ {wanted.draft.name}  {wanted.draft.trigger.describe()}")
-    for update in found.update:
-        changes = "; ".join(f"{name}: {_word(old)} -> {_word(new)}" for name, (old, new) in update.changes.items())
-        say(f"~ {update.owned.job.name}  {changes}")
-    for owned in found.remove:
-        say(f"- {owned.job.name}")
+    for line in _lines(jobs, others):
+        say_text(line)
     if found.is_empty:
-        say(f"Nothing to do: {count(found.unchanged, 'job')} already as in the file.")
-    for name in found.passed:
+        workflows = f" and {count(others.unchanged, 'workflow')}" if others.unchanged else ""
+        say(f"Nothing to do: {count(jobs.unchanged, 'job')}{workflows} already as in the file.")
+    for name in jobs.passed:
         say_note(f"{name} is not added: its time has passed.")
+    for wrong in others.wrong:
+        say_note(f"not deployed: {wrong}")
 
 
-def _as_data(found: Plan) -> dict[str, Any]:
-    updates = [
-        {"name": one.owned.job.name, "changes": {name: list(pair) for name, pair in one.changes.items()}}
-        for one in found.update
-    ]
+def _lines(jobs: Plan, others: FileChanges) -> Iterator[str]:
+    for wanted in jobs.create:
+        yield f"+ {wanted.draft.name}  {wanted.draft.trigger.describe()}"
+    yield from (f"+ {name}  workflow" for name in others.create)
+    changed = [(update.owned.job.name, update.changes) for update in jobs.update]
+    for name, pairs in [*changed, *others.update.items()]:
+        yield f"~ {name}  " + "; ".join(f"{key}: {_word(old)} -> {_word(new)}" for key, (old, new) in pairs.items())
+    yield from (f"- {name}" for name in (*(one.job.name for one in jobs.remove), *others.remove))
+
+
+def _as_data(found: Whole) -> dict[str, Any]:
+    jobs, others = found
+    changed = [(one.owned.job.name, one.changes) for one in jobs.update]
     return {
-        "create": [one.draft.name for one in found.create],
-        "update": updates,
-        "remove": [one.job.name for one in found.remove],
-        "unchanged": found.unchanged,
+        "create": [*(one.draft.name for one in jobs.create), *others.create],
+        "update": [
+            {"name": name, "changes": {key: list(pair) for key, pair in pairs.items()}}
+            for name, pairs in [*changed, *others.update.items()]
+        ],
+        "remove": [*(one.job.name for one in jobs.remove), *others.remove],
+        "unchanged": jobs.unchanged + others.unchanged,
+        **({"wrong": list(others.wrong)} if others.wrong else {}),
     }
 
 

@@ -111,12 +111,18 @@ def _section(fault: Fault) -> str:
 def _validated(raw: Raw, unfilled: set[str]) -> tuple[BaseConfig | None, list[Fault]]:
     """The settings, or what is wrong with them beside what could not be filled in."""
     try:
-        return config_model().model_validate(raw.data, context={"folder": raw.path.resolve().parent}), []
+        return config_model().model_validate(raw.data, context=_context(raw)), []
     except ValidationError as error:
         found = [one for one in error.errors(include_url=False) if not _is_other_branch(dict(one))]
         faults = [_fault(raw, dict(one)) for one in found]
         unique = {fault.key: fault for fault in reversed(faults) if fault.key not in unfilled}
         return None, list(unique.values())
+
+
+def _context(raw: Raw) -> dict[str, Path]:
+    """What sections may ask for: where the file is."""
+    path = raw.path.resolve()
+    return {"file": path, "folder": path.parent}
 
 
 def json_schema() -> dict[str, Any]:

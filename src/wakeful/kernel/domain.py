@@ -41,6 +41,30 @@ class ServerAddress(Protocol):
         """Where its configuration file lies, if it has one."""
 
 
+class FileChanges(NamedTuple):
+    """What applying a section of a configuration file does, by name."""
+
+    create: tuple[str, ...] = ()
+    update: Mapping[str, Mapping[str, tuple[Any, Any]]] = MappingProxyType({})  # name: {field: (old, new)}
+    remove: tuple[str, ...] = ()
+    unchanged: int = 0
+    wrong: tuple[str, ...] = ()  # what cannot be applied and is left as it is
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.create or self.update or self.remove or self.wrong)
+
+
+class Applicable(Protocol):
+    """A section of a configuration file, ready to be applied."""
+
+    def plan(self, tx: Transaction | None) -> FileChanges:
+        """What applying it would do; without a transaction, on a store that is not there yet."""
+
+    def apply(self, tx: Transaction, context: Context) -> FileChanges:
+        """Do it."""
+
+
 Reference = str
 """`module:name` of something that is loaded when it is needed."""
 
@@ -106,6 +130,8 @@ class Domain(NamedTuple):
     """The pydantic model of that section."""
     reload: Reference | None = None
     """`async (scheduler, settings) -> None`: takes over what changed in its section while the server runs."""
+    apply: Reference | None = None
+    """`(scheduler, settings) -> Applicable`: what `wakeful plan` shows and `wakeful apply` does beside the jobs."""
     install: Reference | None = None
     """`(scheduler, settings, server) -> None`: registers handlers and background services when a server starts."""
     routes: Reference | None = None

@@ -90,6 +90,8 @@ class Kind(NamedTuple):
     """Only callers with full rights may write such jobs over the network."""
     internal: bool = False
     """Part of the machinery: not counted by `max_running`, and left out of listings unless asked for."""
+    patient: bool = False
+    """Its jobs wait for each other by design: one that waits for a lane for long is not reported as missed."""
     options: Mapping[str, Any] = MappingProxyType({})
     """Options of its jobs where neither the job nor the scheduler's defaults say otherwise."""
     admit: Admit | None = None
@@ -136,6 +138,7 @@ class Hooks(NamedTuple):
     claimed: Mapping[str, Claimed] = {}
     ended: Mapping[str, Ended] = {}
     internal: frozenset[str] = frozenset()
+    patient: frozenset[str] = frozenset()
     delivers: tuple[Delivers, ...] = ()  # of domains, for runs of any kind
     alerted: tuple[Alerted, ...] = ()  # of domains, for incidents that are worth a message
     released: tuple[Released, ...] = ()  # of domains, when a hold on everything ends
@@ -168,6 +171,7 @@ class Kinds:
             {name: kind.claimed for name, kind in self._declared.items() if kind.claimed is not None},
             {name: kind.ended for name, kind in self._declared.items() if kind.ended is not None},
             frozenset(name for name, kind in self._declared.items() if kind.internal),
+            frozenset(name for name, kind in self._declared.items() if kind.patient),
             tuple(delivers),
             tuple(alerted),
             tuple(released),

@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from wakeful.store.records import JobDef, JobState, RunRow
     from wakeful.workflows.authoring import Applied, NotApplied, Prepared, Unknown, Workflow
     from wakeful.workflows.failures import LogicError
+    from wakeful.workflows.fixes.hook import FixRequest
 
-__all__ = ["KIND", "Applied", "LogicError", "NotApplied", "Prepared", "Unknown", "Workflow", "domain"]
+__all__ = ["KIND", "Applied", "FixRequest", "LogicError", "NotApplied", "Prepared", "Unknown", "Workflow", "domain"]
 
 KIND = "workflow"
 _OFFERED = {
     "Applied": "authoring",
+    "FixRequest": "fixes.hook",
     "LogicError": "failures",
     "NotApplied": "authoring",
     "Prepared": "authoring",
@@ -79,10 +81,12 @@ def _prune(tx: Transaction, before: int, limit: int) -> int:
 
 domain = Domain(
     "workflow",
-    kinds=(Kind(KIND, check_payload=_check, admin_only=True, admit=_admit, claimed=_claimed, ended=_ended),),
+    kinds=(
+        Kind(KIND, check_payload=_check, admin_only=True, patient=True, admit=_admit, claimed=_claimed, ended=_ended),
+    ),
     precious_tables=("workflows", "workflow_events"),
     prune=_prune,
-    id_prefixes={"event_id": "evt", "input_id": "inp"},
+    id_prefixes={"event_id": "evt", "input_id": "inp", "fix_id": "fix"},
     streams=("workflow",),
     alerts={"workflow": "a workflow cannot go on until a person acts"},
     skip_reasons=SKIP_REASONS,
@@ -95,6 +99,14 @@ domain = Domain(
     section="workflows",
     settings="wakeful.workflows.configuration:WorkflowSection",
     install="wakeful.workflows.configuration:install_configured",
+    reload="wakeful.workflows.configuration:reload_configured",
+    apply="wakeful.workflows.configuration:ready_to_apply",
+    buttons={
+        "settle": "wakeful.workflows.chat:settle",
+        "resume_workflow": "wakeful.workflows.chat:resume",
+        "correct_workflow": "wakeful.workflows.chat:correct",
+        "leave_workflow": "wakeful.workflows.chat:leave",
+    },
     routes="wakeful.workflows.routes:router",
     commands="wakeful.workflows.commands:app",
 )

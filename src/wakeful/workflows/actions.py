@@ -11,6 +11,7 @@ from wakeful.kernel.rules.outcome import Result, clean
 from wakeful.workflows.arming import CONTINUED, arm, look_again
 from wakeful.workflows.checkpoints import as_json
 from wakeful.workflows.failures import LogicError
+from wakeful.workflows.fixes.deciding import decide, lapse, proposed_for
 from wakeful.workflows.issues import Issue, raise_issue, resolve_issue
 from wakeful.workflows.lookup import find_attempt, find_workflow
 from wakeful.workflows.phases import ACTIVE, STATUS, VERDICTS, settled_mutation
@@ -21,6 +22,7 @@ from wakeful.workflows.topics.tables import Topics
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
+    from wakeful.workflows.fixes.tables import FixRow
 
 MAX_NOTE = 2_000
 LONGEST_CHAIN = 100
@@ -37,13 +39,15 @@ def record(
 
 def run_now(tx: Transaction, context: Context, name: str, *, who: str) -> list[str]:
     """Queue all producers, one after the other; their runs. Refused while a run is active or the workflow stands."""
-    row = _locked(tx, name)
+    row = locked(tx, name)
     about: dict[str, Any] = {"workflow": name}
-    if row.paused:
-        message = f"{name} is paused: resume it first (wakeful workflow resume {name})."
+    if row.paused or row.draining:
+        message = (
+            f"{name} is {'paused' if row.paused else 'draining'}: resume it first (wakeful workflow resume {name})."
+        )
         raise ScheduleTriggerError(message, {**about, "reason": "paused"})
     if row.issue is not None:
-        message = f"{name} cannot run: {row.issue_message}."
+        message = f"{name} cannot run: {(row.issue_message or '').partition(chr(10))[0]}."
         raise ScheduleTriggerError(message, {**about, "reason": row.issue})
     handlers = tx.of(Workflows).handlers(name)
     states = tx.jobs.states([handler.job_id for handler in handlers if handler.job_id is not None])
@@ -59,20 +63,25 @@ def run_now(tx: Transaction, context: Context, name: str, *, who: str) -> list[s
 
 def pause(tx: Transaction, context: Context, name: str, *, who: str, note: str | None = None) -> None:
     """Start nothing more of the workflow; the run in progress ends, and what is due meanwhile waits."""
-    _locked(tx, name)
-    tx.of(Workflows).change(name, tx.now, paused=1, pause_note=clean(note)[:MAX_NOTE] if note else None)
+    locked(tx, name)
+    kept = clean(note)[:MAX_NOTE] if note else None
+    tx.of(Workflows).change(name, tx.now, paused=1, pause_note=kept, draining=0)
     record(tx, context, name, who=who, action="paused", detail=note)
 
 
 def resume(tx: Transaction, context: Context, name: str, *, who: str) -> None:
     """Go on: what waited starts, and a run that failed for a mistake in the code is tried again."""
-    row = _locked(tx, name)
+    row = locked(tx, name)
     table = tx.of(Workflows)
     if row.issue == "load":
-        message = f"{name} cannot be loaded: {row.issue_message}. Correct its file, and apply the configuration."
+        said = (row.issue_message or "").partition("\n")[0]
+        message = f"{name} cannot be loaded: {said}. Correct its file, and apply the configuration."
         raise ScheduleTriggerError(message, {"workflow": name, "reason": "load"})
-    table.change(name, tx.now, paused=0, pause_note=None)
+    table.change(name, tx.now, paused=0, pause_note=None, draining=0)
     if row.issue in ("logic", "internal"):
+        lapse(tx, name)
+        if row.issue_handler is not None:
+            table.change_handler(name, row.issue_handler, fixes=0)
         resolve_issue(tx, context, row)
     elif row.issue == "transient":
         table.change(name, tx.now, backoff_until=None)
@@ -83,18 +92,35 @@ def resume(tx: Transaction, context: Context, name: str, *, who: str) -> None:
     record(tx, context, name, who=who, action="resumed")
 
 
-def approve(tx: Transaction, context: Context, name: str, ref: str, *, who: str, note: str | None = None) -> str:
-    """Say yes to a run that asked; the run that goes on."""
+def approve(tx: Transaction, context: Context, name: str, ref: str, *, who: str, note: str | None = None) -> str | None:
+    """Say yes to a run that asked, or to the correction of one that failed; the run that goes on, where it is known."""
     find_workflow(tx, name)
-    continued = run_actions.approve_run(tx, context, find_attempt(tx, name, ref).id, who, note)
+    attempt = find_attempt(tx, name, ref)
+    fix = proposed_for(tx, name, attempt.id)
+    if fix is not None:
+        decide(tx, name, fix, accepted=True, who=who)
+        record(tx, context, name, who=who, action="fix_approved", detail=_about_fix(fix, note))
+        return None
+    continued = run_actions.approve_run(tx, context, attempt.id, who, note)
     record(tx, context, name, who=who, action="approved", detail=note)
     return ids.run_text(continued)
 
 
+def _about_fix(fix: FixRow, note: str | None) -> str:
+    text = ids.encode("fix", fix.id)
+    return f"{text}: {note}" if note else text
+
+
 def reject(tx: Transaction, context: Context, name: str, ref: str, *, who: str, note: str | None = None) -> None:
-    """Say no to a run that asked: what it reserved is released, and the workflow is paused."""
+    """Say no to a run that asked: what it reserved is released, and the workflow is paused. Or to a correction."""
     find_workflow(tx, name)
-    run_actions.reject_run(tx, context, find_attempt(tx, name, ref).id, who, note)
+    attempt = find_attempt(tx, name, ref)
+    fix = proposed_for(tx, name, attempt.id)
+    if fix is not None:
+        decide(tx, name, fix, accepted=False, who=who)
+        record(tx, context, name, who=who, action="fix_rejected", detail=_about_fix(fix, note))
+        return
+    run_actions.reject_run(tx, context, attempt.id, who, note)
     record(tx, context, name, who=who, action="rejected", detail=note)
 
 
@@ -113,7 +139,7 @@ def settle(
     if verdict not in VERDICTS:
         message = f"A verdict is one of {', '.join(VERDICTS)}, not {verdict!r:.80}."
         raise InvalidJob(message)
-    _locked(tx, name)
+    locked(tx, name)
     handler, attempt = _uncertain(tx, find_attempt(tx, name, ref))
     try:
         text = as_json(result, "The result") if verdict == "happened" else None
@@ -161,7 +187,8 @@ def _continues(tx: Transaction, latest: WorkflowRun, run_id: int) -> bool:
     return False
 
 
-def _locked(tx: Transaction, name: str) -> WorkflowRow:
+def locked(tx: Transaction, name: str) -> WorkflowRow:
+    """A workflow that no other transaction changes until this one ends."""
     find_workflow(tx, name)
     lock_jobs(tx, name)
     tx.of(Workflows).lock(name)

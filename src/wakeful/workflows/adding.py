@@ -12,6 +12,7 @@ from wakeful.errors import SchedulerError
 from wakeful.workflows import KIND
 from wakeful.workflows.arming import arm_forgotten
 from wakeful.workflows.deploying import Deployment, deploy, plan_deployment
+from wakeful.workflows.fixes.fixer import Fixer
 from wakeful.workflows.registry import Registry, registry_of
 from wakeful.workflows.running import Attempt
 from wakeful.workflows.tables import WorkflowRun
@@ -28,10 +29,10 @@ SWEEP_S = 60.0
 
 
 def add_workflow(
-    scheduler: Scheduler, workflow: Workflow, *, source: str = "code", forced: bool = False
+    scheduler: Scheduler, workflow: Workflow, *, source: str = "code", forced: bool = False, owner: str | None = None
 ) -> Awaitable[None]:
     """Let the scheduler run a workflow. It is deployed when the scheduler starts, or at once where it runs."""
-    wanted = plan_deployment(scheduler, workflow, source, forced=forced)
+    wanted = plan_deployment(scheduler, workflow, source, forced=forced)._replace(owner=owner)
     registry = install(scheduler)
     registry.add(workflow)
     scheduler.write_at_start(wanted.name, lambda tx, context: _deploy(tx, context, wanted))
@@ -61,7 +62,12 @@ def install(scheduler: Scheduler) -> Registry:
     if KIND not in scheduler.handled_kinds:
         scheduler.on_job_due(KIND, _Runner(scheduler, registry))
         scheduler.accompany(_Sweep(scheduler))
+        scheduler.accompany(Fixer(scheduler, registry, _correct))
     return registry
+
+
+async def _correct(scheduler: Scheduler, workflow: Workflow) -> None:
+    await add_workflow(scheduler, workflow, forced=True)
 
 
 class _Runner:

@@ -8,6 +8,7 @@ LATER_MS = 86_400_000  # nothing depends on it: who lifts the reason lets the en
 
 SKIP_REASONS = {
     "workflow_paused": "its workflow is paused",
+    "workflow_draining": "its workflow is draining: producers wait until it is resumed",
     "workflow_stopped": "its workflow is stopped",
     "workflow_blocked": "another handler of its workflow has to be resolved first",
     "workflow_backoff": "its workflow waits before it tries again",
@@ -23,6 +24,7 @@ class Standing(NamedTuple):
     issue: str | None
     issue_handler: str | None
     backoff_until: int | None
+    draining: bool = False
 
 
 class Wait(NamedTuple):
@@ -32,10 +34,12 @@ class Wait(NamedTuple):
     until: int
 
 
-def may_start(standing: Standing, handler: str, now: int) -> Wait | None:
-    """None when the handler may start."""
+def may_start(standing: Standing, handler: str, now: int, *, brings_new: bool = False) -> Wait | None:
+    """None when the handler may start; `brings_new`: it is a producer that has nothing to finish."""
     if standing.paused:
         return Wait("workflow_paused", now + LATER_MS)
+    if standing.draining and brings_new:
+        return Wait("workflow_draining", now + LATER_MS)
     if standing.issue is None:
         return None
     if standing.issue in ("logic", "internal", "load"):

@@ -8,12 +8,16 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from wakeful.errors import InvalidJob
 from wakeful.triggers import Trigger
 from wakeful.triggers.base import TimedTrigger
 from wakeful.triggers.durations import interval_ms
+
+if TYPE_CHECKING:
+    from wakeful.workflows.fixes.hook import FixRequest
+    from wakeful.workflows.loading import FileRef
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 RESERVED = ("heartbeat", "wake")
@@ -35,6 +39,15 @@ def check_name(what: str, name: object) -> str:
         message = f"A handler cannot be called {name!r}: choose another name."
         raise InvalidJob(message)
     return name
+
+
+def check_hook(hook: Any) -> Any:
+    """A hook for corrections: None, a function, or a program with its arguments; else InvalidJob."""
+    is_argv = isinstance(hook, list | tuple) and bool(hook) and all(isinstance(part, str) for part in hook)
+    if hook is None or callable(hook) or (is_argv and hook[0]):
+        return hook
+    message = f"auto_fix is a function, or a program with its arguments as a list of texts, not {hook!r:.80}."
+    raise InvalidJob(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,12 +186,22 @@ class Workflow:
     ...     await ctx.publish("mail", message_id="1", payload={"subject": "Hello"})
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        auto_fix: Callable[[FixRequest], Any] | Sequence[str] | None = None,
+        auto_fix_apply: bool = False,
+    ) -> None:
+        """`auto_fix`: a function or a program that may answer a failure of the code with a correction."""
         self.name = check_name("workflow", name)
         self.handlers: dict[str, Handler] = {}
         self.config: Any = {}
         self.version: str | None = None  # None: of the code of its functions
         self.origin: str | None = None  # the file it was loaded from
+        self.ref: FileRef | None = None  # the same, where this process loaded it
+        self.auto_fix = check_hook(auto_fix)
+        self.auto_fix_apply = bool(auto_fix_apply)
 
     def producer(
         self,

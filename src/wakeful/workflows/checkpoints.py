@@ -11,12 +11,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
 from wakeful.workflows.arming import CONTINUED, EVENT, WAKE_TIME, arm, set_alarm
+from wakeful.workflows.drained import finish_drain
 from wakeful.workflows.failures import LogicError
 from wakeful.workflows.issues import Issue, raise_issue, resolve_issue
 from wakeful.workflows.phases import COMMITTED, STATUS, Failure, is_forward, keeps_reservations, where_to_begin
 from wakeful.workflows.publishing import Message, lock_jobs, publish
 from wakeful.workflows.tables import WorkflowRun, Workflows
-from wakeful.workflows.timing import MAX_ROUNDS, Wake, backoff, due_after_commit, reconcile_delay
+from wakeful.workflows.timing import (
+    ATTENTION_AFTER,
+    MAX_FIXES,
+    MAX_ROUNDS,
+    Wake,
+    backoff,
+    due_after_commit,
+    reconcile_delay,
+)
 from wakeful.workflows.topics.tables import InputRow, Topics
 
 if TYPE_CHECKING:
@@ -101,10 +110,12 @@ def committed(
         rounds = _arm_again(tx, context, attempt, handler.topics(), handler.rounds)
     table.change_handler(
         attempt.workflow, attempt.handler, open_run=None, wake_at=attempt.wake_at, rounds=rounds,
-        seen=attempt.watermark, **({} if state is None else {"state": state}),
+        seen=attempt.watermark, fixes=0, **({} if state is None else {"state": state}),
     )  # fmt: skip
     if row.issue != "load":
         resolve_issue(tx, context, row)
+    if row.draining:
+        finish_drain(tx, attempt.workflow, but=attempt.id)
     done = attempt._replace(phase="committed", status=COMMITTED, error=None)
     if rounds == 0 and handler.rounds + 1 >= MAX_ROUNDS:
         done = done._replace(notes=json.dumps([*json.loads(done.notes or "[]"), "it yields for 30 s after 100 rounds"]))
@@ -133,20 +144,40 @@ class Failed(NamedTuple):
     until: int | None
 
 
-def failed(tx: Transaction, context: Context, attempt: WorkflowRun, failure: Failure, message: str) -> Failed:
+class Cause(NamedTuple):
+    """Why an attempt failed."""
+
+    failure: Failure
+    message: str
+    trace: str = ""  # through the author's code
+    has_hook: bool = False  # a correction of the code can be asked for
+
+
+def failed(tx: Transaction, context: Context, attempt: WorkflowRun, cause: Cause) -> Failed:
     """The attempt ends here for a while, or for a person; what may be done again is released."""
     fence(tx, attempt)
+    failure = cause.failure
     row = tx.of(Workflows).lock(attempt.workflow)
-    if row is None:
+    handler = tx.of(Workflows).handler(attempt.workflow, attempt.handler)
+    if row is None or handler is None:
         raise Fenced
     begin = where_to_begin(attempt.phase, attempt.mutation, failure)
     if not keeps_reservations(begin):
         tx.of(Topics).release(attempt.id)
     failures = row.failures + 1 if failure == "transient" else row.failures
     until = tx.now + backoff(failures) if failure == "transient" else None
-    issue = Issue(failure, attempt.handler, attempt.id, message, until, alert=failure != "transient")
-    raise_issue(tx, context, attempt.workflow, issue, failures=failures)
-    return Failed(_save(tx, attempt._replace(status=STATUS[failure], error=message), attempt), until)
+    said = f"{cause.message}\n{cause.trace}".strip()
+    is_hooked = failure == "logic" and cause.has_hook and handler.fixes < MAX_FIXES
+    # A run that asks for approval has an alert of its own; what may be over by itself needs none yet.
+    alert = failures == ATTENTION_AFTER if failure == "transient" else failure != "approval" and not is_hooked
+    raise_issue(
+        tx,
+        context,
+        attempt.workflow,
+        Issue(failure, attempt.handler, attempt.id, said, until, alert),
+        failures=failures,
+    )
+    return Failed(_save(tx, attempt._replace(status=STATUS[failure], error=cause.message), attempt), until)
 
 
 def uncertain(tx: Transaction, context: Context, attempt: WorkflowRun, message: str, *, asks: bool) -> Failed:

@@ -2,59 +2,47 @@
 
 from __future__ import annotations
 
-import getpass
-import json
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wakeful.cli.failures import WrongUse
+from wakeful import clock
 from wakeful.cli.opening import change, read
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say, say_text
 from wakeful.cli.tables import Column, Json, print_facts, print_json, print_table
 from wakeful.cli.words import count
-from wakeful.errors import NotFound
-from wakeful.workflows import actions, input_actions, views
+from wakeful.workflows import actions, views
+from wakeful.workflows.draining import drain as drain_workflow
+from wakeful.workflows.fixes.tables import Fixes
 from wakeful.workflows.loading import CannotLoad, load_file, read_ref
 from wakeful.workflows.lookup import find_workflow
-from wakeful.workflows.topics.tables import Topics
+from wakeful.workflows.topics.commands import (
+    Limit,
+    Name,
+    Note,
+    acting,
+    done,
+    events_app,
+    found_or_not,
+    looking,
+    read_json,
+    who,
+)
 from wakeful.workflows.wiring import warnings
-from wakeful.workflows.words import SHOWN
+from wakeful.workflows.words import NEEDS_ATTENTION, SHOWN, STOPPED
 
 if TYPE_CHECKING:
     from wakeful import Scheduler
     from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
 
+WAIT_S = 0.3
+
 app = typer.Typer(help="List, run, pause and settle workflows.")
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The workflow's name.")]
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="The run that waits; show prints it.")]
-InputId = Annotated[str, typer.Argument(metavar="INPUT", help="The input's id; inputs prints it.")]
-Note = Annotated[str | None, typer.Option("--note", metavar="TEXT", help="A note, kept on record.", show_default=False)]
-Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept with the input.")]
-Limit = Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, max=500, help="How many.")]
-
-
-def who() -> str:
-    """The person at this terminal, as far as the system knows."""
-    try:
-        return f"cli:{getpass.getuser()}"
-    except (OSError, KeyError, ImportError):
-        return "cli"
-
-
-def looking(work: Callable[[Transaction], Any]) -> Callable[[Scheduler], Awaitable[Any]]:
-    """Read in one transaction."""
-    return lambda scheduler: scheduler.look(work)
-
-
-def acting(work: Callable[[Transaction, Context], Any]) -> Callable[[Scheduler], Awaitable[Any]]:
-    """Act in one transaction."""
-    return lambda scheduler: scheduler.transact(work)
 
 
 @app.command("list")
@@ -78,7 +66,7 @@ def _issue(shown: dict[str, Any]) -> str:
 @app.command("show")
 def show(ctx: typer.Context, name: Name, *, as_json: Json = False, db: Db = None) -> None:
     """Show a workflow: its status, what to do, and what was done."""
-    found = _found(chosen(ctx, db), lambda tx: views.workflow_view(tx, name), name)
+    found = found_or_not(chosen(ctx, db), lambda tx: views.workflow_view(tx, name), name)
     if as_json:
         print_json(found)
         return
@@ -89,10 +77,19 @@ def show(ctx: typer.Context, name: Name, *, as_json: Json = False, db: Db = None
             facts.append(
                 ("", f"wakeful workflow {' or '.join(found['issue']['actions'])} {name} {found['issue']['run']}")
             )
+    if found["draining"]:
+        facts.append(("", "It is draining: producers wait, and it is paused once nothing is left to do."))
     facts.append(("pending", count(found["pending_inputs"], "input")))
     facts.append(("version", found["version"]))
     facts += [
         ("did" if not number else "", f"{one['at']}  {one['text']}") for number, one in enumerate(found["recent"])
+    ]
+    facts += [
+        (
+            "people" if not number else "",
+            " ".join(filter(None, (one["at"], "", one["who"], one["action"], one["detail"]))),
+        )
+        for number, one in enumerate(found["actions"])
     ]
     print_facts(facts)
     rows = [
@@ -106,33 +103,25 @@ def _last(handler: dict[str, Any]) -> str:
     return handler["last_run"]["workflow_status"] if handler["last_run"] is not None else "-"
 
 
-def _found(place: Any, work: Callable[[Transaction], Any], name: str) -> Any:
-    found = read(place, looking(work), None)
-    if found is None:
-        message = f"There is no workflow {name!r} in {place}."
-        raise NotFound(message)
-    return found
-
-
 @app.command("run")
 def run(ctx: typer.Context, name: Name, *, as_json: Json = False, db: Db = None) -> None:
     """Run all producers of a workflow now, one after the other."""
     started = change(chosen(ctx, db), acting(lambda tx, context: actions.run_now(tx, context, name, who=who())))
-    _done({"runs": started}, f"{name}: {count(len(started), 'producer')} queued", as_json=as_json)
+    done({"runs": started}, f"{name}: {count(len(started), 'producer')} queued", as_json=as_json)
 
 
 @app.command("pause")
 def pause(ctx: typer.Context, name: Name, *, note: Note = None, as_json: Json = False, db: Db = None) -> None:
     """Start nothing more of a workflow. The run in progress ends, and what is due meanwhile waits."""
     change(chosen(ctx, db), acting(lambda tx, context: actions.pause(tx, context, name, who=who(), note=note)))
-    _done({"name": name, "paused": True}, f"{name} is paused", as_json=as_json)
+    done({"name": name, "paused": True}, f"{name} is paused", as_json=as_json)
 
 
 @app.command("resume")
 def resume(ctx: typer.Context, name: Name, *, as_json: Json = False, db: Db = None) -> None:
     """Let a workflow go on; what failed in its code is tried again."""
     change(chosen(ctx, db), acting(lambda tx, context: actions.resume(tx, context, name, who=who())))
-    _done({"name": name, "paused": False}, f"{name} goes on", as_json=as_json)
+    done({"name": name, "paused": False}, f"{name} goes on", as_json=as_json)
 
 
 @app.command("settle")
@@ -150,151 +139,98 @@ def settle(
     db: Db = None,
 ) -> None:
     """Say whether a change happened that was cut off."""
-    value = _json("--result", result)
+    value = read_json("--result", result)
 
     def work(tx: Transaction, context: Context) -> None:
         actions.settle(tx, context, name, run_id, verdict, who=who(), result=value, note=note)
 
     change(chosen(ctx, db), acting(work))
-    _done({"run": run_id, "verdict": verdict}, f"{run_id} is settled: {verdict}", as_json=as_json)
+    done({"run": run_id, "verdict": verdict}, f"{run_id} is settled: {verdict}", as_json=as_json)
 
 
 @app.command("approve")
 def approve(
     ctx: typer.Context, name: Name, run_id: RunId, *, note: Note = None, as_json: Json = False, db: Db = None
 ) -> None:
-    """Say yes to a run that asks. It goes on where it asked."""
+    """Say yes to a run that asks, or to the correction of one that failed."""
 
-    def work(tx: Transaction, context: Context) -> str:
+    def work(tx: Transaction, context: Context) -> str | None:
         return actions.approve(tx, context, name, run_id, who=who(), note=note)
 
     again = change(chosen(ctx, db), acting(work))
-    _done({"run": run_id, "continued_by": again}, f"{again} goes on where {run_id} asked", as_json=as_json)
+    said = f"{again} goes on where {run_id} asked" if again else f"The correction for {run_id} is being deployed"
+    done({"run": run_id, "continued_by": again}, said, as_json=as_json)
 
 
 @app.command("reject")
 def reject(
     ctx: typer.Context, name: Name, run_id: RunId, *, note: Note = None, as_json: Json = False, db: Db = None
 ) -> None:
-    """Say no to a run that asks. What it reserved is released, and the workflow is paused."""
-    change(chosen(ctx, db), acting(lambda tx, context: actions.reject(tx, context, name, run_id, who=who(), note=note)))
-    _done({"run": run_id}, f"{run_id} is rejected, and {name} is paused", as_json=as_json)
+    """Say no to a run that asks, or to a correction. A run's workflow is paused."""
+
+    def work(tx: Transaction, context: Context) -> bool:
+        actions.reject(tx, context, name, run_id, who=who(), note=note)
+        return bool(find_workflow(tx, name).paused)
+
+    paused = change(chosen(ctx, db), acting(work))
+    done({"run": run_id}, f"{run_id} is rejected{f', and {name} is paused' if paused else ''}", as_json=as_json)
 
 
-@app.command("events")
-def events(
+@app.command("drain")
+def drain(
     ctx: typer.Context,
     name: Name,
     *,
-    topic: Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="Only of this topic.")] = None,
-    status: Annotated[
-        str | None, typer.Option("--status", metavar="STATUS", help="Only pending, reserved, consumed or skipped ones.")
-    ] = None,
-    limit: Limit = 50,
+    wait: Annotated[bool, typer.Option("--wait", help="Return when it is drained, or cannot go on.")] = False,
+    note: Note = None,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """List events, newest first."""
+    """Finish what a workflow has, take in nothing new, then pause it."""
+
+    async def work(scheduler: Scheduler) -> dict[str, Any]:
+        await scheduler.transact(lambda tx, context: drain_workflow(tx, context, name, who=who(), note=note))
+        while True:
+            found: dict[str, Any] = await scheduler.look(lambda tx: views.workflow_view(tx, name))
+            if not wait or not found["draining"] or found["status"] in (NEEDS_ATTENTION, STOPPED):
+                return found
+            await clock.sleep(WAIT_S)
+
+    found = change(chosen(ctx, db), work)
+    data = {"name": name, "draining": found["draining"], "paused": found["paused"]}
+    done(data, f"{name} is {'drained, and paused' if found['paused'] else 'draining'}", as_json=as_json)
+    if wait and not found["paused"]:
+        say(f"It cannot go on: {_issue(found)}", error=True)
+        raise typer.Exit(1)
+
+
+@app.command("fixes")
+def fixes(
+    ctx: typer.Context,
+    name: Name,
+    *,
+    diff: Annotated[bool, typer.Option("--diff", help="Also what each would change.")] = False,
+    limit: Limit = 20,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """List corrections of a workflow's code, newest first."""
 
     def work(tx: Transaction) -> list[dict[str, Any]]:
         find_workflow(tx, name)
-        return views.event_views(tx, tx.of(Topics).matching(name, topic, status, None, limit))
+        return [views.fix_view(row) for row in tx.of(Fixes).of(name, limit)]
 
-    found = _found(chosen(ctx, db), work, name)
+    found = found_or_not(chosen(ctx, db), work, name)
     if as_json:
         print_json(found)
-    elif found:
-        rows = [[one["topic"], one["message_id"], one["status"], one["at"], one["id"]] for one in found]
-        print_table(
-            [Column("TOPIC", 8), Column("MESSAGE", 12), Column("STATUS", 8), Column("AT", 20), Column("EVENT", 17)],
-            rows,
-        )
+    elif not found:
+        say(f"{name} has no corrections.")
     else:
-        say(f"{name} has no such events.")
-
-
-@app.command("inputs")
-def inputs(
-    ctx: typer.Context,
-    name: Name,
-    *,
-    status: Annotated[
-        str | None, typer.Option("--status", metavar="STATUS", help="Only pending, done or skipped ones.")
-    ] = None,
-    limit: Limit = 50,
-    as_json: Json = False,
-    db: Db = None,
-) -> None:
-    """List inputs with what each caused, newest first."""
-    if status not in (None, "pending", "done", "skipped"):
-        raise WrongUse(f"--status is pending, done or skipped, not {status!r}.")
-
-    def work(tx: Transaction) -> list[dict[str, Any]]:
-        find_workflow(tx, name)
-        return [views.input_view(tx, row) for row in tx.of(Topics).inputs(name, status, None, limit)]
-
-    found = _found(chosen(ctx, db), work, name)
-    if as_json:
-        print_json(found)
-    elif found:
-        rows = [
-            [one["title"] or one["external_id"], one["status"], count(len(one["caused"]), "event"), one["id"]]
-            for one in found
-        ]
-        print_table([Column("INPUT", 16), Column("STATUS", 8), Column("CAUSED", 8), Column("ID", 17)], rows)
-    else:
-        say(f"{name} has no such inputs.")
-
-
-@app.command("skip")
-def skip(
-    ctx: typer.Context, name: Name, input_id: InputId, *, reason: Reason, as_json: Json = False, db: Db = None
-) -> None:
-    """Let nothing more happen to an input."""
-
-    def work(tx: Transaction, context: Context) -> int:
-        return input_actions.skip_input(tx, context, name, input_id, reason=reason, who=who())
-
-    skipped = change(chosen(ctx, db), acting(work))
-    _done({"input": input_id, "skipped": skipped}, f"{count(skipped, 'event')} skipped", as_json=as_json)
-
-
-@app.command("rerun")
-def rerun(
-    ctx: typer.Context, name: Name, input_id: InputId, *, reason: Reason, as_json: Json = False, db: Db = None
-) -> None:
-    """Work on an input once more, as new events."""
-
-    def work(tx: Transaction, context: Context) -> list[str]:
-        return input_actions.rerun_input(tx, context, name, input_id, reason=reason, who=who())
-
-    made = change(chosen(ctx, db), acting(work))
-    _done({"input": input_id, "events": made}, f"{count(len(made), 'event')} published", as_json=as_json)
-
-
-@app.command("publish")
-def publish(
-    ctx: typer.Context,
-    name: Name,
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
-    *,
-    message_id: Annotated[str, typer.Option("--id", metavar="ID", help="The message id; known ones are not repeated.")],
-    payload: Annotated[str | None, typer.Option("--payload", metavar="JSON", help="The payload, as JSON.")] = None,
-    as_json: Json = False,
-    db: Db = None,
-) -> None:
-    """Publish an event by hand."""
-    given = input_actions.ByHand(topic, message_id, _json("--payload", payload))
-
-    def work(tx: Transaction, context: Context) -> dict[str, Any]:
-        found = input_actions.publish_by_hand(tx, context, name, given, who=who())
-        event = tx.of(Topics).get(found.event_id)
-        return {"new": found.new, "event": views.event_views(tx, [event])[0] if event is not None else None}
-
-    found = change(chosen(ctx, db), acting(work))
-    _done(
-        found, f"{message_id} is published" if found["new"] else f"{message_id} was published before", as_json=as_json
-    )
+        rows = [[one["handler"], one["status"], one["at"], one["note"] or "-", one["run"]] for one in found]
+        columns = [Column("HANDLER", 8), Column("STATUS", 8), Column("AT", 20), Column("NOTE", 12), Column("RUN", 17)]
+        print_table(columns, rows)
+        for one in found if diff else ():
+            say_text(one["diff"] or "")
 
 
 @app.command("check")
@@ -319,15 +255,4 @@ def check(
         raise typer.Exit(1)
 
 
-def _json(option: str, text: str | None) -> Any:
-    try:
-        return None if text is None else json.loads(text)
-    except ValueError as error:
-        raise WrongUse(f"{option} must be JSON: {error}.") from error
-
-
-def _done(data: Any, sentence: str, *, as_json: bool) -> None:
-    if as_json:
-        print_json(data)
-    else:
-        say(sentence)
+app.registered_commands += events_app.registered_commands

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator, Field, RootModel
+from pydantic import AfterValidator, Field, RootModel, ValidationInfo, model_validator
 
 from wakeful.config.models import Section
 from wakeful.errors import SchedulerError
-from wakeful.workflows.files import WorkflowFiles
+from wakeful.workflows.files import Listed, WorkflowFiles
+from wakeful.workflows.listed import ListedWorkflows
 from wakeful.workflows.loading import FileRef, read_ref
+from wakeful.workflows.registry import registry_of
 
 if TYPE_CHECKING:
     from wakeful.kernel.domain import ServerAddress
@@ -29,10 +32,12 @@ File = Annotated[str, AfterValidator(_named)]
 
 
 class WorkflowFile(Section):
-    """A file with a workflow, and what its handlers get as `ctx.config`."""
+    """A file with a workflow, what its handlers get as `ctx.config`, and who corrects its code."""
 
     file: File
     config: Any = None
+    auto_fix: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)] | None = None
+    auto_fix_apply: bool = False
 
 
 class WorkflowSection(RootModel[list[File | WorkflowFile]]):
@@ -40,19 +45,45 @@ class WorkflowSection(RootModel[list[File | WorkflowFile]]):
 
     root: list[File | WorkflowFile] = Field(default_factory=list)
 
-    def refs(self, folder: Path) -> list[FileRef]:
-        """The files, relative to that folder."""
-        return [
-            read_ref(one, folder) if isinstance(one, str) else read_ref(one.file, folder, one.config)
-            for one in self.root
-        ]
+    _file: Path | None = None
+    _folder: Path | None = None
+
+    @model_validator(mode="after")
+    def _placed(self, info: ValidationInfo) -> WorkflowSection:
+        context = info.context or {}
+        self._file, self._folder = context.get("file"), context.get("folder")
+        return self
+
+    def listed(self) -> Listed:
+        """The workflows, and the file that lists them."""
+        folder = self._folder if self._folder is not None else Path.cwd()
+        owner = f"{socket.gethostname()}:{self._file}" if self._file is not None else None
+        return Listed([_ref(one, folder) for one in self.root], owner)
 
 
-def install_configured(scheduler: Scheduler, settings: WorkflowSection, server: ServerAddress) -> None:
+def _ref(entry: str | WorkflowFile, folder: Path) -> FileRef:
+    if isinstance(entry, str):
+        return read_ref(entry, folder)
+    hook = tuple(entry.auto_fix) if entry.auto_fix is not None else None
+    ref = read_ref(entry.file, folder, entry.config)
+    return ref._replace(auto_fix=hook, auto_fix_apply=entry.auto_fix_apply, home=folder)
+
+
+def install_configured(scheduler: Scheduler, settings: WorkflowSection, _: ServerAddress) -> None:
     """Deploy the files when the scheduler starts, and again when one changes."""
-    refs = settings.refs(server.folder if server.folder is not None else Path.cwd())
-    if not refs:
-        return
-    files = WorkflowFiles(scheduler, refs)
+    files = WorkflowFiles(scheduler, settings.listed())
     files.load_all()
+    registry_of(scheduler.kinds).files = files
     scheduler.accompany(files)
+
+
+async def reload_configured(scheduler: Scheduler, settings: WorkflowSection) -> None:
+    """Take over what changed in the list: new entries are deployed, others go, the rest goes on undisturbed."""
+    files = registry_of(scheduler.kinds).files
+    if files is not None:
+        await files.relist(settings.listed())
+
+
+def ready_to_apply(scheduler: Scheduler, settings: WorkflowSection) -> ListedWorkflows:
+    """What `wakeful apply` deploys."""
+    return ListedWorkflows(scheduler, settings.listed())

@@ -14,6 +14,7 @@ from wakeful.triggers import Manual
 from wakeful.workflows import KIND
 from wakeful.workflows.arming import DEPLOYED, arm, look_again
 from wakeful.workflows.authoring import Handler, Producer, Workflow
+from wakeful.workflows.fixes.deciding import lapse
 from wakeful.workflows.issues import resolve_issue
 from wakeful.workflows.publishing import lock_jobs
 from wakeful.workflows.tables import HandlerRow, WorkflowRow, Workflows
@@ -39,6 +40,7 @@ class Deployment(NamedTuple):
     drafts: tuple[Draft, ...]
     zone: str
     forced: bool  # also over a newer version
+    owner: str | None = None  # the configuration file that lists it
 
 
 def plan_deployment(scheduler: Scheduler, workflow: object, source: str, *, forced: bool) -> Deployment:
@@ -47,6 +49,8 @@ def plan_deployment(scheduler: Scheduler, workflow: object, source: str, *, forc
         message = f"A workflow is made with Workflow(name), not {workflow!r:.80}."
         raise InvalidJob(message)
     wrong = mistakes(workflow)
+    if workflow.ref is None and workflow.auto_fix is not None and not callable(workflow.auto_fix):
+        wrong.append("auto_fix is a program, which corrects files: give a function to a workflow that is made in code.")
     if wrong:
         message = f"The workflow {workflow.name} cannot be deployed. {' '.join(wrong)}"
         raise InvalidJob(message)
@@ -80,12 +84,16 @@ def deploy(tx: Transaction, context: Context, wanted: Deployment) -> bool:
     if row is not None and not _is_news(tx, row, wanted):
         if row.version == wanted.version and row.issue == "load":
             resolve_issue(tx, context, row)
+        if row.version == wanted.version:
+            _moved(tx, row, wanted)
         return False
     _refuse_taken(tx, wanted)
     if row is None:
-        table.add(WorkflowRow.new(wanted.name, wanted.version, wanted.source, tx.now))
+        table.add(WorkflowRow.new(wanted.name, wanted.version, wanted.source, tx.now)._replace(owner=wanted.owner))
     else:
-        table.change(wanted.name, tx.now, version=wanted.version, source=wanted.source, removed_at=None)
+        owner = wanted.owner if wanted.owner is not None else row.owner
+        table.change(wanted.name, tx.now, version=wanted.version, source=wanted.source, owner=owner, removed_at=None)
+    lapse(tx, wanted.name, wanted.version)
     table.add_version(wanted.name, wanted.version, tx.now)
     _drop_placeholder(tx, context, wanted)
     job_ids = add_jobs(tx, context, wanted.drafts, "update", wanted.zone)
@@ -95,6 +103,29 @@ def deploy(tx: Transaction, context: Context, wanted: Deployment) -> bool:
         look_again(tx, job_ids)
     tx.journal.emit("workflow", {"type": "deployed", "workflow": wanted.name, "version": wanted.version})
     return True
+
+
+def _moved(tx: Transaction, row: WorkflowRow, wanted: Deployment) -> None:
+    """The same code in another file, or listed by another one."""
+    owner = wanted.owner if wanted.owner is not None else row.owner
+    if (row.source, row.owner) != (wanted.source, owner):
+        tx.of(Workflows).change(row.name, tx.now, source=wanted.source, owner=owner)
+
+
+def remove_workflow(tx: Transaction, context: Context, name: str) -> None:
+    """Take a workflow out of service. A run in progress ends; state, events and runs stay for when it comes back."""
+    table = tx.of(Workflows)
+    lock_jobs(tx, name)
+    row = table.lock(name)
+    if row is None or row.removed_at is not None:
+        return
+    for handler in table.handlers(name):
+        remove_job(tx, context, f"{name}.{handler.name}")
+        table.change_handler(name, handler.name, job_id=None)
+    lapse(tx, name)
+    resolve_issue(tx, context, row)
+    table.change(name, tx.now, removed_at=tx.now, owner=None)
+    tx.journal.emit("workflow", {"type": "removed", "workflow": name})
 
 
 def _is_news(tx: Transaction, row: WorkflowRow, wanted: Deployment) -> bool:

@@ -6,11 +6,12 @@ import asyncio
 import logging
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful import clock
 from wakeful.errors import SchedulerError
 from wakeful.workflows.adding import add_workflow, install
+from wakeful.workflows.deploying import remove_workflow
 from wakeful.workflows.issues import Issue, raise_issue
 from wakeful.workflows.loading import CannotLoad, FileRef, load_file, source_files
 from wakeful.workflows.tables import WorkflowRow, Workflows
@@ -19,28 +20,48 @@ if TYPE_CHECKING:
     from wakeful.kernel.context import Context
     from wakeful.scheduler import Scheduler
     from wakeful.store.interface import Transaction
+    from wakeful.workflows.authoring import Workflow
 
 LOOK_S = 2.0
+UNLISTED = "workflows that are listed no more"
 log = logging.getLogger("wakeful.workflows")
 
 Signature = tuple[tuple[str, int, int, int], ...]
 
 
+class Listed(NamedTuple):
+    """The workflows that a configuration file lists, and which file that is."""
+
+    refs: Sequence[FileRef]
+    owner: str | None = None
+
+    @property
+    def sources(self) -> frozenset[str]:
+        return frozenset(ref.source for ref in self.refs)
+
+
 class WorkflowFiles:
     """A companion of a scheduler: its workflow files."""
 
-    def __init__(self, scheduler: Scheduler, refs: Sequence[FileRef]) -> None:
+    def __init__(self, scheduler: Scheduler, listed: Listed) -> None:
         self._scheduler = scheduler
-        self._refs = refs
+        self._listed = listed
         self._seen: dict[str, Signature] = {}
         self._names: dict[str, str] = {}
         self._task: asyncio.Task[None] | None = None
+        self._looking = asyncio.Lock()
 
     def load_all(self) -> None:
         """Give the scheduler the code of all files; they are deployed when it starts."""
-        for ref in self._refs:
+        for ref in self._listed.refs:
             self._seen[ref.source] = _signature(ref)
-            self._load(ref)
+            self._take(ref, load_file(ref))
+        if self._listed.owner is not None:
+            # After all others: what moved to another file is listed there by then.
+            self._scheduler.write_at_start(UNLISTED, self._remove_unlisted)
+
+    def _remove_unlisted(self, tx: Transaction, context: Context) -> None:
+        remove_unlisted(tx, context, self._listed)
 
     def begin(self) -> None:
         """The engine runs."""
@@ -55,31 +76,61 @@ class WorkflowFiles:
 
     async def look(self) -> None:
         """Deploy the files that have changed since they were looked at last."""
-        for ref in self._refs:
-            now = await asyncio.to_thread(_signature, ref)
-            if now == self._seen.get(ref.source):
-                continue
-            self._seen[ref.source] = now
-            await self._load(ref, running=True)
+        async with self._looking:
+            for ref in self._listed.refs:
+                now = await asyncio.to_thread(_signature, ref)
+                if now != self._seen.get(ref.source):
+                    self._seen[ref.source] = now
+                    await self._deploy(ref)
 
-    def _load(self, ref: FileRef, *, running: bool = False) -> asyncio.Future[None]:
-        found = load_file(ref)
+    async def relist(self, listed: Listed) -> None:
+        """Take over another list."""
+        async with self._looking:
+            before = {ref.source: ref for ref in self._listed.refs}
+            self._listed = listed
+            for ref in listed.refs:
+                if before.get(ref.source) != ref:
+                    self._seen[ref.source] = await asyncio.to_thread(_signature, ref)
+                    await self._deploy(ref)
+            gone = set(before) - listed.sources
+            if gone:
+                removed = await self._scheduler.transact(lambda tx, context: remove_unlisted(tx, context, listed))
+                for name in removed:
+                    install(self._scheduler).drop(name)
+                log.info("workflows removed: %s", ", ".join(sorted(removed)) or "none")
+
+    async def _deploy(self, ref: FileRef) -> None:
+        """The code of a file becomes what this scheduler runs, or its workflow is stopped."""
+        found = await asyncio.to_thread(load_file, ref)
         try:
             if not isinstance(found, CannotLoad):
                 self._names[ref.source] = found.name
-                return asyncio.ensure_future(_awaited(add_workflow(self._scheduler, found, forced=running)))
+                await add_workflow(self._scheduler, found, forced=True, owner=self._listed.owner)
+                return
         except SchedulerError as error:
             found = CannotLoad(ref, str(error))
-        log.error("%s cannot be loaded: %s", ref.path, found.message, extra={"trace": found.trace})
-        install(self._scheduler).drop(self._names.get(ref.source, stem(ref)))
+        name = self._report(found)
+        install(self._scheduler).drop(name)
+        owner, broken = self._listed.owner, found
+        await self._scheduler.transact(lambda tx, context: mark_broken(tx, context, broken, owner))
 
-        def broken(tx: Transaction, context: Context) -> None:
-            mark_broken(tx, context, found)
+    def _take(self, ref: FileRef, found: Workflow | CannotLoad) -> None:
+        """The same before the start: written when the scheduler does."""
+        try:
+            if not isinstance(found, CannotLoad):
+                self._names[ref.source] = found.name
+                add_workflow(self._scheduler, found, owner=self._listed.owner)
+                return
+        except SchedulerError as error:
+            found = CannotLoad(ref, str(error))
+        name = self._report(found)
+        install(self._scheduler).drop(name)
+        owner, broken = self._listed.owner, found
+        self._scheduler.write_at_start(name, lambda tx, context: mark_broken(tx, context, broken, owner))
 
-        if running:
-            return asyncio.ensure_future(self._scheduler.transact(broken))
-        self._scheduler.write_at_start(self._names.get(ref.source, stem(ref)), broken)
-        return asyncio.ensure_future(_awaited(None))
+    def _report(self, found: CannotLoad) -> str:
+        log.error("%s cannot be loaded: %s", found.ref.path, found.message, extra={"trace": found.trace})
+        return self._names.get(found.ref.source, stem(found.ref))
 
     async def _watch(self) -> None:
         while True:
@@ -90,25 +141,34 @@ class WorkflowFiles:
                 log.warning("a workflow file was not deployed; trying again when it changes: %s", error)
 
 
-async def _awaited(work: object) -> None:
-    if hasattr(work, "__await__"):
-        await work
-
-
 def stem(ref: FileRef) -> str:
     """The name of a workflow whose file cannot say it."""
     return re.sub(r"[^a-z0-9_-]", "-", ref.path.stem.lower()).strip("-_")[:64] or "workflow"
 
 
-def mark_broken(tx: Transaction, context: Context, broken: CannotLoad) -> None:
+def mark_broken(tx: Transaction, context: Context, broken: CannotLoad, owner: str | None = None) -> None:
     """The workflow of that file is stopped, until it can be loaded; others go on."""
     ref, message = broken.ref, f"{broken.message}\n{broken.trace}".strip()
     table = tx.of(Workflows)
     row = next((one for one in table.all() if one.source == ref.source), None) or table.get(stem(ref))
     if row is None:
-        row = WorkflowRow.new(stem(ref), "", ref.source, tx.now)
+        row = WorkflowRow.new(stem(ref), "", ref.source, tx.now)._replace(owner=owner)
         table.add(row)
+    elif row.removed_at is not None:
+        table.change(row.name, tx.now, removed_at=None, source=ref.source, owner=owner)
     raise_issue(tx, context, row.name, Issue("load", row.issue_handler, row.issue_run, message))
+
+
+def remove_unlisted(tx: Transaction, context: Context, listed: Listed) -> list[str]:
+    """Remove what this file listed once and lists no more; the names."""
+    gone = [
+        row.name
+        for row in tx.of(Workflows).all()
+        if listed.owner is not None and row.owner == listed.owner and row.source not in listed.sources
+    ]
+    for name in gone:
+        remove_workflow(tx, context, name)
+    return gone
 
 
 def _signature(ref: FileRef) -> Signature:

@@ -11,6 +11,7 @@ from wakeful.kernel.engine.ending import drop_runs
 from wakeful.kernel.kinds import Refused
 from wakeful.workflows.admission import SKIP_REASONS, Standing, may_start
 from wakeful.workflows.arming import CONTINUED, OURS, arm, look_again
+from wakeful.workflows.fixes.tables import Fixes
 from wakeful.workflows.issues import ALERT, Issue, raise_issue
 from wakeful.workflows.phases import (
     ACTIVE,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from wakeful.store.records import JobDef, RunRow
 
 OTHER_CODE_MS = 5_000
+MESSAGE_IDS_MS = 400 * 86_400_000
 
 
 def admit(tx: Transaction, context: Context, job: JobDef) -> Refused | None:
@@ -44,8 +46,11 @@ def admit(tx: Transaction, context: Context, job: JobDef) -> Refused | None:
     known = registry_of(context.declared).get(workflow.name)
     if workflow.issue != "load" and (known is None or known[1] != workflow.version):
         return Refused("other_code", SKIP_REASONS["other_code"], tx.now + OTHER_CODE_MS)
-    standing = Standing(bool(workflow.paused), workflow.issue, workflow.issue_handler, workflow.backoff_until)
-    wait = may_start(standing, handler.name, tx.now)
+    standing = Standing(
+        bool(workflow.paused), workflow.issue, workflow.issue_handler, workflow.backoff_until, bool(workflow.draining)
+    )
+    brings_new = handler.type == "producer" and handler.open_run is None
+    wait = may_start(standing, handler.name, tx.now, brings_new=brings_new)
     return None if wait is None else Refused(wait.reason, SKIP_REASONS[wait.reason], wait.until)
 
 
@@ -175,4 +180,10 @@ def prune(tx: Transaction, before: int, limit: int) -> int:
         deleted += tx.of(Topics).prune_inputs(number, limit - deleted)
     if deleted < limit:
         deleted += tx.of(Workflows).prune_runs(number, limit - deleted)
+    if deleted < limit:
+        deleted += tx.of(Fixes).prune(number, limit - deleted)
+    if deleted < limit:
+        # Counted from when the event was published: whoever sends something again does so within a year.
+        oldest = ids.first_id_at(min(before, tx.now - MESSAGE_IDS_MS))
+        deleted += tx.of(Topics).prune_messages(oldest, limit - deleted)
     return deleted

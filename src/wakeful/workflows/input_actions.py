@@ -10,7 +10,7 @@ from wakeful.kernel.rules.outcome import clean
 from wakeful.workflows.actions import record
 from wakeful.workflows.checkpoints import as_json
 from wakeful.workflows.failures import LogicError
-from wakeful.workflows.lookup import find_input, find_workflow, known_topics
+from wakeful.workflows.lookup import find_event, find_input, find_workflow, known_topics
 from wakeful.workflows.publishing import Message, Published, lock_jobs, publish
 from wakeful.workflows.tables import Workflows
 from wakeful.workflows.topics.tables import EventRow, InputRow, Topics
@@ -74,16 +74,34 @@ def rerun_input(tx: Transaction, context: Context, name: str, ref: str, *, reaso
         message = f"The events of {ref} are pruned: publish what is needed by hand."
         raise ScheduleTriggerError(message, {"workflow": name, "reason": "pruned"})
     again = context.new_id()
-    messages = [
-        Message(
-            event.topic, f"{event.message_id[: MAX_TEXT - 40]}~{ids.encode('run', again)[4:]}", event.payload, (row.id,)
-        )
-        for event in roots
-    ]
+    messages = [Message(event.topic, _again(event.message_id, again), event.payload, (row.id,)) for event in roots]
     found = publish(tx, context, name, messages)
     tx.of(Topics).mark_input(row.id, None, why)
     record(tx, context, name, who=who, action="rerun", detail=f"{ref}: {why}")
     return [ids.encode("evt", one.event_id) for one in found]
+
+
+def replay_event(tx: Transaction, context: Context, name: str, ref: str, *, reason: str, who: str) -> str:
+    """Publish a consumed or skipped event once more, as a new one with the same payload and causes; its id."""
+    find_workflow(tx, name)
+    lock_jobs(tx, name)
+    event, why = find_event(tx, name, ref), _reason(reason)
+    if event.status in ("pending", "reserved"):
+        message = f"{ref} is {event.status}: it is worked on anyway."
+        raise ScheduleTriggerError(message, {"workflow": name, "reason": event.status})
+    if event.topic not in known_topics(tx, name):
+        message = f"{name} has no topic {event.topic!r} any more: nothing would consume the event."
+        raise ScheduleTriggerError(message, {"workflow": name, "reason": "no_topic"})
+    causes = tuple(tx.of(Topics).inputs_of([event.id]).get(event.id, ()))
+    again = Message(event.topic, _again(event.message_id, context.new_id()), event.payload, causes)
+    found = publish(tx, context, name, [again])[0]
+    record(tx, context, name, who=who, action="replayed", detail=f"{ref}: {why}")
+    return ids.encode("evt", found.event_id)
+
+
+def _again(message_id: str, number: int) -> str:
+    """A message id that was never published, and shows what it repeats."""
+    return f"{message_id[: MAX_TEXT - 40]}~{ids.encode('run', number)[4:]}"
 
 
 def _roots(tx: Transaction, events: list[EventRow]) -> list[EventRow]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful.kernel.engine.alerts import close_alert, open_alert
+from wakeful.workflows.answers import buttons_for
 from wakeful.workflows.arming import look_again
 from wakeful.workflows.tables import WorkflowRow, Workflows
 
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
 
 ALERT = "workflow"
+MAX_MESSAGE = 6_000  # a sentence, and the trace behind it
 
 
 class Issue(NamedTuple):
@@ -40,14 +43,20 @@ def raise_issue(tx: Transaction, context: Context, workflow: str, issue: Issue, 
         issue=issue.kind,
         issue_handler=issue.handler,
         issue_run=issue.run,
-        issue_message=issue.message[:2000],
+        issue_message=issue.message[:MAX_MESSAGE],
         backoff_until=issue.until,
         **more,
     )
     if issue.alert:
-        first = issue.message.partition("\n")[0]
-        open_alert(tx, context, ALERT, workflow, f"{workflow} needs attention: {first[:1000]}")
+        alert_about(tx, context, workflow, issue.message, kind=issue.kind, run=issue.run)
     tx.journal.emit("workflow", {"type": "issue", "workflow": workflow, "kind": issue.kind, "handler": issue.handler})
+
+
+def alert_about(tx: Transaction, context: Context, workflow: str, message: str, *, kind: str, run: int | None) -> None:
+    """A person must look at the workflow; in a chat the message has buttons for what they can answer."""
+    first = message.partition("\n")[0]
+    data = json.dumps({"run": run, "buttons": buttons_for(workflow, kind, run)})
+    open_alert(tx, context, ALERT, workflow, f"{workflow} needs attention: {first[:1000]}", data=data)
 
 
 def resolve_issue(tx: Transaction, context: Context, row: WorkflowRow) -> None:

@@ -32,6 +32,9 @@ class FileRef(NamedTuple):
     path: Path
     attribute: str
     config: Any = None
+    auto_fix: tuple[str, ...] | None = None
+    auto_fix_apply: bool = False
+    home: Path | None = None  # where the program of auto_fix is run
 
     @property
     def source(self) -> str:
@@ -73,8 +76,10 @@ def load_file(ref: FileRef) -> Workflow | CannotLoad:
     except Exception as error:  # noqa: BLE001 - whatever the file raises is why it cannot be loaded
         return CannotLoad(ref, f"{type(error).__name__}: {error}", _trace(error, ref.path.parent))
     workflow.version = version
-    workflow.origin = ref.source
+    workflow.origin, workflow.ref = ref.source, ref
     workflow.config = {} if ref.config is None else ref.config
+    if ref.auto_fix is not None:
+        workflow.auto_fix, workflow.auto_fix_apply = ref.auto_fix, ref.auto_fix_apply
     return workflow
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from wakeful import ids
 from wakeful.errors import NotFound, RunNotFound
 from wakeful.workflows.tables import WorkflowRow, WorkflowRun, Workflows
-from wakeful.workflows.topics.tables import InputRow, Topics
+from wakeful.workflows.topics.tables import EventRow, InputRow, Topics
 
 if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
@@ -37,6 +37,16 @@ def find_input(tx: Transaction, name: str, ref: str) -> InputRow:
     row = tx.of(Topics).input(found[1]) if found is not None and found[0] == "inp" else None
     if row is None or row.workflow != name:
         message = f"{name} has no input {ref!r:.80}."
+        raise NotFound(message)
+    return row
+
+
+def find_event(tx: Transaction, name: str, ref: str) -> EventRow:
+    """An event of that workflow."""
+    found = ids.decode(ref)
+    row = tx.of(Topics).get(found[1]) if found is not None and found[0] == "evt" else None
+    if row is None or row.workflow != name:
+        message = f"{name} has no event {ref!r:.80}: it was never published, or is pruned."
         raise NotFound(message)
     return row
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from wakeful.kernel.kinds import Kinds
     from wakeful.workflows.authoring import Workflow
+    from wakeful.workflows.files import WorkflowFiles
 
 
 class Registry:
@@ -15,6 +17,8 @@ class Registry:
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Workflow, str]] = {}
+        self.files: WorkflowFiles | None = None  # those of its server
+        self.on_code_failed: Callable[[], None] = lambda: None
 
     def add(self, workflow: Workflow) -> str:
         """Take its code for this scheduler; its version."""

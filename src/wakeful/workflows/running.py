@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from wakeful.errors import StoreError
@@ -24,12 +24,13 @@ from wakeful.workflows.authoring import (
     Unknown,
     Workflow,
 )
-from wakeful.workflows.checkpoints import Fenced, Outgoing, as_json
-from wakeful.workflows.failures import LogicError, Place, classify
+from wakeful.workflows.checkpoints import Cause, Fenced, Outgoing, as_json
+from wakeful.workflows.failures import LogicError, Place, author_trace, classify
 from wakeful.workflows.handler_context import HandlerContext
 from wakeful.workflows.phases import Failure
+from wakeful.workflows.registry import registry_of
 from wakeful.workflows.tables import WorkflowRun
-from wakeful.workflows.timing import read_wake_at
+from wakeful.workflows.timing import RECONCILE_LIMIT_MS, read_wake_at
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
@@ -105,15 +106,11 @@ class Attempt:
         _, given = await self._call("prepare", consumer.on_prepare, self._state)
         if not isinstance(given, Prepared):
             raise HandlerFailed(LogicError(f"prepare returns Prepared(...), not {given!r:.80}."), "handler")
-        unknown = sorted(set(given.reserve) - set(consumer.subscribes))
-        if unknown:
-            message = f"{consumer.name} reserved events of {unknown[0]!r}, which it does not subscribe to."
-            raise HandlerFailed(LogicError(message), "handler")
         wake = read_wake_at(given.wake_at, self._scheduler.clock.now())
         if wake.note is not None:
             log.warning("%s.%s: %s", self._row.workflow, self._row.handler, wake.note)
         try:
-            reserve = {topic: list(events) for topic, events in given.reserve.items()}
+            reserve = _reservations(consumer, given.reserve)
             data = as_json({"reserve": reserve, "data": given.data}, "The data of prepare")
             title = None if given.title is None else clean(str(given.title))[:MAX_MESSAGE]
             row = self._row._replace(title=title)
@@ -145,7 +142,10 @@ class Attempt:
                 log.warning("%s.%s: reconcile failed: %s", row.workflow, row.handler, failed.error)
                 message = f"reconcile failed: {_said(failed.error)}"
         if isinstance(verdict, Applied):
-            result = as_json(verdict.result, "The result of reconcile")
+            try:
+                result = as_json(verdict.result, "The result of reconcile")
+            except LogicError as error:
+                await self._ask_about_mutation(str(error), asks=True)
             self._row = await self._store(lambda tx, _: checkpoints.mutated(tx, self._row, result))
             return
         if isinstance(verdict, NotApplied):
@@ -177,7 +177,7 @@ class Attempt:
             approved_by=self._run.approved_by,
             new_id=self._scheduler.new_id,
         )
-        limit = self._handler.timeout
+        limit = min(self._handler.timeout, RECONCILE_LIMIT_MS) if phase == "reconcile" else self._handler.timeout
         in_mutate = phase == "mutate"
         try:
             async with asyncio.timeout(limit / 1000) as timer:
@@ -201,10 +201,14 @@ class Attempt:
             await self._ask_about_mutation(f"mutate failed: {_said(error)}", asks=asks, error=error)
         if failure in ("transient", "approval") and row.mutation == "in_flight" and row.begins != "reconcile":
             row = row._replace(mutation="none")  # both say that nothing changed outside
+        trace = author_trace(error) if failure == "logic" else ""
+        cause = Cause(failure, _said(error), trace, self._workflow.auto_fix is not None)
         try:
-            stored = await self._store(lambda tx, context: checkpoints.failed(tx, context, row, failure, _said(error)))
+            stored = await self._store(lambda tx, context: checkpoints.failed(tx, context, row, cause))
         except Fenced:
             raise Noop("another node took this run over") from None
+        if failure == "logic":
+            registry_of(self._scheduler.kinds).on_code_failed()
         if failure == "transient" and stored.until is not None:
             raise Defer(from_ms(stored.until), _said(error)) from error
         if failure == "approval":
@@ -241,6 +245,18 @@ class Attempt:
 
     async def _store(self, work: Callable[[Transaction, Context], T]) -> T:
         return await self._scheduler.transact(work)
+
+
+def _reservations(consumer: Consumer, given: Any) -> dict[str, list[Any]]:
+    """What prepare reserved, by topic; LogicError where it cannot be reserved."""
+    if not isinstance(given, Mapping) or not all(isinstance(events, list | tuple) for events in given.values()):
+        message = f"reserve maps topics to lists of event ids, as in {{'mail': [mail.id]}}, and is {given!r:.80}."
+        raise LogicError(message)
+    unknown = sorted(str(topic) for topic in set(given) - set(consumer.subscribes))
+    if unknown:
+        message = f"{consumer.name} reserved events of {unknown[0]!r:.80}, which it does not subscribe to."
+        raise LogicError(message)
+    return {topic: list(events) for topic, events in given.items()}
 
 
 def _said(error: BaseException) -> str:

@@ -32,6 +32,8 @@ class WorkflowRow(NamedTuple):
     created_at: int
     updated_at: int
     removed_at: int | None
+    draining: int = 0
+    owner: str | None = None
 
     @classmethod
     def new(cls, name: str, version: str, source: str, now: int) -> WorkflowRow:
@@ -59,6 +61,7 @@ class HandlerRow(NamedTuple):
     rounds: int = 0
     dirty: int = 0
     seen: int = 0
+    fixes: int = 0
 
     def topics(self) -> list[str]:
         """The topics it subscribes to."""

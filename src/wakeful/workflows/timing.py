@@ -9,8 +9,11 @@ from wakeful.triggers.moments import iso, to_ms
 
 MIN_WAKE_MS = 30_000
 MAX_WAKE_MS = 86_400_000
-#: After each transient failure in a row; the last one for all further ones.
-BACKOFF = (30_000, 60_000, 300_000, 900_000, 3_600_000)
+FIRST_BACKOFF_MS = 10_000
+MAX_BACKOFF_MS = 600_000
+ATTENTION_AFTER = 5  # transient failures in a row
+MAX_FIXES = 3  # corrections that are asked for between two commits of a handler
+RECONCILE_LIMIT_MS = 30_000
 RECONCILE_TRIES = 5
 FIRST_RECONCILE_MS = 10_000
 MAX_RECONCILE_MS = 600_000
@@ -51,7 +54,7 @@ def _moment(given: object) -> int | None:
 
 def backoff(failures: int) -> int:
     """How long a workflow waits after the n-th transient failure in a row."""
-    return BACKOFF[min(max(failures, 1), len(BACKOFF)) - 1]
+    return min(FIRST_BACKOFF_MS << min(max(failures - 1, 0), 10), MAX_BACKOFF_MS)
 
 
 def reconcile_delay(tries: int) -> int | None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.triggers.durations import format_interval
 from wakeful.triggers.moments import iso
+from wakeful.workflows.fixes.tables import Fixes, FixRow
 from wakeful.workflows.lookup import find_workflow
 from wakeful.workflows.phases import ACTIVE, COMMITTED
 from wakeful.workflows.tables import HandlerRow, WorkflowRow, WorkflowRun, Workflows
@@ -18,6 +20,7 @@ from wakeful.workflows.words import ACTIONS, activity_words, issue_words, schedu
 
 if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
+    from wakeful.workflows.input_actions import ByHand
 
 RECENT = 10
 MOST_INPUTS = 100
@@ -37,16 +40,21 @@ def workflow_view(tx: Transaction, name: str) -> dict[str, Any]:
     next_in = f"in {_rounded(coming - tx.now)}" if coming is not None else None
     return {
         "name": row.name,
-        "status": status_word(paused=bool(row.paused), issue=row.issue, active=active),
-        "issue": _issue_view(row),
+        "status": status_word(paused=bool(row.paused), issue=row.issue, active=active, failures=row.failures),
+        "issue": _issue_view(tx, row),
         "schedule": schedule_words(triggers, None if row.paused else next_in),
         "paused": bool(row.paused),
+        "draining": bool(row.draining),
         "version": row.version,
         "versions": [
             {"number": number, "version": version, "deployed_at": iso(at)}
             for number, version, at in tx.of(Workflows).versions(name, RECENT)
         ],
         "recent": _recent(tx, name),
+        "actions": [
+            {"at": iso(one.at), "who": one.who, "action": one.action, "detail": one.detail}
+            for one in tx.of(Workflows).actions(name, RECENT)
+        ],
         "pending_inputs": tx.of(Topics).count_pending_inputs(name),
         "handlers": shown,
     }
@@ -57,20 +65,49 @@ def workflow_views(tx: Transaction) -> list[dict[str, Any]]:
     return [workflow_view(tx, row.name) for row in tx.of(Workflows).all()]
 
 
-def _issue_view(row: WorkflowRow) -> dict[str, Any] | None:
+def _issue_view(tx: Transaction, row: WorkflowRow) -> dict[str, Any] | None:
     kind = row.issue or ("paused" if row.paused else None)
     if kind is None:
         return None
     handler = row.issue_handler if row.issue is not None else None
     message = row.issue_message if row.issue is not None else row.pause_note
+    latest = tx.of(Fixes).latest(row.name) if kind == "logic" else None
+    fix = latest if latest is not None and latest.run_id == row.issue_run else None
     return {
         "kind": "internal" if kind == "load" else kind,
         "handler": handler,
         "run": ids.run_text(row.issue_run) if row.issue is not None and row.issue_run is not None else None,
-        "message": issue_words(kind, handler, message),
-        "actions": ACTIONS[kind],
+        "message": issue_words(kind, handler, message, fix),
+        "actions": ["approve", "reject"] if fix is not None and fix.status == "proposed" else ACTIONS[kind],
         "trace": (message or "").partition("\n")[2] or None,
+        "fix": {**fix_view(fix), "diff": None} if fix is not None else None,  # source is for operators
     }
+
+
+def fix_view(fix: FixRow) -> dict[str, Any]:
+    """A correction, with the source before and after it."""
+    return {
+        "id": ids.encode("fix", fix.id),
+        "handler": fix.handler,
+        "run": ids.run_text(fix.run_id),
+        "version": fix.version,
+        "number": fix.number,
+        "status": fix.status,
+        "at": iso(fix.at),
+        "ended_at": _time(fix.ended_at),
+        "made": fix.made,
+        "note": fix.note,
+        "who": fix.who,
+        "diff": _diff(json.loads(fix.before), json.loads(fix.files)) if fix.files is not None else None,
+    }
+
+
+def _diff(before: Mapping[str, str], after: Mapping[str, str]) -> str:
+    lines: list[str] = []
+    for name, text in after.items():
+        old = before.get(name, "").splitlines(keepends=True)
+        lines += difflib.unified_diff(old, text.splitlines(keepends=True), f"a/{name}", f"b/{name}")
+    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 
 def _handler_view(tx: Transaction, handler: HandlerRow, jobs: dict[int, Any]) -> dict[str, Any]:
@@ -135,6 +172,20 @@ def event_views(tx: Transaction, events: Sequence[EventRow]) -> list[dict[str, A
         }
         for event in events
     ]
+
+
+def pruned_view(event_id: int, given: ByHand) -> dict[str, Any]:
+    """An event of which only the message id is left."""
+    return {
+        "id": ids.encode("evt", event_id),
+        "message_id": given.message_id,
+        "topic": given.topic,
+        "payload": None,
+        "status": None,
+        "at": None,
+        "input": None,
+        "run": None,
+    }
 
 
 def input_view(tx: Transaction, row: InputRow) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from wakeful.triggers import Trigger
+from wakeful.workflows.timing import ATTENTION_AFTER, MAX_FIXES
 
 RUNNING, IDLE, NEEDS_ATTENTION, STOPPED = "running", "idle", "needs_attention", "stopped"
 SHOWN = {RUNNING: "Running", IDLE: "Idle", NEEDS_ATTENTION: "Needs attention", STOPPED: "Stopped"}
@@ -21,20 +22,22 @@ ACTIONS = {
 }
 
 
-def status_word(*, paused: bool, issue: str | None, active: bool) -> str:
+def status_word(*, paused: bool, issue: str | None, active: bool, failures: int = 0) -> str:
     """One of four words; what a person must do comes before what goes on."""
     if issue in ("internal", "load"):
         return STOPPED
-    if issue in ("approval", "reconciliation", "logic"):
+    if issue in ("approval", "reconciliation", "logic") or (issue == "transient" and failures >= ATTENTION_AFTER):
         return NEEDS_ATTENTION
     if active:
         return RUNNING
     return STOPPED if paused else IDLE
 
 
-def issue_words(kind: str, handler: str | None, message: str | None) -> str:
-    """What is wrong and what happens next, as one or two sentences."""
+def issue_words(kind: str, handler: str | None, message: str | None, fix: Any = None) -> str:
+    """What is wrong and what happens next, as one or two sentences; `fix` is the correction of code that failed."""
     said = (message or "").partition("\n")[0].rstrip(".")
+    if kind == "logic" and fix is not None:
+        return f"The code of {handler} failed: {said}. {fix_words(fix)}"
     sentences = {
         "transient": f"Trying again soon: {said}.",
         "approval": f"Waiting for your approval: {said}",
@@ -45,6 +48,18 @@ def issue_words(kind: str, handler: str | None, message: str | None) -> str:
         "paused": f"Paused by a person: {said}." if said else "Paused by a person.",
     }
     return sentences[kind]
+
+
+def fix_words(fix: Any) -> str:
+    """How a correction stands, and what to do about it."""
+    then = "Correct it and apply, or resume to try again."
+    return {
+        "asked": f"A correction is being asked for, try {fix.number} of {MAX_FIXES}.",
+        "proposed": f"A correction is proposed{f': {fix.note}' if fix.note else ''}. Approve or reject it.",
+        "accepted": "A correction is being deployed.",
+        "refused": f"The correction was rejected. {then}",
+        "none": f"The hook has no correction. {then}",
+    }.get(fix.status, f"{fix.number} of {MAX_FIXES} corrections did not help. {then}")
 
 
 def schedule_words(triggers: Sequence[Trigger], next_in: str | None) -> str:

@@ -90,8 +90,10 @@ def button(action: str, on: str, label: str | None = None, **more: Any) -> dict[
 
 def buttons_of(extra: Mapping[str, Any] | None) -> list[Button]:
     """The buttons a message is stored with; what is none is left out."""
-    found = (extra or {}).get("buttons")
-    given = [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
+    about = (extra or {}).get("alert")
+    of_alert = about.get("buttons") if isinstance(about, Mapping) else None  # those of whoever opened the incident
+    found = [one for some in (of_alert, (extra or {}).get("buttons")) if isinstance(some, list) for one in some]
+    given = [item for item in found if isinstance(item, Mapping)]
     return [
         Button(item["action"], str(item.get("on", "")), str(item.get("label") or item["action"].capitalize()), item)
         for item in given

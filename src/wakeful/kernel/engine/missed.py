@@ -74,7 +74,9 @@ def watch_missed(tx: Transaction, context: Context, lines: dict[str, int]) -> No
     for key in lines:
         if is_lane(key):
             waiting = [
-                Late(job.id, job.name, state.ready_at or tx.now) for job, state in tx.jobs.parked_on(key, since, MOST)
+                Late(job.id, job.name, state.ready_at or tx.now)
+                for job, state in tx.jobs.parked_on(key, since, MOST)
+                if job.kind not in context.declared.hooks.patient
             ]
             if waiting:
                 note_missed(

@@ -235,6 +235,15 @@ class Topics:
             self._session.delete_in("workflow_events", "id", old)
         return len(old)
 
+    def prune_messages(self, before_id: int, limit: int) -> int:
+        """Forget message ids whose events are below that id and gone; they may be published anew."""
+        return self._session.execute(
+            "DELETE FROM workflow_messages WHERE event_id IN (SELECT m.event_id FROM workflow_messages m "
+            "WHERE m.event_id < ? AND NOT EXISTS (SELECT 1 FROM workflow_events e WHERE e.id = m.event_id) "
+            "ORDER BY m.event_id LIMIT ?)",
+            (before_id, limit),
+        )
+
     def prune_inputs(self, before_id: int, limit: int) -> int:
         """Delete inputs below that id none of whose events is left."""
         return self._session.execute(

@@ -1,0 +1,75 @@
+"""The workflows that a configuration file lists, as `wakeful plan` shows and `wakeful apply` deploys them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wakeful.errors import SchedulerError
+from wakeful.kernel.domain import FileChanges
+from wakeful.workflows.deploying import Deployment, deploy, plan_deployment, remove_workflow
+from wakeful.workflows.files import Listed
+from wakeful.workflows.loading import CannotLoad, FileRef, load_file
+from wakeful.workflows.tables import WorkflowRow, Workflows
+
+if TYPE_CHECKING:
+    from wakeful.kernel.context import Context
+    from wakeful.scheduler import Scheduler
+    from wakeful.store.interface import Transaction
+
+
+class ListedWorkflows:
+    """All that can be loaded of them, checked; what cannot is reported and left as it is."""
+
+    def __init__(self, scheduler: Scheduler, listed: Listed) -> None:
+        self._listed = listed
+        self._wanted: list[Deployment] = []
+        self._wrong: list[str] = []
+        for ref in listed.refs:
+            found = self._load(scheduler, ref)
+            if isinstance(found, str):
+                self._wrong.append(found)
+            else:
+                self._wanted.append(found)
+
+    def _load(self, scheduler: Scheduler, ref: FileRef) -> Deployment | str:
+        found = load_file(ref)
+        if isinstance(found, CannotLoad):
+            return f"{ref.path.name}: {found.message}\n{found.trace}".strip()
+        try:
+            wanted = plan_deployment(scheduler, found, "file", forced=True)
+        except SchedulerError as error:
+            return f"{ref.path.name}: {error}"
+        return wanted._replace(owner=self._listed.owner)
+
+    def plan(self, tx: Transaction | None) -> FileChanges:
+        """What applying them would do; `tx` is None where there is no store yet."""
+        stored = {row.name: row for row in tx.of(Workflows).all()} if tx is not None else {}
+        create = [one.name for one in self._wanted if one.name not in stored]
+        update = {
+            one.name: (stored[one.name].version or None, one.version)
+            for one in self._wanted
+            if one.name in stored and stored[one.name].version != one.version
+        }
+        gone = [row.name for row in stored.values() if self._is_gone(row)]
+        return FileChanges(
+            tuple(create),
+            {name: {"version": versions} for name, versions in update.items()},
+            tuple(gone),
+            len(self._wanted) - len(create) - len(update),
+            tuple(self._wrong),
+        )
+
+    def apply(self, tx: Transaction, context: Context) -> FileChanges:
+        """Deploy what is new or changed, and remove what this file listed and lists no more."""
+        changes = self.plan(tx)
+        for wanted in self._wanted:
+            deploy(tx, context, wanted)
+        for name in changes.remove:
+            remove_workflow(tx, context, name)
+        return changes
+
+    def _is_gone(self, row: WorkflowRow) -> bool:
+        listed = {ref.source for ref in self._listed.refs}
+        named = {one.name for one in self._wanted}
+        is_ours = self._listed.owner is not None and row.owner == self._listed.owner
+        return is_ours and row.source not in listed and row.name not in named

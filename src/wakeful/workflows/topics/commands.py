@@ -1,0 +1,205 @@
+"""`wakeful workflow events`, `inputs` and what people do about them; and what all commands of workflows share."""
+
+from __future__ import annotations
+
+import getpass
+import json
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wakeful.cli.failures import WrongUse
+from wakeful.cli.opening import change, read
+from wakeful.cli.place import Db, chosen
+from wakeful.cli.saying import say
+from wakeful.cli.tables import Column, Json, print_json, print_table
+from wakeful.cli.words import count
+from wakeful.errors import NotFound
+from wakeful.workflows import input_actions, views
+from wakeful.workflows.lookup import find_workflow
+from wakeful.workflows.topics.tables import Topics
+
+if TYPE_CHECKING:
+    from wakeful import Scheduler
+    from wakeful.kernel.context import Context
+    from wakeful.store.interface import Transaction
+
+events_app = typer.Typer()
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The workflow's name.")]
+EventId = Annotated[str, typer.Argument(metavar="EVENT", help="The event's id; events prints it.")]
+InputId = Annotated[str, typer.Argument(metavar="INPUT", help="The input's id; inputs prints it.")]
+Note = Annotated[str | None, typer.Option("--note", metavar="TEXT", help="A note, kept on record.", show_default=False)]
+Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept on record.")]
+Limit = Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, max=500, help="How many.")]
+
+
+def who() -> str:
+    """The person at this terminal, as far as the system knows."""
+    try:
+        return f"cli:{getpass.getuser()}"
+    except (OSError, KeyError, ImportError):
+        return "cli"
+
+
+def looking(work: Callable[[Transaction], Any]) -> Callable[[Scheduler], Awaitable[Any]]:
+    """Read in one transaction."""
+    return lambda scheduler: scheduler.look(work)
+
+
+def acting(work: Callable[[Transaction, Context], Any]) -> Callable[[Scheduler], Awaitable[Any]]:
+    """Act in one transaction."""
+    return lambda scheduler: scheduler.transact(work)
+
+
+def found_or_not(place: Any, work: Callable[[Transaction], Any], name: str) -> Any:
+    """What is read of a workflow; NotFound where there is no store."""
+    found = read(place, looking(work), None)
+    if found is None:
+        message = f"There is no workflow {name!r} in {place}."
+        raise NotFound(message)
+    return found
+
+
+def read_json(option: str, text: str | None) -> Any:
+    """The value of an option that is JSON."""
+    try:
+        return None if text is None else json.loads(text)
+    except ValueError as error:
+        raise WrongUse(f"{option} must be JSON: {error}.") from error
+
+
+def done(data: Any, sentence: str, *, as_json: bool) -> None:
+    """Say what was done."""
+    if as_json:
+        print_json(data)
+    else:
+        say(sentence)
+
+
+@events_app.command("events")
+def events(
+    ctx: typer.Context,
+    name: Name,
+    *,
+    topic: Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="Only of this topic.")] = None,
+    status: Annotated[
+        str | None, typer.Option("--status", metavar="STATUS", help="Only pending, reserved, consumed or skipped ones.")
+    ] = None,
+    limit: Limit = 50,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """List events, newest first."""
+
+    def work(tx: Transaction) -> list[dict[str, Any]]:
+        find_workflow(tx, name)
+        return views.event_views(tx, tx.of(Topics).matching(name, topic, status, None, limit))
+
+    found = found_or_not(chosen(ctx, db), work, name)
+    if as_json:
+        print_json(found)
+    elif found:
+        rows = [[one["topic"], one["message_id"], one["status"], one["at"], one["id"]] for one in found]
+        print_table(
+            [Column("TOPIC", 8), Column("MESSAGE", 12), Column("STATUS", 8), Column("AT", 20), Column("EVENT", 17)],
+            rows,
+        )
+    else:
+        say(f"{name} has no such events.")
+
+
+@events_app.command("inputs")
+def inputs(
+    ctx: typer.Context,
+    name: Name,
+    *,
+    status: Annotated[
+        str | None, typer.Option("--status", metavar="STATUS", help="Only pending, done or skipped ones.")
+    ] = None,
+    limit: Limit = 50,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """List inputs with what each caused, newest first."""
+    if status not in (None, "pending", "done", "skipped"):
+        raise WrongUse(f"--status is pending, done or skipped, not {status!r}.")
+
+    def work(tx: Transaction) -> list[dict[str, Any]]:
+        find_workflow(tx, name)
+        return [views.input_view(tx, row) for row in tx.of(Topics).inputs(name, status, None, limit)]
+
+    found = found_or_not(chosen(ctx, db), work, name)
+    if as_json:
+        print_json(found)
+    elif found:
+        rows = [
+            [one["title"] or one["external_id"], one["status"], count(len(one["caused"]), "event"), one["id"]]
+            for one in found
+        ]
+        print_table([Column("INPUT", 16), Column("STATUS", 8), Column("CAUSED", 8), Column("ID", 17)], rows)
+    else:
+        say(f"{name} has no such inputs.")
+
+
+@events_app.command("skip")
+def skip(
+    ctx: typer.Context, name: Name, input_id: InputId, *, reason: Reason, as_json: Json = False, db: Db = None
+) -> None:
+    """Let nothing more happen to an input."""
+
+    def work(tx: Transaction, context: Context) -> int:
+        return input_actions.skip_input(tx, context, name, input_id, reason=reason, who=who())
+
+    skipped = change(chosen(ctx, db), acting(work))
+    done({"input": input_id, "skipped": skipped}, f"{count(skipped, 'event')} skipped", as_json=as_json)
+
+
+@events_app.command("rerun")
+def rerun(
+    ctx: typer.Context, name: Name, input_id: InputId, *, reason: Reason, as_json: Json = False, db: Db = None
+) -> None:
+    """Work on an input once more, as new events."""
+
+    def work(tx: Transaction, context: Context) -> list[str]:
+        return input_actions.rerun_input(tx, context, name, input_id, reason=reason, who=who())
+
+    made = change(chosen(ctx, db), acting(work))
+    done({"input": input_id, "events": made}, f"{count(len(made), 'event')} published", as_json=as_json)
+
+
+@events_app.command("publish")
+def publish(
+    ctx: typer.Context,
+    name: Name,
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
+    *,
+    message_id: Annotated[str, typer.Option("--id", metavar="ID", help="The message id; known ones are not repeated.")],
+    payload: Annotated[str | None, typer.Option("--payload", metavar="JSON", help="The payload, as JSON.")] = None,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Publish an event by hand."""
+    given = input_actions.ByHand(topic, message_id, read_json("--payload", payload))
+
+    def work(tx: Transaction, context: Context) -> dict[str, Any]:
+        found = input_actions.publish_by_hand(tx, context, name, given, who=who())
+        event = tx.of(Topics).get(found.event_id)
+        return {"new": found.new, "event": views.event_views(tx, [event])[0] if event is not None else None}
+
+    found = change(chosen(ctx, db), acting(work))
+    done(found, f"{message_id} is published" if found["new"] else f"{message_id} was published before", as_json=as_json)
+
+
+@events_app.command("replay")
+def replay(
+    ctx: typer.Context, name: Name, event_id: EventId, *, reason: Reason, as_json: Json = False, db: Db = None
+) -> None:
+    """Publish a consumed event once more, as a new one."""
+
+    def work(tx: Transaction, context: Context) -> str:
+        return input_actions.replay_event(tx, context, name, event_id, reason=reason, who=who())
+
+    made = change(chosen(ctx, db), acting(work))
+    done({"event": event_id, "events": [made]}, f"{event_id} is published again as {made}", as_json=as_json)

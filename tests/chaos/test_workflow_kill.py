@@ -1,0 +1,17 @@
+"""A few kills of nodes with a workflow; `make chaos` has many."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.chaos.workflow_kill import one_node, two_nodes
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
+
+
+@pytest.mark.promise("K9", "K10", "K11", "K14")
+@pytest.mark.parametrize("drill", [one_node, two_nodes])
+def test_killed_nodes_add_each_message_exactly_once(tmp_path, drill):
+    counted = drill(tmp_path, kills=5, seed=7)
+    assert counted.wrong() == [], counted.line()
+    assert counted.crashed > 0, "no kill hit a run: the test proved nothing"

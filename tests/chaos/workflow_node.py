@@ -1,0 +1,86 @@
+"""One node with a workflow, to be killed: `python -m tests.chaos.workflow_node URL NAME LEDGER`.
+
+Each message is added to a ledger outside the store: one line, in one write. Reconcile looks there. The node ends in
+good order on SIGTERM, and at once when whoever started it is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.chaos.node import begin
+from wakeful import Applied, NotApplied, Prepared, Scheduler, Workflow
+from wakeful.kernel.cluster.lease_times import LeaseTimes
+from wakeful.kernel.engine.config import Tuning
+
+NAME, TOPIC = "ledgered", "mail"
+#: Short, so that take-overs happen within a drill.
+QUICK = Tuning(lease=LeaseTimes(beat_ms=500, lease_ms=2_000))
+TIMEOUT_S = 2.0
+
+
+def workflow(ledger: Path) -> Workflow:
+    """Messages come in by hand, and are added to the ledger, a few at a time."""
+    flow = Workflow(NAME)
+    add = flow.consumer("add", subscribes=[TOPIC], publishes=["added"], timeout=TIMEOUT_S)
+    chance = random.Random()
+
+    @add.prepare
+    async def prepare(ctx: Any, state: Any) -> Prepared:
+        found = await ctx.peek(TOPIC, limit=chance.choice((1, 2, 3)))
+        return Prepared({TOPIC: [event.id for event in found]}, [event.message_id for event in found])
+
+    @add.mutate
+    async def mutate(ctx: Any, prepared: Prepared) -> int:
+        await asyncio.sleep(chance.uniform(0, 0.05))
+        file = os.open(ledger, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(file, f"{' '.join(prepared.data)}\n".encode())
+        finally:
+            os.close(file)
+        await asyncio.sleep(chance.uniform(0, 0.05))
+        return len(prepared.data)
+
+    @add.reconcile
+    async def reconcile(ctx: Any, prepared: Prepared) -> Applied | NotApplied:
+        done = read_ledger(ledger)
+        return Applied(len(prepared.data)) if set(prepared.data) <= set(done) else NotApplied()
+
+    @add.next
+    async def next_(ctx: Any, prepared: Prepared, result: Any) -> dict[str, Any]:
+        if result.status == "applied":
+            await ctx.publish("added", message_id="+".join(prepared.data))
+        return {"last": prepared.data[-1:]}
+
+    return flow
+
+
+def read_ledger(ledger: Path) -> list[str]:
+    """Every message that was added, in order."""
+    return ledger.read_text(encoding="utf-8").split() if ledger.exists() else []
+
+
+async def serve(url: str, name: str, ledger: Path) -> None:
+    loop, over = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_signal_handler(signal.SIGTERM, over.set)
+    loop.add_reader(sys.stdin.fileno(), lambda: os._exit(9))  # nothing is ever said there: it can only have ended
+    options: dict[str, Any] = {"tuning": QUICK} if url.startswith("postgresql") else {}
+    scheduler = Scheduler(url, node=name, timezone="UTC", **options)
+    scheduler.add_workflow(workflow(ledger))
+    await begin(scheduler)
+    print("ready", flush=True)
+    await over.wait()
+    await scheduler.stop()
+    await scheduler.close()
+
+
+if __name__ == "__main__":
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO)
+    asyncio.run(serve(sys.argv[1], sys.argv[2], Path(sys.argv[3])))

@@ -1,0 +1,118 @@
+"""The list of workflows in a configuration file: planned, applied, and taken over while the server runs."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.workflows.test_files import GOOD
+from wakeful import Scheduler
+from wakeful.workflows.configuration import (
+    WorkflowSection,
+    install_configured,
+    ready_to_apply,
+    reload_configured,
+)
+from wakeful.workflows.tables import Workflows
+
+
+def section(folder, *entries):
+    return WorkflowSection.model_validate(list(entries), context={"folder": folder, "file": folder / "wakeful.yaml"})
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name in ("one", "two", "three"):
+        (tmp_path / f"{name}.py").write_text(
+            GOOD.format(name=name).replace("import helpers\n", "").replace("WORD", "x")
+        )
+    (tmp_path / "helpers.py").write_text("x = 1\n")
+    (tmp_path / "bad.py").write_text("import nonsense_xyz")
+    return tmp_path
+
+
+async def rows(scheduler):
+    return {row.name: row for row in await scheduler.look(lambda tx: tx.of(Workflows).all())}
+
+
+async def settled(scheduler, name):
+    """Until the job has run."""
+    done = asyncio.Event()
+    scheduler.events.subscribe(lambda _: done.set(), "run")
+    while (await scheduler.get_job(name)).last_outcome != "success":
+        done.clear()
+        await asyncio.wait_for(done.wait(), 30)
+
+
+async def apply(scheduler, *sections):
+    ready = ready_to_apply(scheduler, *sections)
+    planned = await scheduler.look(ready.plan)
+    done = await scheduler.transact(ready.apply)
+    assert planned == done, "plan says what apply does"
+    return done
+
+
+def test_apply_deploys_what_is_listed_and_removes_what_this_file_listed_before(folder):
+    async def main():
+        async with Scheduler(f"sqlite:///{folder}/w.db") as scheduler:
+            done = await apply(scheduler, section(folder, "one.py", {"file": "two.py:workflow", "config": {"a": 1}}))
+            assert (done.create, done.remove, done.wrong) == (("one", "two"), (), ())
+            assert {job.name for job in await scheduler.list_jobs()} == {"one.poll", "two.poll"}
+            done = await apply(scheduler, section(folder, "one.py", {"file": "two.py:workflow", "config": {"a": 1}}))
+            assert done.is_empty
+            assert done.unchanged == 2
+            before = (await rows(scheduler))["two"].version
+            done = await apply(scheduler, section(folder, {"file": "two.py", "config": {"a": 2}}, "bad.py", "three.py"))
+            assert (done.create, done.remove, done.unchanged) == (("three",), ("one",), 0)
+            assert done.update == {"two": {"version": (before, (await rows(scheduler))["two"].version)}}
+            assert "No module named 'nonsense_xyz'" in done.wrong[0]
+            assert {job.name for job in await scheduler.list_jobs()} == {"three.poll", "two.poll"}
+            other = WorkflowSection.model_validate([], context={"folder": folder, "file": folder / "other.yaml"})
+            assert (await apply(scheduler, other)).is_empty, "another file touches only its own"
+
+    asyncio.run(main())
+
+
+def test_a_changed_list_takes_effect_while_the_server_runs(folder):
+    async def main():
+        scheduler = Scheduler(f"sqlite:///{folder}/w.db")
+        install_configured(scheduler, section(folder), None)
+        async with scheduler:
+            await scheduler.start()
+            assert await rows(scheduler) == {}
+            await reload_configured(scheduler, section(folder, "one.py", "bad.py"))
+            assert {name: row.issue for name, row in (await rows(scheduler)).items()} == {"bad": "load", "one": None}
+            version = (await rows(scheduler))["one"].version
+            await settled(scheduler, "one.poll")
+            await reload_configured(scheduler, section(folder, {"file": "one.py", "config": {"a": 1}}))
+            found = await rows(scheduler)
+            assert list(found) == ["one"], "what is listed no more is gone"
+            assert found["one"].version != version
+            assert await scheduler.get_job("one.poll") is not None
+            await reload_configured(scheduler, section(folder))
+            assert await rows(scheduler) == {}
+            assert await scheduler.get_job("one.poll") is None
+            await scheduler.stop()
+        again = Scheduler(f"sqlite:///{folder}/w.db")
+        install_configured(again, section(folder, "one.py"), None)
+        async with again:
+            await again.start()
+            handler = await again.look(lambda tx: tx.of(Workflows).handler("one", "poll"))
+            assert handler.state == '{"word":1,"config":{}}', "what is stored stays for when it comes back"
+            await again.stop()
+
+    asyncio.run(main())
+
+
+def test_a_list_that_changed_while_no_server_ran_takes_effect_at_the_start(folder):
+    async def main():
+        for entries, expected in ((["one.py", "two.py"], ["one", "two"]), (["two.py"], ["two"])):
+            scheduler = Scheduler(f"sqlite:///{folder}/w.db")
+            install_configured(scheduler, section(folder, *entries), None)
+            async with scheduler:
+                await scheduler.start()
+                assert list(await rows(scheduler)) == expected
+                await scheduler.stop()
+
+    asyncio.run(main())
