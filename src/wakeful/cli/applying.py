@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wakeful import Scheduler
+from wakeful.cli.acting import user_name
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.checking import File, config_named
 from wakeful.cli.failures import say_note
@@ -63,7 +64,9 @@ def apply(
 
     async def work(scheduler: Scheduler) -> tuple[Plan, dict[str, Any] | None]:
         fleet, terms = ready_fleet(scheduler, wanted), terms_of(wanted, scheduler.clock.now())
-        done = await scheduler.transact(lambda tx, context: apply_fleet(tx, context, fleet, terms, confirmed=yes))
+        done = await scheduler.transact(
+            lambda tx, context: apply_fleet(tx, context, fleet, terms, confirmed=yes, person=user_name())
+        )
         assert done is not None  # noqa: S101 - it is applied whether or not it was before
         return done, server_of(scheduler)
 

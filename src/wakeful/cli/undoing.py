@@ -20,7 +20,7 @@ from wakeful.triggers import to_ms
 SHOWN = 20
 TAKEN_BACK = {
     "pause": "Not paused any more", "resume": "Stopped again", "remove": "Restored",
-    "acknowledge": "Not acknowledged any more",
+    "acknowledge": "Not acknowledged any more", "disable": "Not disabled any more",
 }  # fmt: skip
 
 
