@@ -386,3 +386,36 @@ def test_everything_is_paused_and_resumed_at_once(client, client_for):
     assert client.delete("/api/hold").json() == free
     assert "Wakeful-Action" not in client.delete("/api/hold").headers
     assert [one["what"] for one in client.get("/api/actions?limit=2").json()["items"]] == ["resume_all", "pause_all"]
+
+
+@pytest.mark.promise("X27")
+def test_a_job_that_a_change_switched_off_or_on_is_switched_back(client):
+    name = new_name()
+    make(client, name)
+    off = client.patch(f"/api/jobs/{name}", json={"enabled": False}).headers["Wakeful-Action"]
+    assert client.get(f"/api/jobs/{name}").json()["status"] == "disabled"
+    assert client.post(f"/api/actions/{off}/undo").json()["restored"] == [name]
+    assert client.get(f"/api/jobs/{name}").json()["status"] == "idle"
+    assert "Wakeful-Action" not in client.patch(f"/api/jobs/{name}", json={"timeout": "5m"}).headers
+    client.patch(f"/api/jobs/{name}", json={"enabled": False})
+    on = client.put(f"/api/jobs/{name}", json={"every": "6h", "enabled": True}).headers["Wakeful-Action"]
+    assert client.get(f"/api/jobs/{name}").json()["status"] == "idle"
+    assert client.post(f"/api/actions/{on}/undo").json()["what"] == "resume"
+    assert client.get(f"/api/jobs/{name}").json()["status"] == "disabled"
+
+
+@pytest.mark.promise("X25")
+def test_the_ledger_and_single_slots_have_addresses(client, client_for):
+    name = new_name()
+    make(client, name)
+    whole = client.get("/api/ledger").json()
+    assert whole["unaccounted"] == 0
+    one = client_for("viewer").get(f"/api/ledger?job={name}&since=30d").json()
+    assert (one["due"], [tally["job"] for tally in one["jobs"]]) == (0, [name])
+    coming = client.get(f"/api/jobs/{name}").json()["next_run_at"]
+    slot = client_for("viewer").get(f"/api/jobs/{name}/slots/{coming}").json()
+    assert (slot["fate"], slot["runs"]) == ("ahead", [])
+    assert client.get(f"/api/jobs/{name}/slots/2026-01-01T00:00:01Z").status_code == 404
+    assert client.get(f"/api/jobs/{name}/slots/soon").status_code == 400
+    assert client.get("/api/ledger?job=nothing-at-all").status_code == 404
+    assert client.get("/api/ledger?since=soon").json()["code"] == "invalid_setting"

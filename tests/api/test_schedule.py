@@ -81,6 +81,16 @@ def test_enabled_pauses_and_resumes(client, slug):
     assert put(client, "made-paused", enabled=True).json()["nextRun"] is not None
 
 
+@pytest.mark.promise("X27")
+def test_a_schedule_that_was_switched_off_is_on_record_and_switched_back(client, slug):
+    put(client, slug)
+    client.patch(f"/api/schedule/{slug}", json={"enabled": False})
+    (last,) = client.get("/api/actions?limit=1").json()["items"]
+    assert (last["what"], last["name"]) == ("pause", slug)
+    assert client.post(f"/api/actions/{last['id']}/undo").json()["restored"] == [slug]
+    assert get(client, slug)["enabled"] is True
+
+
 @pytest.mark.promise("C1")
 def test_a_patch_changes_what_it_names_and_nothing_else(client, slug):
     put(client, slug, sessionConfig={"model": "small", "persistSession": False, "timeoutMinutes": 5})

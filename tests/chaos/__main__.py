@@ -1,6 +1,6 @@
 """`python -m tests.chaos`: kill -9 in a loop and at each step of a message, a cluster under fire, also behind a pooler,
-nodes cut off, a poisoned job, agents, full disks, system calls, workflows that die at every point and are killed, thousands of
-simulated worlds.
+nodes cut off, a poisoned job, agents, full disks, system calls, workflows that die at every point and are killed,
+thousands of simulated worlds.
 
 Prints counts; ends with 1 if anything was lost, doubled or otherwise not as promised. `--seed N` repeats a run's
 choices; the moments at which real processes are hit are never quite the same.

@@ -235,3 +235,17 @@ async def test_two_jobs_can_change_places_in_a_chain(scene):
         await apply(scheduler, fleet(scheduler, "a", ("b", After("a"))))
         await apply(scheduler, fleet(scheduler, ("a", After("b")), "b", file_hash="2"))
         assert (await scheduler.get_job("a")).trigger == After("b")
+
+
+@pytest.mark.promise("X27")
+@virtual
+async def test_what_a_file_removed_is_restored_by_an_undo_and_stays_the_files_own(scene):
+    async with scene.scheduler() as scheduler:
+        await apply(scheduler, fleet(scheduler, "a", "b", "c"))
+        await apply(scheduler, fleet(scheduler, "a", "b", file_hash="2"))
+        (action,) = await scheduler.list_actions()
+        assert (action.what, action.name, action.via, action.actor) == ("remove", "c", "file", "here:/wakeful.yaml")
+        assert (await scheduler.undo(action.id)).restored == ["c"]
+        assert await names(scheduler) == ["a", "b", "c"]
+        plan = await apply(scheduler, fleet(scheduler, "a", "b", file_hash="3"))
+        assert [one.job.name for one in plan.remove] == ["c"], "the file still says so"

@@ -203,7 +203,7 @@ async def test_many_are_one_action_and_what_somebody_changed_since_is_kept(scene
         assert undone.restored == ["c"]
         assert undone.kept == {
             "a": "a was paused since, by ben: left as it is",
-            "b": "b was disabled since: left as it is",
+            "b": "b was disabled since, by here: left as it is",
         }
         assert [job.status for job in await scheduler.list_jobs()] == ["paused", "paused", "idle", "paused"]
         assert (await scheduler.get_job("a")).notes == ["paused: mine"]
@@ -322,3 +322,17 @@ async def test_actions_leave_with_the_rest_of_the_history(scene):
         assert len(await scheduler.list_actions()) == 1
         await scene.sleep(3 * 3600)
         assert await scheduler.list_actions() == []
+
+
+@pytest.mark.promise("X27")
+@virtual
+async def test_a_job_that_a_program_switched_off_is_switched_on_again(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1h"))
+        await scheduler.update_job("a", enabled=False, timeout="5m")
+        assert (await last_action(scheduler)).what == "disable"
+        assert (await scheduler.undo()).restored == ["a"]
+        job = await scheduler.get_job("a")
+        assert (job.status, job.options) == ("idle", {"timeout": "5m"})
+        await scheduler.update_job("a", timeout="6m")
+        assert len(await scheduler.list_actions()) == 1, "an edit is no such action"

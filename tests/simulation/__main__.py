@@ -1,7 +1,7 @@
 """`python -m tests.simulation --seeds 2000` lives through many worlds; `--seed N` through one, telling its story.
 
-`--store postgres` are worlds of several nodes; `--nodes 3` of exactly so many. `--world agents` has agents in it, `workflows`
-a workflow; in `alarms` incidents are sent to a phone that fails at times, and every message is followed to its end.
+`--store postgres` are worlds of several nodes; `--nodes 3` of exactly so many. `--world agents` has agents in it,
+`workflows` a workflow; in `alarms` incidents are sent to a phone that fails at times, and every message is followed.
 """
 
 from __future__ import annotations

@@ -9,8 +9,9 @@ import pytest
 from tests.simulation.invariants import Broken
 from tests.simulation.world import World, live
 from wakeful import Every, Trigger
+from wakeful.kernel.actions import jobs as job_actions
 from wakeful.kernel.actions import pausing
-from wakeful.kernel.engine import claim, clock_watch
+from wakeful.kernel.engine import claim, clock_watch, ending, sweep
 from wakeful.kernel.engine.claim import Claim
 from wakeful.kernel.rules import settle
 
@@ -93,3 +94,22 @@ def test_it_finds_a_start_that_outlives_a_pause(monkeypatch: pytest.MonkeyPatch)
 def test_it_finds_a_waiting_run_that_a_step_of_the_clock_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clock_watch, "move_deadlines", lambda _tx, _forward_ms: None)
     assert "too early" in _breaks(Stepped, range(120))
+
+
+@pytest.mark.promise("X25")
+@pytest.mark.parametrize("place", [claim, ending, pausing, job_actions])
+def test_it_finds_slots_that_pass_without_a_record(monkeypatch: pytest.MonkeyPatch, place: object) -> None:
+    monkeypatch.setattr(place, "keep_passed", lambda _tx, _passes: None)
+    assert "no record" in _breaks(World, range(60))
+
+
+@pytest.mark.promise("X25")
+def test_it_finds_slots_that_are_forgotten_with_their_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "keep_slots", lambda _tx, _runs: None)
+    assert "no record" in _breaks(World, range(60))
+
+
+@pytest.mark.promise("X25")
+def test_it_finds_a_slot_that_is_counted_under_the_wrong_trigger(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wakeful.kernel.rules.reigns.Reigns.trigger_at", lambda self, _slot: self._triggers[-1])
+    assert "X25" in _breaks(Stepped, range(40)) + _breaks(World, range(60))

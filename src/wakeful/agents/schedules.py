@@ -20,6 +20,8 @@ from wakeful.agents.task import Task, read_task
 from wakeful.errors import InvalidJob, InvalidTrigger, JobExists, JobNotFound, NotAllowed, TooOften
 from wakeful.kernel.actions import authorized, pausing
 from wakeful.kernel.actions.drafts import NewJob, draft
+from wakeful.kernel.actions.lookup import find_job
+from wakeful.kernel.actions.recording import on_record, origin_of
 from wakeful.kernel.actions.runs import run_now
 from wakeful.kernel.rules.limits import limit_words
 from wakeful.kernel.rules.options import as_written, from_text
@@ -223,9 +225,9 @@ def patch(tx: Transaction, context: Context, slug: str, wanted: ScheduleSpec, te
     if changes:
         authorized.patch_job(tx, context, job_id, changes, _for_agents(terms) if job.kind == AGENT else terms)
     if wanted.enabled is False and not state.paused:
-        pausing.pause_job(tx, context, job_id)
+        _switch(tx, context, job_id, terms, on=False)
     elif wanted.enabled is True and (state.paused or not state.enabled) and not _is_over(stored, state, changes):
-        pausing.resume_job(tx, context, job_id)
+        _switch(tx, context, job_id, terms, on=True)
     return find(tx, slug, terms.rights)
 
 
@@ -234,6 +236,14 @@ def _task_changes(job: JobDef, task: Task) -> dict[str, Any]:
         return {"payload": {**json.loads(job.payload), "prompt": task.prompt}}
     known = as_written(from_text(job.options)).get("lanes", {})
     return {"payload": task.to_payload(), "lanes": _lanes(known, task)}
+
+
+def _switch(tx: Transaction, context: Context, job_id: str, terms: WriteTerms, *, on: bool) -> None:
+    """Switch a schedule on or off, on record: so it can be undone."""
+    work, pair = pausing.resume_job if on else pausing.pause_job, find_job(tx, job_id)
+    on_record(
+        tx, origin_of(context, terms.rights), "resume" if on else "pause", [pair], lambda: work(tx, context, job_id)
+    )
 
 
 def _is_over(trigger: Trigger, state: JobState, changes: dict[str, Any]) -> bool:

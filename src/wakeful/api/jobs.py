@@ -233,7 +233,8 @@ async def put_job(
     if written.name not in (None, name):
         raise ApiError(400, "invalid_job", f"The address says {name!r:.300} and the body says another name.")
     changed = await scheduler.server_side.put_job(new_job(written, name), rights, wanted, enabled=written.enabled)
-    return respond(_render(changed.job, caller, scheduler, 201 if changed.created else 200))
+    rendered = _render(changed.job, caller, scheduler, 201 if changed.created else 200)
+    return respond(rendered, **undoable(changed.action))
 
 
 @router.patch(
@@ -246,8 +247,8 @@ async def put_job(
 async def patch_job(
     *, scheduler: Sched, caller: Editor, rights: Allowed, ref: Ref, written: JobPatch, if_match: IfMatch = None
 ) -> Response:
-    job = await scheduler.server_side.patch_job(ref, changes(written), rights, condition(if_match))
-    return respond(_render(job, caller, scheduler))
+    changed = await scheduler.server_side.patch_job(ref, changes(written), rights, condition(if_match))
+    return respond(_render(changed.job, caller, scheduler), **undoable(changed.action))
 
 
 @router.delete(

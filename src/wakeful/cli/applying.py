@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from wakeful import Scheduler
+from wakeful.cli.acting import user_name
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.checking import File, config_named
 from wakeful.cli.failures import say_note
@@ -83,7 +84,7 @@ def apply(
         sections = _sections(scheduler, loaded.config)
 
         def all_of_it(tx: Transaction, context: Context) -> Whole:
-            jobs = apply_fleet(tx, context, fleet, terms, confirmed=yes)
+            jobs = apply_fleet(tx, context, fleet, terms, confirmed=yes, person=user_name())
             assert jobs is not None  # noqa: S101 - it is applied whether or not it was before
             return Whole(jobs, _merged([section.apply(tx, context) for section in sections]))
 

@@ -19,7 +19,7 @@ from wakeful.triggers import to_ms
 
 SHOWN = 20
 TAKEN_BACK = {
-    "pause": "Not paused any more", "resume": "Stopped again", "remove": "Restored",
+    "disable": "Not disabled any more", "pause": "Not paused any more", "resume": "Stopped again", "remove": "Restored",
     "acknowledge": "Not acknowledged any more", "pause_all": "Not paused any more", "resume_all": "Paused again",
 }  # fmt: skip
 

@@ -15,6 +15,7 @@ from wakeful.fleet.planning import Owned, Plan, Terms, Wanted, make_plan
 from wakeful.fleet.tables import Fleets, OwnedRow
 from wakeful.kernel.actions import jobs as job_actions
 from wakeful.kernel.actions import pausing
+from wakeful.kernel.actions.recording import Origin, on_record
 from wakeful.kernel.engine.alerts import close_alert
 from wakeful.kernel.rules.policy import add_note
 
@@ -73,9 +74,19 @@ def plan_fleet(tx: Transaction, fleet: Fleet, terms: Terms) -> Plan:
 
 
 def apply_fleet(
-    tx: Transaction, context: Context, fleet: Fleet, terms: Terms, *, confirmed: bool, unless_applied: bool = False
+    tx: Transaction,
+    context: Context,
+    fleet: Fleet,
+    terms: Terms,
+    *,
+    confirmed: bool,
+    unless_applied: bool = False,
+    person: str | None = None,
 ) -> Plan | None:
-    """Do what the plan says. None, with `unless_applied`, where this file was the last that this place applied."""
+    """Do what the plan says. None, with `unless_applied`, where this file was the last that this place applied.
+
+    What it removes is an action of the `person` at the command line, else of the file.
+    """
     fleets = tx.of(Fleets)
     fleets.lock()
     if unless_applied and fleets.applied_from(fleet.name, fleet.place) == fleet.hash:
@@ -87,7 +98,8 @@ def apply_fleet(
             f"The file would remove {len(plan.remove)} of its {plan.owned} jobs: see wakeful plan, "
             "then say wakeful apply --yes if that is meant."
         )
-    _remove(tx, context, plan)
+    origin = Origin(*((person, "cli") if person is not None else (fleet.place, SOURCE)), context.new_id())
+    _remove(tx, context, plan, origin)
     _update(tx, context, fleet, plan, terms)
     _create(tx, context, fleet, plan, terms)
     fleets.record(fleet.name, fleet.place, fleet.hash, fleet.references, tx.now)
@@ -126,10 +138,15 @@ def _refuse_taken(tx: Transaction, plan: Plan) -> None:
 _MAKERS = {"cli": "wakeful add", "api": "the API", "mcp": "an agent", "code": "a program", "file": "another file"}
 
 
-def _remove(tx: Transaction, context: Context, plan: Plan) -> None:
-    for one in plan.remove:
-        job_actions.remove_job(tx, context, ids.job_text(one.job.id))
-    tx.of(Fleets).disown([one.job.id for one in plan.remove])
+def _remove(tx: Transaction, context: Context, plan: Plan, origin: Origin) -> None:
+    """On record: so they can be restored. Those that are stay the file's own, and go again when it is next applied."""
+
+    def work() -> None:
+        for one in plan.remove:
+            job_actions.remove_job(tx, context, ids.job_text(one.job.id))
+
+    if plan.remove:
+        on_record(tx, origin, "remove", [(one.job, one.state) for one in plan.remove], work)
 
 
 def _update(tx: Transaction, context: Context, fleet: Fleet, plan: Plan, terms: Terms) -> None:

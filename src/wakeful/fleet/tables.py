@@ -64,7 +64,3 @@ class Fleets:
             said = "fleet = excluded.fleet, enabled = excluded.enabled, notes = excluded.notes"
             conflict = f"ON CONFLICT (job_id) DO UPDATE SET {said}"
             self._session.insert_many("fleet_jobs", OwnedRow._fields, rows, conflict)
-
-    def disown(self, job_ids: Sequence[int]) -> None:
-        if job_ids:
-            self._session.delete_in("fleet_jobs", "job_id", job_ids)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, get_args, overload
 
 from wakeful import ids
@@ -137,10 +138,19 @@ class JobsApi(Core):
         >>> job.trigger.describe(), job.options
         ('every 12 hours', {'timeout': '1h'})
         """
-        context, zone = self._engine.identify(), self._default_zone()
-        return await self._write(
-            lambda tx: job_actions.update_job(tx, context, id, dict(changes), revision=revision, zone=zone)
-        )
+        context, zone, origin = self._engine.identify(), self._default_zone(), self._origin()
+        others: dict[str, Any] = dict(changes)
+        switch = {"enabled": others.pop("enabled")} if "enabled" in others else {}
+
+        def work(tx: Transaction) -> Job:
+            job = job_actions.update_job(tx, context, id, others, revision=revision, zone=zone)
+            if not switch:
+                return job
+            what, pair = "resume" if switch["enabled"] else "disable", lookup.find_job(tx, job.id)
+            change = partial(job_actions.update_job, tx, context, job.id, switch, revision=None, zone=zone)
+            return on_record(tx, origin, what, [pair], change)[0]
+
+        return await self._write(work)
 
     async def remove_job(self, id: str) -> None:  # noqa: A002
         """Remove a job. A run in progress finishes, and history stays under its name.

@@ -87,7 +87,9 @@ class Requests:
         made, terms = self._wiring.draft(new, SOURCE), WriteTerms(rights, self._wiring.default_zone(), condition)
         return await self._ask(lambda tx, context: authorized.put_job(tx, context, made, terms, enabled=enabled))
 
-    async def patch_job(self, ref: str, changes: dict[str, Any], rights: Rights, condition: Condition = ALWAYS) -> Job:
+    async def patch_job(
+        self, ref: str, changes: dict[str, Any], rights: Rights, condition: Condition = ALWAYS
+    ) -> Changed:
         """Change some of a job."""
         terms = WriteTerms(rights, self._wiring.default_zone(), condition)
         return await self._ask(lambda tx, context: authorized.patch_job(tx, context, ref, changes, terms))

@@ -88,6 +88,7 @@ class Changed(NamedTuple):
 
     job: Job
     created: bool
+    action: str | None = None  # by which it can be undone that it was switched on or off
 
 
 # -- rights ------------------------------------------------------------------------------------------------------------
@@ -135,7 +136,7 @@ def put_job(tx: Transaction, context: Context, draft: Draft, terms: WriteTerms, 
             return Changed(create_job(tx, context, draft, terms, enabled=enabled is not False), created=True)
         except JobExists:  # another node made it since we looked; from here on it is there to be replaced
             return put_job(tx, context, draft, terms, enabled=enabled)
-    job, state = found
+    job, _ = found
     draft = _allowed(draft, rights, context.declared, job)
     refuse_admin_kind(rights, context.declared, job.kind)
     refuse_unasked(rights, job, draft.options)
@@ -148,11 +149,11 @@ def put_job(tx: Transaction, context: Context, draft: Draft, terms: WriteTerms, 
         bounded = True
     draft = draft._replace(options=_with(draft.options, bounded=bounded), source=job.source)
     job_actions.add_jobs(tx, context, [draft], "update", zone)
-    _switch(tx, context, job.id, state, enabled=enabled)
-    return Changed(_view(tx, job.id), created=False)
+    action = _switch(tx, context, job.id, rights, enabled=enabled)
+    return Changed(_view(tx, job.id), created=False, action=action)
 
 
-def patch_job(tx: Transaction, context: Context, ref: str, changes: dict[str, Any], terms: WriteTerms) -> Job:
+def patch_job(tx: Transaction, context: Context, ref: str, changes: dict[str, Any], terms: WriteTerms) -> Changed:
     """Some of a job changed, the rest as it is."""
     rights, zone = terms.rights, terms.zone
     job, state = own_job(tx, ref, rights)
@@ -175,8 +176,8 @@ def patch_job(tx: Transaction, context: Context, ref: str, changes: dict[str, An
     _refuse_fields(tx, rights, job, fields)
     if changes:
         job_actions.update_job(tx, context, ids.job_text(job.id), changes, revision=None, zone=zone)
-    _switch(tx, context, job.id, state, enabled=enabled)
-    return _view(tx, job.id)
+    action = _switch(tx, context, job.id, rights, enabled=enabled)
+    return Changed(_view(tx, job.id), created=False, action=action)
 
 
 def _marked(job: JobDef, changes: dict[str, Any], kinds: Kinds) -> dict[str, Any]:
@@ -244,11 +245,21 @@ def _with(options: str, *, bounded: bool) -> str:
     return to_text(from_text(options)._replace(bounded=bounded))
 
 
-def _switch(tx: Transaction, context: Context, job_id: int, state: JobState, *, enabled: bool | None) -> None:
-    if enabled is True and not (state.enabled and not state.paused):
-        pausing.resume_job(tx, context, ids.job_text(job_id))
-    elif enabled is False and (state.enabled or state.ended_at is not None):
-        pausing.disable_job(tx, context, ids.job_text(job_id))
+def _switch(tx: Transaction, context: Context, job_id: int, rights: Rights, *, enabled: bool | None) -> str | None:
+    """Switch a job on or off; the id of the action, where that changed anything."""
+    pair = tx.jobs.by_id(job_id)
+    if pair is None or enabled is None:
+        return None
+    state, ref = pair[1], ids.job_text(job_id)
+    if enabled and not (state.enabled and not state.paused):
+        return on_record(
+            tx, origin_of(context, rights), "resume", [pair], partial(pausing.resume_job, tx, context, ref)
+        )[1]
+    if not enabled and (state.enabled or state.ended_at is not None):
+        return on_record(
+            tx, origin_of(context, rights), "disable", [pair], partial(pausing.disable_job, tx, context, ref)
+        )[1]
+    return None
 
 
 def _view(tx: Transaction, job_id: int) -> Job:

@@ -120,25 +120,32 @@ def _emit_many(tx: Transaction, what: str, jobs: Sequence[JobDef]) -> None:
 
 
 def _paused(job: JobDef, state: JobState, note: str | None, now: int, passed: list[Passed]) -> JobState:
+    counted_to = state.counted_to
     if not state.paused:  # from here on, what passes is counted when it is resumed
-        due = state.run_id is not None or not state.enabled or (state.slot is not None and state.slot <= now)
-        state, found = (
-            let_pass(job.trigger, state, now, why_waiting(state, PAUSED)) if due else (_up_to(state, now), ())
-        )
-        passed += found
-    state = state._replace(
-        paused=1, next_at=None, slot=None, parked=None, ready_at=None, notes=add_note(state.notes, note)
+        if state.run_id is not None or not state.enabled or (state.slot is not None and state.slot <= now):
+            state, found = let_pass(job.trigger, state, now, why_waiting(state, PAUSED))
+            passed += found
+        counted_to = max(state.counted_to, now)
+    # One copy: many jobs are paused together.
+    return state._replace(
+        paused=1,
+        due_at=_alarm_for_queue(state, now),
+        next_at=None,
+        slot=None,
+        parked=None,
+        ready_at=None,
+        notes=add_note(state.notes, note),
+        counted_to=counted_to,
     )
-    return _armed_for_queue(state, now)
 
 
-def _up_to(state: JobState, now: int) -> JobState:
-    return state._replace(counted_to=max(state.counted_to, now))
+def _alarm_for_queue(state: JobState, now: int) -> int | None:
+    """When a job that starts no more by time is looked at: only for what waits to be started."""
+    return state.due_at if state.run_id is not None else now if state.queued else None
 
 
 def _armed_for_queue(state: JobState, now: int) -> JobState:
-    """A job that starts no more by time is only looked at for what waits to be started."""
-    return state if state.run_id is not None else state._replace(due_at=now if state.queued else None)
+    return state._replace(due_at=_alarm_for_queue(state, now))
 
 
 def _without_leftovers(

@@ -44,8 +44,9 @@ def on_record(
     states = tx.jobs.states(job_ids)
     jobs = tx.jobs.definitions(job_ids) if what == "remove" else {job.id: job for job, _ in pairs}
     left = _standings(tx, [(jobs[job_id], states[job_id]) for job_id in job_ids if job_id in states])
+    written = _Written()
     rows = [
-        _row(tx, origin, what, _Subject(job.id, job.name, found[job.id], left[job.id]))
+        _row(tx, origin, what, _Subject(job.id, job.name, found[job.id], left[job.id]), written)
         for job, _ in pairs
         if job.id in left and found[job.id] != left[job.id]
     ]
@@ -90,8 +91,21 @@ class _Subject(NamedTuple):
     left: dict[str, Any]
 
 
-def _row(tx: Transaction, origin: Origin, what: str, subject: _Subject) -> ActionRow:
+class _Written(dict[tuple[Any, ...], str]):
+    """JSON that was written before: what an action leaves behind is mostly the same for all its subjects."""
+
+    def text(self, value: dict[str, Any]) -> str:
+        key = (*value, *map(str, value.values()))
+        found = self.get(key)
+        if found is None:
+            found = self[key] = _WRITE(value)
+        return found
+
+
+def _row(tx: Transaction, origin: Origin, what: str, subject: _Subject, written: _Written | None = None) -> ActionRow:
     number, name, before, left = subject
     after = {key: value for key, value in left.items() if value != before.get(key)}
-    after |= dict.fromkeys(before.keys() - left.keys())
-    return ActionRow(origin.action, number, tx.now, what, origin.actor, origin.via, name, _WRITE(before), _WRITE(after))
+    if before.keys() != left.keys():
+        after |= dict.fromkeys(before.keys() - left.keys())
+    text = _WRITE(after) if written is None else written.text(after)
+    return ActionRow(origin.action, number, tx.now, what, origin.actor, origin.via, name, _WRITE(before), text)

@@ -28,7 +28,13 @@ from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState, RunRow
 
 TOGETHER = 500  # subjects of an action that are brought back in one transaction
-DONE = {"pause": "paused", "resume": "resumed", "remove": "removed", "acknowledge": "acknowledged"}
+DONE = {
+    "pause": "paused",
+    "resume": "resumed",
+    "disable": "disabled",
+    "remove": "removed",
+    "acknowledge": "acknowledged",
+}
 
 
 class Part(NamedTuple):

@@ -30,7 +30,9 @@ Standing = Mapping[str, Any]
 
 def standing_of(state: JobState, removed_at: int | None) -> dict[str, Any]:
     """How a job stands, as far as actions change it."""
-    return {**dict(zip(KEPT, _kept(state), strict=True)), "removed": removed_at}
+    found = dict(zip(KEPT, _kept(state), strict=True))
+    found["removed"] = removed_at
+    return found
 
 
 def changed_since(now: Standing, left: Standing) -> str | None:

@@ -17,11 +17,11 @@ class Action(NamedTuple):
     id: str
     at: datetime
     what: str
-    """`pause`, `resume`, `remove`, `acknowledge`, or `pause_all` and `resume_all` of everything."""
+    """`pause`, `resume`, `disable`, `remove`, `acknowledge`, or `pause_all` and `resume_all` of everything."""
     actor: str
     """Who did it: a user, the name of a token, or that of a program's node."""
     via: str
-    """From where: `cli`, `api` or `code`."""
+    """From where: `cli`, `api`, `code` or `file`."""
     name: str
     """The first job or alert it changed."""
     changed: int
