@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wakeful.store.records import Alert, EventGroup, NodeRow, SkipRow
-from wakeful.store.schema_version import OLDEST_KEY, refuse_outgrown
+from wakeful.store.schema_version import DOMAINS_KEY, OLDEST_KEY, refuse_outgrown
 
 if TYPE_CHECKING:
     from wakeful.store.session import OldTransaction, Session
@@ -262,7 +262,7 @@ class Journal:
         """Become one of the nodes, unless the schema has left this code behind since the store was opened."""
         self._session.insert_many("nodes", NodeRow._fields, [node])
         # Asked after the insert: a node that raises the number locks the table before it looks which nodes are alive.
-        refuse_outgrown(self.get_meta([OLDEST_KEY]).get(OLDEST_KEY))
+        refuse_outgrown(self.get_meta([OLDEST_KEY, DOMAINS_KEY]))
 
     def leave(self, node_id: int, now: int) -> None:
         sql = "UPDATE nodes SET stopped_at = ?, seen_at = ? WHERE id = ? AND stopped_at IS NULL"
