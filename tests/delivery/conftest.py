@@ -6,11 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.delivery.bot_server import bot_server
 from tests.kernel.scene import minutely_sweeps, postgres_scene, scene, sqlite_scene
 
 __all__ = ["minutely_sweeps", "postgres_scene", "scene", "sqlite_scene"]
 
 HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def bot():
+    with bot_server() as made:
+        yield made
 
 
 @pytest.hookimpl(tryfirst=True)

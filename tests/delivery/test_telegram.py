@@ -1,72 +1,29 @@
-"""The telegram connector against a Bot API on this machine: sending, pairing, strangers, buttons, trouble."""
+"""The telegram connector against a Bot API on this machine: pairing, strangers, buttons."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import logging
 
 import pytest
 
-from tests.delivery.bot_server import PATIENCE, TOKEN, ZOE, bot_server
+from tests.delivery.bot_server import PATIENCE, ZOE
 from tests.delivery.targets import stored
+from tests.delivery.telegram_bot import Heard, eventually, on, wait
 from tests.store.postgres_server import emptied_url
 from wakeful import Manual, Scheduler
-from wakeful.clock import SystemClock, sleep
+from wakeful.clock import sleep
 from wakeful.delivery import Post, button, enqueue
 from wakeful.delivery.chat import pairing
 from wakeful.delivery.chat.tables import Chats
-from wakeful.delivery.connector import Message
-from wakeful.delivery.rules import Rules
-from wakeful.delivery.sending import attempt
 from wakeful.delivery.tables import Outbox
-from wakeful.delivery.telegram.connector import TelegramConnector
-from wakeful.kernel.domain import Domain
 
 BOB = 43
-
-
-@pytest.fixture
-def bot():
-    with bot_server() as made:
-        yield made
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def url(request, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     return emptied_url() if request.param == "postgres" else f"sqlite:///{tmp_path}/t.db"
-
-
-def on(url, bot, *, allow_from=(), node="here", token=TOKEN):
-    """A scheduler with the bot."""
-    made = Scheduler(url, node=node, timezone="UTC")
-    connector = TelegramConnector("bot", token, made.clock, allow_from=allow_from, base_url=bot.url)
-    made.connectors.add("bot", connector, Rules(), "file")
-    return made
-
-
-async def wait(call, *given):
-    """What a call that waits in its own thread comes to."""
-    return await asyncio.to_thread(call, *given)
-
-
-async def eventually(scheduler, read, is_so):
-    """What is stored, once it is so."""
-    async with asyncio.timeout(PATIENCE):
-        while not is_so(found := await scheduler.look(read)):
-            await sleep(0.02)
-    return found
-
-
-class Heard(asyncio.Queue):
-    """Listens; each message can be waited for."""
-
-    def __call__(self, message):
-        self.put_nowait(message)
-
-    async def next(self):
-        return await asyncio.wait_for(self.get(), PATIENCE)
 
 
 async def offer(scheduler, role="operator"):
@@ -88,114 +45,6 @@ async def post(scheduler, *buttons, text="Look", **more):
     return await scheduler.transact(
         lambda tx, context: enqueue(tx, context, Post(text, "bot", "alert", extra={"buttons": list(buttons)}, **more))
     )
-
-
-def send(bot, text, title=None, **more):
-    """What the attempt to send a message was."""
-    connector = TelegramConnector("bot", TOKEN, SystemClock(), base_url=bot.url)
-    message = Message("dlv_1", "output", text, title, None, None, None, None, str(ZOE), 1_700_000_000_000, **more)
-    return asyncio.run(attempt(connector, message, SystemClock().boot))[0]
-
-
-# -- sending -----------------------------------------------------------------------------------------------------------
-
-
-def test_a_plain_text_arrives_as_it_is(bot):
-    assert send(bot, "a_b *c 1 < 2 & snake_case_name", "backup: success").ok
-    (call,) = bot.of("sendMessage")
-    assert call["text"] == "backup: success\n\na_b *c 1 < 2 & snake_case_name"
-    assert call["chat_id"] == ZOE
-    assert "parse_mode" not in call
-
-
-def test_markdown_is_kept_as_the_tags_that_telegram_knows(bot):
-    text = (
-        "**bold** and *it* and `x < 1` [docs](https://e.org/?a=1&b=2)\n```python\nif a < b: pass\n```\n# not & touched"
-    )
-    assert send(bot, text).ok
-    (call,) = bot.of("sendMessage")
-    assert call["parse_mode"] == "HTML"
-    assert call["text"] == (
-        '<b>bold</b> and <i>it</i> and <code>x &lt; 1</code> <a href="https://e.org/?a=1&amp;b=2">docs</a>\n'
-        "<pre>if a &lt; b: pass</pre>\n# not &amp; touched"
-    )
-
-
-def test_what_telegram_cannot_parse_is_sent_again_as_plain_text(bot):
-    bot.fail("sendMessage", (400, "Bad Request: can't parse entities: Unsupported start tag"))
-    assert send(bot, "**bold**").ok
-    assert [call["text"] for call in bot.of("sendMessage")] == ["<b>bold</b>", "**bold**"]
-
-
-def test_ten_thousand_characters_arrive_in_parts_cut_between_paragraphs(bot):
-    paragraphs = [f"{number}: " + "word " * 60 for number in range(40)]
-    text = "\n\n".join(paragraphs)
-    assert len(text) > 12_000
-    assert send(bot, text).ok
-    texts = bot.texts()
-    assert len(texts) == 4
-    assert all(len(part.encode("utf-16-le")) // 2 <= 4096 for part in texts)
-    assert "\n\n".join(texts).split() == text.split()
-    assert all(part.split(":")[0].isdigit() for part in texts)
-
-
-def test_a_block_of_code_that_is_cut_goes_on_as_one(bot):
-    assert send(bot, "```\n" + "\n".join(f"line {number} 🙂" for number in range(500)) + "\n```\nend").ok
-    calls = bot.of("sendMessage")
-    assert len(calls) > 1
-    assert all(call["text"].startswith("<pre>line") and "</pre>" in call["text"] for call in calls)
-    assert calls[-1]["text"].endswith("</pre>\nend")
-
-
-def test_a_very_long_text_is_attached_as_a_file(bot):
-    text = "\n\n".join(["paragraph " * 30] * 200)
-    assert send(bot, text).ok
-    assert len(bot.texts()) == 1
-    (call,) = bot.of("sendDocument")
-    assert call["document"] == text.strip()
-    assert call["chat_id"] == str(ZOE)
-
-
-@pytest.mark.parametrize(
-    ("answer", "permanent", "unclear", "wait_ms"),
-    [
-        ((429, "Too Many Requests: retry after 7", {"retry_after": 7}), False, False, 7_000),
-        ((403, "Forbidden: bot was blocked by the user"), True, False, None),
-        ((400, "Bad Request: chat not found"), True, False, None),
-        ((500, "Internal Server Error"), False, False, None),
-        ("lost", False, True, None),
-        (b"<html>a proxy</html>", False, True, None),
-    ],
-)
-def test_an_answer_of_the_bot_api_means_this(bot, answer, permanent, unclear, wait_ms):
-    bot.fail("sendMessage", answer)
-    tried = send(bot, "hello")
-    assert (tried.ok, tried.permanent, tried.unclear, tried.retry_after) == (False, permanent, unclear, wait_ms)
-    assert "planted" not in tried.error
-    assert TOKEN not in tried.error
-
-
-def test_a_message_that_fails_half_way_goes_on_where_it_stopped(bot):
-    connector = TelegramConnector("bot", TOKEN, SystemClock(), base_url=bot.url)
-    text = "\n\n".join(f"{number} " + "word " * 700 for number in range(3))
-    message = Message("dlv_1", "output", text, None, None, None, None, None, str(ZOE), 1_700_000_000_000)
-    bot.fail("sendMessage", None, (429, "Too Many Requests", {"retry_after": 1}))
-
-    async def twice():
-        boot = SystemClock().boot
-        return [(await attempt(connector, message, boot))[0].ok for _ in range(2)]
-
-    assert asyncio.run(twice()) == [False, True]
-    assert [part.split()[0] for part in bot.texts()] == ["0", "1", "1", "2"]
-
-
-def test_no_error_shows_the_token_when_nothing_answers(caplog):
-    caplog.set_level(logging.DEBUG)
-    connector = TelegramConnector("bot", TOKEN, SystemClock(), base_url="http://127.0.0.1:9")
-    message = Message("dlv_1", "output", "x", None, None, None, None, None, "42", 1_700_000_000_000)
-    tried = asyncio.run(attempt(connector, message, SystemClock().boot))[0]
-    assert not tried.ok
-    assert "planted" not in tried.error + caplog.text
 
 
 # -- pairing -----------------------------------------------------------------------------------------------------------
@@ -420,116 +269,5 @@ def test_a_press_is_answered_again_where_the_answer_was_lost_and_counts_once(tmp
             await wait(bot.until, lambda: len(bot.of("answerCallbackQuery")) == 3)
             await eventually(scheduler, lambda tx: tx.of(Chats).answers("bot", 10), lambda found: not found)
             await scheduler.stop()
-
-    asyncio.run(main())
-
-
-# -- trouble and several nodes -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.promise("A10")
-def test_of_two_nodes_one_polls_and_the_other_takes_over(tmp_path, monkeypatch, bot):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr("wakeful.delivery.telegram.polling.WAIT_S", 0.1)
-    url = emptied_url()
-
-    async def main():
-        heard = Heard()
-        async with on(url, bot, allow_from=[ZOE], node="one") as one, on(url, bot, allow_from=[ZOE], node="two") as two:
-            one.connectors.listen(lambda message: heard(("one", message.text)))
-            two.connectors.listen(lambda message: heard(("two", message.text)))
-            await one.start()
-            await wait(bot.until, lambda: bot.polling)
-            await two.start()
-            bot.write("first")
-            assert await heard.next() == ("one", "first")
-            await one.stop()
-            bot.write("second")
-            assert await heard.next() == ("two", "second")
-            await two.stop()
-        assert bot.polling <= 1
-
-    asyncio.run(main())
-
-
-def test_a_wrong_token_is_an_alert_that_shows_no_token(tmp_path, bot, caplog):
-    async def main():
-        wrong = "999:planted-wrong-token"
-        async with on(f"sqlite:///{tmp_path}/t.db", bot, allow_from=[ZOE], token=wrong) as scheduler:
-            await scheduler.start()
-            await scheduler.deliver("hello", to="bot")
-            alerts = await eventually(
-                scheduler,
-                lambda tx: tx.journal.open_alerts(),
-                lambda found: {item.kind for item in found} >= {"receiving", "delivery_failed"},
-            )
-            text = json.dumps([alert.message for alert in alerts])
-            assert "the token is wrong" in text
-            assert "planted" not in text + caplog.text
-            await scheduler.stop()
-
-    asyncio.run(main())
-
-
-def test_another_poller_is_an_alert_that_closes_when_it_is_gone(tmp_path, monkeypatch, bot):
-    monkeypatch.setattr("wakeful.delivery.telegram.polling.WAIT_S", 0.05)
-
-    async def main():
-        conflict = (409, "Conflict: terminated by other getUpdates request")
-        bot.fail("getUpdates", conflict, conflict)
-        async with on(f"sqlite:///{tmp_path}/t.db", bot, allow_from=[ZOE]) as scheduler:
-            await scheduler.start()
-            bot.write("hi")
-            await eventually(scheduler, lambda tx: tx.of(Outbox).interactions(), bool)
-            (alert,) = await scheduler.look(lambda tx: tx.journal.alerts())
-            assert "another program receives" in alert.message
-            assert alert.closed_at is not None
-            await scheduler.stop()
-
-    asyncio.run(main())
-
-
-def test_an_update_that_breaks_a_listener_is_not_read_again_and_again(tmp_path, bot, caplog):
-    async def main():
-        heard = Heard()
-
-        async def listener(message):
-            heard(message.text)
-            raise RuntimeError("broken")
-
-        async with on(f"sqlite:///{tmp_path}/t.db", bot, allow_from=[ZOE]) as scheduler:
-            scheduler.connectors.listen(listener, "bot")
-            await scheduler.start()
-            bot.write("one")
-            bot.write("two")
-            assert [await heard.next(), await heard.next()] == ["one", "two"]
-            await eventually(scheduler, lambda tx: tx.of(Chats).open_messages("bot", 10), lambda found: not found)
-            await scheduler.stop()
-        assert heard.empty()
-
-    asyncio.run(main())
-    assert "a listener failed" in caplog.text
-
-
-def test_a_domain_hears_each_message_once_in_the_transaction_that_receives_it(tmp_path, bot, monkeypatch):
-    fails = []
-
-    def hears(tx, context, message):
-        enqueue(tx, context, Post(f"heard {message.text}", message.connector, "reply", recipient=message.sender))
-        if message.text == "poison":
-            fails.append(message.id)
-            raise RuntimeError("broken")
-
-    monkeypatch.setattr("wakeful.delivery.chat.receiving.domains", lambda: (Domain("sample", hears=hears),))
-
-    async def main():
-        async with on(f"sqlite:///{tmp_path}/t.db", bot, allow_from=[ZOE]) as scheduler:
-            await scheduler.start()
-            for text in ("one", "poison", "two"):
-                bot.write(text)
-            await wait(bot.until_text, "heard two")
-            await scheduler.stop()
-        assert bot.texts() == ["heard one", "heard two"]  # what the broken one wrote is not stored
-        assert len(fails) == 1
 
     asyncio.run(main())
