@@ -107,13 +107,15 @@ def _migrate(connection: psycopg.Connection[Any], address: Address) -> None:
         # No node joins from here on: one that wanted to finds the new number, and one that did before is seen.
         connection.execute("LOCK TABLE nodes IN ACCESS EXCLUSIVE MODE")
         refuse_contracting(coming, _living(connection), str(address))
-    if stored.version:  # a domain's number, of the time when all scripts shared one sequence
+    if stored.version:  # what does not say which of our scripts it has seen: see `Stored.number`
         connection.execute("DELETE FROM wakeful_schema WHERE version > %s", (stored.version,))
     for step, script in zip(steps(), migrations(), strict=True):
         if stored.lacks(step):
             connection.execute(script)
             if step.folder == WAKEFUL:
                 connection.execute("INSERT INTO wakeful_schema (version) VALUES (%s)", (step.number,))
+    if coming.number != coming.version:
+        connection.execute("INSERT INTO wakeful_schema (version) VALUES (%s)", (coming.number,))
     for fact in coming.facts():
         connection.execute(
             "INSERT INTO meta (key, value) VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value", fact

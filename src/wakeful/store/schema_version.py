@@ -35,6 +35,9 @@ DOMAINS_KEY = "domain_schemas"
 
 #: Code that knows this schema counts domains by themselves.
 COUNTED_APART = 29
+#: Added to the numbers of a store with scripts of such domains: code that does not know how they are counted would run
+#: them again, takes this for a newer schema than any it knows, and is refused.
+APART = 1_000_000_000
 #: Before, all scripts shared one sequence, in which domains outside Wakeful began here.
 SHARED_FROM = 9_001
 #: The first schema whose code had such domains.
@@ -138,7 +141,7 @@ class Stored(NamedTuple):
 
         A store that does not say whom it suits suits only code of its own version.
         """
-        own, shared = Level(number, int(facts.get(OLDEST_KEY, number))), _shared(facts)
+        own, shared = Level(_plain(number), _plain(int(facts.get(OLDEST_KEY, number)))), _shared(facts)
         if DOMAINS_KEY not in facts and _is_shared(number):
             own, shared = _own_from(columns(), where), number
         domains, unrecorded = _on_record(facts), dict[str, Level]()
@@ -151,12 +154,21 @@ class Stored(NamedTuple):
         """How far it has come with each folder."""
         return {WAKEFUL: Level(self.version, self.oldest), **self.unrecorded, **self.domains}
 
+    @property
+    def number(self) -> int:
+        """The database's own number."""
+        return self.version + self._apart
+
+    @property
+    def _apart(self) -> int:
+        return APART if self.domains and self.version >= COUNTED_APART else 0
+
     def facts(self) -> list[tuple[str, str]]:
-        """The same, as the store keeps it."""
+        """What the store keeps beside it."""
         counted: dict[str, object] = {"scripts": self.domains} if self.domains else {}
         if self.shared:
             counted["shared"] = self.shared
-        own = [(OLDEST_KEY, str(self.oldest)), (NUMBER_KEY, str(self.version))]
+        own = [(OLDEST_KEY, str(self.oldest + self._apart)), (NUMBER_KEY, str(self.version))]
         return [*own, *([(DOMAINS_KEY, json.dumps(counted))] if self.version >= COUNTED_APART else [])]
 
     def after(self, known: Iterable[Step]) -> Stored:
@@ -166,7 +178,6 @@ class Stored(NamedTuple):
         for folder in dict.fromkeys(step.folder for step in coming):
             levels[folder] = levels.get(folder, NONE).after(step for step in coming if step.folder == folder)
         own = levels.pop(WAKEFUL)
-        # Code that counts all scripts in one sequence would run a domain's again.
         oldest = max(own.oldest, COUNTED_APART) if levels and own.version >= COUNTED_APART else own.oldest
         return Stored(own.version, oldest, levels, self.shared)
 
@@ -178,6 +189,10 @@ class Stored(NamedTuple):
         """Whether it suits less code than it did before."""
         earlier = before.levels()
         return any(level.oldest > earlier.get(folder, NONE).oldest for folder, level in self.levels().items())
+
+
+def _plain(number: int) -> int:
+    return number - APART if number >= APART else number
 
 
 def _on_record(facts: Mapping[str, str]) -> dict[str, Level]:
@@ -250,7 +265,7 @@ def refuse_newer(stored: Stored, where: str, otherwise: str) -> None:
 def refuse_outgrown(facts: Mapping[str, str]) -> None:
     """Raise StoreUnusable when the store was changed, since this code opened it, into what only newer code can use."""
     oldest = {name: level.oldest for name, level in _on_record(facts).items()}
-    oldest[WAKEFUL] = int(facts.get(OLDEST_KEY, 0))
+    oldest[WAKEFUL] = _plain(int(facts.get(OLDEST_KEY, 0)))
     for folder, mine in _known_numbers().items():
         if oldest.get(folder, 0) > mine:
             message = (

@@ -168,7 +168,7 @@ def migrate(connection: sqlite3.Connection, path: str) -> None:
         if stored.lacks(step):
             for statement in _statements(script):
                 connection.execute(statement)
-    connection.execute(f"PRAGMA user_version = {coming.version}")
+    connection.execute(f"PRAGMA user_version = {coming.number}")
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.executemany(
         "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
