@@ -16,40 +16,30 @@ notebook. Its methods may be called from any thread, plain handlers included. Ex
 
 from __future__ import annotations
 
-import _thread
-import asyncio
-import concurrent.futures
 import functools
-import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
+from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
 
-from wakeful.errors import SchedulerError, SchedulerNotOpen
+from wakeful.errors import SchedulerNotOpen
 from wakeful.kernel.kinds import AnyHandler
 from wakeful.kernel.views.bus import Bus
 from wakeful.scheduler import Scheduler as AsyncScheduler
 from wakeful.scheduler.agents import Agents as AsyncAgents
 from wakeful.scheduler.delivery import Connectors as AsyncConnectors
+from wakeful.scheduler.loop_thread import NOT_OPEN, LoopThread, Work
 
 __all__ = ["Scheduler"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 H = TypeVar("H", bound=AnyHandler)
-Work = Coroutine[Any, Any, T]
-
-NOT_OPEN = "The scheduler has no open store: use `with scheduler:` (or `scheduler.open()`) around this call."
-OWN_LOOP = (
-    "This call would wait for the event loop that it runs on: make the handler a plain function, "
-    "or use wakeful.Scheduler with await."
-)
 
 
 class Connectors:
     """The connectors of one scheduler."""
 
-    def __init__(self, inner: AsyncConnectors, ask: Callable[[Callable[[], Any]], Any], thread: _LoopThread) -> None:
+    def __init__(self, inner: AsyncConnectors, ask: Callable[[Callable[[], Any]], Any], thread: LoopThread) -> None:
         self._inner = inner
         self._ask = ask
         self._thread = thread
@@ -71,7 +61,7 @@ class Connectors:
 class Agents:
     """The agents of one scheduler."""
 
-    def __init__(self, inner: AsyncAgents, thread: _LoopThread) -> None:
+    def __init__(self, inner: AsyncAgents, thread: LoopThread) -> None:
         self._inner = inner
         self._thread = thread
 
@@ -117,100 +107,6 @@ class Register(Protocol):
     """A decorator that returns the handler as it is."""
 
     def __call__(self, handler: H, /) -> H: ...
-
-
-class _Call(Generic[T]):
-    """A coroutine that runs on the loop of another thread."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, work: Work[T]) -> None:
-        self._loop = loop
-        self._task: asyncio.Task[T] | None = None
-        self._ended: concurrent.futures.Future[T] = concurrent.futures.Future()
-        loop.call_soon_threadsafe(self._begin, work)
-
-    def _begin(self, work: Work[T]) -> None:
-        self._task = self._loop.create_task(work)
-        self._task.add_done_callback(self._settle)
-
-    def _settle(self, task: asyncio.Task[T]) -> None:
-        if task.cancelled():
-            self._ended.cancel()
-            self._ended.set_running_or_notify_cancel()  # whoever waits is woken by this, not by the line above
-        elif (error := task.exception()) is not None:
-            self._ended.set_exception(error)
-        else:
-            self._ended.set_result(task.result())
-
-    def wait(self) -> None:
-        concurrent.futures.wait([self._ended])
-
-    def cancel(self) -> None:
-        self._loop.call_soon_threadsafe(lambda: self._task is not None and self._task.cancel())
-
-    def cancelled(self) -> bool:
-        return self._ended.cancelled()
-
-    def result(self) -> T:
-        return self._ended.result()
-
-
-class _LoopThread:
-    """An event loop in a thread of its own."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._lock = threading.Lock()  # nothing is begun on a loop that ends
-        self._ended = False
-        self._thread = threading.Thread(target=self._serve, name="wakeful-sync", daemon=True)
-        self._thread.start()
-
-    def _serve(self) -> None:
-        while not self._ended:
-            try:
-                self._loop.run_forever()
-            except (KeyboardInterrupt, SystemExit):  # raised by a handler: it is for the program, not for this thread
-                _thread.interrupt_main()
-
-    def is_current(self) -> bool:
-        return threading.current_thread() is self._thread
-
-    def begin(self, work: Work[T]) -> _Call[T]:
-        refused = SchedulerError(OWN_LOOP) if self.is_current() else None
-        with self._lock:
-            refused = SchedulerNotOpen(NOT_OPEN) if self._ended else refused
-            if refused is None:
-                return _Call(self._loop, work)
-        work.close()
-        raise refused
-
-    def call(self, work: Work[T]) -> T:
-        """What a coroutine returns or raises. When the caller is interrupted, the coroutine is cancelled first."""
-        call = self.begin(work)
-        try:
-            call.wait()
-        except BaseException:
-            call.cancel()
-            call.wait()
-            raise
-        return call.result()
-
-    def end(self) -> None:
-        """Cancel what is left on the loop, and end the thread."""
-        with self._lock:
-            self._ended = True
-            last = _Call(self._loop, _cancel_others())
-        last.wait()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-
-async def _cancel_others() -> None:
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
-    await asyncio.get_running_loop().shutdown_default_executor()
 
 
 def _documented(call: Callable[..., Any], method: Callable[..., Any]) -> None:
@@ -270,7 +166,7 @@ class Scheduler:
     @_constructor(AsyncScheduler.__init__)
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._scheduler = AsyncScheduler(*args, **kwargs)
-        self._thread: _LoopThread | None = None
+        self._thread: LoopThread | None = None
 
     def __enter__(self) -> Self:
         self.open()
@@ -285,7 +181,7 @@ class Scheduler:
     def open(self, *, create: bool = True) -> None:
         """Open the store, creating it where there is none. Nothing fires yet."""
         if self._thread is None:
-            self._thread = _LoopThread()
+            self._thread = LoopThread()
         try:
             self._thread.call(self._scheduler.open(create=create))
         except BaseException:
@@ -394,7 +290,7 @@ class Scheduler:
     list_tokens = _blocking(AsyncScheduler.list_tokens)
     revoke_token = _blocking(AsyncScheduler.revoke_token)
 
-    def _loop_thread(self) -> _LoopThread:
+    def _loop_thread(self) -> LoopThread:
         if self._thread is None:
             raise SchedulerNotOpen(NOT_OPEN)
         return self._thread

@@ -19,6 +19,7 @@ import psycopg
 from tests.chaos.cluster_record import read_record
 from tests.chaos.cluster_verdict import Cluster, ClusterVerdict, judge
 from tests.chaos.fleet import Fleet
+from tests.chaos.waiting import until
 from tests.store.postgres_server import PostgresServer
 from wakeful import Every, NewJob, Once, Scheduler
 
@@ -157,7 +158,7 @@ class ClusterDrill:
             else:
                 coming.append((at, lambda mode=what: self._restart(server, mode)))
         for at, act in sorted(coming, key=lambda item: item[0]):
-            time.sleep(max(0.0, begun + at - time.monotonic()))
+            self._fleet.stay_up(begun + at)
             act()
 
     def _restart(self, server: PostgresServer, mode: str) -> None:
@@ -179,18 +180,15 @@ class ClusterDrill:
 def wait_for_nodes(url: str, wanted: int) -> int:
     """Wait until so many nodes serve, those that were taken for dead included; how many do not."""
     end = time.monotonic() + BACK_S
+    sql = "SELECT count(*) FROM nodes WHERE stopped_at IS NULL"
     with psycopg.connect(url, autocommit=True) as connection:
-        while True:
-            (serving,) = connection.execute("SELECT count(*) FROM nodes WHERE stopped_at IS NULL").fetchone() or (0,)
-            if serving >= wanted or time.monotonic() > end:
-                return wanted - int(serving)
-            time.sleep(0.1)
+        serving = until(lambda: (connection.execute(sql).fetchone() or (0,))[0], lambda found: found >= wanted, end)
+        return wanted - int(serving)
 
 
 def wait_for_none_left(url: str, which: str, end: float) -> list[str]:
-    while (left := _left(url, which)) and time.monotonic() < end:
-        time.sleep(0.2)
-    return left
+    """Wait until nothing is left to do; what still is at the end."""
+    return until(lambda: _left(url, which), lambda left: not left, end)
 
 
 def _left(url: str, which: str) -> list[str]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.chaos.node import READY, Fact, read_facts
+from tests.chaos.waiting import LOOK_S, any_ends
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 60.0
@@ -86,9 +87,14 @@ class Fleet:
         end = time.monotonic() + PATIENCE_S
         wanted = {process.pid for process in self._processes.values()}
         while wanted - {fact.pid for fact in self.facts() if fact.what == READY}:
-            assert all(process.poll() is None for process in self._processes.values()), "a node ended while starting"
             assert time.monotonic() < end, "not all nodes became ready"
-            time.sleep(0.05)
+            self.stay_up(time.monotonic() + LOOK_S)
+
+    def stay_up(self, moment: float) -> None:
+        """Wait until that moment of the monotonic clock; a node that ends by itself before is a failure at once."""
+        if any_ends(self._processes.values(), moment):
+            ended = [name for name, process in self._processes.items() if any_ends([process], time.monotonic())]
+            raise AssertionError(f"{ended[0]} ended by itself: {self.said(ended[0])[-1500:]}")
 
     def stop(self) -> None:
         """End all in good order."""

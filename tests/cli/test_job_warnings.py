@@ -148,3 +148,17 @@ def test_an_edit_says_what_takes_it_back(wakeful, here):
     assert wakeful("edit", "tick", "--every", "3h", "--json").json["warnings"] == [note]
     assert "overwrites" not in wakeful("edit", "tick", "--every", "3h").err, "nothing was changed"
     assert "overwrites" not in wakeful("edit", "mine", "--every", "2h").err
+
+
+def test_a_removal_says_what_brings_the_job_back(wakeful, here):
+    (here / "wakeful.yaml").write_text(
+        "store: sqlite:///.wakeful/wakeful.db\njobs:\n  tick: {every: 1h, command: [echo]}\n"
+    )
+    wakeful("apply")
+    wakeful("add", "mine", "--every", "1h", "--", "true")
+    answer = wakeful("remove", "tick", "mine")
+    note = "Note: tick is from a configuration file, which adds it again when it is applied: remove it there.\n"
+    assert answer.code == 0
+    assert answer.err.splitlines(keepends=True)[1:] == [note], "after the line about undo"
+    wakeful("apply")
+    assert [job["name"] for job in wakeful("list", "--json").json] == ["tick"], "and so it is"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from pathlib import Path
 
@@ -37,6 +38,12 @@ def faults(path, **environ):
         load_config(path, environ)
     assert str(caught.value).startswith(str(caught.value.faults[0]))
     return [(fault.line, fault.message) for fault in caught.value.faults]
+
+
+def test_an_error_names_the_file_to_check_for_the_rest(write):
+    path = write("on: 1\noff: 2\n", "my jobs.yaml")
+    with pytest.raises(ConfigError, match=rf" \(and 1 more: wakeful check '{re.escape(str(path))}'\)$"):
+        load_config(path, {})
 
 
 # -- what it may hold -------------------------------------------------------------------------------------------------

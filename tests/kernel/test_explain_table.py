@@ -98,6 +98,9 @@ TABLE = {
         ["It waits for approval (run_", "Approve or reject it to go on."], ["to be completed"],
         ["it asked: 'Deploy?', and there is no answer yet", "It waits for approval."],
     ),
+    "a run of some seconds": Told(
+        HOURLY, [Wait(at(1, 0, 5.562))], at(1, 1), [], of_run=["ended as unknown after 5.6 s: no report of its end"]
+    ),
     "a run past its limit": Told(
         HOURLY, ["sleep"], at(1, 10), ["ended as timeout: still running after 5m."],
         of_run=["ended as timeout after 5m: still running after 5m."], options={"timeout": "5m"},

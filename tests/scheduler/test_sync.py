@@ -18,6 +18,7 @@ import wakeful
 from tests.house.test_scheduler_names import USERS
 from tests.store.postgres_server import emptied_url
 from wakeful import Every, JobExists, Manual, Once, SchedulerError, SchedulerNotOpen
+from wakeful.scheduler.loop_thread import OWN_LOOP
 
 PAST = Once(datetime(2026, 1, 1, tzinfo=UTC))
 
@@ -89,7 +90,7 @@ def test_a_call_that_would_wait_for_itself_is_refused(scheduler):
     scheduler.start()
     scheduler.run_job("bad")
     assert ended.wait(30)
-    assert said == [wakeful.sync.OWN_LOOP]
+    assert said == [OWN_LOOP]
 
 
 def test_it_works_where_an_event_loop_is_running(tmp_path):

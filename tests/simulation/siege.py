@@ -1,4 +1,4 @@
-"""A fleet in which nodes die and freeze just when jobs are due."""
+"""Fleets in which nodes die and freeze just when jobs are due."""
 
 from __future__ import annotations
 
@@ -28,3 +28,14 @@ class Siege(Fleet):
         name, self._names = f"job-{self._names}", self._names + 1
         every, needs = Every("20s", anchor=datetime(2026, 1, 1, tzinfo=UTC)), self._needs()
         await self._scheduler.add_job(name, every, kind=self.rng.choice(("good", "slow")), payload=needs, **needs)
+
+
+class Ambush(Siege):
+    """A world where a node freezes while it claims, is taken over from, and thaws just when jobs are due again."""
+
+    async def _step(self) -> None:
+        await asyncio.sleep((20_000 - self.clock.now() % 20_000) / 1000 + self.rng.random() * 0.08)
+        until = 40 - self.clock.now() % 20_000 / 1000
+        if (node := self._somebody()) is not None:
+            node.frozen_until = asyncio.get_running_loop().time() + until
+        await asyncio.sleep(until + 12)

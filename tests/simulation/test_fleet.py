@@ -6,7 +6,7 @@ import pytest
 
 from tests.simulation.fleet import Fleet, live_together
 from tests.simulation.invariants import Broken
-from tests.simulation.siege import Siege
+from tests.simulation.siege import Ambush, Siege
 from wakeful.kernel.cluster import membership
 from wakeful.kernel.engine import turn
 from wakeful.kernel.engine.admission import Admission
@@ -61,8 +61,8 @@ def _breaks(seeds: range = range(8), world: type[Fleet] = Siege) -> str:
     """The first broken promise that these worlds find, or nothing."""
     for seed in seeds:
         try:
-            if world is Siege:
-                live_together(seed, steps=10, nodes=3, world=Siege)
+            if issubclass(world, Siege):
+                live_together(seed, steps=10, nodes=3, world=world)
             else:
                 live_together(seed)
         except Broken as broken:
@@ -73,6 +73,20 @@ def _breaks(seeds: range = range(8), world: type[Fleet] = Siege) -> str:
 @pytest.mark.long
 def test_a_siege_alone_breaks_nothing() -> None:
     assert live_together(1, steps=10, nodes=3, world=Siege).deaths > 1
+
+
+@pytest.mark.long
+def test_an_ambush_alone_breaks_nothing() -> None:
+    assert live_together(1, steps=10, nodes=3, world=Ambush).starts > 20
+
+
+@pytest.mark.long
+@pytest.mark.promise("X2")
+def test_it_finds_a_node_that_claims_after_it_was_taken_for_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A claim that does not ask whether its node was taken over from: neither alone nor with what is parked."""
+    monkeypatch.setattr(Journal, "lives", lambda _self, _node_id: False)
+    monkeypatch.setattr(Journal, "standing", lambda _self, _node_id: (False, True))
+    assert "which was taken over from" in _breaks(range(4), Ambush)
 
 
 @pytest.mark.long

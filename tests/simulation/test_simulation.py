@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import ClassVar
+
 import pytest
 
+from tests.simulation.faulty_store import Faults
 from tests.simulation.invariants import Broken
 from tests.simulation.world import CROWDED, World, live
+from wakeful import Once, Trigger
 from wakeful.kernel import parking
-from wakeful.kernel.engine import admission, ending, turn
+from wakeful.kernel.engine import admission, ending, sweep, turn
 from wakeful.kernel.engine.handlers import Active
 from wakeful.kernel.engine.loop import Engine
 from wakeful.kernel.rules import options
@@ -73,11 +79,37 @@ class Unstoppable(World):
     kinds = (("deaf", 20), ("good", 2))
 
 
-def _breaks(seeds: range = range(40), kind: type[World] = World) -> str:
+class Prompt(World):
+    """Several people add jobs at once, to run now or tomorrow, and wait; nothing goes wrong, so nothing starts late."""
+
+    kinds = (("good", 1),)
+    weights: ClassVar[dict[str, int]] = {"_add_at_once": 1}
+
+    async def _add_at_once(self) -> None:
+        await asyncio.gather(self._add(), self._add(), self._add())
+        await asyncio.sleep(900)
+
+    def _trigger(self) -> Trigger:
+        now = datetime.fromtimestamp(self.clock.now() / 1000, UTC)
+        return Once(now + timedelta(seconds=self.rng.choice((0, 86_400))))
+
+    def _options(self) -> dict[str, object]:
+        return {}
+
+    def _needs(self) -> dict[str, object]:
+        return {}
+
+    def _look(self) -> None:
+        super()._look()
+        for row in self._watch().execute("SELECT message FROM alerts WHERE kind = 'missed'"):
+            raise Broken(f"{row['message']}, and nothing was wrong")
+
+
+def _breaks(seeds: range = range(40), kind: type[World] = World, steps: int = 40) -> str:
     """The first broken promise the worlds find, or nothing."""
     for seed in seeds:
         try:
-            live(seed, 40, kind)
+            live(seed, steps, kind)
         except Broken as broken:
             return str(broken)
     return ""
@@ -105,6 +137,28 @@ def test_it_finds_a_run_that_is_started_twice(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(Engine, "_apply", twice)
     assert "started twice" in _breaks()
+
+
+@pytest.mark.long
+def test_it_finds_a_change_that_is_covered_up_by_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine as it first was: what changed while a turn was being committed was forgotten with its answer.
+
+    Replies take seconds here, so that turns and changes meet often. What is forgotten is not lost: a sweep finds that
+    its start was missed, and its alert makes the engine look again. So the world looks for starts that are late; and
+    without that look, what is forgotten stays where it is.
+    """
+    monkeypatch.setattr(Faults, "max_delay", 3.0)
+    assert _breaks(range(5, 7), Prompt) == ""
+    apply = Engine._apply
+
+    def forgetful(self: Engine, result: turn.TurnResult) -> None:
+        apply(self, result)
+        self._state.changed = False
+
+    monkeypatch.setattr(Engine, "_apply", forgetful)
+    assert "did not start within its grace" in _breaks(range(5, 20), Prompt)
+    monkeypatch.setattr(sweep, "watch_missed", lambda _tx, _context, _lines: None)
+    assert "nothing happens" in _breaks(range(40), Prompt, steps=1)
 
 
 @pytest.mark.promise("H10")

@@ -202,7 +202,8 @@ def test_what_starts_next_is_found_among_alarms_parked_and_running_jobs(store):
     )
     store.write(lambda tx: tx.runs.add([run(500, 50, status="waiting"), run(501, 51), run(502, 52, status="waiting")]))
     assert sorted(ids(store.read(lambda tx: tx.jobs.soonest(2)))) == [1, 2, 41, 42, 43, 50, 51]
-    assert store.read(lambda tx: tx.jobs.armed()) == 29 + 4
+    assert store.read(lambda tx: tx.jobs.armed(100)) == 29 + 4
+    assert store.read(lambda tx: tx.jobs.armed(5)) == 5
 
 
 # -- saving -----------------------------------------------------------------------------------------------------------

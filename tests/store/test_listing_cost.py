@@ -12,6 +12,7 @@ from wakeful.store.jobs import JobFilter
 FEW, MANY = 200, 4000
 ASKED = {
     "counts": lambda tx: tx.jobs.counts(),
+    "what will start": lambda tx: tx.jobs.armed(50, ("delivery",)),
     "what starts next": lambda tx: tx.jobs.soonest(3),
     "when to look again": lambda tx: (tx.jobs.next_alarm(), tx.jobs.overdue(NOW)),
     "first page": lambda tx: tx.jobs.matching(JobFilter(limit=20)),

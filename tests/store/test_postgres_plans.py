@@ -197,6 +197,7 @@ READS = {
     ),
     "schedules that hear chats": (lambda tx: tx.of(Requests).chat_jobs(None), 1),
     "jobs declared in code": (lambda tx: tx.jobs.declared(), 1),
+    "what will start": (lambda tx: tx.jobs.armed(50, ("delivery",)), 50 + len(ACTIVE) + len(QUEUED)),
     "what starts next": (lambda tx: tx.jobs.soonest(3), len(ACTIVE) + len(QUEUED)),
     "open alerts": (lambda tx: tx.journal.open_alert_count(), 1),
     "runs of a job": (lambda tx: tx.runs.log(12_345, 50), 50),
@@ -209,6 +210,7 @@ READS = {
 }
 
 
+@pytest.mark.promise("X24")
 @pytest.mark.parametrize("name", WRITES)
 def test_what_the_engine_asks_costs_its_answer_and_not_the_history(store, name):
     verb, rows = WRITES[name]

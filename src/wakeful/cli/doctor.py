@@ -40,6 +40,7 @@ PLAUSIBLE = range(1_767_225_600_000, 4_102_444_800_000)
 STEP_MS = 60_000
 NO_HANDLER = "kind:"
 MOST_EXAMINED = 500  # jobs whose program, directory and predecessor are looked for
+MOST_COUNTED = 1_000  # jobs that wait for a server
 MOST_NAMED = 20  # jobs without a handler, of one kind
 MOST_ASKED = 5  # runs that wait for a person
 BUSY = ("running", "waiting")
@@ -152,7 +153,7 @@ async def _look(scheduler: Scheduler) -> Inside | None:
         running = (Job(*pair, tx.now) for pair in busy)
         return Inside(
             sum(summary.jobs.values()),
-            tx.jobs.armed(hidden) + sum(job.next_run_at is not None for job in running),
+            tx.jobs.armed(MOST_COUNTED, hidden) + sum(job.next_run_at is not None for job in running),
             [found for key, number in summary.parked.items() if key.startswith(NO_HANDLER)
              for found in _first_and_rest(tx, key, number)],
             alerts,
@@ -308,7 +309,8 @@ def _server(inside: Inside) -> Check:
     if inside.server is not None:
         return Check("server", ok=True, found=f"running, process {inside.server.get('pid')}")
     waits = inside.waiting
-    found = f"not running, and {count(waits, 'job')} will not fire" if waits else "not running, and nothing waits"
+    many = count(waits, "job") if waits < MOST_COUNTED else f"{MOST_COUNTED} or more jobs"
+    found = f"not running, and {many} will not fire" if waits else "not running, and nothing waits"
     return Check("server", ok=not waits, found=found, do="start one: wakeful serve")
 
 

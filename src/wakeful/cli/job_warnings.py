@@ -51,6 +51,15 @@ def overwritten_note(job: Job) -> str | None:
     return None
 
 
+def returning_note(job: Job) -> str | None:
+    """What brings a removed job back, because it is defined elsewhere; None where nothing does."""
+    if job.source == "file":
+        return f"{job.name} is from a configuration file, which adds it again when it is applied: remove it there."
+    if job.source == "code" and job.kind == job.name:
+        return f"{job.name} is declared in a program, which adds it again when it starts: remove it there."
+    return None
+
+
 def predecessor(job: Job) -> str | None:
     """The job that this one starts after, as it was named."""
     return job.trigger.job if isinstance(job.trigger, After) else None

@@ -20,7 +20,7 @@ from wakeful.cli.app import JOBS, app
 from wakeful.cli.approval import question_facts
 from wakeful.cli.failures import WrongUse, say_note
 from wakeful.cli.finding import Ref, job_named, job_or_run
-from wakeful.cli.job_warnings import COMMAND, HTTP
+from wakeful.cli.job_warnings import COMMAND, HTTP, returning_note
 from wakeful.cli.monitoring import monitor_data, monitor_facts, ping_address, state_cell
 from wakeful.cli.opening import change, now_ms, read
 from wakeful.cli.place import Db, Place, chosen
@@ -318,6 +318,8 @@ def remove(
         print_json(names_of(jobs, action))
     else:
         say_undo(action)
+    for note in filter(None, map(returning_note, jobs)):
+        say_note(note)
 
 
 async def all_found(scheduler: Scheduler, names: list[str]) -> list[Job]:

@@ -58,7 +58,7 @@ def load(path: Path, environ: Mapping[str, str] = os.environ, *, needs: Sequence
         [*raw.repeated, *missing, *faults, *wrong], key=lambda fault: (fault.file != str(path), *_place(fault))
     )
     if faults:
-        raise ConfigError(faults)
+        raise ConfigError(faults, str(path))
     return Loaded(settings, jobs, {name: value for name, value in raw.known.items() if name not in environ})
 
 

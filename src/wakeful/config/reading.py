@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -48,8 +49,10 @@ class ConfigError(InvalidSetting):
 
     code = "invalid_config"
 
-    def __init__(self, faults: list[Fault]) -> None:
-        more = f" (and {len(faults) - 1} more: wakeful check)" if len(faults) > 1 else ""
+    def __init__(self, faults: list[Fault], file: str | None = None) -> None:
+        """`file`: the one to check, where the first fault is in one that it includes."""
+        rest, whole = len(faults) - 1, shlex.quote(file if file is not None else faults[0].file)
+        more = f" (and {rest} more: wakeful check {whole})" if rest else ""
         super().__init__(f"{faults[0]}{more}")
         self.faults = faults
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
 import shlex
@@ -16,6 +17,7 @@ from wakeful.kernel.engine.handlers import CANCEL_GRACE_S
 from wakeful.kernel.engine.incarnation import begin_incarnation, leave
 from wakeful.kernel.views.orphans import MOST_NAMED, orphans
 from wakeful.scheduler.jobs import JobsApi
+from wakeful.scheduler.signals import StopOnSignals
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
@@ -154,14 +156,17 @@ class Life(JobsApi):
         await engine.end()
         try:
             await engine.record_left()
-            step = engine.clock_step()
+            step = engine.clock_watch.step()
             await self._store.write(lambda tx: leave(tx, engine.context, step))
         except StoreError as error:
             log.warning("stopped without signing off in the database: %s", error)
         return left
 
     async def run_forever(self) -> None:
-        """Start, and return when the scheduler is stopped. Cancelling the task stops it cleanly.
+        """Start, and return when the scheduler is stopped: by `stop`, Ctrl-C or SIGTERM.
+
+        The first signal waits for running jobs, the second cancels them. Signals for which the program has handlers of
+        its own are left to it. Cancelling the task stops the scheduler, too.
 
         >>> async def main():
         ...     async with Scheduler("sqlite:///wakeful.db") as scheduler:
@@ -169,8 +174,15 @@ class Life(JobsApi):
         >>> asyncio.run(main())
         """
         await self.start()
-        try:
-            await self._stopped.wait()
-        except asyncio.CancelledError:
-            await self.stop()
-            raise
+        signals = contextlib.nullcontext(None) if self._virtual else StopOnSignals(self._stop_by_signal)
+        with signals as heard:
+            try:
+                await self._stopped.wait()
+            except asyncio.CancelledError:
+                await self.stop()
+                raise
+            if heard is not None:
+                await heard.finish()
+
+    async def _stop_by_signal(self, wait_for_jobs: bool) -> None:  # noqa: FBT001 - the one thing that signals differ in
+        await self.stop(wait_for_jobs=wait_for_jobs)

@@ -68,7 +68,7 @@ class RunsApi(Core):
             incarnation = await begin_incarnation(self._store, self._engine, self._node_name, self._log_folder())
             context = self._engine.identify()._replace(id=incarnation.node_id)
             run_id = await run_alone(self._store, context, self._kinds, id, virtual=self._virtual)
-            step = self._engine.clock_step()
+            step = self._engine.clock_watch.step()
             await self._store.write(lambda tx: leave(tx, context, step))
         finally:
             await self._store.resign()

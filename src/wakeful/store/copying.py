@@ -21,7 +21,8 @@ from wakeful.private_files import make_private_folder, open_private, open_unlink
 from wakeful.store.nodes import LEASE_MS
 from wakeful.store.presence import surely_gone
 from wakeful.store.records import NodeDetails, RunDetails
-from wakeful.store.tables import OWN_FACTS, Table, known_tables
+from wakeful.store.schema_shape import Table
+from wakeful.store.tables import OWN_FACTS, known_tables
 
 if TYPE_CHECKING:
     from wakeful.store.interface import Store, Transaction
@@ -249,6 +250,12 @@ def _where(node: NodeDetails) -> str:
 def _refuse_newer(tx: Transaction, store: Store) -> None:
     if tx.tables.too_new():
         message = f"{_name(store)} was written by a newer Wakeful: copy it with that version."
+        raise StoreUnusable(message)
+    if domains := tx.tables.unknown_domains():
+        message = (
+            f"{_name(store)} has tables of {', '.join(domains)} that this program does not know: "
+            "copy it with a program that does."
+        )
         raise StoreUnusable(message)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from wakeful.store.nodes import HOLD_KEY, hold_level
 from wakeful.store.records import Alert, EventGroup, NodeRow, SkipRow
-from wakeful.store.schema_version import OLDEST_KEY, refuse_outgrown
+from wakeful.store.schema_version import DOMAINS_KEY, OLDEST_KEY, refuse_outgrown
 
 if TYPE_CHECKING:
     from wakeful.store.session import OldTransaction, Session
@@ -264,8 +264,8 @@ class Journal:
         self._session.insert_many("nodes", NodeRow._fields, [node])
         # Asked after the insert: a node that raises the number locks the table before it looks which nodes are alive.
         # And who holds everything changes the facts first, then the nodes that it sees: this one, or it is seen here.
-        facts = self.get_meta([OLDEST_KEY, HOLD_KEY])
-        refuse_outgrown(facts.get(OLDEST_KEY))
+        facts = self.get_meta([OLDEST_KEY, DOMAINS_KEY, HOLD_KEY])
+        refuse_outgrown(facts)
         if HOLD_KEY in facts:
             self._session.execute("UPDATE nodes SET held = ? WHERE id = ?", (hold_level(facts[HOLD_KEY]), node.id))
 

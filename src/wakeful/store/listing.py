@@ -202,19 +202,24 @@ class Listing:
         }
         return [name for job_id, name in names.items() if job_id in on]
 
-    def armed(self, hidden: Sequence[str] = ()) -> int:
-        """How many jobs will start by an alarm or as soon as there is a place; none that runs or is hidden."""
-        alarms = self._number("SELECT count(*) FROM job_state WHERE due_at IS NOT NULL")
-        parked = self._number("SELECT count(*) FROM job_state WHERE parked IS NOT NULL")
-        alarms -= sum(row.due_at is not None for row in self._in_progress())
+    def armed(self, most: int, hidden: Sequence[str] = ()) -> int:
+        """How many jobs will start by an alarm or as soon as there is a place; none that runs or is hidden.
+
+        No more than `most` are counted.
+        """
+        others = sum(row.due_at is not None for row in self._in_progress())
         if hidden:
             places = ", ".join("?" * len(hidden))
-            alarms -= self._number(
-                f"SELECT count(*) FROM {JOINED} WHERE j.kind IN ({places}) AND s.run_id IS NULL "
-                "AND (s.due_at IS NOT NULL OR s.parked IS NOT NULL)",
+            others += self._number(
+                f"SELECT count(*) FROM {JOINED} WHERE j.removed_at IS NULL AND j.kind IN ({places}) "
+                "AND s.run_id IS NULL AND (s.due_at IS NOT NULL OR s.parked IS NOT NULL)",
                 list(hidden),
             )
-        return alarms + parked
+        counted = 0
+        for column, order in (("due_at", "priority, due_at"), ("parked", "parked")):  # as their indexes have it
+            some = f"SELECT {column} FROM job_state WHERE {column} IS NOT NULL ORDER BY {order} LIMIT ?"
+            counted += self._number(f"SELECT count(*) FROM ({some}) counted", (most + others,))
+        return min(most, counted - others)
 
     def _parked_keys(self) -> Iterator[str]:
         """What jobs wait for, from one to the next: however many wait for it."""

@@ -21,7 +21,16 @@ from wakeful.store.postgres_address import Address
 from wakeful.store.postgres_errors import explain
 from wakeful.store.postgres_session import LOCK_SPACE, PostgresSession, Types, lock_number
 from wakeful.store.presence import surely_gone
-from wakeful.store.schema_version import OLDEST_KEY, Living, Stored, refuse_contracting, refuse_newer, steps
+from wakeful.store.schema_version import (
+    DOMAINS_KEY,
+    OLDEST_KEY,
+    WAKEFUL,
+    Living,
+    Stored,
+    refuse_contracting,
+    refuse_newer,
+    steps,
+)
 
 OLDEST_SERVER = 130_000  # pg_current_xact_id
 PREPARED = 200
@@ -94,14 +103,19 @@ def _migrate(connection: psycopg.Connection[Any], address: Address) -> None:
     connection.execute(f"SET LOCAL lock_timeout = '{MIGRATION_WAIT}'")
     stored = _stored(connection, address)  # again: another process may just have done it
     coming = stored.after(steps())
-    if stored.version and coming.oldest > stored.oldest:
+    if stored.version and coming.contracts(stored):
         # No node joins from here on: one that wanted to finds the new number, and one that did before is seen.
         connection.execute("LOCK TABLE nodes IN ACCESS EXCLUSIVE MODE")
         refuse_contracting(coming, _living(connection), str(address))
+    if stored.version:  # what does not say which of our scripts it has seen: see `Stored.number`
+        connection.execute("DELETE FROM wakeful_schema WHERE version > %s", (stored.version,))
     for step, script in zip(steps(), migrations(), strict=True):
-        if step.number > stored.version:
+        if stored.lacks(step):
             connection.execute(script)
-            connection.execute("INSERT INTO wakeful_schema (version) VALUES (%s)", (step.number,))
+            if step.folder == WAKEFUL:
+                connection.execute("INSERT INTO wakeful_schema (version) VALUES (%s)", (step.number,))
+    if coming.number != coming.version:
+        connection.execute("INSERT INTO wakeful_schema (version) VALUES (%s)", (coming.number,))
     for fact in coming.facts():
         connection.execute(
             "INSERT INTO meta (key, value) VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value", fact
@@ -169,8 +183,9 @@ def _stored(connection: psycopg.Connection[Any], address: Address) -> Stored:
             raise StoreUnusable(message)
         return Stored(0, 0)
     (version,) = _one(connection, "SELECT coalesce(max(version), 0) FROM wakeful_schema")
-    said = connection.execute("SELECT value FROM meta WHERE key = %s", (OLDEST_KEY,)).fetchone()
-    stored = Stored.of(int(version), said[0] if said is not None else None)
+    keys = "SELECT key, value FROM meta WHERE key IN (%s, %s)"
+    facts = {str(key): str(value) for key, value in connection.execute(keys, (OLDEST_KEY, DOMAINS_KEY))}
+    stored = Stored.of(int(version), facts, lambda: set(column_types(connection)), str(address))
     refuse_newer(stored, str(address), "database")
     return stored
 

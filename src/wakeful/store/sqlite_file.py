@@ -18,13 +18,15 @@ from typing import IO, NoReturn
 from wakeful import clock as clocks
 from wakeful.errors import StoreError, StoreFull, StoreLocked, StoreRefused, StoreUnusable
 from wakeful.private_files import FILE_MODE, make_private_folder, open_private
+from wakeful.store.schema_shape import Column
 from wakeful.store.schema_version import (
+    DOMAINS_KEY,
     OLDEST_KEY,
     Living,
     Stored,
+    known_schemas,
     refuse_contracting,
     refuse_newer,
-    schema_number,
     steps,
 )
 
@@ -134,10 +136,17 @@ def schema_version(connection: sqlite3.Connection, path: str) -> Stored:
     if found != APPLICATION_ID and (tables or version):
         message = f"{path} is another program's database: choose another file for Wakeful."
         raise StoreUnusable(message)
-    said = connection.execute("SELECT value FROM meta WHERE key = ?", (OLDEST_KEY,)).fetchone() if tables else None
-    stored = Stored.of(int(version), said[0] if said is not None else None)
+    keys = "SELECT key, value FROM meta WHERE key IN (?, ?)"
+    facts = dict(connection.execute(keys, (OLDEST_KEY, DOMAINS_KEY)).fetchall()) if tables else {}
+    stored = Stored.of(int(version), facts, lambda: _columns(connection), path)
     refuse_newer(stored, path, "file")
     return stored
+
+
+def _columns(connection: sqlite3.Connection) -> set[Column]:
+    """The columns of all tables, by the database's own word."""
+    sql = "SELECT t.name, c.name FROM sqlite_master t JOIN pragma_table_info(t.name) c WHERE t.type = 'table'"
+    return {(str(table), str(column)) for table, column in connection.execute(sql)}
 
 
 def keep_log(connection: sqlite3.Connection, path: str) -> None:
@@ -154,13 +163,13 @@ def migrate(connection: sqlite3.Connection, path: str) -> None:
     coming = stored.after(steps())
     if coming == stored:
         return
-    if stored.version and coming.oldest > stored.oldest and path != MEMORY:
+    if stored.version and coming.contracts(stored) and path != MEMORY:
         refuse_contracting(coming, _living(path), path)
     for step, script in zip(steps(), migrations(), strict=True):
-        if step.number > stored.version:
+        if stored.lacks(step):
             for statement in _statements(script):
                 connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {step.number}")
+    connection.execute(f"PRAGMA user_version = {coming.number}")
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.executemany(
         "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
@@ -212,7 +221,7 @@ class EngineLock:
             raise StoreLocked(message) from error
         file.seek(0)
         file.truncate()
-        file.write(json.dumps({**who, "schema": schema_number()}))
+        file.write(json.dumps({**who, **known_schemas()}))
         file.flush()
         self._file = file
 

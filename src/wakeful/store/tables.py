@@ -1,16 +1,15 @@
 """Everything a store holds, table by table, for copies to another store.
 
-Which tables there are, and what is in them, is read from the schema's own scripts: a table that is added later is
-carried along without a change here. Rows travel in the order of their keys, a page at a time.
+Which tables there are is read from the schema's own scripts. Rows travel in the order of their keys, a page at a time.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from wakeful.store.schema_version import NUMBER_KEY, OLDEST_KEY, schema_number, steps
+from wakeful.store.schema_shape import Table, tables_after
+from wakeful.store.schema_version import DOMAINS_KEY, NUMBER_KEY, OLDEST_KEY, left_behind, schema_number, steps
 
 if TYPE_CHECKING:
     from wakeful.store.session import Row, Session
@@ -20,65 +19,12 @@ PRECIOUS: dict[str, None] = {"jobs": None, "runs": None}
 #: What is added to what is there: tokens stay, and a name that is taken keeps its own.
 JOINED = ("tokens",)
 #: What a store says about itself alone.
-OWN_FACTS = (OLDEST_KEY, NUMBER_KEY)
-
-
-class Table(NamedTuple):
-    """A table, its columns in order, and those that are its primary key."""
-
-    name: str
-    columns: tuple[str, ...]
-    key: tuple[str, ...]
+OWN_FACTS = (OLDEST_KEY, NUMBER_KEY, DOMAINS_KEY)
 
 
 def known_tables() -> list[Table]:
     """The tables of the schema this code knows, in the order they came."""
-    found: dict[str, Table] = {}
-    for step in steps():
-        text = "\n".join(line.partition("--")[0] for line in step.script.splitlines())
-        for statement in text.split(";"):
-            _read(" ".join(statement.split()), found)
-    return list(found.values())
-
-
-def _read(statement: str, found: dict[str, Table]) -> None:
-    """What one statement of a script does to the tables."""
-    if made := re.fullmatch(r"CREATE TABLE (\w+) \((.*)\)", statement):
-        found[made[1]] = _table(made[1], _parts(made[2]))
-    elif more := re.match(r"ALTER TABLE (\w+) ADD COLUMN (\w+)", statement):
-        table = found[more[1]]
-        found[more[1]] = table._replace(columns=(*table.columns, more[2]))
-    elif less := re.match(r"ALTER TABLE (\w+) DROP COLUMN (\w+)", statement):
-        table = found[less[1]]
-        found[less[1]] = table._replace(columns=tuple(name for name in table.columns if name != less[2]))
-    elif gone := re.match(r"DROP TABLE (\w+)", statement):
-        del found[gone[1]]
-    elif re.match(r"ALTER TABLE", statement):
-        message = f"unsupported migration statement: {statement}"
-        raise ValueError(message)
-
-
-def _parts(inside: str) -> list[str]:
-    """The columns and rules of a table, cut at the commas that are in no brackets."""
-    parts, depth = [""], 0
-    for letter in inside:
-        depth += (letter == "(") - (letter == ")")
-        if letter == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return [part.strip() for part in parts]
-
-
-def _table(name: str, parts: Sequence[str]) -> Table:
-    columns, key = list[str](), list[str]()
-    for part in parts:
-        if rule := re.fullmatch(r"PRIMARY KEY \((.*)\)", part):
-            key = [column.strip() for column in rule[1].split(",")]
-        elif not re.match(r"(CHECK|UNIQUE|FOREIGN|CONSTRAINT)\b", part):
-            columns.append(part.split()[0])
-            key += [columns[-1]] if "PRIMARY KEY" in part else []
-    return Table(name, tuple(columns), tuple(key))
+    return tables_after(step.script for step in steps())
 
 
 class Tables:
@@ -105,6 +51,11 @@ class Tables:
         found = self._session.rows("SELECT value FROM meta WHERE key = ?", (NUMBER_KEY,))
         return bool(found) and int(found[0][0]) > schema_number()
 
+    def unknown_domains(self) -> list[str]:
+        """The domains outside Wakeful whose tables this code does not know, or not all of them."""
+        found = self._session.rows("SELECT value FROM meta WHERE key = ?", (DOMAINS_KEY,))
+        return left_behind({DOMAINS_KEY: found[0][0]}) if found else []
+
     def page(self, table: Table, after: Row | None, limit: int) -> list[Row]:
         """The next rows, by key; `after` is the last row of the page before, None for the first."""
         keys = ", ".join(table.key)
@@ -125,7 +76,7 @@ class Tables:
         for table in tables:
             if table.name != "meta" and table.name not in JOINED:
                 self._session.execute(f"DELETE FROM {table.name}")
-        self._session.execute("DELETE FROM meta WHERE key <> ? AND key <> ?", OWN_FACTS)
+        self._session.execute(f"DELETE FROM meta WHERE key NOT IN ({', '.join('?' * len(OWN_FACTS))})", OWN_FACTS)
 
     def fill(self, table: Table, rows: Sequence[Row]) -> None:
         if not self._session.exclusive:

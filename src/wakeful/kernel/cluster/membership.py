@@ -21,8 +21,10 @@ from wakeful.kernel.engine.alerts import alert_key, close_alert, open_alert
 from wakeful.kernel.engine.recovery import Recovered, crash_all
 from wakeful.kernel.engine.requeue import requeue_served
 from wakeful.kernel.parking import serves
-from wakeful.store.presence import surely_gone
+from wakeful.store.presence import myself, surely_gone
 from wakeful.store.records import NodeRow
+from wakeful.store.schema_version import known_schemas
+from wakeful.version import __version__
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
@@ -174,6 +176,12 @@ def join(tx: Transaction, context: Context, name: str, details: str) -> None:
     now = tx.journal.database_now()
     tx.journal.join(NodeRow(context.id, name, now, now, None, details))
     close_alert(tx, context, "dead_node", name)
+
+
+def own_details(context: Context) -> str:
+    """What other nodes and people may know about this one."""
+    about = {**myself(), "version": __version__, **known_schemas(), "min_interval": context.min_interval}
+    return json.dumps({**about, "kinds": sorted(context.kinds), "labels": sorted(context.labels)})
 
 
 def served_elsewhere(tx: Transaction, key: str) -> bool:

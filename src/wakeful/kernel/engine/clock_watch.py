@@ -39,7 +39,11 @@ class ClockWatch:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._offset = clock.now() - clock.boot()
+        self.begin()
+
+    def begin(self) -> None:
+        """From now on, a step of the clock is noticed."""
+        self._offset = self._clock.now() - self._clock.boot()
         self._unrecorded: Step | None = None
         self._carrying = False
 

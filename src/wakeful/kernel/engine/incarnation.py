@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wakeful import ids
 from wakeful.kernel.actions import lookup
 from wakeful.kernel.actions import runs as run_actions
-from wakeful.kernel.cluster.membership import join, recover_name
+from wakeful.kernel.cluster.membership import join, own_details, recover_name
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.claim import Claimed
 from wakeful.kernel.engine.clock_watch import STEP_MS, Step, carry_on, note_step
@@ -45,7 +45,7 @@ async def begin_incarnation(store: Store, engine: Engine, name: str, logs: Path)
     """
     context, alive = engine.identify(), engine.active.keys()
     await _end_leftovers(store, context.declared, name, logs, alive)
-    details = engine.details()
+    details = own_details(context)
 
     def work(tx: Transaction) -> Incarnation:
         facts = tx.journal.get_meta(["incarnation", "alive_at"])
@@ -60,7 +60,7 @@ async def begin_incarnation(store: Store, engine: Engine, name: str, logs: Path)
 
     await store.write(size_all)
     incarnation = await store.write(work)
-    engine.watch_clock()
+    engine.clock_watch.begin()
     await carry_on(store, context)  # a step that was found here, or what the last engine left of one
     return incarnation
 

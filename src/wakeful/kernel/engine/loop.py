@@ -7,33 +7,30 @@ of the one before run; what they end with is settled by the next. An error is lo
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from wakeful import ids
 from wakeful.errors import StoreError
-from wakeful.kernel.cluster.membership import join
+from wakeful.kernel.cluster.membership import join, own_details
 from wakeful.kernel.cluster.node_lease import NodeLease
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.claim import Claimed
-from wakeful.kernel.engine.clock_watch import ClockWatch, Step
+from wakeful.kernel.engine.clock_watch import ClockWatch
 from wakeful.kernel.engine.config import EngineConfig
 from wakeful.kernel.engine.deadlines import Deadlines
 from wakeful.kernel.engine.handlers import Active, Threads, drive
-from wakeful.kernel.engine.loop_state import LoopState
+from wakeful.kernel.engine.loop_state import Counters, LoopState
 from wakeful.kernel.engine.missed import OutageWatch, look_for_missed
 from wakeful.kernel.engine.run_turn import run_turn
+from wakeful.kernel.engine.sleeping import OtherProcesses, Sleeper
 from wakeful.kernel.engine.store_trouble import counted, note_recovery, note_trouble, release_unknown
 from wakeful.kernel.engine.sweep import Housekeeping
 from wakeful.kernel.engine.turn import Ended, TurnResult
 from wakeful.kernel.kinds import Kinds
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import MAX_OUTPUT, Result, shortened
-from wakeful.store.presence import myself
-from wakeful.store.schema_version import schema_number
-from wakeful.version import __version__
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
@@ -51,17 +48,6 @@ ASLEEP_MS = 2 * 60_000  # no loop that is awake takes so long from one look to t
 LEAD_MS = 2
 
 
-class Counters:
-    """What the engine has done since it started; they only inform."""
-
-    def __init__(self) -> None:
-        self.checks = 0
-        self.starts = 0
-        self.last_check: int | None = None
-        self.lost = 0
-        self.clock_steps = 0
-
-
 class Engine:
     """Runs due jobs. `start` and `stop` belong to its owner; `wake` may be called at any time on its loop."""
 
@@ -70,6 +56,7 @@ class Engine:
         self._clock = clock
         self._kinds = kinds
         self._config = config
+        self.clock_watch = ClockWatch(clock)
         self.context = Context(
             0,
             kinds,
@@ -79,7 +66,7 @@ class Engine:
             source.rng,
             labels=config.labels,
             min_interval=config.min_interval,
-            clock_moved=self._clock_moved,
+            clock_moved=self.clock_watch.moved,
             lease=config.tuning.lease,
             watching_since=lambda: self._watching_since,
         )
@@ -90,18 +77,17 @@ class Engine:
         self._ended: list[Ended] = []
         self._deadlines = Deadlines(clock, self.active)
         self._threads = Threads(inline=config.virtual)
-        self._watch = ClockWatch(clock)
         self._outages = OutageWatch(clock)
         self.node_lease = NodeLease(store, clock, config.tuning.lease, virtual=config.virtual)
         self._alarm: int | None = None
         self._batch = config.tuning.batch_on(exclusive=store.exclusive)
         self._lead_ms = 0 if config.virtual else LEAD_MS
         self._state = LoopState()
-        self._waiter: asyncio.Future[None] | None = None
+        self._sleeper = Sleeper()
+        self._others = OtherProcesses(store, clock, config)
         self._idle = asyncio.Event()
         self._hurried = False
         self._task: asyncio.Task[None] | None = None
-        self._next_poll = 0
         self._watching_since = 0
         self._later: list[Ended] = []  # what the store did not take; tried again with the next sweep
         self._behind = False  # whether the last turn left due jobs for the next
@@ -123,14 +109,6 @@ class Engine:
         self._state.begin()
         self.housekeeping.wait()
         self._task = asyncio.get_running_loop().create_task(self._loop(), name="wakeful-engine")
-
-    def watch_clock(self) -> None:
-        """From now on, a step of the clock is noticed."""
-        self._watch = ClockWatch(self._clock)
-
-    def clock_step(self) -> Step | None:
-        """The step of the clock that is not recorded yet."""
-        return self._watch.step()
 
     def identify(self) -> Context:
         """A context that makes ids and chances for edits made beside the loop."""
@@ -228,15 +206,15 @@ class Engine:
                 note_recovery(self._state)
             except StoreError as error:
                 note_trouble(self._state, error)
-                await self._sleep(RETRY_S)
+                await self._sleeper.sleep(RETRY_S)
                 continue
             except Exception:
                 log.exception("unexpected error in the engine loop; retrying")
-                await self._sleep(RETRY_S)
+                await self._sleeper.sleep(RETRY_S)
                 continue
             delay = self._delay()
             if delay > 0:
-                await self._sleep(delay)
+                await self._sleeper.sleep(delay)
 
     async def _check(self) -> None:
         """One pass: the clock, deadlines, other nodes and processes, a turn if one is needed, housekeeping if it is
@@ -257,7 +235,8 @@ class Engine:
         self._state.note_admission(admitted=self._may_admit())
         if await self._deadlines.alert_stuck(self._store, self.context):
             self._state.note_change()
-        await self._check_other_processes()
+        if await self._others.wrote():
+            self.wake(recheck_store=True)
         if self._state.admitted and not self._behind and not stepped and self._outages.is_late(self._alarm):
             await self._outages.look(self._store, self.context)
         if self._ended or (self._state.admitted and (self._state.changed or self._alarm_within(now))):
@@ -278,22 +257,11 @@ class Engine:
     def _alarm_within(self, now: int) -> bool:
         return self._alarm is not None and self._alarm <= now + self._lead_ms
 
-    async def _check_other_processes(self) -> None:
-        """Every so often, ask whether another process wrote: a job added or a run cancelled from the command line."""
-        now = self._clock.boot()
-        if self._config.virtual or now < self._next_poll:
-            return
-        self._next_poll = now + self._config.tuning.poll_ms
-        if await self._store.changed_elsewhere():
-            self.wake(recheck_store=True)
-
     def _delay(self) -> float:
         """Seconds to sleep: until the next alarm or deadline, never long."""
         if self._ended or (self._state.changed and self._state.admitted):
             return 0.0
-        delay = LONGEST_SLEEP_S
-        if not self._config.virtual:
-            delay = max(0.0, (self._next_poll - self._clock.boot()) / 1000)
+        delay = self._others.delay(LONGEST_SLEEP_S)
         look = self.node_lease.next_look()
         if look is not None:
             delay = min(delay, max(0.0, (look - self._clock.boot()) / 1000))
@@ -308,19 +276,8 @@ class Engine:
             delay = min(delay, (deadline - self._clock.boot()) / 1000)
         return max(0.0, delay)
 
-    async def _sleep(self, seconds: float) -> None:
-        loop = asyncio.get_running_loop()
-        self._waiter = waiter = loop.create_future()
-        handle = loop.call_later(seconds, self._wake)
-        try:
-            await waiter
-        finally:
-            handle.cancel()
-            self._waiter = None
-
     def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        self._sleeper.wake()
 
     # -- a turn -------------------------------------------------------------------------------------------------------
 
@@ -399,32 +356,23 @@ class Engine:
         log.warning("this node lost its lease; other nodes took over its %s", counted(len(self.active), "run"))
         self._deadlines.cancel_all(Result("cancelled", error="the node lost its lease"))
         asked_at = self._clock.boot()
-        node_id, details = self.context.new_id(), self.details()
+        node_id, details = self.context.new_id(), own_details(self.identify())
         context = self.context._replace(id=node_id)
         await self._store.write(lambda tx: join(tx, context, self._config.node_name, details))
         self.context = context
         self.node_lease.came_back(node_id, asked_at)
         self._state.note_change()
 
-    def details(self) -> str:
-        """What other nodes and people may know about this one."""
-        about = {**myself(), "version": __version__, "schema": schema_number()}
-        about["min_interval"] = self.context.min_interval
-        return json.dumps({**about, "kinds": sorted(self._kinds.handled()), "labels": sorted(self.context.labels)})
-
     # -- the clock and housekeeping -----------------------------------------------------------------------------------
-
-    def _clock_moved(self) -> bool:
-        return self._watch.moved()
 
     async def _check_clock(self) -> bool:
         """Whether the clock was set."""
-        step = await self._watch.record(self._store, self.context)
+        step = await self.clock_watch.record(self._store, self.context)
         if step:
             self.counters.clock_steps += 1
             log.warning("the system clock was set %s by %s s", "back" if step < 0 else "forward", abs(step) / 1000)
             self._state.note_change()
-        await self._watch.carry_on(self._store, self.context)
+        await self.clock_watch.carry_on(self._store, self.context)
         return bool(step)
 
     async def look_back(self, away_since: int | None) -> None:

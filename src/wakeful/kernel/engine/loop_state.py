@@ -1,6 +1,19 @@
-"""What the engine's loop knows about itself between two steps: one value, changed only by its named transitions."""
+"""What the engine's loop knows about itself between two steps: one value, changed only by its named transitions; and
+what it counts.
+"""
 
 from __future__ import annotations
+
+
+class Counters:
+    """What the engine has done since it started; they only inform."""
+
+    def __init__(self) -> None:
+        self.checks = 0
+        self.starts = 0
+        self.last_check: int | None = None
+        self.lost = 0
+        self.clock_steps = 0
 
 
 class LoopState:

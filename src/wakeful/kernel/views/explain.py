@@ -383,7 +383,9 @@ def _took(run: RunRow) -> str:
 
 
 def _span(ms: int) -> str:
-    return f"{ms} ms" if ms < 10_000 else format_interval(ms // 1000 * 1000)
+    if ms < 1_000:
+        return f"{ms} ms"
+    return f"{ms / 1000:.1f} s" if ms < 10_000 else format_interval(ms // 1000 * 1000)
 
 
 def _stop(text: str) -> str:

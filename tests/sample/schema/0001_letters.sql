@@ -1,4 +1,4 @@
--- oldest: 12
+-- oldest: 1
 CREATE TABLE letters (
     id      bigint PRIMARY KEY,
     job_id  bigint NOT NULL,
