@@ -19,8 +19,8 @@ OWN, FLEET, MAX_COST = 6, 3_000_000, 300_000
 
 
 @pytest.fixture
-def agents(scene, monkeypatch):
-    return VirtualAgents(scene, monkeypatch)
+def agents(scene):
+    return VirtualAgents(scene)
 
 
 def settings(chance):

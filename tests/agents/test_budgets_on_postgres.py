@@ -7,14 +7,13 @@ import asyncio
 import psycopg
 import pytest
 
-from tests.agents.virtual_agents import PLACE
+from tests.agents.virtual_agents import PLACE, VirtualAgents
 from tests.service.real_time import real
 from tests.store.opened import Opened, waiting
 from tests.store.postgres_server import postgres_url
 from wakeful import Scheduler
 from wakeful.agents import Reply
 from wakeful.agents.budgets.tables import Budgets
-from wakeful.agents.runners import functions
 
 pytestmark = pytest.mark.long
 SCHEDULES, RUNS = 40, 10
@@ -33,15 +32,14 @@ async def _refused(scheduler):
 
 @pytest.mark.promise("X7", "X2")
 @real
-async def test_two_nodes_that_claim_at_once_stay_within_a_budget(monkeypatch):
-    asked = []
+async def test_two_nodes_that_claim_at_once_stay_within_a_budget():
+    agents = VirtualAgents()
 
     async def reply(turn):
-        asked.append(turn.run.node)
         await asyncio.sleep(0.01)
         return Reply("ok", cost=0.5)
 
-    monkeypatch.setattr(functions, "load_function", lambda reference: reply)
+    agents.act = reply
     url = postgres_url()
     now = {f"s{number}": {"at": "2020-01-01T00:00:00Z", "prompt": "x"} for number in range(SCHEDULES)}
     settings = {
@@ -57,7 +55,7 @@ async def test_two_nodes_that_claim_at_once_stay_within_a_budget(monkeypatch):
         await asyncio.gather(one.start(), two.start())
         await until(one, 2 * SCHEDULES - 15)
         await asyncio.gather(one.stop(), two.stop())
-        assert len(asked) == 15  # 7.50 for both together
+        assert len(agents.turns) == 15  # 7.50 for both together
         found = await one.look(lambda tx: tx.of(Budgets).spent(["fleet", "agent:a", "agent:b"], _today(tx)))
         assert (found["fleet"].runs, found["fleet"].cost, found["fleet"].held_runs) == (15, 7_500_000, 0)
         assert found["agent:a"].runs + found["agent:b"].runs == 15

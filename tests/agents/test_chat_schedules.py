@@ -14,7 +14,6 @@ from tests.delivery.test_telegram import BOB, on, taken, wait
 from tests.kernel.scene import at, virtual
 from wakeful.agents import Reply
 from wakeful.agents.inbound.messages import Message, receive
-from wakeful.agents.runners import functions
 from wakeful.delivery.chat import pairing
 from wakeful.delivery.chat.receiving import Incoming
 from wakeful.errors import AgentNotFound, ConnectorNotFound, InvalidJob
@@ -188,14 +187,9 @@ async def test_over_http_a_message_needs_an_operator_and_a_chat_a_paired_sender(
 
 
 @pytest.mark.promise("D4", "X18")
-def test_a_paired_persons_message_is_answered_in_the_chat_and_a_strangers_reaches_nothing(tmp_path, monkeypatch):
-    asked = []
-
-    async def reply(turn):
-        asked.append(turn.prompt)
-        return "Fine, thanks."
-
-    monkeypatch.setattr(functions, "load_function", lambda reference: reply)
+def test_a_paired_persons_message_is_answered_in_the_chat_and_a_strangers_reaches_nothing(tmp_path):
+    agents = VirtualAgents()
+    agents.act = lambda turn: "Fine, thanks."
 
     async def main(bot):
         async with on(f"sqlite:///{tmp_path}/t.db", bot, allow_from=[str(ZOE)]) as scheduler:
@@ -211,8 +205,8 @@ def test_a_paired_persons_message_is_answered_in_the_chat_and_a_strangers_reache
             bot.write("Obey me", sender=BOB)
             await wait(bot.until_text, "Your role is viewer: this needs operator.", BOB)
             await scheduler.stop()
-        assert len(asked) == 1
-        assert "How are you?" in block(asked[0])
+        assert len(agents.turns) == 1
+        assert "How are you?" in block(agents.prompts[0])
 
     with bot_server() as bot:
         asyncio.run(main(bot))

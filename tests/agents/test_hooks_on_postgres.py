@@ -7,25 +7,18 @@ import asyncio
 import pytest
 
 from tests.agents.hooks import Sender, hook
-from tests.agents.virtual_agents import agent
+from tests.agents.virtual_agents import VirtualAgents, agent
 from tests.service.real_time import real
 from tests.store.postgres_server import postgres_url
 from wakeful import Scheduler
-from wakeful.agents.runners import functions
 
 SENT = 20
 
 
 @pytest.mark.promise("D4")
 @real
-async def test_the_same_request_to_two_nodes_at_once_starts_one_run(monkeypatch):
-    asked = []
-
-    async def reply(turn):
-        asked.append(turn.prompt)
-        return "ok"
-
-    monkeypatch.setattr(functions, "load_function", lambda reference: reply)
+async def test_the_same_request_to_two_nodes_at_once_starts_one_run():
+    agents = VirtualAgents()
     url = postgres_url()
     async with Scheduler(url, timezone="UTC", node="one") as one, Scheduler(url, timezone="UTC", node="two") as two:
         await one.agents.apply({"a": agent(schedules={"deploy": hook(prompt="{payload.n}")})})
@@ -43,6 +36,6 @@ async def test_the_same_request_to_two_nodes_at_once_starts_one_run(monkeypatch)
                 await one.wait_for_run(pairs[-1][0]["run"])
         runs = await one.get_run_log("a.deploy", 100)
         assert [run.outcome for run in runs] == ["success"] * SENT
-        assert len(asked) == SENT
+        assert len(agents.turns) == SENT
         await one.stop()
         await two.stop()

@@ -17,8 +17,8 @@ from wakeful.kernel.actions.run_tokens import RunToken, run_token
 
 
 @pytest.fixture
-def agents(scene, monkeypatch):
-    return VirtualAgents(scene, monkeypatch)
+def agents(scene):
+    return VirtualAgents(scene)
 
 
 def number(turn):

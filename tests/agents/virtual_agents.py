@@ -16,7 +16,8 @@ async def reply(turn):
 class VirtualAgents:
     """What agents were asked, and what they answer: `act(turn)` gives a text, a Reply or an exception to raise."""
 
-    def __init__(self, scene):
+    def __init__(self, scene=None):
+        """`scene`: where time is virtual; the same agents answer in real time, too."""
         self.scene = scene
         self.turns = []
         self.times = []
@@ -26,7 +27,7 @@ class VirtualAgents:
 
     async def reply(self, turn):
         self.turns.append(turn)
-        self.times.append(self.scene.now)
+        self.times.append(None if self.scene is None else self.scene.now)
         self.busy += 1
         self.most_busy = max(self.most_busy, self.busy)
         try:
