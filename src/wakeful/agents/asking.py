@@ -201,7 +201,7 @@ def _kept(tx: Transaction, run: Run, payload: dict[str, Any]) -> Kept:
 def _conversation(payload: dict[str, Any]) -> str:
     """What a schedule's session is kept for: the schedule, or in a chat the person who writes."""
     request = payload.get("request")
-    if not isinstance(request, dict) or request["type"] != "chat":
+    if request is None or request["type"] != "chat":
         return str(payload["schedule"])
     return f"chat:{request['about']['connector']}:{request['about']['sender']}"
 
@@ -267,7 +267,7 @@ def _output(payload: dict[str, Any], reply: Reply, notes: list[str]) -> dict[str
 
 def _with_request(prompt: str | None, request: Any) -> tuple[str, list[Outside]]:
     """The prompt with labels in place of what a request brought, and what they stand for."""
-    if not isinstance(request, dict) or request["body"] is None:
+    if request["body"] is None:
         raise InvalidJob("The request it was to work on was pruned: its content is gone.")
     about, body = request["about"], request["body"]
     if request["type"] == "chat":
