@@ -1,6 +1,6 @@
 """`python -m tests.simulation --seeds 2000` lives through many worlds; `--seed N` through one, telling its story.
 
-`--store postgres` are worlds of several nodes; `--nodes 3` of exactly so many.
+`--world workflows` are worlds with a workflow; `--store postgres` worlds of several nodes, `--nodes 3` of so many.
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ def _live(args: argparse.Namespace, seed: int) -> People:
         return live_together(seed, args.steps, args.nodes)
     from tests.simulation.world import live
 
+    if args.world == "workflows":
+        from tests.simulation.flows import Flowing
+
+        return live(seed, args.steps, Flowing)
     return live(seed, args.steps)
 
 
@@ -29,6 +33,7 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--seed", type=int)
     parser.add_argument("--store", choices=("sqlite", "postgres"), default="sqlite")
+    parser.add_argument("--world", choices=("jobs", "workflows"), default="jobs")
     parser.add_argument("--nodes", type=int, help="how many share the database; drawn by each seed unless said")
     args = parser.parse_args()
     logging.disable(logging.CRITICAL)

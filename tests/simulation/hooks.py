@@ -53,7 +53,9 @@ class Hooks:
         meta = {row["key"]: row["value"] for row in connection.execute("SELECT key, value FROM meta")}
         held = {int(key.removeprefix(HELD)) for key, value in meta.items() if key.startswith(HELD) and value}
         ended = {int(key.removeprefix(ENDED)): value for key, value in meta.items() if key.startswith(ENDED)}
-        rows = connection.execute("SELECT id, status FROM runs WHERE kind <> 'delivery' ORDER BY id").fetchall()
+        rows = connection.execute(
+            "SELECT id, status FROM runs WHERE kind NOT IN ('delivery', 'workflow') ORDER BY id"
+        ).fetchall()
         busy = {row["id"] for row in rows if row["status"] in ("active", "waiting")}
         queued = {row["id"] for row in rows if row["status"] == "queued"}
         done = {row["id"] for row in rows if row["status"] == "done"}
