@@ -149,6 +149,8 @@ async def test_messages_that_lead_nowhere_are_refused_or_start_nothing(scene, ag
             await write(scheduler, "Hello", to="b")
         with pytest.raises(InvalidJob):
             await write(scheduler, "  ")
+        with pytest.raises(InvalidJob):
+            await write(scheduler, "Hello", sender="4\n2")
         assert agents.turns == []
 
 

@@ -139,7 +139,7 @@ async def test_agents_that_wake_each_other_stop_after_so_many_hops_with_the_reas
         assert [turn.agent for turn in agents.turns] == ["a", "b", "a", "b", "a", "b"]
         assert [turn.run.reason for turn in agents.turns] == ["manual", *["agent"] * MOST_HOPS]
         last = agents.turns[-1].run.id
-        said = f"a is not woken and hears nothing of it: 5 runs of agents led to {last} of b, and 5 may."
+        said = f"a is neither woken nor left an event: {last} of b is 5 hops from where this began, and 5 is the most."
         assert refused == [("too_many_hops", said)]
         assert (await scheduler.agents.get("a"))["skips"] == {"too_many_hops": 1}
         sentences = (await scheduler.explain("a.wake")).sentences

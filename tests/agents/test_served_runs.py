@@ -116,6 +116,7 @@ def test_the_command_line_in_a_run_asks_the_server_and_never_opens_the_store(hou
         {WAKEFUL} agent wake b >> said 2>&1; echo "code $?" >> said
         {WAKEFUL} agent show b >> said 2>&1; echo "code $?" >> said
         {WAKEFUL} explain a.wake >> said 2>&1; echo "code $?" >> said
+        {WAKEFUL} list >> said 2>&1; echo "code $?" >> said
         {WAKEFUL} add mine --every 2h -- ls >> said 2>&1; echo "code $?" >> said
         """,
     )
@@ -127,8 +128,14 @@ def test_the_command_line_in_a_run_asks_the_server_and_never_opens_the_store(hou
     assert f"It is running now ({run['id']})" in " ".join(said.split())
     assert (
         "Error: wakeful add needs the store, and under WAKEFUL_TOKEN wakeful asks the server at WAKEFUL_URL: there are "
-        "agent list, agent show, agent wake, agent event and explain.\ncode 4\n"
+        "agent list, agent show, agent wake, agent event, list, show, runs and explain.\ncode 4\n"
     ) in said
+    assert [line.split()[0] for line in said.splitlines() if line.startswith("a.")] == [
+        "a.wake",
+        "a.next",
+        "a.tick",
+        "a.wake",
+    ]
     assert house.client.get("/api/jobs/mine").status_code == 404
     house.until(lambda: runs_of(house, "b"), "b being woken")
     assert ended(house.client, runs_of(house, "b")[0])["output"]["events"] == 1
@@ -163,8 +170,8 @@ def test_explain_says_what_wakes_an_agent_what_it_hears_its_session_its_work_and
     sentences = house.client.get(f"/api/runs/{run['id']}/explain").json()["sentences"]
     assert "It heard 1 system event." in sentences
     house.client.post("/api/work", json={"agent": "a", "title": "Mend the roof"})
-    told = " ".join(house.ask("explain", "a.next").out.split())
-    assert "1 work item waits. No session is kept yet: the next run begins one." in told
+    said = " ".join(house.ask("explain", "a.next").out.split())
+    assert "1 work item waits. Each run begins a session of its own." in said
     done = ended(house.client, house.client.post("/api/jobs/a.next/run").json()["id"])
     sent = house.until(lambda: [one for one in house.sent() if one["run"] == done["id"]], "a delivery")[0]
 

@@ -99,9 +99,7 @@ async def test_only_so_many_requests_wait_and_what_is_turned_away_is_counted(sce
         refused = await sender.send({}, "d-9")
         assert (refused.json()["code"], refused.headers["retry-after"]) == ("queue_full", "60")
         skips = (await scheduler.explain("a.deploy")).facts["skips"]
-        assert [(skip["reason"], skip["count"], skip["detail"]) for skip in skips] == [
-            ("at_capacity", 3, "3 requests wait")
-        ]
+        assert [(skip["reason"], skip["count"], skip["detail"]) for skip in skips] == [("queue_full", 3, "3 requests")]
         await scene.sleep(600)
         assert (await sender.send({}, "d-9")).status_code == 202
         await scene.sleep(600)
@@ -196,6 +194,25 @@ async def test_a_run_that_is_cut_off_goes_on_with_the_same_request(scene, agents
         assert f"It works on {stored['request']}, a webhook (delivery id d-1)" in str(
             await scheduler.explain(second.id)
         )
+
+
+@virtual
+async def test_a_request_that_waits_while_its_schedule_is_edited_runs_as_the_schedule_is_then(scene, agents):
+    async with agents.scheduler() as scheduler:
+        await scheduler.agents.apply({"a": agent(schedules={"deploy": hook(prompt="Old {payload.ref}")})})
+        sender = Sender(scheduler)
+        await sender.send({"ref": "v1"}, "d-1")
+        await scheduler.agents.apply({"a": agent(schedules={"deploy": hook(prompt="New {payload.ref}")})})
+        await scheduler.start()
+        await scene.sleep(5)
+        await scheduler.pause_job("a.deploy")
+        await sender.send({"ref": "v2"}, "d-2")
+        timed = {"deploy": {"cron": "0 0 1 1 *", "prompt": "Timed {payload.ref}"}}
+        await scheduler.agents.apply({"a": agent(schedules=timed)})
+        await scheduler.resume_job("a.deploy")
+        await scene.sleep(5)
+        assert [prompt.splitlines()[0] for prompt in agents.prompts] == ["New [payload.ref]", "Timed [payload.ref]"]
+        assert [block(prompt)[0] for prompt in agents.prompts] == ["[payload.ref]: v1", "[payload.ref]: v2"]
 
 
 # -- looking at them, and running them again ---------------------------------------------------------------------------
@@ -295,6 +312,9 @@ async def test_a_secret_is_looked_up_with_each_request_and_an_empty_one_verifies
         assert (await sender.send({}, "d-1")).status_code == 202
         stored = await scheduler.look(lambda tx: tx.jobs.by_name("a.deploy")[0].payload)
         assert SECRET not in stored
+        viewer = {"Authorization": f"Bearer {await scheduler.create_token('eye', 'viewer')}"}
+        shown = (await sender.client.get("/api/jobs/a.deploy", headers=viewer)).json()
+        assert shown["payload"]["webhook"] == {"verify": "github", "secret": "***"}
         monkeypatch.setenv("HOOK_SECRET", "")
         empty = await sender.send({}, "d-2", secret="")
         assert (empty.status_code, empty.json()["code"]) == (503, "no_secret")

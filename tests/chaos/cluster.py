@@ -181,7 +181,8 @@ def wait_for_nodes(url: str, wanted: int) -> int:
     """Wait until so many nodes serve, those that were taken for dead included; how many do not."""
     end = time.monotonic() + BACK_S
     sql = "SELECT count(*) FROM nodes WHERE stopped_at IS NULL"
-    with psycopg.connect(url, autocommit=True) as connection:
+    # Asked many times, perhaps through a pooler: nothing is prepared, because another server process may run the next.
+    with psycopg.connect(url, autocommit=True, prepare_threshold=None) as connection:
         serving = until(lambda: (connection.execute(sql).fetchone() or (0,))[0], lambda found: found >= wanted, end)
         return wanted - int(serving)
 

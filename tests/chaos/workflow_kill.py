@@ -56,15 +56,15 @@ class Drill:
         self._kills = kills
         self._nodes: dict[str, subprocess.Popen[bytes] | None] = {f"node-{number}": None for number in range(nodes)}
         self._published: list[str] = []
+        self._ready_before: dict[str, int] = {}  # how often a node had said so when it was started
 
     def run(self) -> Counted:
         try:
             return asyncio.run(self._run())
         finally:
             for process in self._nodes.values():
-                if process is not None and process.poll() is None:
-                    process.kill()
-                    process.wait()
+                if process is not None:
+                    _end(process)
 
     async def _run(self) -> Counted:
         async with Scheduler(self._url, node="outside") as outside:
@@ -89,6 +89,9 @@ class Drill:
         await outside.stop()
 
     def _start(self, name: str) -> None:
+        log = self._folder / f"{name}.log"
+        said = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+        self._ready_before[name] = said.count("ready\n")
         with (self._folder / f"{name}.log").open("ab") as said:
             self._nodes[name] = subprocess.Popen(
                 [sys.executable, "-m", "tests.chaos.workflow_node", self._url, name, str(self._ledger)],
@@ -97,29 +100,42 @@ class Drill:
 
     async def _feed(self, outside: Scheduler) -> None:
         while True:
-            for _ in range(self._rng.choice((1, 3, 8))):
+            for _ in range(self._rng.choice((1, 2, 4))):
                 given = ByHand(TOPIC, f"m{len(self._published)}", None)
                 await outside.transact(
                     lambda tx, context, given=given: publish_by_hand(tx, context, NAME, given, who="drill")
                 )
                 self._published.append(given.message_id)
-            await asyncio.sleep(self._rng.uniform(0.02, 0.2))
+            await asyncio.sleep(self._rng.uniform(0.05, 0.4))
 
     async def _kill_one(self) -> None:
         """One life of a node; it may stay away for longer than its lease, so that another takes over."""
         name = self._rng.choice(list(self._nodes))
         if self._nodes[name] is None:
             self._start(name)
-        await asyncio.sleep(self._rng.uniform(0.8, 2.5))
         process = self._nodes[name]
         assert process is not None
+        if self._rng.random() < 0.8:  # else it may not even get to start
+            await self._until_ready(name, process)
+        await asyncio.sleep(self._rng.uniform(0.1, 1.5))
         assert process.poll() is None, f"{name} ended by itself: {self._said(name)}"
-        process.kill()
-        await asyncio.to_thread(process.wait)
+        await asyncio.to_thread(_end, process)
         self._nodes[name] = None
         if len(self._nodes) == 1 or self._rng.random() < 0.6:
             await asyncio.sleep(self._rng.uniform(0, 0.3))
             self._start(name)
+
+    async def _until_ready(self, name: str, process: subprocess.Popen[bytes]) -> None:
+        end = time.monotonic() + SETTLE_S
+        log = self._folder / f"{name}.log"
+        while log.read_text(encoding="utf-8", errors="replace").count("ready\n") < self._readies(name):
+            assert process.poll() is None, f"{name} ended by itself: {self._said(name)}"
+            assert time.monotonic() < end, f"{name} did not become ready: {self._said(name)}"
+            await asyncio.sleep(0.05)
+
+    def _readies(self, name: str) -> int:
+        """How often it has said so once it is ready again."""
+        return self._ready_before.get(name, 0) + 1
 
     def _said(self, name: str) -> str:
         return (self._folder / f"{name}.log").read_text(encoding="utf-8", errors="replace")[-2000:]
@@ -146,6 +162,13 @@ class Drill:
             unconsumed=await outside.look(lambda tx: _open_events(tx.of(Topics))),
             not_passed_on=sum(names[name] != 1 for name in self._published),
         )  # fmt: skip
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+    if process.stdin is not None:
+        process.stdin.close()
 
 
 def _open_events(topics: Topics) -> int:

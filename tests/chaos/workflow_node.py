@@ -22,7 +22,7 @@ from wakeful.kernel.engine.config import Tuning
 
 NAME, TOPIC = "ledgered", "mail"
 #: Short, so that take-overs happen within a drill.
-QUICK = Tuning(lease=LeaseTimes(beat_ms=500, lease_ms=2_000))
+QUICK = Tuning(lease=LeaseTimes(beat_ms=300, lease_ms=2_000, margin_ms=500))
 TIMEOUT_S = 2.0
 
 
@@ -34,18 +34,18 @@ def workflow(ledger: Path) -> Workflow:
 
     @add.prepare
     async def prepare(ctx: Any, state: Any) -> Prepared:
-        found = await ctx.peek(TOPIC, limit=chance.choice((1, 2, 3)))
+        found = await ctx.peek(TOPIC, limit=chance.choice((1, 5, 20)))
         return Prepared({TOPIC: [event.id for event in found]}, [event.message_id for event in found])
 
     @add.mutate
     async def mutate(ctx: Any, prepared: Prepared) -> int:
-        await asyncio.sleep(chance.uniform(0, 0.05))
+        await asyncio.sleep(chance.uniform(0, 0.1))
         file = os.open(ledger, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             os.write(file, f"{' '.join(prepared.data)}\n".encode())
         finally:
             os.close(file)
-        await asyncio.sleep(chance.uniform(0, 0.05))
+        await asyncio.sleep(chance.uniform(0, 0.1))
         return len(prepared.data)
 
     @add.reconcile

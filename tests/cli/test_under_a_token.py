@@ -83,7 +83,7 @@ def test_a_refusal_is_the_servers_own_sentence_with_its_exit_code(terminal, serv
 @pytest.mark.parametrize(
     "argv",
     [
-        ("list",), ("add", "x", "--every", "5m", "--", "ls"), ("remove", "x"), ("agent", "pause", "a"),
+        ("add", "x", "--every", "5m", "--", "ls"), ("remove", "x"), ("agent", "pause", "a"),
         ("agent", "reset-session", "a"), ("work", "list"), ("serve",), ("token", "list"), ("apply",),
         ("status",), ("doctor",), ("_complete", "bash", "wakeful", "show", ""), ("nonsense",),
         ("--db", "t.db", "agent", "list"), ("agent", "list", "--db=t.db"), ("next", "0 9 * * *"), ("demo",),
@@ -96,6 +96,36 @@ def test_every_other_command_is_refused_in_one_sentence_and_no_store_is_made(ter
     assert (found.code, found.out, len(found.err.splitlines())) == (4, "", 1)
     assert "under WAKEFUL_TOKEN wakeful asks the server at WAKEFUL_URL" in found.err
     assert (sorted(terminal.folder.rglob("*")), server.requests) == (before, [])
+
+
+JOB = {
+    "name": "a.tick", "kind": "agent", "schedule": "every hour", "status": "idle", "next_run_at": None, "owner": "a",
+    "last_run_at": None, "last_outcome": "success", "last_error": None,
+}  # fmt: skip
+RUN = {
+    "id": "run_1", "job": "a.tick", "reason": "schedule", "status": "done", "outcome": "error", "error": "no\nway",
+    "due_at": "2026-01-01T00:00:00Z", "started_at": "2026-01-01T00:00:00Z", "finished_at": None, "output": None,
+}  # fmt: skip
+
+
+def test_jobs_and_runs_that_the_token_may_see_are_listed_and_shown(terminal, server):
+    server.answer = {"items": [JOB], "next": None}
+    assert terminal.ask("list", "--status", "idle").out.splitlines()[1].split() == [
+        "a.tick", "every", "hour", "idle", "-", "success",
+    ]  # fmt: skip
+    assert terminal.ask("list", "--json").json == [JOB]
+    server.answer = {"items": [RUN], "next": None}
+    assert "no way" in terminal.ask("runs", "a.tick", "-n", "3").out
+    server.answer = JOB
+    assert "every hour" in terminal.ask("show", "a.tick").out
+    server.answer = RUN
+    assert terminal.ask("show", "run_1", "--json").json == RUN
+    server.answer = {"items": [], "next": None}
+    assert terminal.ask("runs").out == f"No runs that this token may see at {server.url}.\n"
+    assert [path for _, path, _, _ in server.requests] == [
+        "/api/jobs?status=idle&limit=50", "/api/jobs?limit=200", "/api/jobs/a.tick/runs?limit=3", "/api/jobs/a.tick",
+        "/api/runs/run_1", "/api/runs?limit=20",
+    ]  # fmt: skip
 
 
 def test_help_and_the_version_need_no_server(terminal, server):

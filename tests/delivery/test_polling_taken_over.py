@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -68,8 +69,7 @@ def eventually(read, is_so):
 def test_another_node_takes_over_from_one_that_was_killed_and_each_message_counts_once(start, moment):
     """`polling`: killed while it waits for messages; `answered`: when they are there to be read, stored or not."""
     url = emptied_url()
-    with bot_server() as bot:
-        eye = Eye(url)
+    with bot_server() as bot, closing(Eye(url)) as eye:
 
         def texts():
             return [row["text"] for row in eye.execute("SELECT text FROM chat_messages ORDER BY id")]
@@ -103,4 +103,3 @@ def test_another_node_takes_over_from_one_that_was_killed_and_each_message_count
         bot.until(lambda: bot.polling and not bot.updates)
         assert texts() == ["first", "second", "third"]
         assert poller() == ["two"]
-        eye.close()

@@ -54,7 +54,7 @@ class Hooks:
         held = {int(key.removeprefix(HELD)) for key, value in meta.items() if key.startswith(HELD) and value}
         ended = {int(key.removeprefix(ENDED)): value for key, value in meta.items() if key.startswith(ENDED)}
         rows = connection.execute(
-            "SELECT id, status FROM runs WHERE kind NOT IN ('delivery', 'agent') ORDER BY id"
+            "SELECT id, status FROM runs WHERE kind NOT IN ('delivery', 'agent', 'workflow') ORDER BY id"
         ).fetchall()
         busy = {row["id"] for row in rows if row["status"] in ("active", "waiting")}
         queued = {row["id"] for row in rows if row["status"] == "queued"}

@@ -312,6 +312,12 @@ def test_a_parked_job_that_has_no_time_is_due_now(store):
     assert store.read(lambda tx: tx.jobs.next_alarm()) == NOW
 
 
+def test_a_parked_job_whose_time_lies_ahead_since_the_clock_was_set_back_is_due_now(store):
+    store.add(job(1, parked="lane", ready_at=NOW + 86_400_000))
+    store.write(lambda tx: tx.jobs.requeue_parked("lane", NOW, 1))
+    assert store.read(lambda tx: tx.jobs.next_alarm()) == NOW
+
+
 # -- what starts after what -------------------------------------------------------------------------------------------
 
 

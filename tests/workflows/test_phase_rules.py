@@ -214,8 +214,21 @@ OPEN = Standing(paused=False, issue=None, issue_handler=None, backoff_until=None
             "workflow_blocked",
         ),
         ({"issue": "transient", "issue_handler": "a", "backoff_until": NOW}, None, "workflow_blocked"),
+        ({"draining": True}, None, None),
     ],
 )
 def test_one_stuck_handler_keeps_the_others_from_starting(changes, own, other):
     standing = OPEN._replace(**changes)
     assert [(wait := may_start(standing, name, NOW)) and wait.reason for name in ("a", "b")] == [own, other]
+
+
+@pytest.mark.promise("K13")
+def test_a_backoff_from_before_the_clock_was_set_back_is_no_longer_than_any():
+    standing = OPEN._replace(issue="transient", issue_handler="a", backoff_until=NOW + 86_400_000)
+    assert [may_start(standing, name, NOW).until - NOW for name in ("a", "b")] == [600_000, 600_000]
+
+
+def test_a_draining_workflow_takes_in_nothing_new():
+    standing = OPEN._replace(draining=True)
+    assert may_start(standing, "a", NOW, brings_new=True).reason == "workflow_draining"
+    assert may_start(standing, "a", NOW) is None

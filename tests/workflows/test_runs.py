@@ -416,6 +416,29 @@ async def test_approval_waits_for_a_person_and_resumes_at_the_stored_phase(room,
         assert await scheduler.list_alerts() == []
 
 
+@pytest.mark.promise("K12", "K16")
+@virtual
+async def test_a_workflow_that_is_paused_after_an_approval_says_so_and_asks_nothing(room):
+    room.mails = ["a"]
+
+    async def ask(ctx):
+        if ctx.approved_by is None:
+            raise ApprovalNeeded("Add a row?")
+
+    room.act["mutate"] = ask
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1m")
+        run = ids.run_text((await room.row(scheduler)).issue_run)
+        await room.act_on(scheduler, "pause", who="Ada", note="holiday")
+        await room.act_on(scheduler, "approve", run, who="Ada")
+        issue = (await scheduler.look(lambda tx: views.workflow_view(tx, "mailroom")))["issue"]
+        assert (issue["kind"], issue["actions"]) == ("paused", ["resume"])
+        await room.act_on(scheduler, "resume", who="Ada")
+        await room.sleep("1s")
+        assert room.ledger == ["a"]
+
+
 @pytest.mark.promise("K15")
 @pytest.mark.parametrize(
     ("phase", "wrong"),

@@ -298,7 +298,7 @@ def _usage(reply: Reply) -> dict[str, Any] | None:
 
 def _with_request(prompt: str | None, request: Any) -> tuple[str, list[Outside]]:
     """The prompt with labels in place of what a request brought, and what they stand for."""
-    if not isinstance(request, dict) or request["body"] is None:
+    if request["body"] is None:
         raise InvalidJob("The request it was to work on was pruned: its content is gone.")
     about, body = request["about"], request["body"]
     if request["type"] == "chat":

@@ -57,7 +57,7 @@ def hops_of(tx: Transaction, run_id: int) -> int:
 def too_far(agent: str, sender: Sender) -> TooManyHops:
     """The refusal of what goes too far."""
     message = (
-        f"{agent} is not woken and hears nothing of it: {sender.hops - 1} runs of agents led to "
-        f"{ids.run_text(sender.run_id)} of {sender.agent}, and {MOST_HOPS} may."
+        f"{agent} is neither woken nor left an event: {ids.run_text(sender.run_id)} of {sender.agent} is "
+        f"{sender.hops - 1} hops from where this began, and {MOST_HOPS} is the most."
     )
     return TooManyHops(message, {"agent": agent, "reason": TOO_MANY})

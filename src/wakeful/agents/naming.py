@@ -50,6 +50,6 @@ def session_name(payload: Mapping[str, Any]) -> str:
 def _conversation(payload: Mapping[str, Any]) -> str:
     """What a schedule's session is kept for: the schedule, or in a chat the person who writes."""
     request = payload.get("request")
-    if not isinstance(request, dict) or request["type"] != "chat":
+    if request is None or request["type"] != "chat":
         return str(payload["schedule"])
     return f"chat:{request['about']['connector']}:{request['about']['sender']}"

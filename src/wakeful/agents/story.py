@@ -13,6 +13,7 @@ from wakeful.agents.budgets.spending import used_today
 from wakeful.agents.hops import hops_of
 from wakeful.agents.inbound.receiving import explained
 from wakeful.agents.naming import session_name, wake_job
+from wakeful.agents.runners.presets import PRESETS
 from wakeful.agents.runners.spec import account_of
 from wakeful.agents.tables import AgentTables
 from wakeful.agents.work import item_text
@@ -89,7 +90,7 @@ def _session(subject: Subject, payload: dict[str, Any]) -> list[str]:
         session = _output(subject).get("session")
         return [f"Its session was {session}."] if session else []
     policy = payload.get("session", "persistent")
-    if policy == "ephemeral":
+    if policy == "ephemeral" or not _keeps_sessions(payload["runner"]):
         return ["Each run begins a session of its own."]
     name = session_name(payload)
     kept = subject.tx.of(AgentTables).session(name)
@@ -156,6 +157,14 @@ PARTS: tuple[Callable[[Subject, dict[str, Any]], list[str]], ...] = (
     _budget,
     _delivery,
 )
+
+
+def _keeps_sessions(runner: dict[str, Any]) -> bool:
+    """Whether the runner can go on in a session."""
+    if runner.get("preset") is not None:
+        preset = PRESETS.get(runner["preset"])
+        return preset is not None and preset.resume is not None
+    return runner.get("start") is None or runner.get("resume") is not None
 
 
 def _wake_number(subject: Subject, payload: dict[str, Any]) -> int | None:

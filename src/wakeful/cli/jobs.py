@@ -81,6 +81,12 @@ def list_jobs(
     hidden = () if internal else hidden_kinds()
     wanted = JobFilter(kind=kind, owner=owner, status=status, contains=match or None, hidden=hidden)
     most = number if number is not None or everything or as_json else FIRST_PAGE
+    if place.server:
+        from wakeful.cli.remote_views import print_jobs
+
+        asked = {"kind": kind, "owner": owner, "status": status, "q": match, "internal": internal}
+        print_jobs(place, asked, most, as_json=as_json)
+        return
     if as_json:
         lines = JsonLines()
         read(place, lambda scheduler: _each_page(scheduler, wanted, most, lambda jobs: lines.put(_data(jobs))), 0)
@@ -207,6 +213,11 @@ def show(
 ) -> None:
     """Show a job with its runs, a run with its output, or a delivery."""
     place = chosen(ctx, db)
+    if place.server:
+        from wakeful.cli.remote_views import print_one
+
+        print_one(place, ref, as_json=as_json)
+        return
     if ref.startswith("dlv_"):
         from wakeful.delivery.commands import show_delivery
 

@@ -20,7 +20,13 @@ if TYPE_CHECKING:
     from wakeful.scheduler import Scheduler
 
 #: What can be asked of a server; a group with those of its commands.
-OFFERED: dict[str, tuple[str, ...]] = {"agent": ("list", "show", "wake", "event"), "explain": ()}
+OFFERED: dict[str, tuple[str, ...]] = {
+    "agent": ("list", "show", "wake", "event"),
+    "list": (),
+    "show": (),
+    "runs": (),
+    "explain": (),
+}
 ALWAYS = ("-h", "--help", "--version")  # answered without a store
 PATIENCE_S = 30.0
 LARGEST = 16 * 1024 * 1024
@@ -53,7 +59,12 @@ def refuse_other(argv: Sequence[str]) -> None:
 
 def server_at(url: str) -> Scheduler:
     """A server, with those methods of a scheduler that can be asked of it."""
-    return cast("Scheduler", Server(url, os.environ[TOKEN]))
+    return cast("Scheduler", asked_server(url))
+
+
+def asked_server(url: str) -> Server:
+    """A server that is asked with the token of the environment."""
+    return Server(url, os.environ[TOKEN])
 
 
 class Server:

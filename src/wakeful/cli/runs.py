@@ -43,6 +43,11 @@ def list_runs(
 ) -> None:
     """List the latest runs, newest first."""
     place = chosen(ctx, db)
+    if place.server:
+        from wakeful.cli.remote_views import print_runs
+
+        print_runs(place, name, number, as_json=as_json)
+        return
     nothing: tuple[list[Run], bool, Zones] = ([], False, {})
 
     async def look(scheduler: Scheduler) -> tuple[list[Run], bool, Zones]:

@@ -231,14 +231,15 @@ class Jobs(Listing):
     def requeue_parked(self, parked: str, now: int, limit: int) -> int:
         """Requeue those who go first of the jobs that wait for `parked`; how many there were."""
         back = self._session.rows(
-            # Due since it first was: so it comes before jobs that became due while it waited.
-            "UPDATE job_state SET due_at = coalesce(ready_at, ?), parked = NULL "
+            # Due since it first was: so it comes before jobs that became due while it waited. Where the clock was set
+            # back meanwhile, that is in the future, and it is due now.
+            "UPDATE job_state SET due_at = CASE WHEN ready_at < ? THEN ready_at ELSE ? END, parked = NULL "
             "WHERE job_id "
             + self._session.among(
                 "SELECT job_id FROM job_state WHERE parked = ? ORDER BY priority DESC, ready_at, job_id LIMIT ?"
             )
             + " RETURNING due_at",
-            (now, parked, limit),
+            (now, now, parked, limit),
         )
         if back and self._session.floor is not None:
             self._session.floor.armed(min(int(due_at) for (due_at,) in back))

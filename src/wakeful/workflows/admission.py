@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from wakeful.workflows.timing import MAX_BACKOFF_MS
+
 LATER_MS = 86_400_000  # nothing depends on it: who lifts the reason lets the engine look again at once
 
 SKIP_REASONS = {
@@ -44,10 +46,10 @@ def may_start(standing: Standing, handler: str, now: int, *, brings_new: bool = 
         return None
     if standing.issue in ("logic", "internal", "load"):
         return Wait("workflow_stopped", now + LATER_MS)
-    waits = standing.backoff_until is not None and standing.backoff_until > now
+    until = standing.backoff_until
+    if until is not None and standing.issue == "transient":
+        until = min(until, now + MAX_BACKOFF_MS)  # no backoff is longer: the clock was set back
+    waits = until is not None and until > now
     if standing.issue_handler != handler:
-        until = standing.backoff_until if waits and standing.backoff_until is not None else now + LATER_MS
-        return Wait("workflow_blocked", until)
-    if waits and standing.backoff_until is not None:
-        return Wait("workflow_backoff", standing.backoff_until)
-    return None
+        return Wait("workflow_blocked", until if waits and until is not None else now + LATER_MS)
+    return Wait("workflow_backoff", until) if waits and until is not None else None

@@ -65,9 +65,8 @@ def claimed(tx: Transaction, context: Context, job: JobDef, run: RunRow) -> Mapp
         attempt = _new_attempt(tx, (handler, workflow), job, run)
         table.save_run(attempt)
         table.change_handler(handler.workflow, handler.name, open_run=run.id)
-    if workflow.issue == "approval":  # a person has answered
-        table.change(workflow.name, tx.now, issue="transient", issue_message="approved, and going on")
-        close_alert(tx, context, ALERT, workflow.name)
+    if workflow.issue == "approval":
+        _approved(tx, context, workflow)
     return {"attempt": attempt._asdict(), "state": handler.state}
 
 
@@ -100,7 +99,15 @@ def ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: R
             _cut_off(tx, context, attempt, handler, result=result, run=run)
         elif attempt.status == STATUS["approval"] and result.outcome == "cancelled":
             _rejected(tx, context, attempt, handler, why=result.error or "rejected")
+        elif attempt.status == STATUS["approval"] and workflow.issue == "approval":
+            _approved(tx, context, workflow)
     merge_waiting(tx, context, job)
+
+
+def _approved(tx: Transaction, context: Context, workflow: WorkflowRow) -> None:
+    """A person has answered: nothing more is asked, and the next run goes on."""
+    tx.of(Workflows).change(workflow.name, tx.now, issue="transient", issue_message="approved, and going on")
+    close_alert(tx, context, ALERT, workflow.name)
 
 
 def _cut_off(

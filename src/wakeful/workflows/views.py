@@ -66,11 +66,12 @@ def workflow_views(tx: Transaction) -> list[dict[str, Any]]:
 
 
 def _issue_view(tx: Transaction, row: WorkflowRow) -> dict[str, Any] | None:
-    kind = row.issue or ("paused" if row.paused else None)
+    is_paused = bool(row.paused) and row.issue in (None, "transient")  # then resuming it is all there is to do
+    kind = "paused" if is_paused else row.issue
     if kind is None:
         return None
     handler = row.issue_handler if row.issue is not None else None
-    message = row.issue_message if row.issue is not None else row.pause_note
+    message = row.pause_note if is_paused else row.issue_message
     latest = tx.of(Fixes).latest(row.name) if kind == "logic" else None
     fix = latest if latest is not None and latest.run_id == row.issue_run else None
     return {

@@ -53,9 +53,10 @@ def issue_words(kind: str, handler: str | None, message: str | None, fix: Any = 
 def fix_words(fix: Any) -> str:
     """How a correction stands, and what to do about it."""
     then = "Correct it and apply, or resume to try again."
+    about = f": {fix.note.rstrip('.')}" if fix.note else ""
     return {
         "asked": f"A correction is being asked for, try {fix.number} of {MAX_FIXES}.",
-        "proposed": f"A correction is proposed{f': {fix.note}' if fix.note else ''}. Approve or reject it.",
+        "proposed": f"A correction is proposed{about}. Approve or reject it.",
         "accepted": "A correction is being deployed.",
         "refused": f"The correction was rejected. {then}",
         "none": f"The hook has no correction. {then}",

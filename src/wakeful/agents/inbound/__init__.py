@@ -39,6 +39,7 @@ domain = Domain(
     precious_tables=("agent_requests",),
     prune=_prune,
     id_prefixes={"request": "req"},
+    skip_reasons={"queue_full": "as many requests waited as may"},
     start_reasons={"webhook": "its webhook was called", "chat": "a person wrote to it"},
     routes="wakeful.agents.inbound.routes:router",
     open_paths=("/hooks/",),

@@ -65,9 +65,9 @@ def hear(tx: Transaction, context: Context, incoming: Any) -> None:
 
 def receive(tx: Transaction, context: Context, message: Message, agent: str | None) -> Received:
     """A program passes on a message; NotAllowed for somebody who is not paired with a chat."""
-    if not message.text.strip() or not message.sender.strip():
-        raise InvalidJob("A message needs a sender and a text.")
-    message = message._replace(text=clean(message.text), sender=clean(message.sender))
+    if not message.text.strip() or not message.sender.strip() or not message.sender.isprintable():
+        raise InvalidJob("A message needs a text, and a sender of printable characters.")
+    message = message._replace(text=clean(message.text))
     if role_of(tx, message.connector, message.sender) not in MAY_START:
         raise NotAllowed(f"{message.sender!r:.80} is not paired with {message.connector} as {MAY_START[0]}.")
     if agent is not None:

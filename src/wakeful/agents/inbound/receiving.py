@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 MOST_WAITING = 1_000
 WEBHOOK, CHAT = "webhook", "chat"
+BY_TIME = ("schedule", "catch_up")
 
 
 class Inbound(NamedTuple):
@@ -73,7 +74,7 @@ def _refusal(tx: Transaction, job: JobDef, state: JobState) -> TurnedAway | None
         raise ScheduleTriggerError(message, {"job": job.name, "reason": "disabled"})
     if state.queued >= MOST_WAITING:
         message = f"{MOST_WAITING:,} requests wait for {job.name}: send this one again later."
-        tx.journal.skip([SkipRow(job.id, "at_capacity", 1, tx.now, f"{MOST_WAITING:,} requests wait")])
+        tx.journal.skip([SkipRow(job.id, "queue_full", 1, tx.now, f"{MOST_WAITING:,} requests")])
         return TurnedAway(QueueFull(message))
     return None
 
@@ -95,21 +96,27 @@ def reference(row: RequestRow) -> dict[str, Any]:
 
 def request_of(tx: Transaction, run: RunRow) -> RequestRow | None:
     """The request a run works on; further attempts of a run work on the same."""
+    named = _named_by(tx, run)
+    return None if named is None else tx.of(Requests).get(named)
+
+
+def _named_by(tx: Transaction, run: RunRow) -> int | None:
     details = tx.runs.details(run.id)
     payload = json.loads(details.payload) if details is not None and details.payload is not None else None
     named = payload.get("request") if isinstance(payload, dict) else None
     parsed = ids.decode(named) if isinstance(named, str) else None
-    return tx.of(Requests).get(parsed[1]) if parsed is not None and parsed[0] == "req" else None
+    return parsed[1] if parsed is not None and parsed[0] == "req" else None
 
 
 def take_request(tx: Transaction, job: JobDef, run: RunRow) -> Mapping[str, Any] | None:
     """What a run that is being claimed takes with it: the schedule as it is now, and the request."""
-    payload: dict[str, Any] = json.loads(job.payload)
-    if WEBHOOK not in payload and CHAT not in payload:
+    named = None if run.reason in BY_TIME else _named_by(tx, run)
+    if named is None:
         return None
-    row = request_of(tx, run)
-    if row is None:
-        return payload
+    payload: dict[str, Any] = json.loads(job.payload)
+    row = tx.of(Requests).get(named)
+    if row is None:  # retention was quicker: its handler says so
+        return {**payload, "request": {"body": None}}
     return {**payload, "request": {**shown(row, job.name), "about": json.loads(row.about), "body": row.body}}
 
 
