@@ -9,7 +9,6 @@ from tests.kernel.scene import at, virtual
 from wakeful import ScheduleTriggerError
 from wakeful.agents import Reply
 from wakeful.agents.budgets.tables import Budgets
-from wakeful.agents.runners.turn import Limited
 from wakeful.kernel.actions.lookup import require_run
 from wakeful.kernel.rules.outcome import Noop
 
@@ -183,17 +182,9 @@ async def test_what_was_reserved_and_not_spent_is_there_again(scene, agents):
 
 
 @pytest.mark.promise("X7")
-@pytest.mark.parametrize("ends", [lambda: Noop("nothing new"), lambda: Limited("limit reached", None)])
 @virtual
-async def test_a_run_that_did_nothing_is_free(scene, agents, monkeypatch, ends):
-    async def call(runner, turn, around):
-        agents.turns.append(turn)
-        found = ends()
-        if isinstance(found, Exception):
-            raise found
-        return found
-
-    monkeypatch.setattr("wakeful.agents.asking.call_agent", call)
+async def test_a_run_that_did_nothing_is_free(scene, agents):
+    agents.act = lambda turn: Noop("nothing new")
     async with agents.scheduler() as scheduler:
         await scheduler.agents.apply({"a": agent({"runs_per_day": 1}, 0.3, schedules=HOURLY)})
         await scheduler.start()

@@ -83,6 +83,7 @@ async def test_a_session_that_is_gone_is_replaced_once_within_the_run(tool, tmp_
         assert second.output["notes"] == ["the session old was gone (no conversation found); a new one began"]
 
 
+@pytest.mark.promise("X7")
 @real
 async def test_a_rate_limit_defers_every_agent_of_the_account_from_the_first_that_meets_it(tool, tmp_path):
     names = ("a", "b", "c")
@@ -91,6 +92,7 @@ async def test_a_rate_limit_defers_every_agent_of_the_account_from_the_first_tha
         (tool.folder / "limit").write_text(str(ends))
         met = await scheduler.wait_for_run(await scheduler.run_job("a.tick"))
         assert (met.outcome, tool.calls) == ("deferred", ["a"])
+        assert (await scheduler.agents.get("a"))["spent_today"]["runs"] == 0  # nothing was done
         others = [await scheduler.run_job(f"{name}.tick") for name in ("b", "c")]
         ended = [await scheduler.wait_for_run(run) for run in others]
         await watch.until(lambda _: len(tool.calls) >= 4)
