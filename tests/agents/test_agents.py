@@ -275,6 +275,22 @@ async def test_pausing_an_agent_pauses_all_its_jobs_and_resuming_hears_what_wait
         assert agents.prompts == ["Look around.\n\nSystem events:\n- [event] waits"]
 
 
+@pytest.mark.promise("A4", "H2")
+@virtual
+async def test_what_came_during_a_run_is_heard_when_the_clock_goes_back_before_its_end(scene, agents):
+    agents.act = lambda turn: scene.sleep(60) if len(agents.turns) == 1 else "ok"
+    async with agents.scheduler() as scheduler:
+        await scheduler.agents.apply({"a": agent()})
+        await scheduler.start()
+        await scheduler.agents.request_wake("a")
+        await scene.sleep(5)
+        await scheduler.agents.add_event("a", "waits", wake=True)
+        scene.step(days=-10)
+        await scene.sleep("5m")
+        assert len(agents.prompts) == 2
+        assert "[event] waits" in agents.prompts[1]
+
+
 @virtual
 async def test_applying_again_changes_what_differs_and_removes_what_is_gone(scene, agents):
     async with agents.scheduler() as scheduler:

@@ -180,14 +180,26 @@ def rearm(tx: Transaction, context: Context, back_ms: int, cursor: int, newer: i
     What was to happen "in 30 seconds" still happens in 30 seconds; slots are computed afresh, and those that were
     run stay run. What runs from the id `newer` on asked for lies in the new time already.
     """
+    step = _Step(back_ms, newer)
+    if cursor == 0:
+        _move_queued(tx, step)
     pairs = tx.jobs.armed_after(tx.now, cursor, REARM_BATCH)
     moved = []
     for job, state in pairs:
-        changed = _rearm_one(tx, context, job, state, _Step(back_ms, newer))
+        changed = _rearm_one(tx, context, job, state, step)
         if changed != state:
             moved.append(changed)
     tx.jobs.save(moved)
     return len(moved), pairs[-1][1].job_id if len(pairs) == REARM_BATCH else 0
+
+
+def _move_queued(tx: Transaction, step: _Step) -> None:
+    """Bring runs that wait into the new time whose job has no alarm: it is paused, or busy with another run."""
+    waiting = [run for run in tx.runs.all_open() if run.status == "queued" and run.due_at > tx.now]
+    states = tx.jobs.states([run.job_id for run in waiting]) if waiting else {}
+    for run in waiting:
+        if run.job_id in states and states[run.job_id].due_at is None:
+            tx.runs.reschedule(run.id, max(tx.now, run.due_at - step.of(run.id)))
 
 
 def move_deadlines(tx: Transaction, forward_ms: int) -> None:
