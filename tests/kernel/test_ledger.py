@@ -330,3 +330,18 @@ async def test_what_a_pause_passed_over_is_due_again_when_the_pause_is_undone(sc
         await scene.sleep("1m")
         found = await _tally(scheduler)
         assert (found.due, found.ran, found.passed_over) == (2, 2, {})
+
+
+@pytest.mark.promise("X25")
+@virtual
+async def test_no_slot_is_due_once_a_job_has_run_as_often_as_it_may_though_it_is_tried_again(scene):
+    async with scene.scheduler() as scheduler:
+        scene.act = failing()
+        await scheduler.add_job("a", Every("7m"), kind="job", retry=["6m", "6m"], max_errors=0)
+        await scheduler.update_job("a", trigger=Every("7m", anchor=at(minutes=-7), max_runs=1))
+        await scheduler.start()
+        await scene.sleep("16m")
+        await scheduler.pause_job("a")
+        await scene.sleep("5m")
+        found = await _tally(scheduler)
+        assert (found.due, found.ran) == (1, 1)
