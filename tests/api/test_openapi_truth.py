@@ -29,6 +29,7 @@ GROUPS = {
     "removals": ["delete_job", "delete_schedule"],  # beside what was made they are sent for that alone
     "orders": ["run_job", "pause_job", "resume_job", "pause_jobs", "resume_jobs"],
     "actions": ["list_actions", "undo_action", "get_hold", "hold_all", "release_all"],
+    "slots": ["get_ledger", "get_slot"],
     "runs": ["list_runs", "list_approvals", "get_run", "get_run_log", "explain_run", "cancel_run", "retry_run"],
     "verdicts": ["approve_run", "reject_run", "complete_run"],
     "schedules": [
@@ -74,6 +75,8 @@ REFUSED = {
     "list_jobs": CURSOR,
     "list_alerts": CURSOR,
     "list_actions": CURSOR,
+    "get_ledger": {"invalid_setting"},  # since: neither a duration nor a time
+    "get_slot": {"invalid_trigger"},  # a text that is no time
     "snooze_alert": {"invalid_interval", "invalid_setting"},
     "snooze_job_alerts": {"invalid_interval", "invalid_setting"},
     "list_deliveries": CURSOR,

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.kernel.scene import at, failing, virtual
-from wakeful import Cron, Every, InvalidSetting, JobNotFound, Once, Retention, SlotNotFound
+from wakeful import Cron, Every, InvalidSetting, JobNotFound, Once, Ping, Retention, SlotNotFound
 
 HOURLY = Every("1h", anchor=at(days=-30))
 
@@ -298,3 +298,50 @@ async def _all_slots(scheduler, name):
     listed = await scheduler._store.read(work)
     assert not listed.unlisted
     return {from_ms(slot): fate.why or fate.what for slot, fate in listed.fates.items()}
+
+
+@pytest.mark.promise("X25")
+@virtual
+async def test_a_monitor_is_due_as_often_as_its_ping_did_not_come(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("m", Ping(Cron("0 * * * *"), grace="10m"))
+        await scheduler.start()
+        await scene.sleep("3h30m")
+        found = await _tally(scheduler, "m")
+        assert (found.due, found.passed_over) == (3, {"no_ping": 3})
+        slot = await scheduler.get_slot("m", at(hours=2))
+        assert (slot.why, slot.sentence) == (
+            "no_ping",
+            "The slot 2026-01-01T02:00:00Z of m was passed over: no ping came in time.",
+        )
+
+
+@pytest.mark.promise("X25")
+@virtual
+async def test_what_a_pause_passed_over_is_due_again_when_the_pause_is_undone(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", HOURLY)
+        await scheduler.start()
+        await scene.sleep("1h55m")
+        await scheduler.pause_job("a")
+        await scene.sleep("8m")
+        assert (await _tally(scheduler)).passed_over == {"paused": 1}
+        await scheduler.undo()
+        await scene.sleep("1m")
+        found = await _tally(scheduler)
+        assert (found.due, found.ran, found.passed_over) == (2, 2, {})
+
+
+@pytest.mark.promise("X25")
+@virtual
+async def test_no_slot_is_due_once_a_job_has_run_as_often_as_it_may_though_it_is_tried_again(scene):
+    async with scene.scheduler() as scheduler:
+        scene.act = failing()
+        await scheduler.add_job("a", Every("7m"), kind="job", retry=["6m", "6m"], max_errors=0)
+        await scheduler.update_job("a", trigger=Every("7m", anchor=at(minutes=-7), max_runs=1))
+        await scheduler.start()
+        await scene.sleep("16m")
+        await scheduler.pause_job("a")
+        await scene.sleep("5m")
+        found = await _tally(scheduler)
+        assert (found.due, found.ran) == (1, 1)

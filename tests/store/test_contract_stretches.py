@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
-from tests.store.samples import job
-from wakeful.store.records import RunRow
+from tests.store.samples import NOW, OpenStore, job
+from wakeful import Every
+from wakeful.kernel.rules.policy import trigger_text
+from wakeful.kernel.views.ledger import ledger_of_all
+from wakeful.store import schema_version
+from wakeful.store.records import JOB_COLUMNS, STATE_COLUMNS, RunRow
 from wakeful.store.stretches import RAN, PastTrigger, Span, Stretch
+from wakeful.triggers.moments import from_ms, to_ms
 
 HOUR = 3_600_000
+LEDGER_SCHEMA = 22
 
 
 def _stretch(first, last, slots=None, *, fate=RAN, job_id=1, since=0, pattern=None):
@@ -119,3 +127,34 @@ def test_runs_are_counted_by_their_slots(store):
     assert store.read(lambda tx: tx.slots.next_run(1, 9 * HOUR)) is None
     assert {placed.id for placed in store.read(lambda tx: tx.slots.jobs(["hidden"]))} == {1, 2}
     assert {placed.id for placed in store.read(lambda tx: tx.slots.jobs((), "ann"))} == {2}
+
+
+def test_in_a_store_from_before_there_was_a_ledger_the_record_begins_with_the_last_event(
+    store_url, clock, tmp_path, monkeypatch
+):
+    before = shutil.copytree(schema_version.FOLDERS["wakeful"], tmp_path / "before")
+    for script in before.glob("*.sql"):
+        if int(script.name[:4]) >= LEDGER_SCHEMA:
+            script.unlink()
+    trigger = trigger_text(Every("1h", anchor=from_ms(NOW - 50 * HOUR)))
+
+    def stock(tx):
+        armed, stopped = job(1, slot=NOW + HOUR, next_at=NOW + HOUR), job(2, paused=1, last_slot=NOW - 9 * HOUR)
+        columns = [name for name in STATE_COLUMNS if name != "counted_to"]
+        pairs = [(one._replace(trigger=trigger, created_at=NOW - 40 * HOUR), state) for one, state in (armed, stopped)]
+        tx.jobs._session.insert_many("jobs", JOB_COLUMNS, [one for one, _ in pairs])
+        rows = [[getattr(state, name) for name in columns] for _, state in pairs]
+        tx.jobs._session.insert_many("job_state", columns, rows)
+        tx.journal.emit("job", {"type": "paused"})
+
+    with monkeypatch.context() as older:
+        older.setattr(schema_version, "FOLDERS", {"wakeful": before})
+        with OpenStore(store_url, clock) as store:
+            store.write(stock)
+            upgraded_at = store.read(lambda tx: tx.now)
+    with OpenStore(store_url, clock) as store:
+        states = store.read(lambda tx: tx.jobs.states([1, 2]))
+        assert [states[1].counted_to, states[2].counted_to] == [NOW + HOUR - 1, NOW - 9 * HOUR]
+        found = store.read(lambda tx: ledger_of_all(tx, 0))
+        assert to_ms(found.since) == upgraded_at
+        assert (found.total.due, found.total.unaccounted) == (0, 0)

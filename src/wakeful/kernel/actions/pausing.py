@@ -122,7 +122,8 @@ def _emit_many(tx: Transaction, what: str, jobs: Sequence[JobDef]) -> None:
 def _paused(job: JobDef, state: JobState, note: str | None, now: int, passed: list[Passed]) -> JobState:
     counted_to = state.counted_to
     if not state.paused:  # from here on, what passes is counted when it is resumed
-        if state.run_id is not None or not state.enabled or (state.slot is not None and state.slot <= now):
+        ahead = state.run_id is None and state.enabled and state.slot is not None and state.slot > now
+        if not ahead:
             state, found = let_pass(job.trigger, state, now, why_waiting(state, PAUSED))
             passed += found
         counted_to = max(state.counted_to, now)

@@ -25,7 +25,7 @@ from wakeful.kernel.rules.passing import (
     is_grid,
     why_waiting,
 )
-from wakeful.kernel.rules.policy import FLOOR_MS, trigger_of
+from wakeful.kernel.rules.policy import FLOOR_MS, trigger_of, used_up
 from wakeful.kernel.rules.reigns import Reigns, members_of
 from wakeful.store.records import JobState
 from wakeful.store.stretches import RAN, Span, Stretch
@@ -111,7 +111,7 @@ def open_parts(account: Account) -> list[Open]:
         if isinstance(once, Once) and state.slot is None and once.at_ms <= now and state.last_slot != once.at_ms:
             slot, fate = once.at_ms, _stopped(state)
         return [] if slot is None or fate == NOT_DUE else [Open(Span(slot - 1, slot), fate, slot)]
-    stopped = _stopped(state)
+    stopped = NOT_DUE if used_up(trigger_of(account.trigger), state) else _stopped(state)
     if stopped == UNACCOUNTED and state.slot is None and state.queued:
         stopped = Fate("waiting", _waits_for(state, now))  # for a run that stands for them, and waits itself
     if stopped != UNACCOUNTED:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from wakeful.kernel.rules.policy import FLOOR_MS, count_passed, trigger_of
+from wakeful.kernel.rules.policy import FLOOR_MS, count_passed, trigger_of, used_up
 from wakeful.store.records import JobState
 from wakeful.triggers import Trigger
 
@@ -55,6 +55,8 @@ def let_pass(text: str, state: JobState, until: int, fate: str) -> tuple[JobStat
     trigger = trigger_of(text)
     if trigger.type == "once" and fate in _WAITS:
         return state, ()
+    if used_up(trigger, state):
+        fate = OVER  # further attempts may still wait, but no slot is due any more
     passes = []
     if state.slot is not None and state.slot <= min(state.counted_to, until):
         passes.append(Passed(state.job_id, fate, state.slot, state.slot, 1, text))  # it was kept though it had passed
