@@ -9,6 +9,7 @@ import pytest
 
 from tests.kernel.scene import at, failing, virtual
 from wakeful import Cron, Every, InvalidSetting, JobNotFound, Once, Ping, Retention, SlotNotFound
+from wakeful.kernel.actions.authorization import Rights
 
 HOURLY = Every("1h", anchor=at(days=-30))
 
@@ -62,6 +63,23 @@ async def test_what_passes_during_a_pause_is_counted_while_it_lasts_and_after(sc
         found = await _tally(scheduler)
         assert (found.due, found.ran, found.passed_over) == (7, 4, {"paused": 3})
         assert await _fates(scheduler, range(1, 8)) == ["ran", "ran", *["passed_over"] * 3, "ran", "ran"]
+
+
+@pytest.mark.promise("X25", "X7")
+@virtual
+async def test_what_comes_due_while_everything_is_paused_waits_for_the_end_of_that(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", HOURLY)
+        await scheduler.start()
+        await scene.sleep("2h30m")
+        await scheduler.server_side.hold_all(None, Rights("ada"))
+        await scene.sleep("1h")
+        assert (await _tally(scheduler)).waiting == {"held": 1}
+        slot = await scheduler.get_slot("a", at(hours=3))
+        assert (slot.fate, "everything is paused" in slot.sentence) == ("waiting", True)
+        await scheduler.server_side.release_all(Rights("ada"))
+        await scene.sleep("1m")
+        assert (await _tally(scheduler)).waiting == {}
 
 
 @pytest.mark.promise("X25")

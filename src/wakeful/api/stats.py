@@ -12,7 +12,8 @@ from wakeful.api.idempotency import answer, respond
 from wakeful.api.models import NodeOut, Nodes, Stats
 from wakeful.api.problems import answers
 from wakeful.api.wiring import Sched
-from wakeful.kernel.views.statistics import Figures, parked_reason
+from wakeful.kernel.parking import parked_reason
+from wakeful.kernel.views.statistics import Figures
 from wakeful.scheduler import Scheduler
 from wakeful.store.jobs import STATUS_SQL
 from wakeful.triggers import iso, to_ms

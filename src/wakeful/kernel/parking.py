@@ -35,3 +35,12 @@ def labels_of(key: str) -> list[str]:
 def is_lane(key: str) -> bool:
     """Whether what a job is parked on is a lane, which the end of a run frees."""
     return key != HOLD and not key.startswith((HANDLER, PLACE))
+
+
+def parked_reason(key: str) -> str:
+    """Why jobs wait that are parked on that key, in the word refusals are counted under."""
+    if key == HOLD:
+        return "held"
+    if key.startswith(HANDLER):
+        return "no_handler"
+    return "no_node" if key.startswith(PLACE) else "at_capacity"

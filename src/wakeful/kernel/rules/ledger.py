@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from wakeful.kernel.parking import HANDLER, PLACE
+from wakeful.kernel.parking import parked_reason
 from wakeful.kernel.rules.passing import (
     BACKING_OFF,
     BELOW_FLOOR,
@@ -141,9 +141,7 @@ def _stopped(state: JobState) -> Fate:
 
 def _waits_for(state: JobState, now: int) -> str:
     if state.parked is not None:
-        if state.parked.startswith(HANDLER):
-            return "no_handler"
-        return "no_node" if state.parked.startswith(PLACE) else "at_capacity"
+        return parked_reason(state.parked)
     if state.backoff_until is not None and state.backoff_until > now:
         return BACKING_OFF
     return "delayed" if state.next_at is not None and state.next_at > now else DUE

@@ -28,6 +28,7 @@ WHY = {
     "clock_set": "the clock was set back while it waited",
     "below_floor": "it lay within 10 seconds of the start before",
     "at_capacity": "a lane it needs is full",
+    "held": "everything is paused",
     "no_handler": "no node handles its kind",
     "no_node": "no node has the labels it asks for",
     "delayed": "its jitter or stagger puts it off",

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from wakeful import ids
-from wakeful.kernel.parking import HANDLER, HOLD, PLACE
 from wakeful.store.interface import Transaction
 
 DAY_MS = 86_400_000
@@ -59,12 +58,3 @@ def _lateness(found: list[int]) -> Lateness:
     if not late:
         return Lateness(0, None, None, None)
     return Lateness(len(late), late[(len(late) - 1) // 2], late[-(-len(late) * 95 // 100) - 1], late[-1])
-
-
-def parked_reason(key: str) -> str:
-    """Why jobs wait that are parked on that key, in the word refusals are counted under."""
-    if key == HOLD:
-        return "held"
-    if key.startswith(HANDLER):
-        return "no_handler"
-    return "no_node" if key.startswith(PLACE) else "at_capacity"
