@@ -138,6 +138,7 @@ async def test_all_agents_together_have_a_budget_which_can_be_raised(scene, agen
         assert len(agents.turns) == 8
 
 
+@pytest.mark.long
 @pytest.mark.promise("X7")
 @virtual
 async def test_a_hundred_runs_and_twenty_a_day_are_the_default(scene, agents):
@@ -262,6 +263,7 @@ async def test_beats_and_events_are_not_runs_of_the_agent(scene, agents):
         assert (shown["events_waiting"], shown["skips"]) == (1, {"over_budget": 1})
 
 
+@pytest.mark.long
 @virtual
 async def test_old_days_are_pruned(scene, agents):
     from wakeful.kernel.engine.sweep import Retention

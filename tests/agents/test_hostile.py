@@ -97,6 +97,38 @@ def test_children_do_not_outlive_the_agent_not_even_those_that_left_its_group(ca
     assert SystemClock().boot() - began < 10_000  # their output was still open
 
 
+STAYS = """
+print(json.dumps({"type": "thread.started", "thread_id": "t-1"}), flush=True)
+print(json.dumps({"type": "item.completed", "item": {"type": "agent_message", "text": "Done."}}), flush=True)
+print(json.dumps(LAST), flush=True)
+time.sleep(1000)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("last", "kind"),
+    [
+        ({"type": "turn.completed", "usage": {"input_tokens": 3, "output_tokens": 2}}, Answered),
+        ({"type": "turn.failed", "error": {"message": "Something broke."}}, Wrong),
+    ],
+)
+def test_a_tool_that_stays_after_its_last_word_is_ended_and_its_answer_counts(call, last, kind, monkeypatch):
+    folder = call.folder / "bin"
+    folder.mkdir()
+    (folder / "codex").write_text(f"#!{sys.executable}\nimport json, time\nLAST = {last!r}\n{STAYS}")
+    (folder / "codex").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    began = SystemClock().boot()
+    ending = call(preset="codex", timeout=60_000)
+    assert isinstance(ending, kind)
+    assert SystemClock().boot() - began < 50_000
+    if kind is Answered:
+        assert ending.reply[:2] == ("Done.", "t-1")
+    else:
+        assert ending.why == "Something broke."
+
+
 ASKS = """
 sys.stdin.read()
 try:

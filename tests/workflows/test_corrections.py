@@ -34,7 +34,8 @@ class Hook:
         if not isinstance(found, str):
             return found
         workflow = self.room.workflow()
-        workflow.version = f"{found}-{len(self.requests)}"
+        if found != "same":
+            workflow.version = f"{found}-{len(self.requests)}"
         if found == "corrected":
             self.room.act.clear()
         return workflow
@@ -138,6 +139,7 @@ async def test_without_leave_to_apply_a_correction_waits_for_a_person(room, verd
     [
         (["wrong", "wrong", "wrong", "wrong"], ["applied"] * 3, 3),
         ([RuntimeError("no model"), {"files": 7}, 17, None], ["failed"] * 3, 3),
+        ([Workflow("other"), "same", 17], ["failed"] * 3, 3),
         ([None], ["none"], 1),
         (["wrong", None], ["applied", "none"], 2),
     ],

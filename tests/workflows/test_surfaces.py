@@ -156,6 +156,47 @@ def test_pause_skip_and_rerun_are_kept_with_their_reason(shop, http):
     assert http.post("/api/workflows/shop/resume").json()["paused"] is False
 
 
+@pytest.mark.promise("K16")
+def test_an_event_is_replayed_and_the_workflow_drained_on_record(shop, http):
+    until(http, quiet)
+    event = http.get("/api/workflows/shop/events?status=consumed").json()["items"][-1]
+    replay = f"/api/workflows/shop/events/{event['id']}/replay"
+    assert http.post(replay, json={"reason": ""}).status_code == 422
+    again = http.post(replay, json={"reason": "lost there"})
+    assert (again.status_code, len(again.json()["events"])) == (201, 1)
+    until(http, quiet)
+    assert http.post("/api/workflows/shop/events/evt_nothing/replay", json={"reason": "x"}).status_code == 404
+    by_hand = shop.terminal("workflow", "replay", "shop", event["id"], "--reason", "again")
+    assert "is published again as evt_" in by_hand.out, by_hand.err
+    drained = http.post("/api/workflows/shop/drain", json={"note": "deploy"})
+    assert drained.status_code == 202
+    found = until(http, lambda found: found["paused"])
+    assert (found["draining"], found["issue"]["message"]) == (False, "Paused by a person: deploy.")
+    assert http.post("/api/workflows/shop/drain").status_code == 409
+    assert http.post("/api/workflows/shop/resume").json()["paused"] is False
+    assert shop.terminal("workflow", "drain", "shop", "--wait").out == "shop is drained, and paused\n"
+    assert shop.terminal("workflow", "resume", "shop").code == 0
+    did = [(one["who"], one["action"]) for one in http.get("/api/workflows/shop").json()["actions"]]
+    assert ("admin", "replayed") in did
+    assert did[0][0].startswith("cli")
+    assert http.get("/api/workflows/shop/fixes").json() == {"items": [], "next": None}
+    assert shop.terminal("workflow", "fixes", "shop").out == "shop has no corrections.\n"
+
+
+def test_every_answer_of_workflows_is_described(http):
+    described = http.get("/api/openapi.json").json()
+    found = {
+        (path, verb): operation["responses"]
+        for path, operations in described["paths"].items()
+        if path.startswith("/api/workflows")
+        for verb, operation in operations.items()
+    }
+    assert len(found) == 17
+    for place, responses in found.items():
+        good = [answer for status, answer in responses.items() if status.startswith("2")]
+        assert all(answer["content"]["application/json"]["schema"] != {} for answer in good), place
+
+
 def test_a_viewer_may_look_and_not_act(shop):
     made = shop.terminal("token", "create", "looker", "--role", "viewer").out.strip()
     headers = {"Authorization": f"Bearer {made}"}
@@ -163,3 +204,4 @@ def test_a_viewer_may_look_and_not_act(shop):
         assert viewer.get("/api/workflows").status_code == 200
         assert viewer.post("/api/workflows/shop/pause").status_code == 403
         assert viewer.get("/api/workflows/nothing").status_code == 404
+        assert viewer.get("/api/workflows/shop/fixes").status_code == 403

@@ -39,6 +39,7 @@ class CommandResult:
     success_codes: tuple[int, ...] = (0,)
     notes: tuple[str, ...] = ()
     stderr: str = ""  # where it is kept apart
+    lingered: bool = False  # it did not end when all was over, and was ended
 
     def error(self) -> str | None:
         """None on success, else one sentence with the last line the command printed."""

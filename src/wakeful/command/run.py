@@ -27,6 +27,7 @@ class CommandLimits:
 
     grace: float = 5.0  # between SIGTERM and SIGKILL
     drain: float = 1.0  # for the output to end after the command has
+    linger: float = 5.0  # for the command to end once it has said all it has to say
     log_bytes: int = 100 * 1024 * 1024
 
 
@@ -63,7 +64,8 @@ async def run_command(
             on_output=streams.on_output if streams is not None else None,
         )
         async with errors.read(log, Redactor(hidden), limits):
-            ending = await _supervise(group, capture, run_note, spec.timeout_ms, limits)
+            over = streams.over if streams is not None else None
+            ending = await _supervise(group, capture, run_note, spec.timeout_ms, limits, over=over)
     finally:
         try:
             if streams is not None and streams.variable is not None:
@@ -85,6 +87,7 @@ async def run_command(
         success_codes=spec.success_codes,
         notes=tuple(note for note in notes if note),
         stderr=errors.text(),
+        lingered=ending.lingered,
     )
     if ending.timed_out:
         seconds = (spec.timeout_ms or 0) / 1000
@@ -98,6 +101,7 @@ class Streams(NamedTuple):
     environment: Mapping[str, str]
     on_output: Callable[[bytes], None] | None = None
     variable: str | None = None  # by which processes are found that left its group: they end with it
+    over: asyncio.Event | None = None  # set once it has said all it has to say: it is then expected to end
 
 
 class _Errors:
@@ -150,34 +154,63 @@ class _Ending(NamedTuple):
     exit_code: int | None  # None: somebody else collected it
     timed_out: bool
     note: str | None
+    lingered: bool
 
 
 async def _supervise(
-    group: ProcessGroup, capture: Capture, run_note: RunNote, timeout_ms: int | None, limits: CommandLimits
+    group: ProcessGroup,
+    capture: Capture,
+    run_note: RunNote,
+    timeout_ms: int | None,
+    limits: CommandLimits,
+    *,
+    over: asyncio.Event | None,
 ) -> _Ending:
     """See the group to its end. However this is left, the group has been killed and the reading has ended."""
     pump = capture.start()
-    note = None
+    note, exited = None, asyncio.Event()
     try:
         try:
             await off_loop(run_note.name, group.pid)
-            timed_out = not await _within(timeout_ms / 1000 if timeout_ms else None, group.exited())
-            if not timed_out and not await _ends(pump, limits.drain):
+            ended = _ended(group, exited, over, limits.linger)
+            timed_out = not await _within(timeout_ms / 1000 if timeout_ms else None, ended)
+            lingered = not timed_out and not exited.is_set()
+            if exited.is_set() and not await _ends(pump, limits.drain):
                 note = "Its output was still open after it had ended; what it left running in its group was killed."
         except asyncio.CancelledError:
             await _terminate(group, pump, limits.grace)
             await _ends(pump, limits.drain / 4)
             raise
-        if timed_out:
+        if not exited.is_set():
             await _terminate(group, pump, limits.grace)
         exit_code = group.reap()
         if await _ends(pump, limits.drain / 4):
             pump.result()
-        return _Ending(exit_code, timed_out, note)
+        return _Ending(exit_code, timed_out, note, lingered)
     finally:
         group.reap()
         pump.cancel()
         await asyncio.wait({pump})
+
+
+async def _ended(group: ProcessGroup, exited: asyncio.Event, over: asyncio.Event | None, linger: float) -> None:
+    """Wait until the leader has exited, which sets `exited`, or lingers though all is over."""
+
+    async def leave() -> None:
+        await group.exited()
+        exited.set()
+
+    if over is None:
+        await leave()
+        return
+    leaving, ending = asyncio.ensure_future(leave()), asyncio.ensure_future(over.wait())
+    try:
+        await asyncio.wait({leaving, ending}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({leaving}, timeout=linger)
+    finally:
+        leaving.cancel()
+        ending.cancel()
+        await asyncio.wait({leaving, ending})
 
 
 async def _terminate(group: ProcessGroup, pump: asyncio.Task[None], grace: float) -> None:

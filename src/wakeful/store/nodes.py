@@ -19,7 +19,8 @@ LEASE_MS = 20_000
 #: Under which name the store's facts keep that everything is held: who said so, when, and why. Absent: it is not.
 HOLD_KEY = "hold"
 
-_NODE = ", ".join(NodeDetails._fields)
+#: Without `held`: who brings an older store up to date looks for living nodes before it has that column.
+_NODE = ", ".join(name for name in NodeDetails._fields if name != "held")
 
 
 def hold_level(text: str | None) -> int:
@@ -90,6 +91,4 @@ class Nodes:
         return {int(row[0]): int(row[1]) for row in self._session.rows(sql) if row[0] is not None}
 
     def _read(self, where: str, *params: object) -> list[NodeDetails]:
-        return [
-            NodeDetails._make(row) for row in self._session.rows(f"SELECT {_NODE} FROM nodes WHERE {where}", params)
-        ]
+        return [NodeDetails(*row) for row in self._session.rows(f"SELECT {_NODE} FROM nodes WHERE {where}", params)]

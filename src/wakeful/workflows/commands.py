@@ -152,7 +152,7 @@ def settle(
 def approve(
     ctx: typer.Context, name: Name, run_id: RunId, *, note: Note = None, as_json: Json = False, db: Db = None
 ) -> None:
-    """Say yes to a run that asks, or to the correction of one that failed."""
+    """Say yes to a run that asks, or to the correction of its code."""
 
     def work(tx: Transaction, context: Context) -> str | None:
         return actions.approve(tx, context, name, run_id, who=who(), note=note)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -57,7 +58,8 @@ def looked_up(runner: Mapping[str, Any]) -> tuple[dict[str, Any], set[str]]:
 
 
 async def _ask_program(form: CommandForm, turn: Turn, around: Surroundings, secrets: set[str]) -> Ending:
-    reader = OutputReader(form.output, around.on_session)
+    over = asyncio.Event()
+    reader = OutputReader(form.output, around.on_session, over.set)
     given, passed = _named(form.env)
     spec = CommandSpec(
         form.argv(turn.prompt, turn.session),
@@ -68,7 +70,7 @@ async def _ask_program(form: CommandForm, turn: Turn, around: Surroundings, secr
         stdin=turn.prompt if form.stdin else None,
     )
     # Tools start shells and servers in sessions of their own, and do not end them when they are killed.
-    streams = Streams(environment(form.cwd, {**passed, **given}), reader.feed, VARIABLE)
+    streams = Streams(environment(form.cwd, {**passed, **given}), reader.feed, VARIABLE, over)
     path = log_path(around.folder, turn.run.id)
     secrets = {*secrets, *(around.environment[name] for name in SECRET if around.environment.get(name))}
     try:
@@ -80,13 +82,13 @@ async def _ask_program(form: CommandForm, turn: Turn, around: Surroundings, secr
         return Wrong(str(error), log_file, "timeout")
     printed = reader.finish(result.output)
     call = Call(
-        result.exit_code,
+        0 if result.lingered else result.exit_code,  # some tools do not exit after their answer
         result.output,
         result.stderr,
         printed,
         is_text=form.output.format == "text",
         resumed=turn.session is not None and form.resume is not None,
-        error=_exit_words(result.error(), result.stderr),
+        error=None if result.lingered else _exit_words(result.error(), result.stderr),
     )
     ending = judge(call, form.signs, Moment(around.now(), around.zone))
     return ending._replace(log_file=str(result.log_file)) if result.log_file is not None else ending

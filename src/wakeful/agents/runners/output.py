@@ -32,6 +32,7 @@ class OutputForm(NamedTuple):
     match: tuple[tuple[str, Any], ...] = ()
     resets_at: str | None = None  # of a rate limit
     sums: bool = False  # cost and tokens of all lines count together
+    ends: tuple[tuple[str, Any], ...] = ()  # a line with one of these is the last that counts
 
 
 class Printed(NamedTuple):
@@ -50,9 +51,13 @@ class Printed(NamedTuple):
 class OutputReader:
     """Fed with what a tool prints; `on_session` gets each new session id at once."""
 
-    def __init__(self, form: OutputForm, on_session: Callable[[str], None]) -> None:
+    def __init__(
+        self, form: OutputForm, on_session: Callable[[str], None], on_end: Callable[[], None] = lambda: None
+    ) -> None:
+        """`on_end` is called when the tool has said all it has to say."""
         self._form = form
         self._on_session = on_session
+        self._on_end = on_end
         self._line = bytearray()
         self._too_long = False
         self._found = Printed()
@@ -102,6 +107,8 @@ class OutputReader:
         if form.resets_at is not None and (at := value_at(data, form.resets_at)) is not None:
             found = found._replace(resets_at=at)
         self._found = self._count(data, found)
+        if any(value_at(data, path) == value for path, value in form.ends):
+            self._on_end()
 
     def _see_session(self, data: Any) -> None:
         form = self._form

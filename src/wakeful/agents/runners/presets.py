@@ -44,6 +44,7 @@ PRESETS: dict[str, Preset] = {
             error=("errors[0]", "is_error"),
             match=(("type", "result"),),
             resets_at="rate_limit_info.resetsAt",
+            ends=(("type", "result"),),
         ),
         signs=Signs(
             rate_limit=r"hit your .*limit|usage limit|limit reached|out of extra usage",
@@ -68,6 +69,7 @@ PRESETS: dict[str, Preset] = {
             tokens=("usage.input_tokens", "usage.output_tokens"),
             error=("error.message",),
             match=(("type", "item.completed"), ("item.type", "agent_message")),
+            ends=(("type", "turn.completed"), ("type", "turn.failed")),
         ),
         signs=Signs(
             rate_limit=r"usage limit|out of credits|spend cap|quota exceeded",
