@@ -1,4 +1,4 @@
-"""What every store promises about work items: those of the queue, and those of a source."""
+"""What every store promises about work items of the queue and of sources, and about names that are taken."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 from tests.store.samples import NOW
 from wakeful.agents.sources.tables import SourceTables
 from wakeful.agents.tables import AgentTables, WorkItem
+from wakeful.workflows.tables import WorkflowRow, Workflows
 
 INBOX = "directory:/inbox"
 
@@ -83,3 +84,10 @@ def test_only_what_waits_untouched_can_be_dropped_and_only_by_its_run_forgotten(
     store.write(lambda tx: tx.of(SourceTables).forget(3, 8))
     store.write(lambda tx: tx.of(SourceTables).forget(3, 7))
     assert store.read(lambda tx: tx.of(AgentTables).item(3)) is None
+
+
+def test_names_of_workflows_that_were_removed_are_free(store):
+    for name in ("mail", "bills"):
+        store.write(lambda tx, name=name: tx.of(Workflows).add(WorkflowRow.new(name, "v1", "code", NOW)))
+    store.write(lambda tx: tx.of(Workflows).change("bills", NOW, removed_at=NOW))
+    assert store.read(lambda tx: tx.of(Workflows).deployed(["bills", "mail", "news"])) == {"mail"}

@@ -11,7 +11,7 @@ What must stay true:
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,13 +90,15 @@ def _prune(tx: Transaction, before: int, limit: int) -> int:
     return pruned + (tx.of(Budgets).prune(day_of(before, "UTC") - 1, limit - pruned) if pruned < limit else 0)
 
 
-def _reserves(tx: Transaction, name: str) -> str | None:
+def _reserves(tx: Transaction, names: Sequence[str]) -> str | None:
     """A name that would look like a schedule of an agent is not for other jobs."""
-    agent = agent_of(name)
-    found = tx.jobs.by_name(wake_job(agent))
-    if found is None or found[0].kind != AGENT:
+    found = tx.jobs.names(sorted({wake_job(agent_of(name)) for name in names}))
+    wakes = tx.jobs.definitions(list(found.values())) if found else {}
+    agents = {agent_of(job.name) for job in wakes.values() if job.kind == AGENT}
+    taken = next((name for name in names if agent_of(name) in agents), None)
+    if taken is None:
         return None
-    return f"{name!r:.120} would be a schedule of the agent {agent}: choose a name without a dot."
+    return f"{taken!r:.120} would be a schedule of the agent {agent_of(taken)}: choose a name without a dot."
 
 
 def _redact(payload: Any) -> Any:

@@ -127,8 +127,8 @@ class Kind(NamedTuple):
     """Called in the transaction that adds jobs of this kind, or makes jobs to be of this kind."""
     redact: Callable[[Any], Any] | None = None
     """The payload as callers without full rights see it."""
-    reserves: Callable[[Transaction, str], str | None] | None = None
-    """Why a new job of another kind may not have a name with a dot in it; None where it may."""
+    reserves: Callable[[Transaction, Sequence[str]], str | None] | None = None
+    """Why new jobs of other kinds may not have one of these names, which have a dot in them; None where they may."""
 
 
 class Hooks(NamedTuple):
@@ -220,12 +220,12 @@ class Kinds:
             if kind.handler is not None and kind.name not in self._handlers:
                 self.handle(kind.name, _in_folder(kind.handler, folder))
 
-    def refuse_reserved(self, tx: Transaction, name: str, kind: str) -> None:
-        """InvalidJob for a new name that belongs to another kind's jobs."""
-        if "." not in name:
-            return
+    def refuse_reserved(self, tx: Transaction, new: Iterable[tuple[str, str]]) -> None:
+        """InvalidJob for a new name, given with the kind of its job, that belongs to another kind's jobs."""
+        dotted = [(name, kind) for name, kind in new if "." in name]
         for other in self._reserving:
-            why = other.reserves(tx, name) if other.reserves is not None and other.name != kind else None
+            names = [name for name, kind in dotted if kind != other.name]
+            why = other.reserves(tx, names) if names and other.reserves is not None else None
             if why is not None:
                 raise InvalidJob(why)
 

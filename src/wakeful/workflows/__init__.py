@@ -16,7 +16,7 @@ from wakeful.kernel.kinds import Kind
 from wakeful.workflows.admission import SKIP_REASONS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from wakeful.kernel.context import Context
     from wakeful.kernel.kinds import Refused
@@ -55,6 +55,16 @@ def _check(payload: Any) -> None:
         raise InvalidJob("Jobs of kind workflow belong to workflows: write a workflow, and deploy it.")
 
 
+def _reserves(tx: Transaction, names: Sequence[str]) -> str | None:
+    from wakeful.workflows.tables import Workflows
+
+    deployed = tx.of(Workflows).deployed(sorted({name.partition(".")[0] for name in names}))
+    taken = next((name for name in names if name.partition(".")[0] in deployed), None)
+    if taken is None:
+        return None
+    return f"{taken!r:.120} would be a handler of the workflow {taken.partition('.')[0]}: choose another name."
+
+
 def _admit(tx: Transaction, context: Context, job: JobDef, state: JobState) -> Refused | None:  # noqa: ARG001 - as every hook is called
     from wakeful.workflows import hooks  # loaded when a workflow runs
 
@@ -82,7 +92,16 @@ def _prune(tx: Transaction, before: int, limit: int) -> int:
 domain = Domain(
     "workflow",
     kinds=(
-        Kind(KIND, check_payload=_check, admin_only=True, patient=True, admit=_admit, claimed=_claimed, ended=_ended),
+        Kind(
+            KIND,
+            check_payload=_check,
+            admin_only=True,
+            patient=True,
+            admit=_admit,
+            claimed=_claimed,
+            ended=_ended,
+            reserves=_reserves,
+        ),
     ),
     precious_tables=("workflows", "workflow_events"),
     prune=_prune,

@@ -124,6 +124,11 @@ class Workflows:
         found = self._session.rows(f"SELECT {_W} FROM workflows WHERE name = ?", (name,))
         return WorkflowRow._make(found[0]) if found else None
 
+    def deployed(self, names: Sequence[str]) -> set[str]:
+        """Which of these are names of workflows."""
+        rows = self._session.select_in(("name",), "workflows", "name", names, only="removed_at IS NULL")
+        return {str(row[0]) for row in rows}
+
     def lock(self, name: str) -> WorkflowRow | None:
         """The same, and from here to the end of the transaction nobody else changes it."""
         sql = f"SELECT {_W} FROM workflows WHERE name = ?{self._session.lock_clause}"

@@ -44,7 +44,6 @@ def add_jobs(tx: Transaction, context: Context, drafts: Sequence[Draft], if_exis
     for draft in drafts:
         known = taken.get(draft.name)
         if known is None:
-            context.declared.refuse_reserved(tx, draft.name, draft.kind)
             job, state = _place(tx, context, draft, zone)
             new.append((job, state))
             if isinstance(draft.trigger, After):
@@ -58,6 +57,7 @@ def add_jobs(tx: Transaction, context: Context, drafts: Sequence[Draft], if_exis
             found.append(known)
             if if_exists == "update":
                 updated.append(_update_known(tx, context, known, new, draft=draft, zone=zone))
+    context.declared.refuse_reserved(tx, ((job.name, job.kind) for job, _ in new))
     tx.jobs.add(new)
     _note_stored(tx, context, [job for job, _ in new])
     for job in followers:
@@ -129,7 +129,7 @@ def _redefine(tx: Transaction, context: Context, ref: str, changes: dict[str, An
         message = f"A job named {name!r} already exists: choose another name."
         raise JobExists(message)
     if name != pair[0].name:
-        context.declared.refuse_reserved(tx, name, str(changes.get("kind", pair[0].kind)))
+        context.declared.refuse_reserved(tx, [(name, str(changes.get("kind", pair[0].kind)))])
     changed = _change(tx, context, pair, changes, zone)
     move_lanes(tx, [(pair[0], changed)])
     return changed

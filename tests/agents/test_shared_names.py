@@ -1,0 +1,41 @@
+"""Agents and workflows share one namespace: what is called NAME.SOMETHING belongs to who is called NAME."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.agents.virtual_agents import VirtualAgents, agent
+from tests.kernel.scene import virtual
+from tests.workflows.mailroom import Mailroom
+from wakeful import Every, InvalidJob
+
+
+@pytest.fixture
+def agents(scene):
+    return VirtualAgents(scene)
+
+
+@virtual
+async def test_a_new_job_takes_no_name_that_belongs_to_an_agent(scene, agents):
+    async with agents.scheduler() as scheduler:
+        old = await scheduler.add_job("reporter.old", Every("1h"))
+        await scheduler.agents.apply({"reporter": agent()})
+        await scheduler.add_job("other.old", Every("1h"))
+        for name in ("reporter.mine", "reporter.old.copy"):
+            with pytest.raises(InvalidJob, match=f"'{name}' would be a schedule of the agent reporter: choose a name"):
+                await scheduler.add_job(name, Every("1h"))
+        with pytest.raises(InvalidJob, match=r"'reporter\.mine' would be a schedule"):
+            await scheduler.update_job("other.old", name="reporter.mine")
+        assert (await scheduler.get_job("reporter.old")).id == old  # what was stored stays
+
+
+@virtual
+async def test_an_agent_and_a_job_take_no_name_of_a_workflow(scene):
+    scheduler = Mailroom(scene).open()
+    async with scheduler:
+        await scheduler.start()
+        with pytest.raises(InvalidJob, match=r"'mailroom\.mine' would be a handler of the workflow mailroom"):
+            await scheduler.add_job("mailroom.mine", Every("1h"))
+        with pytest.raises(InvalidJob, match=r"'mailroom\.wake' would be a handler of the workflow mailroom"):
+            await scheduler.agents.apply({"mailroom": agent()})
+        assert await scheduler.agents.list() == []
