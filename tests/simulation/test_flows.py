@@ -13,9 +13,13 @@ FIRST, SEEDS, GROUPS = 40_000, 36, 6
 
 
 @pytest.mark.promise("K4", "K6", "K7", "K9", "K10", "K11", "K13", "K14")
-@pytest.mark.parametrize(
-    "group", [pytest.param(group, marks=[pytest.mark.long] if group else []) for group in range(GROUPS)]
-)
+def test_a_world_with_a_workflow_is_lived_through() -> None:
+    assert live(FIRST, steps=40, kind=Flowing).ledger
+
+
+@pytest.mark.long
+@pytest.mark.promise("K4", "K6", "K7", "K9", "K10", "K11", "K13", "K14")
+@pytest.mark.parametrize("group", range(GROUPS))
 def test_no_fault_makes_a_workflow_lose_or_repeat_a_message(group: int) -> None:
     added = deaths = helped = 0
     for seed in range(FIRST + group, FIRST + SEEDS, GROUPS):

@@ -182,7 +182,7 @@ async def test_a_process_that_dies_while_it_asks_has_used_one_try(room):
     hook = Hook(room)
     async with opened(room, hook, apply=True) as scheduler:
         await scheduler.start()
-        await room.sleep("10m")
+        await room.sleep("15m")
         assert [request.attempt for request in hook.requests] == [2]
         assert [fix.status for fix in await fixes(scheduler)] == ["failed", "applied"]
         assert room.ledger == ["a"]

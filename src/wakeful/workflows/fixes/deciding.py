@@ -82,9 +82,13 @@ def next_step(tx: Transaction, context: Context, name: str, code: Code) -> Ask |
 
 
 def _was_cut_off(tx: Transaction, context: Context, fix: FixRow) -> bool:
+    """Whether the process that asks is known to be over, or must have given up by now."""
     if fix.node == context.id:
         return False
-    return tx.exclusive or tx.now > fix.at + PATIENCE_MS
+    if tx.exclusive or tx.now > fix.at + PATIENCE_MS:
+        return True
+    node = tx.nodes.get(fix.node)
+    return node is None or node.stopped_at is not None or node.taken_by is not None
 
 
 def _begin(tx: Transaction, context: Context, row: WorkflowRow, handler: HandlerRow, *, code: Code) -> Ask | None:
