@@ -46,7 +46,7 @@ def ledger(
 ) -> None:
     """Account for every time that jobs were due.
 
-    Each ran, is running, waits, was passed over, was merged into another run, or is missing. None is unaccounted for.
+    Each ran, is running, waits, was passed over, was merged into another run, or is missing. All of them add up.
     """
     place = chosen(ctx, db)
     zone = shown_zone(place)
