@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from wakeful import ids
 from wakeful.kernel.engine import alerts
 from wakeful.kernel.kinds import Alerted, Delivers, Kind, Released
-from wakeful.kernel.views import events, explain, outgoing, stories
+from wakeful.kernel.views import events, outgoing, reasons, stories
 from wakeful.store import schema_version, tables
 
 if TYPE_CHECKING:
@@ -151,8 +151,8 @@ def load(reference: Reference) -> Any:
 def declare(domain: Domain) -> Domain:
     """Make a domain's words, ids, tables and scripts known to the parts of the kernel that speak of them."""
     alerts.MEANINGS.update(domain.alerts)
-    explain.REASONS.update(domain.skip_reasons)
-    explain.STARTED_BY.update(domain.start_reasons)
+    reasons.REASONS.update(domain.skip_reasons)
+    reasons.STARTED_BY.update(domain.start_reasons)
     stories.STORIES.update(domain.stories)
     events.STREAMS.update(dict.fromkeys(domain.streams))
     events.ID_FIELDS.update(domain.id_prefixes)

@@ -8,15 +8,14 @@ from typing import Any, NamedTuple
 from wakeful import ids
 from wakeful.kernel.cluster.nodes import NOTHING_SEEN, Seen, is_gone, is_served
 from wakeful.kernel.engine.claim import BY_HAND, FROM_OUTSIDE
-from wakeful.kernel.engine.silence import NO_PING, UNHEARD
 from wakeful.kernel.parking import GLOBAL_LANE, HANDLER, HOLD, PLACE, SUSPECT_LANE, labels_of
 from wakeful.kernel.rules.approval import APPROVAL, approvals
 from wakeful.kernel.rules.holding import hold_of, hold_words
-from wakeful.kernel.rules.limits import BELOW
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import GOES_ON
 from wakeful.kernel.rules.policy import next_start, trigger_of
 from wakeful.kernel.views.models import job_view
+from wakeful.kernel.views.reasons import REASONS, STARTED_BY
 from wakeful.kernel.views.stories import STORIES, Subject
 from wakeful.store.interface import Transaction
 from wakeful.store.listing import status_at_rest
@@ -25,30 +24,6 @@ from wakeful.triggers import After, Once, Ping, TimedTrigger, format_interval, i
 from wakeful.triggers.moments import spoken
 from wakeful.triggers.zones import place_named
 
-REASONS = {
-    "already_running": "its own previous run was still going",
-    "at_capacity": "a lane it needs was full, so it waited",
-    "backing_off": "it was backing off after errors",
-    "outside_active_hours": "its active hours were closed",
-    BELOW: "its trigger asks for more starts than the server gives",
-    "no_handler": "no node handled its kind",
-    "no_node": "no node had the labels it asks for",
-    "paused": "it was paused",
-    "held": "everything was paused, so it waited",
-    "disabled": "it was disabled",
-    NO_PING: "no ping came in time",
-    UNHEARD: "no ping could be received when it was expected",
-}
-STARTED_BY = {
-    "schedule": "its time had come",
-    "catch_up": "its time had passed while nothing ran it, and it was caught up once",
-    "manual": "a person or program asked for it",
-    "retry": "an earlier attempt did not succeed",
-    "recovery": "an earlier attempt was cut off",
-    "after": "the job it follows had ended",
-    "approval": "a person approved it",
-    "ping": "it reported in",
-}
 LISTED = 10  # runs that wait to start, before the rest is only counted
 RECENT = 20  # runs among which the last one that began is looked for
 

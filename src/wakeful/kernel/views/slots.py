@@ -10,9 +10,9 @@ from wakeful.kernel.rules.ledger import NOT_DUE, UNACCOUNTED, Account, Fate, fat
 from wakeful.kernel.rules.passing import has_grid
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.kernel.rules.reigns import has_slot
-from wakeful.kernel.views.explain import REASONS
 from wakeful.kernel.views.history import view
 from wakeful.kernel.views.ledger import account_of, kept_from, slot_run
+from wakeful.kernel.views.reasons import REASONS
 from wakeful.store.stretches import RAN, Span
 from wakeful.triggers.moments import from_ms, iso, to_ms
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from wakeful.store.records import JobDef, JobState
 
 WHY = {
-    **REASONS,
     "removed": "the job had been removed",
     "replaced": "the job was given other times before it could start",
     "clock_set": "the clock was set back while it waited",
@@ -117,7 +116,7 @@ def _sentence(name: str, slot: int, fate: Fate, runs: list[Run], merged: int | N
     if what == "ran" and runs:
         times = f"in {len(runs)} attempts" if len(runs) > 1 else "once"
         return f"{which} ran {times}; the last ended as {runs[-1].outcome}."
-    reason = WHY.get(why, why)
+    reason = WHY.get(why) or REASONS.get(why, why)
     into = f" of {iso(merged)}" if merged is not None else ""
     return {
         "ran": f"{which} ran; its runs are no longer kept.",
