@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import os
+import signal
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -32,6 +33,8 @@ def pytest_configure(config):
     path = None if in_a_worker else config.getoption("--promises-json")
     config.pluginmanager.register(PromiseRecorder(path), "promise-recorder")
     sys.addaudithook(_refuse_the_outside)
+    # A shell ignores Ctrl-C for what it starts in the background, and so would all programs that tests start and stop.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True, optionalhook=True)
