@@ -27,8 +27,8 @@ STEPS = [
 ]
 [YAML] = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # where the `wakeful` of these tests is
-# `/api/docs` has them; tests/delivery/test_server.py walks deliveries, tests/agents/test_served_agents.py agents.
-#: What other pages walk through.
+#: `/api/docs` has them; tests/delivery/test_server.py walks deliveries, tests/agents/test_served_agents.py agents,
+#: test_killed_hooks.py requests, test_chat_schedules.py messages.
 NOT_WALKED = (
     "/api/alerts",
     "/api/nodes",
@@ -36,6 +36,8 @@ NOT_WALKED = (
     "/api/deliveries",
     "/api/connectors",
     "/api/agents",
+    "/api/messages",
+    "/api/requests",
     "/api/work",
     "/api/jobs/{ref}/rotate-key",
 )
@@ -88,6 +90,6 @@ def test_every_endpoint_of_the_document_is_walked():
     document = describe(create_app(Scheduler("sqlite:///:memory:"), ServerSettings()))["paths"]
     for path, operations in document.items():
         if path.startswith("/api/") and not path.startswith(NOT_WALKED):
-            pattern = re.sub(r"\{\w+\}", r"[\\w$-]+", path.removeprefix("/api"))
+            pattern = re.sub(r"\{\w+\}", r"[\\w$:-]+", path.removeprefix("/api"))
             for method in operations:
                 assert any(m == method.upper() and re.fullmatch(pattern, p) for m, p in sent), (method, path)
