@@ -71,6 +71,7 @@ REFUSED = {
     "list_workflow_runs": CURSOR,
     "list_workflow_events": CURSOR,
     "list_workflow_inputs": CURSOR,
+    "list_workflow_fixes": CURSOR,
     "complete_run": {"wrong_token", "too_many_failures"},  # a token in the address must be the run's own
     "list_jobs": CURSOR,
     "list_alerts": CURSOR,
