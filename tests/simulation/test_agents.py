@@ -34,7 +34,7 @@ def test_no_fault_loses_an_event_or_an_item_or_has_one_worked_on_twice_at_once(g
 def test_nodes_that_die_freeze_and_are_taken_over_from_lose_nothing_of_agents() -> None:
     world = live_together(FIRST, steps=40, world=Agency)
     assert isinstance(world, Agency)
-    assert min(len(world.turns), len(world.events), len(world.items)) > 2
+    assert min(len(world.turns), len(world.events), len(world.items)) > 1
 
 
 def _breaks(seeds: int = 12, kind: type[Employer] = Employer) -> str:
