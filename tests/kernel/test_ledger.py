@@ -234,6 +234,7 @@ class Model:
 @pytest.mark.long
 @pytest.mark.promise("X25")
 @pytest.mark.timeout(1200)
+@pytest.mark.parametrize("scene", ["sqlite"], indirect=True)  # many minutes on a server
 @virtual
 async def test_a_year_of_an_hourly_job_is_accounted_for_slot_by_slot(scene):
     model, keep = Model(), Retention(days=10, runs_per_job=200, check_every=50)

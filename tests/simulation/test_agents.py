@@ -12,7 +12,7 @@ from tests.simulation.world import live
 from wakeful.agents import asking, wakes, work
 from wakeful.agents.tables import AgentTables
 
-FIRST, SEEDS, GROUPS = 40_000, 24, 12
+FIRST, SEEDS, GROUPS = 40_000, 8, 4
 
 
 @pytest.mark.promise("A4", "D10")

@@ -9,7 +9,7 @@ from tests.simulation.invariants import Broken
 from tests.simulation.world import live
 from wakeful.workflows import hooks, phases
 
-FIRST, SEEDS, GROUPS = 40_000, 36, 6
+FIRST, SEEDS, GROUPS = 40_000, 12, 3
 
 
 @pytest.mark.promise("K4", "K6", "K7", "K9", "K10", "K11", "K13", "K14")
