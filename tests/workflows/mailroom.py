@@ -7,6 +7,7 @@ import functools
 from wakeful import Applied, Interval, NotApplied, Prepared, Unknown, Workflow
 from wakeful.testing import run
 from wakeful.workflows import actions
+from wakeful.workflows.input_actions import ByHand, publish_by_hand
 from wakeful.workflows.tables import Workflows
 from wakeful.workflows.topics.tables import Topics
 
@@ -150,3 +151,9 @@ def fails(error, times=1):
 
 
 UNKNOWN = Unknown()
+
+
+async def publish(scheduler, message_id, payload=None):
+    """What a person publishes by hand."""
+    given = ByHand("mail", message_id, payload)
+    return await scheduler.transact(lambda tx, context: publish_by_hand(tx, context, "mailroom", given, who="Ada"))

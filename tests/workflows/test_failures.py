@@ -1,0 +1,230 @@
+"""What follows a failure of a handler: another try, a person, or a new version."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.workflows.mailroom import fails, virtual
+from wakeful import (
+    Applied,
+    ApprovalNeeded,
+    LogicError,
+    Prepared,
+    TransientError,
+    Workflow,
+    ids,
+)
+from wakeful.workflows import views
+from wakeful.workflows.files import mark_broken
+from wakeful.workflows.loading import CannotLoad, FileRef
+
+
+@pytest.mark.promise("K8", "K10", "K12", "K13")
+@pytest.mark.parametrize("phase", ["prepare", "mutate", "next"])
+@virtual
+async def test_a_transient_failure_backs_off_and_is_tried_again_as_a_linked_run(room, phase):
+    room.mails = ["a"]
+    room.act[phase] = fails(TransientError("busy"), times=2)
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("8s")
+        assert (await room.row(scheduler)).issue == "transient"
+        assert (await room.attempts(scheduler))[-1].status == "paused:transient"
+        await room.sleep("15s")
+        row = await room.row(scheduler)
+        assert row.issue == "transient"
+        assert row.failures == 2
+        await room.sleep("2m")
+        assert room.ledger == ["a"]
+        assert (await room.row(scheduler)).issue is None
+        attempts = await room.attempts(scheduler)
+        tried = [one for one in attempts if one.status != "committed"]
+        assert [one.status for one in tried] == ["paused:transient"] * 2
+        assert [one.retry_of for one in attempts if one.retry_of] == [one.id for one in tried]
+        assert (await scheduler.get_job("mailroom.append")).consecutive_errors == 0
+        assert set((await room.events(scheduler)).values()) == {"consumed"}
+
+
+@pytest.mark.promise("K12", "K13", "K16")
+@virtual
+async def test_five_transient_failures_in_a_row_need_attention_and_are_over_by_themselves(room):
+    room.act["poll"] = fails(TransientError("busy"), times=6)
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("2m")
+        shown = await scheduler.look(lambda tx: views.workflow_view(tx, "mailroom"))
+        assert (shown["status"], shown["issue"]["kind"]) == ("idle", "transient")
+        assert await scheduler.list_alerts() == []
+        await room.sleep("1m")
+        shown = await scheduler.look(lambda tx: views.workflow_view(tx, "mailroom"))
+        assert (shown["status"], shown["issue"]["kind"]) == ("needs_attention", "transient")
+        assert [alert.kind for alert in await scheduler.list_alerts()] == ["workflow"]
+        await room.sleep("20m")
+        assert (await room.row(scheduler)).issue is None
+        assert await scheduler.list_alerts() == []
+
+
+@pytest.mark.promise("K12")
+@pytest.mark.parametrize("reserve", [["evt"], {"mail": None}, {"mail": "evt"}, {7: []}, None])
+@virtual
+async def test_a_reservation_that_makes_no_sense_is_a_mistake_of_the_author(room, reserve):
+    workflow = Workflow("mailroom")
+
+    @workflow.consumer("append", subscribes=["mail"]).prepare
+    async def prepare(ctx, state):
+        return Prepared(reserve)
+
+    scheduler = room.scene.scheduler()
+    scheduler.add_workflow(workflow)
+    async with scheduler:
+        await scheduler.start()
+        await room.sleep("1s")
+        row = await room.row(scheduler)
+        assert (row.issue, (await room.attempts(scheduler))[-1].status) == ("logic", "failed:logic")
+
+
+@pytest.mark.promise("K11", "K12")
+@virtual
+async def test_a_reconcile_that_answers_what_cannot_be_stored_has_not_answered(room):
+    room.mails, room.verdict = ["a"], Applied({1, 2})
+    room.after["mutate"] = fails(RuntimeError("cut"))
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1h")
+        assert (await room.row(scheduler)).issue == "reconciliation"
+        assert room.phases().count("reconcile") == 5
+        assert room.ledger == ["a"]
+
+
+@pytest.mark.promise("K10")
+@virtual
+async def test_after_the_mutation_only_what_follows_is_done_again(room):
+    room.mails = ["a"]
+    errors = fails(LogicError("wrong"))
+
+    async def wrong(ctx):
+        if room.ledger:
+            await errors(ctx)
+
+    room.act["next"] = wrong
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1m")
+        failed = (await room.attempts(scheduler))[-1]
+        assert (failed.phase, failed.status, failed.mutation) == ("mutated", "failed:logic", "applied")
+        assert await room.events(scheduler) == {"a": "reserved"}
+        assert [alert.kind for alert in await scheduler.list_alerts()] == ["workflow"]
+        await room.sleep("1h")
+        assert room.phases().count("poll") == 1, "one stuck handler stops its workflow"
+        await room.act_on(scheduler, "resume", who="Ada")
+        await room.sleep("1s")
+        assert room.ledger == ["a"]
+        again = next(one for one in await room.attempts(scheduler) if one.retry_of == failed.id)
+        assert (again.phase, again.begins, again.result) == ("committed", "emit", failed.result)
+        assert await room.events(scheduler) == {"a": "consumed"}
+        assert room.phases().count("poll") == 2, "what was due meanwhile is run once"
+        await room.sleep("2m")
+        assert await scheduler.list_alerts() == []
+
+
+@pytest.mark.parametrize("ends", ["commits", "fails"])
+@virtual
+async def test_a_file_that_breaks_during_a_run_stops_its_workflow_however_the_run_ends(room, ends):
+    room.mails = ["a"]
+
+    async def break_file(ctx):
+        ref = FileRef(Path("mailroom.py"), "workflow")
+        await scheduler.transact(lambda tx, context: mark_broken(tx, context, CannotLoad(ref, "SyntaxError")))
+        if ends == "fails":
+            raise TransientError("busy")
+
+    room.act["mutate"] = break_file
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1h")
+        assert (await room.row(scheduler)).issue == "load"
+        assert room.ledger == (["a"] if ends == "commits" else [])
+
+
+@pytest.mark.promise("K10", "K12")
+@virtual
+async def test_a_new_version_retries_what_the_old_one_got_wrong(room):
+    room.mails = ["a"]
+    room.act["prepare"] = fails(ValueError("a mistake"))
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1h")
+        failed = (await room.attempts(scheduler))[-1]
+        assert (failed.status, room.ledger) == ("failed:logic", [])
+        corrected = room.workflow()
+        corrected.version = "corrected"
+        await scheduler.add_workflow(corrected)
+        await room.sleep("10s")
+        assert room.ledger == ["a"]
+        again = next(one for one in await room.attempts(scheduler) if one.retry_of == failed.id)
+        assert (again.status, again.version) == ("committed", "corrected")
+        assert (await room.row(scheduler)).issue is None
+
+
+@pytest.mark.promise("K12", "X8")
+@pytest.mark.parametrize("verdict", ["approve", "reject"])
+@virtual
+async def test_approval_waits_for_a_person_and_resumes_at_the_stored_phase(room, verdict):
+    room.mails = ["a"]
+
+    async def ask(ctx):
+        if ctx.approved_by is None:
+            raise ApprovalNeeded("Add a row?")
+
+    room.act["mutate"] = ask
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("2h")
+        row = await room.row(scheduler)
+        assert (row.issue, row.issue_message) == ("approval", "Add a row?")
+        assert room.phases().count("poll") == 1
+        waiting = (await room.attempts(scheduler))[-1]
+        assert (waiting.phase, waiting.status, waiting.mutation) == ("mutating", "paused:approval", "none")
+    async with room.open() as scheduler:
+        await scheduler.start()
+        room.calls.clear()
+        run = ids.run_text(waiting.id)
+        await room.act_on(scheduler, verdict, run, who="Ada")
+        await room.sleep("10s")
+        row = await room.row(scheduler)
+        if verdict == "approve":
+            assert room.phases()[:2] == ["mutate", "next"], "prepare is not asked again"
+            assert (room.ledger, row.issue, row.paused) == (["a"], None, 0)
+        else:
+            assert (room.ledger, row.issue, row.paused) == ([], None, 1)
+            assert await room.events(scheduler) == {"a": "pending"}
+            room.act.clear()
+            await room.act_on(scheduler, "resume", who="Ada")
+            await room.sleep("10s")
+            assert room.ledger == ["a"]
+        assert await scheduler.list_alerts() == []
+
+
+@pytest.mark.promise("K12", "K16")
+@virtual
+async def test_a_workflow_that_is_paused_after_an_approval_says_so_and_asks_nothing(room):
+    room.mails = ["a"]
+
+    async def ask(ctx):
+        if ctx.approved_by is None:
+            raise ApprovalNeeded("Add a row?")
+
+    room.act["mutate"] = ask
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1m")
+        run = ids.run_text((await room.row(scheduler)).issue_run)
+        await room.act_on(scheduler, "pause", who="Ada", note="holiday")
+        await room.act_on(scheduler, "approve", run, who="Ada")
+        issue = (await scheduler.look(lambda tx: views.workflow_view(tx, "mailroom")))["issue"]
+        assert (issue["kind"], issue["actions"]) == ("paused", ["resume"])
+        await room.act_on(scheduler, "resume", who="Ada")
+        await room.sleep("1s")
+        assert room.ledger == ["a"]
