@@ -70,7 +70,7 @@ def special():
 def cost(store, ask):
     taken = [0]
     connection = store.store._writer
-    connection.set_progress_handler(lambda: taken.__setitem__(0, taken[0] + 1), 10)
+    connection.set_progress_handler(lambda: taken.__setitem__(0, taken[0] + 1), 2)
     store.write(ask)
     connection.set_progress_handler(None, 0)
     return taken[0]
@@ -79,4 +79,4 @@ def cost(store, ask):
 @pytest.mark.promise("X24")
 @pytest.mark.parametrize("name", ASKED)
 def test_a_question_costs_its_answer_and_not_all_jobs(steps, name):
-    assert 0 < steps[MANY][name] <= steps[FEW][name] + 20, "hundreds of machine steps more: it walks over idle jobs"
+    assert 0 < steps[MANY][name] <= steps[FEW][name] + 100, "hundreds of machine steps more: it walks over idle jobs"
