@@ -10,6 +10,8 @@ import pytest
 from tests.kernel.scene import at, failing, virtual
 from wakeful import Cron, Every, InvalidSetting, JobNotFound, Once, Ping, Retention, SlotNotFound
 from wakeful.kernel.actions.authorization import Rights
+from wakeful.kernel.kinds import Kind, Refused
+from wakeful.triggers.moments import to_ms
 
 HOURLY = Every("1h", anchor=at(days=-30))
 
@@ -364,3 +366,72 @@ async def test_no_slot_is_due_once_a_job_has_run_as_often_as_it_may_though_it_is
         await scene.sleep("5m")
         found = await _tally(scheduler)
         assert (found.due, found.ran) == (1, 1)
+
+
+@pytest.mark.promise("X25")
+@virtual
+async def test_a_one_shot_that_was_refused_and_is_resumed_is_one_slot_whose_latest_fate_counts(scene):
+    def admit(tx, context, job, state):
+        return Refused("closed", "the shop is closed") if tx.now < to_ms(at(hours=2)) else None
+
+    async with scene.scheduler(kinds=[Kind("job", admit=admit)]) as scheduler:
+        await scheduler.add_job("a", Once(at(hours=1)), kind="job")
+        await scheduler.start()
+        await scene.sleep("3h")
+        assert (await _tally(scheduler)).passed_over == {"closed": 1}
+        await scheduler.update_job("a", enabled=False)
+        assert (await _tally(scheduler)).passed_over == {"closed": 1}
+        await scheduler.server_side.hold_all(None, Rights("ada"))
+        await scheduler.resume_job("a")
+        await scene.sleep("1m")
+        found = await _tally(scheduler)
+        assert (found.due, found.waiting, await _fates(scheduler, [1])) == (1, {"held": 1}, ["waiting"])
+        await scheduler.undo()
+        found = await _tally(scheduler)
+        assert (found.due, found.passed_over, await _fates(scheduler, [1])) == (1, {"closed": 1}, ["passed_over"])
+        await scheduler.resume_job("a")
+        await scheduler.server_side.release_all(Rights("ada"))
+        await scene.sleep("1m")
+        found = await _tally(scheduler)
+        assert (found.due, found.ran, await _fates(scheduler, [1])) == (1, 1, ["ran"])
+
+
+@pytest.mark.promise("X25")
+@pytest.mark.parametrize("stop", ["over", "paused"])
+@virtual
+async def test_a_stopped_one_shot_that_is_given_a_grid_counts_that_from_then_on(scene, stop):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Once(at(hours=1)))
+        if stop == "paused":
+            await scheduler.pause_job("a")
+        await scheduler.start()
+        await scene.sleep("5h30m")
+        before = await _tally(scheduler)
+        await scheduler.update_job("a", trigger=HOURLY)
+        assert await _tally(scheduler) == before
+        await scheduler.resume_job("a")
+    await scene.sleep("3h")
+    async with scene.scheduler() as scheduler:
+        await scheduler.start()
+        await scene.sleep("1m")
+        found = await _tally(scheduler)
+        assert (found.due, found.merged) == (4, 2)
+        assert (found.ran, found.passed_over) == ((2, {}) if stop == "over" else (1, {"paused": 1}))
+
+
+@pytest.mark.promise("X25")
+@virtual
+async def test_what_an_undo_makes_due_again_leaves_the_slots_of_earlier_times_alone(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", HOURLY)
+        await scheduler.pause_job("a")
+        await scheduler.start()
+        await scene.sleep("4h30m")
+        await scheduler.server_side.hold_all(None, Rights("ada"))
+        await scheduler.update_job("a", trigger=Once(at(hours=1, minutes=30)))
+        await scheduler.resume_job("a")
+        await scheduler.pause_job("a")
+        await scheduler.undo()
+        await scene.sleep("1m")
+        found = await _tally(scheduler)
+        assert (found.due, found.waiting, found.passed_over) == (5, {"held": 1}, {"paused": 4})

@@ -22,7 +22,7 @@ from wakeful.kernel.engine.stretches import keep_passed
 from wakeful.kernel.engine.turn import Ended, settle_all
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import APPROVAL, Result
-from wakeful.kernel.rules.passing import MERGED, REMOVED, REPLACED, Passed, let_pass, why_waiting
+from wakeful.kernel.rules.passing import MERGED, REMOVED, Passed, let_old_pass, let_pass, why_waiting
 from wakeful.kernel.rules.policy import Next, add_note, alarm, next_start, thinned_note, trigger_of, trigger_text
 from wakeful.kernel.views.models import Job, job_view
 from wakeful.store.interface import Transaction
@@ -213,7 +213,7 @@ def _changed(
 def _let_old_pass(job: JobDef, state: JobState, now: int, *, kept_slot: bool) -> tuple[JobState, tuple[Passed, ...]]:
     """What came up to now and has not run belongs to the old trigger; `kept_slot`: but the first of it is still run."""
     if not kept_slot:
-        return let_pass(job.trigger, state, now, why_waiting(state, REPLACED))
+        return let_old_pass(job.trigger, state, now)
     begin = max(state.counted_to, state.slot or 0)
     return let_pass(job.trigger, state._replace(counted_to=begin, slot=None), now, MERGED)
 

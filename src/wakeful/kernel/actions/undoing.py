@@ -127,8 +127,8 @@ class _Undo:
         trigger, rand = trigger_of(job.trigger), self.context.rng.random()
         after = brought_back(trigger, state, (before, left), self.tx.now, rand)
         if after.slot is not None and after.slot <= self.tx.now:  # what passed meanwhile is due after all
-            take_back(self.tx, job, after.slot)
-            after = after._replace(counted_to=min(after.counted_to, after.slot - 1))
+            counted_to = take_back(self.tx, job, after.slot)
+            after = after._replace(counted_to=min(after.counted_to, counted_to))
         else:
             fate = REMOVED if row.what == "remove" else why_waiting(state, PAUSED if after.paused else DISABLED)
             counted, passed = let_pass(job.trigger, state, self.tx.now, fate)

@@ -126,18 +126,23 @@ def _changed(known: Sequence[Stretch], new: Sequence[Stretch], trigger: str) -> 
     return [item for item in before if item not in joined], [item for item in joined if item not in kept]
 
 
-def take_back(tx: Transaction, job: JobDef, slot: int) -> None:
-    """This slot of the job and those after it have not passed after all."""
+def take_back(tx: Transaction, job: JobDef, slot: int) -> int:
+    """This slot of the job and those of its trigger after it have not passed after all; up to when all others have."""
     reigns = Reigns(tx.stretches.past_triggers(job.id), job.trigger)
-    old = [item for item in tx.stretches.within(job.id, Span(slot - 1, LATEST)) if item.fate != RAN]
-    new = []
-    for stretch in old:
+    begin = reigns.key_at(LATEST)
+    old, new = list[Stretch](), list[Stretch]()
+    for stretch in tx.stretches.within(job.id, Span(slot - 1, LATEST)):
+        earlier = stretch.since != begin  # its trigger was replaced: what passed then has passed
+        if stretch.fate == RAN or (earlier and not has_slot(stretch, slot, reigns)):
+            continue
         slots = members_of(stretch, reigns.trigger_at(stretch.first_slot)) or []
-        left = [member for member in slots if member < slot]
+        left = [member for member in slots if member < slot or (earlier and member > slot)]
+        old.append(stretch)
         if left:
             whole = stretch._replace(last_slot=left[-1], slots=len(left))
-            new.append(whole if stretch.pattern is None else stretch.of_slots(left))
+            new.append(whole if stretch.pattern is None and left[-1] < slot else stretch.of_slots(left))
     tx.stretches.replace(old, new)
+    return max(slot - 1, begin)
 
 
 def keep_slots(tx: Transaction, runs: Sequence[RunRow]) -> None:

@@ -23,6 +23,7 @@ from wakeful.kernel.rules.passing import (
     OVER,
     PAUSED,
     is_grid,
+    is_once,
     why_waiting,
 )
 from wakeful.kernel.rules.policy import FLOOR_MS, trigger_of, used_up
@@ -99,6 +100,12 @@ class Open(NamedTuple):
     fate: Fate
     slot: int | None = None
 
+    def tells(self, kept: Fate | None) -> bool:
+        """Whether it says more of one of its slots than what is kept of that."""
+        if kept is None or kept == UNACCOUNTED:
+            return True
+        return self.slot is not None and self.fate.what == "waiting" and kept != Fate("ran")
+
 
 def open_parts(account: Account) -> list[Open]:
     """What becomes of the slots that nothing is written about yet."""
@@ -168,7 +175,8 @@ def quick_sums(account: Account, counted: Counted) -> Sums | None:
     parts = account.reigns.parts(account.span)
     grids = [is_grid(trigger) for trigger, _ in parts]
     if not all(grids):
-        return found if len(parts) == 1 else None
+        twice = is_once(account.trigger) and found.total() > 1  # it was passed over, and came again
+        return found if len(parts) == 1 and not twice else None
     due = sum(_count(trigger, max(part.after, account.created_at), part.until) for trigger, part in parts)
     return found if due == found.total() else None
 
@@ -226,7 +234,10 @@ class Listed(NamedTuple):
 
 
 def list_slots(account: Account, runs: Iterable[SlotRun], stretches: Sequence[Stretch]) -> Listed:
-    """What became of each slot of a span. A run says more than a stretch, and that it ran more than why not."""
+    """What became of each slot of a span. A run says more than a stretch, and that it ran more than why not.
+
+    That a slot waits says more than why it was passed over: a one-shot that was resumed comes again.
+    """
     span, unlisted = account.span, Sums()
     fates = {
         slot: UNACCOUNTED
@@ -243,17 +254,15 @@ def list_slots(account: Account, runs: Iterable[SlotRun], stretches: Sequence[St
     for part in open_parts(account):
         inside = Span(max(part.span.after, span.after), min(part.span.until, span.until))
         slots = [part.slot] if part.slot is not None else list(_slots(account.trigger, inside))
-        fates |= {slot: part.fate for slot in slots if _is_open(slot, fates, inside)}
+        fates |= {
+            slot: part.fate for slot in slots if inside.after < slot <= inside.until and part.tells(fates.get(slot))
+        }
     by_slot: dict[int, list[SlotRun]] = {}
     for run in runs:
         by_slot.setdefault(run.slot, []).append(run)
     inside_span = {slot: found for slot, found in by_slot.items() if span.after < slot <= span.until}
     fates |= {slot: fate_of_runs(found, fates.get(slot)) for slot, found in inside_span.items()}
     return Listed(fates, +unlisted)
-
-
-def _is_open(slot: int, fates: dict[int, Fate], inside: Span) -> bool:
-    return inside.after < slot <= inside.until and fates.get(slot, UNACCOUNTED) == UNACCOUNTED
 
 
 def _slots(trigger: str, span: Span) -> Iterator[int]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from wakeful.kernel.rules.policy import FLOOR_MS, count_passed, trigger_of, used_up
 from wakeful.store.records import JobState
-from wakeful.triggers import Trigger
+from wakeful.triggers import Once, Trigger
 
 MERGED = "merged"  # a later run stands for them
 MISSED = "missed"  # nothing could run, and nothing stands for them
@@ -50,6 +50,11 @@ def is_grid(text: str) -> bool:
     return has_grid(trigger_of(text))
 
 
+def is_once(text: str) -> bool:
+    """Whether a trigger as stored has one slot and no more."""
+    return trigger_of(text).type == "once"
+
+
 def let_pass(text: str, state: JobState, until: int, fate: str) -> tuple[JobState, tuple[Passed, ...]]:
     """The state with all slots up to a moment accounted for, and those that passed for this reason."""
     trigger = trigger_of(text)
@@ -64,6 +69,19 @@ def let_pass(text: str, state: JobState, until: int, fate: str) -> tuple[JobStat
     if further is not None:
         passes.append(Passed(state.job_id, fate, *further, text))
     return state._replace(counted_to=max(state.counted_to, until)), tuple(passes)
+
+
+def let_old_pass(text: str, state: JobState, now: int) -> tuple[JobState, tuple[Passed, ...]]:
+    """The same, when another trigger replaces this one: what counts from now on is that one's.
+
+    A one-shot that is stopped has waited for the end of that, and waits no longer.
+    """
+    fate, trigger = why_waiting(state, REPLACED), trigger_of(text)
+    state, passed = let_pass(text, state, now, fate)
+    stopped = fate in (PAUSED, DISABLED)
+    if isinstance(trigger, Once) and stopped and trigger.at_ms <= now and state.last_slot != trigger.at_ms:
+        passed = (Passed(state.job_id, fate, trigger.at_ms, trigger.at_ms, 1, text),)
+    return state._replace(counted_to=max(state.counted_to, now)), passed
 
 
 def _on_grid(trigger: Trigger, after: int, until: int) -> tuple[int, int, int] | None:

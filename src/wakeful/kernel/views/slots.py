@@ -87,13 +87,15 @@ def find_slot(tx: Transaction, job: JobDef, state: JobState, slot: int) -> Slot:
 def _without_run(tx: Transaction, account: Account, slot: int) -> Fate | None:
     """What became of a slot that has no run on record; None where it is no slot of the job."""
     found = [item for item in tx.stretches.covering(account.state.job_id, slot) if has_slot(item, slot, account.reigns)]
-    if found:
-        return fate_of(max(found, key=lambda item: item.fate == RAN).fate)
+    kept = fate_of(max(found, key=lambda item: item.fate == RAN).fate) if found else None
     trigger = trigger_of(account.reigns.trigger_at(slot))
     is_slot = has_grid(trigger) and slot > account.created_at and trigger.next_slot(slot - 1) == slot
     for part in open_parts(account):
-        if part.slot == slot or (part.slot is None and is_slot and part.span.after < slot <= part.span.until):
+        is_part = part.slot == slot or (part.slot is None and is_slot and part.span.after < slot <= part.span.until)
+        if is_part and part.tells(kept):
             return part.fate
+    if kept is not None:
+        return kept
     if slot > account.now and (is_slot or slot == account.state.slot):
         return Fate("ahead")
     return UNACCOUNTED if is_slot else None
