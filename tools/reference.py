@@ -29,7 +29,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Workflows": ("Workflow", "Prepared", "Applied", "NotApplied", "Unknown", "LogicError"),
     "Records": (
         "Job", "Run", "RunStats", "Explanation", "Event", "Alert", "Token", "Node", "SchedulerState", "Summary",
-        "Verdict", "Action", "Undone",
+        "Verdict", "Action", "Undone", "Ledger", "Tally", "Slot",
     ),
     "Settings": ("Retention", "Tuning"),
 }  # fmt: skip
@@ -44,7 +44,7 @@ FOR_DOMAINS = frozenset({
 INSIDE = {
     "Trigger": frozenset({
         "next_slot", "upcoming_slots", "due_ms", "latest_slot", "count_slots", "closed_slots", "period_at",
-        "min_gap_ms", "resolved",
+        "min_gap_ms", "resolved", "own_zone",
     }),
     "VirtualClock": frozenset({"now", "boot", "boot_us", "until", "monotonic"}),
 }  # fmt: skip
