@@ -421,6 +421,26 @@ async def test_a_stopped_one_shot_that_is_given_a_grid_counts_that_from_then_on(
 
 @pytest.mark.promise("X25")
 @virtual
+async def test_times_that_are_given_after_the_clock_went_back_count_from_then_on(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Cron("30 2 * * *"))
+        await scheduler.start()
+        await scene.sleep("12h10m")
+        await scheduler.update_job("a", trigger=Cron("40 2 * * *"))
+        scene.step(hours=-8)
+        await scene.sleep("2m")
+        await scheduler.update_job("a", trigger=HOURLY)
+        await scene.sleep("1h")
+    await scene.sleep("3h")
+    async with scene.scheduler() as scheduler:
+        await scheduler.start()
+        await scene.sleep("1m")
+        found = await _tally(scheduler)
+        assert (found.due, found.ran, found.merged) == (5, 3, 2)
+
+
+@pytest.mark.promise("X25")
+@virtual
 async def test_what_an_undo_makes_due_again_leaves_the_slots_of_earlier_times_alone(scene):
     async with scene.scheduler() as scheduler:
         await scheduler.add_job("a", HOURLY)

@@ -81,7 +81,7 @@ def let_old_pass(text: str, state: JobState, now: int) -> tuple[JobState, tuple[
     stopped = fate in (PAUSED, DISABLED)
     if isinstance(trigger, Once) and stopped and trigger.at_ms <= now and state.last_slot != trigger.at_ms:
         passed = (Passed(state.job_id, fate, trigger.at_ms, trigger.at_ms, 1, text),)
-    return state._replace(counted_to=max(state.counted_to, now)), passed
+    return state._replace(counted_to=now), passed  # also where the clock went back: the new one has no slots before
 
 
 def _on_grid(trigger: Trigger, after: int, until: int) -> tuple[int, int, int] | None:
