@@ -39,6 +39,8 @@ COMMANDS = [
     ["connector", "list"],
     ["delivery", "list"],
     ["agent", "list"],
+    ["request", "list"],
+    ["ledger", "job-60"],
     ["workflow", "list"],
     ["add", "new", "--every", "1h", "--", "true"],
     ["edit", "job-60", "--timeout", "5m"],
@@ -50,8 +52,8 @@ COMMANDS = [
 ]
 #: Those that need more than a store, or do something to all of it.
 OTHERS = {
-    "apply", "approve", "cancel", "check", "completion", "copy", "demo", "plan", "reject", "retry", "schema", "serve",
-    "work",
+    "apply", "approve", "backup", "cancel", "check", "completion", "copy", "demo", "init", "plan", "reject", "restore",
+    "retry", "schema", "serve", "work",
 }  # fmt: skip
 
 

@@ -27,6 +27,7 @@ import psycopg
 
 from wakeful.store.postgres_address import Address
 from wakeful.store.postgres_database import SCHEMA_TABLE, migrate
+from wakeful.store.schema_version import DOMAINS_KEY, NUMBER_KEY, OLDEST_KEY
 
 USER = "wakeful"
 START_S = 60
@@ -181,22 +182,24 @@ class _KeptDatabase:
         self._connection = psycopg.connect(url, autocommit=True)
         atexit.register(self._connection.close)
         migrate(self._connection, Address(url), create=True)
-        names = self._connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
         facts = self._connection.execute("SELECT key, value FROM meta").fetchall()
-        tables = [name for (name,) in names if name != SCHEMA_TABLE]
-        told = ", ".join(f"('{key}', '{value}')" for key, value in facts)
-        # Whoever was left behind by a test that failed must neither hold a lock nor write into the next one.
-        others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        self._script = "; ".join([
-            f"SELECT pg_terminate_backend(pid) {others}",
-            *[f"DELETE FROM {table}" for table in tables],  # noqa: S608 - names of our own tables
-            f"INSERT INTO meta (key, value) VALUES {told}",  # noqa: S608 - as above
-            "INSERT INTO priorities (level) VALUES (0)",
-            "ALTER TABLE events ALTER COLUMN id RESTART",
-        ])  # fmt: skip
+        self._facts = ", ".join(f"('{key}', '{value}')" for key, value in facts)
 
     def empty(self) -> None:
-        self._connection.execute(self._script)
+        # A test may have declared a domain with tables of its own: they stay, and so does the record of them.
+        names = self._connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+        tables = [name for (name,) in names if name not in (SCHEMA_TABLE, "meta")]
+        # Whoever was left behind by a test that failed must neither hold a lock nor write into the next one.
+        others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        script = [
+            f"SELECT pg_terminate_backend(pid) {others}",
+            *[f"DELETE FROM {table}" for table in tables],  # noqa: S608 - names of our own tables
+            f"DELETE FROM meta WHERE key NOT IN ('{NUMBER_KEY}', '{OLDEST_KEY}', '{DOMAINS_KEY}')",  # noqa: S608
+            f"INSERT INTO meta (key, value) VALUES {self._facts} ON CONFLICT DO NOTHING",  # noqa: S608
+            "INSERT INTO priorities (level) VALUES (0)",
+            "ALTER TABLE events ALTER COLUMN id RESTART",
+        ]
+        self._connection.execute("; ".join(script))
 
 
 @functools.cache
