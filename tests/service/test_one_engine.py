@@ -69,6 +69,10 @@ def until(ask, wanted):
 @pytest.mark.promise("X1")
 @pytest.mark.long
 def test_jobs_heartbeats_workflows_and_deliveries_share_one_history_and_one_screen(house, tmp_path):
+    def names():
+        return {job["name"] for job in house.ask("list", "--json").json}
+
+    assert until(names, lambda found: found >= JOBS) >= JOBS  # the file is applied after the server listens
     for name in ("nightly", "reporter.heartbeat", "reporter.standup"):
         assert house.ask("run", name, "--wait").code == 0
 
@@ -81,10 +85,11 @@ def test_jobs_heartbeats_workflows_and_deliveries_share_one_history_and_one_scre
     found = until(runs, all_ended)
     assert {run["job"] for run in found} >= JOBS
     assert {run["outcome"] for run in found} <= {"success", "noop"}
-    listed = {job["name"] for job in house.ask("list", "--json").json}
-    assert listed >= JOBS
-    assert "delivery.out" not in listed  # how a delivery is carried out is no job of theirs
-    sent = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    ids = {run["id"]: run["job"] for run in found}
-    assert {ids[one["run"]] for one in sent} >= {"nightly"}
+    assert "delivery.out" not in names()  # how a delivery is carried out is no job of theirs
+    ids, out = {run["id"]: run["job"] for run in found}, tmp_path / "out.jsonl"
+
+    def sent():
+        return {ids.get(json.loads(line)["run"]) for line in out.read_text().splitlines()} if out.exists() else set()
+
+    assert until(sent, lambda told: "nightly" in told) >= {"nightly"}
     assert house.ask("status").out.startswith("All well.")
