@@ -84,8 +84,8 @@ def test_an_ambush_alone_breaks_nothing() -> None:
 @pytest.mark.promise("X2")
 def test_it_finds_a_node_that_claims_after_it_was_taken_for_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     """A claim that does not ask whether its node was taken over from: neither alone nor with what is parked."""
-    monkeypatch.setattr(Journal, "lives", lambda _self, _node_id: False)
-    monkeypatch.setattr(Journal, "standing", lambda _self, _node_id: (False, True))
+    monkeypatch.setattr(Journal, "admits", lambda _self, _node_id: (False, 0))
+    monkeypatch.setattr(Journal, "standing", lambda _self, _node_id: (False, 0, True))
     assert "which was taken over from" in _breaks(range(4), Ambush)
 
 
