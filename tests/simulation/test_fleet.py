@@ -15,8 +15,8 @@ from wakeful.store.journal import Journal
 from wakeful.store.lanes import Lanes
 from wakeful.store.records import NodeRow
 
-SEEDS = range(12)
-GROUPS = 6
+SEEDS = range(8)
+GROUPS = 4
 #: Each once broke a promise.
 KEPT = (115,)  # and 3, which is among the seeds
 

@@ -16,7 +16,7 @@ from wakeful.kernel.rules.states import ARROWS
 from wakeful.store.interface import Transaction
 from wakeful.testing import run
 
-SEEDS = range(PICKY, PICKY + 96)
+SEEDS = range(PICKY, PICKY + 60)
 GROUPS = 6
 
 NOTE_STEPS = """

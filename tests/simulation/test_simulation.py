@@ -23,9 +23,9 @@ from wakeful.store.jobs import Jobs
 from wakeful.store.records import JobState
 from wakeful.store.sqlite_session import SqliteSession
 
-SEEDS = range(240)
+SEEDS = range(144)
 GROUPS, QUICK = 12, 1
-CROWDED_SEEDS = range(CROWDED, CROWDED + 120)
+CROWDED_SEEDS = range(CROWDED, CROWDED + 72)
 CROWDED_GROUPS = 6
 #: Each once broke a promise.
 KEPT = (5069,)
