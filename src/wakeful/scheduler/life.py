@@ -15,7 +15,6 @@ from wakeful.kernel.actions import runs as run_actions
 from wakeful.kernel.engine.clock_watch import refuse_unset
 from wakeful.kernel.engine.handlers import CANCEL_GRACE_S
 from wakeful.kernel.engine.incarnation import begin_incarnation, leave
-from wakeful.kernel.views.orphans import MOST_NAMED, orphans
 from wakeful.scheduler.jobs import JobsApi
 from wakeful.scheduler.signals import StopOnSignals
 
@@ -100,6 +99,8 @@ class Life(JobsApi):
 
     async def _warn_about_orphans(self) -> None:
         """Name the jobs that code declared under a name it no longer uses: they would be due and never run."""
+        from wakeful.kernel.views.orphans import MOST_NAMED, orphans
+
         handled = self._kinds.handled()
         found = await self._store.read(lambda tx: orphans(tx, handled))
         for name in found[:MOST_NAMED]:

@@ -55,7 +55,7 @@ class Actions:
 
     def add(self, rows: Sequence[ActionRow]) -> None:
         if rows:
-            self._session.insert_many("actions", ActionRow._fields, rows)
+            self._session.insert_soon("actions", ActionRow._fields, rows)
 
     def head(self, action_id: int) -> ActionHead | None:
         """The action of that id."""

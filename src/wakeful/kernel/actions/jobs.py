@@ -36,7 +36,8 @@ GONE = "the job was removed"
 
 def add_jobs(tx: Transaction, context: Context, drafts: Sequence[Draft], if_exists: str, zone: str) -> list[int]:
     """Store all of them or none; the ids in the order given."""
-    taken = tx.jobs.names([draft.name for draft in drafts])
+    names = [draft.name for draft in drafts]
+    taken = tx.jobs.taken(names) if if_exists == "error" else tx.jobs.names(names)
     new: list[tuple[JobDef, JobState]] = []
     followers: list[JobDef] = []
     found: list[int] = []
