@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from wakeful.errors import StoreError
+from wakeful.errors import StoreError, StoreRefused
 from wakeful.kernel.rules.outcome import ApprovalNeeded, Defer, Noop, Skip, TransientError, Wait, clean
 from wakeful.triggers.durations import format_interval
 from wakeful.triggers.moments import from_ms
@@ -74,6 +74,8 @@ class Attempt:
             return await self._fail(failed.error, failed.place)
         except Fenced:
             raise Noop("another node took this run over") from None
+        except StoreRefused as error:  # the store works, and does not take what is in it: again would be no different
+            return await self._fail(error, "engine", raised=error)
         except (Noop, Defer, Wait, StoreError):
             raise
         except Exception as error:  # noqa: BLE001 - a mistake of ours is on record, and stops the workflow
@@ -244,10 +246,11 @@ class Attempt:
         return MutationResult("skipped" if self._row.mutation == "skipped" else "none")
 
     async def _store(self, work: Callable[[Transaction, Context], T]) -> T:
-        return await self._scheduler.transact(work)
+        # Nothing that becomes due with it can start before this run has ended, and then the engine looks anyway.
+        return await self._scheduler.transact(work, wakes=False)
 
 
-def _reservations(consumer: Consumer, given: Any) -> dict[str, list[Any]]:
+def _reservations(consumer: Consumer, given: Any) -> dict[str, list[str]]:
     """What prepare reserved, by topic; LogicError where it cannot be reserved."""
     if not isinstance(given, Mapping) or not all(isinstance(events, list | tuple) for events in given.values()):
         message = f"reserve maps topics to lists of event ids, as in {{'mail': [mail.id]}}, and is {given!r:.80}."
@@ -255,6 +258,12 @@ def _reservations(consumer: Consumer, given: Any) -> dict[str, list[Any]]:
     unknown = sorted(str(topic) for topic in set(given) - set(consumer.subscribes))
     if unknown:
         message = f"{consumer.name} reserved events of {unknown[0]!r:.80}, which it does not subscribe to."
+        raise LogicError(message)
+    strange = next((event for events in given.values() for event in events if not isinstance(event, str)), None)
+    if strange is not None:
+        message = (
+            f"{consumer.name} reserved {strange!r:.80}, which is no id of an event: give the `id` of what peek found."
+        )
         raise LogicError(message)
     return {topic: list(events) for topic, events in given.items()}
 
