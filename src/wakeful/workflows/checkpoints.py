@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from wakeful.store.records import JobState
 
 
+YIELDS = "it yields for 30 s after 100 rounds"
+
+
 class Fenced(Exception):
     """The run is no longer this node's: nothing of it may be stored."""
 
@@ -74,9 +77,8 @@ def prepared(
     wanted = [(topic, text) for topic, event_ids in reserve.items() for text in event_ids]
     numbers = _reservable(tx, attempt, wanted) if wanted else []
     tx.of(Topics).reserve(numbers, attempt.id)
-    notes = json.dumps([wake.note]) if wake.note else None
-    done = attempt._replace(phase="prepared", reserved=len(numbers), prepared=data, wake_at=wake.at, notes=notes)
-    return _save(tx, done, attempt)
+    done = attempt._replace(phase="prepared", reserved=len(numbers), prepared=data, wake_at=wake.at)
+    return _save(tx, noted(done, wake.note), attempt)
 
 
 def _reservable(tx: Transaction, attempt: WorkflowRun, wanted: Sequence[tuple[str, str]]) -> list[int]:
@@ -140,7 +142,7 @@ def committed(
         finish_drain(tx, attempt.workflow, but=attempt.id)
     done = attempt._replace(phase="committed", status=COMMITTED, error=None)
     if rounds == 0 and handler.rounds + 1 >= MAX_ROUNDS:
-        done = done._replace(notes=json.dumps([*json.loads(done.notes or "[]"), "it yields for 30 s after 100 rounds"]))
+        done = noted(done, YIELDS)
     tx.journal.emit("workflow", {"type": "committed", "workflow": attempt.workflow, "run": attempt.id})
     return _save(tx, done, attempt)
 
@@ -256,6 +258,13 @@ def _save(tx: Transaction, after: WorkflowRun, before: WorkflowRun) -> WorkflowR
     after = after._replace(updated_at=tx.now)
     tx.of(Workflows).save_run(after)
     return after
+
+
+def noted(attempt: WorkflowRun, note: str | None) -> WorkflowRun:
+    """The attempt with something that its author should know."""
+    if note is None:
+        return attempt
+    return attempt._replace(notes=json.dumps([*json.loads(attempt.notes or "[]"), note]))
 
 
 def as_json(value: Any, what: str) -> str:

@@ -24,7 +24,8 @@ from wakeful.workflows.authoring import (
     Unknown,
     Workflow,
 )
-from wakeful.workflows.checkpoints import Cause, Fenced, Outgoing, as_json
+from wakeful.workflows.blocking import LoopWatch
+from wakeful.workflows.checkpoints import Cause, Fenced, Outgoing, as_json, noted
 from wakeful.workflows.failures import LogicError, Place, author_trace, classify
 from wakeful.workflows.handler_context import HandlerContext
 from wakeful.workflows.phases import Failure
@@ -164,6 +165,8 @@ class Attempt:
         except LogicError as error:
             raise HandlerFailed(error, "handler") from error
         self._row = await self._store(lambda tx, ctx: checkpoints.committed(tx, ctx, self._row, text, outgoing))
+        if checkpoints.YIELDS in (self._row.notes or ""):
+            log.warning("%s.%s: %s", self._row.workflow, self._row.handler, checkpoints.YIELDS)
         return outgoing
 
     # -- calling and failing ------------------------------------------------------------------------------------------
@@ -181,16 +184,19 @@ class Attempt:
         )
         limit = min(self._handler.timeout, RECONCILE_LIMIT_MS) if phase == "reconcile" else self._handler.timeout
         in_mutate = phase == "mutate"
+        watch = LoopWatch(f"{phase} of {self._row.workflow}.{self._row.handler}")
         try:
             async with asyncio.timeout(limit / 1000) as timer:
-                value = await function(ctx, *given)
+                value = await watch.watch(function(ctx, *given))
         except Exception as error:
+            self._row = noted(self._row, watch.note)
             if isinstance(error, TimeoutError) and timer.expired():
                 late = TimeoutError(f"{phase} took longer than {format_interval(limit)}")
                 raise HandlerFailed(late, "timeout_in_mutate" if in_mutate else "timeout") from error
             if ctx.failure is not None:
                 raise HandlerFailed(*ctx.failure) from error
             raise HandlerFailed(error, "mutate" if in_mutate else "handler") from error
+        self._row = noted(self._row, watch.note)
         if ctx.failure is not None:
             raise HandlerFailed(*ctx.failure)
         return ctx, value
