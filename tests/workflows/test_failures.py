@@ -129,6 +129,43 @@ async def test_after_the_mutation_only_what_follows_is_done_again(room):
         assert await scheduler.list_alerts() == []
 
 
+@pytest.mark.promise("K12", "X5")
+@virtual
+async def test_a_handler_that_fails_again_and_again_is_one_incident(room):
+    room.act["prepare"] = fails(LogicError("wrong"), times=9)
+    async with room.open() as scheduler:
+        await scheduler.start()
+        for _ in range(4):
+            await room.sleep("1m")
+            assert [alert.kind for alert in await scheduler.list_alerts()] == ["workflow"]
+            await room.act_on(scheduler, "resume", who="Ada")
+        await room.sleep("1m")
+        assert (await scheduler.get_job("mailroom.append")).consecutive_errors == 5
+        assert [alert.kind for alert in await scheduler.list_alerts()] == ["workflow"]
+
+
+@pytest.mark.promise("K6", "K12")
+@virtual
+async def test_what_a_producer_finds_outside_may_have_any_title_and_no_key_that_a_store_refuses(room):
+    async def found(ctx):
+        await ctx.register_input("imap", "mail", "a", title="a \0 title \ud800 of anything")
+        await ctx.publish("mail", message_id="\N{SNOWMAN}" * 300)
+
+    async def too_long(ctx):
+        await ctx.publish("mail", message_id="\N{SNOWMAN}" * 400)
+
+    room.act["poll"] = found
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1m")
+        assert await room.events(scheduler) == {"\N{SNOWMAN}" * 300: "consumed"}
+        room.act["poll"] = too_long
+        await room.sleep("5m")
+        row = await room.row(scheduler)
+        assert row.issue == "logic"
+        assert row.issue_message.startswith("message_id is a text of 1 to 1000 bytes")
+
+
 @pytest.mark.parametrize("ends", ["commits", "fails"])
 @virtual
 async def test_a_file_that_breaks_during_a_run_stops_its_workflow_however_the_run_ends(room, ends):

@@ -92,6 +92,8 @@ class Kind(NamedTuple):
     """Part of the machinery: not counted by `max_running`, and left out of listings unless asked for."""
     patient: bool = False
     """Its jobs wait for each other by design: one that waits for a lane for long is not reported as missed."""
+    alerts_itself: bool = False
+    """When a handler fails, its domain opens an alert: the engine opens no second one, `failing` or `failed`."""
     options: Mapping[str, Any] = MappingProxyType({})
     """Options of its jobs where neither the job nor the scheduler's defaults say otherwise."""
     admit: Admit | None = None
@@ -139,6 +141,7 @@ class Hooks(NamedTuple):
     ended: Mapping[str, Ended] = {}
     internal: frozenset[str] = frozenset()
     patient: frozenset[str] = frozenset()
+    alerts_itself: frozenset[str] = frozenset()
     delivers: tuple[Delivers, ...] = ()  # of domains, for runs of any kind
     alerted: tuple[Alerted, ...] = ()  # of domains, for incidents that are worth a message
     released: tuple[Released, ...] = ()  # of domains, when a hold on everything ends
@@ -172,6 +175,7 @@ class Kinds:
             {name: kind.ended for name, kind in self._declared.items() if kind.ended is not None},
             frozenset(name for name, kind in self._declared.items() if kind.internal),
             frozenset(name for name, kind in self._declared.items() if kind.patient),
+            frozenset(name for name, kind in self._declared.items() if kind.alerts_itself),
             tuple(delivers),
             tuple(alerted),
             tuple(released),

@@ -151,10 +151,10 @@ class Core:
         engine.shorten = lambda run_id, result: keep_long_output(self._log_folder(), run_id, result)
         return engine
 
-    async def _write(self, work: Callable[[Transaction], T], *, cancels: bool = False) -> T:
+    async def _write(self, work: Callable[[Transaction], T], *, cancels: bool = False, wakes: bool = True) -> T:
         refuse_unset(self._clock)
         result = await self._store.write(work)
-        if self._status == "running":
+        if wakes and self._status == "running":
             self._engine.wake(recheck_store=cancels)
         return result
 

@@ -89,10 +89,10 @@ class Domains(Core):
         """A job as it can be stored, or InvalidJob; `defaults` are the options it does not give itself."""
         return self._draft(new, source, defaults)
 
-    async def transact(self, work: Callable[[Transaction, Context], T]) -> T:
-        """Run `work` in one durable transaction; the engine looks at what it changed at once."""
+    async def transact(self, work: Callable[[Transaction, Context], T], *, wakes: bool = True) -> T:
+        """Run `work` in one durable transaction; the engine looks at what it changed at once, unless not `wakes`."""
         context = self._engine.identify()
-        return await self._write(lambda tx: work(tx, context))
+        return await self._write(lambda tx: work(tx, context), wakes=wakes)
 
     async def look(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` on one consistent snapshot; it must not write."""

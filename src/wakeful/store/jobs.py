@@ -21,6 +21,7 @@ SETTLED_COLUMNS = (
     "last_outcome", "last_error", "errors", "crashes", "missed", "backoff_until", "notes", "failing_since", "ended_at",
     "counted_to",
 )  # fmt: skip
+_ARMED = ("job_id", "due_at", "queued")
 _STARTED = itemgetter(*map(STATE_COLUMNS.index, STARTED_COLUMNS))
 _SETTLED = itemgetter(*map(STATE_COLUMNS.index, SETTLED_COLUMNS))
 
@@ -128,6 +129,11 @@ class Jobs(Alarms, Listing):
         """Write what a start changes; half the columns, and every run pays for them."""
         if states:
             self._session.update_many("job_state", STARTED_COLUMNS, list(map(_STARTED, states)))
+
+    def save_armed(self, states: Sequence[JobState]) -> None:
+        """Write only when they are looked at, and how many of their runs wait."""
+        self._announce(states)
+        self._session.update_many("job_state", _ARMED, [(one.job_id, one.due_at, one.queued) for one in states])
 
     def save_settled(self, states: Sequence[JobState]) -> None:
         """Write what the end of a run changes."""

@@ -97,6 +97,7 @@ domain = Domain(
             check_payload=_check,
             admin_only=True,
             patient=True,
+            alerts_itself=True,
             admit=_admit,
             claimed=_claimed,
             ended=_ended,

@@ -15,7 +15,6 @@ from wakeful.workflows.fixes.deciding import decide, lapse, proposed_for
 from wakeful.workflows.issues import Issue, raise_issue, resolve_issue
 from wakeful.workflows.lookup import find_attempt, find_workflow
 from wakeful.workflows.phases import ACTIVE, STATUS, VERDICTS, settled_mutation
-from wakeful.workflows.publishing import lock_jobs
 from wakeful.workflows.tables import Action, HandlerRow, WorkflowRow, WorkflowRun, Workflows
 from wakeful.workflows.topics.tables import Topics
 
@@ -190,6 +189,6 @@ def _continues(tx: Transaction, latest: WorkflowRun, run_id: int) -> bool:
 def locked(tx: Transaction, name: str) -> WorkflowRow:
     """A workflow that no other transaction changes until this one ends."""
     find_workflow(tx, name)
-    lock_jobs(tx, name)
+    tx.of(Workflows).lock_jobs(name)
     tx.of(Workflows).lock(name)
     return find_workflow(tx, name)
