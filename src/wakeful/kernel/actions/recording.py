@@ -39,6 +39,8 @@ def on_record(
     tx: Transaction, origin: Origin, what: str, pairs: Sequence[tuple[JobDef, JobState]], work: Callable[[], T]
 ) -> tuple[T, str | None]:
     """Do something to these jobs, and keep what it changed: its result, and the action's id if it changed anything."""
+    if not pairs:
+        return work(), None
     found = {job.id: values_of(state, job.removed_at) for job, state in pairs}
     more_found = _more(tx, found, [job.id for job, state in pairs if state.queued])
     result = work()
@@ -80,15 +82,15 @@ def acknowledge(tx: Transaction, alert_id: int, origin: Origin) -> tuple[records
 
 
 def snooze(
-    tx: Transaction, alerts: Sequence[records.Alert], job: JobDef | None, until: int, origin: Origin
+    tx: Transaction, alerts: Sequence[records.Alert], jobs: Sequence[JobDef], until: int, origin: Origin
 ) -> str | None:
-    """Send no message about these alerts before that time, nor about the job, if one is given; the action's id."""
+    """Send no message about these alerts before that time, nor about these jobs; the action's id."""
     changes = [
         Change(alert.id, ids.encode("alr", alert.id), (UNTIL,), (alert.snoozed_until,), (until,)) for alert in alerts
     ]
     for alert in alerts:
         tx.journal.snooze_alert(alert.id, until)
-    if job is not None:
+    for job in jobs:
         changes.append(Change(job.id, job.name, (OF_JOB,), (tx.journal.job_snoozed_until(job.id),), (until,)))
         tx.journal.snooze_job(job.id, until)
     return keep(tx, origin, SNOOZE, changes)
