@@ -24,7 +24,7 @@ def take_back(tx: Transaction, context: Context, row: ActionRow, by: str) -> str
     if found is None or found.removed_at is not None:
         return f"there is no workflow {row.name} any more"
     found = locked(tx, row.name)
-    later = [one for one in table.actions(row.name, LOOKED_AT) if one.id > row.subject and one.action in CHANGES]
+    later = [one for one in table.actions(row.name, LOOKED_AT) if one.at > row.at and one.action in CHANGES]
     if later:
         what = {"draining": "drained"}.get(later[0].action, later[0].action)
         return f"{row.name} was {what} since, by {later[0].who}: left as it is"
