@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from wakeful import Scheduler
-from wakeful.cli.acting import user_name
+from wakeful.cli.acting import say_undo, user_name
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.checking import File, config_named
 from wakeful.cli.failures import say_note
@@ -92,6 +92,8 @@ def apply(
 
     done, server = change(place._replace(config=None), work, create=True)
     _report(done, as_json=as_json)
+    if not as_json:
+        say_undo(done.jobs.action)
     if server is None:
         say_note(f"No server is running on {place}: nothing fires until one does (wakeful serve).")
     if done.others.wrong:

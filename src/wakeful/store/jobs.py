@@ -80,6 +80,11 @@ class Jobs(Alarms, Listing):
         rows = self._session.select_in(STATE_COLUMNS, "job_state", "job_id", job_ids, lock=True)
         return {row[0]: tuple.__new__(JobState, row) for row in rows}  # as in `pair_of`
 
+    def parts_of_states(self, job_ids: Sequence[int], columns: Sequence[str]) -> dict[int, tuple[object, ...]]:
+        """Some columns of the states of those jobs, which this transaction has locked."""
+        rows = self._session.select_in(("job_id", *columns), "job_state", "job_id", job_ids)
+        return {row[0]: tuple(row[1:]) for row in rows}
+
     def state_of(self, job_id: int) -> JobState | None:
         """The state of a job as it is, for words about it: nobody waits for it."""
         rows = self._session.select_in(STATE_COLUMNS, "job_state", "job_id", [job_id])

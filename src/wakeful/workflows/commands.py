@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wakeful import clock
+from wakeful.cli.acting import rights_here, say_undo
 from wakeful.cli.opening import change, read
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say, say_text
 from wakeful.cli.tables import Column, Json, print_facts, print_json, print_table
 from wakeful.cli.words import count
+from wakeful.kernel.actions.recording import Origin, origin_of
 from wakeful.workflows import actions, views
 from wakeful.workflows.draining import drain as drain_workflow
 from wakeful.workflows.fixes.tables import Fixes
@@ -113,15 +115,34 @@ def run(ctx: typer.Context, name: Name, *, as_json: Json = False, db: Db = None)
 @app.command("pause")
 def pause(ctx: typer.Context, name: Name, *, note: Note = None, as_json: Json = False, db: Db = None) -> None:
     """Start nothing more of a workflow. The run in progress ends, and what is due meanwhile waits."""
-    change(chosen(ctx, db), acting(lambda tx, context: actions.pause(tx, context, name, who=who(), note=note)))
-    done({"name": name, "paused": True}, f"{name} is paused", as_json=as_json)
+
+    def work(tx: Transaction, context: Context) -> str | None:
+        return actions.pause(tx, context, name, who=who(), origin=_origin(context), note=note)
+
+    action = change(chosen(ctx, db), acting(work))
+    done({"name": name, "paused": True, "action": action}, f"{name} is paused", as_json=as_json)
+    _say_undo(action, as_json=as_json)
 
 
 @app.command("resume")
 def resume(ctx: typer.Context, name: Name, *, as_json: Json = False, db: Db = None) -> None:
     """Let a workflow go on; what failed in its code is tried again."""
-    change(chosen(ctx, db), acting(lambda tx, context: actions.resume(tx, context, name, who=who())))
-    done({"name": name, "paused": False}, f"{name} goes on", as_json=as_json)
+
+    def work(tx: Transaction, context: Context) -> str | None:
+        return actions.resume(tx, context, name, who=who(), origin=_origin(context))
+
+    action = change(chosen(ctx, db), acting(work))
+    done({"name": name, "paused": False, "action": action}, f"{name} goes on", as_json=as_json)
+    _say_undo(action, as_json=as_json)
+
+
+def _origin(context: Context) -> Origin:
+    return origin_of(context, rights_here())
+
+
+def _say_undo(action: str | None, *, as_json: bool) -> None:
+    if not as_json:
+        say_undo(action)
 
 
 @app.command("settle")
@@ -188,17 +209,20 @@ def drain(
 ) -> None:
     """Finish what a workflow has, take in nothing new, then pause it."""
 
-    async def work(scheduler: Scheduler) -> dict[str, Any]:
-        await scheduler.transact(lambda tx, context: drain_workflow(tx, context, name, who=who(), note=note))
+    async def work(scheduler: Scheduler) -> tuple[dict[str, Any], str | None]:
+        _, action = await scheduler.transact(
+            lambda tx, context: drain_workflow(tx, context, name, who=who(), origin=_origin(context), note=note)
+        )
         while True:
             found: dict[str, Any] = await scheduler.look(lambda tx: views.workflow_view(tx, name))
             if not wait or not found["draining"] or found["status"] in (NEEDS_ATTENTION, STOPPED):
-                return found
+                return found, action
             await clock.sleep(WAIT_S)
 
-    found = change(chosen(ctx, db), work)
-    data = {"name": name, "draining": found["draining"], "paused": found["paused"]}
+    found, action = change(chosen(ctx, db), work)
+    data = {"name": name, "draining": found["draining"], "paused": found["paused"], "action": action}
     done(data, f"{name} is {'drained, and paused' if found['paused'] else 'draining'}", as_json=as_json)
+    _say_undo(action, as_json=as_json)
     if wait and not found["paused"]:
         say(f"It cannot go on: {_issue(found)}", error=True)
         raise typer.Exit(1)
