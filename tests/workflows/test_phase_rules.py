@@ -202,18 +202,18 @@ OPEN = Standing(paused=False, issue=None, issue_handler=None, backoff_until=None
     ("changes", "own", "other"),
     [
         ({}, None, None),
-        ({"paused": True}, "workflow_paused", "workflow_paused"),
-        ({"issue": "logic", "issue_handler": "a"}, "workflow_stopped", "workflow_stopped"),
-        ({"issue": "internal", "issue_handler": "a"}, "workflow_stopped", "workflow_stopped"),
-        ({"issue": "load"}, "workflow_stopped", "workflow_stopped"),
-        ({"issue": "approval", "issue_handler": "a"}, None, "workflow_blocked"),
-        ({"issue": "reconciliation", "issue_handler": "a"}, None, "workflow_blocked"),
+        ({"paused": True}, "paused", "paused"),
+        ({"issue": "logic", "issue_handler": "a"}, "blocked", "blocked"),
+        ({"issue": "internal", "issue_handler": "a"}, "blocked", "blocked"),
+        ({"issue": "load"}, "blocked", "blocked"),
+        ({"issue": "approval", "issue_handler": "a"}, None, "blocked"),
+        ({"issue": "reconciliation", "issue_handler": "a"}, None, "blocked"),
         (
             {"issue": "transient", "issue_handler": "a", "backoff_until": NOW + 1},
-            "workflow_backoff",
-            "workflow_blocked",
+            "backing_off",
+            "blocked",
         ),
-        ({"issue": "transient", "issue_handler": "a", "backoff_until": NOW}, None, "workflow_blocked"),
+        ({"issue": "transient", "issue_handler": "a", "backoff_until": NOW}, None, "blocked"),
         ({"draining": True}, None, None),
     ],
 )
@@ -230,5 +230,5 @@ def test_a_backoff_from_before_the_clock_was_set_back_is_no_longer_than_any():
 
 def test_a_draining_workflow_takes_in_nothing_new():
     standing = OPEN._replace(draining=True)
-    assert may_start(standing, "a", NOW, brings_new=True).reason == "workflow_draining"
+    assert may_start(standing, "a", NOW, brings_new=True).reason == "draining"
     assert may_start(standing, "a", NOW) is None

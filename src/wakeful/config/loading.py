@@ -45,7 +45,7 @@ def load(path: Path, environ: Mapping[str, str] = os.environ, *, needs: Sequence
     missing = [fault for fault in no_env_file or raw.faults if needs is None or _section(fault) in needs]
     unfilled = {fault.key for fault in raw.faults}
     config, faults = _validated(raw, unfilled)
-    settings = config if config is not None else _readable(raw, ("defaults", "fleet", "include", "env_file"))
+    settings = config if config is not None else _readable(raw, ("defaults", "fleet", "include", "env_file", "limits"))
     jobs, wrong = read_fleet_file(
         raw,
         settings,

@@ -144,7 +144,7 @@ class Life(JobsApi):
 
     async def _wind_down(self, seconds: float) -> int:
         """Return what never started, wait for the rest, cancel what is left; how many had to be cancelled."""
-        engine = self._engine
+        engine, since = self._engine, self._clock.now()
         await engine.finish_turn()
         back = engine.release_unstarted()
         if back:
@@ -158,7 +158,7 @@ class Life(JobsApi):
         try:
             await engine.record_left()
             step = engine.clock_watch.step()
-            await self._store.write(lambda tx: leave(tx, engine.context, step))
+            await self._store.write(lambda tx: leave(tx, engine.context, step, since))
         except StoreError as error:
             log.warning("stopped without signing off in the database: %s", error)
         return left

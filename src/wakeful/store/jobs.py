@@ -37,15 +37,20 @@ class Jobs(Alarms, Listing):
             found -= int(self._session.rows(sql, (kind, now))[0][0])
         return found
 
-    def late(self, since: int, hidden: Sequence[str], limit: int) -> list[tuple[int, str, int]]:
+    def late(
+        self, since: int, hidden: Sequence[str], limit: int, *, after: int = 0, but: str | None = None
+    ) -> list[tuple[int, str, int]]:
         """(job, name, since when) of those that have been due since that time or longer, the first `limit` by time.
 
         But for jobs in progress, those that were ready and only waited in a line, those that run elsewhere, and those
-        of hidden kinds.
+        of hidden kinds. `after`: of these, what became due later. `but`: what was not refused for that reason since.
         """
+        refused = "SELECT 1 FROM skips k WHERE k.job_id = s.job_id AND k.reason = ? AND k.last_at >= s.due_at"
+        only, given = f" AND s.due_at > ? AND NOT EXISTS ({refused})", (after, but or "")
         rows = self._session.rows(
-            f"SELECT s.job_id, j.name, s.due_at {self._late(hidden)} ORDER BY p.level DESC, s.due_at, s.job_id LIMIT ?",
-            (since, *hidden, limit),
+            f"SELECT s.job_id, j.name, s.due_at {self._late(hidden)}{only} "
+            "ORDER BY p.level DESC, s.due_at, s.job_id LIMIT ?",
+            (since, *hidden, *given, limit),
         )
         return sorted(((int(job_id), str(name), int(due_at)) for job_id, name, due_at in rows), key=itemgetter(2, 0))
 

@@ -97,8 +97,14 @@ class Journal(Snoozes):
 
     def skips(self, job_id: int) -> list[SkipRow]:
         """Why starts of this job were refused, the latest reason first."""
-        sql = "SELECT job_id, reason, times, last_at, detail FROM skips WHERE job_id = ? ORDER BY last_at DESC, reason"
+        sql = "SELECT job_id, reason, times, last_at, detail FROM skips WHERE job_id = ? AND times > 0 "
+        sql += "ORDER BY last_at DESC, reason"
         return [SkipRow._make(row) for row in self._session.rows(sql, (job_id,))]
+
+    def latest_skips(self, job_ids: Sequence[int]) -> dict[int, str]:
+        """The reason for which a start of each of these jobs was last refused."""
+        rows = self._session.select_in(("job_id", "last_at", "reason"), "skips", "job_id", job_ids)
+        return {int(job_id): str(reason) for job_id, _, reason in sorted(map(tuple, rows))}
 
     # -- alerts -----------------------------------------------------------------------------------------------------
 

@@ -55,7 +55,7 @@ def admit(tx: Transaction, context: Context, job: JobDef) -> Refused | None:
     )
     brings_new = handler.type == "producer" and handler.open_run is None
     wait = may_start(standing, handler.name, tx.now, brings_new=brings_new)
-    return None if wait is None else Refused(wait.reason, SKIP_REASONS[wait.reason], wait.until)
+    return None if wait is None else Refused(wait.reason, wait.detail, wait.until)
 
 
 def claimed(tx: Transaction, context: Context, job: JobDef, run: RunRow) -> Mapping[str, Any] | None:
