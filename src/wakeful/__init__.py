@@ -68,12 +68,18 @@ from wakeful.triggers import (
 from wakeful.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from wakeful.agents import Reply, Turn
     from wakeful.workflows import Applied, LogicError, NotApplied, Prepared, Unknown, Workflow
 
+_OF_AGENTS = ("Reply", "Turn")
 _OF_WORKFLOWS = ("Applied", "LogicError", "NotApplied", "Prepared", "Unknown", "Workflow")
 
 
 def __getattr__(name: str) -> Any:
+    if name in _OF_AGENTS:  # loaded by programs that have agents of their own
+        from wakeful import agents
+
+        return getattr(agents, name)
     if name in _OF_WORKFLOWS:  # loaded by programs that have workflows
         from wakeful import workflows
 
@@ -123,6 +129,7 @@ __all__ = [
     "Once",
     "Ping",
     "Prepared",
+    "Reply",
     "Retention",
     "Run",
     "RunNotFound",
@@ -150,6 +157,7 @@ __all__ = [
     "TransientError",
     "Trigger",
     "Tuning",
+    "Turn",
     "Undone",
     "Unknown",
     "Verdict",
