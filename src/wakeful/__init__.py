@@ -39,6 +39,7 @@ from wakeful.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from wakeful import sync as sync
+    from wakeful.agents import Reply, Turn
     from wakeful.kernel.actions.drafts import NewJob
     from wakeful.kernel.cluster.nodes import Node
     from wakeful.kernel.engine.config import Tuning
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
 #: The modules that the public names are in. A module is loaded when one of its names is first used, so that a program
 #: that only runs jobs starts without what explains, lists and undoes.
 _HOMES = {
+    "agents": "Reply Turn",
     "kernel.actions.drafts": "NewJob",
     "kernel.cluster.nodes": "Node",
     "kernel.engine.config": "Tuning",
@@ -152,6 +154,7 @@ __all__ = [
     "Once",
     "Ping",
     "Prepared",
+    "Reply",
     "Retention",
     "Run",
     "RunNotFound",
@@ -179,6 +182,7 @@ __all__ = [
     "TransientError",
     "Trigger",
     "Tuning",
+    "Turn",
     "Undone",
     "Unknown",
     "Verdict",

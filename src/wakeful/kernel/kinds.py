@@ -229,13 +229,17 @@ class Kinds:
                 self.handle(kind.name, _in_folder(kind.handler, folder))
 
     def refuse_reserved(self, tx: Transaction, new: Iterable[tuple[str, str]]) -> None:
-        """InvalidJob for a new name, given with the kind of its job, that belongs to another kind's jobs."""
+        """InvalidJob for a new name with a dot, given with the kind of its job, unless that kind makes such names."""
         dotted = [(name, kind) for name, kind in new if "." in name]
         for other in self._reserving:
             names = [name for name, kind in dotted if kind != other.name]
             why = other.reserves(tx, names) if names and other.reserves is not None else None
             if why is not None:
                 raise InvalidJob(why)
+        for name, kind in dotted:
+            if self.declared(kind).reserves is None and not self.declared(kind).internal:
+                message = f"{name!r:.120} has a dot, as schedules of agents have: choose a name without one."
+                raise InvalidJob(message)
 
     def with_recovery(self) -> list[Kind]:
         return [kind for kind in self._declared.values() if kind.before_recovery is not None]
