@@ -143,7 +143,7 @@ def check_payload(value: object, kind: Kind) -> str:
     try:
         text = _WRITE(value)
     except (TypeError, ValueError, RecursionError) as error:
-        message = f"A payload must be JSON (texts, numbers, lists, maps): {error}."
+        message = f"A payload must be JSON (texts, finite numbers, lists, maps): {error}."
         raise InvalidJob(message) from error
     if len(text) > MAX_PAYLOAD:
         message = (
