@@ -97,7 +97,7 @@ class Runner(Section):
     start: Words | None = None
     resume: Words | None = None
     prompt: Literal["stdin", "argument"] | None = None
-    output: Literal["text"] | Output | None = None
+    output: Literal["text", "json", "jsonl"] | Output | None = None
     url: str | None = None
     python: Annotated[str, Field(pattern=r"^.+:[A-Za-z_]\w*$")] | None = None
     cwd: str | None = None
@@ -175,6 +175,10 @@ class Budget(Section):
     tokens_per_day: Annotated[int, Field(ge=0)] | None = None
 
 
+def _off(value: Any) -> Any:
+    return "off" if value is False else value  # how YAML reads the word
+
+
 class AgentSettings(Section):
     """One agent: how it is asked, when, and what it is allowed."""
 
@@ -190,6 +194,7 @@ class AgentSettings(Section):
     work: Literal["queue"] | Work | None = None
     budget: Budget | None = None
     untrusted: Untrusted | None = None
+    self_schedule: Annotated[Literal["off", "ask", "allow"], BeforeValidator(_off)] = "ask"
 
 
 def _or_none_at_all(value: Any) -> Any:

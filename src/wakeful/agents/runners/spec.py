@@ -139,9 +139,18 @@ def _argv(key: str, value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
+_USUAL = {
+    "reply": "result", "session": "session_id", "cost": "total_cost_usd",
+    "tokens": ["usage.input_tokens", "usage.output_tokens"], "error": "is_error",
+}  # fmt: skip
+_SHORT = {"json": {"format": "json", **_USUAL}, "jsonl": {"format": "jsonl", **_USUAL, "match": {"type": "result"}}}
+"""What `output: json` and `output: jsonl` stand for: the names that most tools use."""
+
+
 def _output(value: Any, rate_limit: Mapping[str, Any]) -> OutputForm:
     if value == "text":
         return OutputForm()
+    value = _SHORT[value] if isinstance(value, str) else value
     paths = {key: value.get(key) for key in ("reply", "session", "cost")}
     tokens = value.get("tokens") or ()
     form = OutputForm(
