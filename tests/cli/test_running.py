@@ -183,3 +183,8 @@ def test_logs_and_runs_say_where_in_the_code_a_handler_failed(wakeful, store):
     assert 'raise ValueError("bad row 7")' in said.err
     logged = wakeful("logs", "report", "--json").json
     assert (logged["error_type"], logged["trace"]) == ("ValueError", run["trace"])
+
+
+def test_a_failure_is_said_once(terminal):
+    terminal("add", "job", "--every", "1h", "--", "false")
+    assert len(terminal.ask("run", "job").err.splitlines()) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shlex
 import signal
@@ -154,7 +155,12 @@ async def _until_signalled(scheduler: Scheduler, job: Job) -> Run:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, end)
-    return await scheduler.run_here(job.id)
+    reported_below, log = logging.NullHandler(), logging.getLogger("wakeful.runs")
+    log.addHandler(reported_below)
+    try:
+        return await scheduler.run_here(job.id)
+    finally:
+        log.removeHandler(reported_below)
 
 
 async def _until_done(scheduler: Scheduler, run_id: str) -> Run:
