@@ -189,6 +189,15 @@ def test_every_agent_needs_a_runner_and_nothing_else(read):
     assert read("agents:\n").entries == ()
 
 
+@pytest.mark.parametrize("said", ["off", "ask", "allow"])
+def test_an_agent_may_say_what_it_may_schedule_itself(read, said):
+    runner = "{start: [my-agent], resume: [my-agent, --session, '{session}'], prompt: stdin, output: json}"
+    assert len(read(f"agents: {{a: {{runner: {runner}, self_schedule: {said}}}}}").entries) == 1
+    assert (
+        "'off', 'ask' or 'allow'" in faults(read, "agents: {a: {runner: {preset: gemini}, self_schedule: maybe}}")[0][2]
+    )
+
+
 @pytest.mark.promise("D4", "X18")
 def test_webhooks_and_chats_become_jobs_that_no_time_starts(read):
     text = """

@@ -138,3 +138,30 @@ def test_every_status_that_is_answered_has_a_title():
     statuses = {int(status) for text in found for status in text.split(", ")}
     assert len(statuses) > 10
     assert statuses <= set(TITLES)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "sentence"),
+    [
+        ("GET", "/api/work?status=nope", None, "status must be 'ready', 'claimed', 'done' or 'failed'."),
+        ("GET", f"/api/jobs/{'a' * 1001}", None, "ref must have at most 1000 characters."),
+        ("POST", "/api/jobs:pause", '{"all": "x"}', "all must be true."),
+        ("POST", "/api/jobs", r'{"name": "\ud800"}', "name must be a text, and has half of a surrogate pair in it."),
+        ("POST", "/api/jobs", f'{{"name": {"9" * 5000}}}', "The body has a whole number of more than 4,300 digits."),
+        ("POST", "/api/work", '{"agent": "a", "title": ""}', "title must have at least 1 character."),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_request_is_said_without_the_words_of_the_framework(
+    tmp_path, method, path, body, sentence
+):
+    async def main():
+        async with Scheduler(f"sqlite:///{tmp_path / 'wakeful.db'}") as scheduler:
+            token = await scheduler.create_token("ada", "admin")
+            settings = ServerSettings()
+            transport = httpx.ASGITransport(Guard(create_app(scheduler, settings), settings))
+            headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+            async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers) as client:
+                return await client.request(method, path, content=body)
+
+    answer = asyncio.run(main())
+    assert (answer.json()["error"], answer.json()["detail"]) == (sentence, sentence)

@@ -168,6 +168,10 @@ class Budget(Section):
     tokens_per_day: Annotated[int, Field(ge=0)] | None = None
 
 
+def _off(value: Any) -> Any:
+    return "off" if value is False else value  # how YAML reads the word
+
+
 class AgentSettings(Section):
     """One agent: how it is asked, when, and what it is allowed."""
 
@@ -183,6 +187,7 @@ class AgentSettings(Section):
     work: Literal["queue"] | Work | None = None
     budget: Budget | None = None
     untrusted: Untrusted | None = None
+    self_schedule: Annotated[Literal["off", "ask", "allow"], BeforeValidator(_off)] = "ask"
 
 
 def _or_none_at_all(value: Any) -> Any:

@@ -27,6 +27,7 @@ from wakeful.agents.route_models import (
 )
 from wakeful.agents.schedules import Schedule, ScheduleSpec
 from wakeful.agents.task import Task
+from wakeful.api import addresses
 from wakeful.api.auth import Anyone, Operator, OperatorOrRun, Viewer, ViewerOrRun
 from wakeful.api.idempotency import Answer, Key, answer, respond
 from wakeful.api.models import Page
@@ -43,7 +44,7 @@ from wakeful.triggers import from_ms, iso, to_ms
 
 router = APIRouter(prefix="/api/schedule", tags=["schedule"])
 
-Slug = Annotated[str, Path(max_length=1000, description="the schedule's name", examples=["daily-standup"])]
+Slug = Annotated[addresses.Name, Path(max_length=1000, description="the schedule's name", examples=["daily-standup"])]
 
 
 @router.get(
@@ -215,7 +216,7 @@ def shape(schedule: Schedule, zone: str) -> dict[str, Any]:
 
 agent_router = APIRouter(tags=["agents"])
 
-AgentName = Annotated[str, Path(max_length=200, description="the agent's name", examples=["reporter"])]
+AgentName = Annotated[addresses.Name, Path(max_length=200, description="the agent's name", examples=["reporter"])]
 
 
 @agent_router.get(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shlex
 import signal
@@ -19,8 +20,8 @@ from wakeful.cli.job_warnings import COMMAND, HTTP
 from wakeful.cli.opening import change, is_lone_run, now_ms, server_of
 from wakeful.cli.place import Db, Place, chosen
 from wakeful.cli.request import request_line
-from wakeful.cli.runs import POLL_S, output_text, pauses, took
-from wakeful.cli.saying import Output, say
+from wakeful.cli.runs import POLL_S, error_text, output_text, pauses, took
+from wakeful.cli.saying import Output, say, say_text
 from wakeful.cli.tables import Json, print_facts, print_json
 from wakeful.clock import sleep
 from wakeful.errors import RunNotFound, ScheduleTriggerError
@@ -154,7 +155,12 @@ async def _until_signalled(scheduler: Scheduler, job: Job) -> Run:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, end)
-    return await scheduler.run_here(job.id)
+    reported_below, log = logging.NullHandler(), logging.getLogger("wakeful.runs")
+    log.addHandler(reported_below)
+    try:
+        return await scheduler.run_here(job.id)
+    finally:
+        log.removeHandler(reported_below)
 
 
 async def _until_done(scheduler: Scheduler, run_id: str) -> Run:
@@ -216,7 +222,7 @@ def logs(
         elif run.status == "done":
             _print_output(run, scheduler.log_path(run.id))
             if run.error:
-                say_note(f"{run.id} ended as {run.outcome}: {run.error}")
+                _say_end(run)
         else:
             await _follow(scheduler, run, follow=follow)
 
@@ -236,6 +242,7 @@ def _log_data(run: Run, left_behind: Path) -> dict[str, Any]:
             file.seek(max(0, size - LOG_MOST))
             text = file.read(LOG_MOST).decode("utf-8", "replace")
     facts = {"run": run.id, "job": run.job, "status": run.status, "outcome": run.outcome, "error": run.error}
+    facts |= {"error_type": run.error_type, "trace": run.trace}
     return {**facts, "output": text, "truncated": truncated}
 
 
@@ -267,7 +274,15 @@ async def _follow(scheduler: Scheduler, run: Run, *, follow: bool) -> None:
         )
         say_note(f"{run.id} {state}{'' if follow or not served else '; -f follows it'}.")
     elif run.outcome not in WELL:
-        say_note(f"{run.id} ended as {run.outcome}{f': {run.error}' if run.error else ''}")
+        _say_end(run)
+
+
+def _say_end(run: Run) -> None:
+    """How it ended, and where in its code: on standard error, beside what the run printed."""
+    error = error_text(run)
+    say_note(f"{run.id} ended as {run.outcome}{f': {error}' if error else ''}")
+    if run.trace:
+        say_text(run.trace.rstrip(), error=True)
 
 
 def _print_output(run: Run, left_behind: Path | None) -> None:

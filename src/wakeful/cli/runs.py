@@ -56,7 +56,7 @@ def list_runs(
 
     log, served, zones = read(place, look, nothing) if name is None else change(place, look)
     if as_json:
-        print_json([run.to_dict() for run in log])
+        print_json([{**run.to_dict(), "trace": run.trace} for run in log])
     elif log:
         print_table(*run_rows(log, now_ms(), zones, with_job=name is None, served=served))
     elif name is not None:
@@ -136,7 +136,7 @@ def print_run(run: Run, zone: tzinfo, *, served: bool, as_json: bool) -> None:
     if run.started_at is not None:
         facts += [("took", took(run, now))]
     links = [("attempt", str(run.attempt) if run.attempt > 1 else None), ("continues", run.retry_of)]
-    links += [("caused by", run.caused_by), ("node", run.node), ("error", _error(run)), ("full log", run.log_file)]
+    links += [("caused by", run.caused_by), ("node", run.node), ("error", error_text(run)), ("full log", run.log_file)]
     facts += [(name, text) for name, text in links if text]
     facts += [("delivery", _delivery(item)) for item in run.deliveries]
     print_facts(facts)
@@ -166,7 +166,7 @@ def _delivery(item: dict[str, Any]) -> str:
     return f"{item['id']} to {item['connector'] or 'nowhere yet'}: {item['status']}{why}"
 
 
-def _error(run: Run) -> str | None:
+def error_text(run: Run) -> str | None:
     """What went wrong, with the name of the exception where there was one."""
     if run.error is None or run.error_type is None or run.trace is None:
         return run.error

@@ -34,6 +34,7 @@ from wakeful.agents.inbound.route_models import HookTaken, MessageIn, MessageTak
 from wakeful.agents.inbound.sections import secrets_of
 from wakeful.agents.inbound.signatures import Given, Scheme, key_of, scheme_of, verify
 from wakeful.agents.naming import AGENT
+from wakeful.api import addresses
 from wakeful.api.auth import Gate, Operator, Viewer, address_of
 from wakeful.api.idempotency import answer, respond
 from wakeful.api.models import Page
@@ -52,8 +53,8 @@ router = APIRouter(tags=["agents"])
 KEPT_HEADERS = ("content-type", "user-agent", "x-github-event", "x-gitlab-event", "linear-event", "x-slack-retry-num")
 LONGEST_HEADER = 200
 
-AgentName = Annotated[str, Path(max_length=200, description="the agent's name", examples=["reporter"])]
-ScheduleName = Annotated[str, Path(max_length=200, description="the schedule's name", examples=["deploy"])]
+AgentName = Annotated[addresses.Name, Path(max_length=200, description="the agent's name", examples=["reporter"])]
+ScheduleName = Annotated[addresses.Name, Path(max_length=200, description="the schedule's name", examples=["deploy"])]
 Ref = Annotated[str, Path(max_length=200, description="the request's id", examples=["req_1hbm1n0w2c9kd"])]
 OfJob = Annotated[str | None, Query(max_length=200, description="only of this schedule", examples=["reporter.deploy"])]
 

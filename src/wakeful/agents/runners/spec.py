@@ -23,7 +23,7 @@ USUAL: Mapping[str, Mapping[str, Any]] = {
     "json": {"format": "json", **_RESULT},
     "jsonl": {"format": "jsonl", **_RESULT, "match": {"type": "result"}},
 }
-"""What `output: json` and `output: jsonl` stand for."""
+"""What `output: json` and `output: jsonl` stand for: the names that most tools use."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -150,6 +150,7 @@ def _argv(key: str, value: Any) -> tuple[str, ...]:
     if any("\0" in item for item in value):
         raise InvalidJob(f"{key} contains a NUL byte, which no program can be given.")
     return tuple(value)
+
 
 
 def _output(value: Any, rate_limit: Mapping[str, Any]) -> OutputForm:

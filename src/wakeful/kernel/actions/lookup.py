@@ -11,9 +11,7 @@ from wakeful.store.records import JobDef, JobState, RunRow
 
 def find_job(tx: Transaction, ref: str) -> tuple[JobDef, JobState]:
     """The job of that id or name; JobNotFound offers the nearest name."""
-    if not str(ref).isprintable():
-        message = f"There is no job {ref!r}."
-        raise JobNotFound(message)
+    _require_name(ref)
     parsed = ids.decode(ref)
     if parsed is not None and parsed[0] == "job":
         found = tx.jobs.by_id(parsed[1])
@@ -31,8 +29,16 @@ def find_job(tx: Transaction, ref: str) -> tuple[JobDef, JobState]:
     raise JobNotFound(message)
 
 
+def _require_name(ref: object) -> None:
+    """What can be no name is not looked for: a database may refuse to."""
+    if not isinstance(ref, str) or not ref.isprintable():
+        message = f"There is no job {ref!r:.300}."
+        raise JobNotFound(message)
+
+
 def history_of(tx: Transaction, ref: str) -> int:
     """The job whose history is asked for; a removed one is found by its id or last name."""
+    _require_name(ref)
     parsed = ids.decode(ref)
     found = tx.jobs.by_id(parsed[1]) if parsed is not None and parsed[0] == "job" else tx.jobs.by_name(ref)
     found = found or tx.jobs.removed_by_name(ref)
@@ -41,7 +47,8 @@ def history_of(tx: Transaction, ref: str) -> int:
 
 def run_number(ref: str) -> int | None:
     """The number of the run that `ref` names; None if it does not name a run."""
-    parsed = ids.decode(ref)
+    given: object = ref
+    parsed = ids.decode(ref) if isinstance(given, str) else None
     return parsed[1] if parsed is not None and parsed[0] == "run" else None
 
 
