@@ -86,8 +86,7 @@ async def requeue_delivery(scheduler: Sched, _: Operator, delivery_id: Ref) -> R
         row = outbox.requeue(tx, number)
         if row is None:
             raise DeliveryNotFound(f"There is no delivery {delivery_text(number)}.")
-        if row.status != "pending":
-            why = "part of a digest" if row.digest_id is not None else "sent" if row.status == "sent" else "being sent"
+        if (why := outbox.unmoved(row)) is not None:
             raise ApiError(409, "conflict", f"{delivery_text(number)} is {why}: it cannot be queued again.")
         return get_delivery(tx, number)
 

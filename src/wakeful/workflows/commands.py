@@ -9,12 +9,14 @@ import typer
 
 from wakeful import clock
 from wakeful.cli.acting import rights_here, say_undo
-from wakeful.cli.opening import change, read
+from wakeful.cli.opening import change, now_ms, read
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say, say_text
 from wakeful.cli.tables import Column, Json, print_facts, print_json, print_table
-from wakeful.cli.words import count
+from wakeful.cli.words import ago, ahead, count, moment_words
+from wakeful.cli.zones import shown_zone
 from wakeful.kernel.actions.recording import Origin, origin_of
+from wakeful.triggers.moments import read_moment
 from wakeful.workflows import actions, views
 from wakeful.workflows.draining import drain as drain_workflow
 from wakeful.workflows.fixes.tables import Fixes
@@ -33,7 +35,7 @@ from wakeful.workflows.topics.commands import (
     who,
 )
 from wakeful.workflows.wiring import warnings
-from wakeful.workflows.words import NEEDS_ATTENTION, SHOWN, STOPPED
+from wakeful.workflows.words import NEEDS_ATTENTION, SHOWN, STOPPED, answer_commands
 
 if TYPE_CHECKING:
     from wakeful import Scheduler
@@ -68,37 +70,42 @@ def _issue(shown: dict[str, Any]) -> str:
 @app.command("show")
 def show(ctx: typer.Context, name: Name, *, as_json: Json = False, db: Db = None) -> None:
     """Show a workflow: its status, what to do, and what was done."""
-    found = found_or_not(chosen(ctx, db), lambda tx: views.workflow_view(tx, name), name)
+    place = chosen(ctx, db)
+    found = found_or_not(place, lambda tx: views.workflow_view(tx, name), name)
     if as_json:
         print_json(found)
         return
+    zone, now = shown_zone(place), now_ms()
     facts = [("workflow", found["name"]), ("status", SHOWN[found["status"]]), ("schedule", found["schedule"])]
     if found["issue"] is not None:
         facts.append(("issue", found["issue"]["message"]))
-        if found["issue"]["run"] is not None:
-            facts.append(
-                ("", f"wakeful workflow {' or '.join(found['issue']['actions'])} {name} {found['issue']['run']}")
-            )
+        facts += [("", command) for command in answer_commands(name, found["issue"]["actions"], found["issue"]["run"])]
     if found["draining"]:
         facts.append(("", "It is draining: producers wait, and it is paused once nothing is left to do."))
     facts.append(("pending", count(found["pending_inputs"], "input")))
     facts.append(("version", found["version"]))
     facts += [
-        ("did" if not number else "", f"{one['at']}  {one['text']}") for number, one in enumerate(found["recent"])
+        ("did" if not number else "", f"{moment_words(one['at'], zone, now)}: {one['text']}")
+        for number, one in enumerate(found["recent"])
     ]
     facts += [
         (
             "people" if not number else "",
-            " ".join(filter(None, (one["at"], "", one["who"], one["action"], one["detail"]))),
+            f"{moment_words(one['at'], zone, now)}: "
+            + " ".join(filter(None, (one["who"], one["action"], one["detail"]))),
         )
         for number, one in enumerate(found["actions"])
     ]
     print_facts(facts)
     rows = [
-        [one["job"], one["type"], str(one["pending_events"]), one["next_run_at"] or one["wake_at"] or "-", _last(one)]
-        for one in found["handlers"]
+        [one["job"], one["type"], str(one["pending_events"]), _next(one, now), _last(one)] for one in found["handlers"]
     ]
     print_table([Column("JOB", 12), Column("TYPE"), Column("PENDING"), Column("NEXT", 12), Column("LAST", 12)], rows)
+
+
+def _next(handler: dict[str, Any], now: int) -> str:
+    at = handler["next_run_at"] or handler["wake_at"]
+    return "-" if at is None else ahead(read_moment(at, "next_run_at"), now)
 
 
 def _last(handler: dict[str, Any]) -> str:
@@ -250,8 +257,12 @@ def fixes(
     elif not found:
         say(f"{name} has no corrections.")
     else:
-        rows = [[one["handler"], one["status"], one["at"], one["note"] or "-", one["run"]] for one in found]
-        columns = [Column("HANDLER", 8), Column("STATUS", 8), Column("AT", 20), Column("NOTE", 12), Column("RUN", 17)]
+        now = now_ms()
+        rows = [
+            [one["handler"], one["status"], ago(read_moment(one["at"], "at"), now), one["note"] or "-", one["run"]]
+            for one in found
+        ]
+        columns = [Column("HANDLER", 8), Column("STATUS", 8), Column("AGE", 8), Column("NOTE", 12), Column("RUN", 17)]
         print_table(columns, rows)
         for one in found if diff else ():
             say_text(one["diff"] or "")

@@ -152,7 +152,6 @@ def _argv(key: str, value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
-
 def _output(value: Any, rate_limit: Mapping[str, Any]) -> OutputForm:
     if value == "text":
         return OutputForm()

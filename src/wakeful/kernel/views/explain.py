@@ -321,7 +321,7 @@ class _Story:
 
     def _refused(self, skip: SkipRow) -> str:
         why = REASONS.get(skip.reason, skip.reason)
-        detail = f" ({skip.detail})" if skip.detail else ""
+        detail = f" ({skip.detail})" if skip.detail and skip.detail != why else ""
         times = _times(skip.times, "start")
         return f"{times} refused as {skip.reason}: {why}{detail}, last at {self.when(skip.last_at)}."
 
