@@ -51,12 +51,14 @@ class Alarms:
         rows = self._session.rows(*priorities.due_shared(self._session.floor, now, limit, self._session.skip_clause))
         first = len(STATE_COLUMNS) + 1
         found = [row for row in rows if row[1] is not None]
-        taken = [(JobDef._make(row[first:-1]), tuple.__new__(JobState, row[1:first])) for row in found]
+        states = [tuple.__new__(JobState, row[1:first]) for row in found]  # as in `pair_of`
         # A state that was changed after the question was put is found as it is now, and its definition as it was then.
-        stale = [state.job_id for row, (_, state) in zip(found, taken, strict=True) if row[-1] != state.revision]
-        if stale:
-            current = self.definitions(stale)
-            taken = [(current.get(state.job_id, job), state) for job, state in taken]
+        known = [row[-1] == state.revision for row, state in zip(found, states, strict=True)]
+        read = self.definitions([state.job_id for state, is_known in zip(states, known, strict=True) if not is_known])
+        taken = [
+            (tuple.__new__(JobDef, row[first:-1]) if is_known else read[state.job_id], state)
+            for row, state, is_known in zip(found, states, known, strict=True)
+        ]
         self._emptied_at = now if len(taken) < limit else None
         self._ahead = None
         if self._session.floor is not None and self._emptied_at is not None:
@@ -136,8 +138,8 @@ class Alarms:
         return [(definitions[state.job_id], state) for state in states]
 
     def definitions(self, job_ids: Sequence[int]) -> dict[int, JobDef]:
-        rows = self._session.select_in(JOB_COLUMNS, "jobs", "id", job_ids)
-        return {row[0]: JobDef._make(row) for row in rows}
+        rows = self._session.select_in(JOB_COLUMNS, "jobs", "id", job_ids) if job_ids else []
+        return {row[0]: tuple.__new__(JobDef, row) for row in rows}  # as in `pair_of`
 
 
 def _by_priority(pair: tuple[JobDef, JobState]) -> tuple[int, int, int]:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 Question = tuple[str, tuple[object, ...]]
 """A statement, or a part of one, and its parameters."""
 
+#: So many jobs are claimed with one question. To look up their states twice costs more than another for many.
+FEW = 16
 OVERDUE = (
     "SELECT sum((SELECT count(*) FROM job_state WHERE priority = p.level AND due_at IS NOT NULL AND due_at <= ?)) "
     "FROM priorities p"
@@ -65,8 +67,8 @@ def due_shared(floor: Floor | None, now: int, limit: int, skip_clause: str) -> Q
     """The jobs that are due and not locked, to be locked one by one until there are enough; and what comes after them.
 
     Each row has, as JSON, of every level how many of its jobs are due and its first alarm after that, if these are all
-    that can be had; the state of a job; its definition; and the revision of the state that this definition goes with.
-    If nothing is due, there is one row, without a job.
+    that can be had; the state of a job; if there are few, its definition, and the revision of the state that this
+    definition goes with. If nothing is due, there is one row, without a job.
     """
     source, params = levels(floor)
     return _due_sql(source, skip_clause), (*params, now, limit, limit, now, limit, now, *params, limit)
@@ -91,11 +93,12 @@ def _due_sql(source: str, skip_clause: str) -> str:
         f"SELECT json_agg(json_build_array(p.level, ({due}), ({later})))::text AS ahead FROM ({source}) p "
         "WHERE (SELECT count(*) FROM taken) < ?"
     )
+    few = f"(SELECT count(*) FROM taken) <= {FEW}"
     return (
         f"WITH taken AS MATERIALIZED ({taken}) "
         f"SELECT a.ahead, {', '.join(S_COLUMNS)}, {', '.join(J_COLUMNS)}, seen.revision FROM ({ahead}) a "
-        "LEFT JOIN taken s ON true LEFT JOIN jobs j ON j.id = s.job_id "
-        "LEFT JOIN job_state seen ON seen.job_id = s.job_id"
+        f"LEFT JOIN taken s ON true LEFT JOIN jobs j ON j.id = s.job_id AND {few} "
+        f"LEFT JOIN job_state seen ON seen.job_id = s.job_id AND {few}"
     )
 
 
