@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from functools import lru_cache
 
 from wakeful.errors import IntervalParseError
 
@@ -80,6 +81,12 @@ def _unit(ms: int) -> str:
 def _read(text: object) -> int:
     if not isinstance(text, str):
         raise IntervalParseError(_odd(text), text)
+    return _read_text(text)
+
+
+@lru_cache(maxsize=1_024)
+def _read_text(text: str) -> int:
+    """Cached: the jobs of a file share a handful."""
     body = text.strip()
     digits = 0
     while digits < len(body) and body[digits] in "0123456789":
