@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from wakeful.agents.views import agent_view, agent_views
 from wakeful.agents.wakes import Requested, add_event, find_agent, request_wake
 from wakeful.agents.waking import EVENT_LABEL
 from wakeful.agents.whole import pause_agent, resume_agent
-from wakeful.errors import InvalidJob
+from wakeful.errors import InvalidJob, JobExists
 from wakeful.kernel.actions import jobs as job_actions
 from wakeful.kernel.actions import pausing
 from wakeful.kernel.actions.lookup import find_job
@@ -27,11 +27,13 @@ from wakeful.store.listing import JobFilter
 from wakeful.triggers.moments import iso
 
 if TYPE_CHECKING:
+    from wakeful.kernel.actions.drafts import Draft
     from wakeful.kernel.context import Context
     from wakeful.scheduler import Scheduler
     from wakeful.store.interface import Transaction
 
 SOURCE = "code"
+MAKERS = {"cli": "wakeful add", "api": "the API", "mcp": "an agent", "file": "a file"}
 
 
 class AgentRegistry:
@@ -52,7 +54,10 @@ class AgentRegistry:
         self._kind.url = url
 
     async def apply(self, agents: Mapping[str, Any], *, folder: Path | None = None) -> dict[str, list[str]]:
-        """Make the agents of this program what the mapping says; InvalidJob names everything that is wrong."""
+        """Make the agents of this program what the mapping says; InvalidJob names everything that is wrong.
+
+        JobExists for an agent that somebody else made. Pauses stay, and what is due is run.
+        """
         scheduler = self._scheduler
         here = folder if folder is not None else Path.cwd()
         entries = load("wakeful.config.agents_file:entries_of")(agents, here, scheduler.default_zone)
@@ -72,7 +77,7 @@ class AgentRegistry:
                     job_actions.remove_job(tx, context, name)
 
             on_record(tx, origin, "remove", removed, remove)
-            job_actions.add_jobs(tx, context, drafts, "update", scheduler.default_zone)
+            _store(tx, context, drafts, scheduler.default_zone)
             stopped = [find_job(tx, name) for name in sorted(off & mine.keys())]
 
             def disable() -> None:
@@ -159,3 +164,20 @@ def shown_request(asked: Requested) -> dict[str, Any]:
     run = None if asked.run_id is None else ids.run_text(asked.run_id)
     found = {"agent": asked.agent, "reason": asked.reason, "wake_at": wake_at, "coalesced": asked.coalesced, "run": run}
     return {**found, "waits_for": asked.waits_for}
+
+
+def _store(tx: Transaction, context: Context, drafts: Sequence[Draft], zone: str) -> None:
+    """Add what is new and change what is known, where this program made it."""
+    known = tx.jobs.definitions(list(tx.jobs.names([one.name for one in drafts]).values()))
+    mine = {job.name: job for job in known.values()}
+    for job in sorted(mine.values()):
+        if job.source != SOURCE:
+            who = MAKERS.get(job.source, job.source)
+            message = f"{job.name!r} was made by {who}, and a program touches only its own: choose another name."
+            raise JobExists(message)
+    states = tx.jobs.states([job.id for job in mine.values()])
+    drafted = {one.name: {name: value for name, value in one._asdict().items() if name != "name"} for one in drafts}
+    edits = [((job, states[job.id]), drafted[job.name]) for job in mine.values()]
+    changed = job_actions.change_all(tx, context, edits, zone, keep_due=True)
+    job_actions.move_lanes(tx, list(zip(mine.values(), changed, strict=True)))
+    job_actions.add_jobs(tx, context, [one for one in drafts if one.name not in mine], "error", zone)

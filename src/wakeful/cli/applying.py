@@ -112,11 +112,17 @@ class Whole(NamedTuple):
 
 def _file_and_place(ctx: typer.Context, file: Path | None, db: str | None, command: str) -> tuple[Loaded, Place]:
     from wakeful.config.loading import load
+    from wakeful.config.reading import ConfigError
 
     found = config_named(file, command)
     sections = [domain.section for domain in domains() if domain.apply is not None and domain.section is not None]
-    loaded = load(found, needs=("defaults", "fleet", "include", "limits", *sections))
-    return loaded, place_beside(found, given_store(ctx, db), os.environ, Path.cwd())
+    needs = ("defaults", "fleet", "include", "limits", *sections)
+    try:  # first: what it reads of the file is not read again
+        place = place_beside(found, given_store(ctx, db), os.environ, Path.cwd())
+    except ConfigError:
+        load(found, needs=needs)  # which has all that is wrong with the file
+        raise
+    return load(found, needs=needs), place
 
 
 def _sections(scheduler: Scheduler, loaded: Loaded) -> list[Applicable]:

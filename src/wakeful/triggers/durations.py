@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from functools import lru_cache
 
 from wakeful.errors import IntervalParseError
 
@@ -80,7 +81,9 @@ def _unit(ms: int) -> str:
     return next((unit for unit in "dhms" if ms % UNITS[unit] == 0), "s")
 
 
+@lru_cache(maxsize=1_024)
 def _read(text: str) -> int:
+    """Cached: the jobs of a file share a handful."""
     body = text.strip()
     digits = 0
     while digits < len(body) and body[digits] in "0123456789":
