@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -166,6 +167,22 @@ async def test_a_handler_that_fails_again_and_again_is_one_incident(room):
             await room.act_on(scheduler, "resume", who="Ada")
         await room.sleep("1m")
         assert (await scheduler.get_job("mailroom.append")).consecutive_errors == 5
+        assert [alert.kind for alert in await scheduler.list_alerts()] == ["workflow"]
+
+
+@pytest.mark.promise("K11", "K12")
+@pytest.mark.parametrize("error", [SystemExit(3), asyncio.CancelledError("gone")])
+@pytest.mark.parametrize(("phase", "status"), [("prepare", "failed:logic"), ("mutate", "paused:reconciliation")])
+@virtual
+async def test_a_handler_that_exits_or_cancels_itself_has_failed_as_with_any_error(room, error, phase, status):
+    room.mails, room.reconciles = ["a"], False
+    room.act[phase] = fails(error)
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("5m")
+        failed = (await room.attempts(scheduler))[-1]
+        assert failed.status == status
+        assert type(error).__name__ in failed.error
         assert [alert.kind for alert in await scheduler.list_alerts()] == ["workflow"]
 
 

@@ -44,6 +44,24 @@ def test_a_version_is_the_hash_of_the_file_and_what_it_imports_from_its_folder(t
     assert load_file(ref._replace(config={"a": 1})).version not in (first.version, load_file(ref).version)
 
 
+@pytest.mark.parametrize("line", ["from . import more", "from .more import X", "import more as other"])
+def test_however_a_module_is_imported_it_is_part_of_the_version(tmp_path, line):
+    ref = write(tmp_path)
+    (tmp_path / "helpers.py").write_text(f"{line}\nWORD = 'one'\n")
+    (tmp_path / "more.py").write_text("X = 1\n")
+    first = load_file(ref)
+    (tmp_path / "more.py").write_text("X = 2\n")
+    assert load_file(ref).version != first.version
+
+
+def test_a_file_that_exits_is_one_that_cannot_be_loaded(tmp_path):
+    ref = write(tmp_path)
+    (tmp_path / "helpers.py").write_text("raise SystemExit(3)\n")
+    found = load_file(ref)
+    assert isinstance(found, CannotLoad)
+    assert found.message == "SystemExit: 3"
+
+
 def test_two_folders_with_a_module_of_one_name_do_not_see_each_other(tmp_path):
     one = load_file(write(tmp_path / "a", word="one"))
     two = load_file(write(tmp_path / "b", word="two"))

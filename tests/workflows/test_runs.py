@@ -168,6 +168,21 @@ async def test_run_now_queues_the_producers_and_is_refused_while_something_runs(
             await room.act_on(scheduler, "run_now", who="Ada")
 
 
+@pytest.mark.promise("K2", "K3")
+@virtual
+async def test_run_now_asked_twice_is_one_start(room):
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1m")
+        await scheduler.stop()
+        room.calls.clear()
+        first = await room.act_on(scheduler, "run_now", who="Ada")
+        assert await room.act_on(scheduler, "run_now", who="Bob") == first
+        await scheduler.start()
+        await room.sleep("1m")
+        assert room.phases() == ["poll"]
+
+
 @pytest.mark.promise("K4", "K5")
 @virtual
 async def test_an_empty_reservation_waits_for_an_event_or_its_wake_time(room):

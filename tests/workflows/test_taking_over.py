@@ -9,6 +9,7 @@ import pytest
 from tests.workflows.mailroom import virtual
 from wakeful import Scheduler
 from wakeful.kernel.engine.recovery import crash_all
+from wakeful.workflows.registry import Registry
 
 POINTS = ["prepare", "mutate", "next"]
 
@@ -90,12 +91,29 @@ async def test_a_node_with_older_code_does_not_deploy_it_and_leaves_the_workflow
             await newer.start()
             await room.sleep("1s")
             assert (await room.row(newer)).version == "newer"
-            room.calls.clear()
+            assert await scheduler.list_alerts() == []
             await newer.stop()
-            await room.sleep("1h")
+            room.calls.clear()
+            await room.sleep("10m")
             assert room.calls == [], "the older node refuses it"
+            assert {alert.kind for alert in await scheduler.list_alerts()} == {"no_handler"}
+            await scheduler.stop()
+            await newer.start()
+            await room.sleep("30s")
+            assert room.calls != []
+            assert await newer.list_alerts() == []
+        room.calls.clear()
     async with room.open() as scheduler:
         await scheduler.start()
-        await room.sleep("1h")
+        await room.sleep("10m")
         assert (await room.row(scheduler)).version == "newer"
         assert room.calls == []
+
+
+def test_a_node_with_other_code_knows_how_long_nobody_has_run_a_job():
+    registry = Registry()
+    assert registry.refused_since(7, 1_000, last_run_at=500) == 1_000
+    assert registry.refused_since(7, 20_000, last_run_at=500) == 1_000
+    assert registry.refused_since(7, 40_000, last_run_at=30_000) == 40_000, "another node has run it meanwhile"
+    assert registry.refused_since(7, 90_000, last_run_at=30_000) == 90_000, "it was not due meanwhile"
+    assert registry.refused_since(8, 90_000, last_run_at=None) == 90_000

@@ -65,10 +65,10 @@ def _reserves(tx: Transaction, names: Sequence[str]) -> str | None:
     return f"{taken!r:.120} would be a handler of the workflow {taken.partition('.')[0]}: choose another name."
 
 
-def _admit(tx: Transaction, context: Context, job: JobDef, state: JobState) -> Refused | None:  # noqa: ARG001 - as every hook is called
+def _admit(tx: Transaction, context: Context, job: JobDef, state: JobState) -> Refused | None:
     from wakeful.workflows import hooks  # loaded when a workflow runs
 
-    return hooks.admit(tx, context, job)
+    return hooks.admit(tx, context, job, state)
 
 
 def _claimed(tx: Transaction, context: Context, job: JobDef, run: RunRow) -> Mapping[str, Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
@@ -10,7 +11,7 @@ from wakeful.kernel.actions import runs as run_actions
 from wakeful.kernel.actions.recording import Origin, keep
 from wakeful.kernel.rules.outcome import Result, clean
 from wakeful.store.actions import Change
-from wakeful.workflows.arming import CONTINUED, arm, look_again
+from wakeful.workflows.arming import CONTINUED, arm, first_waiting, look_again
 from wakeful.workflows.checkpoints import as_json
 from wakeful.workflows.failures import LogicError
 from wakeful.workflows.fixes.deciding import decide, lapse, proposed_for
@@ -23,6 +24,7 @@ from wakeful.workflows.topics.tables import Topics
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
+    from wakeful.store.records import JobState
     from wakeful.workflows.fixes.tables import FixRow
 
 MAX_NOTE = 2_000
@@ -68,9 +70,21 @@ def run_now(tx: Transaction, context: Context, name: str, *, who: str) -> list[s
             message = f"{name}.{handler.name} is running: wait until it has ended."
             raise ScheduleTriggerError(message, {**about, "reason": "already_running"})
     producers = [handler for handler in handlers if handler.type == "producer"]
-    runs = [run_actions.run_now(tx, context, f"{name}.{producer.name}") for producer in producers]
+    runs = [_queue(tx, context, producer, states) for producer in producers]
     record(tx, context, name, who=who, action="run")
     return [ids.run_text(run_id) for run_id in runs]
+
+
+def _queue(tx: Transaction, context: Context, producer: HandlerRow, states: Mapping[int, JobState]) -> int:
+    """Start a producer now; at most one start of it waits, so one that does is this one."""
+    state = states.get(producer.job_id or 0)
+    waiting = first_waiting(tx, state) if state is not None else None
+    if state is None or waiting is None:
+        return run_actions.run_now(tx, context, f"{producer.workflow}.{producer.name}")
+    if waiting.due_at > tx.now:
+        tx.runs.reschedule(waiting.id, tx.now)
+        look_again(tx, [state.job_id])
+    return waiting.id
 
 
 def pause(

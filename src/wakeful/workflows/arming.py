@@ -113,6 +113,12 @@ def _waiting(tx: Transaction, state: JobState) -> RunRow | None:
     return next((run for run in tx.runs.open(state.job_id) if run.status == "queued" and run.reason in OURS), None)
 
 
+def first_waiting(tx: Transaction, state: JobState) -> RunRow | None:
+    """The first start that waits for a job, for whatever reason."""
+    waiting = [run for run in tx.runs.open(state.job_id) if run.status == "queued"] if state.queued else []
+    return min(waiting, key=lambda run: (run.due_at, run.id), default=None)
+
+
 def look_again(tx: Transaction, job_ids: Sequence[int]) -> None:
     """What was refused to these jobs may be allowed now: the engine looks at them at once."""
     states = tx.jobs.states(sorted(job_ids)).values()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
-from wakeful.kernel.engine.alerts import close_alert
+from wakeful.kernel.engine.alerts import close_alert, open_alert
 from wakeful.kernel.engine.ending import drop_runs
 from wakeful.kernel.kinds import Refused
 from wakeful.kernel.rules.outcome import FAILURES
@@ -34,13 +34,14 @@ if TYPE_CHECKING:
     from wakeful.kernel.context import Context
     from wakeful.kernel.rules.outcome import Result
     from wakeful.store.interface import Transaction
-    from wakeful.store.records import JobDef, RunRow
+    from wakeful.store.records import JobDef, JobState, RunRow
 
-OTHER_CODE_MS = 5_000
+OTHER_CODE_MS = (100, 5_000)  # how soon a node with other code lets others look, first and at last
+NO_CODE_MS = 60_000  # for so long nodes may come and go without an alert
 MESSAGE_IDS_MS = 400 * 86_400_000
 
 
-def admit(tx: Transaction, context: Context, job: JobDef) -> Refused | None:
+def admit(tx: Transaction, context: Context, job: JobDef, state: JobState) -> Refused | None:
     """A start waits while its workflow is paused, stopped or blocked, and where its code is not known."""
     found = tx.of(Workflows).of_job(job.id)
     if found is None:
@@ -49,13 +50,27 @@ def admit(tx: Transaction, context: Context, job: JobDef) -> Refused | None:
     tx.of(Workflows).admitted[job.id] = found
     known = registry_of(context.declared).get(workflow.name)
     if workflow.issue != "load" and (known is None or known[1] != workflow.version):
-        return Refused("other_code", SKIP_REASONS["other_code"], tx.now + OTHER_CODE_MS)
+        return _leave_to_others(tx, context, job, state, workflow.version)
+    if state.ready_at is not None and tx.now - state.ready_at >= NO_CODE_MS:
+        close_alert(tx, context, "no_handler", job.id)
     standing = Standing(
         bool(workflow.paused), workflow.issue, workflow.issue_handler, workflow.backoff_until, bool(workflow.draining)
     )
     brings_new = handler.type == "producer" and handler.open_run is None
     wait = may_start(standing, handler.name, tx.now, brings_new=brings_new)
     return None if wait is None else Refused(wait.reason, wait.detail, wait.until)
+
+
+def _leave_to_others(tx: Transaction, context: Context, job: JobDef, state: JobState, version: str) -> Refused:
+    """This node has other code. One that has it should come next: so the job is due again soon, and ever later."""
+    since = registry_of(context.declared).refused_since(job.id, tx.now, state.last_run_at)
+    waited = tx.now - since
+    if waited >= NO_CODE_MS:
+        message = f"{job.name} is due, and no running node has this version of its workflow: {version or 'none'}"
+        open_alert(tx, context, "no_handler", job.id, message, job_id=job.id)
+    return Refused(
+        "other_code", SKIP_REASONS["other_code"], tx.now + min(max(waited, OTHER_CODE_MS[0]), OTHER_CODE_MS[1])
+    )
 
 
 def claimed(tx: Transaction, context: Context, job: JobDef, run: RunRow) -> Mapping[str, Any] | None:

@@ -73,7 +73,7 @@ def load_file(ref: FileRef) -> Workflow | CannotLoad:
         wrong = mistakes(workflow)
         if wrong:
             return CannotLoad(ref, " ".join(wrong))
-    except Exception as error:  # noqa: BLE001 - whatever the file raises is why it cannot be loaded
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the file raises is why it cannot be loaded
         return CannotLoad(ref, f"{type(error).__name__}: {error}", _trace(error, ref.path.parent))
     workflow.version = version
     workflow.origin, workflow.ref = ref.source, ref
@@ -83,7 +83,7 @@ def load_file(ref: FileRef) -> Workflow | CannotLoad:
     return workflow
 
 
-def _trace(error: Exception, folder: Path) -> str:
+def _trace(error: BaseException, folder: Path) -> str:
     """The lines of the author's own files that led to the error."""
     frames = [
         frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).is_relative_to(folder)
@@ -114,6 +114,8 @@ def _imported(source: bytes) -> set[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.ImportFrom):  # from . import helpers
+            found |= {alias.name for alias in node.names}
     return found
 
 

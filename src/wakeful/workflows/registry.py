@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from wakeful.workflows.files import WorkflowFiles
 
 
+FORGET_MS = 30_000
+
+
 class Registry:
     """Workflows by name, each with the version of its code."""
 
@@ -19,6 +22,7 @@ class Registry:
         self._known: dict[str, tuple[Workflow, str]] = {}
         self.files: WorkflowFiles | None = None  # those of its server
         self.on_code_failed: Callable[[], None] = lambda: None
+        self._refused: dict[int, tuple[int, int]] = {}  # by job: since when, and when last
 
     def add(self, workflow: Workflow) -> str:
         """Take its code for this scheduler; its version."""
@@ -28,6 +32,14 @@ class Registry:
 
     def drop(self, name: str) -> None:
         self._known.pop(name, None)
+
+    def refused_since(self, job_id: int, now: int, last_run_at: int | None) -> int:
+        """Since when this node has refused a job, for which it has other code, without it being run elsewhere."""
+        first, last = self._refused.get(job_id, (now, now))
+        if now - last > FORGET_MS or (last_run_at or 0) >= first:
+            first = now
+        self._refused[job_id] = (first, now)
+        return first
 
     def get(self, name: str) -> tuple[Workflow, str] | None:
         return self._known.get(name)

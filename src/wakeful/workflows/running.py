@@ -191,14 +191,18 @@ class Attempt:
         try:
             async with asyncio.timeout(limit / 1000) as timer:
                 value = await watch.watch(function(ctx, *given))
-        except Exception as error:
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise  # from outside: a person's cancel, a shutdown, the time limit of the run
             self._row = noted(self._row, watch.note)
             if isinstance(error, TimeoutError) and timer.expired():
                 late = TimeoutError(f"{phase} took longer than {format_interval(limit)}")
                 raise HandlerFailed(late, "timeout_in_mutate" if in_mutate else "timeout") from error
             if ctx.failure is not None:
                 raise HandlerFailed(*ctx.failure) from error
-            raise HandlerFailed(error, "mutate" if in_mutate else "handler") from error
+            said = error if isinstance(error, Exception) else LogicError(f"{phase} raised {error!r}.")
+            raise HandlerFailed(said, "mutate" if in_mutate else "handler") from error
         self._row = noted(self._row, watch.note)
         if ctx.failure is not None:
             raise HandlerFailed(*ctx.failure)
