@@ -17,6 +17,7 @@ from bench.server import running
 from wakeful import Cron, NewJob, Scheduler, ids
 from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.actions.authorized import JobSelection
+from wakeful.kernel.context import Context
 from wakeful.store.interface import Transaction
 from wakeful.store.records import RunRow
 
@@ -86,16 +87,16 @@ async def _fill(scheduler: Scheduler, jobs: int) -> None:
         part = made[begin : begin + TOGETHER]
         added = await scheduler.add_jobs([NewJob(f"job-{begin + n}", cron) for n, cron in enumerate(part)])
         numbers = [int(found[1]) for text in added if (found := ids.decode(text)) is not None]
-        await scheduler.transact(lambda tx, _, numbers=numbers, part=part: _past(tx, now, numbers, part))
+        await scheduler.transact(partial(_past, now, begin, numbers, part))
 
 
-def _past(tx: Transaction, now: int, numbers: list[int], triggers: list[Cron]) -> None:
+def _past(now: int, begin: int, numbers: list[int], triggers: list[Cron], tx: Transaction, _: Context) -> None:
     runs, first, since = [], ids.first_id_at(now - DAYS * DAY_MS), now - DAYS * DAY_MS
     states, definitions = tx.jobs.states(numbers), tx.jobs.definitions(numbers)
     for place, (number, trigger) in enumerate(zip(numbers, triggers, strict=True)):
         slots = [slot for slot in trigger.resolved(now, "UTC").upcoming_slots(since, DAYS + 1) if slot <= now]
         for day, slot in enumerate(slots):
-            run_id = first + (number % 1_000_003) * 1_000 + place * 50 + day
+            run_id = first + (begin + place) * 2 * DAYS + day
             runs.append(
                 RunRow(
                     run_id,
