@@ -26,6 +26,7 @@ from wakeful.kernel.engine.sweep import DomainRows, Retention
 from wakeful.kernel.kinds import Kind, Kinds
 from wakeful.kernel.rules.limits import MIN_INTERVAL_MS
 from wakeful.kernel.rules.options import read_labels, read_options
+from wakeful.kernel.views.audit import Audit
 from wakeful.kernel.views.bus import Bus
 from wakeful.store import make_store
 from wakeful.triggers import system_zone, zone_name
@@ -148,6 +149,7 @@ class Core:
             tuple(domain.prune for domain in domains() if domain.prune is not None),
         )
         engine.housekeeping.on_deleted = lambda run_ids: remove_files(self._log_folder(), run_ids)
+        engine.housekeeping.audit = Audit(self._store, self.hidden_kinds).look
         engine.shorten = lambda run_id, result: keep_long_output(self._log_folder(), run_id, result)
         return engine
 

@@ -21,7 +21,7 @@ from wakeful.kernel.domain import load
 from wakeful.kernel.engine.ending import drop_runs, queue_runs
 from wakeful.kernel.engine.lane_sizes import enter_lanes
 from wakeful.kernel.engine.stretches import keep_passed, take_back
-from wakeful.kernel.rules.passing import DISABLED, PAUSED, REMOVED, let_pass, why_waiting
+from wakeful.kernel.rules.passing import DISABLED, PAUSED, REMOVED, Passed, let_pass, why_waiting
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.kernel.rules.undoing import TAKEN_BACK_BY, UNDO_MS, Standing, brought_back, changed_since, standing_of
 from wakeful.store.actions import ActionRow
@@ -73,6 +73,7 @@ def undo_some(tx: Transaction, context: Context, action_id: int, rights: Rights,
     undo = _Undo(tx, context, rights, rows)
     for row in rows:
         undo.take_back(row)
+    undo.finish()
     tx.actions.undone(undo.restored, tx.now, rights.caller)
     what = rows[0].what if len({row.what for row in rows}) == 1 else APPLY
     return Part(what, [row.name for row in undo.restored], undo.kept, following)
@@ -84,11 +85,32 @@ class _Undo:
     def __init__(self, tx: Transaction, context: Context, rights: Rights, rows: Sequence[ActionRow]) -> None:
         self.tx, self.context, self.rights = tx, context, rights
         subjects = [row.subject for row in rows]
-        tx.jobs.states(subjects)  # locked from here on
+        self.states = tx.jobs.states(subjects)  # locked from here on
         self.jobs = tx.jobs.definitions(subjects)
         self.newer = tx.actions.newer(subjects, rows[0].id, but=SNOOZE)  # a snooze changes no job
         self.restored: list[ActionRow] = []
         self.kept: dict[str, str] = {}
+        self.changed: list[JobState] = []
+        self.passed: list[Passed] = []
+        self.events: list[dict[str, object]] = []
+        self.stirred = False
+
+    def finish(self) -> None:
+        """Write what was put off; many jobs are brought back together."""
+        self.tx.jobs.save(self.changed)
+        keep_passed(self.tx, self.passed)
+        if self.events:
+            self.tx.journal.emit("job", *self.events)
+        self.changed, self.passed, self.events = [], [], []
+
+    def _state_of(self, row: ActionRow) -> JobState | None:
+        """How a job stands; read again where bringing it back, or one before it, may start or end others."""
+        stirs = row.what == "remove" or bool(row.before.get("queued") or row.after.get("queued"))
+        if stirs or self.stirred:
+            self.finish()
+            self.states = self.tx.jobs.states(list(self.states))
+        self.stirred = stirs
+        return self.states.get(row.subject)
 
     def take_back(self, row: ActionRow) -> None:
         """Bring one subject back, or note why not. Who is limited to its own jobs hears nothing of others."""
@@ -123,8 +145,7 @@ class _Undo:
         return None if done else f"{row.name} is over, or was snoozed or announced since: left as it is"
 
     def _bring_back(self, row: ActionRow, before: Standing, left: Standing) -> str | None:
-        # Read again for each: what was ended for one before may have started this one.
-        job, state = self.jobs.get(row.subject), self.tx.jobs.states([row.subject]).get(row.subject)
+        job, state = self.jobs.get(row.subject), self._state_of(row)
         if job is None or state is None:
             return f"there is no job {row.name} any more"
         why = self._against(row, job, state, left)
@@ -144,16 +165,17 @@ class _Undo:
         else:
             fate = REMOVED if row.what == "remove" else why_waiting(state, PAUSED if after.paused else DISABLED)
             counted, passed = let_pass(job.trigger, state, self.tx.now, fate)
-            keep_passed(self.tx, passed)
+            self.passed += passed
             after = after._replace(counted_to=counted.counted_to)
-        self.tx.jobs.save([after])
+        self.changed.append(after)
         if row.what == "remove":
+            self.finish()
             chain(self.tx, job)
             enter_lanes(self.tx, [job])
         closed = set(before.get("alerts") or ()) - set(left.get("alerts") or ())
         for alert_id in sorted(closed):
             self.tx.journal.reopen_alert(alert_id)
-        self.tx.journal.emit("job", job_event(_event(row.what, after), job))
+        self.events.append(job_event(_event(row.what, after), job))
         return None
 
     def _against(self, row: ActionRow, job: JobDef, state: JobState, left: Standing) -> str | None:
@@ -174,6 +196,8 @@ class _Undo:
     def _with_starts(self, job: JobDef, state: JobState, before: Standing, left: Standing) -> JobState:
         """Queue again what the action ended before it could start, and end what it queued."""
         tx, had, has = self.tx, list(before.get("queued") or ()), set(left.get("queued") or ())
+        if not had and not has:
+            return state
         asked = [run for run in tx.runs.open(job.id) if run.status == "queued" and run.id in has - set(had)]
         drop_runs(tx, self.context, job, asked, "what asked for it was undone")
         again: list[RunRow] = []

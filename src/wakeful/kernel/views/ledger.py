@@ -102,7 +102,7 @@ def read_since(given: str | timedelta | datetime, now: int) -> int:
 def ledger_of_all(tx: Transaction, since: int, hidden: Sequence[str] = (), owner: str | None = None) -> Ledger:
     """All jobs, or an owner's, but removed ones and those of hidden kinds: a few questions, however many there are."""
     span = Span(max(since, kept_from(tx)), tx.now)
-    jobs = [placed for placed in tx.slots.jobs(hidden, owner) if _is_timed(placed.trigger)]
+    jobs = [placed for placed in tx.slots.jobs(hidden, owner) if is_timed(placed.trigger)]
     counts = _Counts(tx, span, [placed.state for placed in jobs])
     tallies, total = dict[str, Tally](), Sums()
     for placed in jobs:
@@ -113,7 +113,7 @@ def ledger_of_all(tx: Transaction, since: int, hidden: Sequence[str] = (), owner
     return Ledger(from_ms(span.after), from_ms(span.until), tally_of(total), tallies)
 
 
-def _is_timed(trigger: str) -> bool:
+def is_timed(trigger: str) -> bool:
     """Whether it has times; one that cannot be read has none, and its job was disabled for that."""
     try:
         return trigger_of(trigger).timed
