@@ -66,6 +66,9 @@ def enqueue(tx: Transaction, context: Context, post: Post) -> int | None:
     return first
 
 
+CANCELLED = "a person cancelled it"
+
+
 class Hold(NamedTuple):
     """Why a message is not sent yet, and until when if that is known."""
 
@@ -210,6 +213,19 @@ def requeue(tx: Transaction, number: int) -> DeliveryRow | None:
     row = outbox.get(number)
     assert row is not None  # noqa: S101 - just written
     emit(tx, "requeued", row)
+    arm_named(tx, {row.connector})
+    return row
+
+
+def cancel(tx: Transaction, number: int) -> DeliveryRow | None:
+    """Do not send what waits; None where there is no such delivery. Any other stays as it is."""
+    outbox = tx.of(Outbox)
+    row = outbox.get(number)
+    if row is None or row.status not in ("pending", "held") or row.digest_id is not None:
+        return row
+    row = row._replace(status="expired", open=0, held_for=None, next_at=None, last_error=CANCELLED)
+    outbox.save(row)
+    emit(tx, "cancelled", row)
     arm_named(tx, {row.connector})
     return row
 
