@@ -185,6 +185,13 @@ async def test_a_wrong_signature_is_a_401_however_often_it_comes(scene, agents):
 
 
 @virtual
+async def test_a_hook_is_not_refused_for_parameters_that_its_sender_adds(scene, agents):
+    async with agents.scheduler() as scheduler:
+        sender = await ready(scheduler)
+        assert (await sender.send({}, "d-1", to="a/deploy?source=repository")).status_code == 202
+
+
+@virtual
 async def test_who_guesses_a_bearer_secret_must_wait_while_the_right_one_passes(scene, agents):
     async with agents.scheduler() as scheduler:
         schedules = {"news": {"webhook": {"verify": "bearer", "secret": SECRET}, "prompt": "look"}}

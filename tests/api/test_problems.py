@@ -16,6 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field, ValidationError
 
 from wakeful import Scheduler
+from wakeful.agents.route_models import SAYS_SOMETHING
 from wakeful.api import problems
 from wakeful.api.app import create_app
 from wakeful.api.guard import Guard
@@ -96,6 +97,7 @@ class Wanted(BaseModel):
     choice: Literal["a", "b"] = "a"
     number: float = Field(1, gt=0, allow_inf_nan=False)
     items: list[int] = Field([], max_length=1)
+    said: str = Field("a", pattern=SAYS_SOMETHING)
 
 
 @pytest.mark.parametrize(
@@ -108,6 +110,7 @@ class Wanted(BaseModel):
         ({"number": 0}, "number must be more than 0.0."),
         ({"number": float("inf")}, "number must be a finite number."),
         ({"items": [1, 2]}, "items must have at most 1 item."),
+        ({"said": "  "}, "said must have a visible character."),
     ],
 )
 def test_a_wrong_value_is_answered_with_what_it_must_be(given, sentence):

@@ -166,11 +166,17 @@ _BOUNDS = {
 _FRAMEWORK = re.compile("(?:Input|String|Value) should ")
 
 
+PATTERN_WORDS: dict[str, str] = {}
+"""What a pattern of a request's model asks for, where that is easier said: `have a visible character`."""
+
+
 def _wanted(error: dict[str, Any]) -> str | None:
     """What a value must be, in words that need no knowledge of Python; None where the message says it as it is."""
     if error["type"] in _BOUNDS:
         name, words = _BOUNDS[error["type"]]
         bound = error["ctx"][name]
+        if bound in PATTERN_WORDS:
+            return f"must {PATTERN_WORDS[bound]}"
         return "must " + words.format(bound, s="" if bound == 1 else "s")
     if error["type"] == "literal_error":
         return f"must be {str(error['ctx']['expected']).replace('True', 'true').replace('False', 'false')}"

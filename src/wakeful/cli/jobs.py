@@ -19,7 +19,7 @@ from wakeful.cli.adding import next_times
 from wakeful.cli.app import JOBS, app
 from wakeful.cli.approval import question_facts
 from wakeful.cli.failures import WrongUse, say_note
-from wakeful.cli.finding import Ref, job_named, job_or_run
+from wakeful.cli.finding import DELIVERY_ID, Ref, job_named, job_or_run
 from wakeful.cli.job_warnings import COMMAND, HTTP, returning_note
 from wakeful.cli.monitoring import monitor_data, monitor_facts, ping_address, state_cell
 from wakeful.cli.opening import change, now_ms, read
@@ -218,7 +218,7 @@ def show(
 
         print_one(place, ref, as_json=as_json)
         return
-    if ref.startswith("dlv_"):
+    if ref.startswith(DELIVERY_ID):
         from wakeful.delivery.commands import show_delivery
 
         show_delivery(place, ref, as_json=as_json)

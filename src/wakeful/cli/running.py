@@ -15,7 +15,7 @@ import typer
 from wakeful import Job, Run, Scheduler
 from wakeful.cli.app import RUNS, app
 from wakeful.cli.failures import WrongUse, say_aside, say_error, say_note
-from wakeful.cli.finding import OPEN, Ref, job_named, run_meant
+from wakeful.cli.finding import DELIVERY_ID, OPEN, Ref, job_named, run_meant
 from wakeful.cli.job_warnings import COMMAND, HTTP
 from wakeful.cli.opening import change, is_lone_run, now_ms, server_of
 from wakeful.cli.place import Db, Place, chosen
@@ -209,9 +209,15 @@ def logs(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Show the output of a run, or of a job's latest run."""
+    """Show the output of a run, or of a job's latest run, or a delivery."""
     if as_json and follow:
         raise WrongUse("--follow prints what comes as it comes: leave out --json, or --follow.")
+    place = chosen(ctx, db)
+    if ref.startswith(DELIVERY_ID):
+        from wakeful.delivery.commands import show_delivery
+
+        show_delivery(place, ref, as_json=as_json)
+        return
 
     async def work(scheduler: Scheduler) -> None:
         run = await run_meant(scheduler, ref, (*OPEN, "done") if follow else ("active", "waiting", "done", "queued"))
@@ -226,7 +232,7 @@ def logs(
         else:
             await _follow(scheduler, run, follow=follow)
 
-    change(chosen(ctx, db), work)
+    change(place, work)
 
 
 def _log_data(run: Run, left_behind: Path) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from wakeful.delivery.outbox import STATUSES
 from wakeful.delivery.registry import Registry
 from wakeful.delivery.tables import Wanted
 from wakeful.delivery.views import delivery_number, get_delivery, list_connectors, list_deliveries
-from wakeful.errors import ConnectorNotFound, DeliveryNotFound, SchedulerError
+from wakeful.errors import ConnectorNotFound, DeliveryNotFound, SchedulerError, ScheduleTriggerError
 from wakeful.triggers.moments import read_moment
 
 deliveries = typer.Typer(help="List messages, and send those that failed again.")
@@ -153,7 +153,11 @@ def requeue(
     """Send a failed message again, or all of them."""
     if (ref is None) is not all_failed:
         raise WrongUse("Name one message, or use --all-failed: wakeful delivery requeue ID")
-    place = chosen(ctx, db)
+    requeue_messages(chosen(ctx, db), ref, as_json=as_json)
+
+
+def requeue_messages(place: Place, ref: str | None, *, as_json: bool) -> None:
+    """Send one message again, or every one that failed."""
 
     async def work(scheduler: Scheduler) -> tuple[int, bool]:
         served = server_of(scheduler) is not None
@@ -174,6 +178,23 @@ def requeue(
         say(f"{count(done, 'message')} queued again")
     if not served and done:
         say_note(f"No server is running on {place}: nothing is sent until one does (wakeful serve).")
+
+
+def cancel_message(place: Place, ref: str, *, as_json: bool) -> None:
+    """Do not send a message that waits."""
+    number = delivery_number(ref)
+
+    async def work(scheduler: Scheduler) -> dict[str, Any]:
+        row = await scheduler.transact(lambda tx, _: outbox.cancel(tx, number))
+        if row is not None and row.last_error != outbox.CANCELLED:
+            raise ScheduleTriggerError(f"{ref} is {row.status}: only what waits can be cancelled.")
+        return await scheduler.look(lambda tx: get_delivery(tx, number))
+
+    found = change(place, work)
+    if as_json:
+        print_json(found)
+    else:
+        say(f"{ref} is not sent any more")
 
 
 @connectors.command("list")

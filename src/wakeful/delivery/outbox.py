@@ -66,6 +66,9 @@ def enqueue(tx: Transaction, context: Context, post: Post) -> int | None:
     return first
 
 
+CANCELLED = "a person cancelled it"
+
+
 class Hold(NamedTuple):
     """Why a message is not sent yet, and until when if that is known."""
 
@@ -221,6 +224,19 @@ def unmoved(row: DeliveryRow) -> str | None:
     if row.held_for == "quiet":
         return "held until quiet hours end"
     return {"sent": "sent", "sending": "being sent"}.get(row.status)
+
+
+def cancel(tx: Transaction, number: int) -> DeliveryRow | None:
+    """Do not send what waits; None where there is no such delivery. Any other stays as it is."""
+    outbox = tx.of(Outbox)
+    row = outbox.get(number)
+    if row is None or row.status not in ("pending", "held") or row.digest_id is not None:
+        return row
+    row = row._replace(status="expired", open=0, held_for=None, next_at=None, last_error=CANCELLED)
+    outbox.save(row)
+    emit(tx, "cancelled", row)
+    arm_named(tx, {row.connector})
+    return row
 
 
 def requeue_all(tx: Transaction, context: Context, status: str) -> int:
