@@ -38,7 +38,7 @@ class Manual(Trigger):
     type = "manual"
 
     def describe(self) -> str:
-        return "only when started by hand"
+        return "only on request"
 
     def __repr__(self) -> str:
         return "Manual()"
