@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import secrets
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -152,31 +151,26 @@ _WORDS = {
     "model_attributes_type": "must be an object", "string_type": "must be a text",
     "int_type": "must be a whole number", "int_parsing": "must be a whole number",
     "int_from_float": "must be a whole number", "float_type": "must be a number", "float_parsing": "must be a number",
-    "finite_number": "must be a number that is not infinite",
-    "string_unicode": "must be a text, and has half of a surrogate pair in it",
+    "finite_number": "must be a finite number", "string_unicode": "must be a text of valid Unicode characters",
+    "int_parsing_size": "must be a smaller number",
 }  # fmt: skip
 _BOUNDS = {
-    "greater_than_equal": ("be at least", "ge", ""), "less_than_equal": ("be at most", "le", ""),
-    "greater_than": ("be more than", "gt", ""), "less_than": ("be less than", "lt", ""),
-    "string_too_short": ("have at least", "min_length", " character"),
-    "string_too_long": ("have at most", "max_length", " character"),
-    "too_short": ("have at least", "min_length", " item"), "too_long": ("have at most", "max_length", " item"),
+    "greater_than_equal": ("ge", "be at least {}"), "less_than_equal": ("le", "be at most {}"),
+    "greater_than": ("gt", "be more than {}"), "less_than": ("lt", "be less than {}"),
+    "string_too_short": ("min_length", "have at least {} character{s}"),
+    "string_too_long": ("max_length", "have at most {} character{s}"),
+    "too_short": ("min_length", "have at least {} item{s}"), "too_long": ("max_length", "have at most {} item{s}"),
+    "literal_error": ("expected", "be {}"), "string_pattern_mismatch": ("pattern", "match {}"),
 }  # fmt: skip
-_FRAMEWORK = re.compile("(?:Input|String|Value) should ")
 
 
 def _wanted(error: dict[str, Any]) -> str | None:
     """What a value must be, in words that need no knowledge of Python; None where the message says it as it is."""
     if error["type"] in _BOUNDS:
-        words, bound, counted = _BOUNDS[error["type"]]
-        number = error["ctx"][bound]
-        return f"must {words} {number}{counted}{'s' if counted and number != 1 else ''}"
-    if error["type"] == "literal_error":
-        return f"must be {str(error['ctx']['expected']).replace('True', 'true').replace('False', 'false')}"
-    if (known := _WORDS.get(error["type"])) is not None:
-        return known
-    said = str(error["msg"])
-    return _FRAMEWORK.sub("must ", said, count=1) if _FRAMEWORK.match(said) else None
+        name, words = _BOUNDS[error["type"]]
+        bound = error["ctx"][name]
+        return "must " + words.format(bound, s="" if bound == 1 else "s")
+    return _WORDS.get(error["type"])
 
 
 def _sentence(first: dict[str, Any]) -> str:

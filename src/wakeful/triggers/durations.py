@@ -80,7 +80,9 @@ def _unit(ms: int) -> str:
     return next((unit for unit in "dhms" if ms % UNITS[unit] == 0), "s")
 
 
-def _read(text: str) -> int:
+def _read(text: object) -> int:
+    if not isinstance(text, str):
+        raise IntervalParseError(_odd(text), text)
     body = text.strip()
     digits = 0
     while digits < len(body) and body[digits] in "0123456789":
