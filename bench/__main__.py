@@ -27,7 +27,7 @@ from bench.measures import (
     soak,
     workflows,
 )
-from bench.peers import compile_ours, set_up
+from bench.peers import POSTGRES_ONLY, compile_ours, set_up
 
 MEASURES: dict[str, Callable[[Plan], list[Table]]] = {
     "raw": raw.measure,
@@ -55,9 +55,9 @@ def main() -> int:
                 report.publish(json.loads(report.kept(section).read_text(encoding="utf-8")), section)
         return 0
     compile_ours()
-    peers = not asked.quick and not asked.no_peers
+    peers = asked.peers or (not asked.quick and not asked.no_peers)
     if peers:
-        set_up()
+        set_up(POSTGRES_ONLY if asked.only in {"postgres", "workflows"} else None)
     plan = Plan(
         asked.quick,
         1 if asked.quick else asked.rounds,
@@ -102,6 +102,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", metavar="NAMES", help=f"some of: {','.join(MEASURES)}")
     parser.add_argument("--minutes", type=float, help="how long each soak takes (10; 2 with --quick)")
     parser.add_argument("--rounds", type=int, default=3, help="how often everybody is measured (3)")
+    parser.add_argument("--peers", action="store_true", help="with --quick: the peers as well")
     parser.add_argument("--no-peers", action="store_true", help="ours alone, in full size")
     parser.add_argument("--publish", action="store_true", help="write the figures into docs/benchmarks.md")
     parser.add_argument("--again", action="store_true", help="with --publish: measure nothing, write what is kept")

@@ -9,11 +9,13 @@ from typing import Any
 
 from bench.contenders import (
     CACHE,
+    DBOS_STEPS,
     PEERS,
     PEERS_POSTGRES,
     ROOT,
     WAKEFUL,
     WAKEFUL_POSTGRES,
+    WAKEFUL_WORKFLOWS,
     Contender,
 )
 from bench.figures import Run, ratio, shown
@@ -29,6 +31,16 @@ MARKS = {
         "<!-- figures on PostgreSQL: written by python -m bench --publish -->",
         "<!-- end of figures on PostgreSQL -->",
     ),
+    "workflows": (
+        "<!-- figures of workflows: written by python -m bench --publish -->",
+        "<!-- end of figures of workflows -->",
+    ),
+}
+#: Who is measured in each section: ours, and the others.
+MEASURED = {
+    "sqlite": (WAKEFUL, PEERS),
+    "postgres": (WAKEFUL_POSTGRES, PEERS_POSTGRES),
+    "workflows": (WAKEFUL_WORKFLOWS, (DBOS_STEPS,)),
 }
 
 
@@ -77,11 +89,11 @@ def disturbance(tables: list[Table]) -> Run:
 
 def collect(tables: list[Table], *, peers: bool) -> dict[str, Any]:
     """One section as plain data: each run, the medians, the ratios, and where it was measured."""
-    on_server = tables[0].section == "postgres"
-    ours, others = (WAKEFUL_POSTGRES, PEERS_POSTGRES) if on_server else (WAKEFUL, PEERS)
+    section = tables[0].section
+    ours, others = MEASURED[section]
     everybody: tuple[Contender, ...] = (ours, *others) if peers else (ours,)
     about: dict[str, str] = {contender.name: versions(contender) for contender in everybody}
-    if peers and not on_server:
+    if peers and section == "sqlite":
         about["cron"] = cron_versions()
     machine = describe()
     return {
@@ -105,7 +117,7 @@ def collect(tables: list[Table], *, peers: bool) -> dict[str, Any]:
 
 def kept(section: str, *, quick: bool = False) -> Path:
     """Where a section's results are kept."""
-    name = {"sqlite": "results", "postgres": "results-postgres"}[section]
+    name = "results" if section == "sqlite" else f"results-{section}"
     return CACHE / f"{name}{'-quick' if quick else ''}.json"
 
 
@@ -133,6 +145,8 @@ ORDER = (
     "cron",
     "raw",
     "soak",
+    "events",
+    "start",
 )
 
 
@@ -158,9 +172,9 @@ def page(results: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _place(key: str) -> tuple[int, int]:
+def _place(key: str) -> tuple[int, int, str]:
     name, _, size = key.partition("-")
-    return (ORDER.index(name), int(size or 0))
+    return (ORDER.index(name), int(size) if size.isdigit() else 0, key)
 
 
 def publish(results: dict[str, Any], section: str) -> None:

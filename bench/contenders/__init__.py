@@ -90,6 +90,14 @@ WAKEFUL_POSTGRES = Contender(
     "Scheduler(url) with its defaults, async handler; with several nodes, as many processes",
     ours=True,
 )
+WAKEFUL_WORKFLOWS = Contender(
+    "Wakeful",
+    "wakeful_jobs",
+    None,
+    ("wakeful", "psycopg"),
+    "one process with Scheduler(url) and its defaults, a consumer with prepare, mutate and next for each workflow",
+    ours=True,
+)
 PROCRASTINATE = Contender(
     "Procrastinate",
     "procrastinate_jobs",
@@ -110,5 +118,12 @@ APSCHEDULER4_POSTGRES = Contender(
     "peers-postgres",
     ("APScheduler", "SQLAlchemy", "asyncpg"),
     "SQLAlchemyDataStore on asyncpg, PsycopgEventBroker, AsyncScheduler, async job, alpha release",
+)
+DBOS_STEPS = Contender(
+    "DBOS",
+    "dbos_steps",
+    "peers-postgres",
+    ("dbos", "SQLAlchemy", "psycopg"),
+    "queue polled at 50 ms without a limit, a workflow of three steps for each event, all enqueued before the start",
 )
 PEERS_POSTGRES = (PROCRASTINATE, DBOS, APSCHEDULER4_POSTGRES)

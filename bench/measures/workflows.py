@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
+import sqlite3
 import statistics
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from bench.contenders import DBOS
+from bench.contenders import DBOS_STEPS
 from bench.figures import Run
 from bench.measures import Column, Entry, Plan, Table, interleave
 from bench.server import Server, running
@@ -19,9 +19,9 @@ from wakeful.workflows.publishing import Message, publish
 if TYPE_CHECKING:
     from pathlib import Path
 
+STORES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 BATCH = 1_000
 PATIENCE_S = 300.0
-STEPS = dataclasses.replace(DBOS, module="dbos_steps")
 YIELDS = (
     "A consumer that always finds more to do pauses for 30 s after 100 runs in a row: so no more are asked for here."
 )
@@ -93,38 +93,38 @@ def through(url: str, flows: int, count: int, batch: int) -> Run:
 def steps(server: Server, count: int, folder: Path) -> Run:
     """The same number of events as DBOS workflows of three steps."""
     server.database(folder)
-    took = STEPS.ask("steps", folder=str(folder), count=count)["seconds"]
+    took = DBOS_STEPS.ask("steps", folder=str(folder), count=count)["seconds"]
     return {"events_per_s": count / took, "runs_per_s": count / took, "count": count}
 
 
 def _events(plan: Plan, server: Server) -> list[Table]:
-    each, many = (50, 1_000) if plan.quick else (90, 5_000)
+    each, many, theirs = (50, 1_000, 200) if plan.quick else (90, 5_000, 1_000)
     shapes = [
         (f"Wakeful, one workflow, {each} events one by one", 1, each, 1),
         (f"Wakeful, one workflow, {many:,} events, 100 a run", 1, many, 100),
         (f"Wakeful, 100 workflows, {many:,} events one by one", 100, many, 1),
     ]
     tables = []
-    for section in ("sqlite", "postgres"):
+    for name, where in STORES.items():
         table = Table(
-            f"events-{section}",
-            "Events through publish, prepare, mutate, next and commit, each phase stored",
+            f"events-{name}",
+            f"Events through publish, prepare, mutate, next and commit, each phase stored, on {where}",
             [
                 Column("events_per_s", "events /s", "more"), Column("runs_per_s", "runs /s"),
                 Column("cpu_ms", "CPU ms an event"), Column("count", "events"),
             ],
-            notes=[YIELDS], ours=shapes[2][0], section=section,
+            notes=[YIELDS], ours=shapes[2][0], section="workflows",
         )  # fmt: skip
         entries: list[Entry] = [
-            (name, partial(_through_on, server if section == "postgres" else None, flows, count, batch))
-            for name, flows, count, batch in shapes
+            (title, partial(_through_on, server if name == "postgres" else None, flows, count, batch))
+            for title, flows, count, batch in shapes
         ]
-        interleave(plan, table, entries)
-        if section == "postgres" and DBOS in plan.peers_postgres:
-            interleave(plan, table, [("DBOS, a workflow of three steps an event", partial(steps, server, 1_000))], 1)
+        if name == "postgres" and plan.peers_postgres:
+            entries.append(("DBOS, a workflow of three steps an event", partial(steps, server, theirs)))
             table.notes.append(
                 "DBOS polls its queue every 50 ms and stores each step; it has no reservations or topics."
             )
+        interleave(plan, table, entries)
         tables.append(table)
     return tables
 
@@ -181,13 +181,14 @@ def start_of_one(server: Server | None, samples: int, pending: int, folder: Path
 def _start(plan: Plan, server: Server) -> list[Table]:
     samples, pending = (50, 10_000) if plan.quick else (300, 100_000)
     tables = []
-    for section, where in (("sqlite", None), ("postgres", server)):
+    for name, store in STORES.items():
+        where = server if name == "postgres" else None
         table = Table(
-            f"consumer-start-{section}",
-            "From publish to the start of the consumer",
-            [Column("p50_ms", "p50 ms"), Column("p99_ms", "p99 ms"), Column("idle_percent", "CPU % when idle")],
+            f"start-{name}",
+            f"From publish to the start of the consumer, on {store} (milliseconds)",
+            [Column("p50_ms", "p50"), Column("p99_ms", "p99"), Column("idle_percent", "CPU % when idle")],
             notes=["From the call that publishes, its commit included, to the first line of prepare."],
-            peers_in=(), section=section,
+            peers_in=(), section="workflows",
         )  # fmt: skip
         entries: list[Entry] = [
             ("Wakeful", partial(start_of_one, where, samples, 0)),
@@ -201,8 +202,5 @@ def _start(plan: Plan, server: Server) -> list[Table]:
 def measure(plan: Plan) -> list[Table]:
     with running() as server:
         tables = [*_events(plan, server), *_start(plan, server)]
-        version = server.version()
-    for table in tables:
-        if table.section == "postgres":
-            table.about = f"PostgreSQL {version}"
+        tables[0].about = f"SQLite {sqlite3.sqlite_version}, PostgreSQL {server.version()}"
     return tables

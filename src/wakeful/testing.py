@@ -309,8 +309,8 @@ class _WatchedScheduler(Scheduler):
 
     on_stored: Callable[[Any], None] = staticmethod(lambda _: None)
 
-    async def transact(self, work: Callable[[Transaction, Context], T]) -> T:
+    async def transact(self, work: Callable[[Transaction, Context], T], *, wakes: bool = True) -> T:
         """As every scheduler does."""
-        result = await super().transact(work)
+        result = await super().transact(work, wakes=wakes)
         self.on_stored(result)
         return result

@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from tests.agents.test_served_agents import House
-from tests.api.waiting import ended
 from tests.cli.terminal import PATIENCE
+from tests.waiting import ended
 
 FILE = """
 store: sqlite:///t.db

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.api.making import make, new_name
-from tests.api.waiting import ended
+from tests.waiting import ended
 from wakeful.api.models import Explained, JobOut, ManyDone, Page, RunOut, Upcoming
 
 

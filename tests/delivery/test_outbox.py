@@ -219,6 +219,17 @@ async def test_only_the_connectors_own_job_sends_through_it(scene):
             await scheduler.run_job("mine")
             await scene.sleep(1)
         assert target.times == [0]
+
+        async def slow(_):
+            await clocks.sleep(20)
+
+        target.act = slow
+        await scene.sleep(3)  # its own job tries again
+        await scheduler.run_job("mine")
+        await scene.sleep(1)
+        assert len(target.calls) == 2
+        assert [item["status"] for item in await stored(scheduler)] == ["sending"]
+        await scene.sleep("1m")
         assert [job.name for job in await scheduler.list_jobs()] == []
         assert [job.name for job in await scheduler.list_jobs(internal=True)] == ["delivery.phone", "mine"]
         await scheduler.stop()

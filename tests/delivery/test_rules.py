@@ -187,6 +187,8 @@ def test_a_message_about_a_failure_is_enough_to_act_on():
     assert "It runs: ./backup.sh --full\nNote: Copies the photos\n" in berlin
     assert "again at 2026-01-01 13:01 CET (12:01 UTC)." in berlin
     assert "does not start again by itself" in failure(about._replace(next_at=None))[1]
+    assert "10:00 UTC, 2 times in a row." in failure(about._replace(errors=2))[1]
+    assert "in a row" not in failure(about._replace(errors=1))[1]
 
 
 @pytest.mark.parametrize(

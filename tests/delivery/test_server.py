@@ -10,10 +10,9 @@ import httpx
 import pytest
 
 from tests.api.sse import reading, take
-from tests.api.waiting import ended
 from tests.cli.terminal import PATIENCE, Terminal
 from tests.http.targets import target
-from wakeful.clock import SystemClock
+from tests.waiting import ended, eventually
 
 SECRET = "whsec_cGxhbnRlZC1zZWNyZXQtb2YtMjQtYnl0ZXM="  # noqa: S105 - planted
 #: Everything that is planted is found by this word, but for the secret, which is stored as base64.
@@ -67,12 +66,13 @@ jobs:
 
     def until(self, run_id, status):
         """The run's first delivery once it is of that status."""
-        deadline = SystemClock().boot() + PATIENCE * 1000
-        while SystemClock().boot() < deadline:
-            (brief,) = self.client.get(f"/api/runs/{run_id}").json()["deliveries"]
-            if brief["status"] == status:
-                return self.client.get(f"/api/deliveries/{brief['id']}").json()
-        raise AssertionError(f"{run_id} is not {status}")
+
+        def brief():
+            (found,) = self.client.get(f"/api/runs/{run_id}").json()["deliveries"]
+            return found
+
+        found = eventually(brief, lambda brief: brief["status"] == status)
+        return self.client.get(f"/api/deliveries/{found['id']}").json()
 
 
 @pytest.fixture(scope="module")

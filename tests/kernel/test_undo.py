@@ -336,3 +336,29 @@ async def test_a_job_that_a_program_switched_off_is_switched_on_again(scene):
         assert (job.status, job.options) == ("idle", {"timeout": "5m"})
         await scheduler.update_job("a", timeout="6m")
         assert len(await scheduler.list_actions()) == 1, "an edit is no such action"
+
+
+@pytest.mark.promise("X27")
+@virtual
+async def test_what_a_program_removed_and_switched_off_with_its_agents_comes_back(scene):
+    def agents(*names, on=True):
+        beats = {"heartbeat": {"every": "1h", "enabled": on}}
+        return {name: {"runner": {"start": ["true"]}, **(beats if name == "fox" else {})} for name in names}
+
+    async with scene.scheduler() as scheduler:
+        await scheduler.agents.apply(agents("fox", "owl"))
+        before = [(job.name, standing(job)) for job in await scheduler.list_jobs()]
+        assert await scheduler.list_actions() == []
+        await scene.sleep(1)
+        await scheduler.agents.apply(agents("fox"))
+        assert [job.name for job in await scheduler.list_jobs()] == ["fox.heartbeat", "fox.wake"]
+        assert (await scheduler.undo()).restored == ["owl.wake"]
+        assert [(job.name, standing(job)) for job in await scheduler.list_jobs()] == before
+        await scene.sleep(1)
+        await scheduler.agents.pause("fox")
+        action = await last_action(scheduler)
+        assert (action.what, action.changed, action.via) == ("pause", 2, "code")
+        await scheduler.resume_job("fox.wake")
+        undone = await scheduler.undo(action.id)
+        assert undone.restored == ["fox.heartbeat"]
+        assert undone.kept == {"fox.wake": "fox.wake was resumed since, by here: left as it is"}

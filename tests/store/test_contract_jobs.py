@@ -83,6 +83,23 @@ def test_the_next_alarm_is_the_earliest_of_all(store):
     assert store.read(lambda tx: tx.jobs.next_alarm()) == NOW + 5
 
 
+def test_arming_jobs_writes_when_they_are_looked_at_and_what_waits_alone(store):
+    store.add(job(1, missed=3), job(2), job(3, due_at=NOW + 50))
+
+    def arm(tx):
+        states = tx.jobs.states([1, 2])
+        tx.jobs.save_armed([state._replace(due_at=NOW + 7, queued=1, missed=9) for state in states.values()])
+
+    store.write(arm)
+    found = store.read(lambda tx: tx.jobs.states([1, 2, 3]))
+    assert {number: (state.due_at, state.queued, state.missed) for number, state in found.items()} == {
+        1: (NOW + 7, 1, 3),
+        2: (NOW + 7, 1, 0),
+        3: (NOW + 50, 0, 0),
+    }
+    assert store.read(lambda tx: tx.jobs.next_alarm()) == NOW + 7
+
+
 def test_what_another_process_arms_for_a_time_long_past_is_due_after_a_look(store, store_url, clock):
     store.add(job(1), job(2, due_at=NOW + 9))
     assert store.write(lambda tx: tx.jobs.next_alarm()) == NOW + 9

@@ -48,7 +48,7 @@ class Death:
         self.scheduler, transact = scheduler, scheduler.transact
         death = self
 
-        async def watched(work):
+        async def watched(work, **options):
             seen = []
 
             def noting(tx, context):
@@ -60,7 +60,7 @@ class Death:
                 return result
 
             try:
-                result = await transact(noting)
+                result = await transact(noting, **options)
             except Dying:
                 await death.die()
             if seen[0] is not None and death.is_at(seen[0], "after"):

@@ -16,7 +16,7 @@ from wakeful import (
     Workflow,
     ids,
 )
-from wakeful.workflows import views
+from wakeful.workflows import actions, views
 from wakeful.workflows.files import mark_broken
 from wakeful.workflows.loading import CannotLoad, FileRef
 
@@ -45,6 +45,31 @@ async def test_a_transient_failure_backs_off_and_is_tried_again_as_a_linked_run(
         assert [one.retry_of for one in attempts if one.retry_of] == [one.id for one in tried]
         assert (await scheduler.get_job("mailroom.append")).consecutive_errors == 0
         assert set((await room.events(scheduler)).values()) == {"consumed"}
+
+
+@pytest.mark.parametrize("phase", ["prepare", "mutate", "next"])
+@virtual
+async def test_the_trace_of_a_run_is_the_authors_code_and_the_error_alone(room, phase):
+    room.mails = ["a"]
+    room.act[phase] = fails(ValueError("wrong"), times=1)
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1s")
+        failed = next(run for run in await scheduler.get_run_log("mailroom.append") if run.outcome == "error")
+        assert failed.trace.count("Traceback") == 1
+        assert "mailroom.py" in failed.trace
+        assert "running.py" not in failed.trace
+
+
+@virtual
+async def test_explain_gives_the_reason_of_a_refused_start_once(room):
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1m")
+        await scheduler.transact(lambda tx, context: actions.pause(tx, context, "mailroom", who="Ada"))
+        await room.sleep("1h")
+        said = str(await scheduler.explain("mailroom.poll"))
+        assert said.count("its workflow is paused") == 1
 
 
 @pytest.mark.promise("K12", "K13", "K16")
@@ -127,6 +152,43 @@ async def test_after_the_mutation_only_what_follows_is_done_again(room):
         assert room.phases().count("poll") == 2, "what was due meanwhile is run once"
         await room.sleep("2m")
         assert await scheduler.list_alerts() == []
+
+
+@pytest.mark.promise("K12", "X5")
+@virtual
+async def test_a_handler_that_fails_again_and_again_is_one_incident(room):
+    room.act["prepare"] = fails(LogicError("wrong"), times=9)
+    async with room.open() as scheduler:
+        await scheduler.start()
+        for _ in range(4):
+            await room.sleep("1m")
+            assert [alert.kind for alert in await scheduler.list_alerts()] == ["workflow"]
+            await room.act_on(scheduler, "resume", who="Ada")
+        await room.sleep("1m")
+        assert (await scheduler.get_job("mailroom.append")).consecutive_errors == 5
+        assert [alert.kind for alert in await scheduler.list_alerts()] == ["workflow"]
+
+
+@pytest.mark.promise("K6", "K12")
+@virtual
+async def test_what_a_producer_finds_outside_may_have_any_title_and_no_key_that_a_store_refuses(room):
+    async def found(ctx):
+        await ctx.register_input("imap", "mail", "a", title="a \0 title \ud800 of anything")
+        await ctx.publish("mail", message_id="\N{SNOWMAN}" * 300)
+
+    async def too_long(ctx):
+        await ctx.publish("mail", message_id="\N{SNOWMAN}" * 400)
+
+    room.act["poll"] = found
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1m")
+        assert await room.events(scheduler) == {"\N{SNOWMAN}" * 300: "consumed"}
+        room.act["poll"] = too_long
+        await room.sleep("5m")
+        row = await room.row(scheduler)
+        assert row.issue == "logic"
+        assert row.issue_message.startswith("message_id is a text of 1 to 1000 bytes")
 
 
 @pytest.mark.parametrize("ends", ["commits", "fails"])

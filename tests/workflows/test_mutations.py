@@ -14,6 +14,7 @@ from wakeful import (
     ScheduleTriggerError,
     ids,
 )
+from wakeful.errors import StoreRefused
 
 
 @pytest.mark.promise("K15")
@@ -186,3 +187,41 @@ async def test_a_consumer_that_always_finds_more_to_do_yields(room):
         assert len(room.ledger) == 100
         await room.sleep("30s")
         assert len(room.ledger) == 150
+
+
+@pytest.mark.promise("K12")
+@virtual
+async def test_what_the_store_refuses_stops_the_workflow_and_is_not_tried_for_ever(room, monkeypatch):
+    from wakeful.workflows import checkpoints
+
+    def refused(*_):
+        raise StoreRefused("the store does not take this")
+
+    async with room.open() as scheduler:
+        monkeypatch.setattr(checkpoints, "committed", refused)
+        await scheduler.start()
+        await room.sleep("1m")
+        row = await room.row(scheduler)
+        assert (row.issue, row.issue_message) == ("internal", "the store does not take this")
+        assert room.phases() == ["prepare", "next"]
+
+
+@pytest.mark.promise("K12", "K13")
+@virtual
+async def test_a_run_whose_failure_cannot_be_stored_backs_off_and_a_person_hears_of_it(room, monkeypatch):
+    from wakeful.workflows import checkpoints
+
+    def broken(*_):
+        raise KeyError("ours")
+
+    async with room.open() as scheduler:
+        monkeypatch.setattr(checkpoints, "committed", broken)
+        monkeypatch.setattr(checkpoints, "failed", broken)
+        await scheduler.start()
+        await room.sleep("5m")
+        assert room.phases() == ["prepare", "next"] * 5
+        assert {alert.kind for alert in await scheduler.list_alerts()} == {"workflow"}
+        monkeypatch.undo()
+        await room.sleep("10m")
+        assert (await room.row(scheduler)).issue is None
+        assert await scheduler.list_alerts() == []

@@ -6,8 +6,8 @@ import httpx
 import pytest
 
 from tests.api.conftest import Server
-from tests.api.waiting import eventually
 from tests.cli.terminal import PATIENCE, Terminal
+from tests.waiting import eventually
 
 WORKFLOW = """
 from wakeful import ApprovalNeeded, Interval, Prepared, Workflow

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import secrets
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -160,8 +161,9 @@ _BOUNDS = {
     "string_too_short": ("min_length", "have at least {} character{s}"),
     "string_too_long": ("max_length", "have at most {} character{s}"),
     "too_short": ("min_length", "have at least {} item{s}"), "too_long": ("max_length", "have at most {} item{s}"),
-    "literal_error": ("expected", "be {}"), "string_pattern_mismatch": ("pattern", "match {}"),
+    "string_pattern_mismatch": ("pattern", "match {}"),
 }  # fmt: skip
+_FRAMEWORK = re.compile("(?:Input|String|Value) should ")
 
 
 def _wanted(error: dict[str, Any]) -> str | None:
@@ -170,7 +172,12 @@ def _wanted(error: dict[str, Any]) -> str | None:
         name, words = _BOUNDS[error["type"]]
         bound = error["ctx"][name]
         return "must " + words.format(bound, s="" if bound == 1 else "s")
-    return _WORDS.get(error["type"])
+    if error["type"] == "literal_error":
+        return f"must be {str(error['ctx']['expected']).replace('True', 'true').replace('False', 'false')}"
+    if (known := _WORDS.get(error["type"])) is not None:
+        return known
+    said = str(error["msg"])
+    return _FRAMEWORK.sub("must ", said, count=1) if _FRAMEWORK.match(said) else None
 
 
 def _sentence(first: dict[str, Any]) -> str:

@@ -22,6 +22,9 @@ _WANTED = {
     "string_type": "a text", "list_type": "a list", "model_type": "a section with keys of its own",
     "model_attributes_type": "a section with keys of its own", "bool_type": "true or false",
     "bool_parsing": "true or false", "string_too_short": "a text that is not empty",
+    "dict_type": "a section with keys of its own", "float_type": "a number", "float_parsing": "a number",
+    "finite_number": "a finite number", "string_pattern_mismatch": "a text that matches {pattern}",
+    "string_too_long": "a text of at most {max_length} characters", "too_short": "a list that is not empty",
 }  # fmt: skip
 
 
@@ -45,7 +48,7 @@ def load(path: Path, environ: Mapping[str, str] = os.environ, *, needs: Sequence
     missing = [fault for fault in no_env_file or raw.faults if needs is None or _section(fault) in needs]
     unfilled = {fault.key for fault in raw.faults}
     config, faults = _validated(raw, unfilled)
-    settings = config if config is not None else _readable(raw, ("defaults", "fleet", "include", "env_file"))
+    settings = config if config is not None else _readable(raw, ("defaults", "fleet", "include", "env_file", "limits"))
     jobs, wrong = read_fleet_file(
         raw,
         settings,
@@ -225,4 +228,5 @@ def _complaint(raw: Raw, where: Where, error: dict[str, Any]) -> str:
         name, words = bounds[kind]
         bound = context[name]
         return f"must be {words} {int(bound) if bound == int(bound) else bound}{shown}."
-    return f"must be {_WANTED.get(kind, 'something else: ' + str(error['msg']))}{shown}."
+    wanted = _WANTED[kind].format(**context) if kind in _WANTED else f"something else: {error['msg']}"
+    return f"must be {wanted}{shown}."

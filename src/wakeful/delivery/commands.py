@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import tzinfo
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,8 @@ from wakeful.cli.opening import change, now_ms, read, server_of
 from wakeful.cli.place import ConfigFile, Db, Place, chosen, nearest_config
 from wakeful.cli.saying import say, say_text
 from wakeful.cli.tables import Cell, Column, Json, print_facts, print_json, print_table
-from wakeful.cli.words import ago, count
+from wakeful.cli.words import ago, count, moment_words
+from wakeful.cli.zones import shown_zone
 from wakeful.delivery import outbox
 from wakeful.delivery.chat import commands as chat_commands
 from wakeful.delivery.outbox import STATUSES
@@ -26,6 +28,8 @@ from wakeful.triggers.moments import read_moment
 deliveries = typer.Typer(help="List messages, and send those that failed again.")
 connectors = typer.Typer(help="List, test and pair connectors, which send messages.")
 
+#: Why a message is held, in words.
+HELD_FOR = {"quiet": "the end of quiet hours", "pairing": "somebody to be paired with its chat"}
 STYLES = {"sent": "green", "failed": "red", "unknown": "yellow", "held": "blue", "expired": "dim"}
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="A delivery's id.", show_default=False)]
@@ -110,26 +114,28 @@ def show_delivery(place: Place, ref: str, *, as_json: bool) -> None:
     if as_json:
         print_json(found)
     else:
-        print_delivery(found)
+        print_delivery(found, shown_zone(place), now_ms())
 
 
-def print_delivery(found: dict[str, Any]) -> None:
+def print_delivery(found: dict[str, Any], zone: tzinfo, now: int) -> None:
     """One message in full."""
     facts: list[tuple[str, str | Cell]] = [
         ("delivery", found["id"]),
         ("status", Cell(found["status"], STYLES.get(found["status"], ""))),
         ("connector", found["connector"] or "none yet"),
     ]
-    names = ("kind", "title", "to", "job", "run", "agent", "outcome", "created_at", "sent_at", "next_attempt_at")
-    facts += [(name.replace("_", " "), str(found[name])) for name in names if found[name] is not None]
-    facts += [
-        (name.replace("_", " "), str(found[name])) for name in ("held_for", "digest", "last_error") if found[name]
-    ]
+    names = ("kind", "title", "to", "job", "run", "agent", "outcome")
+    facts += [(name, str(found[name])) for name in names if found[name] is not None]
+    moments = {"created": "created_at", "sent": "sent_at", "next attempt": "next_attempt_at"}
+    facts += [(name, moment_words(found[key], zone, now)) for name, key in moments.items() if found[key] is not None]
+    if found["held_for"]:
+        facts.append(("held for", HELD_FOR.get(found["held_for"], found["held_for"])))
+    facts += [(name.replace("_", " "), str(found[name])) for name in ("digest", "last_error") if found[name]]
     for index, attempt in enumerate(found["log"], 1):
         how = {True: "sent", False: "failed", None: "unknown"}[attempt["ok"]]
         took = f" in {attempt['ms']} ms" if attempt["ms"] is not None else ""
         why = f": {attempt['error']}" if attempt["error"] else ""
-        facts.append((f"attempt {index}", f"{attempt['at']} {how}{took}{why}"))
+        facts.append((f"attempt {index}", f"{moment_words(attempt['at'], zone, now)}: {how}{took}{why}"))
     print_facts(facts)
     say()
     say_text(found["text"].rstrip())
@@ -157,13 +163,13 @@ def requeue(
         row = await scheduler.transact(lambda tx, _: outbox.requeue(tx, number))
         if row is None:
             raise DeliveryNotFound(f"There is no delivery {ref}.")
-        return int(row.status == "pending"), served
+        if (why := outbox.unmoved(row)) is not None:
+            raise DeliveryRefused(f"{ref} is {why}: it cannot be queued again.")
+        return 1, served
 
     done, served = change(place, work)
     if as_json:
         print_json({"requeued": done})
-    elif ref is not None and not done:
-        raise DeliveryRefused(f"{ref} was sent, is being sent, or is part of a digest: it cannot be queued again.")
     else:
         say(f"{count(done, 'message')} queued again")
     if not served and done:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 from wakeful.errors import InvalidJob
 
 if TYPE_CHECKING:
+    from wakeful.kernel.actions.drafts import Draft
     from wakeful.kernel.context import Context
     from wakeful.kernel.engine.alerts import Notice
     from wakeful.kernel.rules.outcome import Result
@@ -65,6 +66,7 @@ Claimed = Callable[["Transaction", "Context", "JobDef", "RunRow"], Mapping[str, 
 Ended = Callable[["Transaction", "Context", "JobDef", "RunRow", "Result"], None]
 Rearmed = Callable[["Transaction", "JobDef", "JobState"], "JobState"]
 Stored = Callable[["Transaction", "Sequence[JobDef]"], None]
+Spread = Callable[["Sequence[Draft]", int], "Mapping[str, Trigger]"]
 Alerted = Callable[["Transaction", "Context", "Notice"], None]
 ByHand = Callable[["Transaction", "Context", "JobDef"], Refused | None]
 Released = Callable[["Transaction"], None]
@@ -92,6 +94,8 @@ class Kind(NamedTuple):
     """Part of the machinery: not counted by `max_running`, and left out of listings unless asked for."""
     patient: bool = False
     """Its jobs wait for each other by design: one that waits for a lane for long is not reported as missed."""
+    alerts_itself: bool = False
+    """When a handler fails, its domain opens an alert: the engine opens no second one, `failing` or `failed`."""
     options: Mapping[str, Any] = MappingProxyType({})
     """Options of its jobs where neither the job nor the scheduler's defaults say otherwise."""
     admit: Admit | None = None
@@ -125,6 +129,8 @@ class Kind(NamedTuple):
     """
     stored: Stored | None = None
     """Called in the transaction that adds jobs of this kind, or makes jobs to be of this kind."""
+    spread: Spread | None = None
+    """Given the jobs of this kind that one transaction adds, and the time: the triggers some get instead, by name."""
     redact: Callable[[Any], Any] | None = None
     """The payload as callers without full rights see it."""
     reserves: Callable[[Transaction, Sequence[str]], str | None] | None = None
@@ -139,6 +145,7 @@ class Hooks(NamedTuple):
     ended: Mapping[str, Ended] = {}
     internal: frozenset[str] = frozenset()
     patient: frozenset[str] = frozenset()
+    alerts_itself: frozenset[str] = frozenset()
     delivers: tuple[Delivers, ...] = ()  # of domains, for runs of any kind
     alerted: tuple[Alerted, ...] = ()  # of domains, for incidents that are worth a message
     released: tuple[Released, ...] = ()  # of domains, when a hold on everything ends
@@ -172,6 +179,7 @@ class Kinds:
             {name: kind.ended for name, kind in self._declared.items() if kind.ended is not None},
             frozenset(name for name, kind in self._declared.items() if kind.internal),
             frozenset(name for name, kind in self._declared.items() if kind.patient),
+            frozenset(name for name, kind in self._declared.items() if kind.alerts_itself),
             tuple(delivers),
             tuple(alerted),
             tuple(released),
@@ -221,13 +229,17 @@ class Kinds:
                 self.handle(kind.name, _in_folder(kind.handler, folder))
 
     def refuse_reserved(self, tx: Transaction, new: Iterable[tuple[str, str]]) -> None:
-        """InvalidJob for a new name, given with the kind of its job, that belongs to another kind's jobs."""
+        """InvalidJob for a new name with a dot, given with the kind of its job, unless that kind makes such names."""
         dotted = [(name, kind) for name, kind in new if "." in name]
         for other in self._reserving:
             names = [name for name, kind in dotted if kind != other.name]
             why = other.reserves(tx, names) if names and other.reserves is not None else None
             if why is not None:
                 raise InvalidJob(why)
+        for name, kind in dotted:
+            if self.declared(kind).reserves is None and not self.declared(kind).internal:
+                message = f"{name!r:.120} has a dot, as schedules of agents have: choose a name without one."
+                raise InvalidJob(message)
 
     def with_recovery(self) -> list[Kind]:
         return [kind for kind in self._declared.values() if kind.before_recovery is not None]

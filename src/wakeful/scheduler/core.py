@@ -27,7 +27,6 @@ from wakeful.kernel.kinds import Kind, Kinds
 from wakeful.kernel.rules.limits import MIN_INTERVAL_MS
 from wakeful.kernel.rules.options import read_labels, read_options
 from wakeful.kernel.views.bus import Bus
-from wakeful.kernel.views.explain import Viewpoint
 from wakeful.store import make_store
 from wakeful.triggers import system_zone, zone_name
 from wakeful.triggers.durations import interval_ms
@@ -35,6 +34,7 @@ from wakeful.triggers.durations import interval_ms
 if TYPE_CHECKING:
     from wakeful.clock import Clock
     from wakeful.kernel.context import Context
+    from wakeful.kernel.views.explain import Viewpoint
     from wakeful.scheduler.domains import Companion
     from wakeful.store.interface import Store, Transaction
 
@@ -151,10 +151,10 @@ class Core:
         engine.shorten = lambda run_id, result: keep_long_output(self._log_folder(), run_id, result)
         return engine
 
-    async def _write(self, work: Callable[[Transaction], T], *, cancels: bool = False) -> T:
+    async def _write(self, work: Callable[[Transaction], T], *, cancels: bool = False, wakes: bool = True) -> T:
         refuse_unset(self._clock)
         result = await self._store.write(work)
-        if self._status == "running":
+        if wakes and self._status == "running":
             self._engine.wake(recheck_store=cancels)
         return result
 
@@ -185,6 +185,8 @@ class Core:
         return Seen(self._store.holder() if self._store.exclusive else None, self._tuning.lease, own)
 
     def _viewpoint(self) -> Viewpoint:
+        from wakeful.kernel.views.explain import Viewpoint
+
         return Viewpoint(self._default_zone(), self._seen())
 
     def _log_folder(self) -> Path:

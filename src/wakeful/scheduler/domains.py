@@ -15,6 +15,7 @@ from wakeful.scheduler.core import Core
 if TYPE_CHECKING:
     from wakeful.clock import Clock
     from wakeful.kernel.actions.drafts import Draft, NewJob
+    from wakeful.kernel.actions.recording import Origin
     from wakeful.kernel.context import Context
     from wakeful.kernel.kinds import Kinds
     from wakeful.store.interface import Transaction
@@ -85,14 +86,18 @@ class Domains(Core):
         """The options of what has none of its own."""
         return self._job_defaults
 
+    def acting(self) -> Origin:
+        """Who acts where no other is named: this program. What it does with one of these is one action on record."""
+        return self._origin()
+
     def drafted(self, new: NewJob, source: str, defaults: Mapping[str, Any]) -> Draft:
         """A job as it can be stored, or InvalidJob; `defaults` are the options it does not give itself."""
         return self._draft(new, source, defaults)
 
-    async def transact(self, work: Callable[[Transaction, Context], T]) -> T:
-        """Run `work` in one durable transaction; the engine looks at what it changed at once."""
+    async def transact(self, work: Callable[[Transaction, Context], T], *, wakes: bool = True) -> T:
+        """Run `work` in one durable transaction; the engine looks at what it changed at once, unless not `wakes`."""
         context = self._engine.identify()
-        return await self._write(lambda tx: work(tx, context))
+        return await self._write(lambda tx: work(tx, context), wakes=wakes)
 
     async def look(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` on one consistent snapshot; it must not write."""

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 from wakeful import ids
 from wakeful.errors import InvalidJob, ScheduleTriggerError
 from wakeful.kernel.actions import runs as run_actions
+from wakeful.kernel.actions.recording import Origin, keep
 from wakeful.kernel.rules.outcome import Result, clean
+from wakeful.store.actions import Change
 from wakeful.workflows.arming import CONTINUED, arm, look_again
 from wakeful.workflows.checkpoints import as_json
 from wakeful.workflows.failures import LogicError
@@ -15,7 +17,6 @@ from wakeful.workflows.fixes.deciding import decide, lapse, proposed_for
 from wakeful.workflows.issues import Issue, raise_issue, resolve_issue
 from wakeful.workflows.lookup import find_attempt, find_workflow
 from wakeful.workflows.phases import ACTIVE, STATUS, VERDICTS, settled_mutation
-from wakeful.workflows.publishing import lock_jobs
 from wakeful.workflows.tables import Action, HandlerRow, WorkflowRow, WorkflowRun, Workflows
 from wakeful.workflows.topics.tables import Topics
 
@@ -26,15 +27,26 @@ if TYPE_CHECKING:
 
 MAX_NOTE = 2_000
 LONGEST_CHAIN = 100
+#: What pausing, draining and resuming change of a workflow.
+STANDING = ("paused", "pause_note", "draining")
 
 
 def record(
     tx: Transaction, context: Context, workflow: str, *, who: str, action: str, detail: str | None = None
-) -> None:
-    """Keep what a person did."""
-    said = clean(detail)[:MAX_NOTE] if detail else None
-    tx.of(Workflows).record(Action(context.new_id(), workflow, tx.now, clean(who)[:200], action, said))
+) -> int:
+    """Keep what a person did; its number."""
+    said, number = clean(detail)[:MAX_NOTE] if detail else None, context.new_id()
+    tx.of(Workflows).record(Action(number, workflow, tx.now, clean(who)[:200], action, said))
     tx.journal.emit("workflow", {"type": action, "workflow": workflow, "by": clean(who)[:200]})
+    return number
+
+
+def keep_change(tx: Transaction, row: WorkflowRow, number: int, origin: Origin, what: str) -> str | None:
+    """Keep how a workflow stood before; the action by which that can be undone, where anything changed."""
+    left = find_workflow(tx, row.name)
+    before, after = (tuple(getattr(found, name) for name in STANDING) for found in (row, left))
+    changes = [Change(number, row.name, STANDING, before, after)] if before != after else []
+    return keep(tx, origin, what, changes)
 
 
 def run_now(tx: Transaction, context: Context, name: str, *, who: str) -> list[str]:
@@ -61,16 +73,25 @@ def run_now(tx: Transaction, context: Context, name: str, *, who: str) -> list[s
     return [ids.run_text(run_id) for run_id in runs]
 
 
-def pause(tx: Transaction, context: Context, name: str, *, who: str, note: str | None = None) -> None:
-    """Start nothing more of the workflow; the run in progress ends, and what is due meanwhile waits."""
-    locked(tx, name)
+def pause(
+    tx: Transaction, context: Context, name: str, *, who: str, origin: Origin | None = None, note: str | None = None
+) -> str | None:
+    """Start nothing more of the workflow; the run in progress ends, and what is due meanwhile waits.
+
+    The action by which that can be undone, where it was not paused like that already.
+    """
+    row = locked(tx, name)
     kept = clean(note)[:MAX_NOTE] if note else None
     tx.of(Workflows).change(name, tx.now, paused=1, pause_note=kept, draining=0)
-    record(tx, context, name, who=who, action="paused", detail=note)
+    number = record(tx, context, name, who=who, action="paused", detail=note)
+    return keep_change(tx, row, number, origin or Origin(who, "code", context.new_id()), "pause_workflow")
 
 
-def resume(tx: Transaction, context: Context, name: str, *, who: str) -> None:
-    """Go on: what waited starts, and a run that failed for a mistake in the code is tried again."""
+def resume(tx: Transaction, context: Context, name: str, *, who: str, origin: Origin | None = None) -> str | None:
+    """Go on: what waited starts, and a run that failed for a mistake in the code is tried again.
+
+    The action by which the workflow is paused again, where it was paused.
+    """
     row = locked(tx, name)
     table = tx.of(Workflows)
     if row.issue == "load":
@@ -85,11 +106,18 @@ def resume(tx: Transaction, context: Context, name: str, *, who: str) -> None:
         resolve_issue(tx, context, row)
     elif row.issue == "transient":
         table.change(name, tx.now, backoff_until=None)
-    for handler in table.handlers(name):
+    go_on(tx, context, name)
+    number = record(tx, context, name, who=who, action="resumed")
+    return keep_change(tx, row, number, origin or Origin(who, "code", context.new_id()), "resume_workflow")
+
+
+def go_on(tx: Transaction, context: Context, name: str) -> None:
+    """Let what waited start."""
+    handlers = tx.of(Workflows).handlers(name)
+    for handler in handlers:
         if handler.job_id is not None and (handler.open_run is not None or handler.dirty > handler.seen):
             arm(tx, context, handler.job_id, tx.now, CONTINUED)
-    look_again(tx, [handler.job_id for handler in table.handlers(name) if handler.job_id is not None])
-    record(tx, context, name, who=who, action="resumed")
+    look_again(tx, [handler.job_id for handler in handlers if handler.job_id is not None])
 
 
 def approve(tx: Transaction, context: Context, name: str, ref: str, *, who: str, note: str | None = None) -> str | None:
@@ -190,6 +218,6 @@ def _continues(tx: Transaction, latest: WorkflowRun, run_id: int) -> bool:
 def locked(tx: Transaction, name: str) -> WorkflowRow:
     """A workflow that no other transaction changes until this one ends."""
     find_workflow(tx, name)
-    lock_jobs(tx, name)
+    tx.of(Workflows).lock_jobs(name)
     tx.of(Workflows).lock(name)
     return find_workflow(tx, name)

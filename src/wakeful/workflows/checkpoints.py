@@ -10,17 +10,18 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
-from wakeful.workflows.arming import CONTINUED, EVENT, WAKE_TIME, arm, set_alarm
+from wakeful.workflows.arming import CONTINUED, EVENT, WAKE_TIME, LockedJobs, arm, set_alarm
 from wakeful.workflows.drained import finish_drain
 from wakeful.workflows.failures import LogicError
 from wakeful.workflows.issues import Issue, raise_issue, resolve_issue
 from wakeful.workflows.phases import COMMITTED, STATUS, Failure, is_forward, keeps_reservations, where_to_begin
-from wakeful.workflows.publishing import Message, lock_jobs, publish
-from wakeful.workflows.tables import WorkflowRun, Workflows
+from wakeful.workflows.publishing import Message, publish_numbered
+from wakeful.workflows.tables import HandlerRow, WorkflowRun, Workflows
 from wakeful.workflows.timing import (
     ATTENTION_AFTER,
     MAX_FIXES,
     MAX_ROUNDS,
+    Due,
     Wake,
     backoff,
     due_after_commit,
@@ -31,6 +32,10 @@ from wakeful.workflows.topics.tables import InputRow, Topics
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
+    from wakeful.store.records import JobState
+
+
+YIELDS = "it yields for 30 s after 100 rounds"
 
 
 class Fenced(Exception):
@@ -45,9 +50,21 @@ class Outgoing(NamedTuple):
 
 
 def fence(tx: Transaction, attempt: WorkflowRun) -> None:
-    """Raise Fenced when the run is not the job's run any more; from here on it stays so."""
-    lock_jobs(tx, attempt.workflow)
-    state = tx.jobs.states([attempt.job_id]).get(attempt.job_id)
+    """Raise Fenced when the run is not the job's run any more; from here on it stays so.
+
+    Enough for what changes the attempt alone, and events: who publishes or skips those locks all jobs of the workflow.
+    """
+    _check_fence(attempt, tx.jobs.states([attempt.job_id]).get(attempt.job_id))
+
+
+def fence_all(tx: Transaction, attempt: WorkflowRun) -> LockedJobs:
+    """The same, with all jobs of the workflow locked: for what others of its handlers see."""
+    jobs = LockedJobs(tx, attempt.workflow)
+    _check_fence(attempt, jobs.state(attempt.job_id))
+    return jobs
+
+
+def _check_fence(attempt: WorkflowRun, state: JobState | None) -> None:
     if state is None or state.run_id != attempt.id:
         raise Fenced
 
@@ -57,25 +74,23 @@ def prepared(
 ) -> WorkflowRun:
     """Reservations, data and wake time are stored together, or none of them."""
     fence(tx, attempt)
-    count = 0
-    for topic, event_ids in reserve.items():
-        count += _reserve(tx, attempt, topic, event_ids)
-    notes = json.dumps([wake.note]) if wake.note else None
-    return _save(
-        tx, attempt._replace(phase="prepared", reserved=count, prepared=data, wake_at=wake.at, notes=notes), attempt
-    )
+    wanted = [(topic, text) for topic, event_ids in reserve.items() for text in event_ids]
+    numbers = _reservable(tx, attempt, wanted) if wanted else []
+    tx.of(Topics).reserve(numbers, attempt.id)
+    done = attempt._replace(phase="prepared", reserved=len(numbers), prepared=data, wake_at=wake.at)
+    return _save(tx, noted(done, wake.note), attempt)
 
 
-def _reserve(tx: Transaction, attempt: WorkflowRun, topic: str, event_ids: Sequence[object]) -> int:
-    numbers = []
-    for text in dict.fromkeys(event_ids):
-        found = ids.decode(text) if isinstance(text, str) else None
-        event = tx.of(Topics).get(found[1]) if found is not None and found[0] == "evt" else None
-        if event is None or (event.workflow, event.topic, event.status) != (attempt.workflow, topic, "pending"):
+def _reservable(tx: Transaction, attempt: WorkflowRun, wanted: Sequence[tuple[str, str]]) -> list[int]:
+    """The numbers of events, each given with its topic; LogicError unless all are pending there."""
+    decoded = {text: ids.decode(text) for _, text in wanted}
+    numbers = {text: found[1] for text, found in decoded.items() if found is not None and found[0] == "evt"}
+    places = tx.of(Topics).places(list(numbers.values()))
+    for topic, text in wanted:
+        if text not in numbers or places.get(numbers[text]) != (attempt.workflow, topic, "pending"):
             message = f"{attempt.handler} reserved {text!r:.80}, which is no pending event of the topic {topic}."
             raise LogicError(message)
-        numbers.append(event.id)
-    return tx.of(Topics).reserve(numbers, attempt.id)
+    return list(numbers.values())
 
 
 def in_flight(tx: Transaction, attempt: WorkflowRun) -> WorkflowRun:
@@ -94,46 +109,74 @@ def committed(
     tx: Transaction, context: Context, attempt: WorkflowRun, state: str | None, outgoing: Outgoing
 ) -> WorkflowRun:
     """State, consumption and what was published become visible together; the next run is armed with them."""
-    fence(tx, attempt)
+    jobs = fence_all(tx, attempt)
     table, topics = tx.of(Workflows), tx.of(Topics)
-    handler = table.handler(attempt.workflow, attempt.handler)
-    row = table.lock(attempt.workflow)
+    handler = _own_handler(tx, jobs, attempt)
+    row = table.take_numbers(attempt.workflow, len(outgoing.messages))
     if handler is None or row is None:
         raise Fenced
-    reserved = [event.id for event in topics.of_run(attempt.id)] if attempt.reserved else []
-    causes = sorted({cause for found in topics.inputs_of(reserved).values() for cause in found})
-    messages = [message._replace(inputs=message.inputs or tuple(causes)) for message in outgoing.messages]
-    publish(tx, context, attempt.workflow, messages, run_id=attempt.id, inputs=outgoing.inputs)
-    topics.consume(attempt.id, tx.now)
+    subscribed = handler.topics()
+    newer, left = topics.oldest(attempt.workflow, subscribed, after=attempt.watermark)
+    topics.add_inputs(outgoing.inputs)
+    if outgoing.messages:
+        messages = _with_causes(topics, attempt, outgoing.messages)
+        made = publish_numbered(tx, context, jobs, messages, last=row.event_seq, run_id=attempt.id)
+        to_itself = any(one.new and sent.topic in subscribed for one, sent in zip(made, messages, strict=True))
+        newer = tx.now if newer is None and to_itself else newer
+    if attempt.reserved:
+        topics.consume(attempt.id, tx.now)
     rounds = 0
     if handler.type == "consumer":
-        rounds = _arm_again(tx, context, attempt, handler.topics(), handler.rounds)
-    table.change_handler(
-        attempt.workflow, attempt.handler, open_run=None, wake_at=attempt.wake_at, rounds=rounds,
-        seen=attempt.watermark, fixes=0, **({} if state is None else {"state": state}),
-    )  # fmt: skip
+        due = due_after_commit(
+            newer=newer,
+            left=left if attempt.reserved else None,
+            wake_at=attempt.wake_at,
+            rounds=handler.rounds,
+            now=tx.now,
+        )
+        rounds = _arm_again(tx, context, jobs, attempt, due)
+    _keep(tx, handler, attempt, rounds, handler.state if state is None else state)
     if row.issue != "load":
         resolve_issue(tx, context, row)
     if row.draining:
         finish_drain(tx, attempt.workflow, but=attempt.id)
     done = attempt._replace(phase="committed", status=COMMITTED, error=None)
     if rounds == 0 and handler.rounds + 1 >= MAX_ROUNDS:
-        done = done._replace(notes=json.dumps([*json.loads(done.notes or "[]"), "it yields for 30 s after 100 rounds"]))
+        done = noted(done, YIELDS)
     tx.journal.emit("workflow", {"type": "committed", "workflow": attempt.workflow, "run": attempt.id})
     return _save(tx, done, attempt)
 
 
-def _arm_again(tx: Transaction, context: Context, attempt: WorkflowRun, subscribed: Sequence[str], rounds: int) -> int:
-    topics = tx.of(Topics)
-    due = due_after_commit(
-        newer=topics.oldest(attempt.workflow, subscribed, after=attempt.watermark),
-        left=topics.oldest(attempt.workflow, subscribed) if attempt.reserved else None,
-        wake_at=attempt.wake_at,
-        rounds=rounds,
-        now=tx.now,
-    )
+def _own_handler(tx: Transaction, jobs: LockedJobs, attempt: WorkflowRun) -> HandlerRow | None:
+    """Also one that the deployed version does not have any more."""
+    found = next((handler for handler in jobs.handlers() if handler.name == attempt.handler), None)
+    return found or tx.of(Workflows).handler(attempt.workflow, attempt.handler)
+
+
+def _with_causes(topics: Topics, attempt: WorkflowRun, messages: Sequence[Message]) -> Sequence[Message]:
+    """What names no input was caused by what caused the events that the run reserved."""
+    if not attempt.reserved or all(message.inputs for message in messages):
+        return messages
+    causes = tuple(topics.causes_of_run(attempt.id))
+    return [message._replace(inputs=message.inputs or causes) for message in messages]
+
+
+def _keep(tx: Transaction, handler: HandlerRow, attempt: WorkflowRun, rounds: int, state: str) -> None:
+    """Store what a handler has after a commit."""
+    kept: dict[str, Any] = {
+        "open_run": None, "wake_at": attempt.wake_at, "rounds": rounds, "seen": attempt.watermark, "fixes": 0,
+        "state": state,
+    }  # fmt: skip
+    if handler.job_id is None:  # the deployed version does not have it any more
+        tx.of(Workflows).change_handler(handler.workflow, handler.name, **kept)
+    else:
+        tx.of(Workflows).set_by_job(tuple(kept), [(handler.job_id, *kept.values())])
+
+
+def _arm_again(tx: Transaction, context: Context, jobs: LockedJobs, attempt: WorkflowRun, due: Due) -> int:
     soon = due.at is not None and due.at <= tx.now
-    set_alarm(tx, context, attempt.job_id, due.at, EVENT if soon or due.yields else WAKE_TIME)
+    reason = EVENT if soon or due.yields else WAKE_TIME
+    set_alarm(tx, context, jobs, attempt.job_id, at=due.at, reason=reason)
     return due.rounds
 
 
@@ -155,7 +198,7 @@ class Cause(NamedTuple):
 
 def failed(tx: Transaction, context: Context, attempt: WorkflowRun, cause: Cause) -> Failed:
     """The attempt ends here for a while, or for a person; what may be done again is released."""
-    fence(tx, attempt)
+    fence_all(tx, attempt)
     failure = cause.failure
     row = tx.of(Workflows).lock(attempt.workflow)
     handler = tx.of(Workflows).handler(attempt.workflow, attempt.handler)
@@ -182,7 +225,7 @@ def failed(tx: Transaction, context: Context, attempt: WorkflowRun, cause: Cause
 
 def uncertain(tx: Transaction, context: Context, attempt: WorkflowRun, message: str, *, asks: bool) -> Failed:
     """Whether the mutation happened is not known: reconcile is asked now or later (`asks`), or at last a person is."""
-    fence(tx, attempt)
+    fence_all(tx, attempt)
     until: int | None = None
     if asks:
         delay = 0 if attempt.begins != "reconcile" else reconcile_delay(attempt.tries)
@@ -197,7 +240,7 @@ def uncertain(tx: Transaction, context: Context, attempt: WorkflowRun, message: 
 
 def not_applied(tx: Transaction, context: Context, attempt: WorkflowRun) -> WorkflowRun:
     """Reconcile says that the mutation did not happen: a new run prepares it afresh, at once."""
-    fence(tx, attempt)
+    fence_all(tx, attempt)
     tx.of(Topics).release(attempt.id)
     message = "the mutation did not happen"
     raise_issue(
@@ -215,6 +258,13 @@ def _save(tx: Transaction, after: WorkflowRun, before: WorkflowRun) -> WorkflowR
     after = after._replace(updated_at=tx.now)
     tx.of(Workflows).save_run(after)
     return after
+
+
+def noted(attempt: WorkflowRun, note: str | None) -> WorkflowRun:
+    """The attempt with something that its author should know."""
+    if note is None:
+        return attempt
+    return attempt._replace(notes=json.dumps([*json.loads(attempt.notes or "[]"), note]))
 
 
 def as_json(value: Any, what: str) -> str:

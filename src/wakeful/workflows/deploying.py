@@ -16,7 +16,6 @@ from wakeful.workflows.arming import DEPLOYED, arm, look_again
 from wakeful.workflows.authoring import Handler, Producer, Workflow
 from wakeful.workflows.fixes.deciding import lapse
 from wakeful.workflows.issues import resolve_issue
-from wakeful.workflows.publishing import lock_jobs
 from wakeful.workflows.tables import HandlerRow, WorkflowRow, Workflows
 from wakeful.workflows.wiring import mistakes
 
@@ -79,7 +78,7 @@ def _job(workflow: str, handler: Handler) -> NewJob:
 def deploy(tx: Transaction, context: Context, wanted: Deployment) -> bool:
     """Store the version, unless it is the stored one, or an older one that only starts; True when it was deployed."""
     table = tx.of(Workflows)
-    lock_jobs(tx, wanted.name)
+    tx.of(Workflows).lock_jobs(wanted.name)
     row = table.lock(wanted.name)
     if row is not None and not _is_news(tx, row, wanted):
         if row.version == wanted.version and row.issue == "load":
@@ -115,7 +114,7 @@ def _moved(tx: Transaction, row: WorkflowRow, wanted: Deployment) -> None:
 def remove_workflow(tx: Transaction, context: Context, name: str) -> None:
     """Take a workflow out of service. A run in progress ends; state, events and runs stay for when it comes back."""
     table = tx.of(Workflows)
-    lock_jobs(tx, name)
+    tx.of(Workflows).lock_jobs(name)
     row = table.lock(name)
     if row is None or row.removed_at is not None:
         return

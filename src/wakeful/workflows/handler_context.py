@@ -6,17 +6,19 @@ Each phase may do only what belongs to it. A failure of a call decides the run, 
 from __future__ import annotations
 
 import inspect
+import json
 import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from wakeful import ids
+from wakeful.kernel.rules.outcome import clean
 from wakeful.triggers.moments import from_ms
 from wakeful.workflows.authoring import Event, Handler
 from wakeful.workflows.checkpoints import Outgoing, as_json
 from wakeful.workflows.failures import LogicError, Place
-from wakeful.workflows.publishing import Message
+from wakeful.workflows.publishing import Message, is_key
 from wakeful.workflows.topics.tables import EventRow, InputRow, Topics
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ PERMITTED = {
 }
 MAX_PEEK = 1_000
 MAX_TEXT = 1_000
+MAX_NAME = 200
 
 
 class HandlerContext:
@@ -74,11 +77,11 @@ class HandlerContext:
             self._refuse(f"{self._handler.name} peeks at {topic!r}, which it does not subscribe to.")
         workflow, most = self._attempt.workflow, max(0, min(int(limit), MAX_PEEK))
         try:
-            found, causes = await self._scheduler.look(lambda tx: _peek(tx.of(Topics), workflow, topic, most))
+            found = await self._scheduler.look(lambda tx: tx.of(Topics).pending(workflow, topic, most))
         except Exception as error:
             self.failure = self.failure or (error, "engine")
             raise
-        return [event_view(row, causes.get(row.id, [])) for row in found]
+        return [_event(row, cause) for row, cause in found]
 
     async def publish(
         self,
@@ -102,13 +105,13 @@ class HandlerContext:
     async def register_input(self, source: str, type: str, id: str | int, *, title: str | None = None) -> str:  # noqa: A002
         """Note something from outside that causes events; the id to give to `publish` as `input`."""
         self._permit("register_input")
-        key = (self._text("source", source), self._text("type", type), self._text("id", id))
+        key = (self._text("source", source, MAX_NAME), self._text("type", type, MAX_NAME), self._text("id", id))
         row = self._inputs.get(key)
         if row is None:
             workflow = self._attempt.workflow
             row = await self._scheduler.look(lambda tx: tx.of(Topics).find_input(workflow, *key))
         if row is None:
-            said = None if title is None else str(title)[:MAX_TEXT]
+            said = None if title is None else clean(str(title))[:MAX_TEXT]
             row = InputRow(self._new_id(), self._attempt.workflow, *key, said, self._scheduler.clock.now())
             self._inputs[key] = row
         return ids.encode("inp", row.id)
@@ -138,10 +141,10 @@ class HandlerContext:
             self._refuse(f"input is what register_input returned, not {given!r:.80}.")
         return (found[1],)
 
-    def _text(self, name: str, given: object) -> str:
+    def _text(self, name: str, given: object, most: int = MAX_TEXT) -> str:
         text = str(given) if isinstance(given, str | int) and not isinstance(given, bool) else ""
-        if not text or len(text) > MAX_TEXT or "\0" in text:
-            self._refuse(f"{name} is a text of 1 to {MAX_TEXT} characters, not {given!r:.80}.")
+        if not is_key(text, most):
+            self._refuse(f"{name} is a text of 1 to {most} bytes, not {given!r:.80}.")
         return text
 
     def _permit(self, what: str) -> None:
@@ -154,15 +157,8 @@ class HandlerContext:
         raise error
 
 
-def _peek(topics: Topics, workflow: str, topic: str, limit: int) -> tuple[list[EventRow], dict[int, list[int]]]:
-    found = topics.pending(workflow, topic, limit)
-    return found, topics.inputs_of([row.id for row in found])
-
-
-def event_view(row: EventRow, causes: list[int]) -> Event:
+def _event(row: EventRow, cause: int | None) -> Event:
     """An event as handlers see it."""
-    import json
-
-    cause = ids.encode("inp", causes[0]) if causes else None
+    known = None if cause is None else ids.encode("inp", cause)
     payload = json.loads(row.payload)
-    return Event(ids.encode("evt", row.id), row.message_id, row.topic, payload, from_ms(row.at), cause)
+    return Event(ids.encode("evt", row.id), row.message_id, row.topic, payload, from_ms(row.at), known)

@@ -9,12 +9,14 @@ from wakeful import ids
 from wakeful.kernel.engine.alerts import close_alert
 from wakeful.kernel.engine.ending import drop_runs
 from wakeful.kernel.kinds import Refused
+from wakeful.kernel.rules.outcome import FAILURES
 from wakeful.workflows.admission import SKIP_REASONS, Standing, may_start
 from wakeful.workflows.arming import CONTINUED, OURS, arm, look_again
 from wakeful.workflows.fixes.tables import Fixes
 from wakeful.workflows.issues import ALERT, Issue, raise_issue
 from wakeful.workflows.phases import (
     ACTIVE,
+    COMMITTED,
     CRASHED,
     FAILURE_OF,
     REJECTED,
@@ -25,7 +27,7 @@ from wakeful.workflows.phases import (
 )
 from wakeful.workflows.registry import registry_of
 from wakeful.workflows.tables import HandlerRow, WorkflowRow, WorkflowRun, Workflows
-from wakeful.workflows.timing import MIN_WAKE_MS
+from wakeful.workflows.timing import ATTENTION_AFTER, MIN_WAKE_MS, backoff
 from wakeful.workflows.topics.tables import Topics
 
 if TYPE_CHECKING:
@@ -40,9 +42,11 @@ MESSAGE_IDS_MS = 400 * 86_400_000
 
 def admit(tx: Transaction, context: Context, job: JobDef) -> Refused | None:
     """A start waits while its workflow is paused, stopped or blocked, and where its code is not known."""
-    handler, workflow = _of(tx, job.id)
-    if handler is None or workflow is None:
+    found = tx.of(Workflows).of_job(job.id)
+    if found is None:
         return Refused("no_workflow", SKIP_REASONS["no_workflow"])
+    handler, workflow = found
+    tx.of(Workflows).admitted[job.id] = found
     known = registry_of(context.declared).get(workflow.name)
     if workflow.issue != "load" and (known is None or known[1] != workflow.version):
         return Refused("other_code", SKIP_REASONS["other_code"], tx.now + OTHER_CODE_MS)
@@ -51,20 +55,22 @@ def admit(tx: Transaction, context: Context, job: JobDef) -> Refused | None:
     )
     brings_new = handler.type == "producer" and handler.open_run is None
     wait = may_start(standing, handler.name, tx.now, brings_new=brings_new)
-    return None if wait is None else Refused(wait.reason, SKIP_REASONS[wait.reason], wait.until)
+    return None if wait is None else Refused(wait.reason, wait.detail, wait.until)
 
 
 def claimed(tx: Transaction, context: Context, job: JobDef, run: RunRow) -> Mapping[str, Any] | None:
     """Record the attempt: a fresh one, or one that continues the last, with what that has already done."""
-    handler, workflow = _of(tx, job.id)
-    if handler is None or workflow is None:
+    found = tx.of(Workflows).admitted.pop(job.id, None) or tx.of(Workflows).of_job(job.id)
+    if found is None:
         return None
+    handler, workflow = found
     table = tx.of(Workflows)
-    attempt = table.run(run.id)
+    # A start that was claimed and given back before its handler was called has an attempt already.
+    attempt = table.run(run.id) if handler.open_run == run.id else None
     if attempt is None:
         attempt = _new_attempt(tx, (handler, workflow), job, run)
-        table.save_run(attempt)
-        table.change_handler(handler.workflow, handler.name, open_run=run.id)
+        table.add_run(attempt)
+        table.set_by_job(("open_run",), [(job.id, run.id)])
     if workflow.issue == "approval":
         _approved(tx, context, workflow)
     return {"attempt": attempt._asdict(), "state": handler.state}
@@ -93,15 +99,17 @@ def _new_attempt(tx: Transaction, parts: tuple[HandlerRow, WorkflowRow], job: Jo
 def ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result) -> None:
     """A run that ended before its attempt did was cut off: it is continued. A rejected one pauses its workflow."""
     attempt = tx.of(Workflows).run(run.id)
-    handler, workflow = _of(tx, job.id)
-    if attempt is not None and handler is not None and workflow is not None:
+    found = tx.of(Workflows).of_job(job.id) if attempt is not None and attempt.status != COMMITTED else None
+    if attempt is not None and found is not None:
+        handler, workflow = found
         if attempt.status == ACTIVE:
-            _cut_off(tx, context, attempt, handler, result=result, run=run)
+            _cut_off(tx, context, attempt, found, result=result, run=run)
         elif attempt.status == STATUS["approval"] and result.outcome == "cancelled":
             _rejected(tx, context, attempt, handler, why=result.error or "rejected")
         elif attempt.status == STATUS["approval"] and workflow.issue == "approval":
             _approved(tx, context, workflow)
-    merge_waiting(tx, context, job)
+    if attempt is None or attempt.status != COMMITTED:  # a commit leaves one start, and its end adds none
+        merge_waiting(tx, context, job)
 
 
 def _approved(tx: Transaction, context: Context, workflow: WorkflowRow) -> None:
@@ -111,8 +119,16 @@ def _approved(tx: Transaction, context: Context, workflow: WorkflowRow) -> None:
 
 
 def _cut_off(
-    tx: Transaction, context: Context, attempt: WorkflowRun, handler: HandlerRow, *, result: Result, run: RunRow
+    tx: Transaction,
+    context: Context,
+    attempt: WorkflowRun,
+    parts: tuple[HandlerRow, WorkflowRow],
+    *,
+    result: Result,
+    run: RunRow,
 ) -> None:
+    """The attempt has not said how it ended. One that a mistake of ours ended, or its time limit, is not hurried."""
+    handler, workflow = parts
     begin = where_to_begin(attempt.phase, attempt.mutation, "crashed")
     why = result.error or "it was cut off"
     reconcile_at = attempt.reconcile_at
@@ -125,9 +141,16 @@ def _cut_off(
     tx.of(Workflows).save_run(cut)
     kind = "reconciliation" if begin == "reconcile" else "transient"
     until = reconcile_at if begin == "reconcile" else None
-    raise_issue(tx, context, attempt.workflow, Issue(kind, handler.name, attempt.id, why, until, alert=False))
+    failures = workflow.failures
+    if result.outcome in FAILURES:
+        failures += 1
+        until = max(until or 0, tx.now + backoff(failures))
+    alert = failures == ATTENTION_AFTER and result.outcome in FAILURES
+    issue = Issue(kind, handler.name, attempt.id, why, until, alert)
+    raise_issue(tx, context, attempt.workflow, issue, failures=failures)
     by_hand = result.outcome == "cancelled" and not result.interrupted and begin == "prepare"
-    arm(tx, context, attempt.job_id, tx.now + (MIN_WAKE_MS if by_hand else 0), CONTINUED)
+    again = until if result.outcome in FAILURES and until is not None else tx.now
+    arm(tx, context, attempt.job_id, tx.now + MIN_WAKE_MS if by_hand else again, CONTINUED)
 
 
 def _is_gone(tx: Transaction, context: Context, run: RunRow) -> bool:
@@ -172,11 +195,6 @@ def merge_waiting(tx: Transaction, context: Context, job: JobDef) -> None:
     tx.runs.reschedule(waiting[0].id, earliest)
     tx.jobs.save([state._replace(queued=state.queued - len(extra))])
     drop_runs(tx, context, job, extra, f"merged with {ids.run_text(waiting[0].id)}")
-
-
-def _of(tx: Transaction, job_id: int) -> tuple[HandlerRow | None, WorkflowRow | None]:
-    handler = tx.of(Workflows).handler_of(job_id)
-    return handler, tx.of(Workflows).get(handler.workflow) if handler is not None else None
 
 
 def prune(tx: Transaction, before: int, limit: int) -> int:

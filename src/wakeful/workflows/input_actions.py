@@ -8,10 +8,11 @@ from wakeful import ids
 from wakeful.errors import InvalidJob, NotFound, ScheduleTriggerError
 from wakeful.kernel.rules.outcome import clean
 from wakeful.workflows.actions import record
+from wakeful.workflows.arming import LockedJobs
 from wakeful.workflows.checkpoints import as_json
 from wakeful.workflows.failures import LogicError
-from wakeful.workflows.lookup import find_event, find_input, find_workflow, known_topics
-from wakeful.workflows.publishing import Message, Published, lock_jobs, publish
+from wakeful.workflows.lookup import find_event, find_input, find_workflow, is_found, known_topics
+from wakeful.workflows.publishing import Message, Published, is_key, publish, publish_numbered
 from wakeful.workflows.tables import Workflows
 from wakeful.workflows.topics.tables import EventRow, InputRow, Topics
 
@@ -32,21 +33,23 @@ class ByHand(NamedTuple):
 
 def publish_by_hand(tx: Transaction, context: Context, name: str, given: ByHand, *, who: str) -> Published:
     """Publish an event; a message id that is known makes no second one."""
-    find_workflow(tx, name)
-    known = known_topics(tx, name)
+    if not name.isprintable():
+        find_workflow(tx, name)
+    jobs = LockedJobs(tx, name)
+    row = is_found(name, tx.of(Workflows).take_numbers(name, 1))
+    known = known_topics(jobs.handlers())
     if given.topic not in known:
         message = f"{name} has no topic {given.topic!r:.80}. It has: {', '.join(known) or 'none'}."
         raise NotFound(message)
-    if not given.message_id or len(given.message_id) > MAX_TEXT or "\0" in given.message_id:
-        message = f"A message id is a text of 1 to {MAX_TEXT} characters."
+    if not is_key(given.message_id, MAX_TEXT):
+        message = f"A message id is a text of 1 to {MAX_TEXT} bytes."
         raise InvalidJob(message)
     try:
-        body = as_json(given.payload, "The payload")
+        sent = Message(given.topic, given.message_id, as_json(given.payload, "The payload"))
     except LogicError as error:
         raise InvalidJob(str(error)) from error
-    found = publish(tx, context, name, [Message(given.topic, given.message_id, body)])[0]
     record(tx, context, name, who=who, action="published", detail=f"{given.topic} {given.message_id}")
-    return found
+    return publish_numbered(tx, context, jobs, [sent], last=row.event_seq)[0]
 
 
 def skip_input(tx: Transaction, context: Context, name: str, ref: str, *, reason: str, who: str) -> int:
@@ -84,12 +87,12 @@ def rerun_input(tx: Transaction, context: Context, name: str, ref: str, *, reaso
 def replay_event(tx: Transaction, context: Context, name: str, ref: str, *, reason: str, who: str) -> str:
     """Publish a consumed or skipped event once more, as a new one with the same payload and causes; its id."""
     find_workflow(tx, name)
-    lock_jobs(tx, name)
+    tx.of(Workflows).lock_jobs(name)
     event, why = find_event(tx, name, ref), _reason(reason)
     if event.status in ("pending", "reserved"):
         message = f"{ref} is {event.status}: it is worked on anyway."
         raise ScheduleTriggerError(message, {"workflow": name, "reason": event.status})
-    if event.topic not in known_topics(tx, name):
+    if event.topic not in known_topics(tx.of(Workflows).handlers(name)):
         message = f"{name} has no topic {event.topic!r} any more: nothing would consume the event."
         raise ScheduleTriggerError(message, {"workflow": name, "reason": "no_topic"})
     causes = tuple(tx.of(Topics).inputs_of([event.id]).get(event.id, ()))
@@ -101,7 +104,8 @@ def replay_event(tx: Transaction, context: Context, name: str, ref: str, *, reas
 
 def _again(message_id: str, number: int) -> str:
     """A message id that was never published, and shows what it repeats."""
-    return f"{message_id[: MAX_TEXT - 40]}~{ids.encode('run', number)[4:]}"
+    kept = message_id.encode()[: MAX_TEXT - 40].decode(errors="ignore")
+    return f"{kept}~{ids.encode('run', number)[4:]}"
 
 
 def _roots(tx: Transaction, events: list[EventRow]) -> list[EventRow]:
@@ -117,7 +121,7 @@ def _roots(tx: Transaction, events: list[EventRow]) -> list[EventRow]:
 
 def _input(tx: Transaction, name: str, ref: str) -> InputRow:
     find_workflow(tx, name)
-    lock_jobs(tx, name)
+    tx.of(Workflows).lock_jobs(name)
     return find_input(tx, name, ref)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from wakeful import ids
 from wakeful.errors import NotFound, RunNotFound
-from wakeful.workflows.tables import WorkflowRow, WorkflowRun, Workflows
+from wakeful.workflows.tables import HandlerRow, WorkflowRow, WorkflowRun, Workflows
 from wakeful.workflows.topics.tables import EventRow, InputRow, Topics
 
 if TYPE_CHECKING:
@@ -14,7 +16,11 @@ if TYPE_CHECKING:
 
 
 def find_workflow(tx: Transaction, name: str) -> WorkflowRow:
-    row = tx.of(Workflows).get(name) if name.isprintable() else None
+    return is_found(name, tx.of(Workflows).get(name) if name.isprintable() else None)
+
+
+def is_found(name: str, row: WorkflowRow | None) -> WorkflowRow:
+    """The row, or NotFound where there is none or the workflow was removed."""
     if row is None or row.removed_at is not None:
         message = f"There is no workflow {name!r:.80}: wakeful workflow list shows what there is."
         raise NotFound(message)
@@ -51,11 +57,9 @@ def find_event(tx: Transaction, name: str, ref: str) -> EventRow:
     return row
 
 
-def known_topics(tx: Transaction, name: str) -> list[str]:
-    """The topics that handlers of the workflow name."""
-    import json
-
+def known_topics(handlers: Iterable[HandlerRow]) -> list[str]:
+    """The topics that handlers of a workflow name."""
     found: set[str] = set()
-    for handler in tx.of(Workflows).handlers(name):
+    for handler in handlers:
         found |= {*handler.topics(), *json.loads(handler.publishes or "[]")}
     return sorted(found)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from wakeful.workflows.arming import wake_subscribers
+from wakeful.kernel.rules.outcome import clean
+from wakeful.workflows.arming import LockedJobs, wake_subscribers
 from wakeful.workflows.tables import Workflows
 from wakeful.workflows.topics.tables import EventRow, InputRow, Topics
 
@@ -30,6 +31,11 @@ class Published(NamedTuple):
     new: bool
 
 
+def is_key(text: str, most: int) -> bool:
+    """Whether every database takes the text as a key: not empty, nothing that is no character, and not too long."""
+    return bool(text) and clean(text) == text and len(text.encode()) <= most
+
+
 def publish(
     tx: Transaction,
     context: Context,
@@ -43,34 +49,56 @@ def publish(
 
     A known message id makes no second event: while the first one is pending, it gets the new payload.
     """
-    lock_jobs(tx, workflow)
+    jobs = LockedJobs(tx, workflow)
+    row = tx.of(Workflows).take_numbers(workflow, len(messages)) if messages else None
+    tx.of(Topics).add_inputs(inputs)
+    return [] if row is None else publish_numbered(tx, context, jobs, messages, last=row.event_seq, run_id=run_id)
+
+
+def publish_numbered(
+    tx: Transaction,
+    context: Context,
+    jobs: LockedJobs,
+    messages: Sequence[Message],
+    *,
+    last: int,
+    run_id: int | None = None,
+) -> list[Published]:
+    """Publish messages whose numbers, up to `last`, were taken in this transaction."""
     topics = tx.of(Topics)
-    for row in inputs:
-        topics.add_input(row)
-    if not messages:
-        return []
-    seq = tx.of(Workflows).next_seq(workflow, len(messages))
+    jobs.handlers()  # asked for before anything is written: a question waits for all that was
+    known = _known(topics, jobs.workflow, messages)
+    fresh: dict[int, EventRow] = {}
+    causes: set[tuple[int, int]] = set()
     found: list[Published] = []
-    fresh: set[str] = set()
-    for number, message in enumerate(messages, seq):
-        event = EventRow(
-            context.new_id(), workflow, message.topic, message.message_id, number, message.payload, "pending", tx.now,
-            made_by=run_id,
-        )  # fmt: skip
-        if topics.add(event):
-            topics.caused(event.id, message.inputs)
-            fresh.add(message.topic)
-            found.append(Published(event.id, new=True))
+    for number, message in enumerate(messages, last - len(messages) + 1):
+        key = message.topic, message.message_id
+        event_id = known.get(key)
+        if event_id is None:
+            event_id = known[key] = context.new_id()
+            fresh[event_id] = EventRow(
+                event_id, jobs.workflow, *key, number, message.payload, "pending", tx.now, made_by=run_id
+            )
+            causes |= {(event_id, cause) for cause in message.inputs}
+            found.append(Published(event_id, new=True))
+            continue
+        if event_id in fresh:
+            fresh[event_id] = fresh[event_id]._replace(payload=message.payload)
         else:
-            known = topics.known(workflow, message.topic, message.message_id) or 0
-            topics.replace_payload(known, message.payload)
-            found.append(Published(known, new=False))
+            topics.replace_payload(event_id, message.payload)
+        found.append(Published(event_id, new=False))
     if fresh:
-        wake_subscribers(tx, context, workflow, sorted(fresh), seq + len(messages) - 1)
+        topics.add(list(fresh.values()), sorted(causes))
+        wake_subscribers(tx, context, jobs, {event.topic for event in fresh.values()}, last)
     return found
 
 
-def lock_jobs(tx: Transaction, workflow: str) -> None:
-    """Lock the states of a workflow's jobs: the first step of whatever changes more than one row of it."""
-    jobs = [handler.job_id for handler in tx.of(Workflows).handlers(workflow) if handler.job_id is not None]
-    tx.jobs.states(sorted(jobs))
+def _known(topics: Topics, workflow: str, messages: Sequence[Message]) -> dict[tuple[str, str], int]:
+    by_topic: dict[str, list[str]] = {}
+    for message in messages:
+        by_topic.setdefault(message.topic, []).append(message.message_id)
+    return {
+        (topic, message_id): event_id
+        for topic, message_ids in by_topic.items()
+        for message_id, event_id in topics.known(workflow, topic, message_ids).items()
+    }

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from wakeful.errors import StoreError
+from wakeful.errors import StoreError, StoreRefused
 from wakeful.kernel.rules.outcome import ApprovalNeeded, Defer, Noop, Skip, TransientError, Wait, clean
 from wakeful.triggers.durations import format_interval
 from wakeful.triggers.moments import from_ms
@@ -24,7 +24,8 @@ from wakeful.workflows.authoring import (
     Unknown,
     Workflow,
 )
-from wakeful.workflows.checkpoints import Cause, Fenced, Outgoing, as_json
+from wakeful.workflows.blocking import LoopWatch
+from wakeful.workflows.checkpoints import Cause, Fenced, Outgoing, as_json, noted
 from wakeful.workflows.failures import LogicError, Place, author_trace, classify
 from wakeful.workflows.handler_context import HandlerContext
 from wakeful.workflows.phases import Failure
@@ -65,21 +66,26 @@ class Attempt:
 
     async def drive(self) -> Any:
         """Run it to its end; what it raises says to the engine how it ended."""
+        ended = await self._attempt()
+        if isinstance(ended, HandlerFailed):  # raised outside of `except`: its context is the author's alone
+            return await self._fail(ended.error, ended.place)
+        return {"title": self._row.title, "consumed": self._row.reserved, "published": len(ended.messages)}
+
+    async def _attempt(self) -> Outgoing | HandlerFailed:
         try:
             if isinstance(self._handler, Producer):
-                outgoing = await self._produce(self._handler)
-            else:
-                outgoing = await self._consume(self._handler)
+                return await self._produce(self._handler)
+            return await self._consume(self._handler)
         except HandlerFailed as failed:
-            return await self._fail(failed.error, failed.place)
+            return failed
         except Fenced:
             raise Noop("another node took this run over") from None
+        except StoreRefused as error:  # the store works, and does not take what is in it: again would be no different
+            return await self._fail(error, "engine", raised=error)
         except (Noop, Defer, Wait, StoreError):
             raise
         except Exception as error:  # noqa: BLE001 - a mistake of ours is on record, and stops the workflow
-            return await self._fail(error, "engine", raised=error)
-        published = len(outgoing.messages)
-        return {"title": self._row.title, "consumed": self._row.reserved, "published": published}
+            return HandlerFailed(error, "engine")
 
     # -- phases -------------------------------------------------------------------------------------------------------
 
@@ -162,6 +168,8 @@ class Attempt:
         except LogicError as error:
             raise HandlerFailed(error, "handler") from error
         self._row = await self._store(lambda tx, ctx: checkpoints.committed(tx, ctx, self._row, text, outgoing))
+        if checkpoints.YIELDS in (self._row.notes or ""):
+            log.warning("%s.%s: %s", self._row.workflow, self._row.handler, checkpoints.YIELDS)
         return outgoing
 
     # -- calling and failing ------------------------------------------------------------------------------------------
@@ -179,21 +187,24 @@ class Attempt:
         )
         limit = min(self._handler.timeout, RECONCILE_LIMIT_MS) if phase == "reconcile" else self._handler.timeout
         in_mutate = phase == "mutate"
+        watch = LoopWatch(f"{phase} of {self._row.workflow}.{self._row.handler}")
         try:
             async with asyncio.timeout(limit / 1000) as timer:
-                value = await function(ctx, *given)
+                value = await watch.watch(function(ctx, *given))
         except Exception as error:
+            self._row = noted(self._row, watch.note)
             if isinstance(error, TimeoutError) and timer.expired():
                 late = TimeoutError(f"{phase} took longer than {format_interval(limit)}")
                 raise HandlerFailed(late, "timeout_in_mutate" if in_mutate else "timeout") from error
             if ctx.failure is not None:
                 raise HandlerFailed(*ctx.failure) from error
             raise HandlerFailed(error, "mutate" if in_mutate else "handler") from error
+        self._row = noted(self._row, watch.note)
         if ctx.failure is not None:
             raise HandlerFailed(*ctx.failure)
         return ctx, value
 
-    async def _fail(self, error: BaseException, place: Place, *, raised: BaseException | None = None) -> Any:
+    async def _fail(self, error: BaseException, place: Place) -> Any:
         failure: Failure = classify(error, place)
         row = self._row
         if failure == "reconciliation":
@@ -213,7 +224,7 @@ class Attempt:
             raise Defer(from_ms(stored.until), _said(error)) from error
         if failure == "approval":
             raise error if isinstance(error, ApprovalNeeded) else ApprovalNeeded(_said(error)) from error
-        if raised is not None or not isinstance(error, Skip | Noop | Defer | Wait):
+        if place == "engine" or not isinstance(error, Skip | Noop | Defer | Wait):
             raise error
         message = f"{type(error).__name__} is not for handlers of workflows: {_said(error)}"
         raise LogicError(message) from error
@@ -244,10 +255,11 @@ class Attempt:
         return MutationResult("skipped" if self._row.mutation == "skipped" else "none")
 
     async def _store(self, work: Callable[[Transaction, Context], T]) -> T:
-        return await self._scheduler.transact(work)
+        # Nothing that becomes due with it can start before this run has ended, and then the engine looks anyway.
+        return await self._scheduler.transact(work, wakes=False)
 
 
-def _reservations(consumer: Consumer, given: Any) -> dict[str, list[Any]]:
+def _reservations(consumer: Consumer, given: Any) -> dict[str, list[str]]:
     """What prepare reserved, by topic; LogicError where it cannot be reserved."""
     if not isinstance(given, Mapping) or not all(isinstance(events, list | tuple) for events in given.values()):
         message = f"reserve maps topics to lists of event ids, as in {{'mail': [mail.id]}}, and is {given!r:.80}."
@@ -255,6 +267,12 @@ def _reservations(consumer: Consumer, given: Any) -> dict[str, list[Any]]:
     unknown = sorted(str(topic) for topic in set(given) - set(consumer.subscribes))
     if unknown:
         message = f"{consumer.name} reserved events of {unknown[0]!r:.80}, which it does not subscribe to."
+        raise LogicError(message)
+    strange = next((event for events in given.values() for event in events if not isinstance(event, str)), None)
+    if strange is not None:
+        message = (
+            f"{consumer.name} reserved {strange!r:.80}, which is no id of an event: give the `id` of what peek found."
+        )
         raise LogicError(message)
     return {topic: list(events) for topic, events in given.items()}
 

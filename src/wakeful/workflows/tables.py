@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wakeful.store.records import JOB_COLUMNS, STATE_COLUMNS, JobDef, JobState
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wakeful.store.session import Session
+    from wakeful.store.session import Row, Session
 
 
 class WorkflowRow(NamedTuple):
@@ -110,6 +112,9 @@ class Action(NamedTuple):
 
 _W, _H, _R = (", ".join(kind._fields) for kind in (WorkflowRow, HandlerRow, WorkflowRun))
 _A = ", ".join(Action._fields)
+_OF_JOB = ", ".join([*(f"h.{name}" for name in HandlerRow._fields), *(f"w.{name}" for name in WorkflowRow._fields)])
+_WITH_JOB = ", ".join([*(f"h.{name}" for name in HandlerRow._fields), *(f"j.{name}" for name in JOB_COLUMNS)])
+_WIDTH = len(HandlerRow._fields)
 
 
 class Workflows:
@@ -117,6 +122,8 @@ class Workflows:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        #: By job, what its admission has just read: the claim that follows needs the same.
+        self.admitted: dict[int, tuple[HandlerRow, WorkflowRow]] = {}
 
     # -- workflows ----------------------------------------------------------------------------------------------------
 
@@ -150,10 +157,13 @@ class Workflows:
             f"UPDATE workflows SET {names}, updated_at = ? WHERE name = ?", (*values.values(), now, name)
         )
 
-    def next_seq(self, name: str, count: int) -> int:
-        """Take so many numbers for events; the first of them."""
-        sql = "UPDATE workflows SET event_seq = event_seq + ? WHERE name = ? RETURNING event_seq"
-        return int(self._session.rows(sql, (count, name))[0][0]) - count + 1
+    def take_numbers(self, name: str, count: int) -> WorkflowRow | None:
+        """Take so many numbers for events, the last of which is `event_seq`; and lock it as `lock` does."""
+        if not count:
+            return self.lock(name)
+        sql = f"UPDATE workflows SET event_seq = event_seq + ? WHERE name = ? RETURNING {_W}"
+        found = self._session.rows(sql, (count, name))
+        return WorkflowRow._make(found[0]) if found else None
 
     # -- versions -----------------------------------------------------------------------------------------------------
 
@@ -189,9 +199,30 @@ class Workflows:
         found = self._session.rows(sql, (workflow, name))
         return HandlerRow._make(found[0]) if found else None
 
-    def handler_of(self, job_id: int) -> HandlerRow | None:
-        found = self._session.rows(f"SELECT {_H} FROM workflow_handlers WHERE job_id = ?", (job_id,))
-        return HandlerRow._make(found[0]) if found else None
+    def of_job(self, job_id: int) -> tuple[HandlerRow, WorkflowRow] | None:
+        """The handler that a job runs, and its workflow."""
+        sql = f"SELECT {_OF_JOB} FROM workflow_handlers h JOIN workflows w ON w.name = h.workflow WHERE h.job_id = ?"
+        found = self._session.rows(sql, (job_id,))
+        return (HandlerRow._make(found[0][:_WIDTH]), WorkflowRow._make(found[0][_WIDTH:])) if found else None
+
+    def lock_jobs(self, workflow: str) -> dict[int, JobState]:
+        """The states of a workflow's jobs, locked in the order of their ids.
+
+        The first step of whatever changes more than one row of the workflow: who has them is alone with it.
+        """
+        sql = (
+            f"SELECT {', '.join(STATE_COLUMNS)} FROM job_state WHERE job_id IN (SELECT job_id FROM workflow_handlers "
+            f"WHERE workflow = ? AND job_id IS NOT NULL) ORDER BY job_id{self._session.lock_clause}"
+        )
+        return {int(row[0]): JobState._make(row) for row in self._session.rows(sql, (workflow,))}
+
+    def with_jobs(self, workflow: str) -> list[tuple[HandlerRow, JobDef]]:
+        """The handlers of the deployed version with their jobs, by name."""
+        sql = (
+            f"SELECT {_WITH_JOB} FROM workflow_handlers h JOIN jobs j ON j.id = h.job_id WHERE h.workflow = ? "
+            "ORDER BY h.name"
+        )
+        return [_with_job(row) for row in self._session.rows(sql, (workflow,))]
 
     def save_handler(self, row: HandlerRow) -> None:
         """Insert it, or define it anew; what it has stored stays."""
@@ -209,6 +240,10 @@ class Workflows:
             f"UPDATE workflow_handlers SET {names} WHERE workflow = ? AND name = ?", (*values.values(), workflow, name)
         )
 
+    def set_by_job(self, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        """Set these columns of handlers; each row begins with the handler's job."""
+        self._session.update_many("workflow_handlers", ("job_id", *columns), rows)
+
     def unarmed(self) -> list[HandlerRow]:
         """Handlers with something to do that nothing is about to start: what a pause or a cancel took away."""
         columns = ", ".join(f"h.{name}" for name in HandlerRow._fields)
@@ -225,9 +260,12 @@ class Workflows:
         found = self._session.rows(f"SELECT {_R} FROM workflow_runs WHERE id = ?", (run_id,))
         return WorkflowRun._make(found[0]) if found else None
 
+    def add_run(self, run: WorkflowRun) -> None:
+        self._session.insert_soon("workflow_runs", WorkflowRun._fields, [run])
+
     def save_run(self, run: WorkflowRun) -> None:
-        keep = ", ".join(f"{name} = excluded.{name}" for name in WorkflowRun._fields[1:])
-        self._session.insert_many("workflow_runs", WorkflowRun._fields, [run], f"ON CONFLICT (id) DO UPDATE SET {keep}")
+        """Write an attempt that is on record."""
+        self._session.update_many("workflow_runs", WorkflowRun._fields, [run])
 
     def runs(self, workflow: str, limit: int, before: int | None = None, handler: str | None = None) -> list[Any]:
         """The newest first."""
@@ -255,8 +293,12 @@ class Workflows:
     # -- what people did ----------------------------------------------------------------------------------------------
 
     def record(self, action: Action) -> None:
-        self._session.insert_many("workflow_actions", Action._fields, [action])
+        self._session.insert_soon("workflow_actions", Action._fields, [action])
 
     def actions(self, workflow: str, limit: int) -> list[Action]:
         sql = f"SELECT {_A} FROM workflow_actions WHERE workflow = ? ORDER BY id DESC LIMIT ?"
         return [Action._make(row) for row in self._session.rows(sql, (workflow, limit))]
+
+
+def _with_job(row: Row) -> tuple[HandlerRow, JobDef]:
+    return HandlerRow._make(row[:_WIDTH]), JobDef._make(row[_WIDTH:])

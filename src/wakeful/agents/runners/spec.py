@@ -23,7 +23,7 @@ USUAL: Mapping[str, Mapping[str, Any]] = {
     "json": {"format": "json", **_RESULT},
     "jsonl": {"format": "jsonl", **_RESULT, "match": {"type": "result"}},
 }
-"""What `output: json` and `output: jsonl` stand for."""
+"""What `output: json` and `output: jsonl` stand for: the names that most tools use."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 

@@ -6,7 +6,6 @@ the answer says so.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -16,13 +15,15 @@ from wakeful.kernel.actions import holding
 from wakeful.kernel.actions.authorization import Rights, refuse_admin_kind, refuse_more, size_of
 from wakeful.kernel.actions.chaining import chain
 from wakeful.kernel.actions.pausing import job_event
+from wakeful.kernel.actions.recording import OF_JOB, SNOOZE, UNTIL
 from wakeful.kernel.context import Context
+from wakeful.kernel.domain import load
 from wakeful.kernel.engine.ending import drop_runs, queue_runs
 from wakeful.kernel.engine.lane_sizes import enter_lanes
 from wakeful.kernel.engine.stretches import keep_passed, take_back
 from wakeful.kernel.rules.passing import DISABLED, PAUSED, REMOVED, let_pass, why_waiting
 from wakeful.kernel.rules.policy import trigger_of
-from wakeful.kernel.rules.undoing import UNDO_MS, Standing, brought_back, changed_since, standing_of
+from wakeful.kernel.rules.undoing import TAKEN_BACK_BY, UNDO_MS, Standing, brought_back, changed_since, standing_of
 from wakeful.store.actions import ActionRow
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState, RunRow
@@ -35,6 +36,7 @@ DONE = {
     "remove": "removed",
     "acknowledge": "acknowledged",
 }
+APPLY = "apply"  # an action that did several things
 
 
 class Part(NamedTuple):
@@ -65,15 +67,15 @@ def undoable(tx: Transaction, action_id: int) -> None:
 
 def undo_some(tx: Transaction, context: Context, action_id: int, rights: Rights, cursor: int) -> Part:
     """Take back what an action did to the next of its subjects."""
-    rows = tx.actions.rows(action_id, cursor, TOGETHER)
+    rows, following = tx.actions.rows(action_id, cursor, TOGETHER)
     if not rows:
         return Part("", [], {}, None)
     undo = _Undo(tx, context, rights, rows)
     for row in rows:
         undo.take_back(row)
-    tx.actions.undone(action_id, [row.subject for row in undo.restored], tx.now, rights.caller)
-    restored = [row.name for row in undo.restored]
-    return Part(rows[0].what, restored, undo.kept, rows[-1].subject if len(rows) == TOGETHER else None)
+    tx.actions.undone(undo.restored, tx.now, rights.caller)
+    what = rows[0].what if len({row.what for row in rows}) == 1 else APPLY
+    return Part(what, [row.name for row in undo.restored], undo.kept, following)
 
 
 class _Undo:
@@ -84,7 +86,7 @@ class _Undo:
         subjects = [row.subject for row in rows]
         tx.jobs.states(subjects)  # locked from here on
         self.jobs = tx.jobs.definitions(subjects)
-        self.newer = tx.actions.newer(subjects, rows[0].id)
+        self.newer = tx.actions.newer(subjects, rows[0].id, but=SNOOZE)  # a snooze changes no job
         self.restored: list[ActionRow] = []
         self.kept: dict[str, str] = {}
 
@@ -93,10 +95,13 @@ class _Undo:
         owned = self.jobs.get(row.subject)
         if self.rights.owner is not None and (owned is None or owned.owner != self.rights.owner):
             return
-        before = json.loads(row.before)
-        left = {**before, **json.loads(row.after)}
+        before, left = row.before, {**row.before, **row.after}
         if row.what == "acknowledge":
             why = self._unsee(row, left)
+        elif row.what == SNOOZE:
+            why = self._wake(row, before, left)
+        elif row.what in TAKEN_BACK_BY:
+            why = load(TAKEN_BACK_BY[row.what])(self.tx, self.context, row, self.rights.caller)
         elif row.subject == holding.SUBJECT:
             why = holding.take_back(self.tx, self.context, row, before, left)
         else:
@@ -109,6 +114,13 @@ class _Undo:
     def _unsee(self, row: ActionRow, left: Standing) -> str | None:
         done = self.tx.journal.unack_alert(row.subject, left["acked_at"])
         return None if done else f"{row.name} is over, or was acknowledged again since: left as it is"
+
+    def _wake(self, row: ActionRow, before: Standing, left: Standing) -> str | None:
+        if OF_JOB in left:
+            done = self.tx.journal.unsnooze_job(row.subject, left[OF_JOB], before[OF_JOB])
+        else:
+            done = self.tx.journal.unsnooze_alert(row.subject, left[UNTIL], before[UNTIL])
+        return None if done else f"{row.name} is over, or was snoozed or announced since: left as it is"
 
     def _bring_back(self, row: ActionRow, before: Standing, left: Standing) -> str | None:
         # Read again for each: what was ended for one before may have started this one.

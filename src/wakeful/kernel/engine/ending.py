@@ -24,6 +24,7 @@ from wakeful.kernel.rules.states import check_transition
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, RunRow
 
+ABOUT_ERRORS = ("failing", "failed")  # alerts that a domain may open in its own words
 DELIVER = '"deliver"'  # in the options of a job whose results are sent somewhere
 
 
@@ -95,8 +96,11 @@ def free_lanes(tx: Transaction, runs: Sequence[RunRow]) -> None:
 
 def _change_alerts(tx: Transaction, context: Context, endings: Sequence[Ending]) -> None:
     for item in endings:
-        if item.settled.alerts:
-            _change_alerts_of(tx, context, item.job, item.settled.alerts)
+        changes: Sequence[AlertChange] = item.settled.alerts
+        if changes and item.result.outcome == "error" and item.job.kind in context.declared.hooks.alerts_itself:
+            changes = [change for change in changes if change.kind not in ABOUT_ERRORS or change.message is None]
+        if changes:
+            _change_alerts_of(tx, context, item.job, changes)
         if item.run.phase == APPROVAL and item.settled.finish.status == "done":
             close_alert(tx, context, APPROVAL, item.run.id, item.result.error or "it was approved")
 

@@ -20,6 +20,7 @@ from wakeful.kernel.engine.claim import Claimed
 from wakeful.kernel.engine.clock_watch import ClockWatch
 from wakeful.kernel.engine.config import EngineConfig
 from wakeful.kernel.engine.deadlines import Deadlines
+from wakeful.kernel.engine.draining import DrainWatch
 from wakeful.kernel.engine.handlers import Active, Threads, drive
 from wakeful.kernel.engine.loop_state import Counters, LoopState
 from wakeful.kernel.engine.missed import OutageWatch, look_for_missed
@@ -78,6 +79,7 @@ class Engine:
         self._deadlines = Deadlines(clock, self.active)
         self._threads = Threads(inline=config.virtual)
         self._outages = OutageWatch(clock)
+        self._refused = DrainWatch(clock)
         self.node_lease = NodeLease(store, clock, config.tuning.lease, virtual=config.virtual)
         self._alarm: int | None = None
         self._batch = config.tuning.batch_on(exclusive=store.exclusive)
@@ -243,6 +245,10 @@ class Engine:
             await self._turn()
         if self._state.admitted:
             await self._keep_house()
+        if self.node_lease.draining:
+            await self._refused.look(self._store, self.context)
+        else:
+            self._refused.over()
 
     async def _keep_house(self) -> None:
         if self.housekeeping.due():

@@ -12,7 +12,6 @@ from wakeful.kernel.rules.outcome import clean
 from wakeful.workflows.fixes.hook import LIMIT_S, FixRequest
 from wakeful.workflows.fixes.tables import OPEN, Fixes, FixRow
 from wakeful.workflows.issues import alert_about
-from wakeful.workflows.publishing import lock_jobs
 from wakeful.workflows.tables import HandlerRow, WorkflowRow, Workflows
 from wakeful.workflows.timing import MAX_FIXES
 
@@ -62,7 +61,7 @@ def how_stuck(tx: Transaction, name: str) -> str | None:
 
 def next_step(tx: Transaction, context: Context, name: str, code: Code) -> Ask | Apply | None:
     """What this node does about a workflow whose code failed; None: nothing now."""
-    lock_jobs(tx, name)
+    tx.of(Workflows).lock_jobs(name)
     row = tx.of(Workflows).lock(name)
     if row is None or row.issue != "logic" or row.issue_run is None or row.version != code.version:
         return None

@@ -42,6 +42,7 @@ class InputRow(NamedTuple):
 
 _E, _I = ", ".join(EventRow._fields), ", ".join(InputRow._fields)
 _MESSAGE = ("workflow", "topic", "message_id", "event_id")
+_SIZES = (1, 8, 64, 512)  # how many message ids one question asks about: so few distinct ones stay prepared
 
 
 class Topics:
@@ -52,47 +53,60 @@ class Topics:
 
     # -- publishing ---------------------------------------------------------------------------------------------------
 
-    def known(self, workflow: str, topic: str, message_id: str) -> int | None:
-        """The event of that message id, also when it is pruned."""
-        sql = "SELECT event_id FROM workflow_messages WHERE workflow = ? AND topic = ? AND message_id = ?"
-        found = self._session.rows(sql, (workflow, topic, message_id))
-        return int(found[0][0]) if found else None
+    def known(self, workflow: str, topic: str, message_ids: Sequence[str]) -> dict[str, int]:
+        """The events of those of the message ids that were published before, also of pruned ones.
 
-    def add(self, event: EventRow) -> bool:
-        """Add an event; False when its message id was published before."""
-        row = (event.workflow, event.topic, event.message_id, event.id)
-        conflict = "ON CONFLICT (workflow, topic, message_id) DO NOTHING"
-        if not self._session.insert_many("workflow_messages", _MESSAGE, [row], conflict):
-            return False
-        self._session.insert_many("workflow_events", EventRow._fields, [event])
-        return True
+        Who has locked the workflow's jobs is the only one who publishes: the answer stays true.
+        """
+        found: dict[str, int] = {}
+        for first in range(0, len(message_ids), _SIZES[-1]):
+            part = message_ids[first : first + _SIZES[-1]]
+            size = next(size for size in _SIZES if size >= len(part))
+            sql = (
+                "SELECT message_id, event_id FROM workflow_messages WHERE workflow = ? AND topic = ? "
+                f"AND message_id IN ({', '.join('?' * size)})"
+            )
+            asked = (workflow, topic, *part, *[part[0]] * (size - len(part)))
+            found.update((str(name), int(event)) for name, event in self._session.rows(sql, asked))
+        return found
+
+    def add(self, events: Sequence[EventRow], causes: Sequence[tuple[int, int]]) -> None:
+        """Add events whose message ids are new, and which input caused which: (event, input)."""
+        messages = [(event.workflow, event.topic, event.message_id, event.id) for event in events]
+        self._session.insert_soon("workflow_messages", _MESSAGE, messages)
+        self._session.insert_soon("workflow_events", EventRow._fields, events)
+        self._session.insert_soon("workflow_causes", ("event_id", "input_id"), causes)
 
     def replace_payload(self, event_id: int, payload: str) -> bool:
         """Give an event that is still pending another payload."""
         sql = "UPDATE workflow_events SET payload = ? WHERE id = ? AND status = 'pending'"
         return bool(self._session.execute(sql, (payload, event_id)))
 
-    def caused(self, event_id: int, input_ids: Sequence[int]) -> None:
-        """The inputs that caused an event."""
-        rows = [(event_id, input_id) for input_id in sorted(set(input_ids))]
-        if rows:
-            conflict = "ON CONFLICT (event_id, input_id) DO NOTHING"
-            self._session.insert_many("workflow_causes", ("event_id", "input_id"), rows, conflict)
-
     # -- consuming ----------------------------------------------------------------------------------------------------
 
-    def pending(self, workflow: str, topic: str, limit: int, after: int = 0) -> list[EventRow]:
-        """The oldest events that nobody has reserved."""
+    def pending(self, workflow: str, topic: str, limit: int) -> list[tuple[EventRow, int | None]]:
+        """The oldest events that nobody has reserved, each with the first of the inputs that caused it."""
+        columns = ", ".join(f"e.{name}" for name in EventRow._fields)
         sql = (
-            f"SELECT {_E} FROM workflow_events WHERE workflow = ? AND topic = ? AND status = 'pending' AND seq > ? "
-            "ORDER BY seq LIMIT ?"
+            f"SELECT {columns}, (SELECT min(c.input_id) FROM workflow_causes c WHERE c.event_id = e.id) "
+            "FROM workflow_events e WHERE e.workflow = ? AND e.topic = ? AND e.status = 'pending' "
+            "ORDER BY e.seq LIMIT ?"
         )
-        return [EventRow._make(row) for row in self._session.rows(sql, (workflow, topic, after, limit))]
+        return [(EventRow._make(row[:-1]), row[-1]) for row in self._session.rows(sql, (workflow, topic, limit))]
 
-    def oldest(self, workflow: str, topics: Sequence[str], after: int = 0) -> int | None:
-        """Since when the oldest pending event of these topics waits, of those numbered above `after`."""
-        found = [self.pending(workflow, topic, 1, after) for topic in topics]
-        return min((events[0].at for events in found if events), default=None)
+    def oldest(self, workflow: str, topics: Sequence[str], after: int = 0) -> tuple[int | None, int | None]:
+        """Since when the oldest pending event of these topics waits: of those numbered above `after`, and of all."""
+        one = (
+            "(SELECT at FROM workflow_events WHERE workflow = ? AND topic = ? AND status = 'pending' AND seq > ? "
+            "ORDER BY seq LIMIT 1)"
+        )
+        if not topics:
+            return None, None
+        asked = [(workflow, topic, number) for number in (after, 0) for topic in topics]
+        sql = f"SELECT {', '.join([one] * len(asked))}"
+        (found,) = self._session.rows(sql, [value for part in asked for value in part])
+        newer, every = found[: len(topics)], found[len(topics) :]
+        return _earliest(newer), _earliest(every)
 
     def count_pending(self, workflow: str, topics: Sequence[str], most: int = 1_000) -> int:
         """How many events are pending in these topics, counted up to a bound."""
@@ -102,13 +116,15 @@ class Topics:
         )
         return sum(int(self._session.rows(sql, (workflow, topic, most))[0][0]) for topic in topics)
 
-    def reserve(self, event_ids: Sequence[int], run_id: int) -> int:
-        """Reserve pending events for a run; how many of them were pending."""
-        return self._move(event_ids, "pending", "reserved", run_id)
+    def places(self, event_ids: Sequence[int]) -> dict[int, tuple[str, str, str]]:
+        """(workflow, topic, status) of each of these events."""
+        rows = self._session.select_in(("id", "workflow", "topic", "status"), "workflow_events", "id", event_ids)
+        return {int(number): (str(workflow), str(topic), str(status)) for number, workflow, topic, status in rows}
 
-    def _move(self, event_ids: Sequence[int], before: str, after: str, run_id: int | None) -> int:
-        sql = "UPDATE workflow_events SET status = ?, run_id = ? WHERE id = ? AND status = ?"
-        return sum(self._session.execute(sql, (after, run_id, event_id, before)) for event_id in event_ids)
+    def reserve(self, event_ids: Sequence[int], run_id: int) -> None:
+        """Reserve events for a run; the caller has seen in this transaction that they are pending."""
+        rows = [(event_id, "reserved", run_id) for event_id in event_ids]
+        self._session.update_many("workflow_events", ("id", "status", "run_id"), rows)
 
     def release(self, run_id: int) -> int:
         """What the run reserved is pending again."""
@@ -120,20 +136,22 @@ class Topics:
         sql = "UPDATE workflow_events SET run_id = ? WHERE run_id = ? AND status = 'reserved'"
         return self._session.execute(sql, (to, run_id))
 
-    def consume(self, run_id: int, now: int) -> int:
-        """What the run reserved is consumed."""
-        sql = "UPDATE workflow_events SET status = 'consumed', settled_at = ? WHERE run_id = ? AND status = 'reserved'"
-        return self._session.execute(sql, (now, run_id))
+    def consume(self, run_id: int, now: int) -> None:
+        """What the run reserved is consumed. Nothing else is the run's: what it releases is nobody's again."""
+        self._session.update_many("workflow_events", ("run_id", "status", "settled_at"), [(run_id, "consumed", now)])
 
     def skip(self, event_ids: Sequence[int], now: int) -> int:
         """Events that nobody will consume; only pending ones."""
         sql = "UPDATE workflow_events SET status = 'skipped', settled_at = ? WHERE id = ? AND status = 'pending'"
         return sum(self._session.execute(sql, (now, event_id)) for event_id in event_ids)
 
-    def of_run(self, run_id: int) -> list[EventRow]:
-        """What the run reserved or consumed, in the order of publishing."""
-        sql = f"SELECT {_E} FROM workflow_events WHERE run_id = ? ORDER BY seq"
-        return [EventRow._make(row) for row in self._session.rows(sql, (run_id,))]
+    def causes_of_run(self, run_id: int) -> list[int]:
+        """The inputs that caused what the run reserved."""
+        sql = (
+            "SELECT DISTINCT c.input_id FROM workflow_events e JOIN workflow_causes c ON c.event_id = e.id "
+            "WHERE e.run_id = ? ORDER BY c.input_id"
+        )
+        return [int(row[0]) for row in self._session.rows(sql, (run_id,))]
 
     def get(self, event_id: int) -> EventRow | None:
         found = self._session.rows(f"SELECT {_E} FROM workflow_events WHERE id = ?", (event_id,))
@@ -161,9 +179,9 @@ class Topics:
         found = self._session.rows(f"SELECT {_I} FROM workflow_inputs WHERE id = ?", (input_id,))
         return InputRow._make(found[0]) if found else None
 
-    def add_input(self, row: InputRow) -> None:
+    def add_inputs(self, rows: Sequence[InputRow]) -> None:
         conflict = "ON CONFLICT (workflow, source, type, external_id) DO NOTHING"
-        self._session.insert_many("workflow_inputs", InputRow._fields, [row], conflict)
+        self._session.insert_many("workflow_inputs", InputRow._fields, rows, conflict)
 
     def mark_input(self, input_id: int, skipped_at: int | None, reason: str | None) -> None:
         sql = "UPDATE workflow_inputs SET skipped_at = ?, reason = ? WHERE id = ?"
@@ -251,3 +269,7 @@ class Topics:
             "(SELECT 1 FROM workflow_causes c WHERE c.input_id = i.id) ORDER BY i.id LIMIT ?)",
             (before_id, limit),
         )
+
+
+def _earliest(found: Sequence[int | None]) -> int | None:
+    return min((at for at in found if at is not None), default=None)

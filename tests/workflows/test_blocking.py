@@ -1,0 +1,74 @@
+"""A handler that blocks the event loop is named while it does."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+
+import pytest
+
+from tests.workflows.mailroom import virtual
+from wakeful.workflows import blocking, views
+
+PATIENCE_S = 20
+
+
+class Named(logging.Handler):
+    """Hears the log, also from other threads."""
+
+    def __init__(self):
+        super().__init__()
+        self.said = []
+        self.heard = threading.Event()
+
+    def emit(self, record):
+        if "event loop" in record.getMessage():
+            self.said.append(record.getMessage())
+            self.heard.set()
+
+
+@pytest.fixture
+def named(monkeypatch):
+    monkeypatch.setattr(blocking, "LIMIT_MS", 50)
+    monkeypatch.setattr(blocking, "LOOK_S", 0.01)
+    found, log = Named(), logging.getLogger("wakeful.workflows")
+    log.addHandler(found)
+    yield found
+    log.removeHandler(found)
+
+
+@pytest.mark.promise("K16")
+@pytest.mark.parametrize("phase", ["poll", "mutate"])
+@virtual
+async def test_a_handler_that_blocks_the_loop_is_named_while_it_does(room, named, phase):
+    room.mails = ["a"]
+
+    async def block(ctx):
+        named.heard.wait(PATIENCE_S)  # it goes on only once it was named
+
+    room.act[phase] = block
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1m")
+        handler, called = ("poll", "producer") if phase == "poll" else ("append", "mutate")
+        (said,) = named.said
+        assert said.startswith(f"{called} of mailroom.{handler} blocks the event loop at {__file__}:")
+        run = (await room.attempts(scheduler, handler))[0]
+        (note,) = (await scheduler.look(lambda tx: views.run_view(tx, run)))["notes"]
+        assert note.startswith(f"{called} of mailroom.{handler} blocked the event loop for 0."), note
+        assert run.status == "committed"
+
+
+@virtual
+async def test_a_handler_that_awaits_blocks_nothing_however_long_it_takes(room, named):
+    async def wait(ctx):
+        began = time.monotonic()
+        while time.monotonic() - began < 0.15:
+            await room.sleep("1s")
+
+    room.act["poll"] = wait
+    async with room.open(poll={"timeout": "7d"}) as scheduler:
+        await scheduler.start()
+        await room.sleep("1m")
+    assert named.said == []
