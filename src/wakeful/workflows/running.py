@@ -81,7 +81,7 @@ class Attempt:
         except Fenced:
             raise Noop("another node took this run over") from None
         except StoreRefused as error:  # the store works, and does not take what is in it: again would be no different
-            return await self._fail(error, "engine", raised=error)
+            return HandlerFailed(error, "engine")
         except (Noop, Defer, Wait, StoreError):
             raise
         except Exception as error:  # noqa: BLE001 - a mistake of ours is on record, and stops the workflow
