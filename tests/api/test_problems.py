@@ -149,7 +149,7 @@ def test_every_status_that_is_answered_has_a_title():
         ("GET", "/api/work?status=nope", None, "status must be 'ready', 'claimed', 'done' or 'failed'."),
         ("GET", f"/api/jobs/{'a' * 1001}", None, "ref must have at most 1000 characters."),
         ("POST", "/api/jobs:pause", '{"all": "x"}', "all must be true."),
-        ("POST", "/api/jobs", r'{"name": "\ud800"}', "name must be a text, and has half of a surrogate pair in it."),
+        ("POST", "/api/jobs", r'{"name": "\ud800"}', "name must be a text of valid Unicode characters."),
         ("POST", "/api/jobs", f'{{"name": {"9" * 5000}}}', "The body has a whole number of more than 4,300 digits."),
         ("POST", "/api/work", '{"agent": "a", "title": ""}', "title must have at least 1 character."),
     ],

@@ -187,4 +187,4 @@ def test_logs_and_runs_say_where_in_the_code_a_handler_failed(wakeful, store):
 
 def test_a_failure_is_said_once(terminal):
     terminal("add", "job", "--every", "1h", "--", "false")
-    assert len(terminal.ask("run", "job").err.splitlines()) == 1
+    assert len(terminal("run", "job").err.splitlines()) == 1

@@ -44,7 +44,9 @@ from wakeful.triggers import from_ms, iso, to_ms
 
 router = APIRouter(prefix="/api/schedule", tags=["schedule"])
 
-Slug = Annotated[addresses.Name, Path(max_length=1000, description="the schedule's name", examples=["daily-standup"])]
+Slug = Annotated[
+    str, Path(max_length=1000, description="the schedule's name", examples=["daily-standup"]), addresses.AS_SENT
+]
 
 
 @router.get(
@@ -216,7 +218,9 @@ def shape(schedule: Schedule, zone: str) -> dict[str, Any]:
 
 agent_router = APIRouter(tags=["agents"])
 
-AgentName = Annotated[addresses.Name, Path(max_length=200, description="the agent's name", examples=["reporter"])]
+AgentName = Annotated[
+    str, Path(max_length=200, description="the agent's name", examples=["reporter"]), addresses.AS_SENT
+]
 
 
 @agent_router.get(

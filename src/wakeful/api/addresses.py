@@ -29,7 +29,7 @@ def _as_sent(name: str) -> str:
     return name.replace(_SLASH, "/")
 
 
-Name = Annotated[str, AfterValidator(_as_sent)]
-"""A name in an address, as it was sent."""
+AS_SENT = AfterValidator(_as_sent)
+"""For a parameter of a path: a name in it, as it was sent. After `Path`, whose limits are for texts."""
 
-JobRef = Annotated[Name, Path(max_length=1000, description="a job's id or name")]
+JobRef = Annotated[str, Path(max_length=1000, description="a job's id or name"), AS_SENT]

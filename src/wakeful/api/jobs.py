@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
 from wakeful import ids
-from wakeful.api.addresses import JobRef, Name
+from wakeful.api.addresses import AS_SENT, JobRef
 from wakeful.api.auth import Anyone, Caller
 from wakeful.api.conditions import IfMatch, IfNew, IfNoneMatch, condition, etag, unchanged
 from wakeful.api.definitions import changes, new_job
@@ -224,7 +224,9 @@ async def put_job(
     caller: Editor,
     rights: Allowed,
     written: JobPut,
-    name: Annotated[Name, Path(alias="ref", max_length=1000, description="the job's name, or the id of one there is")],
+    name: Annotated[
+        str, Path(alias="ref", max_length=1000, description="the job's name, or the id of one there is"), AS_SENT
+    ],
     if_match: IfMatch = None,
     if_none_match: IfNew = None,
 ) -> Response:

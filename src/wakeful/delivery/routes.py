@@ -24,7 +24,7 @@ from wakeful.errors import DeliveryNotFound
 router = APIRouter(tags=["deliveries"])
 
 Ref = Annotated[str, Path(max_length=200, description="the delivery's id", examples=["dlv_1hbm1n0w2c9kd"])]
-Name = Annotated[addresses.Name, Path(max_length=200, description="the connector's name", examples=["phone"])]
+Name = Annotated[str, Path(max_length=200, description="the connector's name", examples=["phone"]), addresses.AS_SENT]
 Connector = Annotated[str | None, Query(max_length=200, description="only to this connector", examples=["phone"])]
 Job = Annotated[str | None, Query(max_length=200, description="only about this job", examples=["backup"])]
 Agent = Annotated[str | None, Query(max_length=200, description="only from this agent", examples=["reporter"])]

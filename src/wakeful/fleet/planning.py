@@ -140,7 +140,8 @@ def _in_words(update: Update, terms: Terms) -> dict[str, Change]:
     if "trigger" in fields:
         old = trigger_of(owned.job.trigger)
         changes["schedule"] = _words(old, fields["trigger"])
-        changes["next"] = (_shown(owned.state.next_at), _shown(_next(update, terms.now)))
+        times = (_shown(owned.state.next_at), _shown(_next(update, terms.now)))
+        changes |= {"next": times} if times != (None, None) else {}
     for name in ("kind", "owner"):
         if name in fields:
             changes[name] = (getattr(owned.job, name), fields[name])

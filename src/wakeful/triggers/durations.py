@@ -81,8 +81,14 @@ def _unit(ms: int) -> str:
     return next((unit for unit in "dhms" if ms % UNITS[unit] == 0), "s")
 
 
+def _read(text: object) -> int:
+    if not isinstance(text, str):
+        raise IntervalParseError(_odd(text), text)
+    return _read_text(text)
+
+
 @lru_cache(maxsize=1_024)
-def _read(text: str) -> int:
+def _read_text(text: str) -> int:
     """Cached: the jobs of a file share a handful."""
     body = text.strip()
     digits = 0

@@ -53,8 +53,12 @@ router = APIRouter(tags=["agents"])
 KEPT_HEADERS = ("content-type", "user-agent", "x-github-event", "x-gitlab-event", "linear-event", "x-slack-retry-num")
 LONGEST_HEADER = 200
 
-AgentName = Annotated[addresses.Name, Path(max_length=200, description="the agent's name", examples=["reporter"])]
-ScheduleName = Annotated[addresses.Name, Path(max_length=200, description="the schedule's name", examples=["deploy"])]
+AgentName = Annotated[
+    str, Path(max_length=200, description="the agent's name", examples=["reporter"]), addresses.AS_SENT
+]
+ScheduleName = Annotated[
+    str, Path(max_length=200, description="the schedule's name", examples=["deploy"]), addresses.AS_SENT
+]
 Ref = Annotated[str, Path(max_length=200, description="the request's id", examples=["req_1hbm1n0w2c9kd"])]
 OfJob = Annotated[str | None, Query(max_length=200, description="only of this schedule", examples=["reporter.deploy"])]
 

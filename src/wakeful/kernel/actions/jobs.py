@@ -23,7 +23,16 @@ from wakeful.kernel.engine.turn import Ended, settle_all
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import APPROVAL, Result
 from wakeful.kernel.rules.passing import MERGED, REMOVED, Passed, let_old_pass, let_pass, why_waiting
-from wakeful.kernel.rules.policy import Next, add_note, alarm, next_start, thinned_note, trigger_of, trigger_text
+from wakeful.kernel.rules.policy import (
+    Next,
+    add_note,
+    alarm,
+    next_start,
+    notes_of_pause,
+    thinned_note,
+    trigger_of,
+    trigger_text,
+)
 from wakeful.kernel.views.models import Job, job_view
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState
@@ -251,7 +260,7 @@ def is_due(state: JobState, now: int) -> bool:
 def _retime(context: Context, job: JobDef, state: JobState, now: int) -> JobState:
     """A new trigger moves the next time; a run in progress moves it when it ends."""
     trigger = trigger_of(job.trigger)
-    notes = add_note(None, thinned_note(trigger))
+    notes = add_note(notes_of_pause(state), thinned_note(trigger))
     state = state._replace(next_at=None, slot=None, parked=None, ready_at=None, backoff_until=None, notes=notes)
     if state.ended_at is not None:  # it was over, and is given further times
         state = state._replace(enabled=1, ended_at=None, errors=0, crashes=0, failing_since=None)

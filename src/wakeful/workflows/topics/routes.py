@@ -26,10 +26,12 @@ if TYPE_CHECKING:
 
 router = APIRouter()
 
-Name = Annotated[addresses.Name, Path(max_length=100, description="The workflow's name.", examples=["invoices"])]
+Name = Annotated[
+    str, Path(max_length=100, description="The workflow's name.", examples=["invoices"]), addresses.AS_SENT
+]
 EventId = Annotated[str, Path(max_length=100, description="The event's id.", examples=["evt_1frc87n80sngk"])]
 InputId = Annotated[str, Path(max_length=100, description="The input's id.", examples=["inp_1frc87n80sngk"])]
-Topic = Annotated[addresses.Name, Path(max_length=100, description="The topic.", examples=["mail"])]
+Topic = Annotated[str, Path(max_length=100, description="The topic.", examples=["mail"]), addresses.AS_SENT]
 OfTopic = Annotated[str | None, Query(max_length=100, description="Only events of this topic.", examples=["mail"])]
 EventStatus = Annotated[
     Literal["pending", "reserved", "consumed", "skipped"] | None,
