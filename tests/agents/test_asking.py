@@ -8,6 +8,11 @@ from tests.agents.virtual_agents import VirtualAgents, agent
 from tests.delivery.targets import Target
 from tests.kernel.scene import virtual
 from wakeful.agents import Reply, asking
+from wakeful.agents.budgets import spending
+from wakeful.agents.budgets.tables import Budgets
+from wakeful.agents.sources import desk
+from wakeful.agents.sources.source import Lost
+from wakeful.agents.tables import AgentTables, WorkItem
 from wakeful.agents.work import NewItem, add_item, claim_item, list_items
 from wakeful.store.records import RunRow
 
@@ -72,3 +77,49 @@ async def test_a_run_that_is_claimed_again_has_the_item_it_had(scene, agents):
             "Roof": ("claimed", 1),
             "Door": ("ready", 0),
         }
+
+
+@pytest.mark.promise("X7")
+@virtual
+async def test_a_run_that_was_given_back_has_the_budget_it_reserved(scene, agents):
+    ask = {"ask": {"cron": "0 9 1 1 *", "prompt": "x"}}
+    async with agents.scheduler() as scheduler:
+        await scheduler.agents.apply({"a": agent(budget={"runs_per_day": 1}, schedules=ask)})
+
+        def refused(tx, context, reserved):
+            job, state = tx.jobs.by_name("a.ask")
+            run = RunRow.queued(context.new_id(), job, "schedule", tx.now)
+            tx.runs.add([run])
+            other = run._replace(id=context.new_id())
+            spending.reserve(tx, job, run if reserved else other)
+            spending.reserve(tx, job, run if reserved else other)  # once, however often it is claimed
+            spent = tx.of(Budgets).spent(["agent:a"], 20260101)["agent:a"]
+            assert spent.held_runs == 1
+            found = spending.refuse_start(tx, context, job, state._replace(queued=1))
+            raise _Found(None if found is None else found.reason)
+
+        for reserved, reason in ((True, None), (False, "over_budget")):
+            with pytest.raises(_Found) as found:
+                await scheduler.transact(lambda tx, context, r=reserved: refused(tx, context, r))
+            assert found.value.args == (reason,)
+
+
+class _Found(Exception):
+    """Ends a transaction that is not to be stored, with what was found."""
+
+
+@pytest.mark.promise("D10")
+@virtual
+async def test_a_claim_that_the_source_gave_to_another_is_no_attempt(scene, agents):
+    async with agents.scheduler() as scheduler:
+        await scheduler.agents.apply({"a": agent(work={"source": "queue"})})
+
+        def lose(tx, context):
+            owner = tx.jobs.by_name("a.wake")[0].id
+            item = WorkItem(5, owner, "Roof", None, "x", 0, "claimed", 7, 3, tx.now, None, "directory:/x", "{}", 1)
+            tx.of(AgentTables).add_item(item)
+            desk._not_ours(tx, item, Lost())
+            left = tx.of(AgentTables).item(5)
+            return left.status, left.attempts, left.held, left.mark
+
+        assert await scheduler.transact(lose) == ("ready", 2, 0, None)

@@ -17,7 +17,7 @@ from tests.agents.hooks import SECRET, Sender, hook, signed
 from tests.agents.virtual_agents import VirtualAgents, agent
 from tests.kernel.scene import virtual
 from tests.service.real_time import Watch, make, real
-from wakeful.agents.inbound.payloads import LONGEST_PAYLOAD, UnreadableBody, fill, read_body
+from wakeful.agents.inbound.payloads import LONGEST_PAYLOAD, MOST_FIELDS, UnreadableBody, fill, read_body
 from wakeful.agents.inbound.receiving import list_requests
 from wakeful.agents.prompting import Asked, Outside, build_prompt
 from wakeful.agents.work import NewItem, add_item
@@ -141,6 +141,7 @@ def test_what_is_filled_in_is_bounded_and_clean():
     prompt = " ".join(f"{{payload.k{n}}}" for n in range(300))
     outside = fill(prompt, {f"k{n}": "y" * 9_000 for n in range(300)}).outside
     assert sum(len(one.text) for one in outside) < LONGEST_PAYLOAD + 10_000
+    assert len(outside) == MOST_FIELDS
     (one,) = fill("x", json.loads('"\\u0000 \\ud800 end"')).outside
     one.text.encode()
     assert "\0" not in one.text

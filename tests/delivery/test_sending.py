@@ -11,11 +11,16 @@ from tests.delivery.targets import Target, one, raising, stored
 from tests.kernel.scene import at, virtual
 from wakeful.delivery import Post, enqueue
 from wakeful.delivery.chat import pairing
-from wakeful.delivery.outbox import requeue_all
+from wakeful.delivery.chat.receiving import Account, Update, take_lease
+from wakeful.delivery.chat.receiving import take as receive
+from wakeful.delivery.chat.tables import Chats, Person
+from wakeful.delivery.outbox import release_pending, requeue, requeue_all
 from wakeful.delivery.rules import Tried
 from wakeful.delivery.sending import record, take
 from wakeful.delivery.tables import ConnectorRow, Outbox
 from wakeful.delivery.views import delivery_number
+
+NIGHT = {"quiet_hours": {"start": "22:00", "end": "07:00", "timezone": "UTC"}}
 
 
 @pytest.mark.promise("A8")
@@ -112,6 +117,38 @@ async def test_a_new_person_gets_what_waited_for_one_and_not_what_waits_for_anot
         assert found == [("for anyone", "42", "pending"), ("restored", "43", "held")]
 
 
+@pytest.mark.promise("X17")
+@virtual
+async def test_what_a_restore_holds_is_released_and_what_quiet_hours_hold_is_not(scene):
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("phone", Target(scene), rules=NIGHT)
+        await scheduler.start()
+        await scheduler.stop()
+        await scene.until(at(hours=12))
+        await scheduler.deliver("restored", to="phone")
+        await scheduler.transact(lambda tx, _: tx.of(Outbox).hold_all("restore"))
+        await scene.until(at(hours=23))
+        await scheduler.deliver("quiet", to="phone")
+        assert await scheduler.transact(lambda tx, _: release_pending(tx)) == 1
+        assert [item["status"] for item in await stored(scheduler)] == ["pending", "held"]
+
+
+@pytest.mark.promise("X8", "X18")
+@virtual
+async def test_a_viewer_who_writes_approve_is_refused(scene):
+    account = Account("hash", "bot", 1)
+    async with scene.scheduler() as scheduler:
+
+        def write(tx, context):
+            tx.of(Outbox).put_connector(ConnectorRow("bot", "telegram", 1, 0, "{}", "file", None))
+            tx.of(Chats).pair(Person("bot", "7", "viewer", "Eve", "code", tx.now))
+            take_lease(tx, account)
+            return receive(tx, context, account, Update(1, "7", "Eve", text="/approve run_0000000000000"))
+
+        assert await scheduler.transact(write) is None
+        assert [item["text"] for item in await stored(scheduler)] == ["Your role is viewer: this needs operator."]
+
+
 @pytest.mark.promise("A8")
 @virtual
 async def test_a_test_that_failed_is_not_sent_again_with_the_others(scene):
@@ -129,9 +166,6 @@ async def test_a_test_that_failed_is_not_sent_again_with_the_others(scene):
         await scene.sleep(1)
         assert target.texts == ["hello"]
         await scheduler.stop()
-
-
-NIGHT = {"quiet_hours": {"start": "22:00", "end": "07:00", "timezone": "UTC"}}
 
 
 @pytest.mark.promise("X19")
@@ -187,7 +221,12 @@ async def test_what_is_in_a_digest_that_fails_has_failed(scene):
         await scene.until(at(days=1, hours=8))
         found = [(item["status"], item["last_error"]) for item in await stored(scheduler)]
         assert found == [("failed", "ConnectionError: refused")] * 2  # the message, and the digest it is in
+        member, digest = [delivery_number(item["id"]) for item in await stored(scheduler)]
         await scheduler.stop()
+        await scheduler.transact(lambda tx, _: requeue(tx, member))
+        assert [item["status"] for item in await stored(scheduler)] == ["failed", "failed"]
+        assert await scheduler.transact(lambda tx, context: requeue_all(tx, context, "failed")) == 1
+        assert (await scheduler.look(lambda tx: tx.of(Outbox).get(digest))).status == "pending"
 
 
 @pytest.mark.promise("X19")

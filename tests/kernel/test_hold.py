@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.kernel.scene import at, failing, virtual
-from wakeful import After, Every, Manual, Once, ScheduleTriggerError
+from wakeful import After, CannotUndo, Every, Manual, Once, ScheduleTriggerError
 from wakeful.errors import NotAllowed
 from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.cluster.nodes import NOTHING_SEEN
@@ -159,6 +159,17 @@ async def test_a_hold_and_its_end_can_be_undone(scene):
         assert (await scheduler.server_side.get_hold()).note == "again"
         assert (await release(scheduler)).action is not None
         assert (await release(scheduler)).action is None
+
+
+@pytest.mark.promise("X27")
+@virtual
+async def test_a_hold_that_was_changed_since_is_not_undone(scene):
+    async with scene.scheduler() as scheduler:
+        first = await hold(scheduler)
+        await hold(scheduler, "the disk is full")
+        with pytest.raises(CannotUndo, match="everything was paused or resumed since: left as it is"):
+            await scheduler.server_side.undo(first.action, ADA)
+        assert (await scheduler.server_side.get_hold()).note == "the disk is full"
 
 
 @virtual

@@ -133,6 +133,9 @@ async def test_errors_that_delay_a_job_are_why_its_slots_were_passed_over(scene)
         found = await _tally(scheduler)
         assert found.passed_over.keys() == {"backing_off"}
         assert found.due == 30
+        assert (await _tally(scheduler)).waiting.keys() <= {"backing_off"}
+        await scene.sleep("2m30s")  # within a wait, with slots that have passed
+        assert (await _tally(scheduler)).waiting.keys() == {"backing_off"}
 
 
 @pytest.mark.promise("X25")

@@ -96,6 +96,39 @@ async def test_a_resume_is_taken_back_with_the_errors_and_the_alerts_it_forgot(s
 
 @pytest.mark.promise("X27")
 @virtual
+async def test_a_job_that_was_disabled_by_its_errors_since_is_left_as_it_is(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1h"), max_errors=1)
+        await scheduler.start()
+        await scene.until(at(0, 58))
+        await scheduler.pause_job("a")
+        await scheduler.resume_job("a")
+        scene.act = failing()
+        await scene.until(at(1, 1))
+        with pytest.raises(CannotUndo, match="a was disabled since: left as it is"):
+            await scheduler.undo()
+        assert (await scheduler.get_job("a")).status == "disabled"
+
+
+@pytest.mark.promise("X27")
+@virtual
+async def test_errors_of_runs_since_stay_when_the_resume_before_them_is_undone(scene):
+    scene.act = failing()
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1h"))
+        await scheduler.start()
+        await scene.until(at(2, 55))
+        assert (await scheduler.get_job("a")).consecutive_errors == 2
+        await scheduler.pause_job("a")
+        await scheduler.resume_job("a")
+        await scene.until(at(3, 1))
+        await scheduler.undo()
+        job = await scheduler.get_job("a")
+        assert (job.status, job.consecutive_errors) == ("paused", 1)
+
+
+@pytest.mark.promise("X27")
+@virtual
 async def test_a_start_that_a_resume_asked_for_is_taken_back_with_it(scene):
     scene.act = failing()
     async with scene.scheduler() as scheduler:

@@ -26,6 +26,11 @@ GONE = "Stalled: no server is running, and nothing starts until one does (wakefu
         ({"runs": 1, "failed": 1}, "well", "All well. 1 run since midnight, 1 failed; next in 38s."),
         ({"runs": 1000, "more_runs": True}, "well", "All well. Over 1,000 runs since midnight; next in 38s."),
         ({"next_at": NOW - 5}, "well", "All well. 210 runs since midnight; next now."),
+        (
+            {"next_at": None, "lines": (Line("gpu", 1, NOW - MINUTE),)},
+            "well",
+            "All well. 210 runs since midnight; nothing more by time.",
+        ),
         ({"next_at": None, "running": 1}, "well", "All well. 210 runs since midnight; nothing more by time."),
         (
             {"acknowledged": 2},

@@ -88,6 +88,32 @@ async def test_a_rid_pairs_starts_and_ends_that_overlap(scene):
 
 
 @virtual
+async def test_an_end_with_another_rid_ends_no_run_that_is_open(scene):
+    async with scene.scheduler() as scheduler:
+        key = await watch(scheduler)
+        await scheduler.start()
+        first = await ping(scheduler, key, Report("start", rid="a"))
+        await ping(scheduler, key, Report("success", rid="b"))
+        assert [(run.id == first, run.outcome) for run in await runs(scheduler)] == [(True, None), (False, "success")]
+        assert (await scheduler.get_job("offsite")).current_run == first
+
+
+@virtual
+async def test_the_runs_of_a_removed_monitor_are_waited_for_no_longer_than_the_first_of_them(scene):
+    async with scene.scheduler() as scheduler:
+        key = await watch(scheduler)
+        await scheduler.start()
+        opened = []
+        for rid in ("a", "b", "c"):
+            opened.append(await ping(scheduler, key, Report("start", rid=rid)))
+            await scene.sleep("10m")
+        await scheduler.remove_job("offsite")
+        await scene.until(at(1, 0, 1))  # an hour after the first began
+        assert [(await scheduler.get_run(run)).status for run in opened] == ["done"] * 3
+        assert await ping(scheduler, key) is None
+
+
+@virtual
 async def test_a_run_that_began_and_does_not_end_in_its_grace_is_down(scene):
     async with scene.scheduler() as scheduler:
         key = await watch(scheduler)

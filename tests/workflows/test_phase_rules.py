@@ -108,6 +108,7 @@ def answered(status):
         (answered(401), "call", "approval"),
         (answered(403), "call", "approval"),
         (answered(429), "call", "transient"),
+        (answered(425), "call", "transient"),
         (answered(503), "call", "transient"),
         (answered(404), "call", "logic"),
         (answered(503), "handler", "logic"),
