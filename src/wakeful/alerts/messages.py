@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from wakeful import ids
 from wakeful.delivery import About, explained
 from wakeful.kernel.engine.alerts import Notice
-from wakeful.kernel.rules.alerting import CLOSED, OPENED, REPEATED
+from wakeful.kernel.rules.alerting import CLOSED, OPENED, REPEATED, closer_look
 from wakeful.store.records import Alert
 from wakeful.triggers.durations import format_interval
 from wakeful.triggers.moments import iso, spoken
@@ -85,10 +84,8 @@ def _look_closer(alert: Alert, known: Known) -> Sequence[str]:
     lines = []
     if alert.kind == "approval" and known.run is not None:
         lines.append(f"Next: it waits until you approve or reject it: wakeful approve {known.run}")
-    if known.job is not None:
-        lines.append(f"Look closer: wakeful explain {shlex.quote(known.job)}")
-    else:
-        lines.append(f"Look closer: wakeful alert show {ids.encode('alr', alert.id)}")
+    look = closer_look(alert.kind, alert.key, known.job) or f"wakeful alert show {ids.encode('alr', alert.id)}"
+    lines.append(f"Look closer: {look}")
     return lines + ([known.link] if known.link is not None else [])
 
 
