@@ -51,6 +51,8 @@ async def test_repeated_failures_are_announced_once_repeated_after_the_cooldown_
     assert phone.times == [at(0, 40), at(1, 40), at(2, 40), at(3)]
     assert phone.titles == ["backup: failing", *["backup: failing again"] * 2, "backup: failing is over"]
     first, last = phone.texts[0], phone.texts[-1]
+    assert "This has happened 4 times since 2026-01-01 00:40 UTC." in phone.texts[1]
+    assert "Open since 2026-01-01 00:40 UTC, for " in last
     for part in (
         "backup has failed 2 times in a row",
         "It runs: job",

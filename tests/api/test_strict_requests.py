@@ -102,7 +102,18 @@ def test_every_request_body_is_a_strict_model():
 def test_the_front_says_where_things_are_and_nothing_else(server):
     with server.client() as stranger:
         found = stranger.get("/").json()
-        assert {"docs", "health", "jobs", "approvals", "events"} <= found.keys()
+        assert {
+            "docs",
+            "health",
+            "jobs",
+            "approvals",
+            "events",
+            "ledger",
+            "deliveries",
+            "agents",
+            "work",
+            "workflows",
+        } <= found.keys()
         for name, path in found.items():
             if path.startswith("/") and name != "events":
                 assert stranger.get(path).status_code in (200, 401), name

@@ -94,6 +94,14 @@ def test_logs_print_what_a_run_printed(wakeful, add):
     assert wakeful("logs", "-f", "job").out == "one\ntwo\n"
 
 
+def test_logs_of_a_run_that_printed_nothing_say_so(wakeful, add):
+    add("job", "true")
+    wakeful("run", "job")
+    answer = wakeful("logs", "job")
+    assert (answer.code, answer.out) == (0, "")
+    assert answer.err.endswith(" of job ended as success and printed nothing.\n")
+
+
 def test_logs_of_a_long_output_are_the_whole_of_it(wakeful, add):
     add("job", "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done")
     assert wakeful("run", "job").code == 0

@@ -41,7 +41,7 @@ async def test_a_failed_ping_alerts_at_once_and_a_success_closes_it(scene):
         await scheduler.start()
         await ping(scheduler, key, Report("fail", exit_code=3, text="copying\ndisk full\n"))
         assert await state(scheduler) == "down"
-        assert await alerts(scheduler) == [("down", "offsite is down: exit code 3: disk full")]
+        assert await alerts(scheduler) == [("down", "offsite is down: it ended with exit code 3: disk full")]
         for _ in range(8):
             await ping(scheduler, key, Report("fail"))
         assert len(await alerts(scheduler)) == 1

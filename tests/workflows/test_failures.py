@@ -17,6 +17,7 @@ from wakeful import (
     Workflow,
     ids,
 )
+from wakeful.errors import JobNotFound
 from wakeful.workflows import actions, views
 from wakeful.workflows.files import mark_broken
 from wakeful.workflows.loading import CannotLoad, FileRef
@@ -71,6 +72,8 @@ async def test_explain_gives_the_reason_of_a_refused_start_once(room):
         await room.sleep("1h")
         said = str(await scheduler.explain("mailroom.poll"))
         assert said.count("its workflow is paused") == 1
+        with pytest.raises(JobNotFound, match=r"Did you mean one of mailroom\.append, mailroom\.poll\?"):
+            await scheduler.explain("mailroom")
 
 
 @pytest.mark.promise("K12", "K13", "K16")

@@ -78,11 +78,10 @@ def list_alerts(
 def _state(alert: Alert, now: int) -> Cell:
     if alert.closed_at is not None:
         return Cell(f"over {relative(to_ms(alert.closed_at), now)}")
-    if alert.acked_at is not None:
-        return Cell(f"acknowledged {relative(to_ms(alert.acked_at), now)}")
+    states = [f"acknowledged {relative(to_ms(alert.acked_at), now)}"] if alert.acked_at is not None else []
     if alert.snoozed_until is not None and to_ms(alert.snoozed_until) > now:
-        return Cell(f"snoozed, ends {ahead(to_ms(alert.snoozed_until), now)}")
-    return Cell("open", "red")
+        states.append(f"snoozed, ends {ahead(to_ms(alert.snoozed_until), now)}")
+    return Cell("; ".join(states)) if states else Cell("open", "red")
 
 
 @alerts.command("show")

@@ -31,6 +31,7 @@ from wakeful.cli.tables import Cell, Column, Json, JsonLines, coloured, print_fa
 from wakeful.cli.words import ago, ahead, brief, count, plain, relative, stamp, zone_of
 from wakeful.cli.zones import shown_zone, zones_of_runs
 from wakeful.domains import hidden_kinds
+from wakeful.kernel.rules.holding import hold_words
 from wakeful.kernel.views.models import job_views
 from wakeful.store.jobs import STATUS_SQL, JobFilter
 from wakeful.triggers import iso, to_ms
@@ -139,6 +140,8 @@ async def _print_jobs(scheduler: Scheduler, wanted: JobFilter, most: int | None,
         print_table(*job_rows(jobs, present, zone, cut_off))
 
     shown = await _each_page(scheduler, wanted, most, show, page)
+    if shown and (hold := await scheduler.server_side.get_hold()) is not None:
+        say_note(f"Everything is paused {hold_words(hold)}: nothing starts until wakeful resume --all.")
     if shown == most:
         more = await scheduler.look(lambda tx: tx.jobs.count(wanted)) - shown
         if more > 0:

@@ -226,9 +226,11 @@ def logs(
         if as_json:
             print_json(_log_data(run, scheduler.log_path(run.id)))
         elif run.status == "done":
-            _print_output(run, scheduler.log_path(run.id))
+            any_output = _print_output(run, scheduler.log_path(run.id))
             if run.error:
                 _say_end(run)
+            elif not any_output:
+                say_note(f"{run.id} of {run.job} ended as {run.outcome} and printed nothing.")
         else:
             await _follow(scheduler, run, follow=follow)
 
@@ -291,8 +293,11 @@ def _say_end(run: Run) -> None:
         say_text(run.trace.rstrip(), error=True)
 
 
-def _print_output(run: Run, left_behind: Path | None) -> None:
-    """The full log where there is one, else what the run kept; a cancelled command's log may be all there is."""
+def _print_output(run: Run, left_behind: Path | None) -> bool:
+    """The full log where there is one, else what the run kept; a cancelled command's log may be all there is.
+
+    False where there is nothing to print.
+    """
     text = output_text(run)
     file = _opened(Path(run.log_file)) if run.log_file else None
     if file is None and not text and left_behind is not None:
@@ -302,8 +307,10 @@ def _print_output(run: Run, left_behind: Path | None) -> None:
             output = Output()
             output.copy(file)
             output.end()
-    elif text:
+            return file.tell() > 0
+    if text:
         Output().put(text)
+    return bool(text)
 
 
 def _opened(path: Path) -> IO[bytes] | None:

@@ -20,6 +20,7 @@ from wakeful.workflows.lookup import find_attempt, find_workflow
 from wakeful.workflows.phases import ACTIVE, STATUS, VERDICTS, settled_mutation
 from wakeful.workflows.tables import Action, HandlerRow, WorkflowRow, WorkflowRun, Workflows
 from wakeful.workflows.topics.tables import Topics
+from wakeful.workflows.words import issue_words
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
@@ -61,7 +62,7 @@ def run_now(tx: Transaction, context: Context, name: str, *, who: str) -> list[s
         )
         raise ScheduleTriggerError(message, {**about, "reason": "paused"})
     if row.issue is not None:
-        message = f"{name} cannot run: {(row.issue_message or '').partition(chr(10))[0]}."
+        message = f"{name} cannot run. {issue_words(row.issue, row.issue_handler, row.issue_message)}"
         raise ScheduleTriggerError(message, {**about, "reason": row.issue})
     handlers = tx.of(Workflows).handlers(name)
     states = tx.jobs.states([handler.job_id for handler in handlers if handler.job_id is not None])

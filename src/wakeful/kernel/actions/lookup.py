@@ -23,8 +23,9 @@ def find_job(tx: Transaction, ref: str) -> tuple[JobDef, JobState]:
     names = [job.name for job, _ in tx.jobs.matching(JobFilter(limit=1000))]
     from difflib import get_close_matches  # only when something is wrong
 
+    parts = [name for name in names if name.startswith(f"{ref}.")]  # of an agent or a workflow
     near = get_close_matches(ref, names, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    hint = f" Did you mean one of {', '.join(parts[:5])}?" if parts else f" Did you mean {near[0]!r}?" if near else ""
     message = f"There is no job {ref!r}.{hint}"
     raise JobNotFound(message)
 
