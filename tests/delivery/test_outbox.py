@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -59,6 +61,8 @@ async def test_a_message_that_waits_can_be_cancelled_and_the_next_one_goes_out(s
         await scheduler.start()
         first, second = [await scheduler.deliver(text, to="phone") for text in ("one", "two")]
         await scene.sleep(1)
+        waits = await scheduler.look(lambda tx: explain_delivery(tx, delivery_number(first), ZoneInfo("Asia/Tokyo")))
+        assert re.search(r"the next attempt is at 2\d{3}-\d\d-\d\d \d\d:\d\d\S* JST \(.*UTC\)\.$", waits.sentences[1])
         target.act = None
         row = await scheduler.transact(lambda tx, _: cancel(tx, delivery_number(first)))
         assert (row.status, row.last_error) == ("expired", "a person cancelled it")

@@ -159,12 +159,13 @@ def merged_starts(jobs: list[Job], number: int) -> list[tuple[Job, int]]:
     return [(job, ms) for ms, _, job in islice(merge(*each, key=itemgetter(0, 1)), number)]
 
 
-async def _explained(scheduler: Scheduler, ref: str) -> Explanation:
+async def _explained(scheduler: Scheduler, ref: str, place: Place) -> Explanation:
     if not ref.startswith(DELIVERY_ID):
         return await scheduler.explain(ref)
     from wakeful.delivery.views import delivery_number, explain_delivery
 
-    return await scheduler.look(lambda tx: explain_delivery(tx, delivery_number(ref)))
+    zone = shown_zone(place)
+    return await scheduler.look(lambda tx: explain_delivery(tx, delivery_number(ref), zone))
 
 
 @app.command("explain", rich_help_panel=TIME)
@@ -173,7 +174,8 @@ def explain(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = Non
 
     A run or a delivery is explained, too.
     """
-    explanation = change(chosen(ctx, db), lambda scheduler: _explained(scheduler, ref))
+    place = chosen(ctx, db)
+    explanation = change(place, lambda scheduler: _explained(scheduler, ref, place))
     if as_json:
         print_json(explanation.to_dict())
         return

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
 from wakeful.delivery.tables import AttemptRow, ConnectorRow, DeliveryRow, Outbox, Wanted
 from wakeful.errors import DeliveryNotFound
 from wakeful.kernel.views.explain import Explanation
-from wakeful.triggers.moments import iso
+from wakeful.triggers.moments import iso, read_moment, spoken
 
 if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
@@ -105,6 +106,10 @@ def _rules(row: ConnectorRow) -> dict[str, Any]:
     return rules
 
 
+def _said(at: str | None, zone: tzinfo) -> str | None:
+    return spoken(read_moment(at, "at"), zone) if at is not None else None
+
+
 _STANDS = {
     "sent": "It was sent at {sent_at}, at attempt {attempts}.",
     "sending": "It is being sent now.",
@@ -116,15 +121,16 @@ _STANDS = {
 }
 
 
-def explain_delivery(tx: Transaction, number: int) -> Explanation:
-    """What a message is, where it stands and why."""
+def explain_delivery(tx: Transaction, number: int, zone: tzinfo = UTC) -> Explanation:
+    """What a message is, where it stands and why, with times of that zone."""
     found = get_delivery(tx, number)
+    times = {key: _said(found[key], zone) for key in ("sent_at", "next_attempt_at")}
     about = f" of {found['run']}" if found["run"] else ""
     about += f" of {found['job']}" if found["job"] else ""
     through = f"through {found['connector']}" if found["connector"] else "without a connector yet"
     sentences = [
         f"{found['id']} is a message of kind {found['kind']}{about}, {through}.",
-        _STANDS[found["status"]].format(**found),
+        _STANDS[found["status"]].format(**{**found, **times}),
     ]
     if found["status"] != "sent" and found["last_error"]:
         sentences.append(f"Why: {found['last_error'].rstrip('.')}.")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from wakeful.kernel.views.ledger import is_timed, ledger_of_job
 from wakeful.store.jobs import JobFilter
 
 if TYPE_CHECKING:
@@ -50,6 +49,8 @@ def found_slots(tx: Transaction) -> Mapping[str, int]:
 
 
 def _unaccounted(tx: Transaction, wanted: JobFilter) -> dict[str, int]:
+    from wakeful.kernel.views.ledger import is_timed, ledger_of_job  # not for programs that only run jobs
+
     since = tx.now - SPAN_MS
     return {
         job.name: ledger_of_job(tx, job, state, since).total.unaccounted if is_timed(job.trigger) else 0
