@@ -225,7 +225,7 @@ async def test_the_hot_statements_find_their_rows_by_key_also_without_statistics
             return planning.plans
 
         plans = await store.write(work)
-        assert len(plans) == 6
+        assert len(plans) == 7
         for plan in plans:
             assert "Seq Scan" not in plan
             assert "Hash" not in plan

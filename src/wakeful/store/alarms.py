@@ -26,6 +26,10 @@ LOOK_AGAIN_MS = 5
 NEAR_MS = 3_000
 
 
+#: A priority, how many of its jobs are due, and the first alarm after these.
+_Level = tuple[int, int, int | None]
+
+
 class Alarms:
     """Questions about alarms; each call is part of the transaction it was made in."""
 
@@ -48,6 +52,22 @@ class Alarms:
         return found
 
     def _due_shared(self, now: int, limit: int) -> list[tuple[JobDef, JobState]]:
+        floor, ahead = self._session.floor, None
+        if floor is not None and floor.crowded:
+            taken = self._locked(*priorities.due_crowd(floor, now, limit, self._session.skip_clause))
+        else:
+            taken, ahead = self._due_and_ahead(now, limit)
+        self._emptied_at = now if len(taken) < limit else None
+        self._ahead = None
+        if floor is not None:
+            floor.asked(crowded=len(taken) > priorities.FEW)
+            if ahead is not None:
+                self._ahead = self._after(ahead, Counter(state.priority for _, state in taken), floor)
+        taken.sort(key=_by_priority)
+        return taken
+
+    def _due_and_ahead(self, now: int, limit: int) -> tuple[list[tuple[JobDef, JobState]], list[_Level] | None]:
+        """What is due, and what comes then, if that is all."""
         rows = self._session.rows(*priorities.due_shared(self._session.floor, now, limit, self._session.skip_clause))
         first = len(STATE_COLUMNS) + 1
         found = [row for row in rows if row[1] is not None]
@@ -59,22 +79,11 @@ class Alarms:
             (tuple.__new__(JobDef, row[first:-1]) if is_known else read[state.job_id], state)
             for row, state, is_known in zip(found, states, known, strict=True)
         ]
-        self._emptied_at = now if len(taken) < limit else None
-        self._ahead = None
-        if self._session.floor is not None and self._emptied_at is not None:
-            self._session.floor.asked()
-            ahead = json.loads(rows[0][0])
-            self._ahead = self._after(ahead, Counter(state.priority for _, state in taken), self._session.floor)
-        taken.sort(key=_by_priority)
-        return taken
+        return taken, json.loads(rows[0][0]) if rows[0][0] is not None else None
 
     @staticmethod
-    def _after(
-        ahead: Sequence[tuple[int, int, int | None]], taken: Counter[int], floor: Floor
-    ) -> dict[int, int | None]:
-        """Of each priority the first alarm after what was taken, at the latest; `ahead`: how many are due, and what
-        comes then.
-        """
+    def _after(ahead: Sequence[_Level], taken: Counter[int], floor: Floor) -> dict[int, int | None]:
+        """Of each priority the first alarm after what was taken, at the latest."""
         # What is due and was not taken is in the hands of others, anywhere above the floor.
         return {level: floor.since.get(level, LOWEST) if due > taken[level] else later for level, due, later in ahead}
 

@@ -39,6 +39,7 @@ class Floor:
         self._since: dict[int, int] = {}  # in the transaction under way
         self._lowest: int | None = None  # that it wrote
         self._armed_since: int | None = None  # the same, since it asked what is due
+        self.crowded = False
         self._begun = self._rest_until = self._looked_at = 0
         self._looked = False
         # What others announce is heard by another thread.
@@ -105,9 +106,9 @@ class Floor:
 
     # -- what it finds and writes -------------------------------------------------------------------------------------
 
-    def asked(self) -> None:
-        """The transaction has asked what is due, and what comes then."""
-        self._armed_since = None
+    def asked(self, *, crowded: bool) -> None:
+        """The transaction has asked what is due, and whether that was much: then the next will find much, too."""
+        self._armed_since, self.crowded = None, crowded
 
     def armed(self, due_at: int) -> None:
         """An alarm is set for that time."""

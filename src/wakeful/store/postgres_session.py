@@ -110,6 +110,7 @@ class PostgresSession:
         self.announced = False
         self.notice: str | None = None  # to be sent to other processes, with the events or alone
         self._put_off: dict[str, tuple[str, list[str | None]]] = {}  # what is to be written, by table
+        self._many = False  # whether that is more than a row of each
 
     def execute(self, sql: str, params: Row = ()) -> int:
         return self._run(translated(sql), params).rowcount
@@ -133,6 +134,7 @@ class PostgresSession:
         if rows:
             self._note_alarms(table, columns, rows)
             self._write_soon(table, *self._insert(table, columns, rows))
+            self._many = self._many or len(rows) > 1
 
     def update_many(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         if rows:
@@ -143,11 +145,13 @@ class PostgresSession:
                 self._write_soon(table, _update_one_sql(table, head, casts), [*others, key])
             else:
                 self._write_soon(table, _update_sql(table, head, casts), _arrays(rows))
+                self._many = True
 
     def finish(self) -> None:
         """Write what was put off."""
         if self._put_off:
             _, (sql, params) = self._put_off.popitem()
+            self._many = False
             self._together(sql, params)
 
     def _insert(
@@ -168,6 +172,7 @@ class PostgresSession:
         """Run one statement, and what was put off as a part of it."""
         if self._put_off:
             earlier, self._put_off = list(self._put_off.values()), {}
+            self._many = False
             parts = ", ".join(f"part_{number} AS ({part})" for number, (part, _) in enumerate(earlier))
             sql, params = f"WITH {parts} {sql}", [*chain.from_iterable(given for _, given in earlier), *params]
         return self._connection.execute(sql, params)
@@ -211,6 +216,8 @@ class PostgresSession:
         if len(groups) == 1:
             ((stream, count, body),) = groups
             sql, params = _APPEND_TO_ONE, (*lock, stream, count, at, body, *notice)
+        if self._many:  # many rows cost more to be read once again than one more statement
+            self.finish()
         earlier, self._put_off = list(self._put_off.values()), {}
         sql = _after(sql, tuple(part for part, _ in earlier))
         rows = self._connection.execute(sql, [*chain.from_iterable(given for _, given in earlier), *params]).fetchall()

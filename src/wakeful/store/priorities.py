@@ -74,17 +74,28 @@ def due_shared(floor: Floor | None, now: int, limit: int, skip_clause: str) -> Q
     return _due_sql(source, skip_clause), (*params, now, limit, limit, now, limit, now, *params, limit)
 
 
+def due_crowd(floor: Floor | None, now: int, limit: int, skip_clause: str) -> Question:
+    """The same states and nothing else, which is cheaper where many are due."""
+    source, params = levels(floor)
+    return _taken_sql(source, skip_clause), (*params, now, limit, limit)
+
+
+#: Compared as rows, which the order is read from: of plain conditions the server expects so few rows that it would
+#: rather read and sort them all.
+_IS_DUE = (
+    "due_at IS NOT NULL AND (priority, due_at, job_id) > (p.level, p.since, -1) "
+    "AND (priority, due_at) <= (p.level, ?) ORDER BY priority, due_at, job_id LIMIT ?"
+)
+
+
+def _taken_sql(source: str, skip_clause: str) -> str:
+    one = f"SELECT {', '.join(STATE_COLUMNS)} FROM job_state WHERE {_IS_DUE}{skip_clause}"
+    return f"SELECT s.* FROM ({source} ORDER BY level DESC) p CROSS JOIN LATERAL ({one}) s LIMIT ?"
+
+
 @lru_cache(maxsize=8)
 def _due_sql(source: str, skip_clause: str) -> str:
-    # Compared as rows, which the order is read from: of plain conditions the server expects so few rows that it would
-    # rather read and sort them all.
-    is_due = (
-        "due_at IS NOT NULL AND (priority, due_at, job_id) > (p.level, p.since, -1) "
-        "AND (priority, due_at) <= (p.level, ?) ORDER BY priority, due_at, job_id LIMIT ?"
-    )
-    one = f"SELECT {', '.join(STATE_COLUMNS)} FROM job_state WHERE {is_due}{skip_clause}"
-    taken = f"SELECT s.* FROM ({source} ORDER BY level DESC) p CROSS JOIN LATERAL ({one}) s LIMIT ?"
-    due = f"SELECT count(*) FROM (SELECT 1 FROM job_state WHERE {is_due}) d"
+    due = f"SELECT count(*) FROM (SELECT 1 FROM job_state WHERE {_IS_DUE}) d"
     later = (
         "SELECT due_at FROM job_state WHERE due_at IS NOT NULL AND priority = p.level AND due_at > ? "
         "ORDER BY due_at, job_id LIMIT 1"
@@ -95,7 +106,7 @@ def _due_sql(source: str, skip_clause: str) -> str:
     )
     few = f"(SELECT count(*) FROM taken) <= {FEW}"
     return (
-        f"WITH taken AS MATERIALIZED ({taken}) "
+        f"WITH taken AS MATERIALIZED ({_taken_sql(source, skip_clause)}) "
         f"SELECT a.ahead, {', '.join(S_COLUMNS)}, {', '.join(J_COLUMNS)}, seen.revision FROM ({ahead}) a "
         f"LEFT JOIN taken s ON true LEFT JOIN jobs j ON j.id = s.job_id AND {few} "
         f"LEFT JOIN job_state seen ON seen.job_id = s.job_id AND {few}"
