@@ -65,8 +65,9 @@ def _check_job(state: Row, runs: list[Row]) -> None:
 
 
 def _check_limits(state: Row, runs: list[Row]) -> None:
-    """Nothing waits for a paused job to be resumed, and none runs more often than it may."""
-    left = [run for run in runs if run["status"] == "queued" and run["reason"] not in ("manual", "approval")]
+    """Nothing waits for a paused job to be resumed but what others asked for, and none runs more often than it may."""
+    stays = ("manual", "approval", "webhook", "chat")
+    left = [run for run in runs if run["status"] == "queued" and run["reason"] not in stays]
     if state["paused"] and left and state["due_at"] is None:  # else the engine ends it when it looks
         raise Broken(f"H8: {state['name']} is paused, and a start from before waits for it to be resumed")
     most = json.loads(state["trigger"]).get("max_runs")

@@ -7,10 +7,12 @@ import pytest
 from tests.simulation.agency import Agency
 from tests.simulation.agents import Employer, Quiet
 from tests.simulation.fleet import live_together
+from tests.simulation.inbound import Doorkeeper
 from tests.simulation.invariants import Broken
 from tests.simulation.world import live
 from wakeful.agents import asking, wakes, work
 from wakeful.agents.tables import AgentTables
+from wakeful.kernel.engine import claim
 
 FIRST, SEEDS, GROUPS = 40_000, 8, 4
 
@@ -106,3 +108,18 @@ def test_it_finds_a_session_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_finds_a_session_that_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(AgentTables, "keep_session", lambda _self, _kept: None)
     assert "goes on in None" in _breaks()
+
+
+@pytest.mark.long
+@pytest.mark.promise("D4")
+def test_what_others_ask_for_is_run_once_or_waits_and_is_never_gone() -> None:
+    world = live(FIRST + 3, steps=60, kind=Doorkeeper)
+    assert isinstance(world, Doorkeeper)
+    assert len(world.accepted) > 3
+    assert world.deaths
+
+
+@pytest.mark.long
+def test_it_finds_a_request_that_a_pause_drops(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claim, "FROM_OUTSIDE", ())
+    assert "was accepted and dropped" in _breaks(8, Doorkeeper)
