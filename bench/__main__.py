@@ -20,6 +20,7 @@ from bench.measures import (
     delivery,
     http,
     lateness,
+    ledger,
     million,
     postgres,
     raw,
@@ -40,11 +41,12 @@ MEASURES: dict[str, Callable[[Plan], list[Table]]] = {
     "delivery": delivery.measure,
     "postgres": postgres.measure,
     "workflows": workflows.measure,
+    "ledger": ledger.measure,
     "million": million.measure,
     "soak": soak.measure,
 }
 ON_REQUEST = {"soak"}  # half an hour of waiting
-NOT_QUICK = {"workflows"}  # consumers that start one after the other, on two stores
+NOT_QUICK = {"workflows", "ledger"}  # they fill two stores, or start one after the other
 
 
 def main() -> int:

@@ -26,6 +26,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "parse_interval",
     ),
     "How a handler ends": ("Skip", "Noop", "Defer", "Wait", "ApprovalNeeded", "TransientError"),
+    "Agents": ("Turn", "Reply"),
     "Workflows": ("Workflow", "Prepared", "Applied", "NotApplied", "Unknown", "LogicError"),
     "Records": (
         "Job", "Run", "RunStats", "Explanation", "Event", "Alert", "Token", "Node", "SchedulerState", "Summary",

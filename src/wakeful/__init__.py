@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from wakeful import sync as sync
 from wakeful.errors import (
     ActionNotFound,
     AlertNotFound,
@@ -35,51 +35,82 @@ from wakeful.errors import (
     TokenExists,
     TokenNotFound,
 )
-from wakeful.kernel.actions.drafts import NewJob
-from wakeful.kernel.cluster.nodes import Node
-from wakeful.kernel.engine.config import Tuning
-from wakeful.kernel.engine.sweep import Retention
-from wakeful.kernel.rules.option_types import JobChanges, JobOptions
-from wakeful.kernel.rules.outcome import ApprovalNeeded, Defer, Noop, Skip, TransientError, Wait
-from wakeful.kernel.rules.verdict import Verdict
-from wakeful.kernel.views.actions import Action, Undone
-from wakeful.kernel.views.events import Event
-from wakeful.kernel.views.explain import Explanation
-from wakeful.kernel.views.history import RunStats
-from wakeful.kernel.views.ledger import Ledger, Tally
-from wakeful.kernel.views.models import Job, Run
-from wakeful.kernel.views.records import Alert, Token
-from wakeful.kernel.views.slots import Slot
-from wakeful.scheduler import Scheduler, SchedulerState, Summary
-from wakeful.triggers import (
-    ActiveHours,
-    After,
-    Chat,
-    Cron,
-    Every,
-    Interval,
-    Manual,
-    Once,
-    Ping,
-    Trigger,
-    Webhook,
-    parse_interval,
-)
 from wakeful.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from wakeful import sync as sync
+    from wakeful.agents import Reply, Turn
+    from wakeful.kernel.actions.drafts import NewJob
+    from wakeful.kernel.cluster.nodes import Node
+    from wakeful.kernel.engine.config import Tuning
+    from wakeful.kernel.engine.sweep import Retention
+    from wakeful.kernel.rules.option_types import JobChanges, JobOptions
+    from wakeful.kernel.rules.outcome import ApprovalNeeded, Defer, Noop, Skip, TransientError, Wait
+    from wakeful.kernel.rules.verdict import Verdict
+    from wakeful.kernel.views.actions import Action, Undone
+    from wakeful.kernel.views.events import Event
+    from wakeful.kernel.views.explain import Explanation
+    from wakeful.kernel.views.history import RunStats
+    from wakeful.kernel.views.ledger import Ledger, Tally
+    from wakeful.kernel.views.models import Job, Run
+    from wakeful.kernel.views.records import Alert, Token
+    from wakeful.kernel.views.slots import Slot
+    from wakeful.scheduler import Scheduler, SchedulerState, Summary
+    from wakeful.triggers import (
+        ActiveHours,
+        After,
+        Chat,
+        Cron,
+        Every,
+        Interval,
+        Manual,
+        Once,
+        Ping,
+        Trigger,
+        Webhook,
+        parse_interval,
+    )
     from wakeful.workflows import Applied, LogicError, NotApplied, Prepared, Unknown, Workflow
 
-_OF_WORKFLOWS = ("Applied", "LogicError", "NotApplied", "Prepared", "Unknown", "Workflow")
+#: The modules that the public names are in. A module is loaded when one of its names is first used, so that a program
+#: that only runs jobs starts without what explains, lists and undoes.
+_HOMES = {
+    "agents": "Reply Turn",
+    "kernel.actions.drafts": "NewJob",
+    "kernel.cluster.nodes": "Node",
+    "kernel.engine.config": "Tuning",
+    "kernel.engine.sweep": "Retention",
+    "kernel.rules.option_types": "JobChanges JobOptions",
+    "kernel.rules.outcome": "ApprovalNeeded Defer Noop Skip TransientError Wait",
+    "kernel.rules.verdict": "Verdict",
+    "kernel.views.actions": "Action Undone",
+    "kernel.views.events": "Event",
+    "kernel.views.explain": "Explanation",
+    "kernel.views.history": "RunStats",
+    "kernel.views.ledger": "Ledger Tally",
+    "kernel.views.models": "Job Run",
+    "kernel.views.records": "Alert Token",
+    "kernel.views.slots": "Slot",
+    "scheduler": "Scheduler SchedulerState Summary",
+    "triggers": "ActiveHours After Chat Cron Every Interval Manual Once Ping Trigger Webhook parse_interval",
+    "workflows": "Applied LogicError NotApplied Prepared Unknown Workflow",
+}
+_HOME_OF = {name: f"{__name__}.{module}" for module, names in _HOMES.items() for name in names.split()}
+_MODULES = ("sync", "triggers")
 
 
 def __getattr__(name: str) -> Any:
-    if name in _OF_WORKFLOWS:  # loaded by programs that have workflows
-        from wakeful import workflows
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name not in _HOME_OF:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    found = globals()[name] = getattr(importlib.import_module(_HOME_OF[name]), name)
+    return found
 
-        return getattr(workflows, name)
-    message = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(message)
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 __all__ = [
@@ -123,6 +154,7 @@ __all__ = [
     "Once",
     "Ping",
     "Prepared",
+    "Reply",
     "Retention",
     "Run",
     "RunNotFound",
@@ -150,6 +182,7 @@ __all__ = [
     "TransientError",
     "Trigger",
     "Tuning",
+    "Turn",
     "Undone",
     "Unknown",
     "Verdict",

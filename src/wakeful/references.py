@@ -49,6 +49,11 @@ def references_in(text: str) -> Iterator[str]:
     return (match[2] for match in REFERENCE.finditer(text) if not match[1]) if "${" in text else iter(())
 
 
+def may_refer(data: object) -> bool:
+    """Whether plain data has anything like a reference in it: one look, where most has none."""
+    return "${" in repr(data)
+
+
 def unescaped(text: str) -> str:
     """A text without references: `$${` means `${`."""
     return REFERENCE.sub(lambda match: match[0][1:] if match[1] else match[0], text)

@@ -60,6 +60,7 @@ async def test_ephemeral_sessions_are_new_and_named_ones_are_shared(scene, agent
         others = {turn.session for turn in agents.turns if turn.agent != "a"}
         assert of_a == [None, None, None]
         assert len(others - {None}) == 1
+        assert await scheduler.look(lambda tx: tx.of(AgentTables).sessions_of("a")) == []  # none is kept
         assert [turn.session for turn in agents.turns if turn.agent != "a"].count(None) == 1
 
 
@@ -241,6 +242,10 @@ async def test_an_empty_heartbeat_file_calls_no_agent_unless_an_event_waits(scen
         await scene.until(at(minutes=45))
         (run,) = await runs(scheduler, "a.wake")
         assert (run.outcome, agents.turns) == ("noop", [])
+        await scheduler.agents.request_wake("a", "manual")  # who asks for it is not put off by an empty file
+        await scene.sleep(1)
+        assert len(agents.turns) == 1
+        agents.turns.clear()
         file.write_text("# Things\n- the mail")
         await scene.until(at(minutes=75))
         assert agents.prompts == ["Look.\n\n# Things\n- the mail"]
@@ -268,11 +273,48 @@ async def test_pausing_an_agent_pauses_all_its_jobs_and_resuming_hears_what_wait
         await scheduler.agents.add_event("a", "waits", wake=True)
         await scene.until(at(hours=3))
         assert agents.turns == []
+        assert (await scheduler.agents.get("a"))["skips"]["paused"] >= 1  # the wake is counted
         shown = await scheduler.agents.resume("a")
         assert shown["status"] == "idle"
         assert {one["name"]: one["status"] for one in shown["schedules"]} == {"on": "idle", "off": "disabled"}
         await scene.sleep(5)
         assert agents.prompts == ["Look around.\n\nSystem events:\n- [event] waits"]
+
+
+@pytest.mark.promise("A1")
+@virtual
+async def test_a_person_wakes_an_agent_that_is_paused(scene, agents):
+    async with agents.scheduler() as scheduler:
+        await scheduler.agents.apply({"a": agent()})
+        await scheduler.start()
+        await scheduler.agents.pause("a")
+        assert (await scheduler.agents.request_wake("a", "cron"))["wake_at"] is None
+        assert (await scheduler.agents.request_wake("a", "manual"))["wake_at"] is not None
+        await scene.sleep(1)
+        assert [run.reason for run in await runs(scheduler, "a.wake")] == ["manual"]
+
+
+@pytest.mark.promise("A4")
+@virtual
+async def test_events_that_a_failed_run_gives_back_and_those_that_came_meanwhile_are_fifty_at_most(scene, agents):
+    async def hang(turn):
+        await scene.sleep(10)
+        raise RuntimeError("broken")
+
+    agents.act = hang
+    async with agents.scheduler() as scheduler:
+        await scheduler.agents.apply({"a": agent()})
+        await scheduler.start()
+        for number in range(50):
+            await scheduler.agents.add_event("a", f"first {number}")
+        await scheduler.agents.request_wake("a")
+        await scene.sleep(5)
+        for number in range(3):
+            await scheduler.agents.add_event("a", f"second {number}")
+        await scene.sleep(5.5)
+        job_id = (await scheduler.look(lambda tx: tx.jobs.by_name("a.wake")))[0].id
+        waiting = await scheduler.look(lambda tx: tx.of(AgentTables).waiting(job_id))
+        assert (len(waiting), waiting[0].text, waiting[-1].text) == (50, "first 3", "second 2")
 
 
 @pytest.mark.promise("A4", "H2")

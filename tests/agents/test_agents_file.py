@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from wakeful.agents.runners.spec import command_form
 from wakeful.config.loading import load
 from wakeful.config.reading import ConfigError
 
@@ -137,6 +138,14 @@ def test_an_agent_becomes_its_jobs(read, tmp_path):
         ),
         ("max_concurrent: 0", 4, "agents.a.max_concurrent must be at least 1, not 0."),
         ("heartbeat: {every: 0m}", 4, "agents.a.heartbeat.every: Zero interval is not allowed."),
+        ("heartbeat: {active_hours: {start: '25:00', end: '9:00'}}", 4, "agents.a.heartbeat.active_hours cannot be"),
+        ("heartbeat: {active_hours: {start: '08:00', end: '09:00', timezone: No/Where}}", 4, "Unknown time zone"),
+        ("session: a b", 4, "agents.a.session must be persistent, ephemeral, or a name that"),
+        ("session: heartbeat", 4, "agents.a.session must be persistent, ephemeral, or a name that"),
+        ("runner: {url: 'file:///etc/passwd'}", 4, "agents.a.runner.url must begin with http:// or https://."),
+        ('runner: {start: ["x\\0"]}', 4, "agents.a.runner cannot be used: start contains a NUL byte"),
+        ('runner: {start: [x], env: ["A=\\0"]}', 4, "agents.a.runner cannot be used: env contains a NUL byte"),
+        ("budget: {cost_per_day: much}", 4, "agents.a.budget.cost_per_day must be a number, not 'much'."),
     ],
 )
 def test_a_mistake_is_reported_with_its_place_and_the_nearest_right_name(read, written, line, message):
@@ -160,10 +169,33 @@ def test_agents_of_included_files_belong_to_the_fleet_and_are_checked_alike(read
     assert "agents.a is also in" in faults(read, main, more1=twice)[0][2]
 
 
+@pytest.mark.parametrize("name", ["wake", "heartbeat"])
+def test_the_names_of_its_own_jobs_are_no_names_of_agents(read, name):
+    found = faults(read, f"agents: {{{name}: {{runner: {{preset: claude}}}}}}")
+    assert found[0][2] == f"agents.{name} must have another name: {name} is one of the agent's own jobs, not '{name}'."
+
+
+def test_the_usual_places_of_an_answer_need_not_be_written():
+    spelled_out = {"format": "json", "reply": "result", "session": "session_id", "cost": "total_cost_usd"}
+    spelled_out |= {"tokens": ["usage.input_tokens", "usage.output_tokens"], "error": "is_error"}
+    assert command_form({"start": ["x"], "output": "json"}) == command_form({"start": ["x"], "output": spelled_out})
+    lines = {**spelled_out, "format": "jsonl", "match": {"type": "result"}}
+    assert command_form({"start": ["x"], "output": "jsonl"}) == command_form({"start": ["x"], "output": lines})
+
+
 def test_every_agent_needs_a_runner_and_nothing_else(read):
     assert faults(read, "agents: {a: {}}")[0][2] == "agents.a.runner is missing."
     assert [entry.new.name for entry in read("agents: {a: {runner: {preset: gemini}}}").entries] == ["a.wake"]
     assert read("agents:\n").entries == ()
+
+
+@pytest.mark.parametrize("said", ["off", "ask", "allow"])
+def test_an_agent_may_say_what_it_may_schedule_itself(read, said):
+    runner = "{start: [my-agent], resume: [my-agent, --session, '{session}'], prompt: stdin, output: json}"
+    assert len(read(f"agents: {{a: {{runner: {runner}, self_schedule: {said}}}}}").entries) == 1
+    assert (
+        "'off', 'ask' or 'allow'" in faults(read, "agents: {a: {runner: {preset: gemini}, self_schedule: maybe}}")[0][2]
+    )
 
 
 @pytest.mark.promise("D4", "X18")

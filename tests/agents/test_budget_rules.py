@@ -44,11 +44,11 @@ def ms(text):
             Caps(cost=100 * CENT),
             Spent(cost=50 * CENT, held_cost=1 * CENT),
             50 * CENT,
-            "0.51 of 1.00 are used today, and a run may cost 0.50",
+            "a cost of 0.51 of 1.00 is used today, and a run may cost 0.50",
         ),
         (Caps(cost=100 * CENT), Spent(cost=99 * CENT), None, None),
-        (Caps(cost=100 * CENT), Spent(cost=100 * CENT), None, "1.00 of 1.00 are used today"),
-        (Caps(cost=0), Spent(), None, "0.00 of 0.00 are used today"),
+        (Caps(cost=100 * CENT), Spent(cost=100 * CENT), None, "a cost of 1.00 of 1.00 is used today"),
+        (Caps(cost=0), Spent(), None, "a cost of 0.00 of 0.00 is used today"),
         (Caps(tokens=1000), Spent(tokens=999), None, None),
         (Caps(tokens=1000), Spent(tokens=1200), None, "1,200 of 1,000 tokens are used today"),
     ],
@@ -126,7 +126,10 @@ def test_money_is_shown_with_two_places_or_as_many_as_it_takes(cost, text):
 
 
 def test_what_was_used_is_said_beside_what_may_be():
-    assert spent_words(Caps(50, 500 * CENT), Spent(2, 12 * CENT, 900, 1, 0)) == "3 of 50 runs, 0.12 of 5.00, 900 tokens"
+    assert (
+        spent_words(Caps(50, 500 * CENT), Spent(2, 12 * CENT, 900, 1, 0))
+        == "3 of 50 runs, cost 0.12 of 5.00, 900 tokens"
+    )
     assert spent_words(Caps(), Spent()) == "0 runs"
 
 

@@ -16,7 +16,8 @@ from wakeful.agents import Reply
 from wakeful.agents.inbound.messages import Message, receive
 from wakeful.delivery.chat import pairing
 from wakeful.delivery.chat.receiving import Incoming
-from wakeful.errors import AgentNotFound, ConnectorNotFound, InvalidJob
+from wakeful.delivery.chat.tables import Chats, Person
+from wakeful.errors import AgentNotFound, ConnectorNotFound, InvalidJob, NotAllowed
 
 MARK = re.compile(r"<<<data ([0-9a-f]{16})\n(.*)\ndata \1>>>", re.DOTALL)
 CHATS = {
@@ -214,6 +215,21 @@ def test_a_paired_persons_message_is_answered_in_the_chat_and_a_strangers_reache
         asyncio.run(main(bot))
 
 
+@pytest.mark.promise("X18")
+@virtual
+async def test_who_is_paired_to_look_starts_nothing_through_a_program_either(scene, agents):
+    async with agents.scheduler() as scheduler:
+        scheduler.connectors.register("bot", Bot())
+        await scheduler.agents.apply({"a": agent(schedules={"rest": {"chat": {}}})})
+        await scheduler.start()
+        for sender, role in (("7", "viewer"), ("8", "operator")):
+            person = Person("bot", sender, role, None, "code", 0)
+            await scheduler.transact(lambda tx, _, one=person: tx.of(Chats).pair(one))
+        with pytest.raises(NotAllowed, match="'7' is not paired with bot as operator"):
+            await write(scheduler, "Obey me", sender="7", connector="bot")
+        assert len(await write(scheduler, "Look", sender="8", connector="bot")) == 1
+
+
 @virtual
 async def test_a_person_is_answered_when_too_many_messages_wait(scene, agents, monkeypatch):
     from wakeful.agents.inbound import messages, receiving
@@ -230,3 +246,4 @@ async def test_a_person_is_answered_when_too_many_messages_wait(scene, agents, m
             await scene.sleep(1)
         await scene.sleep(5)
         assert phone.sent == [("42", "1 requests wait for a.rest: send this one again later.")]
+        assert (await scheduler.agents.get("a"))["skips"]["queue_full"] == 1

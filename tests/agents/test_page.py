@@ -44,9 +44,9 @@ def test_the_first_agent_answers_as_shown(tmp_path):
         (tmp_path / "agent.sh").chmod(0o755)
         (tmp_path / "wakeful.yaml").write_text(blocks("yaml")[0])
         terminal.serve("--config", "wakeful.yaml").until("applied")
-        shown = dict(re.findall(r"^\$ wakeful (.*)\n(.*)$", blocks("console")[0], re.MULTILINE))
+        shown = dict(re.findall(r"^\$ wakeful (.*)\n((?:(?!\$ ).*\n)*)", blocks("console")[0], re.MULTILINE))
         for command in ("run reporter.standup --wait", "agent wake reporter --wait"):
-            assert "".join(terminal(*command.split()).out.split()) == "".join(shown[command].split())
+            assert terminal(*command.split()).out == shown[command]
     finally:
         terminal.close()
 

@@ -153,6 +153,14 @@ def test_a_reply_lies_at_a_path_and_ids_that_could_be_options_are_refused(call):
     assert call.sessions == []
 
 
+@pytest.mark.parametrize("output", ["json", "jsonl"])
+def test_the_short_form_of_output_knows_the_usual_names(call, output):
+    said = {"type": "result", "result": "done", "session_id": "s-1", "total_cost_usd": 0.25, "is_error": False}
+    usage = {"usage": {"input_tokens": 3, "output_tokens": 4}}
+    answer = call(start=call.script(f"print(json.dumps({ {**said, **usage}!r}))"), output=output)
+    assert answer.reply == ("done", "s-1", 0.25, 3, 4)
+
+
 def test_a_session_is_reported_while_the_program_still_runs(call):
     script = call.script("print(json.dumps({'s': 'abc'}), flush=True); time.sleep(60)")
     output = {"format": "jsonl", "reply": "r", "session": "s"}

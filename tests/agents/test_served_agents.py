@@ -10,9 +10,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.api.waiting import ended
 from tests.cli.terminal import PATIENCE, Terminal, lives
-from wakeful.clock import SystemClock
+from tests.waiting import ended, eventually
 
 FAKES = Path(__file__).parent / "fakes"
 FILE = """
@@ -73,11 +72,7 @@ class House(Terminal):
         return answer.json()
 
     def until(self, true, what="it"):
-        deadline = SystemClock().boot() + PATIENCE * 1000
-        while SystemClock().boot() < deadline:
-            if found := true():
-                return found
-        raise AssertionError(f"{what} did not happen: {self.client.get('/api/runs').text}")
+        return eventually(true, bool, what)
 
     def sent(self):
         path = self.folder / "out.jsonl"

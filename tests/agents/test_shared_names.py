@@ -18,15 +18,36 @@ def agents(scene):
 @virtual
 async def test_a_new_job_takes_no_name_that_belongs_to_an_agent(scene, agents):
     async with agents.scheduler() as scheduler:
-        old = await scheduler.add_job("reporter.old", Every("1h"))
         await scheduler.agents.apply({"reporter": agent()})
-        await scheduler.add_job("other.old", Every("1h"))
+        await scheduler.add_job("other", Every("1h"))
         for name in ("reporter.mine", "reporter.old.copy"):
             with pytest.raises(InvalidJob, match=f"'{name}' would be a schedule of the agent reporter: choose a name"):
                 await scheduler.add_job(name, Every("1h"))
         with pytest.raises(InvalidJob, match=r"'reporter\.mine' would be a schedule"):
-            await scheduler.update_job("other.old", name="reporter.mine")
-        assert (await scheduler.get_job("reporter.old")).id == old  # what was stored stays
+            await scheduler.update_job("other", name="reporter.mine")
+
+
+@virtual
+async def test_a_new_job_has_no_dot_in_its_name(scene, agents):
+    async with agents.scheduler() as scheduler:
+        why = r"'other\.new' has a dot, as schedules of agents have: choose a name without one\."
+        with pytest.raises(InvalidJob, match=why):
+            await scheduler.add_job("other.new", Every("1h"))
+        await scheduler.add_job("other", Every("1h"))
+        with pytest.raises(InvalidJob, match=why):
+            await scheduler.update_job("other", name="other.new")
+
+
+@virtual
+async def test_a_stored_name_with_a_dot_stays(scene, agents):
+    async with agents.scheduler() as scheduler:
+        old = await scheduler.add_job("old", Every("1h"))
+        job = (await scheduler.look(lambda tx: tx.jobs.by_name("old")))[0]
+        await scheduler.transact(lambda tx, _: tx.jobs.define(job._replace(name="reporter.old")))
+        await scheduler.agents.apply({"reporter": agent()})
+        assert await scheduler.add_job("reporter.old", Every("2h"), if_exists="update") == old
+        await scheduler.update_job("reporter.old", priority=3)
+        assert (await scheduler.get_job("reporter.old")).id == old
 
 
 @virtual

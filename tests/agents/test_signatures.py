@@ -163,6 +163,11 @@ def test_other_senders_are_described():
     signature = "f2c685bdfc2119f15b7a99ba44dd5849391e48d0130550f16e86c5c842fce24e"
     request = given(body, json.loads(body), linear_signature=signature, linear_delivery="d-1")
     assert checked(linear, ["wakeful-linear"], request).delivery_id == "d-1"
+    # Where the time is not signed, leaving it out does not help.
+    unsigned = {**linear, "timestamp": {"header": "Sent-At"}}
+    at = {"linear_signature": signature, "linear_delivery": "d-1"}
+    assert checked(unsigned, ["wakeful-linear"], given(body, json.loads(body), **at, sent_at="1700000000")) is not None
+    assert checked(unsigned, ["wakeful-linear"], given(body, json.loads(body), **at)) is None
     assert checked(linear, ["wakeful-linear"], request, NOW + 301_000) is None
     gitlab = {"header": "X-Gitlab-Token", "algorithm": "token", "id": {"header": "X-Gitlab-Event-UUID"}}
     assert checked(gitlab, ["t"], given(x_gitlab_token="t", x_gitlab_event_uuid="u")).delivery_id == "u"  # noqa: S106

@@ -20,6 +20,9 @@ LADDER = (30_000, 60_000)
         (("cron", 1100), "message", ("cron", 1100)),
         (("message", 1100), "manual", ("manual", 1100)),
         (("manual", 1100), "hook", ("manual", 1100)),
+        (("cron", 1100), "agent", ("cron", 1100)),
+        (("agent", 1100), "message", ("agent", 1100)),
+        (("agent", 1100), "hook", ("hook", 1100)),
         (("retry", 61_000), "interval", ("interval", 1250)),
         (("retry", 1_010), "manual", ("manual", 1_010)),
     ],
@@ -29,6 +32,13 @@ def test_the_first_request_sets_the_time_and_the_most_important_the_reason(befor
     wake = requested(known, 7, reason, 1000)
     assert (wake.reason, wake.due_at) == after
     assert wake.run_id == (5 if known else 0)
+
+
+@pytest.mark.promise("A1")
+@pytest.mark.parametrize(("before", "hops"), [(0, 3), (3, 0), (2, 3)])
+def test_a_wake_has_the_hops_of_the_request_that_came_furthest(before, hops):
+    known = Wake(7, "agent", 1100, 900, 5, before)
+    assert requested(known, 7, "agent", 1000, hops).hops == 3
 
 
 @pytest.mark.promise("A3")
@@ -68,6 +78,7 @@ def test_events_with_one_key_replace_each_other_and_the_oldest_leave_first(waiti
         ("OK " + "x" * 10, "ok-ack", "x" * 10),
         ("OK " + "x" * 11, "sent", "x" * 11),
         ("x" * 11 + "\nOK", "sent", "x" * 11),
+        ("OK, all is OK", "ok-ack", ", all is"),
         ("hi", "sent", "hi"),
     ],
 )

@@ -8,6 +8,7 @@ import pytest
 
 from tests.agents.virtual_agents import VirtualAgents, agent
 from tests.kernel.scene import at, virtual
+from tests.service.real_time import Watch, make, real
 from wakeful.agents.tables import WorkItem
 from wakeful.agents.work import NewItem, add_item, after, get_item, list_items, release_item, retry_item
 from wakeful.errors import ScheduleTriggerError, WorkNotFound
@@ -127,3 +128,18 @@ async def test_an_item_is_worked_on_by_one_run_and_given_back_by_a_crash(scene, 
         await scene.sleep(60)
         item = (await items(scheduler))["Roof"]
         assert (item["status"], item["attempts"], len(agents.turns)) == ("done", 2, 2)
+
+
+@pytest.mark.promise("D9")
+@real
+async def test_a_run_whose_program_failed_still_names_its_item(tmp_path):
+    async with make(tmp_path) as scheduler:
+        watch = Watch(scheduler)
+        fails = agent(work=WORK, schedules=NEXT, runner={"start": ["false"], "cwd": str(tmp_path)})
+        await scheduler.agents.apply({"a": fails})
+        item = await add(scheduler, "Roof")
+        await scheduler.start()
+        run = await scheduler.run_job("a.next")
+        await watch.finished()
+        found = await scheduler.get_run(run)
+        assert (found.outcome, found.output) == ("error", {"item": item["id"]})

@@ -10,6 +10,7 @@ from wakeful.kernel.rules.alerting import (
     OPENED,
     REPEATED,
     AlertRules,
+    closer_look,
     many,
     rules_from,
     rules_text,
@@ -96,3 +97,17 @@ def test_settings_are_stored_and_read_and_what_a_later_version_added_is_left_out
     assert rules_from(rules_text(rules)) == rules
     assert rules_from(None) == rules_from("") == DEFAULTS
     assert rules_from('{"to": "x", "later": 1}') == DEFAULTS._replace(to="x")
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "job", "command"),
+    [
+        ("failing", "failing:7", "nightly copy", "wakeful explain 'nightly copy'"),
+        ("workflow", "workflow:shop", None, "wakeful workflow show shop"),
+        ("delivery_failed", "delivery_failed:phone", "backup", "wakeful delivery list --failed"),
+        ("no_connector", "no_connector:phone", None, "wakeful connector list"),
+        ("clock", "clock:back", None, None),
+    ],
+)
+def test_an_incident_names_the_command_that_shows_more(kind, key, job, command):
+    assert closer_look(kind, key, job) == command

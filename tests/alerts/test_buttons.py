@@ -8,7 +8,7 @@ from tests.alerts.phones import Phone
 from tests.kernel.scene import at, failing, virtual
 from wakeful import Every, Manual
 from wakeful.alerts import configure
-from wakeful.delivery.chat.buttons import NotPressed, buttons_of, press
+from wakeful.delivery.chat.buttons import NotPressed, actions, buttons_of, press
 from wakeful.delivery.chat.tables import Chats
 from wakeful.delivery.rules import read_rules
 from wakeful.errors import ScheduleTriggerError
@@ -146,3 +146,30 @@ async def test_a_digest_has_the_buttons_of_what_is_still_open(scene):
         await scheduler.resume_job("backup")
         assert await pressed(scheduler, bobs, "Pause: backup", "43") == ("backup is paused.", [left[0], left[2]])
         assert (await scheduler.get_job("backup")).status != "paused"  # the second press did nothing
+
+
+#: Buttons whose press can be undone, and what it is on record as.
+UNDOABLE = {"Acknowledge": "acknowledge", "Pause": "pause", "Snooze 1h": "snooze"}
+#: And all others: an answer that a person gave is given.
+FINAL = {"approve", "reject", "settle", "resume_workflow", "correct_workflow", "leave_workflow"}
+
+
+@pytest.mark.promise("X27")
+@virtual
+async def test_every_press_that_can_be_undone_is_on_record_with_who_and_from_where(scene):
+    chat, scene.act = Chat(scene), failing()
+    async with with_chat(scene, chat) as scheduler:
+        await configure(scheduler, to="bot", after=1)
+        await scheduler.add_job("backup", Every("1h"))
+        await scheduler.start()
+        await scene.until(at(1, 1))
+        message, alert = chat.to("42")[0], (await scheduler.list_alerts())[0]
+        for label, what in UNDOABLE.items():
+            await pressed(scheduler, message, label)
+            (action, *_) = await scheduler.list_actions()
+            assert (action.what, action.actor, action.via) == (what, "42 (bot)", "chat")
+            await scene.sleep(1)
+            assert (await scheduler.undo(action.id)).kept == {}
+        assert (await scheduler.list_alerts())[0] == alert
+        assert (await scheduler.get_job("backup")).status == "idle"
+    assert actions().keys() == set(UNDOABLE.values()) | FINAL

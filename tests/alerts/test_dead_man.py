@@ -103,9 +103,9 @@ async def test_one_call_that_fails_is_no_alert_and_an_answer_of_an_error_is_a_fa
         watcher.answer = 200
         await scene.sleep("2m")
         assert await scheduler.list_alerts(open_only=False) == []
-        watcher.answer = 500
+        watcher.answer = 404
         await scene.sleep("2m")
-        assert [alert.message.rpartition(": ")[2] for alert in await scheduler.list_alerts()] == ["it answered 500"]
+        assert [alert.message.rpartition(": ")[2] for alert in await scheduler.list_alerts()] == ["it answered 404"]
 
 
 @virtual

@@ -10,8 +10,8 @@ from tests.alerts.phones import Phone, with_phone
 from tests.delivery.targets import stored
 from tests.kernel.scene import at, failing, virtual
 from wakeful import Every, Manual, Once
-from wakeful.alerts import configure, snooze, snooze_job
-from wakeful.errors import AlertNotFound, IntervalParseError, InvalidSetting
+from wakeful.alerts import configure, snooze
+from wakeful.errors import AlertNotFound, IntervalParseError, InvalidSetting, JobNotFound
 from wakeful.kernel.engine.alerts import close_alert, open_alert
 
 pytestmark = pytest.mark.usefixtures("minutely_sweeps")
@@ -51,6 +51,8 @@ async def test_repeated_failures_are_announced_once_repeated_after_the_cooldown_
     assert phone.times == [at(0, 40), at(1, 40), at(2, 40), at(3)]
     assert phone.titles == ["backup: failing", *["backup: failing again"] * 2, "backup: failing is over"]
     first, last = phone.texts[0], phone.texts[-1]
+    assert "This has happened 4 times since 2026-01-01 00:40 UTC." in phone.texts[1]
+    assert "Open since 2026-01-01 00:40 UTC, for " in last
     for part in (
         "backup has failed 2 times in a row",
         "It runs: job",
@@ -178,8 +180,8 @@ async def test_a_snoozed_incident_is_silent_until_then_and_announced_if_it_is_st
         await scheduler.start()
         await scene.until(at(2, 10))
         (alert,) = await scheduler.list_alerts()
-        snoozed = await scheduler.transact(lambda tx, _: snooze(tx, alert.id, "3h"))
-        assert snoozed.snoozed_until == at(5, 10)
+        snoozed = await scheduler.transact(lambda tx, _: snooze(tx, [alert.id], "3h", scheduler.acting()))
+        assert snoozed.alerts[0].snoozed_until == at(5, 10)
         phone.clear()
         await scene.until(at(5, 5))
         assert phone.events == []
@@ -196,7 +198,8 @@ async def test_a_snoozed_job_is_silent_about_what_it_has_yet_to_raise(scene):
         await configure(scheduler, to="phone", cooldown="1h")
         await scheduler.add_job("backup", Every("1h"), max_errors=0)
         await scheduler.start()
-        assert await scheduler.transact(lambda tx, _: snooze_job(tx, "backup", "150m")) == []
+        done = await scheduler.transact(lambda tx, _: snooze(tx, ["backup"], "150m", scheduler.acting()))
+        assert done.alerts == []
         await scene.until(at(2, 20))
         assert phone.events == []
         assert [alert.kind for alert in await scheduler.list_alerts()] == ["failing"]
@@ -207,13 +210,13 @@ async def test_a_snoozed_job_is_silent_about_what_it_has_yet_to_raise(scene):
 @virtual
 async def test_what_cannot_be_snoozed_is_said_and_changes_nothing(scene):
     async with scene.scheduler() as scheduler:
-        for ref in ("alr_0000000000000", "nonsense"):
-            with pytest.raises(AlertNotFound):
-                await scheduler.transact(lambda tx, _, ref=ref: snooze(tx, ref, "1h"))
+        for ref, missing in (("alr_0000000000000", AlertNotFound), ("nonsense", JobNotFound)):
+            with pytest.raises(missing):
+                await scheduler.transact(lambda tx, _, ref=ref: snooze(tx, [ref], "1h", scheduler.acting()))
         await scheduler.add_job("a", Manual())
         for time, error in (("0s", IntervalParseError), ("400d", InvalidSetting)):
             with pytest.raises(error):
-                await scheduler.transact(lambda tx, _, time=time: snooze_job(tx, "a", time))
+                await scheduler.transact(lambda tx, _, time=time: snooze(tx, ["a"], time, scheduler.acting()))
         with pytest.raises(InvalidSetting, match="There is no alert kind 'nope'"):
             await configure(scheduler, to=None, urgent=["nope"])
         with pytest.raises(InvalidSetting, match="after"):

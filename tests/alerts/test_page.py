@@ -14,12 +14,11 @@ import httpx
 import pytest
 import yaml
 
-from tests.api.waiting import ended
 from tests.cli.terminal import PATIENCE, Terminal
 from tests.cli.test_documentation import first_words
 from tests.http.targets import target
+from tests.waiting import ended, eventually
 from wakeful.alerts.configuration import Alerts
-from wakeful.clock import SystemClock
 from wakeful.kernel.engine.alerts import MEANINGS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -86,13 +85,8 @@ class House(Terminal):
         return self.client.post(f"/api/jobs/{name}/run").json()["id"]
 
     def until(self, found):
-        """The first answer that is something, before patience is out."""
-        deadline = SystemClock().boot() + PATIENCE * 1000
-        while SystemClock().boot() < deadline:
-            answer = found()
-            if answer:
-                return answer
-        raise AssertionError("nothing came")
+        """The first answer that is something."""
+        return eventually(found, bool)
 
     def lines(self):
         path = self.folder / "alerts.jsonl"

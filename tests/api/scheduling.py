@@ -8,6 +8,7 @@ from datetime import datetime
 
 from tests.api.conftest import Server
 from tests.cli.terminal import Terminal
+from tests.waiting import eventually
 
 CRON = {"type": "cron", "expression": "0 9 * * 1-5"}
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z")
@@ -49,11 +50,7 @@ def run(client, sessions, slug):
 
 def settled(client, run_id, status="done"):
     """The run when it has got that far: waited for by asking, as any client would."""
-    for _ in range(2000):
-        found = client.get(f"/api/runs/{run_id}").json()
-        if found["status"] == status:
-            return found
-    raise AssertionError(f"{run_id} is still {found['status']}")
+    return eventually(lambda: client.get(f"/api/runs/{run_id}").json(), lambda found: found["status"] == status)
 
 
 def minutes_between(first, second):

@@ -6,8 +6,8 @@ import pytest
 
 from tests.agents.session_server import SessionServer
 from tests.api.conftest import Server
-from tests.api.waiting import ended, eventually
 from tests.cli.terminal import Terminal
+from tests.waiting import ended, eventually
 
 CRON = {"type": "cron", "expression": "0 9 * * 1-5"}
 MOST_JOBS = 6

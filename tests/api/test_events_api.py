@@ -11,8 +11,8 @@ import pytest
 
 from tests.api.conftest import Server
 from tests.api.sse import parsed, reading, take
-from tests.api.waiting import ended
 from tests.cli.terminal import Terminal
+from tests.waiting import ended
 from wakeful import Every, NewJob, Scheduler
 from wakeful.api import events as module
 from wakeful.api.auth import Caller, Gate

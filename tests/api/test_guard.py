@@ -258,7 +258,7 @@ def test_a_path_that_climbs_leads_nowhere(server, client, unchanged, path):
     head = (
         f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {server.token}\r\nConnection: close\r\n\r\n"
     )
-    answer = raw(server, head.encode())
+    answer = raw(server, head.encode(), more=True)
     assert b" 404 " in answer.split(b"\r\n")[0]
     assert b"root:" not in answer
 

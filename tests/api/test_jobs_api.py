@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.api.making import make, new_name
-from tests.api.waiting import ended
+from tests.waiting import ended
 from wakeful.api.models import Explained, JobOut, ManyDone, Page, RunOut, Upcoming
 
 
@@ -29,6 +29,16 @@ def test_a_job_is_made_and_read_back_by_id_and_by_name(client, name):
     for ref in (job.id, name):
         read = client.get(f"/api/jobs/{ref}")
         assert (read.status_code, read.json()["id"], read.headers["ETag"]) == (200, job.id, '"1"')
+
+
+def test_a_name_with_a_slash_is_an_address_like_any_other(client, name):
+    name = f"{name}/daily"
+    at = f"/api/jobs/{quote(name, safe='')}"
+    assert client.put(at, json={"kind": "report", "every": "6h"}).status_code == 201
+    assert (client.get(at).json()["name"], client.post(f"{at}/pause").json()["status"]) == (name, "paused")
+    assert client.get(f"{at}/explain").json()["subject"] == name
+    assert client.get(f"/api/jobs/{name}").json()["error"] == "There is nothing at this address: / lists what there is."
+    assert (client.delete(at).status_code, client.get(at).status_code) == (204, 404)
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,6 @@ REFUSED = {
     "list_deliveries": CURSOR,
     "list_work": CURSOR,
     "list_requests": CURSOR,
-    "call_hook": {"too_many_failures"},  # made-up addresses are wrong ones
     "pass_on_message": {"invalid_job"},  # a text of blanks alone
     "list_approvals": CURSOR,
     "list_runs": CURSOR | TIME,

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import re
 from http import HTTPStatus
 from pathlib import Path
+from typing import Literal
 
 import httpx
 import pytest
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from wakeful import Scheduler
+from wakeful.agents.route_models import SAYS_SOMETHING
 from wakeful.api import problems
 from wakeful.api.app import create_app
 from wakeful.api.guard import Guard
-from wakeful.api.problems import PROBLEM_TYPE, TITLES, ApiError, Problem, answers
+from wakeful.api.problems import PROBLEM_TYPE, TITLES, ApiError, Problem, _invalid, answers
 from wakeful.api.settings import ServerSettings
 from wakeful.errors import ChangedSinceRead, InvalidTrigger, JobExists, JobNotFound, StoreFull
 
@@ -87,6 +92,35 @@ def test_what_is_wrong_with_a_request_is_told_part_by_part(tmp_path):
     assert answer.json()["error"] == "number must be a whole number."
 
 
+class Wanted(BaseModel):
+    text: str = Field("a", min_length=1, max_length=3)
+    choice: Literal["a", "b"] = "a"
+    number: float = Field(1, gt=0, allow_inf_nan=False)
+    items: list[int] = Field([], max_length=1)
+    said: str = Field("a", pattern=SAYS_SOMETHING)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"text": ""}, "text must have at least 1 character."),
+        ({"text": "long"}, "text must have at most 3 characters."),
+        ({"text": "\ud800"}, "text must be a text of valid Unicode characters."),
+        ({"choice": "c"}, "choice must be 'a' or 'b'."),
+        ({"number": 0}, "number must be more than 0.0."),
+        ({"number": float("inf")}, "number must be a finite number."),
+        ({"items": [1, 2]}, "items must have at most 1 item."),
+        ({"said": "  "}, "said must have a visible character."),
+    ],
+)
+def test_a_wrong_value_is_answered_with_what_it_must_be(given, sentence):
+    with pytest.raises(ValidationError) as wrong:
+        Wanted.model_validate(given)
+    found = [{**one, "loc": ("body", *one["loc"])} for one in wrong.value.errors()]
+    answer = asyncio.run(_invalid(None, RequestValidationError(found)))
+    assert json.loads(answer.body)["error"] == sentence
+
+
 def test_every_route_may_answer_what_any_route_may():
     assert set(answers(404)) == {400, 401, 403, 404, 422, 429, 500, 503}
     assert all(one["model"] is Problem for one in answers().values())
@@ -107,3 +141,30 @@ def test_every_status_that_is_answered_has_a_title():
     statuses = {int(status) for text in found for status in text.split(", ")}
     assert len(statuses) > 10
     assert statuses <= set(TITLES)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "sentence"),
+    [
+        ("GET", "/api/work?status=nope", None, "status must be 'ready', 'claimed', 'done' or 'failed'."),
+        ("GET", f"/api/jobs/{'a' * 1001}", None, "ref must have at most 1000 characters."),
+        ("POST", "/api/jobs:pause", '{"all": "x"}', "all must be true."),
+        ("POST", "/api/jobs", r'{"name": "\ud800"}', "name must be a text of valid Unicode characters."),
+        ("POST", "/api/jobs", f'{{"name": {"9" * 5000}}}', "The body has a whole number of more than 4,300 digits."),
+        ("POST", "/api/work", '{"agent": "a", "title": ""}', "title must have at least 1 character."),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_request_is_said_without_the_words_of_the_framework(
+    tmp_path, method, path, body, sentence
+):
+    async def main():
+        async with Scheduler(f"sqlite:///{tmp_path / 'wakeful.db'}") as scheduler:
+            token = await scheduler.create_token("ada", "admin")
+            settings = ServerSettings()
+            transport = httpx.ASGITransport(Guard(create_app(scheduler, settings), settings))
+            headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+            async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers) as client:
+                return await client.request(method, path, content=body)
+
+    answer = asyncio.run(main())
+    assert (answer.json()["error"], answer.json()["detail"]) == (sentence, sentence)

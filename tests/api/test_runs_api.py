@@ -9,8 +9,8 @@ from urllib.parse import quote
 import pytest
 
 from tests.api.conftest import Server
-from tests.api.waiting import ended, eventually, waits
 from tests.cli.terminal import Terminal
+from tests.waiting import ended, eventually, waits
 from wakeful import NewJob, Once, Scheduler
 from wakeful.api.models import Explained, NodeOut, Page, RunDetail, RunOut, Stats
 

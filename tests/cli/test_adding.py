@@ -103,7 +103,7 @@ def test_what_follows_the_dashes_is_the_command_word_for_word(wakeful):
         (["new", "--cron", "0 9 * * *"], "wakeful add new --cron '0 9 * * *' -- COMMAND"),
         (["new", "--every", "5m", "--"], "There is nothing after --"),
         (["--every", "5m", "--", "new", "true"], "Missing argument 'NAME'"),
-        (["new", "--", "true"], "Give a schedule: --cron, --every, --interval, --at, --after or --manual"),
+        (["new", "--", "true"], "Give a schedule: --cron, --every, --interval, --at, --after, --ping or --manual"),
         (["new", "--every", "5m", "--cron", "* * * * *", "--", "true"], "are two schedules"),
         (["new", "--every", "5", "--", "true"], "--every '5': Missing time unit"),
         (["new", "--every", "30m1h", "--", "true"], "from long to short"),

@@ -212,3 +212,25 @@ def test_check_warns_of_what_is_missing_on_this_machine_and_finds_the_file_valid
         f"{said}: jobs.b: 'no-such-program' was not found on PATH here.",
     ]
     assert wakeful("check", "--json").json == []
+
+
+@pytest.mark.promise("X7", "D1")
+def test_what_all_agents_may_use_in_a_day_is_planned_and_applied_too(wakeful, write):
+    agents = """\
+store: sqlite:///.wakeful/wakeful.db
+connectors: {phone: {url: "${UNSET_HERE}"}}
+agents: {a: {runner: {start: ["true"]}, schedules: {tick: {every: 1h, prompt: x}}}}
+"""
+    write(f"{agents}limits: {{runs_per_day: 7, cost_per_day: 1.5}}\n")
+    said = "~ limits  runs_per_day: 100 -> 7; cost_per_day: 20.0 -> 1.5"
+    assert said in wakeful("plan").out.splitlines()
+    assert said in wakeful("apply").out.splitlines()
+    assert "of 7 runs, 0.00 of 1.50" in wakeful("explain", "a.tick").out
+    assert wakeful("plan").code == 0
+    write(f"{agents}limits: {{runs_per_day: 9, tokens_per_day: 1000}}\n")
+    changes = {"runs_per_day": [7, 9], "cost_per_day": [1.5, 20.0], "tokens_per_day": [None, 1000]}
+    assert wakeful("plan", "--json").json["update"] == [{"name": "limits", "changes": changes}]
+    assert wakeful("apply", "--json").json["update"] == [{"name": "limits", "changes": changes}]
+    assert "of 9 runs" in wakeful("explain", "a.tick").out
+    write(JOBS)  # says nothing about it, and has no agents
+    assert "limits" not in wakeful("apply", "--yes").out

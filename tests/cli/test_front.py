@@ -149,15 +149,17 @@ def test_a_traceback_is_shown_to_those_who_ask(wakeful, monkeypatch):
     assert "Traceback" in answer.err
 
 
-def test_a_reader_that_has_seen_enough_ends_it_quietly(terminal):
+@pytest.mark.parametrize("command", [["next", "* * * * *", "-n", "5000"], ["list"], ["status"]])
+def test_a_reader_that_has_seen_enough_ends_it_quietly(terminal, command):
+    terminal("add", "job", "--every", "1h", "--", "true")
     read_end, write_end = os.pipe()
     os.close(read_end)
     done = subprocess.run(
-        [sys.executable, "-m", "wakeful.cli", "next", "* * * * *", "-n", "5000"],
+        [sys.executable, "-m", "wakeful.cli", *command],
         stdout=write_end, stderr=subprocess.PIPE, text=True, env=terminal.env, cwd=terminal.folder, check=False,
     )  # fmt: skip
     os.close(write_end)
-    assert done.stderr == ""
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_letters_a_terminal_cannot_show_do_not_end_it(terminal):

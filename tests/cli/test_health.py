@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from wakeful.cli.doctor import examine
@@ -42,6 +44,18 @@ def test_status_counts_jobs_and_tells_the_next_start(wakeful, store):
     assert data["verdict"]["state"] == "stalled"
     assert "not running: nothing fires until one does (wakeful serve)" in text
     assert "2 (1 idle, 1 paused)" in text
+
+
+@pytest.mark.usefixtures("stocked")
+def test_status_and_list_say_that_everything_is_paused_also_without_a_server(wakeful):
+    wakeful("pause", "--all")
+    assert re.search(r"^paused +everything, since .* \(wakeful resume --all\)$", wakeful("status").out, re.MULTILINE)
+    listed = wakeful("list")
+    assert "Everything is paused by " in listed.err
+    assert "nothing starts until wakeful resume --all." in listed.err
+    wakeful("resume", "--all")
+    assert "paused" not in wakeful("status").out
+    assert "paused" not in wakeful("list").err
 
 
 @pytest.fixture
@@ -87,7 +101,9 @@ def test_an_alert_that_a_person_acknowledged_stays_so_while_it_is_open(wakeful):
     assert wakeful("alert", "show", alert["id"], "--json").json["acked_at"] == first["acked_at"]
     assert "acknowledged" in wakeful("alert", "list").out
     assert "(acknowledged)" in wakeful("doctor").out
+    wakeful("alert", "snooze", alert["id"], "--for", "2h")
     shown = wakeful("alert", "show", alert["id"]).out
+    assert re.search(r"^state +acknowledged .*; snoozed, ends in 1h 59m$", shown, re.MULTILINE)
     assert "broken was disabled after 2 errors in a row" in shown
     assert "job    broken" in shown
     assert [one["id"] for one in wakeful("alert", "ack", "broken", "--json").json][:1] == [alert["id"]]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 
 import pytest
+
+from wakeful import Every, Scheduler
 
 
 @pytest.fixture
@@ -91,6 +94,14 @@ def test_logs_print_what_a_run_printed(wakeful, add):
     assert wakeful("logs", "-f", "job").out == "one\ntwo\n"
 
 
+def test_logs_of_a_run_that_printed_nothing_say_so(wakeful, add):
+    add("job", "true")
+    wakeful("run", "job")
+    answer = wakeful("logs", "job")
+    assert (answer.code, answer.out) == (0, "")
+    assert answer.err.endswith(" of job ended as success and printed nothing.\n")
+
+
 def test_logs_of_a_long_output_are_the_whole_of_it(wakeful, add):
     add("job", "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done")
     assert wakeful("run", "job").code == 0
@@ -157,3 +168,31 @@ def test_two_lone_runs_do_not_share_a_store(terminal):
     assert answer.code == 4
     running.signal(signal.SIGINT)
     assert running.ended().code == 1
+
+
+def test_logs_and_runs_say_where_in_the_code_a_handler_failed(wakeful, store):
+    async def fail(_):
+        raise ValueError("bad row 7")
+
+    async def main():
+        async with Scheduler(f"sqlite:///{store}", timezone="UTC") as scheduler:
+            scheduler.on_job_due("report")(fail)
+            await scheduler.add_job("report", Every("1h"), kind="report")
+            await scheduler.start()
+            await scheduler.wait_for_run(await scheduler.run_job("report"))
+
+    asyncio.run(main())
+    run = wakeful("runs", "report", "--json").json[0]
+    assert (run["error"], run["error_type"]) == ("bad row 7", "ValueError")
+    assert run["trace"].rstrip().endswith("ValueError: bad row 7")
+    said = wakeful("logs", "report")
+    assert said.out == ""
+    assert f"{run['id']} ended as error: ValueError: bad row 7\nTraceback" in said.err
+    assert 'raise ValueError("bad row 7")' in said.err
+    logged = wakeful("logs", "report", "--json").json
+    assert (logged["error_type"], logged["trace"]) == ("ValueError", run["trace"])
+
+
+def test_a_failure_is_said_once(terminal):
+    terminal("add", "job", "--every", "1h", "--", "false")
+    assert len(terminal("run", "job").err.splitlines()) == 1

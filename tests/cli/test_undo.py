@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import getpass
 import re
 
 import pytest
+
+from wakeful import Scheduler, ids
+from wakeful.kernel.engine.alerts import open_alert
 
 
 def action_in(answer):
@@ -56,3 +60,92 @@ def test_there_is_an_answer_without_actions_too(wakeful):
     assert wakeful("undo", "--list", "--json").json == []
     assert wakeful("undo", "--list", "act_0000000000000").code == 2
     assert wakeful("undo").code == 3
+
+
+FILE = """
+jobs:
+  kept: {every: 1h, command: ["true"]}
+  gone: {every: 1h, command: ["true"]}
+  second: {every: 1h, command: ["true"]}
+agents:
+  fox: {runner: {start: ["true"]}, heartbeat: {every: 1h}}
+workflows: [flow.py:workflow]
+"""
+FLOW = """
+from wakeful import Interval, Workflow
+
+workflow = Workflow("flow")
+
+
+@workflow.producer(Interval("1h"))
+async def poll(ctx, state):
+    return {}
+"""
+#: Commands that can be undone, what they are on record as, and what is said when they are. `ALERT` is an alert's id.
+UNDOABLE = [
+    ("pause job other", "pause", "Not paused any more: job, other"),
+    ("resume stopped", "resume", "Stopped again: stopped"),
+    ("remove job -y", "remove", "Restored: job"),
+    ("pause --all", "pause_all", "Not paused any more: everything"),
+    ("alert ack ALERT", "acknowledge", "Not acknowledged any more: ALERT"),
+    ("alert snooze ALERT job --for 2h", "snooze", "Not snoozed any more: ALERT, job"),
+    ("agent pause fox", "pause", "Not paused any more: fox.heartbeat, fox.wake"),
+    ("workflow pause flow", "pause_workflow", "Not paused any more: flow"),
+    ("workflow drain flow", "drain_workflow", "Not drained any more: flow"),
+]
+
+
+def standing(wakeful):
+    """All that the commands change, as it is shown."""
+    jobs = {job["name"]: (job["status"], job["next_run_at"], job["notes"]) for job in wakeful("list", "--json").json}
+    alerts = [(one["id"], one["acked_at"], one["snoozed_until"]) for one in wakeful("alert", "list", "--json").json]
+    flows = [(one["name"], one["paused"], one["draining"]) for one in wakeful("workflow", "list", "--json").json]
+    return jobs, alerts, flows, wakeful("status", "--json").json["hold"]
+
+
+async def with_alert(store):
+    """An alert about the job, and its id."""
+    async with Scheduler(f"sqlite:///{store}") as scheduler:
+        job_id = ids.decode((await scheduler.get_job("job")).id)[1]
+        await scheduler.transact(lambda tx, node: open_alert(tx, node, "failed", job_id, "It failed", job_id=job_id))
+        return (await scheduler.list_alerts())[0].id
+
+
+@pytest.mark.promise("X27")
+@pytest.mark.usefixtures("stocked")
+def test_every_command_that_can_be_undone_says_how_and_is_on_record(wakeful, here, store):
+    (here / "flow.py").write_text(FLOW)
+    (here / "wakeful.yaml").write_text(FILE)
+    assert wakeful("apply", "wakeful.yaml", "--db", store).code == 0
+    wakeful("add", "stopped", "--every", "1h", "--", "true")
+    wakeful("pause", "stopped")
+    alert = asyncio.run(with_alert(store))
+    for command, what, said in UNDOABLE:
+        before = standing(wakeful)
+        action = action_in(wakeful(*command.replace("ALERT", alert).split()))
+        assert standing(wakeful) != before, command
+        (head, *_) = wakeful("undo", "--list", "--json").json
+        assert (head["id"], head["what"], head["actor"], head["via"]) == (action, what, getpass.getuser(), "cli")
+        words, _, names = wakeful("undo").out.strip().partition(": ")
+        assert f"{words}: {', '.join(sorted(names.split(', ')))}" == said.replace("ALERT", alert)
+        assert standing(wakeful) == before, command
+
+
+@pytest.mark.promise("X27")
+def test_what_applying_a_file_removed_and_switched_is_one_action(wakeful, here, store):
+    (here / "wakeful.yaml").write_text(FILE.partition("agents:")[0])
+    wakeful("apply", "wakeful.yaml", "--db", store)
+    before = standing(wakeful)
+    (here / "wakeful.yaml").write_text(
+        """
+jobs:
+  kept: {every: 1h, command: ["true"], enabled: false}
+  second: {every: 1h, command: ["true"]}
+"""
+    )
+    answer = wakeful("apply", "wakeful.yaml", "--db", store)
+    assert statuses(wakeful) == {"kept": "disabled", "second": "idle"}
+    (head, *_) = wakeful("undo", "--list", "--json").json
+    assert (head["id"], head["what"], head["changed"]) == (action_in(answer), "apply", 2)
+    assert wakeful("undo").out == "Undone: kept, gone\n"
+    assert standing(wakeful) == before

@@ -11,6 +11,8 @@ from tests.kernel.scene import virtual
 from wakeful import Every, Manual, Retention
 from wakeful import clock as clocks
 from wakeful.delivery.connector import Permanent, Temporary, Unclear
+from wakeful.delivery.outbox import cancel
+from wakeful.delivery.views import delivery_number, explain_delivery
 from wakeful.errors import ConnectorNotFound, InvalidJob, InvalidSetting
 
 FIVE = [0, 5, 30, 150, 750]
@@ -46,6 +48,26 @@ async def test_a_failing_target_is_tried_five_times_on_the_ladder_and_the_messag
         assert (await one(scheduler, number))["status"] == "sent"
         assert await scheduler.list_alerts() == []
         await scheduler.stop()
+
+
+@virtual
+async def test_a_message_that_waits_can_be_cancelled_and_the_next_one_goes_out(scene):
+    target = Target(scene)
+    target.act = raising(RuntimeError("down"))
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("phone", target)
+        await scheduler.start()
+        first, second = [await scheduler.deliver(text, to="phone") for text in ("one", "two")]
+        await scene.sleep(1)
+        target.act = None
+        row = await scheduler.transact(lambda tx, _: cancel(tx, delivery_number(first)))
+        assert (row.status, row.last_error) == ("expired", "a person cancelled it")
+        await scene.sleep("1h")
+        assert [call[1] for call in target.calls] == [first, second]
+        story = await scheduler.look(lambda tx: explain_delivery(tx, delivery_number(first)))
+        assert story.sentences[1:] == ["It is not sent any more.", "Why: a person cancelled it."]
+        assert (await one(scheduler, second))["status"] == "sent"
+        assert (await scheduler.transact(lambda tx, _: cancel(tx, delivery_number(second)))).status == "sent"
 
 
 @pytest.mark.parametrize(
@@ -219,6 +241,17 @@ async def test_only_the_connectors_own_job_sends_through_it(scene):
             await scheduler.run_job("mine")
             await scene.sleep(1)
         assert target.times == [0]
+
+        async def slow(_):
+            await clocks.sleep(20)
+
+        target.act = slow
+        await scene.sleep(3)  # its own job tries again
+        await scheduler.run_job("mine")
+        await scene.sleep(1)
+        assert len(target.calls) == 2
+        assert [item["status"] for item in await stored(scheduler)] == ["sending"]
+        await scene.sleep("1m")
         assert [job.name for job in await scheduler.list_jobs()] == []
         assert [job.name for job in await scheduler.list_jobs(internal=True)] == ["delivery.phone", "mine"]
         await scheduler.stop()

@@ -13,7 +13,7 @@ import pytest
 from tests.delivery.bot_server import PATIENCE, TOKEN, ZOE, bot_server
 from tests.simulation.eye import Eye
 from tests.store.postgres_server import emptied_url
-from wakeful.clock import SystemClock, block
+from tests.waiting import eventually
 
 PROGRAM = """
 import asyncio, sys
@@ -53,14 +53,6 @@ def start(tmp_path):
     for process in processes:
         process.kill()
         process.communicate()
-
-
-def eventually(read, is_so):
-    deadline = SystemClock().boot() + PATIENCE * 1000
-    while not is_so(found := read()):
-        assert SystemClock().boot() < deadline, found
-        block(0.05)
-    return found
 
 
 @pytest.mark.long

@@ -70,6 +70,26 @@ async def test_a_job_says_which_of_its_results_are_sent(scene, on, texts):
 
 
 @virtual
+async def test_a_failure_for_another_reason_is_a_change(scene):
+    target = Target(scene)
+    errors = iter(["broken", "broken", "worse"])
+
+    async def act(_):
+        raise RuntimeError(next(errors))
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("phone", target)
+        await scheduler.start()
+        await scheduler.add_job("a", Manual(), kind="job", deliver={"to": "phone", "on": "change"})
+        for _ in range(3):
+            await scheduler.run_job("a")
+            await scene.sleep(1)
+        assert [text.partition("Error: ")[2].partition("\n")[0] for text in target.texts] == ["broken", "worse"]
+        await scheduler.stop()
+
+
+@virtual
 async def test_a_failure_that_is_tried_again_is_sent_when_the_last_attempt_failed(scene):
     target = Target(scene)
     scene.act = failing("broken")

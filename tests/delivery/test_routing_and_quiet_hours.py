@@ -8,7 +8,8 @@ from tests.delivery.targets import Target, one, raising, stored
 from tests.kernel.scene import at, virtual
 from wakeful import Manual
 from wakeful.delivery import Post, enqueue
-from wakeful.delivery.outbox import hold_pending, release_pending
+from wakeful.delivery.outbox import hold_pending, release_pending, requeue, unmoved
+from wakeful.delivery.views import delivery_number
 
 NIGHT = {"quiet_hours": {"start": "22:00", "end": "07:00", "timezone": "UTC"}}
 
@@ -103,6 +104,8 @@ async def test_messages_in_quiet_hours_become_one_digest_at_their_end_and_urgent
         await scene.sleep(1)
         assert target.texts == ["fire"]
         assert [(await one(scheduler, number))["status"] for number in held] == ["held", "held"]
+        kept = await scheduler.transact(lambda tx, _: requeue(tx, delivery_number(held[0])))
+        assert (kept.status, unmoved(kept)) == ("held", "held until quiet hours end")
         target.mark()
         await scene.until(at(days=1, hours=7, seconds=1))
         (call,) = target.calls

@@ -106,6 +106,7 @@ HEARD = [
         ("last", "bot", ["a", "b"], HEARD, ("a", "ann")),  # the agent's own, though others wrote later
         ("last", "other", ["a", "b"], HEARD, ("b", "bob")),  # else anyone's
         ("last", None, ["a", "b"], HEARD, ("b", "bob")),
+        ("last", None, ["a", "b"], [*HEARD, Interaction("bot", "a", "ann", 10, 4)], ("a", "ann")),  # the latest of all
         ("last", None, ["z", "c"], HEARD, ("z", None)),  # nobody wrote through these: the first registered
         ("last", None, ["z", "c"], [], ("z", None)),
         ("last", None, [], HEARD, (None, None)),
@@ -187,6 +188,11 @@ def test_a_message_about_a_failure_is_enough_to_act_on():
     assert "It runs: ./backup.sh --full\nNote: Copies the photos\n" in berlin
     assert "again at 2026-01-01 13:01 CET (12:01 UTC)." in berlin
     assert "does not start again by itself" in failure(about._replace(next_at=None))[1]
+    assert "10:00 UTC, 2 times in a row." in failure(about._replace(errors=2))[1]
+    assert "in a row" not in failure(about._replace(errors=1))[1]
+    much = failure(about._replace(output="\n".join(f"line {number}" for number in range(1, 31))))[1]
+    assert "Last lines of output:\nline 11\n" in much
+    assert "\nline 30\n" in much
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,9 @@ import httpx
 import pytest
 
 from tests.api.sse import reading, take
-from tests.api.waiting import ended
 from tests.cli.terminal import PATIENCE, Terminal
 from tests.http.targets import target
-from wakeful.clock import SystemClock
+from tests.waiting import ended, eventually
 
 SECRET = "whsec_cGxhbnRlZC1zZWNyZXQtb2YtMjQtYnl0ZXM="  # noqa: S105 - planted
 #: Everything that is planted is found by this word, but for the secret, which is stored as base64.
@@ -67,12 +66,13 @@ jobs:
 
     def until(self, run_id, status):
         """The run's first delivery once it is of that status."""
-        deadline = SystemClock().boot() + PATIENCE * 1000
-        while SystemClock().boot() < deadline:
-            (brief,) = self.client.get(f"/api/runs/{run_id}").json()["deliveries"]
-            if brief["status"] == status:
-                return self.client.get(f"/api/deliveries/{brief['id']}").json()
-        raise AssertionError(f"{run_id} is not {status}")
+
+        def brief():
+            (found,) = self.client.get(f"/api/runs/{run_id}").json()["deliveries"]
+            return found
+
+        found = eventually(brief, lambda brief: brief["status"] == status)
+        return self.client.get(f"/api/deliveries/{found['id']}").json()
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +124,10 @@ def test_a_refused_message_fails_at_once_and_is_requeued_by_hand(house):
     assert [item["id"] for item in shown] == [found["id"]]
     assert "answered 410" in house.ask("show", found["id"]).out
     assert f"{found['id']} to gone: failed" in house.ask("show", run["id"]).out
-    assert "1 message queued again" in house.ask("delivery", "requeue", found["id"]).out
+    assert "answered 410" in house.ask("logs", found["id"]).out
+    assert "Why: answered 410: this is 410." in house.ask("explain", found["id"]).out
+    assert "is failed: only what waits can be cancelled." in house.ask("cancel", found["id"]).err
+    assert "1 message queued again" in house.ask("retry", found["id"]).out
     alerts = house.client.get("/api/alerts").json()["items"]
     assert "delivery_failed" in [alert["kind"] for alert in alerts]
 
@@ -137,6 +140,8 @@ def test_what_is_not_there_and_what_was_sent_are_refused(house):
         409,
         f"{found['id']} is sent: it cannot be queued again.",
     )
+    for command in (("retry",), ("delivery", "requeue"), ("cancel",)):
+        assert house.ask(*command, found["id"]).code == 4
     for path in ("/api/deliveries/dlv_0000000000000", "/api/deliveries/nonsense"):
         assert house.client.get(path).status_code == 404
     assert house.client.post("/api/connectors/nope/test").status_code == 404

@@ -9,9 +9,9 @@ import sqlite3
 
 import pytest
 
-from tests.cli.terminal import PATIENCE, Terminal
+from tests.cli.terminal import Terminal
 from tests.delivery.bot_server import TOKEN, ZOE, bot_server
-from wakeful.clock import SystemClock, block
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.long
 
@@ -42,14 +42,6 @@ def serve(terminal):
     process = terminal.start("serve", "--port", "0", "--config", "wakeful.yaml")
     process.until("listening on")
     return process
-
-
-def eventually(read, is_so):
-    deadline = SystemClock().boot() + PATIENCE * 1000
-    while not is_so(found := read()):
-        assert SystemClock().boot() < deadline, found
-        block(0.05)
-    return found
 
 
 def rows(folder, sql):

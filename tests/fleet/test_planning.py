@@ -64,6 +64,7 @@ CRON = Cron("0 2 * * *", tz="UTC")
         ([wanted(enabled=False)], [owned()], ([], {"a": {"enabled"}}, [], 0)),
         # what a person or the engine did since is not the file's business
         ([wanted()], [owned(paused=1)], ([], {}, [], 1)),
+        ([wanted(trigger=Every("2h"))], [owned(paused=1, next_at=None)], ([], {"a": {"schedule"}}, [], 0)),
         ([wanted()], [failed()], ([], {}, [], 1)),
         # a one-shot whose time has passed is not made anew
         ([wanted(trigger=Once("2025-12-31T00:00Z"))], [], ([], {}, [], 1)),

@@ -11,7 +11,7 @@ import wakeful
 PROMISED = {
     "After", "Cron", "Defer", "Every", "Interval", "IntervalParseError", "InvalidTrigger", "JobExists", "JobNotFound",
     "NewJob", "Noop", "Once", "ScheduleTriggerError", "Scheduler", "SchedulerError", "SchedulerShutdownError", "Skip",
-    "parse_interval",
+    "parse_interval", "Reply", "Turn",
 }  # fmt: skip
 
 

@@ -17,7 +17,7 @@ USERS = {
     "connectors", "deliver", "agents",
 }  # fmt: skip
 DOMAINS = {"transact", "look", "accompany", "clock", "handled_kinds", "node_id", "default_zone", "job_defaults"}
-DOMAINS |= {"drafted", "hidden_kinds", "log_folder", "before_start", "offer_labels", "withdraw_labels"}
+DOMAINS |= {"acting", "drafted", "hidden_kinds", "log_folder", "before_start", "offer_labels", "withdraw_labels"}
 DOMAINS |= {"add_workflow", "write_at_start", "kinds", "new_id"}
 SERVER = {"server_side"}
 

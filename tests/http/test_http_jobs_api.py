@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.api.conftest import Server
-from tests.api.waiting import ended
 from tests.cli.terminal import Terminal
 from tests.http.targets import target
+from tests.waiting import ended
 
 SECRET = {"Authorization": "Bearer very-secret"}
 

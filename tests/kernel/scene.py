@@ -104,7 +104,8 @@ def virtual(test):
     return wrapper
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+# Each rule is tried on SQLite every day, and on both stores by `make test`; what stores promise, on both always.
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.long)])
 def scene(request):
     """A new, empty store of each dialect: a fixture `DIALECT_scene` makes it."""
     return request.getfixturevalue(f"{request.param}_scene")

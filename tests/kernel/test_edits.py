@@ -333,3 +333,14 @@ async def test_a_new_trigger_ends_the_backoff_of_the_old(scene):
         await scheduler.update_job("a", trigger=Interval("10m"))
         await scene.until(at(0, 12))
         assert len(scene.runs) == 2
+
+
+@virtual
+async def test_why_a_job_is_paused_stays_known_when_its_trigger_changes(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1s"))
+        await scheduler.pause_job("a", "until the move")
+        await scheduler.update_job("a", trigger=Every("2h"))
+        assert (await scheduler.get_job("a")).notes == ["paused: until the move"]
+        await scheduler.resume_job("a")
+        assert (await scheduler.get_job("a")).notes == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.kernel.scene import at, failing, virtual
-from wakeful import After, Every, Manual, Once, ScheduleTriggerError
+from wakeful import After, CannotUndo, Every, Manual, Once, ScheduleTriggerError
 from wakeful.errors import NotAllowed
 from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.cluster.nodes import NOTHING_SEEN
@@ -42,8 +42,9 @@ async def test_nothing_starts_while_everything_is_held_and_what_waits_goes_on_af
         assert (held.status, held.waiting_for) == ("idle", HOLD)
         assert (await scheduler.explain("hourly")).facts["skips"][0]["reason"] == "held"
         told = str(await scheduler.explain("hourly"))
-        assert "and waits: everything is paused." in told
-        assert "Everything is paused by ada since 2026-01-01 01:30 UTC (maintenance): nothing starts until" in told
+        paused = "everything is paused by ada since 2026-01-01 01:30 UTC (maintenance): nothing starts until"
+        assert f"and waits: {paused} wakeful resume --all." in told
+        assert told.lower().count("everything is paused") == 1
         facts = await scheduler.look(lambda tx: standing(tx, "UTC", NOTHING_SEEN, 0))
         assert facts.held == "by ada since 2026-01-01 01:30 UTC (maintenance)"
         assert await scheduler.list_alerts() == []  # nothing was expected to start
@@ -160,6 +161,17 @@ async def test_a_hold_and_its_end_can_be_undone(scene):
         assert (await release(scheduler)).action is None
 
 
+@pytest.mark.promise("X27")
+@virtual
+async def test_a_hold_that_was_changed_since_is_not_undone(scene):
+    async with scene.scheduler() as scheduler:
+        first = await hold(scheduler)
+        await hold(scheduler, "the disk is full")
+        with pytest.raises(CannotUndo, match="everything was paused or resumed since: left as it is"):
+            await scheduler.server_side.undo(first.action, ADA)
+        assert (await scheduler.server_side.get_hold()).note == "the disk is full"
+
+
 @virtual
 async def test_who_sees_only_its_own_jobs_does_not_hold_everything(scene):
     async with scene.scheduler() as scheduler:
@@ -220,3 +232,18 @@ async def test_who_ends_a_hold_and_dies_leaves_nothing_waiting(scene, monkeypatc
             assert len(scene.runs) == 10  # the first of them at once
         await scene.until(at(hours=1, minutes=29))
         assert len(scene.runs) == 15
+
+
+@virtual
+async def test_explain_gives_the_next_time_and_what_keeps_it_from_running_in_one_sentence(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("hourly", Every("1h"))
+        await scheduler.add_job("hand", Manual())
+        await scheduler.start()
+        assert "It will run next at 2026-01-01 01:00:00 UTC." in str(await scheduler.explain("hourly"))
+        await hold(scheduler, "maintenance")
+        told = str(await scheduler.explain("hourly"))
+        paused = "everything is paused by ada since 2026-01-01 00:00 UTC (maintenance): nothing starts until"
+        assert f"Its next time is 2026-01-01 01:00:00 UTC, but {paused} wakeful resume --all." in told
+        assert "will run" not in told
+        assert f"E{paused[1:]}" in str(await scheduler.explain("hand"))

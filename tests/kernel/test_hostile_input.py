@@ -15,6 +15,7 @@ from wakeful import (
     InvalidJob,
     InvalidTrigger,
     JobExists,
+    JobNotFound,
     Manual,
     NewJob,
     Once,
@@ -250,6 +251,37 @@ async def test_odd_questions_are_answered_with_a_sentence(scene):
             scheduler.on_job_due("job", "not a function")
         with pytest.raises(SchedulerError):
             scheduler.on_job_due("", scene.handle)
+
+
+@pytest.mark.promise("H16")
+@pytest.mark.parametrize("ref", [5, None, b"a", ["a"], "a\0", "\ud800"])
+@virtual
+async def test_what_can_be_no_name_is_not_found(scene, ref):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1h"))
+        before = await everything(scheduler)
+        assert (await scheduler.get_job(ref), await scheduler.get_run(ref)) == (None, None)
+        questions = [scheduler.get_run_stats, scheduler.explain, scheduler.run_job, scheduler.remove_job]
+        questions += [scheduler.pause_job, scheduler.resume_job, scheduler.update_job]
+        questions += [scheduler.get_run_log] if ref is not None else []  # without a job: all runs
+        for ask in questions:
+            with pytest.raises(JobNotFound, match="There is no job"):
+                await ask(ref)
+        assert await everything(scheduler) == before
+
+
+@pytest.mark.promise("H16")
+@virtual
+async def test_what_is_no_job_or_no_note_is_refused_with_what_is_expected(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1h"))
+        before = await everything(scheduler)
+        for wrong in ([1], "ab", None, [NewJob("b", Every("1h")), "c"]):
+            with pytest.raises(InvalidJob, match="add_jobs takes a list of NewJob"):
+                await scheduler.add_jobs(wrong)
+        with pytest.raises(InvalidJob, match="A note is a text, not 5"):
+            await scheduler.pause_job("a", note=5)
+        assert await everything(scheduler) == before
 
 
 @pytest.mark.parametrize(

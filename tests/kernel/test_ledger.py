@@ -133,6 +133,9 @@ async def test_errors_that_delay_a_job_are_why_its_slots_were_passed_over(scene)
         found = await _tally(scheduler)
         assert found.passed_over.keys() == {"backing_off"}
         assert found.due == 30
+        assert (await _tally(scheduler)).waiting.keys() <= {"backing_off"}
+        await scene.sleep("2m30s")  # within a wait, with slots that have passed
+        assert (await _tally(scheduler)).waiting.keys() == {"backing_off"}
 
 
 @pytest.mark.promise("X25")
@@ -250,9 +253,8 @@ async def test_a_year_of_an_hourly_job_is_accounted_for_slot_by_slot(scene):
             await asyncio.sleep(5.5 * 3600)
 
     scene.act = act
-    scene.tuning = scene.tuning._replace(
-        sweep_ms=6 * 3_600_000
-    )  # minutely ones would be most of what happens in a year
+    # Minutely looks and sweeps would be most of what happens in a year; no clock is set in this one.
+    scene.tuning = scene.tuning._replace(sweep_ms=6 * 3_600_000, longest_sleep_s=3_600)
     async with scene.scheduler(retention=keep) as scheduler:
         await scheduler.add_job("a", hourly, timeout="9h")
         await scheduler.add_job("night", Cron("30 2 * * *", tz="Europe/Berlin"))

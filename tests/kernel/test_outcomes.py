@@ -9,6 +9,7 @@ import pytest
 from tests.kernel.scene import at, virtual
 from wakeful import Cron, Defer, Every, InvalidJob, Manual, Noop, Once, ScheduleTriggerError, Skip, Wait
 from wakeful.agents.client import NoSessionServer
+from wakeful.command.result import CommandFailed
 
 
 async def one_run(scene, act, **options):
@@ -234,6 +235,7 @@ async def test_a_trace_is_kept_for_people(scene):
     run, _ = await one_run(scene, act)
     assert "KeyError" in run.trace
     assert "test_outcomes" in run.trace
+    assert "handlers.py" not in run.trace  # the lines of Wakeful are left out
 
 
 @pytest.mark.promise("H17")
@@ -353,7 +355,10 @@ async def test_a_waiting_run_may_be_completed_with_an_error_or_cancelled(scene):
         assert (await scheduler.get_job("gone")).status == "idle"
 
 
-@pytest.mark.parametrize(("error", "traced"), [(NoSessionServer("set the url"), False), (InvalidJob("no"), True)])
+@pytest.mark.parametrize(
+    ("error", "traced"),
+    [(NoSessionServer("set the url"), False), (CommandFailed("no ./x"), False), (InvalidJob("no"), True)],
+)
 @virtual
 async def test_an_error_that_says_it_all_is_logged_without_a_trace(scene, caplog, error, traced):
     async def act(run):

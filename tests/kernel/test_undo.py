@@ -96,6 +96,39 @@ async def test_a_resume_is_taken_back_with_the_errors_and_the_alerts_it_forgot(s
 
 @pytest.mark.promise("X27")
 @virtual
+async def test_a_job_that_was_disabled_by_its_errors_since_is_left_as_it_is(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1h"), max_errors=1)
+        await scheduler.start()
+        await scene.until(at(0, 58))
+        await scheduler.pause_job("a")
+        await scheduler.resume_job("a")
+        scene.act = failing()
+        await scene.until(at(1, 1))
+        with pytest.raises(CannotUndo, match="a was disabled since: left as it is"):
+            await scheduler.undo()
+        assert (await scheduler.get_job("a")).status == "disabled"
+
+
+@pytest.mark.promise("X27")
+@virtual
+async def test_errors_of_runs_since_stay_when_the_resume_before_them_is_undone(scene):
+    scene.act = failing()
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1h"))
+        await scheduler.start()
+        await scene.until(at(2, 55))
+        assert (await scheduler.get_job("a")).consecutive_errors == 2
+        await scheduler.pause_job("a")
+        await scheduler.resume_job("a")
+        await scene.until(at(3, 1))
+        await scheduler.undo()
+        job = await scheduler.get_job("a")
+        assert (job.status, job.consecutive_errors) == ("paused", 1)
+
+
+@pytest.mark.promise("X27")
+@virtual
 async def test_a_start_that_a_resume_asked_for_is_taken_back_with_it(scene):
     scene.act = failing()
     async with scene.scheduler() as scheduler:
@@ -336,3 +369,29 @@ async def test_a_job_that_a_program_switched_off_is_switched_on_again(scene):
         assert (job.status, job.options) == ("idle", {"timeout": "5m"})
         await scheduler.update_job("a", timeout="6m")
         assert len(await scheduler.list_actions()) == 1, "an edit is no such action"
+
+
+@pytest.mark.promise("X27")
+@virtual
+async def test_what_a_program_removed_and_switched_off_with_its_agents_comes_back(scene):
+    def agents(*names, on=True):
+        beats = {"heartbeat": {"every": "1h", "enabled": on}}
+        return {name: {"runner": {"start": ["true"]}, **(beats if name == "fox" else {})} for name in names}
+
+    async with scene.scheduler() as scheduler:
+        await scheduler.agents.apply(agents("fox", "owl"))
+        before = [(job.name, standing(job)) for job in await scheduler.list_jobs()]
+        assert await scheduler.list_actions() == []
+        await scene.sleep(1)
+        await scheduler.agents.apply(agents("fox"))
+        assert [job.name for job in await scheduler.list_jobs()] == ["fox.heartbeat", "fox.wake"]
+        assert (await scheduler.undo()).restored == ["owl.wake"]
+        assert [(job.name, standing(job)) for job in await scheduler.list_jobs()] == before
+        await scene.sleep(1)
+        await scheduler.agents.pause("fox")
+        action = await last_action(scheduler)
+        assert (action.what, action.changed, action.via) == ("pause", 2, "code")
+        await scheduler.resume_job("fox.wake")
+        undone = await scheduler.undo(action.id)
+        assert undone.restored == ["fox.heartbeat"]
+        assert undone.kept == {"fox.wake": "fox.wake was resumed since, by here: left as it is"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.kernel.scene import at, failing, virtual
-from wakeful import Every, Manual
+from wakeful import Every, Manual, ids
 from wakeful.errors import StoreUnreachable
 from wakeful.kernel.engine.config import Tuning
 from wakeful.kernel.rules.verdict import Facts, Line, judge, span
@@ -26,6 +26,11 @@ GONE = "Stalled: no server is running, and nothing starts until one does (wakefu
         ({"runs": 1, "failed": 1}, "well", "All well. 1 run since midnight, 1 failed; next in 38s."),
         ({"runs": 1000, "more_runs": True}, "well", "All well. Over 1,000 runs since midnight; next in 38s."),
         ({"next_at": NOW - 5}, "well", "All well. 210 runs since midnight; next now."),
+        (
+            {"next_at": None, "lines": (Line("gpu", 1, NOW - MINUTE),)},
+            "well",
+            "All well. 210 runs since midnight; nothing more by time.",
+        ),
         ({"next_at": None, "running": 1}, "well", "All well. 210 runs since midnight; nothing more by time."),
         (
             {"acknowledged": 2},
@@ -83,6 +88,9 @@ GONE = "Stalled: no server is running, and nothing starts until one does (wakefu
             "needs_you",
             "Four things need you: 3 alerts and 1 approval. Behind: 41 jobs wait for lane gpu, 9m for the oldest.",
         ),
+        ({"unaccounted": 3, **NEEDS}, "unsure", "3 slots have no record. This should not happen."),
+        ({"unaccounted": 1, **LATE}, "unsure", "1 slot has no record. This should not happen."),
+        ({"unaccounted": 3, "served": False}, "stalled", GONE),
         (
             {"draining": True, **NEEDS},
             "stalled",
@@ -236,3 +244,21 @@ async def test_a_clock_that_contradicts_the_record_leaves_it_unsure(scene):
     async with scene.scheduler() as looker:
         verdict = await looker.get_verdict()
         assert verdict.state == "unsure", verdict
+
+
+@pytest.mark.promise("X26")
+@virtual
+async def test_a_slot_that_lost_its_record_is_noticed_and_forgotten_once_it_is_on_record_again(scene):
+    scene.tuning = Tuning()
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("10m"))
+        await scheduler.add_job("b", Every("1d"))
+        await scheduler.start()
+        await scene.until(at(1, 55))
+        lost = [run.id for run in await scheduler.get_run_log("a")][:3]
+        numbers = [ids.decode(run)[1] for run in lost][1:]  # the last run of a job is never deleted
+        await scheduler.transact(lambda tx, _: tx.runs.delete(numbers))
+        await scene.until(at(2, 5))
+        assert await scheduler.get_verdict() == ("unsure", "2 slots have no record. This should not happen.")
+        await scene.until(at(5, 5))  # by then they are further back than is looked
+        assert (await scheduler.get_verdict()).well

@@ -41,7 +41,7 @@ async def test_a_failed_ping_alerts_at_once_and_a_success_closes_it(scene):
         await scheduler.start()
         await ping(scheduler, key, Report("fail", exit_code=3, text="copying\ndisk full\n"))
         assert await state(scheduler) == "down"
-        assert await alerts(scheduler) == [("down", "offsite is down: exit code 3: disk full")]
+        assert await alerts(scheduler) == [("down", "offsite is down: it ended with exit code 3: disk full")]
         for _ in range(8):
             await ping(scheduler, key, Report("fail"))
         assert len(await alerts(scheduler)) == 1
@@ -85,6 +85,32 @@ async def test_a_rid_pairs_starts_and_ends_that_overlap(scene):
         assert (await scheduler.get_job("offsite")).current_run is None
         await ping(scheduler, key, Report("success", rid="other"))
         assert len(await runs(scheduler)) == 4
+
+
+@virtual
+async def test_an_end_with_another_rid_ends_no_run_that_is_open(scene):
+    async with scene.scheduler() as scheduler:
+        key = await watch(scheduler)
+        await scheduler.start()
+        first = await ping(scheduler, key, Report("start", rid="a"))
+        await ping(scheduler, key, Report("success", rid="b"))
+        assert [(run.id == first, run.outcome) for run in await runs(scheduler)] == [(True, None), (False, "success")]
+        assert (await scheduler.get_job("offsite")).current_run == first
+
+
+@virtual
+async def test_the_runs_of_a_removed_monitor_are_waited_for_no_longer_than_the_first_of_them(scene):
+    async with scene.scheduler() as scheduler:
+        key = await watch(scheduler)
+        await scheduler.start()
+        opened = []
+        for rid in ("a", "b", "c"):
+            opened.append(await ping(scheduler, key, Report("start", rid=rid)))
+            await scene.sleep("10m")
+        await scheduler.remove_job("offsite")
+        await scene.until(at(1, 0, 1))  # an hour after the first began
+        assert [(await scheduler.get_run(run)).status for run in opened] == ["done"] * 3
+        assert await ping(scheduler, key) is None
 
 
 @virtual
@@ -159,12 +185,12 @@ async def test_more_runs_than_are_kept_open_end_the_oldest(scene):
     async with scene.scheduler() as scheduler:
         key = await watch(scheduler)
         await scheduler.start()
-        for number in range(MOST_OPEN + 2):
+        for number in range(MOST_OPEN + 3):
             await ping(scheduler, key, Report("start", rid=f"r{number}"))
             await scene.sleep("1s")
         found = await runs(scheduler)
-        assert [run.outcome for run in found] == ["unknown"] * 2 + [None] * MOST_OPEN
-        assert (await scheduler.get_job("offsite")).current_run == found[2].id
+        assert [run.outcome for run in found] == ["unknown"] * 3 + [None] * MOST_OPEN
+        assert (await scheduler.get_job("offsite")).current_run == found[3].id
 
 
 @virtual

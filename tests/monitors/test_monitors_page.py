@@ -66,7 +66,7 @@ def test_the_shell_lines_ping(server):
     assert shell(crontab.removeprefix("0 3 * * *"), server, url).stdout == "OKOK"
     with server.client(server.token) as client:
         run = client.get("/api/runs", params={"job": "offsite"}).json()["items"][0]
-    assert (run["outcome"], run["error"], run["output"]) == ("error", "exit code 3", {"exit_code": 3})
+    assert (run["outcome"], run["error"], run["output"]) == ("error", "it ended with exit code 3", {"exit_code": 3})
     assert monitor(server)["state"] == "down"
     server.terminal(*shlex.split(watch)[1:])
     server.terminal(*shlex.split(EXAMPLE.sub(monitor(server, "host-a")["ping_url"], alive))[1:])

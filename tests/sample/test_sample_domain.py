@@ -8,9 +8,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.api.waiting import ended
 from tests.cli.terminal import PATIENCE, Terminal
 from tests.store.postgres_server import postgres_url
+from tests.waiting import ended
 
 ROOT = Path(__file__).parents[2]
 

@@ -316,3 +316,8 @@ def test_in_virtual_time_there_is_no_bell(tmp_path):
             assert not (tmp_path / "wakeful.db.bell").exists()
 
     run(main(), clock)
+
+
+def test_a_link_to_a_store_leads_to_the_bell_of_the_store(tmp_path):
+    (tmp_path / "link.db").symlink_to(tmp_path / "real.db")
+    assert bell.bell_of(str(tmp_path / "link.db")) == bell.bell_of(str(tmp_path / "real.db"))

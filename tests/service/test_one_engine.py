@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from tests.cli.terminal import PATIENCE, Terminal
-from wakeful.clock import SystemClock
+from tests.cli.terminal import Terminal
+from tests.waiting import eventually
 
 FILE = """
 store: sqlite:///t.db
@@ -58,21 +58,13 @@ def house(tmp_path):
     terminal.close()
 
 
-def until(ask, wanted):
-    """What `ask` answers as soon as `wanted` holds for it, or the last answer before patience ends."""
-    deadline = SystemClock().boot() + PATIENCE * 1000
-    while not wanted(found := ask()) and SystemClock().boot() < deadline:
-        pass
-    return found
-
-
 @pytest.mark.promise("X1")
 @pytest.mark.long
 def test_jobs_heartbeats_workflows_and_deliveries_share_one_history_and_one_screen(house, tmp_path):
     def names():
         return {job["name"] for job in house.ask("list", "--json").json}
 
-    assert until(names, lambda found: found >= JOBS) >= JOBS  # the file is applied after the server listens
+    assert eventually(names, lambda found: found >= JOBS) >= JOBS  # the file is applied after the server listens
     for name in ("nightly", "reporter.heartbeat", "reporter.standup"):
         assert house.ask("run", name, "--wait").code == 0
 
@@ -82,7 +74,7 @@ def test_jobs_heartbeats_workflows_and_deliveries_share_one_history_and_one_scre
     def all_ended(found):
         return {run["job"] for run in found} >= JOBS and all(run["status"] == "done" for run in found)
 
-    found = until(runs, all_ended)
+    found = eventually(runs, all_ended)
     assert {run["job"] for run in found} >= JOBS
     assert {run["outcome"] for run in found} <= {"success", "noop"}
     assert "delivery.out" not in names()  # how a delivery is carried out is no job of theirs
@@ -91,5 +83,5 @@ def test_jobs_heartbeats_workflows_and_deliveries_share_one_history_and_one_scre
     def sent():
         return {ids.get(json.loads(line)["run"]) for line in out.read_text().splitlines()} if out.exists() else set()
 
-    assert until(sent, lambda told: "nightly" in told) >= {"nightly"}
+    assert eventually(sent, lambda told: "nightly" in told) >= {"nightly"}
     assert house.ask("status").out.startswith("All well.")

@@ -10,7 +10,7 @@ from tests.simulation.alarms import Alarmed, check_announced, check_outbox
 from tests.simulation.invariants import Broken
 from tests.simulation.world import live
 
-FIRST, SEEDS, GROUPS = 30_000, 24, 6
+FIRST, SEEDS, GROUPS = 30_000, 24, 12
 
 
 @pytest.mark.promise("A8", "X5")

@@ -17,7 +17,7 @@ from wakeful.store.interface import Transaction
 from wakeful.testing import run
 
 SEEDS = range(PICKY, PICKY + 60)
-GROUPS = 6
+GROUPS = 12
 
 NOTE_STEPS = """
 CREATE TABLE steps (before TEXT, after TEXT);

@@ -26,7 +26,7 @@ from wakeful.store.sqlite_session import SqliteSession
 SEEDS = range(144)
 GROUPS, QUICK = 12, 1
 CROWDED_SEEDS = range(CROWDED, CROWDED + 72)
-CROWDED_GROUPS = 6
+CROWDED_GROUPS = 12
 #: Each once broke a promise.
 KEPT = (5069,)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.store.samples import NOW, alert, job, run
-from wakeful.store.records import NodeRow
+from wakeful.store.records import NodeRow, SkipRow
 
 
 def test_jobs_of_hidden_kinds_are_not_seen(store):
@@ -19,6 +19,16 @@ def test_jobs_that_are_due_for_long_are_listed_and_counted_by_time(store):
     assert store.read(lambda tx: (tx.jobs.late_count(NOW, ()), tx.jobs.late_count(NOW, ("work",)))) == (2, 0)
     assert len(store.read(lambda tx: tx.jobs.late(NOW, (), 1))) == 1
     assert store.read(lambda tx: tx.jobs.oldest_alarm()) == NOW - 10
+
+
+def test_of_what_is_due_those_that_were_refused_for_a_reason_since_can_be_left_out(store):
+    store.add(job(1, due_at=NOW - 5), job(2, due_at=NOW - 10), job(3, due_at=NOW - 20), job(4, due_at=NOW - 7))
+    skips = [(1, "draining", 1, NOW - 5), (2, "draining", 1, NOW - 11), (4, "held", 1, NOW), (4, "draining", 0, NOW)]
+    store.write(lambda tx: tx.journal.skip([SkipRow(*one, None) for one in skips]))
+    found = store.read(lambda tx: tx.jobs.late(NOW, (), 9, after=NOW - 20, but="draining"))
+    assert [job_id for job_id, _, _ in found] == [2]
+    assert store.read(lambda tx: tx.journal.latest_skips([1, 2, 3, 4])) == {1: "draining", 2: "draining", 4: "held"}
+    assert [skip.reason for skip in store.read(lambda tx: tx.journal.skips(4))] == ["held"]
 
 
 def test_what_jobs_wait_for_is_counted_with_the_first_that_came(store):

@@ -69,6 +69,16 @@ def test_what_is_settled_and_still_held_is_to_be_reported(stocked):
     assert len(store.read(lambda tx: tx.of(SourceTables).unreported(1, INBOX, 1))) == 1
 
 
+def test_a_run_has_an_item_until_it_is_settled_and_only_settled_ones_are_pruned(stocked):
+    store = stocked(
+        item(1, status="done", run_id=7), item(2), item(3, status="claimed", run_id=8), item(4, status="failed")
+    )
+    assert store.read(lambda tx: tx.of(AgentTables).item_of(7)) is None
+    assert store.read(lambda tx: tx.of(AgentTables).item_of(8)).id == 3
+    assert store.write(lambda tx: tx.of(AgentTables).prune_items(NOW + 1, 10)) == 2
+    assert [one.id for one in store.read(lambda tx: tx.of(AgentTables).items(1, None, None, 10))] == [3, 2]
+
+
 def test_only_what_waits_untouched_can_be_dropped_and_only_by_its_run_forgotten(stocked):
     store = stocked(
         item(1, source=INBOX),

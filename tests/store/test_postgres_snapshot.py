@@ -72,7 +72,7 @@ def test_what_is_due_and_the_next_alarm_are_asked_for_above_the_entries_that_a_s
     after = _buffers(store, _ask)
     print(f"\nwith {DEAD} dead entries: claim and next alarm {before} pages without a floor, {after} with one")
     assert min(before) > DEAD // 2
-    assert max(after) <= 10
+    assert max(after) <= 30
 
 
 @pytest.mark.promise("X22")
@@ -85,7 +85,7 @@ def test_a_job_of_low_priority_that_has_long_been_due_keeps_no_other_priority_fr
         after = _buffers(store, _ask)
         other.execute("UPDATE job_state SET due_at = NULL, priority = 5 WHERE job_id = 9")
     print(f"\nbeside a starved job: claim and next alarm {after} pages")
-    assert max(after) <= 20
+    assert max(after) <= 40
 
 
 def test_a_look_below_reads_each_page_once(held):

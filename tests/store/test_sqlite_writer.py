@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 from datetime import UTC, datetime
 
 import pytest
@@ -145,6 +146,33 @@ def test_a_change_made_elsewhere_is_noticed_once_and_an_own_one_never(store, fil
     assert told("attempt(url)", f"sqlite:///{file}") == "done"
     store.write(lambda tx: tx.lanes.add({"ours": 1}))
     assert [changed(), changed()] == [True, False]
+
+
+def test_a_writer_that_rests_is_not_woken_to_notice_a_change_and_a_busy_one_is_asked_in_its_turn(store, file):
+    handed_in = []
+    write = store.store.write
+
+    async def recorded(work, **options):
+        handed_in.append(work)
+        return await write(work, **options)
+
+    store.store.write = recorded
+    assert told("attempt(url)", f"sqlite:///{file}") == "done"
+    assert store.do(store.store.changed_elsewhere())
+    assert handed_in == []
+
+    async def while_busy():
+        begun, end = threading.Event(), threading.Event()
+        busy = asyncio.ensure_future(write(lambda _: (begun.set(), end.wait(20))))
+        await asyncio.to_thread(begun.wait, 20)
+        asked = asyncio.ensure_future(store.store.changed_elsewhere())
+        await asyncio.sleep(0)
+        assert len(handed_in) == 1
+        end.set()
+        await busy
+        return await asked
+
+    assert not store.do(while_busy())
 
 
 def test_looking_in_from_elsewhere_is_no_change(store, file):

@@ -88,7 +88,7 @@ def test_an_expression_reads_as_people_say_it(expression, words):
         (After("backup", on="any"), "after backup ends"),
         (Webhook(), "when its webhook is called"),
         (Chat(), "when a chat message arrives"),
-        (Manual(), "only when started by hand"),
+        (Manual(), "only when asked to"),
         (Ping(), "when it reports in"),
         (Ping(Every("24h"), "1h"), "expected to report in every day, 1h of grace"),
         (

@@ -149,3 +149,9 @@ def test_a_duration_comes_back_from_plain_data_to_the_millisecond(ms):
 def test_any_text_is_read_or_refused(text):
     with suppress(IntervalParseError):
         assert parse_interval(text) > timedelta(0)
+
+
+@pytest.mark.parametrize("value", [5, timedelta(minutes=5), None])
+def test_a_text_is_all_that_is_parsed_and_the_error_says_so(value):
+    with pytest.raises(IntervalParseError, match=r'Expected a text such as "5m"$'):
+        parse_interval(value)

@@ -17,7 +17,8 @@ from wakeful import (
     Workflow,
     ids,
 )
-from wakeful.workflows import views
+from wakeful.errors import JobNotFound
+from wakeful.workflows import actions, views
 from wakeful.workflows.files import mark_broken
 from wakeful.workflows.loading import CannotLoad, FileRef
 
@@ -46,6 +47,33 @@ async def test_a_transient_failure_backs_off_and_is_tried_again_as_a_linked_run(
         assert [one.retry_of for one in attempts if one.retry_of] == [one.id for one in tried]
         assert (await scheduler.get_job("mailroom.append")).consecutive_errors == 0
         assert set((await room.events(scheduler)).values()) == {"consumed"}
+
+
+@pytest.mark.parametrize("phase", ["prepare", "mutate", "next"])
+@virtual
+async def test_the_trace_of_a_run_is_the_authors_code_and_the_error_alone(room, phase):
+    room.mails = ["a"]
+    room.act[phase] = fails(ValueError("wrong"), times=1)
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1s")
+        failed = next(run for run in await scheduler.get_run_log("mailroom.append") if run.outcome == "error")
+        assert failed.trace.count("Traceback") == 1
+        assert "mailroom.py" in failed.trace
+        assert "running.py" not in failed.trace
+
+
+@virtual
+async def test_explain_gives_the_reason_of_a_refused_start_once(room):
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1m")
+        await scheduler.transact(lambda tx, context: actions.pause(tx, context, "mailroom", who="Ada"))
+        await room.sleep("1h")
+        said = str(await scheduler.explain("mailroom.poll"))
+        assert said.count("its workflow is paused") == 1
+        with pytest.raises(JobNotFound, match=r"Did you mean one of mailroom\.append, mailroom\.poll\?"):
+            await scheduler.explain("mailroom")
 
 
 @pytest.mark.promise("K12", "K13", "K16")

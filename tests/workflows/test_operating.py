@@ -22,7 +22,8 @@ async def replay(scheduler, event_id, reason="it was lost there"):
 
 
 async def drained(scheduler):
-    return await scheduler.transact(lambda tx, context: drain(tx, context, "mailroom", who="Ada", note="deploy"))
+    done = await scheduler.transact(lambda tx, context: drain(tx, context, "mailroom", who="Ada", note="deploy"))
+    return done.paused
 
 
 async def did(scheduler):

@@ -8,9 +8,11 @@ from itertools import product
 
 import httpx
 import pytest
+from typer.main import get_command
 
 from wakeful import ApprovalNeeded, LogicError, TransientError
 from wakeful.workflows.admission import Standing, may_start
+from wakeful.workflows.commands import app
 from wakeful.workflows.failures import classify
 from wakeful.workflows.phases import (
     FAILURES,
@@ -24,6 +26,7 @@ from wakeful.workflows.phases import (
     where_to_begin,
 )
 from wakeful.workflows.timing import backoff, due_after_commit, read_wake_at, reconcile_delay
+from wakeful.workflows.words import ACTIONS, answer_commands
 
 NOW = 1_800_000_000_000
 SECOND = 1_000
@@ -105,6 +108,7 @@ def answered(status):
         (answered(401), "call", "approval"),
         (answered(403), "call", "approval"),
         (answered(429), "call", "transient"),
+        (answered(425), "call", "transient"),
         (answered(503), "call", "transient"),
         (answered(404), "call", "logic"),
         (answered(503), "handler", "logic"),
@@ -202,18 +206,18 @@ OPEN = Standing(paused=False, issue=None, issue_handler=None, backoff_until=None
     ("changes", "own", "other"),
     [
         ({}, None, None),
-        ({"paused": True}, "workflow_paused", "workflow_paused"),
-        ({"issue": "logic", "issue_handler": "a"}, "workflow_stopped", "workflow_stopped"),
-        ({"issue": "internal", "issue_handler": "a"}, "workflow_stopped", "workflow_stopped"),
-        ({"issue": "load"}, "workflow_stopped", "workflow_stopped"),
-        ({"issue": "approval", "issue_handler": "a"}, None, "workflow_blocked"),
-        ({"issue": "reconciliation", "issue_handler": "a"}, None, "workflow_blocked"),
+        ({"paused": True}, "paused", "paused"),
+        ({"issue": "logic", "issue_handler": "a"}, "blocked", "blocked"),
+        ({"issue": "internal", "issue_handler": "a"}, "blocked", "blocked"),
+        ({"issue": "load"}, "blocked", "blocked"),
+        ({"issue": "approval", "issue_handler": "a"}, None, "blocked"),
+        ({"issue": "reconciliation", "issue_handler": "a"}, None, "blocked"),
         (
             {"issue": "transient", "issue_handler": "a", "backoff_until": NOW + 1},
-            "workflow_backoff",
-            "workflow_blocked",
+            "backing_off",
+            "blocked",
         ),
-        ({"issue": "transient", "issue_handler": "a", "backoff_until": NOW}, None, "workflow_blocked"),
+        ({"issue": "transient", "issue_handler": "a", "backoff_until": NOW}, None, "blocked"),
         ({"draining": True}, None, None),
     ],
 )
@@ -230,5 +234,17 @@ def test_a_backoff_from_before_the_clock_was_set_back_is_no_longer_than_any():
 
 def test_a_draining_workflow_takes_in_nothing_new():
     standing = OPEN._replace(draining=True)
-    assert may_start(standing, "a", NOW, brings_new=True).reason == "workflow_draining"
+    assert may_start(standing, "a", NOW, brings_new=True).reason == "draining"
     assert may_start(standing, "a", NOW) is None
+
+
+@pytest.mark.parametrize("kind", ACTIONS)
+def test_every_command_that_answers_an_issue_can_be_typed_as_it_stands(kind):
+    commands = get_command(app).commands
+    for line in answer_commands("shop", ACTIONS[kind], "run_1"):
+        words = line.partition("   (")[0].split()
+        if words[1] == "workflow":
+            taken = [one for one in commands[words[2]].params if one.param_type_name == "argument"]
+            assert len(words[3:]) == len(taken), line
+        else:
+            assert line in ("wakeful apply", "wakeful show run_1   (its trace)")

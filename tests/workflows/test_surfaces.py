@@ -6,8 +6,8 @@ import httpx
 import pytest
 
 from tests.api.conftest import Server
-from tests.api.waiting import eventually
 from tests.cli.terminal import PATIENCE, Terminal
+from tests.waiting import eventually
 
 WORKFLOW = """
 from wakeful import ApprovalNeeded, Interval, Prepared, Workflow
@@ -122,7 +122,8 @@ def test_an_uncertain_mutation_is_settled_from_http(http):
     found = until(http, lambda found: found["status"] == "needs_attention")
     issue = found["issue"]
     assert (issue["kind"], issue["handler"], issue["actions"]) == ("reconciliation", "book", ["settle"])
-    assert http.post("/api/workflows/shop/run").status_code == 409
+    refused = http.post("/api/workflows/shop/run")
+    assert (refused.status_code, refused.json()["error"]) == (409, f"shop cannot run. {issue['message']}")
     body = {"run": issue["run"], "verdict": "perhaps"}
     assert http.post("/api/workflows/shop/settle", json=body).status_code == 422
     body["verdict"] = "happened"

@@ -22,11 +22,13 @@ from wakeful.kernel.domain import Domain
 from wakeful.kernel.kinds import Kind, Refused
 
 if TYPE_CHECKING:
+    from wakeful.kernel.actions.drafts import Draft
     from wakeful.kernel.context import Context
     from wakeful.kernel.rules.outcome import Result
     from wakeful.kernel.views.stories import Subject
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, JobState, RunRow
+    from wakeful.triggers import Trigger
 
 HIDDEN = "***"
 
@@ -101,6 +103,12 @@ def _reserves(tx: Transaction, names: Sequence[str]) -> str | None:
     return f"{taken!r:.120} would be a schedule of the agent {agent_of(taken)}: choose a name without a dot."
 
 
+def _spread(drafts: Sequence[Draft], now: int) -> Mapping[str, Trigger]:
+    from wakeful.agents.spreading import spread_beats
+
+    return spread_beats(drafts, now)
+
+
 def _redact(payload: Any) -> Any:
     """Hide what may be secret: values that a runner sets, the token of a source of work, a webhook's secret."""
     if isinstance(payload, dict) and isinstance(payload.get("work"), dict) and payload["work"].get("token"):
@@ -134,6 +142,7 @@ domain = Domain(
             before_recovery=_end_leftovers,
             redact=_redact,
             reserves=_reserves,
+            spread=_spread,
         ),
     ),
     job_tables=("agent_wakes", "agent_events", "agent_work"),

@@ -204,7 +204,9 @@ class AgentKind:
         preset, reply = preset_of(payload["runner"]), getattr(ending, "reply", None)
         if reply is not None and preset is not None and preset.cumulative:
             reply = reply._replace(tokens_in=None, tokens_out=None)  # they are those of the whole session
-        output = Output(None, ending.log_file, None if reply is None else _usage(reply))
+        item = payload.get("item")
+        value = None if item is None else {"item": item["id"]}
+        output = Output(value, ending.log_file, None if reply is None else _usage(reply))
         if isinstance(ending, Overloaded):
             return AgentOverloaded(ending.why, output)
         return AgentFailed(ending.why, output, getattr(ending, "outcome", "error"))

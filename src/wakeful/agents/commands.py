@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -9,6 +10,8 @@ import typer
 from wakeful import Scheduler
 from wakeful.agents import work as items
 from wakeful.agents.waking import REASONS
+from wakeful.agents.whole import Acted, pause_agent, resume_agent
+from wakeful.cli.acting import rights_here, say_undo
 from wakeful.cli.failures import WrongUse, say_note
 from wakeful.cli.opening import change, now_ms, read, server_of
 from wakeful.cli.place import Db, Place, chosen
@@ -17,6 +20,7 @@ from wakeful.cli.tables import Cell, Column, Json, print_facts, print_json, prin
 from wakeful.cli.words import ago, ahead, count
 from wakeful.clock import sleep
 from wakeful.errors import ScheduleTriggerError
+from wakeful.kernel.actions.recording import origin_of
 from wakeful.triggers.moments import read_moment
 
 app = typer.Typer(help="Show agents, wake them, and leave them events.")
@@ -228,15 +232,30 @@ def reset_session(ctx: typer.Context, *, name: Name, as_json: Json = False, db: 
 @app.command("pause")
 def pause(ctx: typer.Context, *, name: Name, as_json: Json = False, db: Db = None) -> None:
     """Pause all jobs of an agent. Runs in progress finish."""
-    found = change(chosen(ctx, db), lambda scheduler: scheduler.agents.pause(name))
-    print_json(found) if as_json else say(f"{name} is paused.")
+    _say_acted(_act(ctx, db, name, pause_agent), f"{name} is paused.", as_json=as_json)
 
 
 @app.command("resume")
 def resume(ctx: typer.Context, *, name: Name, as_json: Json = False, db: Db = None) -> None:
     """Resume all jobs of an agent. What waits to be heard wakes it."""
-    found = change(chosen(ctx, db), lambda scheduler: scheduler.agents.resume(name))
-    print_json(found) if as_json else say(f"{name} is resumed.")
+    _say_acted(_act(ctx, db, name, resume_agent), f"{name} is resumed.", as_json=as_json)
+
+
+def _act(ctx: typer.Context, db: str | None, name: str, act: Callable[..., Acted]) -> Acted:
+    rights = rights_here()
+
+    async def work(scheduler: Scheduler) -> Acted:
+        return await scheduler.transact(lambda tx, context: act(tx, context, name, origin_of(context, rights)))
+
+    return change(chosen(ctx, db), work)
+
+
+def _say_acted(done: Acted, sentence: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json({**done.agent, "action": done.action})
+    else:
+        say(sentence)
+        say_undo(done.action)
 
 
 def _say_no_server(place: Place) -> None:

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, RootModel
 
 from wakeful.agents import SessionSettings, install
 from wakeful.agents.inbound.configuration import Chat, Untrusted, Webhook, as_section
-from wakeful.agents.naming import check_agent_name, check_schedule_name
+from wakeful.agents.naming import check_name
 from wakeful.config.models import Duration, Section, WebAddress
 from wakeful.errors import SchedulerError
 
@@ -47,16 +47,9 @@ def install_configured(scheduler: Scheduler, settings: Sessions, server: ServerA
 # -- agents -----------------------------------------------------------------------------------------------------------
 
 
-def _agent_name(value: str) -> str:
+def _name(value: str) -> str:
     try:
-        return check_agent_name(value)
-    except SchedulerError as error:
-        raise ValueError(str(error).rstrip(".")) from error
-
-
-def _schedule_name(value: str) -> str:
-    try:
-        return check_schedule_name(value)
+        return check_name(value)
     except SchedulerError as error:
         raise ValueError(str(error).rstrip(".")) from error
 
@@ -97,7 +90,7 @@ class Runner(Section):
     start: Words | None = None
     resume: Words | None = None
     prompt: Literal["stdin", "argument"] | None = None
-    output: Literal["text"] | Output | None = None
+    output: Literal["text", "json", "jsonl"] | Output | None = None
     url: str | None = None
     python: Annotated[str, Field(pattern=r"^.+:[A-Za-z_]\w*$")] | None = None
     cwd: str | None = None
@@ -175,6 +168,10 @@ class Budget(Section):
     tokens_per_day: Annotated[int, Field(ge=0)] | None = None
 
 
+def _off(value: Any) -> Any:
+    return "off" if value is False else value  # how YAML reads the word
+
+
 class AgentSettings(Section):
     """One agent: how it is asked, when, and what it is allowed."""
 
@@ -186,17 +183,18 @@ class AgentSettings(Section):
     heartbeat: Heartbeat | None = None
     deliver: str | None = None
     labels: Words | None = None
-    schedules: dict[Annotated[str, AfterValidator(_schedule_name)], AgentSchedule] = {}  # noqa: RUF012 - pydantic copies it
+    schedules: dict[Annotated[str, AfterValidator(_name)], AgentSchedule] = {}  # noqa: RUF012 - pydantic copies it
     work: Literal["queue"] | Work | None = None
     budget: Budget | None = None
     untrusted: Untrusted | None = None
+    self_schedule: Annotated[Literal["off", "ask", "allow"], BeforeValidator(_off)] = "ask"
 
 
 def _or_none_at_all(value: Any) -> Any:
     return {} if value is None else value
 
 
-_ByName = dict[Annotated[str, AfterValidator(_agent_name)], AgentSettings]
+_ByName = dict[Annotated[str, AfterValidator(_name)], AgentSettings]
 
 
 class Agents(RootModel[_ByName]):

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from wakeful.agents.inbound.sections import OUTSIDE, RUNNER_LIMITS, problems_of, settled_section
-from wakeful.agents.naming import AGENT, HEARTBEAT, WAKE
+from wakeful.agents.naming import AGENT, HEARTBEAT, RULE, WAKE, check_name
 from wakeful.agents.runners.presets import PRESETS
 from wakeful.agents.runners.spec import DEFAULT_TIMEOUT_MS, command_form, form_of, preset_of
 from wakeful.callables import beside
-from wakeful.errors import InvalidJob, InvalidSetting
+from wakeful.errors import InvalidJob, InvalidSetting, InvalidTrigger
 from wakeful.references import absolute
+from wakeful.triggers.active_hours import ActiveHours
 
 DEFAULT_PROMPT = "Read HEARTBEAT.md and check if anything needs attention. Reply {token} if nothing to report."
 ACK_TOKEN, ACK_MAX_CHARS = "HEARTBEAT_OK", 300
@@ -52,6 +53,7 @@ def jobs_of(name: str, agent: Mapping[str, Any], folder: Path) -> tuple[list[Par
     """The jobs of an agent, or what is wrong with its settings beside what a model can see."""
     wrong = [*_source_problems(agent.get("work")), *_runner_problems(agent["runner"])]
     wrong += [*_budget_problems(agent), *_untrusted_problems(agent)]
+    wrong += [*_session_problems(agent), *_hours_problems(agent.get("heartbeat") or {})]
     runner = _settled_runner(agent["runner"], folder)
     heartbeat = agent.get("heartbeat") or {}
     common = _options(name, agent)
@@ -92,6 +94,25 @@ def _runner_problems(runner: Mapping[str, Any]) -> Iterator[Wrong]:
             command_form(runner)
     except InvalidJob as error:
         yield Wrong(("runner",), f"cannot be used: {error}")
+    url = runner.get("url")
+    if url is not None and not url.startswith(("http://", "https://", "${")):
+        yield Wrong(("runner", "url"), "must begin with http:// or https://.")
+
+
+def _session_problems(agent: Mapping[str, Any]) -> Iterator[Wrong]:
+    try:
+        check_name(_session(agent))
+    except InvalidJob:
+        yield Wrong(("session",), f"must be persistent, ephemeral, or a name that {RULE}.")
+
+
+def _hours_problems(heartbeat: Mapping[str, Any]) -> Iterator[Wrong]:
+    hours = heartbeat.get("active_hours")
+    try:
+        if hours is not None:
+            ActiveHours.read(_without_none(hours))
+    except InvalidTrigger as error:
+        yield Wrong(("heartbeat", "active_hours"), f"cannot be used: {error}")
 
 
 def _budget_problems(agent: Mapping[str, Any]) -> Iterator[Wrong]:

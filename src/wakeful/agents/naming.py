@@ -15,18 +15,13 @@ RULE = "begins with a small letter or a digit and has up to 64 small letters, di
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
-def check_agent_name(name: str) -> str:
-    """The name, or InvalidJob with the rule."""
+def check_name(name: str) -> str:
+    """The name of an agent, a schedule or a shared session, or InvalidJob with the rule."""
+    if name in (WAKE, HEARTBEAT):
+        raise InvalidJob(f"must have another name: {name} is one of the agent's own jobs")
     if not _NAME.fullmatch(name):
         raise InvalidJob(f"must have a name that {RULE}")
     return name
-
-
-def check_schedule_name(name: str) -> str:
-    """The same for a schedule; the names of an agent's other jobs are taken."""
-    if name in (WAKE, HEARTBEAT):
-        raise InvalidJob(f"must have another name: {name} is one of the agent's own jobs")
-    return check_agent_name(name)
 
 
 def wake_job(agent: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,19 +16,24 @@ from wakeful.agents.tables import AgentTables
 from wakeful.agents.views import agent_view, agent_views
 from wakeful.agents.wakes import Requested, add_event, find_agent, request_wake
 from wakeful.agents.waking import EVENT_LABEL
-from wakeful.errors import InvalidJob
+from wakeful.agents.whole import pause_agent, resume_agent
+from wakeful.errors import InvalidJob, JobExists
 from wakeful.kernel.actions import jobs as job_actions
 from wakeful.kernel.actions import pausing
+from wakeful.kernel.actions.lookup import find_job
+from wakeful.kernel.actions.recording import on_record
 from wakeful.kernel.domain import load
 from wakeful.store.listing import JobFilter
 from wakeful.triggers.moments import iso
 
 if TYPE_CHECKING:
+    from wakeful.kernel.actions.drafts import Draft
     from wakeful.kernel.context import Context
     from wakeful.scheduler import Scheduler
     from wakeful.store.interface import Transaction
 
 SOURCE = "code"
+MAKERS = {"cli": "wakeful add", "api": "the API", "mcp": "an agent", "file": "a file"}
 
 
 class AgentRegistry:
@@ -49,24 +54,37 @@ class AgentRegistry:
         self._kind.url = url
 
     async def apply(self, agents: Mapping[str, Any], *, folder: Path | None = None) -> dict[str, list[str]]:
-        """Make the agents of this program what the mapping says; InvalidJob names everything that is wrong."""
+        """Make the agents of this program what the mapping says; InvalidJob names everything that is wrong.
+
+        JobExists for an agent that somebody else made. Pauses stay, and what is due is run.
+        """
         scheduler = self._scheduler
         here = folder if folder is not None else Path.cwd()
         entries = load("wakeful.config.agents_file:entries_of")(agents, here, scheduler.default_zone)
         drafts = [scheduler.drafted(entry.new, SOURCE, scheduler.job_defaults) for entry in entries]
         off = {entry.new.name for entry in entries if not entry.enabled}
-        names = {made.name for made in drafts}
+        names, origin = {made.name for made in drafts}, scheduler.acting()
 
         def work(tx: Transaction, context: Context) -> list[str]:
             if tx.journal.fact(FACT) is None:
                 store_limits(tx, DEFAULT._replace(zone=scheduler.default_zone))
-            mine = [job for job, _ in tx.jobs.matching(JobFilter(kind=AGENT, source=SOURCE))]
-            gone = sorted(job.name for job in mine if job.name not in names)
-            for name in gone:
-                job_actions.remove_job(tx, context, name)
-            job_actions.add_jobs(tx, context, drafts, "update", scheduler.default_zone)
-            for name in sorted(off):
-                pausing.disable_job(tx, context, name)
+            mine = {pair[0].name: pair for pair in tx.jobs.matching(JobFilter(kind=AGENT, source=SOURCE))}
+            gone = sorted(mine.keys() - names)
+            removed = [mine[name] for name in gone]
+
+            def remove() -> None:
+                for name in gone:
+                    job_actions.remove_job(tx, context, name)
+
+            on_record(tx, origin, "remove", removed, remove)
+            _store(tx, context, drafts, scheduler.default_zone)
+            stopped = [find_job(tx, name) for name in sorted(off & mine.keys())]
+
+            def disable() -> None:
+                for name in sorted(off):
+                    pausing.disable_job(tx, context, name)
+
+            on_record(tx, origin, "disable", stopped, disable)
             return gone
 
         removed = await scheduler.transact(work)
@@ -115,22 +133,13 @@ class AgentRegistry:
 
     async def pause(self, agent: str) -> dict[str, Any]:
         """Pause all jobs of an agent; runs in progress finish."""
-
-        def work(tx: Transaction, context: Context, pairs: Any) -> None:
-            pausing.pause_all(tx, context, [pair for pair in pairs if pair[1].enabled], None)
-
-        return await self._all(agent, work)
+        origin = self._scheduler.acting()
+        return (await self._scheduler.transact(lambda tx, context: pause_agent(tx, context, agent, origin))).agent
 
     async def resume(self, agent: str) -> dict[str, Any]:
         """Resume all jobs of an agent but those that are switched off; what waits to be heard wakes it."""
-
-        def work(tx: Transaction, context: Context, pairs: Any) -> None:
-            pausing.resume_all(tx, context, [pair for pair in pairs if pair[1].paused or pair[1].errors])
-            job, _ = find_agent(tx, agent)
-            if tx.of(AgentTables).waiting(job.id):
-                request_wake(tx, context, agent, "cron")
-
-        return await self._all(agent, work)
+        origin = self._scheduler.acting()
+        return (await self._scheduler.transact(lambda tx, context: resume_agent(tx, context, agent, origin))).agent
 
     async def reset_session(self, agent: str) -> int:
         """Forget the sessions of an agent; how many there were."""
@@ -138,15 +147,6 @@ class AgentRegistry:
         def work(tx: Transaction, _: Context) -> int:
             find_agent(tx, agent)
             return tx.of(AgentTables).forget_sessions_of(agent)
-
-        return await self._scheduler.transact(work)
-
-    async def _all(self, agent: str, change: Any) -> dict[str, Any]:
-        def work(tx: Transaction, context: Context) -> dict[str, Any]:
-            find_agent(tx, agent)
-            found = [tx.jobs.by_id(job_id) for job_id in tx.of(AgentTables).jobs_of(agent)]
-            change(tx, context, [pair for pair in found if pair is not None])
-            return agent_view(tx, agent)
 
         return await self._scheduler.transact(work)
 
@@ -164,3 +164,20 @@ def shown_request(asked: Requested) -> dict[str, Any]:
     run = None if asked.run_id is None else ids.run_text(asked.run_id)
     found = {"agent": asked.agent, "reason": asked.reason, "wake_at": wake_at, "coalesced": asked.coalesced, "run": run}
     return {**found, "waits_for": asked.waits_for}
+
+
+def _store(tx: Transaction, context: Context, drafts: Sequence[Draft], zone: str) -> None:
+    """Add what is new and change what is known, where this program made it."""
+    known = tx.jobs.definitions(list(tx.jobs.names([one.name for one in drafts]).values()))
+    mine = {job.name: job for job in known.values()}
+    for job in sorted(mine.values()):
+        if job.source != SOURCE:
+            who = MAKERS.get(job.source, job.source)
+            message = f"{job.name!r} was made by {who}, and a program touches only its own: choose another name."
+            raise JobExists(message)
+    states = tx.jobs.states([job.id for job in mine.values()])
+    drafted = {one.name: {name: value for name, value in one._asdict().items() if name != "name"} for one in drafts}
+    edits = [((job, states[job.id]), drafted[job.name]) for job in mine.values()]
+    changed = job_actions.change_all(tx, context, edits, zone, keep_due=True)
+    job_actions.move_lanes(tx, list(zip(mine.values(), changed, strict=True)))
+    job_actions.add_jobs(tx, context, [one for one in drafts if one.name not in mine], "error", zone)

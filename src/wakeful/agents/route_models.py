@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 from wakeful.agents.task import MAX_MODEL, MAX_PROMPT, Task
 from wakeful.agents.waking import EVENT_LABEL
 from wakeful.api import forms
+from wakeful.api.problems import PATTERN_WORDS
 from wakeful.api.strict import Strict
 
 MINUTE_MS = 60_000
@@ -35,6 +36,8 @@ class Camel(Strict):
 
 
 SAYS_SOMETHING = r"[^\s\x00-\x1f\x7f-\xa0]"
+PATTERN_WORDS[SAYS_SOMETHING] = "have a visible character"
+PATTERN_WORDS[EVENT_LABEL] = "be one line with a visible character"
 """A text with a character that is seen."""
 
 Minutes = Annotated[float, Field(le=LONGEST_MINUTES, allow_inf_nan=False)]

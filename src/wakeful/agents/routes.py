@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
-from wakeful.agents import run_requests, schedules, work
+from wakeful.agents import run_requests, schedules, whole, work
 from wakeful.agents.route_models import (
     MINUTE_MS,
     AgentOut,
@@ -27,21 +27,26 @@ from wakeful.agents.route_models import (
 )
 from wakeful.agents.schedules import Schedule, ScheduleSpec
 from wakeful.agents.task import Task
+from wakeful.api import addresses
 from wakeful.api.auth import Anyone, Operator, OperatorOrRun, Viewer, ViewerOrRun
 from wakeful.api.idempotency import Answer, Key, answer, respond
 from wakeful.api.models import Page
 from wakeful.api.paging import LIMIT, Cursor, Limit, cursor_of, id_number, page, page_answer, read_id_cursor
 from wakeful.api.problems import ApiError, answers
+from wakeful.api.record import undoable
 from wakeful.api.rights import Allowed, Editor
 from wakeful.api.shapes import local, zone_of
 from wakeful.api.wiring import Sched
 from wakeful.kernel.actions.authorized import WriteTerms
 from wakeful.kernel.actions.idempotency import run_idempotent
+from wakeful.kernel.actions.recording import origin_of
 from wakeful.triggers import from_ms, iso, to_ms
 
 router = APIRouter(prefix="/api/schedule", tags=["schedule"])
 
-Slug = Annotated[str, Path(max_length=1000, description="the schedule's name", examples=["daily-standup"])]
+Slug = Annotated[
+    str, Path(max_length=1000, description="the schedule's name", examples=["daily-standup"]), addresses.AS_SENT
+]
 
 
 @router.get(
@@ -83,9 +88,10 @@ async def put_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slug,
     _refuse_session(given.agent, task)
     wanted = ScheduleSpec(task, given.timing.to_data(), given.enabled, given.agent)
     terms = WriteTerms(rights, scheduler.default_zone, defaults=scheduler.job_defaults)
-    found, created = await scheduler.transact(lambda tx, node: schedules.put(tx, node, slug, wanted, terms))
+    found, created, action = await scheduler.transact(lambda tx, node: schedules.put(tx, node, slug, wanted, terms))
     next_run = iso(found.next_at) if found.next_at is not None else None
-    return respond(answer(201 if created else 200, {"slug": slug, "nextRun": next_run, "created": created}))
+    body = {"slug": slug, "nextRun": next_run, "created": created}
+    return respond(answer(201 if created else 200, body, **undoable(action)))
 
 
 @router.patch(
@@ -103,7 +109,7 @@ async def patch_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slu
             raise ApiError(422, "invalid", sentence)
     terms = WriteTerms(rights, scheduler.default_zone)
 
-    def work(tx: Any, node: Any) -> Schedule:
+    def work(tx: Any, node: Any) -> tuple[Schedule, str | None]:
         found = schedules.find(tx, slug, rights)
         if "agent" in given.model_fields_set and given.agent != found.agent:
             raise ApiError(400, "invalid_job", "A schedule stays with its agent: remove it, and make another one.")
@@ -112,7 +118,8 @@ async def patch_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slu
         timing = given.timing.to_data() if given.timing is not None else None
         return schedules.patch(tx, node, slug, ScheduleSpec(task, timing, given.enabled), terms)
 
-    return respond(answer(200, shape(await scheduler.transact(work), scheduler.default_zone)))
+    found, action = await scheduler.transact(work)
+    return respond(answer(200, shape(found, scheduler.default_zone), **undoable(action)))
 
 
 @router.delete(
@@ -125,8 +132,8 @@ async def patch_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slu
 )
 async def delete_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slug) -> Response:
     terms = WriteTerms(rights, scheduler.default_zone)
-    await scheduler.transact(lambda tx, context: schedules.remove(tx, context, slug, terms))
-    return Response(status_code=204)
+    action = await scheduler.transact(lambda tx, context: schedules.remove(tx, context, slug, terms))
+    return Response(status_code=204, headers=undoable(action))
 
 
 @router.post(
@@ -211,7 +218,9 @@ def shape(schedule: Schedule, zone: str) -> dict[str, Any]:
 
 agent_router = APIRouter(tags=["agents"])
 
-AgentName = Annotated[str, Path(max_length=200, description="the agent's name", examples=["reporter"])]
+AgentName = Annotated[
+    str, Path(max_length=200, description="the agent's name", examples=["reporter"]), addresses.AS_SENT
+]
 
 
 @agent_router.get(
@@ -280,8 +289,11 @@ async def add_agent_event(scheduler: Sched, caller: OperatorOrRun, name: AgentNa
     responses=answers(404),
     summary="Pause all jobs of an agent",
 )
-async def pause_agent(scheduler: Sched, _: Operator, name: AgentName) -> Response:
-    return respond(answer(200, await scheduler.agents.pause(name)))
+async def pause_agent(scheduler: Sched, _: Operator, rights: Allowed, name: AgentName) -> Response:
+    done = await scheduler.transact(
+        lambda tx, context: whole.pause_agent(tx, context, name, origin_of(context, rights))
+    )
+    return respond(answer(200, done.agent, **undoable(done.action)))
 
 
 @agent_router.post(
@@ -291,8 +303,11 @@ async def pause_agent(scheduler: Sched, _: Operator, name: AgentName) -> Respons
     responses=answers(404),
     summary="Resume all jobs of an agent",
 )
-async def resume_agent(scheduler: Sched, _: Operator, name: AgentName) -> Response:
-    return respond(answer(200, await scheduler.agents.resume(name)))
+async def resume_agent(scheduler: Sched, _: Operator, rights: Allowed, name: AgentName) -> Response:
+    done = await scheduler.transact(
+        lambda tx, context: whole.resume_agent(tx, context, name, origin_of(context, rights))
+    )
+    return respond(answer(200, done.agent, **undoable(done.action)))
 
 
 @agent_router.post(

@@ -157,9 +157,11 @@ def _last_error(state: JobState, details: RunDetails | None) -> str | None:
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def put(tx: Transaction, context: Context, slug: str, wanted: ScheduleSpec, terms: WriteTerms) -> tuple[Schedule, bool]:
-    """The schedule of that name as wished, and whether this made it."""
-    found = tx.jobs.by_name(slug)
+def put(
+    tx: Transaction, context: Context, slug: str, wanted: ScheduleSpec, terms: WriteTerms
+) -> tuple[Schedule, bool, str | None]:
+    """The schedule of that name as wished, whether this made it, and the action, if it was switched on or off."""
+    found, action = tx.jobs.by_name(slug), None
     _check(wanted)
     if found is None:
         _make(tx, context, slug, wanted, terms)
@@ -176,8 +178,8 @@ def put(tx: Transaction, context: Context, slug: str, wanted: ScheduleSpec, term
                 f"{slug!r} is a schedule of {_agent_of(job) or 'a session'}: remove it first, or choose another name."
             )
             raise JobExists(message)
-        patch(tx, context, slug, wanted, terms)
-    return find(tx, slug, terms.rights), found is None
+        _, action = patch(tx, context, slug, wanted, terms)
+    return find(tx, slug, terms.rights), found is None, action
 
 
 def _check(wanted: ScheduleSpec) -> None:
@@ -211,8 +213,13 @@ def _for_agents(terms: WriteTerms) -> WriteTerms:
     return terms._replace(rights=terms.rights._replace(admin_kinds=True))
 
 
-def patch(tx: Transaction, context: Context, slug: str, wanted: ScheduleSpec, terms: WriteTerms) -> Schedule:
-    """Some of a schedule changed. A run in progress goes on with what it was given."""
+def patch(
+    tx: Transaction, context: Context, slug: str, wanted: ScheduleSpec, terms: WriteTerms
+) -> tuple[Schedule, str | None]:
+    """Some of a schedule changed; and the action, if that switched it on or off.
+
+    A run in progress goes on with what it was given.
+    """
     job, state = _own(tx, slug, terms.rights)
     _check(wanted)
     job_id = ids.job_text(job.id)
@@ -224,11 +231,12 @@ def patch(tx: Transaction, context: Context, slug: str, wanted: ScheduleSpec, te
         changes["trigger"] = read_timing(wanted.timing, tx.now, terms.rights.min_interval)
     if changes:
         authorized.patch_job(tx, context, job_id, changes, _for_agents(terms) if job.kind == AGENT else terms)
+    action = None
     if wanted.enabled is False and not state.paused:
-        _switch(tx, context, job_id, terms, on=False)
+        action = _switch(tx, context, job_id, terms, on=False)
     elif wanted.enabled is True and (state.paused or not state.enabled) and not _is_over(stored, state, changes):
-        _switch(tx, context, job_id, terms, on=True)
-    return find(tx, slug, terms.rights)
+        action = _switch(tx, context, job_id, terms, on=True)
+    return find(tx, slug, terms.rights), action
 
 
 def _task_changes(job: JobDef, task: Task) -> dict[str, Any]:
@@ -238,12 +246,12 @@ def _task_changes(job: JobDef, task: Task) -> dict[str, Any]:
     return {"payload": task.to_payload(), "lanes": _lanes(known, task)}
 
 
-def _switch(tx: Transaction, context: Context, job_id: str, terms: WriteTerms, *, on: bool) -> None:
-    """Switch a schedule on or off, on record: so it can be undone."""
+def _switch(tx: Transaction, context: Context, job_id: str, terms: WriteTerms, *, on: bool) -> str | None:
+    """Switch a schedule on or off; the action by which that can be undone."""
     work, pair = pausing.resume_job if on else pausing.pause_job, find_job(tx, job_id)
-    on_record(
+    return on_record(
         tx, origin_of(context, terms.rights), "resume" if on else "pause", [pair], lambda: work(tx, context, job_id)
-    )
+    )[1]
 
 
 def _is_over(trigger: Trigger, state: JobState, changes: dict[str, Any]) -> bool:
@@ -257,10 +265,10 @@ def _lanes(known: dict[str, int], task: Task) -> dict[str, int]:
     return {**lanes, LANE + task.session: 1} if task.session is not None else lanes
 
 
-def remove(tx: Transaction, context: Context, slug: str, terms: WriteTerms) -> None:
-    """Remove the schedule; a run in progress finishes, and its history stays."""
+def remove(tx: Transaction, context: Context, slug: str, terms: WriteTerms) -> str | None:
+    """Remove the schedule; a run in progress finishes, and its history stays. The action by which it is restored."""
     job, _ = _own(tx, slug, terms.rights)
-    authorized.remove_job(tx, context, ids.job_text(job.id), terms)
+    return authorized.remove_job(tx, context, ids.job_text(job.id), terms)
 
 
 def start(tx: Transaction, context: Context, slug: str, rights: Rights) -> tuple[str, str | None]:

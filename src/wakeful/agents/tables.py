@@ -331,7 +331,8 @@ class AgentTables:
     def skips(self, job_ids: list[int]) -> dict[int, dict[str, int]]:
         """How often starts of these jobs were refused, by job and reason."""
         counted: dict[int, dict[str, int]] = {}
-        for job_id, reason, times in self._session.select_in(("job_id", "reason", "times"), "skips", "job_id", job_ids):
+        columns = ("job_id", "reason", "times")
+        for job_id, reason, times in self._session.select_in(columns, "skips", "job_id", job_ids, only="times > 0"):
             counted.setdefault(int(job_id), {})[str(reason)] = int(times)
         return counted
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wakeful.kernel.engine.alerts import Notice
     from wakeful.store.interface import Transaction
 
-__all__ = ["DEAD_MAN", "configure", "domain", "snooze", "snooze_job"]
+__all__ = ["DEAD_MAN", "configure", "domain", "snooze"]
 
 DEAD_MAN = "dead_man"
 
@@ -48,7 +48,7 @@ domain = Domain(
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("configure", "snooze", "snooze_job"):
+    if name in ("configure", "snooze", "Snoozed"):
         from wakeful.alerts import settings
 
         return getattr(settings, name)

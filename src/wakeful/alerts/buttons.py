@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from wakeful import ids
 from wakeful.alerts.settings import snooze as snooze_alert
 from wakeful.delivery import button
+from wakeful.kernel.actions.recording import Origin
 from wakeful.kernel.rules.alerting import CLOSED
 
 if TYPE_CHECKING:
@@ -54,11 +55,10 @@ def _can_be_paused(tx: Transaction, context: Context, job: JobDef) -> bool:
 
 def snooze(tx: Transaction, context: Context, pressed: Pressed, by: str) -> str:
     """Send no message about the alert for the time the button says; one that is over needs no snooze."""
-    del context, by
     number = ids.alert_number(pressed.on)
     alert = tx.journal.alert(number) if number is not None else None
     if alert is not None and alert.closed_at is not None:
         return "This alert is over."
     length = pressed.more.get("for", SNOOZE)
-    snooze_alert(tx, pressed.on, length)
+    snooze_alert(tx, [pressed.on], length, Origin(by, "chat", context.new_id()))
     return f"Snoozed for {length}."

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from wakeful import ids
 from wakeful.delivery import About, explained
 from wakeful.kernel.engine.alerts import Notice
-from wakeful.kernel.rules.alerting import CLOSED, OPENED, REPEATED
+from wakeful.kernel.rules.alerting import CLOSED, OPENED, REPEATED, closer_look
 from wakeful.store.records import Alert
 from wakeful.triggers.durations import format_interval
-from wakeful.triggers.moments import iso
+from wakeful.triggers.moments import iso, spoken
+from wakeful.triggers.zones import place_named
 
 MESSAGE_MOST = 4_000
 #: The kinds about runs that failed, where what the last one said is what a person looks for.
@@ -42,6 +42,10 @@ class Known(NamedTuple):
     link: str | None = None
     jobs: int | None = None  # how many, where it is about several
     next: str | None = None  # what happens next, where no run says it
+    zone: str | None = None  # of its job's schedule; times are in it
+
+    def when(self, ms: int) -> str:
+        return spoken(ms, place_named(self.zone))
 
 
 def message_about(notice: Notice, known: Known) -> tuple[str, str]:
@@ -52,7 +56,7 @@ def message_about(notice: Notice, known: Known) -> tuple[str, str]:
         return f"{subject}: {alert.kind} is over", "\n".join(_over(notice, known))
     lines = [_cut(alert.message)]
     if notice.what == REPEATED:
-        lines.append(f"This has happened {alert.times} times since {iso(alert.opened_at)}.")
+        lines.append(f"This has happened {alert.times} times since {known.when(alert.opened_at)}.")
     if known.about is not None:
         lines += explained(known.about._replace(job=subject))
     elif known.next is not None:
@@ -72,7 +76,7 @@ def _over(notice: Notice, known: Known) -> list[str]:
     lines = [first]
     if alert.message not in first:
         lines.append(f"It was: {_cut(alert.message)}")
-    lines.append(f"Open since {iso(alert.opened_at)}, for {format_interval(max(1000, lasted // 1000 * 1000))}.")
+    lines.append(f"Open since {known.when(alert.opened_at)}, for {format_interval(max(1000, lasted // 1000 * 1000))}.")
     return lines + ([known.link] if known.link is not None else [])
 
 
@@ -80,10 +84,8 @@ def _look_closer(alert: Alert, known: Known) -> Sequence[str]:
     lines = []
     if alert.kind == "approval" and known.run is not None:
         lines.append(f"Next: it waits until you approve or reject it: wakeful approve {known.run}")
-    if known.job is not None:
-        lines.append(f"Look closer: wakeful explain {shlex.quote(known.job)}")
-    else:
-        lines.append(f"Look closer: wakeful alert show {ids.encode('alr', alert.id)}")
+    look = closer_look(alert.kind, alert.key, known.job) or f"wakeful alert show {ids.encode('alr', alert.id)}"
+    lines.append(f"Look closer: {look}")
     return lines + ([known.link] if known.link is not None else [])
 
 

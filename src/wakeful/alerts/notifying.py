@@ -10,7 +10,7 @@ from wakeful.alerts.buttons import buttons_about
 from wakeful.alerts.messages import ABOUT_RUNS, Known, alert_data, dedupe_key, message_about
 from wakeful.delivery import DELIVERY, PUBLIC_URL, About, Post, connector_for, described, enqueue, output_text, work_of
 from wakeful.kernel.rules.alerting import CLOSED
-from wakeful.triggers import trigger_from_data
+from wakeful.kernel.rules.policy import trigger_of
 from wakeful.triggers.moments import spoken
 from wakeful.triggers.zones import place_named
 
@@ -75,7 +75,8 @@ def _known(tx: Transaction, notice: Notice, job: JobDef | None) -> Known:
         run = last if run is None else run
     run_text = ids.run_text(run) if run is not None else None
     link = f"{base.rstrip('/')}/runs/{run_text}" if base and run_text is not None else None
-    return Known(job.name, about, run_text, link, next=_next(tx, job) if alert.kind == "missed" else None)
+    coming = _next(tx, job) if alert.kind == "missed" else None
+    return Known(job.name, about, run_text, link, next=coming, zone=trigger_of(job.trigger).own_zone)
 
 
 def _next(tx: Transaction, job: JobDef) -> str | None:
@@ -84,7 +85,7 @@ def _next(tx: Transaction, job: JobDef) -> str | None:
     if state is None:
         return None
     if state.next_at is not None and state.next_at > tx.now:
-        zone = place_named(trigger_from_data(json.loads(job.trigger)).own_zone)
+        zone = place_named(trigger_of(job.trigger).own_zone)
         return f"that time is let go; it starts again at {spoken(state.next_at, zone)}."
     if state.next_at is None and not state.queued:
         return "it does not start again by itself."

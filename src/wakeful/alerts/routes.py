@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from wakeful import ids
 from wakeful.alerts.route_models import AlertOut, Snooze, Snoozed, SnoozeJob
-from wakeful.alerts.settings import snooze, snooze_job
+from wakeful.alerts.settings import snooze
 from wakeful.api.auth import Operator, Viewer
 from wakeful.api.idempotency import answer, respond
 from wakeful.api.models import Page
@@ -19,6 +19,7 @@ from wakeful.api.record import undoable
 from wakeful.api.rights import Allowed
 from wakeful.api.wiring import Sched
 from wakeful.errors import AlertNotFound
+from wakeful.kernel.actions.recording import origin_of
 from wakeful.kernel.views.records import Alert, alert_views
 from wakeful.store.interface import Transaction
 
@@ -102,10 +103,10 @@ async def acknowledge(scheduler: Sched, _: Operator, rights: Allowed, alert_id: 
     responses=answers(404),
     summary="Send no message about it for a time",
 )
-async def snooze_one(scheduler: Sched, _: Operator, alert_id: Ref, given: Snooze) -> Response:
+async def snooze_one(scheduler: Sched, _: Operator, rights: Allowed, alert_id: Ref, given: Snooze) -> Response:
     _number(alert_id)
-    found = await scheduler.transact(lambda tx, _: snooze(tx, alert_id, given.for_))
-    return respond(answer(200, found.to_dict()))
+    done = await scheduler.transact(lambda tx, node: snooze(tx, [alert_id], given.for_, origin_of(node, rights)))
+    return respond(answer(200, done.alerts[0].to_dict(), **undoable(done.action)))
 
 
 @router.post(
@@ -115,6 +116,6 @@ async def snooze_one(scheduler: Sched, _: Operator, alert_id: Ref, given: Snooze
     responses=answers(404),
     summary="Send no message about a job for a time",
 )
-async def snooze_all(scheduler: Sched, _: Operator, given: SnoozeJob) -> Response:
-    found = await scheduler.transact(lambda tx, _: snooze_job(tx, given.job, given.for_))
-    return respond(answer(200, {"items": [alert.to_dict() for alert in found]}))
+async def snooze_all(scheduler: Sched, _: Operator, rights: Allowed, given: SnoozeJob) -> Response:
+    done = await scheduler.transact(lambda tx, node: snooze(tx, [given.job], given.for_, origin_of(node, rights)))
+    return respond(answer(200, {"items": [alert.to_dict() for alert in done.alerts]}, **undoable(done.action)))

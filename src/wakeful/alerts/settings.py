@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful import ids
 from wakeful.errors import AlertNotFound, InvalidSetting
 from wakeful.kernel.actions.lookup import find_job
+from wakeful.kernel.actions.recording import snooze as record_snooze
 from wakeful.kernel.engine.alerts import MEANINGS, RULES
 from wakeful.kernel.rules.alerting import AFTER, COOLDOWN_MS, GRACE_MS, URGENT, AlertRules, rules_text
 from wakeful.kernel.views.records import Alert, alert_views
+from wakeful.store.records import Alert as AlertRow
+from wakeful.store.records import JobDef
 from wakeful.triggers.durations import interval_ms
 
 if TYPE_CHECKING:
+    from wakeful.kernel.actions.recording import Origin
     from wakeful.scheduler import Scheduler
     from wakeful.store.interface import Transaction
 
@@ -49,26 +53,37 @@ async def store_rules(scheduler: Scheduler, rules: AlertRules) -> None:
     await scheduler.transact(lambda tx, _: tx.journal.set_meta({RULES: text}))
 
 
-def snooze(tx: Transaction, text: str, for_: Duration) -> Alert:
-    """No message about an open incident for a time; AlertNotFound where none of that id is open."""
+class Snoozed(NamedTuple):
+    """The open alerts that are snoozed, and the action by which that can be undone."""
+
+    alerts: list[Alert]
+    action: str | None
+
+
+def snooze(tx: Transaction, refs: Iterable[str], for_: Duration, origin: Origin) -> Snoozed:
+    """No message about these for a time: open alerts by id, or jobs, whether their alerts are open or yet to come.
+
+    AlertNotFound or JobNotFound where one of them is not there.
+    """
     until = _until(tx, for_)
-    number = ids.alert_number(text)
-    if number is None or not tx.journal.snooze_alert(number, until):
-        raise AlertNotFound(f"There is no open alert {text!r:.80}: wakeful alert list shows those that are.")
+    alerts, jobs = dict[int, AlertRow](), dict[int, JobDef]()
+    for ref in refs:
+        number = ids.alert_number(ref)
+        if number is not None:
+            alerts[number] = _open(tx, number, ref)
+            continue
+        job = find_job(tx, ref)[0]
+        jobs[job.id] = job
+        alerts |= {alert.id: alert for alert in tx.journal.alerts(job.id) if alert.closed_at is None}
+    action = record_snooze(tx, list(alerts.values()), list(jobs.values()), until, origin)
+    return Snoozed(alert_views(tx, [row._replace(snoozed_until=until) for row in alerts.values()]), action)
+
+
+def _open(tx: Transaction, number: int, ref: str) -> AlertRow:
     row = tx.journal.alert(number)
-    assert row is not None  # noqa: S101 - just written
-    return alert_views(tx, [row])[0]
-
-
-def snooze_job(tx: Transaction, ref: str, for_: Duration) -> list[Alert]:
-    """No message about a job for a time, whether its incidents are open or yet to come; those that are open."""
-    until = _until(tx, for_)
-    job = find_job(tx, ref)[0]
-    tx.journal.snooze_job(job.id, until)
-    rows = [alert for alert in tx.journal.alerts(job.id) if alert.closed_at is None]
-    for alert in rows:
-        tx.journal.snooze_alert(alert.id, until)
-    return alert_views(tx, [alert._replace(snoozed_until=until) for alert in rows])
+    if row is None or row.closed_at is not None:
+        raise AlertNotFound(f"There is no open alert {ref!r:.80}: wakeful alert list shows those that are.")
+    return row
 
 
 def _until(tx: Transaction, for_: Duration) -> int:

@@ -106,7 +106,7 @@ OPTIONS: dict[str, Schema] = {
                 "properties": {
                     "times": TIMES,
                     "delays": {"type": "array", "items": DURATION, "maxItems": MOST},
-                    "on": {"enum": list(RETRY_ON)},
+                    "on": {"enum": list(RETRY_ON), "description": "Which failures: `transient` or `any`."},
                 },
                 "additionalProperties": False,
             },
@@ -144,7 +144,7 @@ OPTIONS: dict[str, Schema] = {
             CONNECTOR,
             {
                 "type": "object",
-                "properties": {"to": CONNECTOR, "on": {"enum": list(DELIVER_ON)}},
+                "properties": {"to": CONNECTOR, "on": {"enum": list(DELIVER_ON), "description": "Which results."}},
                 "required": ["to"],
                 "additionalProperties": False,
             },

@@ -26,6 +26,13 @@ PLACES = {
     "approvals": "/api/approvals",
     "alerts": "/api/alerts",
     "nodes": "/api/nodes",
+    "ledger": "/api/ledger",
+    "deliveries": "/api/deliveries",
+    "connectors": "/api/connectors",
+    "agents": "/api/agents",
+    "work": "/api/work",
+    "requests": "/api/requests",
+    "workflows": "/api/workflows",
 }
 ACCESS = "All of /api but docs and openapi needs a token: send it as Authorization: Bearer wk_…"
 

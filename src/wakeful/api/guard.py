@@ -11,10 +11,10 @@ nor JSON nor our origin; everything else holds there too. There are no CORS head
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
 import re
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -24,6 +24,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from wakeful.api.addresses import keep_slashes
 from wakeful.api.problems import ApiError, fault, problem
 from wakeful.api.settings import ServerSettings
 from wakeful.clock import Clock, SystemClock
@@ -84,8 +85,13 @@ def too_deep(body: bytes, most: int) -> bool:
 
 def _refuse_doubles(body: bytes) -> None:
     """A name that stands twice in one object: parsers differ in which of them counts."""
-    with contextlib.suppress(ValueError):  # what is no JSON is reported by the code that reads it
+    try:
         json.loads(body, object_pairs_hook=_single)
+    except json.JSONDecodeError:
+        return  # what is no JSON is reported by the code that reads it
+    except ValueError as error:  # the interpreter reads no longer ones
+        digits = sys.get_int_max_str_digits()
+        raise ApiError(400, "invalid_json", f"The body has a whole number of more than {digits:,} digits.") from error
 
 
 def _single(pairs: list[tuple[str, Any]]) -> None:
@@ -131,6 +137,7 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        scope = keep_slashes(scope)
         answer = Answer(scope, send)
         began = self._clock.boot()
         try:

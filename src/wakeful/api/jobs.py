@@ -10,6 +10,7 @@ from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
 from wakeful import ids
+from wakeful.api.addresses import AS_SENT, JobRef
 from wakeful.api.auth import Anyone, Caller
 from wakeful.api.conditions import IfMatch, IfNew, IfNoneMatch, condition, etag, unchanged
 from wakeful.api.definitions import changes, new_job
@@ -47,7 +48,7 @@ from wakeful.triggers import Ping, iso, to_ms
 
 router = APIRouter(prefix="/api", tags=["jobs"])
 
-Ref = Annotated[str, Path(max_length=1000, description="a job's id or name")]
+Ref = JobRef
 Word = Annotated[str | None, Query(max_length=1000)]
 _ETAG = {"ETag": {"description": "the job's revision, in quotes", "schema": {"type": "string"}}}
 _LOCATION = {"Location": {"description": "where it is", "schema": {"type": "string"}}}
@@ -223,7 +224,9 @@ async def put_job(
     caller: Editor,
     rights: Allowed,
     written: JobPut,
-    name: Annotated[str, Path(alias="ref", max_length=1000, description="the job's name, or the id of one there is")],
+    name: Annotated[
+        str, Path(alias="ref", max_length=1000, description="the job's name, or the id of one there is"), AS_SENT
+    ],
     if_match: IfMatch = None,
     if_none_match: IfNew = None,
 ) -> Response:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import secrets
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -151,16 +152,38 @@ _WORDS = {
     "model_attributes_type": "must be an object", "string_type": "must be a text",
     "int_type": "must be a whole number", "int_parsing": "must be a whole number",
     "int_from_float": "must be a whole number", "float_type": "must be a number", "float_parsing": "must be a number",
+    "finite_number": "must be a finite number", "string_unicode": "must be a text of valid Unicode characters",
+    "int_parsing_size": "must be a smaller number",
 }  # fmt: skip
-_BOUNDS = {"greater_than_equal": ("ge", "at least"), "less_than_equal": ("le", "at most")}
+_BOUNDS = {
+    "greater_than_equal": ("ge", "be at least {}"), "less_than_equal": ("le", "be at most {}"),
+    "greater_than": ("gt", "be more than {}"), "less_than": ("lt", "be less than {}"),
+    "string_too_short": ("min_length", "have at least {} character{s}"),
+    "string_too_long": ("max_length", "have at most {} character{s}"),
+    "too_short": ("min_length", "have at least {} item{s}"), "too_long": ("max_length", "have at most {} item{s}"),
+    "string_pattern_mismatch": ("pattern", "match {}"),
+}  # fmt: skip
+_FRAMEWORK = re.compile("(?:Input|String|Value) should ")
+
+
+PATTERN_WORDS: dict[str, str] = {}
+"""What a pattern of a request's model asks for, where that is easier said: `have a visible character`."""
 
 
 def _wanted(error: dict[str, Any]) -> str | None:
     """What a value must be, in words that need no knowledge of Python; None where the message says it as it is."""
     if error["type"] in _BOUNDS:
-        bound, words = _BOUNDS[error["type"]]
-        return f"must be {words} {error['ctx'][bound]}"
-    return _WORDS.get(error["type"])
+        name, words = _BOUNDS[error["type"]]
+        bound = error["ctx"][name]
+        if bound in PATTERN_WORDS:
+            return f"must {PATTERN_WORDS[bound]}"
+        return "must " + words.format(bound, s="" if bound == 1 else "s")
+    if error["type"] == "literal_error":
+        return f"must be {str(error['ctx']['expected']).replace('True', 'true').replace('False', 'false')}"
+    if (known := _WORDS.get(error["type"])) is not None:
+        return known
+    said = str(error["msg"])
+    return _FRAMEWORK.sub("must ", said, count=1) if _FRAMEWORK.match(said) else None
 
 
 def _sentence(first: dict[str, Any]) -> str:

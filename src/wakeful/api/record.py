@@ -11,6 +11,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
+from wakeful.api.addresses import JobRef
 from wakeful.api.auth import Anyone, Viewer
 from wakeful.api.idempotency import Answer, answer, respond
 from wakeful.api.models import Page
@@ -27,7 +28,6 @@ from wakeful.triggers.moments import read_moment
 router = APIRouter(prefix="/api")
 
 HEADER = "Wakeful-Action"
-Ref = Annotated[str, Path(max_length=1000, description="a job's id or name")]
 Named = Annotated[str | None, Query(max_length=1000, description="a job's id or name; else all jobs")]
 Since = Annotated[
     str, Query(max_length=100, description="a duration up to now, or a time", examples=["7d", "2026-01-29T09:00:00Z"])
@@ -77,7 +77,7 @@ async def get_ledger(
     summary="What became of one slot",
     tags=["jobs"],
 )
-async def get_slot(scheduler: Sched, _: Anyone, rights: Allowed, ref: Ref, time: SlotTime) -> Response:
+async def get_slot(scheduler: Sched, _: Anyone, rights: Allowed, ref: JobRef, time: SlotTime) -> Response:
     found = await scheduler.server_side.get_slot(ref, read_moment(time, "slot"), rights)
     return respond(answer(200, found.to_dict()))
 

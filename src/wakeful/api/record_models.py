@@ -24,6 +24,20 @@ class VerdictOut(BaseModel):
 
 
 NOW = "2026-01-29T09:00:00Z"
+What = Literal[
+    "pause",
+    "resume",
+    "disable",
+    "remove",
+    "acknowledge",
+    "snooze",
+    "pause_all",
+    "resume_all",
+    "pause_workflow",
+    "resume_workflow",
+    "drain_workflow",
+    "apply",
+]
 
 
 class ActionOut(BaseModel):
@@ -31,11 +45,11 @@ class ActionOut(BaseModel):
 
     id: str = Field(description="The action's id.", examples=["act_1frc87n80sngk"])
     at: datetime = Field(description="When it was done.", examples=[NOW])
-    what: Literal["pause", "resume", "disable", "remove", "acknowledge", "pause_all", "resume_all"] = Field(
-        description="What was done; `pause_all` and `resume_all` to everything."
+    what: What = Field(
+        description="What was done; `pause_all` and `resume_all` to everything, `apply` where it was several things."
     )
     actor: str = Field(description="Who did it: a token's name, a user, or a program's node.", examples=["admin"])
-    via: str = Field(description="From where: `cli`, `api`, `code` or `file`.", examples=["api"])
+    via: str = Field(description="From where: `cli`, `api`, `chat`, `code` or `file`.", examples=["api"])
     name: str = Field(description="The first job or alert it changed.", examples=["backup"])
     changed: int = Field(description="How many it changed.", examples=[1])
     undo_until: datetime | None = Field(

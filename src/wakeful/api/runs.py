@@ -12,6 +12,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import WithJsonSchema
 from starlette.responses import PlainTextResponse, Response
 
+from wakeful.api.addresses import JobRef
 from wakeful.api.auth import Anyone, Caller, Gate, Operator, address_of, anyone, callback_token_in
 from wakeful.api.idempotency import Answer, Key, answer, respond
 from wakeful.api.models import Completed, Completion, Explained, Noted, Outcome, Page, RunDetail, RunOut, RunStatus
@@ -33,7 +34,6 @@ from wakeful.triggers.moments import read_moment
 router = APIRouter(prefix="/api", tags=["runs"])
 
 Ref = Annotated[str, Path(max_length=100, description="a run's id")]
-JobRef = Annotated[str, Path(max_length=1000, description="a job's id or name")]
 Word = Annotated[str | None, Query(max_length=1000)]
 Time = Annotated[
     str | None,

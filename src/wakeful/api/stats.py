@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from starlette.responses import Response
 
+from wakeful.api.addresses import AS_SENT
 from wakeful.api.auth import Admin, Viewer
 from wakeful.api.idempotency import answer, respond
 from wakeful.api.models import NodeOut, Nodes, Stats
@@ -20,7 +21,7 @@ from wakeful.triggers import iso, to_ms
 
 router = APIRouter(prefix="/api")
 
-NodeName = Annotated[str, Path(max_length=300, description="a node's name")]
+NodeName = Annotated[str, Path(max_length=300, description="a node's name"), AS_SENT]
 
 
 @router.get(

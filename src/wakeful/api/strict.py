@@ -59,7 +59,8 @@ async def refuse_unknown_names(request: Request) -> None:
 
 
 def _unknown_parameters(request: Request, route: APIRoute) -> list[dict[str, Any]]:
-    if not request.query_params:
+    # Others send to open addresses what they always send: a ping or a webhook is not refused for more of it.
+    if not request.query_params or request.url.path.startswith(OPEN_PATHS):
         return []
     known = [field.alias for one in _parts(route.dependant) for field in one.query_params]
     return [

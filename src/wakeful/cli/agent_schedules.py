@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wakeful.agents.naming import AGENT, RULE, check_schedule_name
+from wakeful.agents.naming import AGENT, RULE, check_name
 from wakeful.cli.definition import NONE, Definition
 from wakeful.cli.failures import WrongUse
 from wakeful.errors import InvalidJob
@@ -31,7 +31,7 @@ def agent_job_name(agent: str, name: str) -> str:
     """What the job of a schedule is called: AGENT.NAME."""
     own = name.removeprefix(f"{agent}.")
     try:
-        check_schedule_name(own)
+        check_name(own)
     except InvalidJob as error:
         why = f"A schedule's name {RULE}" if "small letter" in str(error) else f"A schedule {error}"
         raise WrongUse(f"{why}, not {name!r:.80}.") from None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wakeful import Scheduler, ids
-from wakeful.alerts import snooze, snooze_job
+from wakeful.alerts import Snoozed, snooze
 from wakeful.cli.acting import rights_here, say_undo
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.definition import duration
@@ -19,12 +19,14 @@ from wakeful.cli.words import ahead, brief, relative, stamp
 from wakeful.cli.zones import shown_zone
 from wakeful.errors import AlertNotFound, JobNotFound
 from wakeful.kernel.actions.lookup import find_job
+from wakeful.kernel.actions.recording import origin_of
 from wakeful.kernel.engine.alerts import MEANINGS
 from wakeful.kernel.views.records import alert_views
 from wakeful.triggers import to_ms
 
 if TYPE_CHECKING:
     from wakeful import Alert
+    from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
 
 alerts = typer.Typer(help="List the incidents that need a person.")
@@ -76,11 +78,10 @@ def list_alerts(
 def _state(alert: Alert, now: int) -> Cell:
     if alert.closed_at is not None:
         return Cell(f"over {relative(to_ms(alert.closed_at), now)}")
-    if alert.acked_at is not None:
-        return Cell(f"acknowledged {relative(to_ms(alert.acked_at), now)}")
+    states = [f"acknowledged {relative(to_ms(alert.acked_at), now)}"] if alert.acked_at is not None else []
     if alert.snoozed_until is not None and to_ms(alert.snoozed_until) > now:
-        return Cell(f"snoozed, ends {ahead(to_ms(alert.snoozed_until), now)}")
-    return Cell("open", "red")
+        states.append(f"snoozed, ends {ahead(to_ms(alert.snoozed_until), now)}")
+    return Cell("; ".join(states)) if states else Cell("open", "red")
 
 
 @alerts.command("show")
@@ -165,13 +166,10 @@ def snooze_alerts(
     """
     time = duration("--for", for_)
 
-    def work(tx: Transaction) -> list[Alert]:
-        found: list[Alert] = []
-        for ref in refs:
-            found += [snooze(tx, ref, time)] if ids.alert_number(ref) is not None else snooze_job(tx, ref, time)
-        return found
+    def work(tx: Transaction, context: Context) -> Snoozed:
+        return snooze(tx, refs, time, origin_of(context, rights_here()))
 
-    snoozed = change(chosen(ctx, db), lambda scheduler: scheduler.transact(lambda tx, _: work(tx)))
+    snoozed, action = change(chosen(ctx, db), lambda scheduler: scheduler.transact(work))
     if as_json:
         print_json([alert.to_dict() for alert in snoozed])
         return
@@ -179,6 +177,7 @@ def snooze_alerts(
         say(f"Snoozed {alert.id} for {for_}: {alert.message}")
     if not snoozed:
         say(f"No alert is open; none about {', '.join(refs)} is sent for {for_}.")
+    say_undo(action)
 
 
 def _meant(tx: Transaction, ref: str, *, open_only: bool = False) -> list[Alert]:

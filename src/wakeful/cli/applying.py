@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from wakeful import Scheduler
-from wakeful.cli.acting import user_name
+from wakeful.cli.acting import say_undo, user_name
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.checking import File, config_named
 from wakeful.cli.failures import say_note
@@ -26,7 +26,6 @@ from wakeful.kernel.domain import load as load_reference
 
 if TYPE_CHECKING:
     from wakeful.config.loading import Loaded
-    from wakeful.config.models import BaseConfig
     from wakeful.fleet.planning import Plan
     from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
@@ -45,7 +44,7 @@ def plan(ctx: typer.Context, *, file: File = None, as_json: Json = False, db: Db
 
     async def work(scheduler: Scheduler) -> Whole:
         fleet, terms = ready_fleet(scheduler, wanted), terms_of(wanted, scheduler.clock.now())
-        sections = _sections(scheduler, loaded.config)
+        sections = _sections(scheduler, loaded)
         return await scheduler.look(
             lambda tx: Whole(plan_fleet(tx, fleet, terms), _merged([section.plan(tx) for section in sections]))
         )
@@ -56,7 +55,7 @@ def plan(ctx: typer.Context, *, file: File = None, as_json: Json = False, db: Db
     else:
         scheduler = Scheduler(place.url)
         jobs = make_plan(ready_fleet(scheduler, wanted).wanted, [], terms_of(wanted, now_ms()))
-        found = Whole(jobs, _merged([section.plan(None) for section in _sections(scheduler, loaded.config)]))
+        found = Whole(jobs, _merged([section.plan(None) for section in _sections(scheduler, loaded)]))
     _report(found, as_json=as_json)
     if found.others.wrong:
         raise typer.Exit(1)
@@ -81,7 +80,7 @@ def apply(
 
     async def work(scheduler: Scheduler) -> tuple[Whole, dict[str, Any] | None]:
         fleet, terms = ready_fleet(scheduler, wanted), terms_of(wanted, scheduler.clock.now())
-        sections = _sections(scheduler, loaded.config)
+        sections = _sections(scheduler, loaded)
 
         def all_of_it(tx: Transaction, context: Context) -> Whole:
             jobs = apply_fleet(tx, context, fleet, terms, confirmed=yes, person=user_name())
@@ -92,6 +91,8 @@ def apply(
 
     done, server = change(place._replace(config=None), work, create=True)
     _report(done, as_json=as_json)
+    if not as_json:
+        say_undo(done.jobs.action)
     if server is None:
         say_note(f"No server is running on {place}: nothing fires until one does (wakeful serve).")
     if done.others.wrong:
@@ -111,22 +112,43 @@ class Whole(NamedTuple):
 
 def _file_and_place(ctx: typer.Context, file: Path | None, db: str | None, command: str) -> tuple[Loaded, Place]:
     from wakeful.config.loading import load
+    from wakeful.config.reading import ConfigError
 
     found = config_named(file, command)
     sections = [domain.section for domain in domains() if domain.apply is not None and domain.section is not None]
-    loaded = load(found, needs=("defaults", "fleet", "include", *sections))
-    return loaded, place_beside(found, given_store(ctx, db), os.environ, Path.cwd())
+    needs = ("defaults", "fleet", "include", "limits", *sections)
+    try:  # first: what it reads of the file is not read again
+        place = place_beside(found, given_store(ctx, db), os.environ, Path.cwd())
+    except ConfigError:
+        load(found, needs=needs)  # which has all that is wrong with the file
+        raise
+    return load(found, needs=needs), place
 
 
-def _sections(scheduler: Scheduler, config: BaseConfig) -> list[Applicable]:
+def _sections(scheduler: Scheduler, loaded: Loaded) -> list[Applicable]:
     """What else there is to apply."""
     from wakeful.config.schema import section_of
 
-    return [
-        load_reference(domain.apply)(scheduler, section_of(config, domain))
+    found: list[Applicable] = [
+        load_reference(domain.apply)(scheduler, section_of(loaded.config, domain))
         for domain in domains()
         if domain.apply is not None
     ]
+    return [*found, *_budget(loaded)]
+
+
+def _budget(loaded: Loaded) -> list[Applicable]:
+    """What all agents may use in a day, of a file that says so or has agents."""
+    from wakeful.agents.budgets.applying import FileLimits
+    from wakeful.agents.budgets.rules import Caps, in_millionths
+    from wakeful.agents.naming import AGENT
+
+    limits = loaded.config.limits
+    says_so = limits.model_fields_set & {"runs_per_day", "cost_per_day", "tokens_per_day"}
+    if not says_so and not any(entry.new.kind == AGENT for entry in loaded.jobs.entries):
+        return []
+    caps = Caps(limits.runs_per_day, in_millionths(limits.cost_per_day), limits.tokens_per_day)
+    return [FileLimits(caps, loaded.jobs.zone)]
 
 
 def _merged(changes: Sequence[FileChanges]) -> FileChanges:

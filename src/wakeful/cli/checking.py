@@ -44,6 +44,7 @@ def check(
     from wakeful.config.reading import ConfigError
 
     found = config_named(file, "check")
+    store = _store_file(found)  # first: what it reads of the file is not read again
     try:
         loaded = load(found)
     except ConfigError as error:
@@ -56,7 +57,7 @@ def check(
         raise typer.Exit(1) from None
     for name, warning in _warnings(loaded):
         say_aside(f"{found}: warning: jobs.{name}: {warning}")
-    for name, warning in agent_warnings(loaded, _store_file(found)):
+    for name, warning in agent_warnings(loaded, store):
         say_aside(f"{found}: warning: agents.{name}.runner.cwd: {warning}")
     if as_json:
         print_json([])

@@ -176,7 +176,7 @@ def trigger_data(
     if len(given) > 1:
         raise WrongUse(f"--{given[0]} and --{given[1]} are two schedules: give one of them.")
     if old is None and not given:
-        raise WrongUse("Give a schedule: --cron, --every, --interval, --at, --after or --manual.")
+        raise WrongUse("Give a schedule: --cron, --every, --interval, --at, --after, --ping or --manual.")
     place = _zone(wanted, old)
     zone = zone_named(place if place is not None else default)
     changes = _modifiers(wanted, now, zone, place)

@@ -24,6 +24,7 @@ from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Json, console, print_beside, print_json
 from wakeful.cli.words import count, span, stamp, zone_named
 from wakeful.errors import SchedulerError
+from wakeful.kernel.rules.alerting import closer_look
 from wakeful.kernel.rules.holding import Hold, hold_of, hold_words
 from wakeful.kernel.views.orphans import orphans
 from wakeful.store.jobs import JobFilter
@@ -376,8 +377,6 @@ def _alerts(inside: Inside) -> list[Check]:
 
 
 def _remedy(alert: Alert) -> str:
-    name = alert.job
-    if name is None:
-        return "wakeful alert list"
-    name, then = shlex.quote(name), {"disabled": "resume", "failed": "run"}.get(alert.kind)
-    return f"wakeful explain {name}" + (f", then wakeful {then} {name}" if then is not None else "")
+    look = closer_look(alert.kind, alert.key, alert.job) or "wakeful alert list"
+    then = {"disabled": "resume", "failed": "run"}.get(alert.kind)
+    return f"{look}, then wakeful {then} {shlex.quote(alert.job)}" if then is not None and alert.job else look

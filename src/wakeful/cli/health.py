@@ -15,7 +15,7 @@ from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Json, print_facts, print_json, print_sentence
 from wakeful.cli.times import next_starts
-from wakeful.cli.words import ahead, brief, count, relative, zone_of
+from wakeful.cli.words import ahead, brief, count, moment_words, relative, zone_of
 from wakeful.cli.zones import shown_zone
 from wakeful.kernel.parking import HOLD
 from wakeful.kernel.rules.verdict import Facts, judge
@@ -99,6 +99,9 @@ def _as_data(glance: Glance) -> dict[str, Any]:
 
 def _facts(glance: Glance, now: int, zone: tzinfo) -> list[tuple[str, str | Cell]]:
     facts: list[tuple[str, str | Cell]] = [("server", _server(glance.server, now))]
+    if glance.hold is not None:
+        since = moment_words(glance.hold["since"], zone, now)
+        facts += [("paused", Cell(f"everything, since {since} (wakeful resume --all)", "yellow"))]
     total = sum(glance.jobs.values())
     parts = ", ".join(f"{number} {name}" for name, number in glance.jobs.items() if number)
     facts += [("jobs", f"{total} ({parts})" if total else "none")]

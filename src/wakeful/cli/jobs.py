@@ -19,7 +19,7 @@ from wakeful.cli.adding import next_times
 from wakeful.cli.app import JOBS, app
 from wakeful.cli.approval import question_facts
 from wakeful.cli.failures import WrongUse, say_note
-from wakeful.cli.finding import Ref, job_named, job_or_run
+from wakeful.cli.finding import DELIVERY_ID, Ref, job_named, job_or_run
 from wakeful.cli.job_warnings import COMMAND, HTTP, returning_note
 from wakeful.cli.monitoring import monitor_data, monitor_facts, ping_address, state_cell
 from wakeful.cli.opening import change, now_ms, read
@@ -31,6 +31,7 @@ from wakeful.cli.tables import Cell, Column, Json, JsonLines, coloured, print_fa
 from wakeful.cli.words import ago, ahead, brief, count, plain, relative, stamp, zone_of
 from wakeful.cli.zones import shown_zone, zones_of_runs
 from wakeful.domains import hidden_kinds
+from wakeful.kernel.rules.holding import hold_words
 from wakeful.kernel.views.models import job_views
 from wakeful.store.jobs import STATUS_SQL, JobFilter
 from wakeful.triggers import iso, to_ms
@@ -139,6 +140,8 @@ async def _print_jobs(scheduler: Scheduler, wanted: JobFilter, most: int | None,
         print_table(*job_rows(jobs, present, zone, cut_off))
 
     shown = await _each_page(scheduler, wanted, most, show, page)
+    if shown and (hold := await scheduler.server_side.get_hold()) is not None:
+        say_note(f"Everything is paused {hold_words(hold)}: nothing starts until wakeful resume --all.")
     if shown == most:
         more = await scheduler.look(lambda tx: tx.jobs.count(wanted)) - shown
         if more > 0:
@@ -218,7 +221,7 @@ def show(
 
         print_one(place, ref, as_json=as_json)
         return
-    if ref.startswith("dlv_"):
+    if ref.startswith(DELIVERY_ID):
         from wakeful.delivery.commands import show_delivery
 
         show_delivery(place, ref, as_json=as_json)

@@ -78,6 +78,8 @@ def ledger(
 
 def _sentence(found: Ledger, since: str) -> str:
     tally = found.total
+    if not tally.due:
+        return f"Nothing came due since {since}."
     parts = [
         f"{tally.ran} ran", f"{tally.running} running", f"{sum(tally.waiting.values())} waiting",
         f"{sum(tally.passed_over.values())} passed over", f"{tally.merged} merged", f"{tally.missing} missing",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shlex
 import signal
@@ -14,13 +15,13 @@ import typer
 from wakeful import Job, Run, Scheduler
 from wakeful.cli.app import RUNS, app
 from wakeful.cli.failures import WrongUse, say_aside, say_error, say_note
-from wakeful.cli.finding import OPEN, Ref, job_named, run_meant
+from wakeful.cli.finding import DELIVERY_ID, OPEN, Ref, job_named, run_meant
 from wakeful.cli.job_warnings import COMMAND, HTTP
 from wakeful.cli.opening import change, is_lone_run, now_ms, server_of
 from wakeful.cli.place import Db, Place, chosen
 from wakeful.cli.request import request_line
-from wakeful.cli.runs import POLL_S, output_text, pauses, took
-from wakeful.cli.saying import Output, say
+from wakeful.cli.runs import POLL_S, error_text, output_text, pauses, took
+from wakeful.cli.saying import Output, say, say_text
 from wakeful.cli.tables import Json, print_facts, print_json
 from wakeful.clock import sleep
 from wakeful.errors import RunNotFound, ScheduleTriggerError
@@ -154,7 +155,12 @@ async def _until_signalled(scheduler: Scheduler, job: Job) -> Run:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, end)
-    return await scheduler.run_here(job.id)
+    reported_below, log = logging.NullHandler(), logging.getLogger("wakeful.runs")
+    log.addHandler(reported_below)
+    try:
+        return await scheduler.run_here(job.id)
+    finally:
+        log.removeHandler(reported_below)
 
 
 async def _until_done(scheduler: Scheduler, run_id: str) -> Run:
@@ -203,9 +209,15 @@ def logs(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Show the output of a run, or of a job's latest run."""
+    """Show the output of a run, or of a job's latest run, or a delivery."""
     if as_json and follow:
         raise WrongUse("--follow prints what comes as it comes: leave out --json, or --follow.")
+    place = chosen(ctx, db)
+    if ref.startswith(DELIVERY_ID):
+        from wakeful.delivery.commands import show_delivery
+
+        show_delivery(place, ref, as_json=as_json)
+        return
 
     async def work(scheduler: Scheduler) -> None:
         run = await run_meant(scheduler, ref, (*OPEN, "done") if follow else ("active", "waiting", "done", "queued"))
@@ -214,13 +226,15 @@ def logs(
         if as_json:
             print_json(_log_data(run, scheduler.log_path(run.id)))
         elif run.status == "done":
-            _print_output(run, scheduler.log_path(run.id))
+            any_output = _print_output(run, scheduler.log_path(run.id))
             if run.error:
-                say_note(f"{run.id} ended as {run.outcome}: {run.error}")
+                _say_end(run)
+            elif not any_output:
+                say_note(f"{run.id} of {run.job} ended as {run.outcome} and printed nothing.")
         else:
             await _follow(scheduler, run, follow=follow)
 
-    change(chosen(ctx, db), work)
+    change(place, work)
 
 
 def _log_data(run: Run, left_behind: Path) -> dict[str, Any]:
@@ -236,6 +250,7 @@ def _log_data(run: Run, left_behind: Path) -> dict[str, Any]:
             file.seek(max(0, size - LOG_MOST))
             text = file.read(LOG_MOST).decode("utf-8", "replace")
     facts = {"run": run.id, "job": run.job, "status": run.status, "outcome": run.outcome, "error": run.error}
+    facts |= {"error_type": run.error_type, "trace": run.trace}
     return {**facts, "output": text, "truncated": truncated}
 
 
@@ -267,11 +282,22 @@ async def _follow(scheduler: Scheduler, run: Run, *, follow: bool) -> None:
         )
         say_note(f"{run.id} {state}{'' if follow or not served else '; -f follows it'}.")
     elif run.outcome not in WELL:
-        say_note(f"{run.id} ended as {run.outcome}{f': {run.error}' if run.error else ''}")
+        _say_end(run)
 
 
-def _print_output(run: Run, left_behind: Path | None) -> None:
-    """The full log where there is one, else what the run kept; a cancelled command's log may be all there is."""
+def _say_end(run: Run) -> None:
+    """How it ended, and where in its code: on standard error, beside what the run printed."""
+    error = error_text(run)
+    say_note(f"{run.id} ended as {run.outcome}{f': {error}' if error else ''}")
+    if run.trace:
+        say_text(run.trace.rstrip(), error=True)
+
+
+def _print_output(run: Run, left_behind: Path | None) -> bool:
+    """The full log where there is one, else what the run kept; a cancelled command's log may be all there is.
+
+    False where there is nothing to print.
+    """
     text = output_text(run)
     file = _opened(Path(run.log_file)) if run.log_file else None
     if file is None and not text and left_behind is not None:
@@ -281,8 +307,10 @@ def _print_output(run: Run, left_behind: Path | None) -> None:
             output = Output()
             output.copy(file)
             output.end()
-    elif text:
+            return file.tell() > 0
+    if text:
         Output().put(text)
+    return bool(text)
 
 
 def _opened(path: Path) -> IO[bytes] | None:

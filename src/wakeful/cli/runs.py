@@ -12,7 +12,7 @@ import typer
 from wakeful import Run, Scheduler
 from wakeful.cli.app import RUNS, app
 from wakeful.cli.failures import say_note
-from wakeful.cli.finding import OPEN, Ref, run_meant, run_with_id
+from wakeful.cli.finding import DELIVERY_ID, OPEN, Ref, run_meant, run_with_id
 from wakeful.cli.opening import change, now_ms, read, server_of
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say, say_text
@@ -56,7 +56,7 @@ def list_runs(
 
     log, served, zones = read(place, look, nothing) if name is None else change(place, look)
     if as_json:
-        print_json([run.to_dict() for run in log])
+        print_json([{**run.to_dict(), "trace": run.trace} for run in log])
     elif log:
         print_table(*run_rows(log, now_ms(), zones, with_job=name is None, served=served))
     elif name is not None:
@@ -136,7 +136,7 @@ def print_run(run: Run, zone: tzinfo, *, served: bool, as_json: bool) -> None:
     if run.started_at is not None:
         facts += [("took", took(run, now))]
     links = [("attempt", str(run.attempt) if run.attempt > 1 else None), ("continues", run.retry_of)]
-    links += [("caused by", run.caused_by), ("node", run.node), ("error", _error(run)), ("full log", run.log_file)]
+    links += [("caused by", run.caused_by), ("node", run.node), ("error", error_text(run)), ("full log", run.log_file)]
     facts += [(name, text) for name, text in links if text]
     facts += [("delivery", _delivery(item)) for item in run.deliveries]
     print_facts(facts)
@@ -166,7 +166,7 @@ def _delivery(item: dict[str, Any]) -> str:
     return f"{item['id']} to {item['connector'] or 'nowhere yet'}: {item['status']}{why}"
 
 
-def _error(run: Run) -> str | None:
+def error_text(run: Run) -> str | None:
     """What went wrong, with the name of the exception where there was one."""
     if run.error is None or run.error_type is None or run.trace is None:
         return run.error
@@ -187,10 +187,16 @@ def output_text(run: Run) -> str:
 
 @app.command("cancel", rich_help_panel=RUNS)
 def cancel(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = None) -> None:
-    """Cancel a run, or the current run of a job. It may be queued, running or waiting.
+    """Cancel a run, the current run of a job, or a delivery that waits. A run may be queued, running or waiting.
 
     It cannot be undone.
     """
+    place = chosen(ctx, db)
+    if ref.startswith(DELIVERY_ID):
+        from wakeful.delivery.commands import cancel_message
+
+        cancel_message(place, ref, as_json=as_json)
+        return
 
     async def work(scheduler: Scheduler) -> tuple[Run, bool]:
         run = await run_meant(scheduler, ref, OPEN)
@@ -200,7 +206,7 @@ def cancel(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = None
         served = scheduler.engine_holder() is not None
         return await _until_done(scheduler, run, CANCEL_WAIT_S if served else 0), served
 
-    run, served = change(chosen(ctx, db), work)
+    run, served = change(place, work)
     if as_json:
         print_json(run.to_dict())
     elif run.status == "done":
@@ -236,11 +242,16 @@ def pauses() -> Iterator[float]:
 
 @app.command("retry", rich_help_panel=RUNS)
 def retry(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = None) -> None:
-    """Try a finished run again, or the latest run of a job.
+    """Try a finished run again, the latest run of a job, or a delivery.
 
     It cannot be undone.
     """
     place = chosen(ctx, db)
+    if ref.startswith(DELIVERY_ID):
+        from wakeful.delivery.commands import requeue_messages
+
+        requeue_messages(place, ref, as_json=as_json)
+        return
 
     async def work(scheduler: Scheduler) -> tuple[Run, Run, bool]:
         run = await run_meant(scheduler, ref, ("done",))

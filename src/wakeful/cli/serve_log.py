@@ -75,6 +75,8 @@ class ServeLog:
             about = f" about {data['job']}" if data.get("job") is not None else ""
             level = logging.INFO if event.type == "sent" else logging.WARNING
             log.log(level, "delivery %s to %s%s: %s", data["delivery"], data.get("connector"), about, event.type)
+        elif event.stream == "workflow" and event.type == "deployed":
+            log.info("workflow %s was deployed, version %s", data["workflow"], data["version"])
         elif event.stream == "run" and event.type == "started":
             if len(self._started) >= MOST_STARTED:  # what others ended is not logged here
                 del self._started[next(iter(self._started))]

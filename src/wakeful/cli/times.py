@@ -10,11 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
-from wakeful import Cron, Every, Job, Scheduler, Trigger
+from wakeful import Cron, Every, Explanation, Job, Scheduler, Trigger
 from wakeful.cli.adding import next_times as next_times_of
 from wakeful.cli.app import TIME, app
 from wakeful.cli.failures import WrongUse, say_note
-from wakeful.cli.finding import Ref
+from wakeful.cli.finding import DELIVERY_ID, Ref
 from wakeful.cli.opening import change, now, now_ms, read
 from wakeful.cli.place import Db, Place, chosen
 from wakeful.cli.saying import say
@@ -159,10 +159,21 @@ def merged_starts(jobs: list[Job], number: int) -> list[tuple[Job, int]]:
     return [(job, ms) for ms, _, job in islice(merge(*each, key=itemgetter(0, 1)), number)]
 
 
+async def _explained(scheduler: Scheduler, ref: str) -> Explanation:
+    if not ref.startswith(DELIVERY_ID):
+        return await scheduler.explain(ref)
+    from wakeful.delivery.views import delivery_number, explain_delivery
+
+    return await scheduler.look(lambda tx: explain_delivery(tx, delivery_number(ref)))
+
+
 @app.command("explain", rich_help_panel=TIME)
 def explain(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = None) -> None:
-    """Explain why a job ran or did not run, and when it runs next."""
-    explanation = change(chosen(ctx, db), lambda scheduler: scheduler.explain(ref))
+    """Explain why a job ran or did not run, and when it runs next.
+
+    A run or a delivery is explained, too.
+    """
+    explanation = change(chosen(ctx, db), lambda scheduler: _explained(scheduler, ref))
     if as_json:
         print_json(explanation.to_dict())
         return

@@ -1,4 +1,4 @@
-"""`undo`: take back a pause, a resume, a removal or an acknowledgement."""
+"""`undo`: take back a pause, a resume, a removal, an acknowledgement or a snooze."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ SHOWN = 20
 TAKEN_BACK = {
     "disable": "Not disabled any more", "pause": "Not paused any more", "resume": "Stopped again", "remove": "Restored",
     "acknowledge": "Not acknowledged any more", "pause_all": "Not paused any more", "resume_all": "Paused again",
+    "snooze": "Not snoozed any more", "pause_workflow": "Not paused any more", "resume_workflow": "Paused again",
+    "drain_workflow": "Not drained any more",
 }  # fmt: skip
 
 
@@ -35,7 +37,7 @@ def undo(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Undo a pause, resume, removal or acknowledgement.
+    """Undo a pause, resume, removal, acknowledgement or snooze.
 
     It works for ten minutes, also for what others did. What was changed since stays as it is.
     """
@@ -70,7 +72,7 @@ def _show(actions: list[Action], *, as_json: bool) -> None:
         columns = [Column("ID", 17), Column("WHEN", 10), Column("WHAT", 7), Column("WHICH", 12), Column("WHO", 8)]
         print_table([*columns, Column("UNDO", 8)], [[*_cells(action, now), _undo(action, now)] for action in actions])
     else:
-        say("Nothing on record: pauses, resumes, removals and acknowledgements are listed here.")
+        say("Nothing on record: pauses, resumes, removals, acknowledgements and snoozes are listed here.")
 
 
 def _cells(action: Action, now: int) -> list[str | Cell]:

@@ -29,7 +29,7 @@ def read_when(text: str, *, now: datetime, zone: tzinfo, option: str) -> datetim
     try:
         return _read(text, now=now, zone=zone, option=option)
     except OverflowError:
-        raise WrongUse(f"{option} {text!r} is out of reach: use the years 1 to 9998.") from None
+        raise WrongUse(f"{option} {text!r} is out of reach: use the years 2 to 9998.") from None
 
 
 def is_on_the_wall(text: str) -> bool:

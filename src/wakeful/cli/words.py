@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from wakeful.triggers import from_ms, system_zone
-from wakeful.triggers.moments import clock_text, spoken, utc_beside, zone_text
+from wakeful.triggers.moments import clock_text, read_moment, spoken, utc_beside, zone_text
 
 if TYPE_CHECKING:
     from wakeful import Job, Trigger
@@ -52,6 +52,12 @@ def ahead(ms: int, now: int) -> str:
 def stamp(ms: int, zone: tzinfo) -> str:
     """A moment in full: "Mon 2026-11-16 09:00 CET (08:00 UTC)"; with seconds where it has some."""
     return f"{from_ms(ms).astimezone(zone):%a} {spoken(ms, zone)}"
+
+
+def moment_words(text: str, zone: tzinfo, now: int) -> str:
+    """A moment of a JSON answer, in full and as seen from now: "Mon 2026-11-16 09:00 UTC, 3h ago"."""
+    ms = read_moment(text, "at")
+    return f"{stamp(ms, zone)}, {relative(ms, now)}"
 
 
 def brief(ms: int, zone: tzinfo, now: int) -> str:

@@ -15,6 +15,7 @@ class CommandFailed(SchedulerError):
     """The command has no exit code: it could not be started, or its end could not be learnt."""
 
     code = "command_failed"
+    traced = False  # the message says it all
 
 
 class CommandTimedOut(SchedulerError):

@@ -14,7 +14,7 @@ from wakeful.agents.naming import AGENT
 from wakeful.errors import InvalidJob, SchedulerError
 from wakeful.fleet.entries import Entry, Place, Problem, Setting, read_entry
 from wakeful.kernel.kinds import WrittenForm
-from wakeful.references import references_in
+from wakeful.references import may_refer, references_in
 from wakeful.triggers import Chat, Trigger, Webhook
 
 _OUTSIDE: dict[str, Trigger] = {"webhook": Webhook(), "chat": Chat()}
@@ -45,7 +45,7 @@ def read_agent(name: str, settings: Mapping[str, Any], folder: Path, zone: str) 
     """An agent whose settings a model has checked; places are those below `agents`."""
     shown = f"agents.{name}"
     found = AgentEntries([], [], [])
-    for where, reference in _references(settings, (name,)):
+    for where, reference in _references(settings, (name,)) if may_refer(settings) else ():
         if where[1:2] == ("runner",) or where[1:] == ("work", "token") or where[3:5] == ("webhook", "secret"):
             found.references.append((where, reference))
         else:

@@ -208,6 +208,8 @@ def _parse(path: Path, text: str) -> Raw:
         said = " ".join(str(getattr(error, "problem", None) or "it cannot be read").split())
         if "'\\t'" in said:
             said = "a line is indented with a tab: use spaces"
+        if said == "but found another document":
+            said = "a second document begins here, and one is all there may be"
         message = f"This is not YAML: {said}."
         line, column = (mark.line + 1, mark.column + 1) if mark else (None, None)
         raise ConfigError([Fault(str(path), line, "", message, column)]) from None

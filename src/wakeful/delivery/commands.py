@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import tzinfo
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,19 +14,22 @@ from wakeful.cli.opening import change, now_ms, read, server_of
 from wakeful.cli.place import ConfigFile, Db, Place, chosen, nearest_config
 from wakeful.cli.saying import say, say_text
 from wakeful.cli.tables import Cell, Column, Json, print_facts, print_json, print_table
-from wakeful.cli.words import ago, count
+from wakeful.cli.words import ago, count, moment_words
+from wakeful.cli.zones import shown_zone
 from wakeful.delivery import outbox
 from wakeful.delivery.chat import commands as chat_commands
 from wakeful.delivery.outbox import STATUSES
 from wakeful.delivery.registry import Registry
 from wakeful.delivery.tables import Wanted
 from wakeful.delivery.views import delivery_number, get_delivery, list_connectors, list_deliveries
-from wakeful.errors import ConnectorNotFound, DeliveryNotFound, SchedulerError
+from wakeful.errors import ConnectorNotFound, DeliveryNotFound, SchedulerError, ScheduleTriggerError
 from wakeful.triggers.moments import read_moment
 
 deliveries = typer.Typer(help="List messages, and send those that failed again.")
 connectors = typer.Typer(help="List, test and pair connectors, which send messages.")
 
+#: Why a message is held, in words.
+HELD_FOR = {"quiet": "the end of quiet hours", "pairing": "somebody to be paired with its chat"}
 STYLES = {"sent": "green", "failed": "red", "unknown": "yellow", "held": "blue", "expired": "dim"}
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="A delivery's id.", show_default=False)]
@@ -110,26 +114,28 @@ def show_delivery(place: Place, ref: str, *, as_json: bool) -> None:
     if as_json:
         print_json(found)
     else:
-        print_delivery(found)
+        print_delivery(found, shown_zone(place), now_ms())
 
 
-def print_delivery(found: dict[str, Any]) -> None:
+def print_delivery(found: dict[str, Any], zone: tzinfo, now: int) -> None:
     """One message in full."""
     facts: list[tuple[str, str | Cell]] = [
         ("delivery", found["id"]),
         ("status", Cell(found["status"], STYLES.get(found["status"], ""))),
         ("connector", found["connector"] or "none yet"),
     ]
-    names = ("kind", "title", "to", "job", "run", "agent", "outcome", "created_at", "sent_at", "next_attempt_at")
-    facts += [(name.replace("_", " "), str(found[name])) for name in names if found[name] is not None]
-    facts += [
-        (name.replace("_", " "), str(found[name])) for name in ("held_for", "digest", "last_error") if found[name]
-    ]
+    names = ("kind", "title", "to", "job", "run", "agent", "outcome")
+    facts += [(name, str(found[name])) for name in names if found[name] is not None]
+    moments = {"created": "created_at", "sent": "sent_at", "next attempt": "next_attempt_at"}
+    facts += [(name, moment_words(found[key], zone, now)) for name, key in moments.items() if found[key] is not None]
+    if found["held_for"]:
+        facts.append(("held for", HELD_FOR.get(found["held_for"], found["held_for"])))
+    facts += [(name.replace("_", " "), str(found[name])) for name in ("digest", "last_error") if found[name]]
     for index, attempt in enumerate(found["log"], 1):
         how = {True: "sent", False: "failed", None: "unknown"}[attempt["ok"]]
         took = f" in {attempt['ms']} ms" if attempt["ms"] is not None else ""
         why = f": {attempt['error']}" if attempt["error"] else ""
-        facts.append((f"attempt {index}", f"{attempt['at']} {how}{took}{why}"))
+        facts.append((f"attempt {index}", f"{moment_words(attempt['at'], zone, now)}: {how}{took}{why}"))
     print_facts(facts)
     say()
     say_text(found["text"].rstrip())
@@ -147,7 +153,11 @@ def requeue(
     """Send a failed message again, or all of them."""
     if (ref is None) is not all_failed:
         raise WrongUse("Name one message, or use --all-failed: wakeful delivery requeue ID")
-    place = chosen(ctx, db)
+    requeue_messages(chosen(ctx, db), ref, as_json=as_json)
+
+
+def requeue_messages(place: Place, ref: str | None, *, as_json: bool) -> None:
+    """Send one message again, or every one that failed."""
 
     async def work(scheduler: Scheduler) -> tuple[int, bool]:
         served = server_of(scheduler) is not None
@@ -157,17 +167,34 @@ def requeue(
         row = await scheduler.transact(lambda tx, _: outbox.requeue(tx, number))
         if row is None:
             raise DeliveryNotFound(f"There is no delivery {ref}.")
-        return int(row.status == "pending"), served
+        if (why := outbox.unmoved(row)) is not None:
+            raise DeliveryRefused(f"{ref} is {why}: it cannot be queued again.")
+        return 1, served
 
     done, served = change(place, work)
     if as_json:
         print_json({"requeued": done})
-    elif ref is not None and not done:
-        raise DeliveryRefused(f"{ref} was sent, is being sent, or is part of a digest: it cannot be queued again.")
     else:
         say(f"{count(done, 'message')} queued again")
     if not served and done:
         say_note(f"No server is running on {place}: nothing is sent until one does (wakeful serve).")
+
+
+def cancel_message(place: Place, ref: str, *, as_json: bool) -> None:
+    """Do not send a message that waits."""
+    number = delivery_number(ref)
+
+    async def work(scheduler: Scheduler) -> dict[str, Any]:
+        row = await scheduler.transact(lambda tx, _: outbox.cancel(tx, number))
+        if row is not None and row.last_error != outbox.CANCELLED:
+            raise ScheduleTriggerError(f"{ref} is {row.status}: only what waits can be cancelled.")
+        return await scheduler.look(lambda tx: get_delivery(tx, number))
+
+    found = change(place, work)
+    if as_json:
+        print_json(found)
+    else:
+        say(f"{ref} is not sent any more")
 
 
 @connectors.command("list")

@@ -13,7 +13,7 @@ from wakeful.config.models import Section
 from wakeful.delivery.apprise_urls import AppriseConnector, check_url
 from wakeful.delivery.connector import Connector
 from wakeful.delivery.local import CommandConnector, FileConnector, LazyCall, LogConnector
-from wakeful.delivery.registry import Registry, check_connector_name
+from wakeful.delivery.registry import CONNECTOR_RULE, Registry, check_connector_name
 from wakeful.delivery.results import PUBLIC_URL
 from wakeful.delivery.rules import Rules, read_age, read_quiet, read_rate, read_rules
 from wakeful.delivery.telegram.api import check_token
@@ -164,8 +164,8 @@ class ConnectorSettings(Section):
 def _name(value: str) -> str:
     try:
         return check_connector_name(value)
-    except SchedulerError as error:
-        raise ValueError(_text_of(error)) from None
+    except SchedulerError:
+        raise ValueError(CONNECTOR_RULE) from None
 
 
 class Connectors(RootModel[dict[Annotated[str, AfterValidator(_name)], ConnectorSettings]]):

@@ -66,6 +66,9 @@ def enqueue(tx: Transaction, context: Context, post: Post) -> int | None:
     return first
 
 
+CANCELLED = "a person cancelled it"
+
+
 class Hold(NamedTuple):
     """Why a message is not sent yet, and until when if that is known."""
 
@@ -200,16 +203,38 @@ def free_at(outbox: Outbox, connector: str, rules: Rules, now: int) -> int:
 def requeue(tx: Transaction, number: int) -> DeliveryRow | None:
     """Send it again from the first attempt, with its old id; None where there is no such delivery.
 
-    One that was sent or is being sent stays as it is, and so does one that is part of a digest.
+    What `unmoved` names a reason for stays as it is.
     """
     outbox = tx.of(Outbox)
     row = outbox.get(number)
-    if row is None or row.status in ("sent", "sending") or row.digest_id is not None:
+    if row is None or unmoved(row) is not None:
         return row
     outbox.requeue(number, tx.now)
     row = outbox.get(number)
     assert row is not None  # noqa: S101 - just written
     emit(tx, "requeued", row)
+    arm_named(tx, {row.connector})
+    return row
+
+
+def unmoved(row: DeliveryRow) -> str | None:
+    """Why a message cannot be queued again."""
+    if row.digest_id is not None:
+        return "part of a digest"
+    if row.held_for == "quiet":
+        return "held until quiet hours end"
+    return {"sent": "sent", "sending": "being sent"}.get(row.status)
+
+
+def cancel(tx: Transaction, number: int) -> DeliveryRow | None:
+    """Do not send what waits; None where there is no such delivery. Any other stays as it is."""
+    outbox = tx.of(Outbox)
+    row = outbox.get(number)
+    if row is None or row.status not in ("pending", "held") or row.digest_id is not None:
+        return row
+    row = row._replace(status="expired", open=0, held_for=None, next_at=None, last_error=CANCELLED)
+    outbox.save(row)
+    emit(tx, "cancelled", row)
     arm_named(tx, {row.connector})
     return row
 

@@ -49,10 +49,15 @@ class Entry(NamedTuple):
     source: str
 
 
+CONNECTOR_RULE = (
+    "must have a name that begins with a small letter or a digit, has up to 64 small letters, digits, _ and -, "
+    "and is neither last nor none"
+)
+
+
 def check_connector_name(name: object) -> str:
     if not isinstance(name, str) or NAME.fullmatch(name) is None or name in RESERVED:
-        rule = "small letters, digits, - and _, 64 at most, and neither last nor none"
-        message = f"A connector's name is {rule}, not {name!r:.80}."
+        message = f"A connector {CONNECTOR_RULE}, not {name!r:.80}."
         raise InvalidSetting(message)
     return name
 

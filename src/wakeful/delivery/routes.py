@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
+from wakeful.api import addresses
 from wakeful.api.auth import Operator, Viewer
 from wakeful.api.idempotency import answer, respond
 from wakeful.api.models import Page
@@ -23,7 +24,7 @@ from wakeful.errors import DeliveryNotFound
 router = APIRouter(tags=["deliveries"])
 
 Ref = Annotated[str, Path(max_length=200, description="the delivery's id", examples=["dlv_1hbm1n0w2c9kd"])]
-Name = Annotated[str, Path(max_length=200, description="the connector's name", examples=["phone"])]
+Name = Annotated[str, Path(max_length=200, description="the connector's name", examples=["phone"]), addresses.AS_SENT]
 Connector = Annotated[str | None, Query(max_length=200, description="only to this connector", examples=["phone"])]
 Job = Annotated[str | None, Query(max_length=200, description="only about this job", examples=["backup"])]
 Agent = Annotated[str | None, Query(max_length=200, description="only from this agent", examples=["reporter"])]
@@ -85,8 +86,7 @@ async def requeue_delivery(scheduler: Sched, _: Operator, delivery_id: Ref) -> R
         row = outbox.requeue(tx, number)
         if row is None:
             raise DeliveryNotFound(f"There is no delivery {delivery_text(number)}.")
-        if row.status != "pending":
-            why = "part of a digest" if row.digest_id is not None else "sent" if row.status == "sent" else "being sent"
+        if (why := outbox.unmoved(row)) is not None:
             raise ApiError(409, "conflict", f"{delivery_text(number)} is {why}: it cannot be queued again.")
         return get_delivery(tx, number)
 

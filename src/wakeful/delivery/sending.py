@@ -264,7 +264,7 @@ def _clock(ms: int, zone: str | None) -> str:
 def rearm(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result) -> None:
     """A run of a connector's job ends: the next one comes when its queue's head is due."""
     del context, run
-    connector = find_connector(tx, str(json.loads(job.payload).get("connector")))
+    connector = _connector_of(tx, job)
     state = tx.jobs.states([job.id]).get(job.id)
     if connector is None or state is None or not state.enabled or state.paused or state.run_id is not None:
         return
@@ -275,9 +275,15 @@ def rearm(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: R
         tx.jobs.save([armed_at(state, max(at, tx.now))])
 
 
+def _connector_of(tx: Transaction, job: JobDef) -> ConnectorRow | None:
+    """The connector that this job sends for. Another that names it sends nothing, and is not armed by its queue."""
+    connector = find_connector(tx, str(json.loads(job.payload).get("connector")))
+    return connector if connector is not None and connector.job_id == job.id else None
+
+
 def look_now(tx: Transaction, job: JobDef, state: JobState) -> JobState:
     """The times of what waits may be of another clock, or long past: the head is tried now."""
-    connector = find_connector(tx, str(json.loads(job.payload).get("connector")))
+    connector = _connector_of(tx, job)
     if connector is None:
         return state
     tx.of(Outbox).due_now(connector.name, tx.now)

@@ -49,7 +49,7 @@ def output_text(kind: str, output: Any) -> str:
                 return str(output[name])
         if output.get("truncated") is True and isinstance(output.get("beginning"), str):
             return str(output["beginning"])
-    if output is None:
+    if output is None or kind == "agent":  # whose output without a reply is only what it was about
         return ""
     return output if isinstance(output, str) else json.dumps(output, indent=2, ensure_ascii=False)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from wakeful import ids
 from wakeful.delivery.tables import AttemptRow, ConnectorRow, DeliveryRow, Outbox, Wanted
 from wakeful.errors import DeliveryNotFound
+from wakeful.kernel.views.explain import Explanation
 from wakeful.triggers.moments import iso
 
 if TYPE_CHECKING:
@@ -102,3 +103,29 @@ def list_connectors(tx: Transaction) -> list[dict[str, Any]]:
 def _rules(row: ConnectorRow) -> dict[str, Any]:
     rules: dict[str, Any] = json.loads(row.rules)
     return rules
+
+
+_STANDS = {
+    "sent": "It was sent at {sent_at}, at attempt {attempts}.",
+    "sending": "It is being sent now.",
+    "pending": "It waits to be sent; the next attempt is at {next_attempt_at}.",
+    "held": "It is held.",
+    "failed": "It failed at attempt {attempts}, and is sent again only when asked: wakeful delivery requeue {id}",
+    "unknown": "Its server ended while it was sent: it may have arrived.",
+    "expired": "It is not sent any more.",
+}
+
+
+def explain_delivery(tx: Transaction, number: int) -> Explanation:
+    """What a message is, where it stands and why."""
+    found = get_delivery(tx, number)
+    about = f" of {found['run']}" if found["run"] else ""
+    about += f" of {found['job']}" if found["job"] else ""
+    through = f"through {found['connector']}" if found["connector"] else "without a connector yet"
+    sentences = [
+        f"{found['id']} is a message of kind {found['kind']}{about}, {through}.",
+        _STANDS[found["status"]].format(**found),
+    ]
+    if found["status"] != "sent" and found["last_error"]:
+        sentences.append(f"Why: {found['last_error'].rstrip('.')}.")
+    return Explanation(found["id"], sentences, found)

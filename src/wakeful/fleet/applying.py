@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,10 +12,11 @@ from wakeful import ids
 from wakeful.errors import JobExists, SchedulerError
 from wakeful.fleet import CONFIG_ALERT
 from wakeful.fleet.entries import FleetFile, forms
-from wakeful.fleet.planning import Owned, Plan, Terms, Wanted, make_plan
+from wakeful.fleet.planning import Owned, Plan, Terms, Update, Wanted, make_plan
 from wakeful.fleet.tables import Fleets, OwnedRow
 from wakeful.kernel.actions import jobs as job_actions
 from wakeful.kernel.actions import pausing
+from wakeful.kernel.actions.lookup import find_job
 from wakeful.kernel.actions.recording import Origin, on_record
 from wakeful.kernel.engine.alerts import close_alert
 from wakeful.kernel.rules.policy import add_note
@@ -85,7 +87,7 @@ def apply_fleet(
 ) -> Plan | None:
     """Do what the plan says. None, with `unless_applied`, where this file was the last that this place applied.
 
-    What it removes is an action of the `person` at the command line, else of the file.
+    What it removes and switches on or off is an action of the `person` at the command line, else of the file.
     """
     fleets = tx.of(Fleets)
     fleets.lock()
@@ -99,12 +101,14 @@ def apply_fleet(
             "then say wakeful apply --yes if that is meant."
         )
     origin = Origin(*((person, "cli") if person is not None else (fleet.place, SOURCE)), context.new_id())
-    _remove(tx, context, plan, origin)
-    _update(tx, context, fleet, plan, terms)
+    removed = _remove(tx, context, plan, origin)
+    _update(tx, context, plan, terms)
+    switched = _switch_all(tx, context, plan, origin)
+    _own(tx, fleet, [(one.owned.job.id, one.wanted) for one in plan.update])
     _create(tx, context, fleet, plan, terms)
     fleets.record(fleet.name, fleet.place, fleet.hash, fleet.references, tx.now)
     close_alert(tx, context, CONFIG_ALERT, fleet.place)
-    return plan
+    return plan._replace(action=removed or switched)
 
 
 def _owned(tx: Transaction, fleet: str) -> list[Owned]:
@@ -138,28 +142,44 @@ def _refuse_taken(tx: Transaction, plan: Plan) -> None:
 _MAKERS = {"cli": "wakeful add", "api": "the API", "mcp": "an agent", "code": "a program", "file": "another file"}
 
 
-def _remove(tx: Transaction, context: Context, plan: Plan, origin: Origin) -> None:
+def _remove(tx: Transaction, context: Context, plan: Plan, origin: Origin) -> str | None:
     """On record: so they can be restored. Those that are stay the file's own, and go again when it is next applied."""
 
     def work() -> None:
         for one in plan.remove:
             job_actions.remove_job(tx, context, ids.job_text(one.job.id))
 
-    if plan.remove:
-        on_record(tx, origin, "remove", [(one.job, one.state) for one in plan.remove], work)
+    return on_record(tx, origin, "remove", [(one.job, one.state) for one in plan.remove], work)[1]
 
 
-def _update(tx: Transaction, context: Context, fleet: Fleet, plan: Plan, terms: Terms) -> None:
+def _update(tx: Transaction, context: Context, plan: Plan, terms: Terms) -> None:
     edits = [((one.owned.job, one.owned.state), one.fields) for one in plan.update]
     changed = job_actions.change_all(tx, context, edits, terms.zone, keep_due=True)
     job_actions.move_lanes(tx, [(one.owned.job, new) for one, new in zip(plan.update, changed, strict=True)])
-    for one in plan.update:
-        ref = ids.job_text(one.owned.job.id)
-        if one.wanted.enabled and (not one.owned.enabled or one.revives):
-            pausing.enable_job(tx, context, ref)
-        elif not one.wanted.enabled and one.owned.enabled:
-            pausing.disable_job(tx, context, ref)
-    _own(tx, fleet, [(one.owned.job.id, one.wanted) for one in plan.update])
+
+
+def _switch_all(tx: Transaction, context: Context, plan: Plan, origin: Origin) -> str | None:
+    """Switch stored jobs on and off as the file says; the action, if that changed any."""
+    on = [one for one in plan.update if one.wanted.enabled and (not one.owned.enabled or one.revives)]
+    off = [one for one in plan.update if not one.wanted.enabled and one.owned.enabled]
+    done = [
+        _switch(tx, origin, "resume", on, partial(pausing.enable_job, tx, context)),
+        _switch(tx, origin, "disable", off, partial(pausing.disable_job, tx, context)),
+    ]
+    return next(filter(None, done), None)
+
+
+def _switch(
+    tx: Transaction, origin: Origin, what: str, updates: Sequence[Update], switch: Callable[[str], None]
+) -> str | None:
+    """Switch jobs on or off, on record; what else the file changed of them stays when that is undone."""
+    refs = [ids.job_text(one.owned.job.id) for one in updates]
+
+    def work() -> None:
+        for ref in refs:
+            switch(ref)
+
+    return on_record(tx, origin, what, [find_job(tx, ref) for ref in refs], work)[1]
 
 
 def _create(tx: Transaction, context: Context, fleet: Fleet, plan: Plan, terms: Terms) -> None:

@@ -17,7 +17,7 @@ from wakeful.errors import InvalidTrigger, SchedulerError
 from wakeful.kernel.actions.drafts import NewJob, check_flag, check_name, check_note
 from wakeful.kernel.kinds import WrittenForm
 from wakeful.kernel.rules.options import OPTION_NAMES, read_options
-from wakeful.references import references_in, unescaped
+from wakeful.references import may_refer, references_in, unescaped
 from wakeful.triggers import Cron, Trigger, settled_zone, trigger_from_data, zone_name
 
 RHYTHMS = {
@@ -160,6 +160,8 @@ class _Reader:
             self.problems.append(Problem((key,), f"There is no key {key!r} in jobs.{self._name}. {hint}"))
 
     def references(self) -> Iterator[tuple[Place, str]]:
+        if not may_refer(self._data):
+            return
         allowed = self._form.with_references if self._form is not None else frozenset()
         for where, text in _texts(self._data, ()):
             for reference in references_in(text):
@@ -174,6 +176,8 @@ class _Reader:
                     )
 
     def _unescape(self) -> None:
+        if not may_refer(self._data):
+            return
         allowed = self._form.with_references if self._form is not None else frozenset()
         self._data = {key: value if key in allowed else _unescaped(value) for key, value in self._data.items()}
 

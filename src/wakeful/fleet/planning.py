@@ -50,6 +50,7 @@ class Plan(NamedTuple):
     remove: list[Owned]
     unchanged: int
     passed: list[str]  # one-shots that are not stored, and whose time has passed: they are left alone
+    action: str | None = None  # once applied: by which what it removed and switched on or off can be undone
 
     @property
     def is_empty(self) -> bool:
@@ -139,7 +140,8 @@ def _in_words(update: Update, terms: Terms) -> dict[str, Change]:
     if "trigger" in fields:
         old = trigger_of(owned.job.trigger)
         changes["schedule"] = _words(old, fields["trigger"])
-        changes["next"] = (_shown(owned.state.next_at), _shown(_next(update, terms.now)))
+        times = (_shown(owned.state.next_at), _shown(_next(update, terms.now)))
+        changes |= {"next": times} if times != (None, None) else {}
     for name in ("kind", "owner"):
         if name in fields:
             changes[name] = (getattr(owned.job, name), fields[name])

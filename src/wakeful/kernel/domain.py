@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from wakeful import ids
 from wakeful.kernel.engine import alerts
 from wakeful.kernel.kinds import Alerted, Delivers, Kind, Released
+from wakeful.kernel.rules import undoing
 from wakeful.kernel.views import events, outgoing, reasons, stories
 from wakeful.store import schema_version, tables
 
@@ -94,6 +95,12 @@ class Domain(NamedTuple):
     buttons: Mapping[str, Reference] = MappingProxyType({})
     """What buttons under messages do, by action: `(tx, context, button, by) -> str`, see `delivery/chat/buttons.py`."""
 
+    undo: Mapping[str, Reference] = MappingProxyType({})
+    """What takes actions on record back, by action: `(tx, context, row, by) -> str | None`, the reason where it cannot.
+
+    It changes only what is still as the action left it (`ActionRow` in `store/actions.py`).
+    """
+
     # Stored
     migrations: Path | None = None
     """A folder with numbered scripts, for a domain that is not part of Wakeful; Wakeful's own lie in `store/schema`."""
@@ -156,6 +163,7 @@ def declare(domain: Domain) -> Domain:
     stories.STORIES.update(domain.stories)
     events.STREAMS.update(dict.fromkeys(domain.streams))
     events.ID_FIELDS.update(domain.id_prefixes)
+    undoing.TAKEN_BACK_BY.update(domain.undo)
     ids.PREFIXES.update(domain.id_prefixes.values())
     tables.PRECIOUS.update(dict.fromkeys(domain.precious_tables))
     if domain.run_deliveries is not None:

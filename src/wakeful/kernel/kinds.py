@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 from wakeful.errors import InvalidJob
 
 if TYPE_CHECKING:
+    from wakeful.kernel.actions.drafts import Draft
     from wakeful.kernel.context import Context
     from wakeful.kernel.engine.alerts import Notice
     from wakeful.kernel.rules.outcome import Result
@@ -65,6 +66,7 @@ Claimed = Callable[["Transaction", "Context", "JobDef", "RunRow"], Mapping[str, 
 Ended = Callable[["Transaction", "Context", "JobDef", "RunRow", "Result"], None]
 Rearmed = Callable[["Transaction", "JobDef", "JobState"], "JobState"]
 Stored = Callable[["Transaction", "Sequence[JobDef]"], None]
+Spread = Callable[["Sequence[Draft]", int], "Mapping[str, Trigger]"]
 Alerted = Callable[["Transaction", "Context", "Notice"], None]
 ByHand = Callable[["Transaction", "Context", "JobDef"], Refused | None]
 Released = Callable[["Transaction"], None]
@@ -127,6 +129,8 @@ class Kind(NamedTuple):
     """
     stored: Stored | None = None
     """Called in the transaction that adds jobs of this kind, or makes jobs to be of this kind."""
+    spread: Spread | None = None
+    """Given the jobs of this kind that one transaction adds, and the time: the triggers some get instead, by name."""
     redact: Callable[[Any], Any] | None = None
     """The payload as callers without full rights see it."""
     reserves: Callable[[Transaction, Sequence[str]], str | None] | None = None
@@ -225,13 +229,17 @@ class Kinds:
                 self.handle(kind.name, _in_folder(kind.handler, folder))
 
     def refuse_reserved(self, tx: Transaction, new: Iterable[tuple[str, str]]) -> None:
-        """InvalidJob for a new name, given with the kind of its job, that belongs to another kind's jobs."""
+        """InvalidJob for a new name with a dot, given with the kind of its job, unless that kind makes such names."""
         dotted = [(name, kind) for name, kind in new if "." in name]
         for other in self._reserving:
             names = [name for name, kind in dotted if kind != other.name]
             why = other.reserves(tx, names) if names and other.reserves is not None else None
             if why is not None:
                 raise InvalidJob(why)
+        for name, kind in dotted:
+            if self.declared(kind).reserves is None and not self.declared(kind).internal:
+                message = f"{name!r:.120} has a dot, as schedules of agents have: choose a name without one."
+                raise InvalidJob(message)
 
     def with_recovery(self) -> list[Kind]:
         return [kind for kind in self._declared.values() if kind.before_recovery is not None]

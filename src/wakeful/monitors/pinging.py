@@ -213,7 +213,7 @@ def _result(report: Report, before: Mapping[str, Any]) -> Result:
     output = json.dumps(said) if said else None
     if report.what == "success":
         return Result("success", output=output)
-    why = "it reported a failure" if report.exit_code is None else f"exit code {report.exit_code}"
+    why = "it reported a failure" if report.exit_code is None else f"it ended with exit code {report.exit_code}"
     lines = [line.strip() for line in report.text.splitlines() if line.strip()]
     return Result("error", output=output, error_type="Reported", error=f"{why}: {lines[-1][:300]}" if lines else why)
 

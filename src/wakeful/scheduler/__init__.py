@@ -6,6 +6,7 @@ The public object, put together from its parts. They only wire: rules live in th
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from wakeful.scheduler.access import AccessApi
 from wakeful.scheduler.agents import AgentsApi
@@ -16,7 +17,9 @@ from wakeful.scheduler.nodes import NodesApi
 from wakeful.scheduler.overview import Overview, SchedulerState, Summary
 from wakeful.scheduler.record import RecordApi
 from wakeful.scheduler.runs import RunsApi
-from wakeful.scheduler.server_side import ServerSide
+
+if TYPE_CHECKING:
+    from wakeful.scheduler.server_side import ServerSide
 
 __all__ = ["Scheduler", "SchedulerState", "Summary"]
 
@@ -43,4 +46,6 @@ class Scheduler(Life, RunsApi, Overview, NodesApi, AccessApi, DeliveryApi, Agent
     @cached_property
     def server_side(self) -> ServerSide:
         """What a server needs beyond all this: requests within a caller's rights, callbacks, token checks."""
+        from wakeful.scheduler.server_side import ServerSide
+
         return ServerSide(self._wiring())

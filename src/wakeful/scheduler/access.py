@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from wakeful.kernel.actions import tokens
-from wakeful.kernel.views.records import Token, token_view
+from typing import TYPE_CHECKING
+
 from wakeful.scheduler.core import Core
+
+if TYPE_CHECKING:
+    from wakeful.kernel.views.records import Token
 
 
 class AccessApi(Core):
@@ -17,6 +20,8 @@ class AccessApi(Core):
 
         >>> token = await scheduler.create_token("grafana", "viewer")
         """
+        from wakeful.kernel.actions import tokens
+
         secret = tokens.new_secret()
         await self._store.write(lambda tx: tokens.create(tx, name, role, secret))
         return secret
@@ -28,6 +33,8 @@ class AccessApi(Core):
         >>> await scheduler.list_tokens()
         [<Token grafana viewer>]
         """
+        from wakeful.kernel.views.records import token_view
+
         return await self._store.read(lambda tx: [token_view(row) for row in tx.access.tokens(revoked=revoked)])
 
     async def revoke_token(self, name: str) -> None:
@@ -38,4 +45,6 @@ class AccessApi(Core):
         >>> await scheduler.list_tokens()
         []
         """
+        from wakeful.kernel.actions import tokens
+
         await self._store.write(lambda tx: tokens.revoke(tx, name))

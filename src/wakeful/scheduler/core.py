@@ -26,8 +26,8 @@ from wakeful.kernel.engine.sweep import DomainRows, Retention
 from wakeful.kernel.kinds import Kind, Kinds
 from wakeful.kernel.rules.limits import MIN_INTERVAL_MS
 from wakeful.kernel.rules.options import read_labels, read_options
+from wakeful.kernel.views.audit import Audit
 from wakeful.kernel.views.bus import Bus
-from wakeful.kernel.views.explain import Viewpoint
 from wakeful.store import make_store
 from wakeful.triggers import system_zone, zone_name
 from wakeful.triggers.durations import interval_ms
@@ -35,6 +35,7 @@ from wakeful.triggers.durations import interval_ms
 if TYPE_CHECKING:
     from wakeful.clock import Clock
     from wakeful.kernel.context import Context
+    from wakeful.kernel.views.explain import Viewpoint
     from wakeful.scheduler.domains import Companion
     from wakeful.store.interface import Store, Transaction
 
@@ -148,6 +149,7 @@ class Core:
             tuple(domain.prune for domain in domains() if domain.prune is not None),
         )
         engine.housekeeping.on_deleted = lambda run_ids: remove_files(self._log_folder(), run_ids)
+        engine.housekeeping.audit = Audit(self._store, self.hidden_kinds).look
         engine.shorten = lambda run_id, result: keep_long_output(self._log_folder(), run_id, result)
         return engine
 
@@ -185,6 +187,8 @@ class Core:
         return Seen(self._store.holder() if self._store.exclusive else None, self._tuning.lease, own)
 
     def _viewpoint(self) -> Viewpoint:
+        from wakeful.kernel.views.explain import Viewpoint
+
         return Viewpoint(self._default_zone(), self._seen())
 
     def _log_folder(self) -> Path:

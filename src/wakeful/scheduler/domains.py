@@ -15,6 +15,7 @@ from wakeful.scheduler.core import Core
 if TYPE_CHECKING:
     from wakeful.clock import Clock
     from wakeful.kernel.actions.drafts import Draft, NewJob
+    from wakeful.kernel.actions.recording import Origin
     from wakeful.kernel.context import Context
     from wakeful.kernel.kinds import Kinds
     from wakeful.store.interface import Transaction
@@ -84,6 +85,10 @@ class Domains(Core):
     def job_defaults(self) -> Mapping[str, Any]:
         """The options of what has none of its own."""
         return self._job_defaults
+
+    def acting(self) -> Origin:
+        """Who acts where no other is named: this program. What it does with one of these is one action on record."""
+        return self._origin()
 
     def drafted(self, new: NewJob, source: str, defaults: Mapping[str, Any]) -> Draft:
         """A job as it can be stored, or InvalidJob; `defaults` are the options it does not give itself."""

@@ -118,7 +118,12 @@ class JobsApi(Core):
         >>> len(ids)
         2
         """
-        return await self._add(list(jobs), if_exists, source)
+        given: object = jobs
+        listed: list[Any] = list(given) if isinstance(given, Iterable) else [given]
+        if wrong := [item for item in listed if not isinstance(item, NewJob)]:
+            message = f'add_jobs takes a list of NewJob, such as NewJob("a", Every("5m")), not {wrong[0]!r:.100}.'
+            raise InvalidJob(message)
+        return await self._add(listed, if_exists, source)
 
     async def _add(self, jobs: Sequence[NewJob], if_exists: str, source: str) -> list[str]:
         if if_exists not in IF_EXISTS:

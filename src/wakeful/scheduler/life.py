@@ -15,7 +15,6 @@ from wakeful.kernel.actions import runs as run_actions
 from wakeful.kernel.engine.clock_watch import refuse_unset
 from wakeful.kernel.engine.handlers import CANCEL_GRACE_S
 from wakeful.kernel.engine.incarnation import begin_incarnation, leave
-from wakeful.kernel.views.orphans import MOST_NAMED, orphans
 from wakeful.scheduler.jobs import JobsApi
 from wakeful.scheduler.signals import StopOnSignals
 
@@ -100,6 +99,8 @@ class Life(JobsApi):
 
     async def _warn_about_orphans(self) -> None:
         """Name the jobs that code declared under a name it no longer uses: they would be due and never run."""
+        from wakeful.kernel.views.orphans import MOST_NAMED, orphans
+
         handled = self._kinds.handled()
         found = await self._store.read(lambda tx: orphans(tx, handled))
         for name in found[:MOST_NAMED]:
@@ -143,7 +144,7 @@ class Life(JobsApi):
 
     async def _wind_down(self, seconds: float) -> int:
         """Return what never started, wait for the rest, cancel what is left; how many had to be cancelled."""
-        engine = self._engine
+        engine, since = self._engine, self._clock.now()
         await engine.finish_turn()
         back = engine.release_unstarted()
         if back:
@@ -157,7 +158,7 @@ class Life(JobsApi):
         try:
             await engine.record_left()
             step = engine.clock_watch.step()
-            await self._store.write(lambda tx: leave(tx, engine.context, step))
+            await self._store.write(lambda tx: leave(tx, engine.context, step, since))
         except StoreError as error:
             log.warning("stopped without signing off in the database: %s", error)
         return left

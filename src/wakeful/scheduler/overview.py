@@ -11,15 +11,14 @@ from wakeful.errors import AlertNotFound, StoreError
 from wakeful.kernel.actions.drafts import check_limit
 from wakeful.kernel.actions.recording import acknowledge
 from wakeful.kernel.rules.outcome import APPROVAL
-from wakeful.kernel.rules.verdict import Facts, Verdict, judge
 from wakeful.kernel.views.bus import Bus
 from wakeful.kernel.views.events import Listener
-from wakeful.kernel.views.records import Alert, alert_views
-from wakeful.kernel.views.standing import standing
 from wakeful.scheduler.core import Core
 from wakeful.triggers.moments import from_ms
 
 if TYPE_CHECKING:
+    from wakeful.kernel.rules.verdict import Verdict
+    from wakeful.kernel.views.records import Alert
     from wakeful.store.interface import Transaction
 
 
@@ -140,6 +139,9 @@ class Overview(Core):
         >>> (await scheduler.get_verdict()).sentence
         'All well. ...'
         """
+        from wakeful.kernel.rules.verdict import Facts, judge
+        from wakeful.kernel.views.standing import standing
+
         zone, seen = self._default_zone(), self._seen()
         try:
             facts = await self._store.read(lambda tx: standing(tx, zone, seen, self._silence_ms, self.hidden_kinds))
@@ -159,6 +161,8 @@ class Overview(Core):
         >>> await scheduler.list_alerts()
         []
         """
+        from wakeful.kernel.views.records import alert_views
+
         check_limit(limit)
         return await self._store.read(
             lambda tx: alert_views(tx, tx.journal.alerts_before(None, limit, open_only=open_only))
@@ -170,6 +174,8 @@ class Overview(Core):
         >>> for alert in await scheduler.list_alerts():
         ...     alert = await scheduler.ack_alert(alert.id)
         """
+        from wakeful.kernel.views.records import alert_views
+
         number, origin = ids.alert_number(id), self._origin()
         if number is None:
             message = f"There is no alert {id}: list_alerts() has those that are open."

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from functools import partial
+from typing import TYPE_CHECKING
 
 from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.actions.drafts import check_limit
-from wakeful.kernel.views.actions import Action, Undone
-from wakeful.kernel.views.ledger import Ledger, read_since
-from wakeful.kernel.views.slots import Slot
 from wakeful.scheduler.core import Core
-from wakeful.scheduler.requests import Requests
 from wakeful.triggers.moments import read_moment
+
+if TYPE_CHECKING:
+    from wakeful.kernel.views.actions import Action, Undone
+    from wakeful.kernel.views.ledger import Ledger
+    from wakeful.kernel.views.slots import Slot
+    from wakeful.scheduler.requests import Requests
 
 
 class RecordApi(Core):
@@ -26,7 +29,7 @@ class RecordApi(Core):
         'pause'
         """
         check_limit(limit)
-        return await Requests(self._wiring()).list_actions(None, limit)
+        return await self._requests().list_actions(None, limit)
 
     async def undo(self, id: str | None = None) -> Undone:  # noqa: A002
         """Take an action back, within ten minutes: without an id, the last one made through this scheduler.
@@ -37,7 +40,7 @@ class RecordApi(Core):
         >>> (await scheduler.undo()).restored
         ['backup']
         """
-        requests, rights = Requests(self._wiring()), Rights(self._node_name, None, admin_kinds=True, via="code")
+        requests, rights = self._requests(), Rights(self._node_name, None, admin_kinds=True, via="code")
         if id is None:
             id = await requests.latest_action(rights)  # noqa: A001
         return await requests.undo(id, rights)
@@ -51,8 +54,10 @@ class RecordApi(Core):
         >>> ledger.total.unaccounted
         0
         """
+        from wakeful.kernel.views.ledger import read_since
+
         rights = Rights(self._node_name, None, admin_kinds=True, via="code")
-        return await Requests(self._wiring()).get_ledger(job, partial(read_since, since), rights)
+        return await self._requests().get_ledger(job, partial(read_since, since), rights)
 
     async def get_slot(self, job: str, slot: datetime | str) -> Slot:
         """What became of one slot of a job, by its nominal time. SlotNotFound is raised if it has none there.
@@ -62,4 +67,9 @@ class RecordApi(Core):
         'ahead'
         """
         rights = Rights(self._node_name, None, admin_kinds=True, via="code")
-        return await Requests(self._wiring()).get_slot(job, read_moment(slot, "slot"), rights)
+        return await self._requests().get_slot(job, read_moment(slot, "slot"), rights)
+
+    def _requests(self) -> Requests:
+        from wakeful.scheduler.requests import Requests
+
+        return Requests(self._wiring())

@@ -17,13 +17,13 @@ from wakeful.kernel.actions.drafts import check_limit
 from wakeful.kernel.engine.incarnation import begin_incarnation, leave, run_alone
 from wakeful.kernel.engine.long_output import log_path
 from wakeful.kernel.rules.outcome import from_return, reported
-from wakeful.kernel.views.explain import Explanation, explain_job, explain_run
-from wakeful.kernel.views.history import RunStats, stats, view
-from wakeful.kernel.views.models import Run
 from wakeful.scheduler.core import Core
 from wakeful.triggers.moments import to_ms
 
 if TYPE_CHECKING:
+    from wakeful.kernel.views.explain import Explanation
+    from wakeful.kernel.views.history import RunStats
+    from wakeful.kernel.views.models import Run
     from wakeful.store.interface import Transaction
 
 
@@ -142,6 +142,8 @@ class RunsApi(Core):
         >>> run.job, run.reason, run.attempt
         ('backup', 'manual', 1)
         """
+        from wakeful.kernel.views.history import view
+
         run_id = lookup.run_number(id)
 
         def work(tx: Transaction) -> Run | None:
@@ -185,6 +187,8 @@ class RunsApi(Core):
         >>> [(run.outcome, run.output) for run in await scheduler.get_run_log("backup", limit=5)]
         [('success', {'files': 3})]
         """
+        from wakeful.kernel.views.history import view
+
         below = lookup.require_run(before) if before is not None else None
         check_limit(limit)
 
@@ -212,6 +216,8 @@ class RunsApi(Core):
         >>> stats.total, stats.success, stats.error
         (1, 1, 0)
         """
+        from wakeful.kernel.views.history import stats
+
         start = to_ms(since, "since") if since is not None else 0
         return await self._store.read(lambda tx: stats(tx, lookup.history_of(tx, id), start))
 
@@ -221,6 +227,8 @@ class RunsApi(Core):
         >>> print(await scheduler.explain("backup"))
         backup runs every 6 hours...
         """
+        from wakeful.kernel.views.explain import explain_job, explain_run
+
         number, view = lookup.run_number(id), self._viewpoint()
 
         def work(tx: Transaction) -> Explanation:

@@ -38,6 +38,7 @@ class Floor:
         self._kept: dict[int, int] = {}  # as of the last commit; empty: not known
         self._since: dict[int, int] = {}  # in the transaction under way
         self._lowest: int | None = None  # that it wrote
+        self._armed_since: int | None = None  # the same, since it asked what is due
         self._begun = self._rest_until = self._looked_at = 0
         self._looked = False
         # What others announce is heard by another thread.
@@ -57,6 +58,11 @@ class Floor:
         """The earliest alarm that the transaction under way has set."""
         return self._lowest
 
+    @property
+    def armed_since(self) -> int | None:
+        """The earliest that it has set since it asked what is due."""
+        return self._armed_since
+
     # -- what others announce -----------------------------------------------------------------------------------------
 
     def listen(self, *, listening: bool) -> None:
@@ -75,7 +81,7 @@ class Floor:
     # -- a transaction ------------------------------------------------------------------------------------------------
 
     def begin(self, boot: int) -> None:
-        self._since, self._lowest = self._kept, None
+        self._since, self._lowest, self._armed_since = self._kept, None, None
         self._begun, self._looked, self._known_times = boot, False, None
 
     def undone(self) -> None:
@@ -99,9 +105,14 @@ class Floor:
 
     # -- what it finds and writes -------------------------------------------------------------------------------------
 
+    def asked(self) -> None:
+        """The transaction has asked what is due, and what comes then."""
+        self._armed_since = None
+
     def armed(self, due_at: int) -> None:
         """An alarm is set for that time."""
         self._lowest = min(due_at, self._lowest) if self._lowest is not None else due_at
+        self._armed_since = min(due_at, self._armed_since) if self._armed_since is not None else due_at
         self._since = _lower(self._since, due_at)
 
     def first(self, alarms: Mapping[int, int | None], now: int) -> None:

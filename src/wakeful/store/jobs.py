@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 from wakeful.store import priorities
+from wakeful.store.alarms import LOOK_AGAIN_MS, NEAR_MS, Alarms
 from wakeful.store.listing import BOTH, DECLARED, JOINED, STATUS_SQL, JobFilter, Listing, pair_of, shown
 from wakeful.store.records import JOB_COLUMNS, STATE_COLUMNS, JobDef, JobState
-
-if TYPE_CHECKING:
-    from wakeful.store.session import Session
 
 __all__ = ["LOOK_AGAIN_MS", "NEAR_MS", "STATUS_SQL", "JobFilter", "Jobs"]
 
@@ -29,35 +26,8 @@ _STARTED = itemgetter(*map(STATE_COLUMNS.index, STARTED_COLUMNS))
 _SETTLED = itemgetter(*map(STATE_COLUMNS.index, SETTLED_COLUMNS))
 
 
-#: What is due but in another node's hands is looked at again after this long.
-LOOK_AGAIN_MS = 5
-#: Nodes look by themselves more often than this, also without notifications.
-NEAR_MS = 3_000
-
-
-class Jobs(Listing):
+class Jobs(Alarms, Listing):
     """Verbs on jobs; each call is part of the transaction it was made in."""
-
-    def __init__(self, session: Session, now: int) -> None:
-        self._session = session
-        self._now = now
-        self._emptied_at: int | None = None  # when `due` gave all that was there to have
-
-    def due(self, now: int, limit: int) -> list[tuple[JobDef, JobState]]:
-        """The jobs whose alarm has passed, at most `limit`; none that another node looks at.
-
-        By priority, the highest first, and within one by the oldest alarm.
-        """
-        if not self._session.exclusive:
-            question = priorities.due_shared(self._session.floor, now, limit, self._session.skip_clause)
-            taken = self._locked(*question)
-            self._emptied_at = now if len(taken) < limit else None
-            taken.sort(key=_by_priority)
-            return taken
-        sql, params = priorities.due_alone(now, limit)
-        found = [pair_of(row) for row in self._session.bulk(BOTH, f"({sql}) s JOIN jobs j ON j.id = s.job_id", params)]
-        found.sort(key=_by_priority)
-        return found
 
     def overdue(self, now: int, hidden: Sequence[str] = ()) -> int:
         """How many jobs are due and have not been looked at yet, but for those of hidden kinds."""
@@ -67,15 +37,20 @@ class Jobs(Listing):
             found -= int(self._session.rows(sql, (kind, now))[0][0])
         return found
 
-    def late(self, since: int, hidden: Sequence[str], limit: int) -> list[tuple[int, str, int]]:
+    def late(
+        self, since: int, hidden: Sequence[str], limit: int, *, after: int = 0, but: str | None = None
+    ) -> list[tuple[int, str, int]]:
         """(job, name, since when) of those that have been due since that time or longer, the first `limit` by time.
 
         But for jobs in progress, those that were ready and only waited in a line, those that run elsewhere, and those
-        of hidden kinds.
+        of hidden kinds. `after`: of these, what became due later. `but`: what was not refused for that reason since.
         """
+        refused = "SELECT 1 FROM skips k WHERE k.job_id = s.job_id AND k.reason = ? AND k.last_at >= s.due_at"
+        only, given = f" AND s.due_at > ? AND NOT EXISTS ({refused})", (after, but or "")
         rows = self._session.rows(
-            f"SELECT s.job_id, j.name, s.due_at {self._late(hidden)} ORDER BY p.level DESC, s.due_at, s.job_id LIMIT ?",
-            (since, *hidden, limit),
+            f"SELECT s.job_id, j.name, s.due_at {self._late(hidden)}{only} "
+            "ORDER BY p.level DESC, s.due_at, s.job_id LIMIT ?",
+            (since, *hidden, *given, limit),
         )
         return sorted(((int(job_id), str(name), int(due_at)) for job_id, name, due_at in rows), key=itemgetter(2, 0))
 
@@ -105,67 +80,20 @@ class Jobs(Listing):
         kept = self._session.select_in(("id",), "jobs", "id", left, only="removed_at IS NULL") if left else []
         return sorted(int(row[0]) for row in kept)
 
-    def next_alarm(self) -> int | None:
-        """When the engine must look again; None when nothing is armed."""
-        due_at = self._first_alarm()
-        if due_at is None:
-            return None
-        # What is overdue after everything was taken belongs to another node: asking again at once would only spin.
-        if self._emptied_at is None or due_at > self._emptied_at:
-            return due_at
-        return self._emptied_at + LOOK_AGAIN_MS
-
-    def look_below(self) -> None:
-        """Other processes wrote: from here on, see also what they armed for times long past."""
-        floor = self._session.floor
-        if floor is not None and floor.wants_look():
-            found = self._session.first_alarm_below()
-            if found is not None:
-                floor.armed(found)
-
-    def _first_alarm(self) -> int | None:
-        rows = self._session.rows(*priorities.first_alarms(self._session.floor))
-        found = {int(level): due_at for level, due_at in rows}
-        if self._session.floor is not None:
-            self._session.floor.first(found, self._now)
-        return min((due_at for due_at in found.values() if due_at is not None), default=None)
-
-    def _locked(self, sql: str, params: tuple[object, ...]) -> list[tuple[JobDef, JobState]]:
-        """Lock states first and read their definitions after: so both are of one moment.
-
-        One joined statement would wait for a lock and then pair the state it finds with a definition from before.
-        """
-        states = [JobState._make(row) for row in self._session.rows(sql, params)]
-        definitions = self.definitions([state.job_id for state in states]) if states else {}
-        return [(definitions[state.job_id], state) for state in states]
-
-    def armed_after(self, now: int, cursor: int, limit: int) -> list[tuple[JobDef, JobState]]:
-        """Jobs with an alarm later than `now`, by id from `cursor`: for re-arming after the clock went back."""
-        if not self._session.exclusive:
-            where = "due_at IS NOT NULL AND due_at > ? AND job_id > ? ORDER BY job_id LIMIT ?"
-            sql = f"SELECT {', '.join(STATE_COLUMNS)} FROM job_state WHERE {where}{self._session.lock_clause}"
-            return self._locked(sql, (now, cursor, limit))
-        source = (
-            "(SELECT * FROM job_state WHERE due_at IS NOT NULL AND due_at > ? AND job_id > ? ORDER BY job_id LIMIT ?) s"
-            " JOIN jobs j ON j.id = s.job_id"
-        )
-        found = [pair_of(row) for row in self._session.bulk(BOTH, source, (now, cursor, limit))]
-        found.sort(key=_by_id)
-        return found
-
     def states(self, job_ids: Sequence[int]) -> dict[int, JobState]:
         """The current state of those jobs, locked until this transaction ends."""
         rows = self._session.select_in(STATE_COLUMNS, "job_state", "job_id", job_ids, lock=True)
         return {row[0]: tuple.__new__(JobState, row) for row in rows}  # as in `pair_of`
 
+    def parts_of_states(self, job_ids: Sequence[int], columns: Sequence[str]) -> dict[int, tuple[object, ...]]:
+        """Some columns of the states of those jobs, which this transaction has locked."""
+        rows = self._session.select_in(("job_id", *columns), "job_state", "job_id", job_ids)
+        return {row[0]: tuple(row[1:]) for row in rows}
+
     def state_of(self, job_id: int) -> JobState | None:
         """The state of a job as it is, for words about it: nobody waits for it."""
         rows = self._session.select_in(STATE_COLUMNS, "job_state", "job_id", [job_id])
         return JobState._make(rows[0]) if rows else None
-
-    def definitions(self, job_ids: Sequence[int]) -> dict[int, JobDef]:
-        rows = self._session.select_in(JOB_COLUMNS, "jobs", "id", job_ids)
-        return {row[0]: JobDef._make(row) for row in rows}
 
     def by_id(self, job_id: int) -> tuple[JobDef, JobState] | None:
         """Also a removed job's: its history stays."""
@@ -185,12 +113,20 @@ class Jobs(Listing):
         rows = self._session.select_in(("name", "id"), "jobs", "name", names, only="removed_at IS NULL")
         return {row[0]: row[1] for row in rows}
 
+    def taken(self, names: Sequence[str]) -> dict[str, int]:
+        """As `names`, for jobs that are to be added and whose names are expected to be free.
+
+        A question to a server is saved where they are: its index refuses a name that is taken, and the transaction is
+        run again, and asks.
+        """
+        return self.names(names) if self._session.exclusive or self._session.repeated else {}
+
     def add(self, pairs: Sequence[tuple[JobDef, JobState]]) -> None:
         states = [state for _, state in pairs]
         self._announce(states)
         self._open_levels(states)
         self._session.insert_soon("jobs", JOB_COLUMNS, [definition for definition, _ in pairs])
-        self._session.insert_many("job_state", STATE_COLUMNS, states)
+        self._session.insert_soon("job_state", STATE_COLUMNS, states)
 
     def save(self, states: Sequence[JobState]) -> None:
         """Write whole states; the caller read them in this transaction."""
@@ -382,12 +318,3 @@ class Jobs(Listing):
             return True
         first = self.next_alarm()
         return first is None or due_at < first
-
-
-def _by_priority(pair: tuple[JobDef, JobState]) -> tuple[int, int, int]:
-    state = pair[1]
-    return (-state.priority, state.due_at or 0, state.job_id)
-
-
-def _by_id(pair: tuple[JobDef, JobState]) -> int:
-    return pair[1].job_id

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from wakeful.store.nodes import HOLD_KEY, hold_level
 from wakeful.store.records import Alert, EventGroup, NodeRow, SkipRow
 from wakeful.store.schema_version import DOMAINS_KEY, OLDEST_KEY, refuse_outgrown
+from wakeful.store.snoozes import Snoozes
 
 if TYPE_CHECKING:
     from wakeful.store.session import OldTransaction, Session
@@ -19,7 +20,7 @@ _ALERT = ", ".join(Alert._fields)
 _NODE = ", ".join(NodeRow._fields)
 
 
-class Journal:
+class Journal(Snoozes):
     """Verbs on the journal; each call is part of the transaction it was made in."""
 
     def __init__(self, session: Session, now: int) -> None:
@@ -96,8 +97,14 @@ class Journal:
 
     def skips(self, job_id: int) -> list[SkipRow]:
         """Why starts of this job were refused, the latest reason first."""
-        sql = "SELECT job_id, reason, times, last_at, detail FROM skips WHERE job_id = ? ORDER BY last_at DESC, reason"
+        sql = "SELECT job_id, reason, times, last_at, detail FROM skips WHERE job_id = ? AND times > 0 "
+        sql += "ORDER BY last_at DESC, reason"
         return [SkipRow._make(row) for row in self._session.rows(sql, (job_id,))]
+
+    def latest_skips(self, job_ids: Sequence[int]) -> dict[int, str]:
+        """The reason for which a start of each of these jobs was last refused."""
+        rows = self._session.select_in(("job_id", "last_at", "reason"), "skips", "job_id", job_ids)
+        return {int(job_id): str(reason) for job_id, _, reason in sorted(map(tuple, rows))}
 
     # -- alerts -----------------------------------------------------------------------------------------------------
 
@@ -134,42 +141,6 @@ class Journal:
     def note_alert_sent(self, alert_id: int, now: int) -> None:
         """A message about it is stored, and what was put off is no longer."""
         self._session.execute("UPDATE alerts SET notified_at = ?, snoozed_until = NULL WHERE id = ?", (now, alert_id))
-
-    def note_alert_awake(self, alert_id: int) -> None:
-        """Its snooze is over."""
-        self._session.execute("UPDATE alerts SET snoozed_until = NULL WHERE id = ?", (alert_id,))
-
-    def snooze_alert(self, alert_id: int, until: int) -> bool:
-        """No message about it before that time; False when it is not open."""
-        snoozed = self._session.rows(
-            "UPDATE alerts SET snoozed_until = ? WHERE id = ? AND closed_at IS NULL "
-            "RETURNING id, kind, message, job_id",
-            (until, alert_id),
-        )
-        for alert in snoozed:
-            self._announce("snoozed", alert)
-        return bool(snoozed)
-
-    def snooze_job(self, job_id: int, until: int) -> None:
-        """No message about this job before that time."""
-        self._session.insert_many(
-            "alert_snoozes",
-            ("job_id", "until"),
-            [(job_id, until)],
-            "ON CONFLICT (job_id) DO UPDATE SET until = excluded.until",
-        )
-
-    def job_snoozed_until(self, job_id: int) -> int | None:
-        found = self._session.rows("SELECT until FROM alert_snoozes WHERE job_id = ?", (job_id,))
-        return int(found[0][0]) if found else None
-
-    def snoozes_over(self, now: int, limit: int) -> list[Alert]:
-        """Open incidents whose snooze has ended, the first first."""
-        sql = (
-            f"SELECT {_ALERT} FROM alerts WHERE snoozed_until IS NOT NULL AND snoozed_until <= ? "
-            "AND closed_at IS NULL ORDER BY snoozed_until, id LIMIT ?"
-        )
-        return [Alert._make(row) for row in self._session.rows(sql, (now, limit))]
 
     def open_alerts_of(self, kind: str) -> list[Alert]:
         """The open incidents of one kind; their keys begin with it."""
@@ -236,6 +207,12 @@ class Journal:
     def open_alerts(self) -> list[Alert]:
         sql = f"SELECT {_ALERT} FROM alerts WHERE closed_at IS NULL ORDER BY id"
         return [Alert._make(row) for row in self._session.rows(sql)]
+
+    def open_alerts_about(self, job_ids: Sequence[int]) -> list[tuple[int, int]]:
+        """The open alerts about these jobs, each with its job, the first first."""
+        only = "closed_at IS NULL"
+        rows = self._session.select_in(("id", "job_id"), "alerts", "job_id", job_ids, only=only) if job_ids else []
+        return sorted((int(number), int(job_id)) for number, job_id in rows)
 
     def open_alert_count(self) -> int:
         return int(self._session.rows("SELECT count(*) FROM alerts WHERE closed_at IS NULL")[0][0])

@@ -46,9 +46,10 @@ SELECT pid, name, usr, greatest(0, extract(epoch FROM statement_timestamp() - si
 """
 
 #: Whoever reads events goes on from the last id it saw: ids must become visible in their order. So the lock is had
-#: before the first id is drawn. One statement, because each that is waited for delays the start of what was claimed.
+#: before the first id is drawn, and after all that may have to wait for others: `done` reads what was put off to its
+#: end. One statement, because each that is waited for delays the start of what was claimed.
 _APPEND_EVENTS = """
-WITH alone AS MATERIALIZED (SELECT pg_advisory_xact_lock(%s::int, %s::int)),
+WITH {parts}alone AS MATERIALIZED (SELECT pg_advisory_xact_lock(%s::int, %s::int){done}),
 said AS MATERIALIZED (
     SELECT v.* FROM alone, unnest(%s::text[], %s::bigint[], %s::text[])
         WITH ORDINALITY AS v (stream, events, body, place)
@@ -63,7 +64,7 @@ RETURNING stream, id, seq, CASE WHEN %s::text IS NOT NULL THEN pg_notify(%s::tex
 
 #: The same for the events of one stream, which is what most transactions have.
 _APPEND_TO_ONE = """
-WITH alone AS MATERIALIZED (SELECT pg_advisory_xact_lock(%s::int, %s::int)),
+WITH {parts}alone AS MATERIALIZED (SELECT pg_advisory_xact_lock(%s::int, %s::int){done}),
 counted AS (
     INSERT INTO streams (stream, seq) SELECT %s::text, %s::bigint FROM alone
     ON CONFLICT (stream) DO UPDATE SET seq = streams.seq + excluded.seq RETURNING stream, seq
@@ -90,13 +91,18 @@ class PostgresSession:
         writing: bool,
         clock: Clock | None = None,
         floor: Floor | None = None,
+        repeated: bool = False,
     ) -> None:
-        """`clock`: what the server's clock is said to show, in virtual time. `floor`: of the process that writes."""
+        """`clock`: what the server's clock is said to show, in virtual time. `floor`: of the process that writes.
+
+        `repeated`: the transaction was begun before, and undone.
+        """
         self._connection = connection
         self._types = types
         self._writing = writing
         self._clock = clock
         self.floor = floor
+        self.repeated = repeated
         # A snapshot that only reads must not lock, and the server would refuse it.
         self.lock_clause = " FOR UPDATE" if writing else ""
         self.skip_clause = " FOR UPDATE SKIP LOCKED" if writing else ""
@@ -200,11 +206,14 @@ class PostgresSession:
     def append_events(self, at: int, groups: Sequence[Row]) -> list[tuple[int, int]]:
         lock = (LOCK_SPACE, lock_number("events"))
         notice = (self.notice, CHANNEL, self.notice)
+        params: tuple[object, ...] = (*lock, *_arrays(groups), at, *notice)
+        sql = _APPEND_EVENTS
         if len(groups) == 1:
             ((stream, count, body),) = groups
-            rows = self._run(_APPEND_TO_ONE, (*lock, stream, count, at, body, *notice)).fetchall()
-        else:
-            rows = self._run(_APPEND_EVENTS, (*lock, *_arrays(groups), at, *notice)).fetchall()
+            sql, params = _APPEND_TO_ONE, (*lock, stream, count, at, body, *notice)
+        earlier, self._put_off = list(self._put_off.values()), {}
+        sql = _after(sql, tuple(part for part, _ in earlier))
+        rows = self._connection.execute(sql, [*chain.from_iterable(given for _, given in earlier), *params]).fetchall()
         self.serialized.add("events")
         self.notice = None
         added = {stream: (int(event_id), int(seq)) for stream, event_id, seq, _ in rows}
@@ -260,6 +269,14 @@ def lock_number(what: str) -> int:
 def translated(sql: str) -> str:
     """Our parameters as the driver wants them; in our queries a question mark is never anything else."""
     return sql.replace("%", "%%").replace("?", "%s")
+
+
+@lru_cache(maxsize=256)
+def _after(sql: str, parts: tuple[str, ...]) -> str:
+    """A statement that appends events, with these parts before it."""
+    named = "".join(f"part_{number} AS ({part} RETURNING 1), " for number, part in enumerate(parts))
+    done = ", ".join(f"(SELECT count(*) FROM part_{number}) done_{number}" for number in range(len(parts)))
+    return sql.format(parts=named, done=f" FROM {done}" if done else "")
 
 
 @lru_cache(maxsize=256)

@@ -94,7 +94,7 @@ class PostgresWriter:
         while waiting:
             batch = waiting if tries == 0 else waiting[:1]
             try:
-                done = self._transaction(batch)
+                done = self._transaction(batch, repeated=tries > 0)
             except Exception as error:  # noqa: BLE001 - carried to those who wait; this thread must go on
                 if self._connection is None or lost(error):
                     self._fail(waiting, error)
@@ -107,13 +107,13 @@ class PostgresWriter:
             waiting = waiting[done:]
             tries = 0
 
-    def _transaction(self, items: Sequence[Item]) -> int:
+    def _transaction(self, items: Sequence[Item], *, repeated: bool) -> int:
         """Run works in one transaction; how many of them it took in."""
         connection = self._connected()
         try:
             self.floor.begin(self._clock.boot())
             number = self._begin(connection)
-            done = self._run_all(connection, items)
+            done = self._run_all(connection, items, repeated=repeated)
             if all(item.error is not None for item in items[:done]):
                 connection.execute("ROLLBACK")
             else:
@@ -134,12 +134,17 @@ class PostgresWriter:
         check_pooler(connection, backend)
         return str(number)
 
-    def _run_all(self, connection: psycopg.Connection[Any], items: Sequence[Item]) -> int:
+    def _run_all(self, connection: psycopg.Connection[Any], items: Sequence[Item], *, repeated: bool) -> int:
         good: list[tuple[Item, Transaction, PostgresSession]] = []
         done = 0
         for item in items:
             session = PostgresSession(
-                connection, self.types, writing=True, clock=self._database_clock, floor=self.floor
+                connection,
+                self.types,
+                writing=True,
+                clock=self._database_clock,
+                floor=self.floor,
+                repeated=repeated,
             )
             transaction = self._run(connection, session, item, alone=len(items) == 1)
             done += 1
@@ -151,6 +156,7 @@ class PostgresWriter:
             session.notice = self._notice() if session.announced else None
             item.groups = transaction.journal.flush(transaction.now)
             session.notify()
+            session.finish()
         return done
 
     def _run(
@@ -162,7 +168,8 @@ class PostgresWriter:
         transaction = Transaction(session, self._clock.now())
         try:
             item.result = item.work(transaction)
-            session.finish()
+            if not alone:  # else what was put off goes with the events
+                session.finish()
         except psycopg.Error:
             raise  # whose it is shows when each work is run by itself
         except UnicodeError as error:
@@ -211,7 +218,10 @@ class PostgresWriter:
             self._drop()
             return True
         if isinstance(error, AGAIN):
-            clocks.block(PAUSE_S * tries)
+            if not isinstance(
+                error, psycopg.errors.UniqueViolation
+            ):  # what it met is stored: there is no one to wait for
+                clocks.block(PAUSE_S * tries)
             return True
         return False
 

@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from wakeful.store.floor import LOWEST
+from wakeful.store.listing import J_COLUMNS, S_COLUMNS
 from wakeful.store.records import STATE_COLUMNS
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 Question = tuple[str, tuple[object, ...]]
 """A statement, or a part of one, and its parameters."""
 
+#: So many jobs are claimed with one question. To look up their states twice costs more than another for many.
+FEW = 16
 OVERDUE = (
     "SELECT sum((SELECT count(*) FROM job_state WHERE priority = p.level AND due_at IS NOT NULL AND due_at <= ?)) "
     "FROM priorities p"
@@ -60,17 +64,42 @@ def due_alone(now: int, limit: int) -> Question:
 
 
 def due_shared(floor: Floor | None, now: int, limit: int, skip_clause: str) -> Question:
-    """The states that are due and not locked, to be locked one by one until there are enough."""
+    """The jobs that are due and not locked, to be locked one by one until there are enough; and what comes after them.
+
+    Each row has, as JSON, of every level how many of its jobs are due and its first alarm after that, if these are all
+    that can be had; the state of a job; if there are few, its definition, and the revision of the state that this
+    definition goes with. If nothing is due, there is one row, without a job.
+    """
     source, params = levels(floor)
+    return _due_sql(source, skip_clause), (*params, now, limit, limit, now, limit, now, *params, limit)
+
+
+@lru_cache(maxsize=8)
+def _due_sql(source: str, skip_clause: str) -> str:
     # Compared as rows, which the order is read from: of plain conditions the server expects so few rows that it would
     # rather read and sort them all.
-    one = (
-        f"SELECT {', '.join(STATE_COLUMNS)} FROM job_state WHERE due_at IS NOT NULL "
-        "AND (priority, due_at, job_id) > (p.level, p.since, -1) AND (priority, due_at) <= (p.level, ?) "
-        f"ORDER BY priority, due_at, job_id LIMIT ?{skip_clause}"
+    is_due = (
+        "due_at IS NOT NULL AND (priority, due_at, job_id) > (p.level, p.since, -1) "
+        "AND (priority, due_at) <= (p.level, ?) ORDER BY priority, due_at, job_id LIMIT ?"
     )
-    sql = f"SELECT s.* FROM ({source} ORDER BY level DESC) p CROSS JOIN LATERAL ({one}) s LIMIT ?"
-    return sql, (*params, now, limit, limit)
+    one = f"SELECT {', '.join(STATE_COLUMNS)} FROM job_state WHERE {is_due}{skip_clause}"
+    taken = f"SELECT s.* FROM ({source} ORDER BY level DESC) p CROSS JOIN LATERAL ({one}) s LIMIT ?"
+    due = f"SELECT count(*) FROM (SELECT 1 FROM job_state WHERE {is_due}) d"
+    later = (
+        "SELECT due_at FROM job_state WHERE due_at IS NOT NULL AND priority = p.level AND due_at > ? "
+        "ORDER BY due_at, job_id LIMIT 1"
+    )
+    ahead = (
+        f"SELECT json_agg(json_build_array(p.level, ({due}), ({later})))::text AS ahead FROM ({source}) p "
+        "WHERE (SELECT count(*) FROM taken) < ?"
+    )
+    few = f"(SELECT count(*) FROM taken) <= {FEW}"
+    return (
+        f"WITH taken AS MATERIALIZED ({taken}) "
+        f"SELECT a.ahead, {', '.join(S_COLUMNS)}, {', '.join(J_COLUMNS)}, seen.revision FROM ({ahead}) a "
+        f"LEFT JOIN taken s ON true LEFT JOIN jobs j ON j.id = s.job_id AND {few} "
+        f"LEFT JOIN job_state seen ON seen.job_id = s.job_id AND {few}"
+    )
 
 
 def parked_alone(columns: Sequence[str], key: str, since: int, limit: int) -> Question:

@@ -47,7 +47,7 @@ class Runs:
     def add(self, runs: Sequence[RunRow]) -> None:
         """Insert runs. A slot, an attempt or a retry that was already made is refused by the schema itself."""
         if runs:
-            self._session.insert_many("runs", RUN_COLUMNS, runs)
+            self._session.insert_soon("runs", RUN_COLUMNS, runs)
 
     def activate(self, runs: Sequence[RunRow]) -> None:
         """Queued runs become active, with the node they carry."""

@@ -72,6 +72,10 @@ class Session(Protocol):
         """Whether no other process can write while this transaction does."""
 
     @property
+    def repeated(self) -> bool:
+        """Whether the transaction was begun before and undone: something in it was not as it was taken to be."""
+
+    @property
     def lock_clause(self) -> str:
         """What a read that decides a write must end with, so that no other decides the same; it waits for them."""
 

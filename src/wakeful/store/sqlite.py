@@ -8,6 +8,7 @@ inline, which is what makes a simulated run repeat exactly.
 from __future__ import annotations
 
 import asyncio
+import logging
 import queue
 import sqlite3
 import threading
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from wakeful.store.records import EventGroup
 
 T = TypeVar("T")
+log = logging.getLogger("wakeful.store")
 Work = Callable[[Transaction], Any]
 
 LOCK_WAIT_MS = 10_000
@@ -73,6 +75,7 @@ class SqliteStore:
         self._data_version = 0
         self._listeners: list[Callable[[list[EventGroup]], None]] = []
         self._busy_since: int | None = None
+        self._in_use = threading.Lock()  # the writer's connection
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -170,7 +173,22 @@ class SqliteStore:
         raise StoreLocked(message)
 
     async def changed_elsewhere(self) -> bool:
+        # While the writer rests it is asked here, in microseconds: another thread would have to be waited for twice,
+        # and with it the start of what another process has added.
+        if self._open and not self._inline and self._in_use.acquire(blocking=False):
+            try:
+                return self._is_new_version()
+            except sqlite3.Error as error:
+                log.debug("cannot ask %s what changed: %s", self.path, error)  # the writer finds out what is wrong
+            finally:
+                self._in_use.release()
         return bool(await self.write(_ASK_VERSION))
+
+    def _is_new_version(self) -> bool:
+        assert self._writer is not None  # noqa: S101 - there as long as the store is open
+        (version,) = self._writer.execute("PRAGMA data_version").fetchone()
+        before, self._data_version = self._data_version, version
+        return bool(version != before)
 
     def on_change(self, listener: Callable[[], None]) -> None:
         """Call `listener` on the loop when another process wrote and rang the engine's bell."""
@@ -218,7 +236,8 @@ class SqliteStore:
                 if first is not None:
                     items.append(first)
             self._await_moment(items)
-            self._commit(items)
+            with self._in_use:
+                self._commit(items)
             for item in items:
                 item.reply(self)
             if first is None:
@@ -247,8 +266,7 @@ class SqliteStore:
         writing = [item for item in items if item.work is not _ASK_VERSION]
         try:
             for item in asking:
-                (version,) = connection.execute("PRAGMA data_version").fetchone()
-                item.result, self._data_version = version != self._data_version, version
+                item.result = self._is_new_version()
             if writing:
                 self._commit_together(connection, writing)
         except sqlite3.Error as error:

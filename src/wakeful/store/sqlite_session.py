@@ -40,6 +40,7 @@ _ADD_EVENTS = (
 class SqliteSession:
     """Statements on a connection whose transaction somebody else begins and ends."""
 
+    repeated = False
     exclusive = True  # BEGIN IMMEDIATE: one writer at a time, in all processes
     lock_clause = ""
     skip_clause = ""

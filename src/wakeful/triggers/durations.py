@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from functools import lru_cache
 
 from wakeful.errors import IntervalParseError
 
@@ -26,6 +27,9 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 def parse_interval(text: str) -> timedelta:
     """The timedelta of a text such as "5m"; IntervalParseError says what is wrong with any other."""
+    given: object = text
+    if not isinstance(given, str):
+        raise IntervalParseError(_odd(given, 'a text such as "5m"'), given)
     return timedelta(milliseconds=_read(text))
 
 
@@ -80,6 +84,12 @@ def _unit(ms: int) -> str:
 def _read(text: object) -> int:
     if not isinstance(text, str):
         raise IntervalParseError(_odd(text), text)
+    return _read_text(text)
+
+
+@lru_cache(maxsize=1_024)
+def _read_text(text: str) -> int:
+    """Cached: the jobs of a file share a handful."""
     body = text.strip()
     digits = 0
     while digits < len(body) and body[digits] in "0123456789":
@@ -128,9 +138,9 @@ def _sum(body: str) -> int | None:
     return total if parts else None
 
 
-def _odd(value: object) -> str:
+def _odd(value: object, expected: str = 'a text such as "5m", a timedelta or a number of seconds') -> str:
     shown = "missing" if value is None else f"not a duration: {str(value)[:40]}"
-    return f'Interval is {shown}. Expected a text such as "5m", a timedelta or a number of seconds'
+    return f"Interval is {shown}. Expected {expected}"
 
 
 def _too_long(value: object) -> IntervalParseError:

@@ -38,7 +38,7 @@ class Manual(Trigger):
     type = "manual"
 
     def describe(self) -> str:
-        return "only when started by hand"
+        return "only when asked to"
 
     def __repr__(self) -> str:
         return "Manual()"

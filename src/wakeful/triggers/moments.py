@@ -58,7 +58,7 @@ def read_moment(value: object, field: str) -> int:
         moment = value  # type: ignore[assignment]  # to_ms refuses what is not an aware datetime
     ms = to_ms(moment, field)
     if not FIRST_SECOND * 1000 <= ms < LAST_MS:
-        raise InvalidTrigger(f"{field} {moment.isoformat()} is out of reach: use the years 1 to 9998.", field)
+        raise InvalidTrigger(f"{field} {moment.isoformat()} is out of reach: use the years 2 to 9998.", field)
     return ms
 
 

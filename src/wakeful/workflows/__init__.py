@@ -121,6 +121,7 @@ domain = Domain(
     install="wakeful.workflows.configuration:install_configured",
     reload="wakeful.workflows.configuration:reload_configured",
     apply="wakeful.workflows.configuration:ready_to_apply",
+    undo={f"{what}_workflow": "wakeful.workflows.undoing:take_back" for what in ("pause", "drain", "resume")},
     buttons={
         "settle": "wakeful.workflows.chat:settle",
         "resume_workflow": "wakeful.workflows.chat:resume",

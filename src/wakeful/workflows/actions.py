@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 from wakeful import ids
 from wakeful.errors import InvalidJob, ScheduleTriggerError
 from wakeful.kernel.actions import runs as run_actions
+from wakeful.kernel.actions.recording import Origin, keep
 from wakeful.kernel.rules.outcome import Result, clean
+from wakeful.store.actions import Change
 from wakeful.workflows.arming import CONTINUED, arm, first_waiting, look_again
 from wakeful.workflows.checkpoints import as_json
 from wakeful.workflows.failures import LogicError
@@ -18,6 +20,7 @@ from wakeful.workflows.lookup import find_attempt, find_workflow
 from wakeful.workflows.phases import ACTIVE, STATUS, VERDICTS, settled_mutation
 from wakeful.workflows.tables import Action, HandlerRow, WorkflowRow, WorkflowRun, Workflows
 from wakeful.workflows.topics.tables import Topics
+from wakeful.workflows.words import issue_words
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
@@ -27,15 +30,26 @@ if TYPE_CHECKING:
 
 MAX_NOTE = 2_000
 LONGEST_CHAIN = 100
+#: What pausing, draining and resuming change of a workflow.
+STANDING = ("paused", "pause_note", "draining")
 
 
 def record(
     tx: Transaction, context: Context, workflow: str, *, who: str, action: str, detail: str | None = None
-) -> None:
-    """Keep what a person did."""
-    said = clean(detail)[:MAX_NOTE] if detail else None
-    tx.of(Workflows).record(Action(context.new_id(), workflow, tx.now, clean(who)[:200], action, said))
+) -> int:
+    """Keep what a person did; its number."""
+    said, number = clean(detail)[:MAX_NOTE] if detail else None, context.new_id()
+    tx.of(Workflows).record(Action(number, workflow, tx.now, clean(who)[:200], action, said))
     tx.journal.emit("workflow", {"type": action, "workflow": workflow, "by": clean(who)[:200]})
+    return number
+
+
+def keep_change(tx: Transaction, row: WorkflowRow, number: int, origin: Origin, what: str) -> str | None:
+    """Keep how a workflow stood before; the action by which that can be undone, where anything changed."""
+    left = find_workflow(tx, row.name)
+    before, after = (tuple(getattr(found, name) for name in STANDING) for found in (row, left))
+    changes = [Change(number, row.name, STANDING, before, after)] if before != after else []
+    return keep(tx, origin, what, changes)
 
 
 def run_now(tx: Transaction, context: Context, name: str, *, who: str) -> list[str]:
@@ -48,7 +62,7 @@ def run_now(tx: Transaction, context: Context, name: str, *, who: str) -> list[s
         )
         raise ScheduleTriggerError(message, {**about, "reason": "paused"})
     if row.issue is not None:
-        message = f"{name} cannot run: {(row.issue_message or '').partition(chr(10))[0]}."
+        message = f"{name} cannot run. {issue_words(row.issue, row.issue_handler, row.issue_message)}"
         raise ScheduleTriggerError(message, {**about, "reason": row.issue})
     handlers = tx.of(Workflows).handlers(name)
     states = tx.jobs.states([handler.job_id for handler in handlers if handler.job_id is not None])
@@ -74,16 +88,25 @@ def _queue(tx: Transaction, context: Context, producer: HandlerRow, states: Mapp
     return waiting.id
 
 
-def pause(tx: Transaction, context: Context, name: str, *, who: str, note: str | None = None) -> None:
-    """Start nothing more of the workflow; the run in progress ends, and what is due meanwhile waits."""
-    locked(tx, name)
+def pause(
+    tx: Transaction, context: Context, name: str, *, who: str, origin: Origin | None = None, note: str | None = None
+) -> str | None:
+    """Start nothing more of the workflow; the run in progress ends, and what is due meanwhile waits.
+
+    The action by which that can be undone, where it was not paused like that already.
+    """
+    row = locked(tx, name)
     kept = clean(note)[:MAX_NOTE] if note else None
     tx.of(Workflows).change(name, tx.now, paused=1, pause_note=kept, draining=0)
-    record(tx, context, name, who=who, action="paused", detail=note)
+    number = record(tx, context, name, who=who, action="paused", detail=note)
+    return keep_change(tx, row, number, origin or Origin(who, "code", context.new_id()), "pause_workflow")
 
 
-def resume(tx: Transaction, context: Context, name: str, *, who: str) -> None:
-    """Go on: what waited starts, and a run that failed for a mistake in the code is tried again."""
+def resume(tx: Transaction, context: Context, name: str, *, who: str, origin: Origin | None = None) -> str | None:
+    """Go on: what waited starts, and a run that failed for a mistake in the code is tried again.
+
+    The action by which the workflow is paused again, where it was paused.
+    """
     row = locked(tx, name)
     table = tx.of(Workflows)
     if row.issue == "load":
@@ -98,11 +121,18 @@ def resume(tx: Transaction, context: Context, name: str, *, who: str) -> None:
         resolve_issue(tx, context, row)
     elif row.issue == "transient":
         table.change(name, tx.now, backoff_until=None)
-    for handler in table.handlers(name):
+    go_on(tx, context, name)
+    number = record(tx, context, name, who=who, action="resumed")
+    return keep_change(tx, row, number, origin or Origin(who, "code", context.new_id()), "resume_workflow")
+
+
+def go_on(tx: Transaction, context: Context, name: str) -> None:
+    """Let what waited start."""
+    handlers = tx.of(Workflows).handlers(name)
+    for handler in handlers:
         if handler.job_id is not None and (handler.open_run is not None or handler.dirty > handler.seen):
             arm(tx, context, handler.job_id, tx.now, CONTINUED)
-    look_again(tx, [handler.job_id for handler in table.handlers(name) if handler.job_id is not None])
-    record(tx, context, name, who=who, action="resumed")
+    look_again(tx, [handler.job_id for handler in handlers if handler.job_id is not None])
 
 
 def approve(tx: Transaction, context: Context, name: str, ref: str, *, who: str, note: str | None = None) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
+from wakeful.kernel.actions.recording import Origin
 from wakeful.workflows import actions
 from wakeful.workflows.answers import VERDICT_LABELS
 
@@ -34,7 +35,7 @@ def settle(tx: Transaction, context: Context, pressed: Pressed, by: str) -> str:
 
 def resume(tx: Transaction, context: Context, pressed: Pressed, by: str) -> str:
     """Let the workflow try again."""
-    actions.resume(tx, context, pressed.on, who=by)
+    actions.resume(tx, context, pressed.on, who=by, origin=Origin(by, "chat", context.new_id()))
     return f"{pressed.on} tries again."
 
 

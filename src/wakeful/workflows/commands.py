@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wakeful import clock
-from wakeful.cli.opening import change, read
+from wakeful.cli.acting import rights_here, say_undo
+from wakeful.cli.opening import change, now_ms, read
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say, say_text
 from wakeful.cli.tables import Column, Json, print_facts, print_json, print_table
-from wakeful.cli.words import count
+from wakeful.cli.words import ago, ahead, count, moment_words
+from wakeful.cli.zones import shown_zone
+from wakeful.kernel.actions.recording import Origin, origin_of
+from wakeful.triggers.moments import read_moment
 from wakeful.workflows import actions, views
 from wakeful.workflows.draining import drain as drain_workflow
 from wakeful.workflows.fixes.tables import Fixes
@@ -31,7 +35,7 @@ from wakeful.workflows.topics.commands import (
     who,
 )
 from wakeful.workflows.wiring import warnings
-from wakeful.workflows.words import NEEDS_ATTENTION, SHOWN, STOPPED
+from wakeful.workflows.words import NEEDS_ATTENTION, SHOWN, STOPPED, answer_commands
 
 if TYPE_CHECKING:
     from wakeful import Scheduler
@@ -66,37 +70,42 @@ def _issue(shown: dict[str, Any]) -> str:
 @app.command("show")
 def show(ctx: typer.Context, name: Name, *, as_json: Json = False, db: Db = None) -> None:
     """Show a workflow: its status, what to do, and what was done."""
-    found = found_or_not(chosen(ctx, db), lambda tx: views.workflow_view(tx, name), name)
+    place = chosen(ctx, db)
+    found = found_or_not(place, lambda tx: views.workflow_view(tx, name), name)
     if as_json:
         print_json(found)
         return
+    zone, now = shown_zone(place), now_ms()
     facts = [("workflow", found["name"]), ("status", SHOWN[found["status"]]), ("schedule", found["schedule"])]
     if found["issue"] is not None:
         facts.append(("issue", found["issue"]["message"]))
-        if found["issue"]["run"] is not None:
-            facts.append(
-                ("", f"wakeful workflow {' or '.join(found['issue']['actions'])} {name} {found['issue']['run']}")
-            )
+        facts += [("", command) for command in answer_commands(name, found["issue"]["actions"], found["issue"]["run"])]
     if found["draining"]:
         facts.append(("", "It is draining: producers wait, and it is paused once nothing is left to do."))
     facts.append(("pending", count(found["pending_inputs"], "input")))
     facts.append(("version", found["version"]))
     facts += [
-        ("did" if not number else "", f"{one['at']}  {one['text']}") for number, one in enumerate(found["recent"])
+        ("did" if not number else "", f"{moment_words(one['at'], zone, now)}: {one['text']}")
+        for number, one in enumerate(found["recent"])
     ]
     facts += [
         (
             "people" if not number else "",
-            " ".join(filter(None, (one["at"], "", one["who"], one["action"], one["detail"]))),
+            f"{moment_words(one['at'], zone, now)}: "
+            + " ".join(filter(None, (one["who"], one["action"], one["detail"]))),
         )
         for number, one in enumerate(found["actions"])
     ]
     print_facts(facts)
     rows = [
-        [one["job"], one["type"], str(one["pending_events"]), one["next_run_at"] or one["wake_at"] or "-", _last(one)]
-        for one in found["handlers"]
+        [one["job"], one["type"], str(one["pending_events"]), _next(one, now), _last(one)] for one in found["handlers"]
     ]
     print_table([Column("JOB", 12), Column("TYPE"), Column("PENDING"), Column("NEXT", 12), Column("LAST", 12)], rows)
+
+
+def _next(handler: dict[str, Any], now: int) -> str:
+    at = handler["next_run_at"] or handler["wake_at"]
+    return "-" if at is None else ahead(read_moment(at, "next_run_at"), now)
 
 
 def _last(handler: dict[str, Any]) -> str:
@@ -113,15 +122,34 @@ def run(ctx: typer.Context, name: Name, *, as_json: Json = False, db: Db = None)
 @app.command("pause")
 def pause(ctx: typer.Context, name: Name, *, note: Note = None, as_json: Json = False, db: Db = None) -> None:
     """Start nothing more of a workflow. The run in progress ends, and what is due meanwhile waits."""
-    change(chosen(ctx, db), acting(lambda tx, context: actions.pause(tx, context, name, who=who(), note=note)))
-    done({"name": name, "paused": True}, f"{name} is paused", as_json=as_json)
+
+    def work(tx: Transaction, context: Context) -> str | None:
+        return actions.pause(tx, context, name, who=who(), origin=_origin(context), note=note)
+
+    action = change(chosen(ctx, db), acting(work))
+    done({"name": name, "paused": True, "action": action}, f"{name} is paused", as_json=as_json)
+    _say_undo(action, as_json=as_json)
 
 
 @app.command("resume")
 def resume(ctx: typer.Context, name: Name, *, as_json: Json = False, db: Db = None) -> None:
     """Let a workflow go on; what failed in its code is tried again."""
-    change(chosen(ctx, db), acting(lambda tx, context: actions.resume(tx, context, name, who=who())))
-    done({"name": name, "paused": False}, f"{name} goes on", as_json=as_json)
+
+    def work(tx: Transaction, context: Context) -> str | None:
+        return actions.resume(tx, context, name, who=who(), origin=_origin(context))
+
+    action = change(chosen(ctx, db), acting(work))
+    done({"name": name, "paused": False, "action": action}, f"{name} goes on", as_json=as_json)
+    _say_undo(action, as_json=as_json)
+
+
+def _origin(context: Context) -> Origin:
+    return origin_of(context, rights_here())
+
+
+def _say_undo(action: str | None, *, as_json: bool) -> None:
+    if not as_json:
+        say_undo(action)
 
 
 @app.command("settle")
@@ -188,17 +216,20 @@ def drain(
 ) -> None:
     """Finish what a workflow has, take in nothing new, then pause it."""
 
-    async def work(scheduler: Scheduler) -> dict[str, Any]:
-        await scheduler.transact(lambda tx, context: drain_workflow(tx, context, name, who=who(), note=note))
+    async def work(scheduler: Scheduler) -> tuple[dict[str, Any], str | None]:
+        _, action = await scheduler.transact(
+            lambda tx, context: drain_workflow(tx, context, name, who=who(), origin=_origin(context), note=note)
+        )
         while True:
             found: dict[str, Any] = await scheduler.look(lambda tx: views.workflow_view(tx, name))
             if not wait or not found["draining"] or found["status"] in (NEEDS_ATTENTION, STOPPED):
-                return found
+                return found, action
             await clock.sleep(WAIT_S)
 
-    found = change(chosen(ctx, db), work)
-    data = {"name": name, "draining": found["draining"], "paused": found["paused"]}
+    found, action = change(chosen(ctx, db), work)
+    data = {"name": name, "draining": found["draining"], "paused": found["paused"], "action": action}
     done(data, f"{name} is {'drained, and paused' if found['paused'] else 'draining'}", as_json=as_json)
+    _say_undo(action, as_json=as_json)
     if wait and not found["paused"]:
         say(f"It cannot go on: {_issue(found)}", error=True)
         raise typer.Exit(1)
@@ -226,8 +257,12 @@ def fixes(
     elif not found:
         say(f"{name} has no corrections.")
     else:
-        rows = [[one["handler"], one["status"], one["at"], one["note"] or "-", one["run"]] for one in found]
-        columns = [Column("HANDLER", 8), Column("STATUS", 8), Column("AT", 20), Column("NOTE", 12), Column("RUN", 17)]
+        now = now_ms()
+        rows = [
+            [one["handler"], one["status"], ago(read_moment(one["at"], "at"), now), one["note"] or "-", one["run"]]
+            for one in found
+        ]
+        columns = [Column("HANDLER", 8), Column("STATUS", 8), Column("AGE", 8), Column("NOTE", 12), Column("RUN", 17)]
         print_table(columns, rows)
         for one in found if diff else ():
             say_text(one["diff"] or "")

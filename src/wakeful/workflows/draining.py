@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful.errors import ScheduleTriggerError
+from wakeful.kernel.actions.recording import Origin
 from wakeful.kernel.rules.outcome import clean
-from wakeful.workflows.actions import MAX_NOTE, locked, record
+from wakeful.workflows.actions import MAX_NOTE, keep_change, locked, record
 from wakeful.workflows.drained import finish_drain
 from wakeful.workflows.tables import Workflows
 
@@ -15,16 +16,23 @@ if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
 
 
-def drain(tx: Transaction, context: Context, name: str, *, who: str, note: str | None = None) -> bool:
-    """Start no producer any more, and pause the workflow once its consumers have looked at every event.
+class Drained(NamedTuple):
+    """Whether there was nothing to do, so that it is paused already; and the action by which that can be undone."""
 
-    True when there was nothing to do, and it is paused already.
-    """
+    paused: bool
+    action: str | None
+
+
+def drain(
+    tx: Transaction, context: Context, name: str, *, who: str, origin: Origin | None = None, note: str | None = None
+) -> Drained:
+    """Start no producer any more, and pause the workflow once its consumers have looked at every event."""
     row = locked(tx, name)
     if row.paused:
         message = f"{name} is paused: nothing of it runs."
         raise ScheduleTriggerError(message, {"workflow": name, "reason": "paused"})
     kept = clean(note)[:MAX_NOTE] if note else None
     tx.of(Workflows).change(name, tx.now, draining=1, pause_note=kept)
-    record(tx, context, name, who=who, action="draining", detail=note)
-    return finish_drain(tx, name)
+    number = record(tx, context, name, who=who, action="draining", detail=note)
+    action = keep_change(tx, row, number, origin or Origin(who, "code", context.new_id()), "drain_workflow")
+    return Drained(finish_drain(tx, name), action)

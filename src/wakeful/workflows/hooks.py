@@ -54,7 +54,7 @@ def admit(tx: Transaction, context: Context, job: JobDef, state: JobState) -> Re
     brings_new = handler.type == "producer" and handler.open_run is None
     wait = may_start(standing, handler.name, tx.now, brings_new=brings_new)
     if wait is not None:
-        return Refused(wait.reason, SKIP_REASONS[wait.reason], wait.until)
+        return Refused(wait.reason, wait.detail, wait.until)
     known = registry_of(context.declared).get(workflow.name)
     if known is None or known[1] != workflow.version:
         return _leave_to_others(tx, context, job, state, workflow.version)

@@ -34,7 +34,7 @@ class ListedWorkflows:
     def _load(self, scheduler: Scheduler, ref: FileRef) -> Deployment | str:
         found = load_file(ref)
         if isinstance(found, CannotLoad):
-            return f"{ref.path.name}: {found.message}\n{found.trace}".strip()
+            return f"{ref.path.name}: {found.message} (the trace: wakeful workflow check {ref.path})"
         try:
             wanted = plan_deployment(scheduler, found, "file", forced=True)
         except SchedulerError as error:

@@ -12,7 +12,9 @@ from wakeful.api.idempotency import answer, respond
 from wakeful.api.models import Page
 from wakeful.api.paging import LIMIT, Cursor, Limit
 from wakeful.api.problems import answers
+from wakeful.api.record import undoable
 from wakeful.api.wiring import Sched
+from wakeful.kernel.actions.recording import Origin
 from wakeful.workflows import actions, views
 from wakeful.workflows.draining import drain
 from wakeful.workflows.fixes.tables import Fixes
@@ -33,6 +35,7 @@ from wakeful.workflows.topics import routes as topics
 from wakeful.workflows.topics.routes import Name, page_of
 
 if TYPE_CHECKING:
+    from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
 
 router = APIRouter(prefix="/api/workflows", tags=["workflows"])
@@ -82,8 +85,10 @@ async def run_workflow(scheduler: Sched, caller: Operator, name: Name) -> Respon
 )
 async def pause_workflow(scheduler: Sched, caller: Operator, name: Name, given: PauseIn | None = None) -> Response:
     note = given.note if given is not None else None
-    await scheduler.transact(lambda tx, context: actions.pause(tx, context, name, who=caller.name, note=note))
-    return respond(answer(200, await scheduler.look(lambda tx: views.workflow_view(tx, name))))
+    action = await scheduler.transact(
+        lambda tx, node: actions.pause(tx, node, name, who=caller.name, origin=_origin(node, caller), note=note)
+    )
+    return respond(answer(200, await scheduler.look(lambda tx: views.workflow_view(tx, name)), **undoable(action)))
 
 
 @router.post(
@@ -96,8 +101,10 @@ async def pause_workflow(scheduler: Sched, caller: Operator, name: Name, given: 
 )
 async def drain_workflow(scheduler: Sched, caller: Operator, name: Name, given: PauseIn | None = None) -> Response:
     note = given.note if given is not None else None
-    await scheduler.transact(lambda tx, context: drain(tx, context, name, who=caller.name, note=note))
-    return respond(answer(202, await scheduler.look(lambda tx: views.workflow_view(tx, name))))
+    _, action = await scheduler.transact(
+        lambda tx, node: drain(tx, node, name, who=caller.name, origin=_origin(node, caller), note=note)
+    )
+    return respond(answer(202, await scheduler.look(lambda tx: views.workflow_view(tx, name)), **undoable(action)))
 
 
 @router.post(
@@ -108,8 +115,14 @@ async def drain_workflow(scheduler: Sched, caller: Operator, name: Name, given: 
     summary="Let it go on",
 )
 async def resume_workflow(scheduler: Sched, caller: Operator, name: Name) -> Response:
-    await scheduler.transact(lambda tx, context: actions.resume(tx, context, name, who=caller.name))
-    return respond(answer(200, await scheduler.look(lambda tx: views.workflow_view(tx, name))))
+    action = await scheduler.transact(
+        lambda tx, node: actions.resume(tx, node, name, who=caller.name, origin=_origin(node, caller))
+    )
+    return respond(answer(200, await scheduler.look(lambda tx: views.workflow_view(tx, name)), **undoable(action)))
+
+
+def _origin(context: Context, caller: Operator) -> Origin:
+    return Origin(caller.name, "api", context.new_id())
 
 
 @router.post(

@@ -66,23 +66,26 @@ class Attempt:
 
     async def drive(self) -> Any:
         """Run it to its end; what it raises says to the engine how it ended."""
+        ended = await self._attempt()
+        if isinstance(ended, HandlerFailed):  # raised outside of `except`: its context is the author's alone
+            return await self._fail(ended.error, ended.place)
+        return {"title": self._row.title, "consumed": self._row.reserved, "published": len(ended.messages)}
+
+    async def _attempt(self) -> Outgoing | HandlerFailed:
         try:
             if isinstance(self._handler, Producer):
-                outgoing = await self._produce(self._handler)
-            else:
-                outgoing = await self._consume(self._handler)
+                return await self._produce(self._handler)
+            return await self._consume(self._handler)
         except HandlerFailed as failed:
-            return await self._fail(failed.error, failed.place)
+            return failed
         except Fenced:
             raise Noop("another node took this run over") from None
         except StoreRefused as error:  # the store works, and does not take what is in it: again would be no different
-            return await self._fail(error, "engine", raised=error)
+            return HandlerFailed(error, "engine")
         except (Noop, Defer, Wait, StoreError):
             raise
         except Exception as error:  # noqa: BLE001 - a mistake of ours is on record, and stops the workflow
-            return await self._fail(error, "engine", raised=error)
-        published = len(outgoing.messages)
-        return {"title": self._row.title, "consumed": self._row.reserved, "published": published}
+            return HandlerFailed(error, "engine")
 
     # -- phases -------------------------------------------------------------------------------------------------------
 
@@ -205,7 +208,7 @@ class Attempt:
             raise HandlerFailed(*ctx.failure)
         return ctx, value
 
-    async def _fail(self, error: BaseException, place: Place, *, raised: BaseException | None = None) -> Any:
+    async def _fail(self, error: BaseException, place: Place) -> Any:
         failure: Failure = classify(error, place)
         row = self._row
         if failure == "reconciliation":
@@ -225,7 +228,7 @@ class Attempt:
             raise Defer(from_ms(stored.until), _said(error)) from error
         if failure == "approval":
             raise error if isinstance(error, ApprovalNeeded) else ApprovalNeeded(_said(error)) from error
-        if raised is not None or not isinstance(error, Skip | Noop | Defer | Wait):
+        if place == "engine" or not isinstance(error, Skip | Noop | Defer | Wait):
             raise error
         message = f"{type(error).__name__} is not for handlers of workflows: {_said(error)}"
         raise LogicError(message) from error

@@ -22,6 +22,19 @@ ACTIONS = {
 }
 
 
+def answer_commands(name: str, actions: Sequence[str], run: str | None) -> list[str]:
+    """What to type about an issue: how to see where the code failed, then the ways to answer."""
+    written = {
+        "apply": "wakeful apply",
+        "resume": f"wakeful workflow resume {name}",
+        "approve": f"wakeful workflow approve {name} {run}",
+        "reject": f"wakeful workflow reject {name} {run}",
+        "settle": f"wakeful workflow settle {name} {run} happened   (or did_not_happen, or skip)",
+    }
+    look = [f"wakeful show {run}   (its trace)"] if run is not None and "resume" in actions else []
+    return look + [written[action] for action in actions]
+
+
 def status_word(*, paused: bool, issue: str | None, active: bool, failures: int = 0) -> str:
     """One of four words; what a person must do comes before what goes on."""
     if issue in ("internal", "load"):

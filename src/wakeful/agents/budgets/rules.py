@@ -91,7 +91,7 @@ def over(caps: Caps, spent: Spent, max_cost: int | None) -> str | None:
     cost = spent.cost + spent.held_cost
     if caps.cost is not None and (cost >= caps.cost or cost + (max_cost or 0) > caps.cost):
         needs = f", and a run may cost {money(max_cost)}" if max_cost and cost < caps.cost else ""
-        return f"{money(cost)} of {money(caps.cost)} are used today{needs}"
+        return f"a cost of {money(cost)} of {money(caps.cost)} is used today{needs}"
     if caps.tokens is not None and spent.tokens >= caps.tokens:
         return f"{spent.tokens:,} of {caps.tokens:,} tokens are used today"
     return None
@@ -145,11 +145,11 @@ def money(cost: int) -> str:
 
 
 def spent_words(caps: Caps, spent: Spent) -> str:
-    """What was used today beside what may be: "3 of 50 runs, 0.12 of 5.00"."""
+    """What was used today beside what may be: "3 of 50 runs, cost 0.12 of 5.00"."""
     parts = [_part(f"{spent.runs + spent.held_runs}", None if caps.runs is None else str(caps.runs), " runs")]
     cost = spent.cost + spent.held_cost
     if cost or caps.cost is not None:
-        parts.append(_part(money(cost), None if caps.cost is None else money(caps.cost), ""))
+        parts.append(f"cost {_part(money(cost), None if caps.cost is None else money(caps.cost), '')}")
     if spent.tokens or caps.tokens is not None:
         parts.append(_part(f"{spent.tokens:,}", None if caps.tokens is None else f"{caps.tokens:,}", " tokens"))
     return ", ".join(parts)

@@ -28,7 +28,8 @@ from wakeful.agents.naming import wake_job
 from wakeful.kernel.engine.alerts import alert_key, close_alert, open_alert
 from wakeful.kernel.kinds import Refused
 from wakeful.kernel.rules.policy import trigger_of
-from wakeful.triggers.moments import iso
+from wakeful.triggers.moments import spoken
+from wakeful.triggers.zones import place_named
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
@@ -91,7 +92,7 @@ def refuse_start(tx: Transaction, context: Context, job: JobDef, state: JobState
         return Refused(OVER_BUDGET, why[1])
     if first is not None and first.reason == "manual" and payload["does"] == "ask":
         return Refused(OVER_BUDGET, why[1])
-    return Refused(OVER_BUDGET, f"{why[1]}, and it waits until {iso(until)}", until)
+    return Refused(OVER_BUDGET, f"{why[1]}, and it waits until {spoken(until, place_named(limits.zone))}", until)
 
 
 def refuse_by_hand(tx: Transaction, context: Context, job: JobDef) -> Refused | None:
@@ -104,7 +105,8 @@ def refuse_by_hand(tx: Transaction, context: Context, job: JobDef) -> Refused | 
     if why is None:
         return None
     _alert(tx, context, payload["agent"], why)
-    return Refused(OVER_BUDGET, f"{why[1]} (over_budget); the next day begins at {iso(next_day(tx.now, limits.zone))}")
+    tomorrow = spoken(next_day(tx.now, limits.zone), place_named(limits.zone))
+    return Refused(OVER_BUDGET, f"{why[1]} (over_budget); the next day begins at {tomorrow}")
 
 
 def waits_for(tx: Transaction, job: JobDef) -> str | None:
@@ -140,7 +142,7 @@ def _alert(tx: Transaction, context: Context, agent: str, why: tuple[str, str]) 
         return
     known = tx.jobs.names([wake_job(agent)]) if subject != FLEET else {}
     begun = text if subject != FLEET else f"{text[0].upper()}{text[1:]}"
-    message = f"{begun}. Slots are passed over, and what else is to start waits for the next day."
+    message = f"{begun}. Slots are passed over, and what else is to start waits for the next day or a larger budget."
     open_alert(tx, context, ALERT, subject, message, job_id=known.get(wake_job(agent)))
 
 

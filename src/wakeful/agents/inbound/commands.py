@@ -14,7 +14,8 @@ from wakeful.cli.opening import change, now_ms, read, server_of
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say, say_text
 from wakeful.cli.tables import Cell, Column, Json, print_facts, print_json, print_table
-from wakeful.cli.words import ago
+from wakeful.cli.words import ago, moment_words
+from wakeful.cli.zones import shown_zone
 from wakeful.triggers.moments import read_moment
 
 app = typer.Typer(help="Show requests of webhooks and chats, and replay them.")
@@ -73,13 +74,15 @@ def _rows(found: list[dict[str, Any]]) -> tuple[list[Column], list[list[str | Ce
 @app.command("show")
 def show(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = None) -> None:
     """Show a request with what it brought."""
-    found = change(chosen(ctx, db), lambda s: s.look(lambda tx: receiving.get_request(tx, ref)))
+    place = chosen(ctx, db)
+    found = change(place, lambda s: s.look(lambda tx: receiving.get_request(tx, ref)))
     if as_json:
         print_json(found)
         return
     named = [("request", "id"), ("schedule", "job"), ("type", "type"), ("delivery id", "delivery_id")]
-    named += [("replay of", "replay_of"), ("run", "run"), ("came in", "at")]
+    named += [("replay of", "replay_of"), ("run", "run")]
     facts: list[tuple[str, str | Cell]] = [(title, str(found[key])) for title, key in named if found[key] is not None]
+    facts.append(("came in", moment_words(found["at"], shown_zone(place), now_ms())))
     facts += [(key, str(value)) for key, value in found["about"].items() if value is not None]
     print_facts(facts)
     say()

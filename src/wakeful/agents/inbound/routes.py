@@ -1,6 +1,7 @@
 """`/hooks/AGENT/SCHEDULE`, where others start schedules; `/api/messages`; and `/api/requests`, what came in.
 
-A hook needs no token: the request is signed with the schedule's secret. Whoever sends wrong ones must wait after a few.
+A hook needs no token: the request is signed with the schedule's secret. Who sends wrong bearer secrets must wait after
+a few.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from wakeful.agents.inbound.route_models import HookTaken, MessageIn, MessageTak
 from wakeful.agents.inbound.sections import secrets_of
 from wakeful.agents.inbound.signatures import Given, Scheme, key_of, scheme_of, verify
 from wakeful.agents.naming import AGENT
+from wakeful.api import addresses
 from wakeful.api.auth import Gate, Operator, Viewer, address_of
 from wakeful.api.idempotency import answer, respond
 from wakeful.api.models import Page
@@ -51,8 +53,12 @@ router = APIRouter(tags=["agents"])
 KEPT_HEADERS = ("content-type", "user-agent", "x-github-event", "x-gitlab-event", "linear-event", "x-slack-retry-num")
 LONGEST_HEADER = 200
 
-AgentName = Annotated[str, Path(max_length=200, description="the agent's name", examples=["reporter"])]
-ScheduleName = Annotated[str, Path(max_length=200, description="the schedule's name", examples=["deploy"])]
+AgentName = Annotated[
+    str, Path(max_length=200, description="the agent's name", examples=["reporter"]), addresses.AS_SENT
+]
+ScheduleName = Annotated[
+    str, Path(max_length=200, description="the schedule's name", examples=["deploy"]), addresses.AS_SENT
+]
 Ref = Annotated[str, Path(max_length=200, description="the request's id", examples=["req_1hbm1n0w2c9kd"])]
 OfJob = Annotated[str | None, Query(max_length=200, description="only of this schedule", examples=["reporter.deploy"])]
 
@@ -78,8 +84,7 @@ async def call_hook(request: Request, scheduler: Sched, agent: AgentName, schedu
     webhook = await scheduler.look(lambda tx: _webhook_of(tx, name))  # who guesses does not occupy the writer
     gate: Gate = request.app.state.gate
     if webhook is None:
-        wrong = ApiError(404, "not_found", "There is no webhook at this address.")
-        raise gate.failures.refusal(address_of(request), wrong)
+        raise ApiError(404, "not_found", "There is no webhook at this address.")
     body = await request.body()
     scheme = scheme_of(webhook)
     headers = {key: request.headers.getlist(key) for key in request.headers}
@@ -88,7 +93,8 @@ async def call_hook(request: Request, scheduler: Sched, agent: AgentName, schedu
     verified = verify(scheme, _keys(scheme, webhook, name), given, scheduler.clock.now())
     if verified is None:
         wrong = ApiError(401, "unauthorized", "This request is not signed as it must be.", headers=_challenge(scheme))
-        raise gate.failures.refusal(address_of(request), wrong)
+        # A signature cannot be guessed, a token can.
+        raise gate.failures.refusal(address_of(request), wrong) if scheme.algorithm == "token" else wrong
     if request.headers.get("content-encoding", "identity").lower() != "identity":
         raise ApiError(415, "encoded", "The body is compressed: send it as it is.")
     try:

@@ -80,7 +80,7 @@ async def _ask_program(form: CommandForm, turn: Turn, around: Surroundings, secr
     except CommandTimedOut as error:
         log_file = str(error.result.log_file) if error.result.log_file is not None else None
         return Wrong(str(error), log_file, "timeout")
-    printed = reader.finish(result.output)
+    printed = reader.finish(result.output, result.stderr)
     call = Call(
         0 if result.lingered else result.exit_code,  # some tools do not exit after their answer
         result.output,

@@ -31,6 +31,8 @@ class OutputForm(NamedTuple):
     error: tuple[str, ...] = ()
     match: tuple[tuple[str, Any], ...] = ()
     resets_at: str | None = None  # of a rate limit
+    limited: tuple[tuple[str, Any], ...] = ()  # lines that speak of a limit which is reached; others only of one
+    wrong: tuple[tuple[str, Any], ...] = ()  # a line with one of these failed, whatever else it says
     sums: bool = False  # cost and tokens of all lines count together
     ends: tuple[tuple[str, Any], ...] = ()  # a line with one of these is the last that counts
 
@@ -71,12 +73,15 @@ class OutputReader:
             self._end_line()
         self._add(rest)
 
-    def finish(self, text: str) -> Printed:
-        """What was printed; `text` is the whole, as far as it was kept."""
+    def finish(self, text: str, stderr: str = "") -> Printed:
+        """What was printed; `text` is the whole, as far as it was kept. Some print the JSON of an error elsewhere."""
         if self._form.format == "text":
             return Printed(reply=text.strip("\n")[:LONGEST_REPLY], has_result=True)
         if self._form.format == "json":
-            self._take(_document(text))
+            found = _document(text)
+            self._take(found)
+            if found is None:
+                self._take_error(_document(stderr.replace("[ERROR] ", "\n")))
         else:
             self._end_line()
         return self._found
@@ -101,14 +106,21 @@ class OutputReader:
         if all(value_at(data, path) == value for path, value in form.match):
             reply = value_at(data, form.reply) if form.reply is not None else None
             found = found._replace(reply=_text(reply), has_result=True)
-        error = next((value for path in form.error if (value := value_at(data, path))), None)
+        wrong = next((value for path, value in form.wrong if value_at(data, path) == value), None)
+        error = next((value for path in form.error if (value := value_at(data, path))), wrong)
         if error is not None:
             found = found._replace(error=error if isinstance(error, str) else found.reply or _text(error))
-        if form.resets_at is not None and (at := value_at(data, form.resets_at)) is not None:
-            found = found._replace(resets_at=at)
+        if form.resets_at is not None and all(value_at(data, path) == value for path, value in form.limited):
+            at = value_at(data, form.resets_at)
+            found = found if at is None else found._replace(resets_at=at)
         self._found = self._count(data, found)
         if any(value_at(data, path) == value for path, value in form.ends):
             self._on_end()
+
+    def _take_error(self, data: Any) -> None:
+        """Of what is not where results are, only what says that something is wrong."""
+        error = next((value for path in self._form.error if isinstance(value := value_at(data, path), str)), None)
+        self._found = self._found._replace(error=error)
 
     def _see_session(self, data: Any) -> None:
         form = self._form

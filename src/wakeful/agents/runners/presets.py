@@ -44,11 +44,13 @@ PRESETS: dict[str, Preset] = {
             error=("errors[0]", "is_error"),
             match=(("type", "result"),),
             resets_at="rate_limit_info.resetsAt",
+            limited=(("rate_limit_info.status", "rejected"),),
+            wrong=(("terminal_reason", "prompt_too_long"),),
             ends=(("type", "result"),),
         ),
         signs=Signs(
-            rate_limit=r"hit your .*limit|usage limit|limit reached|out of extra usage",
-            session_gone=r"no conversation found with session id",
+            rate_limit=r"hit your .*limit|(?<!not your )usage limit|limit reached|out of extra usage",
+            session_gone=r"no conversation found with session id|prompt_too_long|prompt is too long",
             overload=r"overloaded|API Error: 5\d\d|temporarily limiting requests|request rejected \(429\)",
         ),
         about="Claude Code",
@@ -72,7 +74,7 @@ PRESETS: dict[str, Preset] = {
             ends=(("type", "turn.completed"), ("type", "turn.failed")),
         ),
         signs=Signs(
-            rate_limit=r"usage limit|out of credits|spend cap|quota exceeded",
+            rate_limit=r"usage limit|rate.?limit|out of credits|spend cap|quota exceeded",
             session_gone=r"no rollout found|thread not loaded",
             overload=r"at capacity|high demand|exceeded retry limit|stream disconnected",
         ),
@@ -92,7 +94,7 @@ PRESETS: dict[str, Preset] = {
             error=("error.message",),
         ),
         signs=Signs(
-            rate_limit=r"exhausted your .*quota|quota exceeded|please retry in",
+            rate_limit=r"exhausted your|quota|rate.?limit|resource_exhausted|please retry in",
             session_gone=r"invalid session identifier",
             overload=r"overloaded|unavailable|\b503\b",
         ),
@@ -114,7 +116,7 @@ PRESETS: dict[str, Preset] = {
             sums=True,
         ),
         signs=Signs(
-            rate_limit=r"rate limit|usage limit|quota",
+            rate_limit=r"rate.?limit|usage limit|quota",
             session_gone=r"session not found",
             overload=r"overloaded|\b529\b|\b503\b",
         ),

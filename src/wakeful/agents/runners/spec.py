@@ -15,6 +15,15 @@ from wakeful.errors import InvalidJob
 DEFAULT_TIMEOUT_MS = 30 * 60_000
 FORMS = ("preset", "start", "url", "python")
 SIGNS = ("success", "failure", "rate_limit", "session_gone", "overload")
+_RESULT = {
+    "reply": "result", "session": "session_id", "cost": "total_cost_usd",
+    "tokens": ["usage.input_tokens", "usage.output_tokens"], "error": "is_error",
+}  # fmt: skip
+USUAL: Mapping[str, Mapping[str, Any]] = {
+    "json": {"format": "json", **_RESULT},
+    "jsonl": {"format": "jsonl", **_RESULT, "match": {"type": "result"}},
+}
+"""What `output: json` and `output: jsonl` stand for: the names that most tools use."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -90,6 +99,8 @@ def check_env(given: Any) -> tuple[str, ...]:
     for item in given:
         if not isinstance(item, str) or not _VARIABLE.fullmatch(item.partition("=")[0]):
             raise InvalidJob(f"env takes NAME, which is passed on, or NAME=value, not {item!r:.60}.")
+        if "\0" in item:
+            raise InvalidJob("env contains a NUL byte, which no program can be given.")
     return tuple(given)
 
 
@@ -136,12 +147,16 @@ def _with_options(form: tuple[str, ...], options: list[str]) -> tuple[str, ...]:
 def _argv(key: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not value or not all(isinstance(item, str) for item in value):
         raise InvalidJob(f'{key} is a list, the program and its arguments, such as ["my-agent", "-p"].')
+    if any("\0" in item for item in value):
+        raise InvalidJob(f"{key} contains a NUL byte, which no program can be given.")
     return tuple(value)
 
 
 def _output(value: Any, rate_limit: Mapping[str, Any]) -> OutputForm:
     if value == "text":
         return OutputForm()
+    if isinstance(value, str):
+        value = USUAL[value]
     paths = {key: value.get(key) for key in ("reply", "session", "cost")}
     tokens = value.get("tokens") or ()
     form = OutputForm(

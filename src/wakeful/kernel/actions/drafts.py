@@ -107,7 +107,7 @@ def check_flag(name: str, value: object) -> bool:
 
 def check_limit(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        message = f"limit is a whole number, not {value!r}."
+        message = f"limit is a whole number from 0, not {value!r}."
         raise InvalidJob(message)
     return value
 
@@ -127,6 +127,10 @@ def check_trigger(value: object) -> Trigger:
 
 def check_note(note: str | None) -> str | None:
     """What a person says about a job, as it can be stored."""
+    given: object = note
+    if given is not None and not isinstance(given, str):
+        message = f"A note is a text, not {given!r:.100}."
+        raise InvalidJob(message)
     if note is not None and len(note) > MAX_NOTE:
         message = f"A note has {MAX_NOTE} characters at most, not {len(note)}."
         raise InvalidJob(message)
@@ -143,7 +147,7 @@ def check_payload(value: object, kind: Kind) -> str:
     try:
         text = _WRITE(value)
     except (TypeError, ValueError, RecursionError) as error:
-        message = f"A payload must be JSON (texts, numbers, lists, maps): {error}."
+        message = f"A payload must be JSON (texts, finite numbers, lists, maps): {error}."
         raise InvalidJob(message) from error
     if len(text) > MAX_PAYLOAD:
         message = (

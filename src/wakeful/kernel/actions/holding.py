@@ -6,17 +6,15 @@ hold ends, by the same rules as after a time without a server. What a person pau
 
 from __future__ import annotations
 
-import json
 from typing import Any, NamedTuple
 
-from wakeful import ids
 from wakeful.errors import NotAllowed, ScheduleTriggerError
 from wakeful.kernel.actions.authorization import Rights
-from wakeful.kernel.actions.recording import origin_of
+from wakeful.kernel.actions.recording import keep, origin_of
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.requeue import TOGETHER, requeue_released
 from wakeful.kernel.rules.holding import Hold, hold_of, hold_words
-from wakeful.store.actions import ActionRow
+from wakeful.store.actions import ActionRow, Change
 from wakeful.store.interface import Transaction
 
 HOLD, RELEASE = "pause_all", "resume_all"
@@ -100,8 +98,8 @@ def _refuse_owner(rights: Rights) -> None:
 
 
 def _record(tx: Transaction, context: Context, rights: Rights, what: str, change: tuple[str | None, str | None]) -> str:
-    origin = origin_of(context, rights)
-    before, after = (json.dumps({"hold": text}) for text in change)
-    row = ActionRow(origin.action, SUBJECT, tx.now, what, origin.actor, origin.via, EVERYTHING, before, after)
-    tx.actions.add([row])
-    return ids.encode("act", origin.action)
+    before, left = change
+    done = Change(SUBJECT, EVERYTHING, ("hold",), (before,), (left,))
+    found = keep(tx, origin_of(context, rights), what, [done])
+    assert found is not None  # noqa: S101 - it is a change
+    return found

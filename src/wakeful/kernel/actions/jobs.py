@@ -23,7 +23,16 @@ from wakeful.kernel.engine.turn import Ended, settle_all
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import APPROVAL, Result
 from wakeful.kernel.rules.passing import MERGED, REMOVED, Passed, let_old_pass, let_pass, why_waiting
-from wakeful.kernel.rules.policy import Next, add_note, alarm, next_start, thinned_note, trigger_of, trigger_text
+from wakeful.kernel.rules.policy import (
+    Next,
+    add_note,
+    alarm,
+    next_start,
+    notes_of_pause,
+    thinned_note,
+    trigger_of,
+    trigger_text,
+)
 from wakeful.kernel.views.models import Job, job_view
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState
@@ -36,15 +45,17 @@ GONE = "the job was removed"
 
 def add_jobs(tx: Transaction, context: Context, drafts: Sequence[Draft], if_exists: str, zone: str) -> list[int]:
     """Store all of them or none; the ids in the order given."""
-    taken = tx.jobs.names([draft.name for draft in drafts])
+    names = [draft.name for draft in drafts]
+    taken = tx.jobs.taken(names) if if_exists == "error" else tx.jobs.names(names)
     new: list[tuple[JobDef, JobState]] = []
     followers: list[JobDef] = []
     found: list[int] = []
     updated: list[tuple[JobDef, JobDef]] = []
+    spread = _spread(context, [draft for draft in drafts if draft.name not in taken], tx.now)
     for draft in drafts:
         known = taken.get(draft.name)
         if known is None:
-            job, state = _place(tx, context, draft, zone)
+            job, state = _place(tx, context, spread.get(draft.name, draft), zone)
             new.append((job, state))
             if isinstance(draft.trigger, After):
                 followers.append(job)
@@ -66,6 +77,17 @@ def add_jobs(tx: Transaction, context: Context, drafts: Sequence[Draft], if_exis
     move_lanes(tx, updated)
     if new:
         tx.journal.emit("job", *[job_event("added", job) for job, _ in new])
+    return found
+
+
+def _spread(context: Context, drafts: Sequence[Draft], now: int) -> dict[str, Draft]:
+    """The new jobs whose kind places them beside the others that are added with them."""
+    found: dict[str, Draft] = {}
+    for name in {draft.kind for draft in drafts}:
+        spread = context.declared.declared(name).spread
+        mine = {draft.name: draft for draft in drafts if draft.kind == name} if spread is not None else {}
+        triggers = spread(list(mine.values()), now) if spread is not None else {}
+        found |= {name: mine[name]._replace(trigger=trigger) for name, trigger in triggers.items()}
     return found
 
 
@@ -238,7 +260,7 @@ def is_due(state: JobState, now: int) -> bool:
 def _retime(context: Context, job: JobDef, state: JobState, now: int) -> JobState:
     """A new trigger moves the next time; a run in progress moves it when it ends."""
     trigger = trigger_of(job.trigger)
-    notes = add_note(None, thinned_note(trigger))
+    notes = add_note(notes_of_pause(state), thinned_note(trigger))
     state = state._replace(next_at=None, slot=None, parked=None, ready_at=None, backoff_until=None, notes=notes)
     if state.ended_at is not None:  # it was over, and is given further times
         state = state._replace(enabled=1, ended_at=None, errors=0, crashes=0, failing_since=None)

@@ -11,9 +11,7 @@ from wakeful.store.records import JobDef, JobState, RunRow
 
 def find_job(tx: Transaction, ref: str) -> tuple[JobDef, JobState]:
     """The job of that id or name; JobNotFound offers the nearest name."""
-    if not str(ref).isprintable():
-        message = f"There is no job {ref!r}."
-        raise JobNotFound(message)
+    _require_name(ref)
     parsed = ids.decode(ref)
     if parsed is not None and parsed[0] == "job":
         found = tx.jobs.by_id(parsed[1])
@@ -25,14 +23,23 @@ def find_job(tx: Transaction, ref: str) -> tuple[JobDef, JobState]:
     names = [job.name for job, _ in tx.jobs.matching(JobFilter(limit=1000))]
     from difflib import get_close_matches  # only when something is wrong
 
+    parts = [name for name in names if name.startswith(f"{ref}.")]  # of an agent or a workflow
     near = get_close_matches(ref, names, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    hint = f" Did you mean one of {', '.join(parts[:5])}?" if parts else f" Did you mean {near[0]!r}?" if near else ""
     message = f"There is no job {ref!r}.{hint}"
     raise JobNotFound(message)
 
 
+def _require_name(ref: object) -> None:
+    """What can be no name is not looked for: a database may refuse to."""
+    if not isinstance(ref, str) or not ref.isprintable():
+        message = f"There is no job {ref!r:.300}."
+        raise JobNotFound(message)
+
+
 def history_of(tx: Transaction, ref: str) -> int:
     """The job whose history is asked for; a removed one is found by its id or last name."""
+    _require_name(ref)
     parsed = ids.decode(ref)
     found = tx.jobs.by_id(parsed[1]) if parsed is not None and parsed[0] == "job" else tx.jobs.by_name(ref)
     found = found or tx.jobs.removed_by_name(ref)
@@ -41,7 +48,8 @@ def history_of(tx: Transaction, ref: str) -> int:
 
 def run_number(ref: str) -> int | None:
     """The number of the run that `ref` names; None if it does not name a run."""
-    parsed = ids.decode(ref)
+    given: object = ref
+    parsed = ids.decode(ref) if isinstance(given, str) else None
     return parsed[1] if parsed is not None and parsed[0] == "run" else None
 
 

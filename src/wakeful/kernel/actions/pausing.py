@@ -12,7 +12,7 @@ from wakeful.kernel.engine.claim import BY_HAND, FROM_OUTSIDE
 from wakeful.kernel.engine.ending import drop_runs
 from wakeful.kernel.engine.stretches import keep_passed
 from wakeful.kernel.rules.passing import BACKING_OFF, DISABLED, PAUSED, REPLACED, Passed, let_pass, why_waiting
-from wakeful.kernel.rules.policy import Next, add_note, alarm, next_start, thinned_note, trigger_of
+from wakeful.kernel.rules.policy import Next, add_note, alarm, next_start, pause_note, thinned_note, trigger_of
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState, RunRow
 
@@ -29,7 +29,7 @@ def pause_all(
     tx: Transaction, context: Context, pairs: Sequence[tuple[JobDef, JobState]], note: str | None
 ) -> list[str]:
     """Pause many at the price of a few statements; the names of those that were not paused already."""
-    text = f"paused: {note}" if note else None
+    text = pause_note(note)
     passed: list[Passed] = []
     paused = [
         (job, _paused(job, state, text, tx.now, passed)) for job, state in pairs if text is not None or not state.paused

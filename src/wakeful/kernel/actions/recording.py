@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from wakeful import ids
 from wakeful.errors import AlertNotFound
 from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.context import Context
-from wakeful.kernel.rules.undoing import standing_of
+from wakeful.kernel.rules.undoing import FIELDS, KEPT, MORE, values_of
 from wakeful.store import records
-from wakeful.store.actions import ActionRow
+from wakeful.store.actions import About, Change
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState
 
 T = TypeVar("T")
-_WRITE = json.JSONEncoder(separators=(",", ":")).encode
+NOTHING_MORE = (None, None)
+SNOOZE = "snooze"
+UNTIL, OF_JOB = "snoozed_until", "job_snoozed_until"  # of an alert, and of all that is said about a job
 
 
 class Origin(NamedTuple):
@@ -38,20 +39,34 @@ def on_record(
     tx: Transaction, origin: Origin, what: str, pairs: Sequence[tuple[JobDef, JobState]], work: Callable[[], T]
 ) -> tuple[T, str | None]:
     """Do something to these jobs, and keep what it changed: its result, and the action's id if it changed anything."""
-    found = _standings(tx, pairs)
+    if not pairs:
+        return work(), None
+    found = {job.id: values_of(state, job.removed_at) for job, state in pairs}
+    more_found = _more(tx, found, [job.id for job, state in pairs if state.queued])
     result = work()
-    job_ids = [job.id for job, _ in pairs]
-    states = tx.jobs.states(job_ids)
-    jobs = tx.jobs.definitions(job_ids) if what == "remove" else {job.id: job for job, _ in pairs}
-    left = _standings(tx, [(jobs[job_id], states[job_id]) for job_id in job_ids if job_id in states])
-    written = _Written()
-    rows = [
-        _row(tx, origin, what, _Subject(job.id, job.name, found[job.id], left[job.id]), written)
+    left, queued = _left(tx, what, pairs)
+    more_left = _more(tx, found, queued)
+    plain = found.keys() - more_found.keys() - more_left.keys()
+    changes = [
+        Change(job.id, job.name, FIELDS, found[job.id], left[job.id])
+        if job.id in plain
+        else Change(
+            job.id,
+            job.name,
+            (*FIELDS, *MORE),
+            (*found[job.id], *more_found.get(job.id, NOTHING_MORE)),
+            (*left[job.id], *more_left.get(job.id, NOTHING_MORE)),
+        )
         for job, _ in pairs
-        if job.id in left and found[job.id] != left[job.id]
+        if job.id in left
     ]
-    tx.actions.add(rows)
-    return result, ids.encode("act", origin.action) if rows else None
+    return result, keep(tx, origin, what, [change for change in changes if change.before != change.left])
+
+
+def keep(tx: Transaction, origin: Origin, what: str, changes: Sequence[Change]) -> str | None:
+    """Keep what an action changed; its id, where it changed anything."""
+    tx.actions.add(About(origin.action, tx.now, what, origin.actor, origin.via), changes)
+    return ids.encode("act", origin.action) if changes else None
 
 
 def acknowledge(tx: Transaction, alert_id: int, origin: Origin) -> tuple[records.Alert, str | None]:
@@ -62,50 +77,42 @@ def acknowledge(tx: Transaction, alert_id: int, origin: Origin) -> tuple[records
     if alert is None:
         message = f"There is no alert {name}: list_alerts() has those that are open."
         raise AlertNotFound(message)
-    if is_new:
-        seen = _Subject(alert_id, name, {"acked_at": None}, {"acked_at": alert.acked_at})
-        tx.actions.add([_row(tx, origin, "acknowledge", seen)])
-    return alert, ids.encode("act", origin.action) if is_new else None
+    seen = [Change(alert_id, name, ("acked_at",), (None,), (alert.acked_at,))] if is_new else []
+    return alert, keep(tx, origin, "acknowledge", seen)
 
 
-def _standings(tx: Transaction, pairs: Sequence[tuple[JobDef, JobState]]) -> dict[int, dict[str, Any]]:
-    found = {job.id: standing_of(state, job.removed_at) for job, state in pairs}
-    for job, state in pairs:
-        if state.queued:
-            found[job.id]["queued"] = [run.id for run in tx.runs.open(job.id) if run.status == "queued"]
+def snooze(
+    tx: Transaction, alerts: Sequence[records.Alert], jobs: Sequence[JobDef], until: int, origin: Origin
+) -> str | None:
+    """Send no message about these alerts before that time, nor about these jobs; the action's id."""
+    changes = [
+        Change(alert.id, ids.encode("alr", alert.id), (UNTIL,), (alert.snoozed_until,), (until,)) for alert in alerts
+    ]
+    for alert in alerts:
+        tx.journal.snooze_alert(alert.id, until)
+    for job in jobs:
+        changes.append(Change(job.id, job.name, (OF_JOB,), (tx.journal.job_snoozed_until(job.id),), (until,)))
+        tx.journal.snooze_job(job.id, until)
+    return keep(tx, origin, SNOOZE, changes)
+
+
+def _left(
+    tx: Transaction, what: str, pairs: Sequence[tuple[JobDef, JobState]]
+) -> tuple[dict[int, tuple[Any, ...]], list[int]]:
+    """How the jobs stand now, and which of them have runs that wait to be started."""
+    job_ids = [job.id for job, _ in pairs]
+    removed = {job.id: job.removed_at for job, _ in pairs}
+    if what == "remove":
+        removed |= {job_id: job.removed_at for job_id, job in tx.jobs.definitions(job_ids).items()}
+    parts = tx.jobs.parts_of_states(job_ids, (*KEPT, "queued"))
+    left = {job_id: (*values[:-1], removed[job_id]) for job_id, values in parts.items()}
+    return left, [job_id for job_id, values in parts.items() if values[-1]]
+
+
+def _more(tx: Transaction, job_ids: Collection[int], queued: Sequence[int]) -> dict[int, tuple[Any, Any]]:
+    """What else belongs to how a job stands, of those that have it: its queued runs, and its open alerts."""
+    runs = {job_id: [run.id for run in tx.runs.open(job_id) if run.status == "queued"] for job_id in queued}
     alerts = defaultdict[int, list[int]](list)
-    for alert in tx.journal.open_alerts():
-        if alert.job_id in found:
-            alerts[alert.job_id].append(alert.id)
-    for job_id, numbers in alerts.items():
-        found[job_id]["alerts"] = numbers
-    return found
-
-
-class _Subject(NamedTuple):
-    """What is acted upon, as it was found and as it was left."""
-
-    number: int
-    name: str
-    before: dict[str, Any]
-    left: dict[str, Any]
-
-
-class _Written(dict[tuple[Any, ...], str]):
-    """JSON that was written before: what an action leaves behind is mostly the same for all its subjects."""
-
-    def text(self, value: dict[str, Any]) -> str:
-        key = (*value, *map(str, value.values()))
-        found = self.get(key)
-        if found is None:
-            found = self[key] = _WRITE(value)
-        return found
-
-
-def _row(tx: Transaction, origin: Origin, what: str, subject: _Subject, written: _Written | None = None) -> ActionRow:
-    number, name, before, left = subject
-    after = {key: value for key, value in left.items() if value != before.get(key)}
-    if before.keys() != left.keys():
-        after |= dict.fromkeys(before.keys() - left.keys())
-    text = _WRITE(after) if written is None else written.text(after)
-    return ActionRow(origin.action, number, tx.now, what, origin.actor, origin.via, name, _WRITE(before), text)
+    for alert_id, job_id in tx.journal.open_alerts_about(list(job_ids)):
+        alerts[job_id].append(alert_id)
+    return {job_id: (runs.get(job_id), alerts.get(job_id)) for job_id in runs.keys() | alerts.keys()}

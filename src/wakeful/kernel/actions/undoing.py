@@ -6,7 +6,6 @@ the answer says so.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -16,13 +15,15 @@ from wakeful.kernel.actions import holding
 from wakeful.kernel.actions.authorization import Rights, refuse_admin_kind, refuse_more, size_of
 from wakeful.kernel.actions.chaining import chain
 from wakeful.kernel.actions.pausing import job_event
+from wakeful.kernel.actions.recording import OF_JOB, SNOOZE, UNTIL
 from wakeful.kernel.context import Context
+from wakeful.kernel.domain import load
 from wakeful.kernel.engine.ending import drop_runs, queue_runs
 from wakeful.kernel.engine.lane_sizes import enter_lanes
 from wakeful.kernel.engine.stretches import keep_passed, take_back
-from wakeful.kernel.rules.passing import DISABLED, PAUSED, REMOVED, let_pass, why_waiting
+from wakeful.kernel.rules.passing import DISABLED, PAUSED, REMOVED, Passed, let_pass, why_waiting
 from wakeful.kernel.rules.policy import trigger_of
-from wakeful.kernel.rules.undoing import UNDO_MS, Standing, brought_back, changed_since, standing_of
+from wakeful.kernel.rules.undoing import TAKEN_BACK_BY, UNDO_MS, Standing, brought_back, changed_since, standing_of
 from wakeful.store.actions import ActionRow
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState, RunRow
@@ -35,6 +36,7 @@ DONE = {
     "remove": "removed",
     "acknowledge": "acknowledged",
 }
+APPLY = "apply"  # an action that did several things
 
 
 class Part(NamedTuple):
@@ -65,15 +67,16 @@ def undoable(tx: Transaction, action_id: int) -> None:
 
 def undo_some(tx: Transaction, context: Context, action_id: int, rights: Rights, cursor: int) -> Part:
     """Take back what an action did to the next of its subjects."""
-    rows = tx.actions.rows(action_id, cursor, TOGETHER)
+    rows, following = tx.actions.rows(action_id, cursor, TOGETHER)
     if not rows:
         return Part("", [], {}, None)
     undo = _Undo(tx, context, rights, rows)
     for row in rows:
         undo.take_back(row)
-    tx.actions.undone(action_id, [row.subject for row in undo.restored], tx.now, rights.caller)
-    restored = [row.name for row in undo.restored]
-    return Part(rows[0].what, restored, undo.kept, rows[-1].subject if len(rows) == TOGETHER else None)
+    undo.finish()
+    tx.actions.undone(undo.restored, tx.now, rights.caller)
+    what = rows[0].what if len({row.what for row in rows}) == 1 else APPLY
+    return Part(what, [row.name for row in undo.restored], undo.kept, following)
 
 
 class _Undo:
@@ -82,21 +85,45 @@ class _Undo:
     def __init__(self, tx: Transaction, context: Context, rights: Rights, rows: Sequence[ActionRow]) -> None:
         self.tx, self.context, self.rights = tx, context, rights
         subjects = [row.subject for row in rows]
-        tx.jobs.states(subjects)  # locked from here on
+        self.states = tx.jobs.states(subjects)  # locked from here on
         self.jobs = tx.jobs.definitions(subjects)
-        self.newer = tx.actions.newer(subjects, rows[0].id)
+        self.newer = tx.actions.newer(subjects, rows[0].id, but=SNOOZE)  # a snooze changes no job
         self.restored: list[ActionRow] = []
         self.kept: dict[str, str] = {}
+        self.changed: list[JobState] = []
+        self.passed: list[Passed] = []
+        self.events: list[dict[str, object]] = []
+        self.stirred = False
+
+    def finish(self) -> None:
+        """Write what was put off; many jobs are brought back together."""
+        self.tx.jobs.save(self.changed)
+        keep_passed(self.tx, self.passed)
+        if self.events:
+            self.tx.journal.emit("job", *self.events)
+        self.changed, self.passed, self.events = [], [], []
+
+    def _state_of(self, row: ActionRow) -> JobState | None:
+        """How a job stands; read again where bringing it back, or one before it, may start or end others."""
+        stirs = row.what == "remove" or bool(row.before.get("queued") or row.after.get("queued"))
+        if stirs or self.stirred:
+            self.finish()
+            self.states = self.tx.jobs.states(list(self.states))
+        self.stirred = stirs
+        return self.states.get(row.subject)
 
     def take_back(self, row: ActionRow) -> None:
         """Bring one subject back, or note why not. Who is limited to its own jobs hears nothing of others."""
         owned = self.jobs.get(row.subject)
         if self.rights.owner is not None and (owned is None or owned.owner != self.rights.owner):
             return
-        before = json.loads(row.before)
-        left = {**before, **json.loads(row.after)}
+        before, left = row.before, {**row.before, **row.after}
         if row.what == "acknowledge":
             why = self._unsee(row, left)
+        elif row.what == SNOOZE:
+            why = self._wake(row, before, left)
+        elif row.what in TAKEN_BACK_BY:
+            why = load(TAKEN_BACK_BY[row.what])(self.tx, self.context, row, self.rights.caller)
         elif row.subject == holding.SUBJECT:
             why = holding.take_back(self.tx, self.context, row, before, left)
         else:
@@ -110,9 +137,15 @@ class _Undo:
         done = self.tx.journal.unack_alert(row.subject, left["acked_at"])
         return None if done else f"{row.name} is over, or was acknowledged again since: left as it is"
 
+    def _wake(self, row: ActionRow, before: Standing, left: Standing) -> str | None:
+        if OF_JOB in left:
+            done = self.tx.journal.unsnooze_job(row.subject, left[OF_JOB], before[OF_JOB])
+        else:
+            done = self.tx.journal.unsnooze_alert(row.subject, left[UNTIL], before[UNTIL])
+        return None if done else f"{row.name} is over, or was snoozed or announced since: left as it is"
+
     def _bring_back(self, row: ActionRow, before: Standing, left: Standing) -> str | None:
-        # Read again for each: what was ended for one before may have started this one.
-        job, state = self.jobs.get(row.subject), self.tx.jobs.states([row.subject]).get(row.subject)
+        job, state = self.jobs.get(row.subject), self._state_of(row)
         if job is None or state is None:
             return f"there is no job {row.name} any more"
         why = self._against(row, job, state, left)
@@ -132,16 +165,17 @@ class _Undo:
         else:
             fate = REMOVED if row.what == "remove" else why_waiting(state, PAUSED if after.paused else DISABLED)
             counted, passed = let_pass(job.trigger, state, self.tx.now, fate)
-            keep_passed(self.tx, passed)
+            self.passed += passed
             after = after._replace(counted_to=counted.counted_to)
-        self.tx.jobs.save([after])
+        self.changed.append(after)
         if row.what == "remove":
+            self.finish()
             chain(self.tx, job)
             enter_lanes(self.tx, [job])
         closed = set(before.get("alerts") or ()) - set(left.get("alerts") or ())
         for alert_id in sorted(closed):
             self.tx.journal.reopen_alert(alert_id)
-        self.tx.journal.emit("job", job_event(_event(row.what, after), job))
+        self.events.append(job_event(_event(row.what, after), job))
         return None
 
     def _against(self, row: ActionRow, job: JobDef, state: JobState, left: Standing) -> str | None:
@@ -162,6 +196,8 @@ class _Undo:
     def _with_starts(self, job: JobDef, state: JobState, before: Standing, left: Standing) -> JobState:
         """Queue again what the action ended before it could start, and end what it queued."""
         tx, had, has = self.tx, list(before.get("queued") or ()), set(left.get("queued") or ())
+        if not had and not has:
+            return state
         asked = [run for run in tx.runs.open(job.id) if run.status == "queued" and run.id in has - set(had)]
         drop_runs(tx, self.context, job, asked, "what asked for it was undone")
         again: list[RunRow] = []

@@ -70,8 +70,9 @@ class Admission:
         if not refused.reason and refused.until is not None:  # not decided: it is looked at again in a moment
             self.waiting.append(state._replace(due_at=max(refused.until, now + 1), parked=None))
             return False
-        if state.ready_at is None or refused.until is None:  # once for a start that waits, and once for one that ends
-            self.skips.append(SkipRow(state.job_id, refused.reason, 1, now, refused.detail))
+        # Once for a start that waits, and once for one that ends. One that waited already says what for now.
+        times = int(state.ready_at is None or refused.until is None)
+        self.skips.append(SkipRow(state.job_id, refused.reason, times, now, refused.detail))
         if refused.until is None:
             return True
         ready_at = state.ready_at if state.ready_at is not None else state.due_at

@@ -128,7 +128,9 @@ class Claim:
         found = [run for run in self._tx.runs.open(state.job_id) if run.id == state.run_id]
         if found and found[0].status == "waiting":
             if self._context.clock_moved():
-                return  # it is due by the new time alone; the engine moves deadlines before it looks again
+                # It is due by the new time alone: the engine moves deadlines before it looks again.
+                self._states.append(state)
+                return
             self.expired.append((job, state, found[0]))
             return
         if found:

@@ -17,6 +17,7 @@ class Tuning(NamedTuple):
 
     lease: LeaseTimes = LeaseTimes()
     sweep_ms: int = SWEEP_MS  # between two rounds of housekeeping
+    longest_sleep_s: float = 60.0  # between two looks at the clock and at what is due
     poll_ms: int = 500  # between two looks for what other processes wrote
     batch: int | None = None  # claimed in one turn; None: what suits the store
 

@@ -14,6 +14,7 @@ from wakeful.kernel.cluster.membership import join, own_details, recover_name
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.claim import Claimed
 from wakeful.kernel.engine.clock_watch import STEP_MS, Step, carry_on, note_step
+from wakeful.kernel.engine.draining import refuse_at_stop
 from wakeful.kernel.engine.handlers import CANCEL_GRACE_S, Active, Threads, drive, past_limit
 from wakeful.kernel.engine.lane_sizes import size_all
 from wakeful.kernel.engine.recovery import Recovered, recover
@@ -120,13 +121,17 @@ async def _run_within_limit(claimed: Claimed, kinds: Kinds, *, virtual: bool) ->
     return task.result() if task.done() or active.verdict is None else active.verdict
 
 
-def leave(tx: Transaction, context: Context, step: Step | None) -> None:
+def leave(tx: Transaction, context: Context, step: Step | None, stopping_since: int | None = None) -> None:
     """Note that this node stopped in good order, and the step of the clock that its loop did not come to record.
+
+    What became due while it was stopping was refused, and is counted as that.
 
     Without it the next start takes a step forward for downtime, and does not see a step back. It also carries alarms
     over, however many there are: a stop does not wait for that.
     """
     if step is not None:
         note_step(tx, context, step)
+    elif stopping_since is not None:
+        refuse_at_stop(tx, context, stopping_since)
     tx.journal.leave(context.id, tx.now)
     tx.journal.set_meta({"alive_at": tx.now})

@@ -20,6 +20,7 @@ from wakeful.kernel.engine.claim import Claimed
 from wakeful.kernel.engine.clock_watch import ClockWatch
 from wakeful.kernel.engine.config import EngineConfig
 from wakeful.kernel.engine.deadlines import Deadlines
+from wakeful.kernel.engine.draining import DrainWatch
 from wakeful.kernel.engine.handlers import Active, Threads, drive
 from wakeful.kernel.engine.loop_state import Counters, LoopState
 from wakeful.kernel.engine.missed import OutageWatch, look_for_missed
@@ -40,9 +41,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("wakeful.engine")
 
 MAX_ACTIVE = 1024
-LONGEST_SLEEP_S = 60.0
 RETRY_S = 1.0
-ASLEEP_MS = 2 * 60_000  # no loop that is awake takes so long from one look to the next
+ASLEEP = 2  # no loop that is awake takes so many times its longest sleep from one look to the next
 #: The turn for an alarm is handed to the store this much early, and waits there for the exact moment: timers of the
 #: event loop are a millisecond coarse, and the hand-over takes its time too.
 LEAD_MS = 2
@@ -78,8 +78,10 @@ class Engine:
         self._deadlines = Deadlines(clock, self.active)
         self._threads = Threads(inline=config.virtual)
         self._outages = OutageWatch(clock)
+        self._refused = DrainWatch(clock)
         self.node_lease = NodeLease(store, clock, config.tuning.lease, virtual=config.virtual)
         self._alarm: int | None = None
+        self._longest_s = config.tuning.longest_sleep_s
         self._batch = config.tuning.batch_on(exclusive=store.exclusive)
         self._lead_ms = 0 if config.virtual else LEAD_MS
         self._state = LoopState()
@@ -221,7 +223,7 @@ class Engine:
         time.
         """
         now = self._clock.now()
-        if self.counters.last_check is None or now - self.counters.last_check > ASLEEP_MS:
+        if self.counters.last_check is None or now - self.counters.last_check > ASLEEP * 1000 * self._longest_s:
             self._watching_since = now  # the machine slept, or the store was away: what came meanwhile was not heard
         self._watching_since = min(self._watching_since, now)  # by the clock as it is set now
         self.counters.checks += 1
@@ -243,6 +245,10 @@ class Engine:
             await self._turn()
         if self._state.admitted:
             await self._keep_house()
+        if self.node_lease.draining:
+            await self._refused.look(self._store, self.context)
+        else:
+            self._refused.over()
 
     async def _keep_house(self) -> None:
         if self.housekeeping.due():
@@ -261,13 +267,13 @@ class Engine:
         """Seconds to sleep: until the next alarm or deadline, never long."""
         if self._ended or (self._state.changed and self._state.admitted):
             return 0.0
-        delay = self._others.delay(LONGEST_SLEEP_S)
+        delay = self._others.delay(self._longest_s)
         look = self.node_lease.next_look()
         if look is not None:
             delay = min(delay, max(0.0, (look - self._clock.boot()) / 1000))
         if self._alarm is not None and self._state.admitted:
             full = len(self.active) >= MAX_ACTIVE
-            delay = min(delay, LONGEST_SLEEP_S if full else self._clock.until(self._alarm) - self._lead_ms / 1000)
+            delay = min(delay, self._longest_s if full else self._clock.until(self._alarm) - self._lead_ms / 1000)
         bite = self.housekeeping.next_bite()
         if bite is not None and self._state.admitted:
             delay = min(delay, (bite - self._clock.boot()) / 1000)

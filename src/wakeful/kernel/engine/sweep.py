@@ -7,7 +7,7 @@ or a run that an open one continues.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful import ids
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from wakeful.store.interface import Store, Transaction
 
 SWEEP_MS = 60_000
+AUDIT_MS = 3_600_000
 MORE_MS = 1_000  # before the next sweep, where this one could not put all back
 NO_HANDLER_GRACE_MS = 60_000
 OLD_TRANSACTION, OLD_TRANSACTION_MS = "old_transaction", 15 * 60_000
@@ -226,6 +227,8 @@ class Housekeeping:
         self._size = FIRST_BITE
         self.rows = DomainRows()
         self.on_deleted: Callable[[list[int]], None] = lambda _: None
+        self.audit: Callable[[], Awaitable[None]] | None = None  # looks whether every slot has a record
+        self._next_audit = clock.boot() + AUDIT_MS
 
     def wait(self, ms: int | None = None) -> None:
         """Sweep again after that long, or the usual time."""
@@ -259,6 +262,9 @@ class Housekeeping:
             self.wait(MORE_MS)
         if self._cursors == NOTHING_LEFT:
             self._cursors, self._next_bite = Cursors(), 0
+        if self.audit is not None and self._clock.boot() >= self._next_audit:
+            self._next_audit = self._clock.boot() + AUDIT_MS
+            await self.audit()
         return requeued > 0 or announced
 
     async def prune(self, context: Context, *, quiet: bool) -> None:

@@ -75,7 +75,7 @@ def turn(tx: Transaction, context: Context, ended: Sequence[Ended], limit: int, 
             late = [_too_late(*item) for item in claim.expired]
             settle_all(tx, context, late)
         claimed, to_cancel = claim.claimed, claim.to_cancel
-    return TurnResult(claimed, settled, lost, to_cancel, tx.jobs.next_alarm())
+    return TurnResult(claimed, settled, lost, to_cancel, tx.jobs.next_alarm(claimed=True))
 
 
 def _too_late(job: JobDef, state: JobState, run: RunRow) -> Ended:

@@ -7,6 +7,7 @@ over. A person can acknowledge it (no repeats) or snooze it (no message before a
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -19,6 +20,15 @@ GRACE_MS = 300_000
 URGENT = ("disabled", "failed", "missed", "down", "dead_node", "stalled")
 #: So many names are written out in a message about many jobs.
 NAMED = 5
+
+#: What a person types to look closer at an incident that is not about a job; `{subject}` is what it is about.
+_CLOSER = {
+    "workflow": "wakeful workflow show {subject}",
+    "delivery_failed": "wakeful delivery list --failed",
+    "no_connector": "wakeful connector list",
+    "receiving": "wakeful connector list",
+    "dead_node": "wakeful node list",
+}
 
 OPENED, REPEATED, CLOSED = "opened", "repeated", "closed"
 
@@ -34,6 +44,13 @@ class AlertRules(NamedTuple):
 
 
 DEFAULTS = AlertRules()
+
+
+def closer_look(kind: str, key: str, job: str | None) -> str | None:
+    """The command that shows more about an incident, where there is one beside `wakeful alert show`."""
+    if kind in _CLOSER:
+        return _CLOSER[kind].format(subject=shlex.quote(key.partition(":")[2]))
+    return f"wakeful explain {shlex.quote(job)}" if job is not None else None
 
 
 def rules_text(rules: AlertRules) -> str:

@@ -71,6 +71,7 @@ class Account(NamedTuple):
     created_at: int
     span: Span  # what is asked for; it ends now or before
     now: int
+    waits: str = DUE  # what a slot waits for whose time has come, and that is in no line
 
 
 def fate_of(stretch_fate: str) -> Fate:
@@ -113,19 +114,19 @@ def open_parts(account: Account) -> list[Open]:
     whole = Span(state.counted_to, now)
     pending = state.slot if state.slot is not None and state.slot <= now else None
     if not is_grid(account.trigger):
-        slot, fate = pending, Fate("waiting", _waits_for(state, now))
+        slot, fate = pending, Fate("waiting", _waits_for(account))
         once = trigger_of(account.trigger)
         if isinstance(once, Once) and state.slot is None and once.at_ms <= now and state.last_slot != once.at_ms:
             slot, fate = once.at_ms, _stopped(state)
         return [] if slot is None or fate == NOT_DUE else [Open(Span(slot - 1, slot), fate, slot)]
     stopped = NOT_DUE if used_up(trigger_of(account.trigger), state) else _stopped(state)
     if stopped == UNACCOUNTED and state.slot is None and state.queued:
-        stopped = Fate("waiting", _waits_for(state, now))  # for a run that stands for them, and waits itself
+        stopped = Fate("waiting", _waits_for(account))  # for a run that stands for them, and waits itself
     if stopped != UNACCOUNTED:
         return [Open(whole, stopped)]
     parts = []
     if pending is not None:
-        waits = Fate("waiting", _waits_for(state, now))
+        waits = Fate("waiting", _waits_for(account))
         parts.append(Open(Span(max(state.counted_to, pending - 1), now), waits))
         if pending <= state.counted_to:
             parts.append(Open(Span(pending - 1, pending), waits, pending))
@@ -146,12 +147,13 @@ def _stopped(state: JobState) -> Fate:
     return Fate("waiting", why) if why else UNACCOUNTED
 
 
-def _waits_for(state: JobState, now: int) -> str:
+def _waits_for(account: Account) -> str:
+    state, now = account.state, account.now
     if state.parked is not None:
         return parked_reason(state.parked)
     if state.backoff_until is not None and state.backoff_until > now:
         return BACKING_OFF
-    return "delayed" if state.next_at is not None and state.next_at > now else DUE
+    return "delayed" if state.next_at is not None and state.next_at > now else account.waits
 
 
 # -- the quick way -----------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import json
 import traceback
 from collections.abc import Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from wakeful.errors import SchedulerError
@@ -21,6 +22,7 @@ OUTCOMES = ("success", "noop", "skipped", "deferred", "error", "timeout", "crash
 FAILURES = frozenset({"error", "timeout"})
 MAX_ERROR_CHARS = 4_000
 MAX_TRACE_CHARS = 16_000
+_OURS = f"{Path(__file__).parents[2]}/"
 MAX_OUTPUT = 256 * 1024  # characters of JSON in the row
 MAX_QUESTION = 2_000
 APPROVAL = "approval"  # the phase of a run that waits for a person
@@ -222,10 +224,21 @@ def _message(error: BaseException) -> str:
 
 
 def _trace(error: BaseException) -> str:
+    """The trace through the author's code: what lies in Wakeful is left out, unless there is nothing else."""
     try:
-        return "".join(traceback.format_exception(error))
+        return "".join(_without_ours(traceback.TracebackException.from_exception(error)).format())
     except Exception:  # noqa: BLE001 - see above
         return f"{type(error).__name__}, whose trace cannot be shown"
+
+
+def _without_ours(shown: traceback.TracebackException) -> traceback.TracebackException:
+    chain: traceback.TracebackException | None = shown
+    while chain is not None:
+        own = [frame for frame in chain.stack if not frame.filename.startswith(_OURS)]
+        if own:
+            chain.stack = traceback.StackSummary.from_list(own)
+        chain = chain.__cause__ or chain.__context__
+    return shown
 
 
 def _said(why: str) -> str | None:

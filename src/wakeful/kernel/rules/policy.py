@@ -221,6 +221,18 @@ def add_note(notes: str | None, note: str | None) -> str | None:
     return json.dumps([*kept, note][-MAX_NOTES:])
 
 
+def pause_note(said: str | None) -> str | None:
+    """The note of a job that a person paused with these words."""
+    return f"paused: {said}" if said else None
+
+
+def notes_of_pause(state: JobState) -> str | None:
+    """Of a job's notes those that say why it is paused: they hold for as long as it is."""
+    known: list[str] = json.loads(state.notes) if state.paused and state.notes else []
+    kept = [item for item in known if item.startswith("paused: ")]
+    return json.dumps(kept) if kept else None
+
+
 def end(state: JobState, ended: str, now: int) -> JobState:
     """Nothing more to come: the job is over and says why."""
     return switch_off(state, ended, now)._replace(ended_at=now)

@@ -16,23 +16,30 @@ from wakeful.triggers import Trigger
 
 #: For how long after an action it can be taken back.
 UNDO_MS = 600_000
+#: Actions of domains, each with the `module:name` of what takes it back: `(tx, context, row, by) -> str | None`.
+TAKEN_BACK_BY: dict[str, str] = {}
 #: What of a job's state actions change, and what shows whether it ran since.
 KEPT = (
     *("revision", "enabled", "paused", "ended_at", "notes", "slot", "next_at"),
     *("errors", "crashes", "failing_since", "backoff_until", "run_id", "last_run_id"),
 )
 _kept = attrgetter(*KEPT)
+FIELDS = (*KEPT, "removed")
+MORE = ("queued", "alerts")  # what few jobs have: runs that wait to be started, and open alerts
 _OF_ERRORS = ("errors", "crashes", "failing_since", "backoff_until")
 
 Standing = Mapping[str, Any]
 """How a job stood: the fields above, when it was `removed`, and its `queued` runs and open `alerts`, if any."""
 
 
+def values_of(state: JobState, removed_at: int | None) -> tuple[Any, ...]:
+    """How a job stands, as far as actions change it: what FIELDS are."""
+    return (*_kept(state), removed_at)
+
+
 def standing_of(state: JobState, removed_at: int | None) -> dict[str, Any]:
-    """How a job stands, as far as actions change it."""
-    found = dict(zip(KEPT, _kept(state), strict=True))
-    found["removed"] = removed_at
-    return found
+    """The same by name."""
+    return dict(zip(FIELDS, values_of(state, removed_at), strict=True))
 
 
 def changed_since(now: Standing, left: Standing) -> str | None:

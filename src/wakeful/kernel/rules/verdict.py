@@ -61,6 +61,7 @@ class Facts(NamedTuple):
     stalled: tuple[str, ...] = ()  # the nodes, where the loop of every living one is blocked
     draining: bool = False  # whether every living node was asked to start nothing more
     held: str | None = None  # who paused everything, since when and why; None where it is not
+    unaccounted: int = 0  # slots that have no record
     questions: int = 0  # runs that wait for a person
     alerts: int = 0  # open, and not acknowledged
     alert: str | None = None  # the message of the newest of them
@@ -137,6 +138,13 @@ def _held(facts: Facts) -> Verdict | None:
     return Verdict("stalled", f"Everything is paused {facts.held}: nothing starts until wakeful resume --all.")
 
 
+def _unaccounted(facts: Facts) -> Verdict | None:
+    if not facts.unaccounted:
+        return None
+    verb = "has" if facts.unaccounted == 1 else "have"
+    return Verdict("unsure", f"{_count(facts.unaccounted, 'slot')} {verb} no record. This should not happen.")
+
+
 # -- what a person can do something about ------------------------------------------------------------------------------
 
 
@@ -198,7 +206,8 @@ def _well(facts: Facts) -> Verdict:
 
 
 _WORST_FIRST: tuple[Callable[[Facts], Verdict | None], ...] = (
-    _store_fails, _clock_is_wrong, _no_server, _silent, _held, _drained, _needs_you, _behind, _empty, _quiet,
+    _store_fails, _clock_is_wrong, _no_server, _silent, _held, _drained, _unaccounted, _needs_you, _behind,
+    _empty, _quiet,
 )  # fmt: skip
 
 

@@ -17,11 +17,12 @@ class Action(NamedTuple):
     id: str
     at: datetime
     what: str
-    """`pause`, `resume`, `disable`, `remove`, `acknowledge`, or `pause_all` and `resume_all` of everything."""
+    """`pause`, `resume`, `disable`, `remove`, `acknowledge`, `snooze`, `pause_all` and `resume_all` of everything,
+    `pause_workflow`, `resume_workflow`, `drain_workflow`, or `apply` where it was several things."""
     actor: str
     """Who did it: a user, the name of a token, or that of a program's node."""
     via: str
-    """From where: `cli`, `api`, `code` or `file`."""
+    """From where: `cli`, `api`, `chat`, `code` or `file`."""
     name: str
     """The first job or alert it changed."""
     changed: int

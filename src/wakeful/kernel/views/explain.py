@@ -8,14 +8,16 @@ from typing import Any, NamedTuple
 from wakeful import ids
 from wakeful.kernel.cluster.nodes import NOTHING_SEEN, Seen, is_gone, is_served
 from wakeful.kernel.engine.claim import BY_HAND, FROM_OUTSIDE
-from wakeful.kernel.parking import GLOBAL_LANE, HANDLER, HOLD, PLACE, SUSPECT_LANE, labels_of
+from wakeful.kernel.engine.draining import all_drain
+from wakeful.kernel.parking import HOLD
 from wakeful.kernel.rules.approval import APPROVAL, approvals
 from wakeful.kernel.rules.holding import hold_of, hold_words
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import GOES_ON
 from wakeful.kernel.rules.policy import next_start, trigger_of
 from wakeful.kernel.views.models import job_view
-from wakeful.kernel.views.reasons import REASONS, STARTED_BY
+from wakeful.kernel.views.readiness import why_not_now
+from wakeful.kernel.views.reasons import REASONS, STARTED_BY, waits_for
 from wakeful.kernel.views.stories import STORIES, Subject
 from wakeful.store.interface import Transaction
 from wakeful.store.listing import status_at_rest
@@ -76,7 +78,6 @@ class _Story:
         verb = "is" if isinstance(self.trigger, Ping) else "runs"
         sentences = [f"{job.name} {verb} {self.trigger.describe()}."]
         sentences += self._future(state)
-        sentences += self._held(state)
         sentences += self._past(state, last) + self._more(last, of_run=False)
         sentences += [self._refused(skip) for skip in skips]
         if state.missed:
@@ -96,6 +97,7 @@ class _Story:
             ],
             "backoff_until": iso(state.backoff_until) if state.backoff_until is not None else None,
             "waiting_for": state.parked,
+            "why_not_now": why_not_now(tx, job, state, self.seen),
         }
         return Explanation(job.name, sentences, facts)
 
@@ -177,7 +179,8 @@ class _Story:
             run = tx.runs.get(state.run_id)
             since = run.started_at if run is not None and run.started_at is not None else state.last_run_at
             sentences = self._doing(run, f" ({ids.run_text(state.run_id)}), since {self.when(since or 0)}")
-            return sentences + (self._stopped(state) if state.paused or not state.enabled else [])
+            stopped = self._stopped(state) if state.paused or not state.enabled else self._held()
+            return sentences + stopped
         queued = [run for run in tx.runs.open(self.job.id) if run.status == "queued"] if state.queued else []
         if state.paused or not state.enabled:
             by_hand = [self._waits_to_start(run) for run in queued if run.reason in BY_HAND]
@@ -185,19 +188,18 @@ class _Story:
             by_hand += [f"{_times(kept, 'request')} from outside {_wait(kept)} until it goes on."] if kept else []
             return self._stopped(state) + by_hand + (self._unserved() if by_hand else [])
         if state.parked is not None:
-            since = state.ready_at or tx.now
-            return [
-                f"It has been due since {self.when(since)} and waits: {_waits_for(state.parked)}.",
-                *self._unserved(),
-            ]
+            text = f"It has been due since {self.when(state.ready_at or tx.now)} and waits"
+            if state.parked == HOLD and self._held():
+                return [f"{text}: {_lower(self._held()[0])}", *self._unserved()]
+            return [f"{text}: {waits_for(state.parked)}.", *self._held(), *self._unserved()]
         sentences = [self._waits_to_start(run) for run in queued[:LISTED]]
         if len(queued) > LISTED:
             sentences.append(f"{len(queued) - LISTED} more wait to start after them.")
         if state.next_at is not None and state.slot is not None:
             sentences.append(self._next(state, state.slot, state.next_at))
         elif not queued:
-            return self._untimed()
-        return sentences + self._unserved()
+            return self._untimed() + self._held()
+        return self._but_held(sentences) + self._unserved()
 
     def _untimed(self) -> list[str]:
         """A job that only others start, and whether there is one to start it."""
@@ -211,12 +213,18 @@ class _Story:
         served = is_served(self.tx, self.seen)
         return [] if served else ["No server is running: nothing starts until one does."]
 
-    def _held(self, state: JobState) -> list[str]:
+    def _held(self) -> list[str]:
         """That everything is held, for a job that would start by itself."""
         hold = hold_of(self.tx.nodes.held())
-        if hold is None or state.paused or not state.enabled:
-            return []
-        return [f"Everything is paused {hold_words(hold)}: nothing starts until wakeful resume --all."]
+        return [f"Everything is paused {hold_words(hold)}: nothing starts until wakeful resume --all."] if hold else []
+
+    def _but_held(self, coming: list[str]) -> list[str]:
+        """What is to come, as far as everything being held leaves it to."""
+        held = self._held()
+        if not held or isinstance(self.trigger, Ping):
+            return coming
+        last = coming[-1].replace("It will run next at", "Its next time is").rstrip(".")
+        return [*coming[:-1], f"{last}, but {_lower(held[0])}"]
 
     def _stopped(self, state: JobState) -> list[str]:
         """Why nothing starts it by time, and what would change that."""
@@ -242,6 +250,8 @@ class _Story:
             return f"A ping is expected at {self.when(slot)}; without one it is down at {self.when(next_at)}."
         due = next_at <= self.tx.now
         text = f"It has been due since {self.when(next_at)}" if due else f"It will run next at {self.when(next_at)}"
+        if due and all_drain(self.tx):
+            return f"{text} and waits: every node is draining, and starts nothing more."
         if state.backoff_until is not None:
             errors = _times(state.errors, "error")
             return f"{text}, held back by {errors} in a row; its own time was {self.when(slot)}."
@@ -311,7 +321,7 @@ class _Story:
 
     def _refused(self, skip: SkipRow) -> str:
         why = REASONS.get(skip.reason, skip.reason)
-        detail = f" ({skip.detail})" if skip.detail else ""
+        detail = f" ({skip.detail})" if skip.detail and skip.detail != why else ""
         times = _times(skip.times, "start")
         return f"{times} refused as {skip.reason}: {why}{detail}, last at {self.when(skip.last_at)}."
 
@@ -339,20 +349,6 @@ def _said(run: RunRow, details: RunDetails | None) -> str | None:
     return said if isinstance(said, str) else None
 
 
-def _waits_for(parked: str) -> str:
-    if parked == HOLD:
-        return "everything is paused"
-    if parked.startswith(HANDLER):
-        return f"no running server has a handler for jobs of kind {parked.removeprefix(HANDLER)}"
-    if parked.startswith(PLACE):
-        return f"no running node is labelled {', '.join(labels_of(parked))}"
-    if parked == GLOBAL_LANE:
-        return "as many jobs as max_running allows are running"
-    if parked == SUSPECT_LANE:
-        return "it was running when the process crashed twice, and such jobs run one at a time"
-    return f"the lane {parked} is full"
-
-
 def _took(run: RunRow) -> str:
     return _span(max(0, (run.finished_at or 0) - (run.started_at or 0)))
 
@@ -371,6 +367,10 @@ def _stop(text: str) -> str:
 
 def _times(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _lower(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]
 
 
 def _wait(count: int) -> str:

@@ -9,7 +9,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful.errors import IntervalParseError, InvalidSetting, InvalidTrigger
+from wakeful.kernel.engine.draining import DRAINING, all_drain
 from wakeful.kernel.rules.ledger import (
+    DUE,
     NOT_DUE,
     RUNNING,
     UNACCOUNTED,
@@ -24,6 +26,7 @@ from wakeful.kernel.rules.ledger import (
 )
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.kernel.rules.reigns import Reigns
+from wakeful.kernel.views.readiness import waits_as
 from wakeful.store.records import RunRow
 from wakeful.store.stretches import KEPT_FROM, PastTrigger, Span, Stretch
 from wakeful.triggers.durations import interval_ms
@@ -99,8 +102,8 @@ def read_since(given: str | timedelta | datetime, now: int) -> int:
 def ledger_of_all(tx: Transaction, since: int, hidden: Sequence[str] = (), owner: str | None = None) -> Ledger:
     """All jobs, or an owner's, but removed ones and those of hidden kinds: a few questions, however many there are."""
     span = Span(max(since, kept_from(tx)), tx.now)
-    jobs = [placed for placed in tx.slots.jobs(hidden, owner) if _is_timed(placed.trigger)]
-    counts = _Counts(tx, span)
+    jobs = [placed for placed in tx.slots.jobs(hidden, owner) if is_timed(placed.trigger)]
+    counts = _Counts(tx, span, [placed.state for placed in jobs])
     tallies, total = dict[str, Tally](), Sums()
     for placed in jobs:
         sums = counts.of(placed)
@@ -110,7 +113,7 @@ def ledger_of_all(tx: Transaction, since: int, hidden: Sequence[str] = (), owner
     return Ledger(from_ms(span.after), from_ms(span.until), tally_of(total), tallies)
 
 
-def _is_timed(trigger: str) -> bool:
+def is_timed(trigger: str) -> bool:
     """Whether it has times; one that cannot be read has none, and its job was disabled for that."""
     try:
         return trigger_of(trigger).timed
@@ -134,7 +137,13 @@ def account_of(tx: Transaction, job: JobDef, state: JobState, span: Span) -> Acc
     """What is known of a job's slots in a span; that of a removed one ends with it."""
     past = tx.stretches.past_triggers(job.id)
     within = span if job.removed_at is None else span._replace(until=min(span.until, job.removed_at))
-    return Account(state, Reigns(past, job.trigger), job.trigger, job.created_at, within, tx.now)
+    waits = waits_as(tx, [state]).get(job.id) or _due_as(tx)
+    return Account(state, Reigns(past, job.trigger), job.trigger, job.created_at, within, tx.now, waits)
+
+
+def _due_as(tx: Transaction) -> str:
+    """What those wait for that are due and were not refused."""
+    return DRAINING if all_drain(tx) else DUE
 
 
 def listed_of(tx: Transaction, account: Account) -> Listed:
@@ -169,8 +178,9 @@ def tally_of(sums: Sums) -> Tally:
 class _Counts:
     """What the store counts of all jobs in a span, asked once."""
 
-    def __init__(self, tx: Transaction, span: Span) -> None:
+    def __init__(self, tx: Transaction, span: Span, states: Sequence[JobState]) -> None:
         self._tx = tx
+        self._waits, self._due_as = waits_as(tx, states), _due_as(tx)
         self._span = span
         self._firsts = tx.slots.firsts(span)
         self._unstarted = tx.slots.unstarted(span)
@@ -188,7 +198,8 @@ class _Counts:
     def of(self, placed: Placed) -> Sums:
         job_id = placed.id
         reigns = Reigns(self._past.get(job_id, ()), placed.trigger)
-        account = Account(placed.state, reigns, placed.trigger, placed.created_at, self._span, self._tx.now)
+        waits = self._waits.get(job_id, self._due_as)
+        account = Account(placed.state, reigns, placed.trigger, placed.created_at, self._span, self._tx.now, waits)
         counted = Counted(
             self._firsts.get(job_id, 0),
             self._unstarted.get(job_id, 0),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wakeful.kernel.engine.silence import NO_PING, UNHEARD
+from wakeful.kernel.parking import GLOBAL_LANE, HANDLER, HOLD, PLACE, SUSPECT_LANE, labels_of
 from wakeful.kernel.rules.limits import BELOW
 
 REASONS = {
@@ -15,6 +16,7 @@ REASONS = {
     "no_node": "no node had the labels it asks for",
     "paused": "it was paused",
     "held": "everything was paused, so it waited",
+    "draining": "no node started anything more",
     "disabled": "it was disabled",
     NO_PING: "no ping came in time",
     UNHEARD: "no ping could be received when it was expected",
@@ -29,3 +31,18 @@ STARTED_BY = {
     "approval": "a person approved it",
     "ping": "it reported in",
 }
+
+
+def waits_for(parked: str) -> str:
+    """What a parked job waits for, in words."""
+    if parked == HOLD:
+        return "everything is paused"
+    if parked.startswith(HANDLER):
+        return f"no running server has a handler for jobs of kind {parked.removeprefix(HANDLER)}"
+    if parked.startswith(PLACE):
+        return f"no running node is labelled {', '.join(labels_of(parked))}"
+    if parked == GLOBAL_LANE:
+        return "as many jobs as max_running allows are running"
+    if parked == SUSPECT_LANE:
+        return "it was running when the process crashed twice, and such jobs run one at a time"
+    return f"the lane {parked} is full"

@@ -10,6 +10,7 @@ from wakeful.kernel.cluster.nodes import LONE_RUN, Seen, is_served
 from wakeful.kernel.rules.holding import hold_of, hold_words
 from wakeful.kernel.rules.outcome import APPROVAL
 from wakeful.kernel.rules.verdict import Facts, Line
+from wakeful.kernel.views.audit import found_slots
 from wakeful.kernel.views.models import job_views
 from wakeful.triggers.moments import from_ms, to_ms
 from wakeful.triggers.zones import place_named
@@ -35,6 +36,7 @@ def standing(tx: Transaction, zone: str, seen: Seen, silence_ms: int, hidden: Se
         served=_is_served(tx, seen),
         silence_ms=silence_ms,
         held=hold_words(hold) if hold is not None else None,
+        unaccounted=sum(found_slots(tx).values()),
         questions=runs.get(APPROVAL, 0),
         alerts=unseen,
         alert=newest.message if newest is not None else None,

@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from wakeful.errors import InvalidTrigger
 from wakeful.triggers.base import TimedTrigger
-from wakeful.triggers.cron.fields import read
-from wakeful.triggers.cron.timetable import Timetable, shortest_gap, timetable
-from wakeful.triggers.cron.words import describe
 from wakeful.triggers.modifiers import modifiers
 from wakeful.triggers.zones import settled_zone, zone_in_use, zone_name
 
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from wakeful.triggers.cron.timetable import Timetable
     from wakeful.triggers.modifiers import ModifierOptions
 
 
@@ -34,10 +32,14 @@ class Cron(TimedTrigger):
         given: object = expression
         if not isinstance(given, str):
             raise InvalidTrigger('A cron expression is a text such as "0 9 * * 1-5".', "expression")
+        from wakeful.triggers.cron.fields import read  # the engine is loaded with the first expression
+
         read(expression)
         self._set(expression=" ".join(expression.split()), tz=zone_name(tz), modifiers=modifiers(**options))
 
     def min_gap_ms(self) -> int | None:
+        from wakeful.triggers.cron.timetable import shortest_gap
+
         gap = shortest_gap(self.expression)
         return None if gap is None else gap * 1000
 
@@ -53,6 +55,8 @@ class Cron(TimedTrigger):
 
     def _timetable(self) -> Timetable:
         """Found when first needed: a trigger that is only stored or shown never pays for it."""
+        from wakeful.triggers.cron.timetable import timetable
+
         times = timetable(self.expression, zone_in_use(self.tz).name)
         self._set(_times=times)
         return times
@@ -61,6 +65,8 @@ class Cron(TimedTrigger):
         return settled_zone(self.tz, zone)
 
     def _rhythm(self) -> str:
+        from wakeful.triggers.cron.words import describe
+
         words = describe(self.expression)
         return f"{words}, {self.tz}" if self.tz else words
 

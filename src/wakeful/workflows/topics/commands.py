@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wakeful.cli.failures import WrongUse
-from wakeful.cli.opening import change, read
+from wakeful.cli.opening import change, now_ms, read
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Column, Json, print_json, print_table
-from wakeful.cli.words import count
+from wakeful.cli.words import ago, count
 from wakeful.errors import NotFound
+from wakeful.triggers.moments import read_moment
 from wakeful.workflows import input_actions, views
 from wakeful.workflows.lookup import find_workflow
 from wakeful.workflows.topics.tables import Topics
@@ -101,9 +102,13 @@ def events(
     if as_json:
         print_json(found)
     elif found:
-        rows = [[one["topic"], one["message_id"], one["status"], one["at"], one["id"]] for one in found]
+        now = now_ms()
+        rows = [
+            [one["topic"], one["message_id"], one["status"], ago(read_moment(one["at"], "at"), now), one["id"]]
+            for one in found
+        ]
         print_table(
-            [Column("TOPIC", 8), Column("MESSAGE", 12), Column("STATUS", 8), Column("AT", 20), Column("EVENT", 17)],
+            [Column("TOPIC", 8), Column("MESSAGE", 12), Column("STATUS", 8), Column("AGE", 8), Column("EVENT", 17)],
             rows,
         )
     else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
+from wakeful.api import addresses
 from wakeful.api.auth import Operator, Viewer
 from wakeful.api.idempotency import answer, respond
 from wakeful.api.models import Page
@@ -25,10 +26,12 @@ if TYPE_CHECKING:
 
 router = APIRouter()
 
-Name = Annotated[str, Path(max_length=100, description="The workflow's name.", examples=["invoices"])]
+Name = Annotated[
+    str, Path(max_length=100, description="The workflow's name.", examples=["invoices"]), addresses.AS_SENT
+]
 EventId = Annotated[str, Path(max_length=100, description="The event's id.", examples=["evt_1frc87n80sngk"])]
 InputId = Annotated[str, Path(max_length=100, description="The input's id.", examples=["inp_1frc87n80sngk"])]
-Topic = Annotated[str, Path(max_length=100, description="The topic.", examples=["mail"])]
+Topic = Annotated[str, Path(max_length=100, description="The topic.", examples=["mail"]), addresses.AS_SENT]
 OfTopic = Annotated[str | None, Query(max_length=100, description="Only events of this topic.", examples=["mail"])]
 EventStatus = Annotated[
     Literal["pending", "reserved", "consumed", "skipped"] | None,

@@ -1,0 +1,50 @@
+"""What people do to an agent as a whole: each is one action on all its jobs, and can be undone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wakeful.agents.tables import AgentTables
+from wakeful.agents.views import agent_view
+from wakeful.agents.wakes import find_agent, request_wake
+from wakeful.kernel.actions import pausing
+from wakeful.kernel.actions.recording import Origin, on_record
+
+if TYPE_CHECKING:
+    from wakeful.kernel.context import Context
+    from wakeful.store.interface import Transaction
+    from wakeful.store.records import JobDef, JobState
+
+
+class Acted(NamedTuple):
+    """An agent as it is now, and the action by which that can be undone, where anything changed."""
+
+    agent: dict[str, Any]
+    action: str | None
+
+
+def pause_agent(tx: Transaction, context: Context, agent: str, origin: Origin) -> Acted:
+    """Pause all jobs of an agent but those that are switched off; runs in progress finish."""
+    pairs = [pair for pair in _jobs(tx, agent) if pair[1].enabled]
+    _, action = on_record(tx, origin, "pause", pairs, lambda: pausing.pause_all(tx, context, pairs, None))
+    return Acted(agent_view(tx, agent), action)
+
+
+def resume_agent(tx: Transaction, context: Context, agent: str, origin: Origin) -> Acted:
+    """Resume all jobs of an agent but those that are switched off; what waits to be heard wakes it."""
+    pairs = _jobs(tx, agent)
+
+    def work() -> None:
+        pausing.resume_all(tx, context, [pair for pair in pairs if pair[1].paused or pair[1].errors])
+        job, _ = find_agent(tx, agent)
+        if tx.of(AgentTables).waiting(job.id):
+            request_wake(tx, context, agent, "cron")
+
+    _, action = on_record(tx, origin, "resume", pairs, work)
+    return Acted(agent_view(tx, agent), action)
+
+
+def _jobs(tx: Transaction, agent: str) -> list[tuple[JobDef, JobState]]:
+    find_agent(tx, agent)
+    found = [tx.jobs.by_id(job_id) for job_id in tx.of(AgentTables).jobs_of(agent)]
+    return [pair for pair in found if pair is not None]

@@ -1,0 +1,151 @@
+"""Alarms: which jobs are due, and when to look again.
+
+Where nodes share the store, a claim waits for every question that it asks. So what is due, its definitions and what
+comes after it are one question.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from wakeful.store import priorities
+from wakeful.store.floor import LOWEST
+from wakeful.store.listing import BOTH, pair_of
+from wakeful.store.records import JOB_COLUMNS, STATE_COLUMNS, JobDef, JobState
+
+if TYPE_CHECKING:
+    from wakeful.store.floor import Floor
+    from wakeful.store.session import Session
+
+#: What is due but in another node's hands is looked at again after this long.
+LOOK_AGAIN_MS = 5
+#: Nodes look by themselves more often than this, also without notifications.
+NEAR_MS = 3_000
+
+
+class Alarms:
+    """Questions about alarms; each call is part of the transaction it was made in."""
+
+    def __init__(self, session: Session, now: int) -> None:
+        self._session = session
+        self._now = now
+        self._emptied_at: int | None = None  # when `due` gave all that was there to have
+        self._ahead: dict[int, int | None] | None = None  # and what comes after that, by priority
+
+    def due(self, now: int, limit: int) -> list[tuple[JobDef, JobState]]:
+        """The jobs whose alarm has passed, at most `limit`; none that another node looks at.
+
+        By priority, the highest first, and within one by the oldest alarm.
+        """
+        if not self._session.exclusive:
+            return self._due_shared(now, limit)
+        sql, params = priorities.due_alone(now, limit)
+        found = [pair_of(row) for row in self._session.bulk(BOTH, f"({sql}) s JOIN jobs j ON j.id = s.job_id", params)]
+        found.sort(key=_by_priority)
+        return found
+
+    def _due_shared(self, now: int, limit: int) -> list[tuple[JobDef, JobState]]:
+        rows = self._session.rows(*priorities.due_shared(self._session.floor, now, limit, self._session.skip_clause))
+        first = len(STATE_COLUMNS) + 1
+        found = [row for row in rows if row[1] is not None]
+        states = [tuple.__new__(JobState, row[1:first]) for row in found]  # as in `pair_of`
+        # A state that was changed after the question was put is found as it is now, and its definition as it was then.
+        known = [row[-1] == state.revision for row, state in zip(found, states, strict=True)]
+        read = self.definitions([state.job_id for state, is_known in zip(states, known, strict=True) if not is_known])
+        taken = [
+            (tuple.__new__(JobDef, row[first:-1]) if is_known else read[state.job_id], state)
+            for row, state, is_known in zip(found, states, known, strict=True)
+        ]
+        self._emptied_at = now if len(taken) < limit else None
+        self._ahead = None
+        if self._session.floor is not None and self._emptied_at is not None:
+            self._session.floor.asked()
+            ahead = json.loads(rows[0][0])
+            self._ahead = self._after(ahead, Counter(state.priority for _, state in taken), self._session.floor)
+        taken.sort(key=_by_priority)
+        return taken
+
+    @staticmethod
+    def _after(
+        ahead: Sequence[tuple[int, int, int | None]], taken: Counter[int], floor: Floor
+    ) -> dict[int, int | None]:
+        """Of each priority the first alarm after what was taken, at the latest; `ahead`: how many are due, and what
+        comes then.
+        """
+        # What is due and was not taken is in the hands of others, anywhere above the floor.
+        return {level: floor.since.get(level, LOWEST) if due > taken[level] else later for level, due, later in ahead}
+
+    def next_alarm(self, *, claimed: bool = False) -> int | None:
+        """When the engine must look again; None when nothing is armed.
+
+        `claimed`: what `due` gave has been written since. Then its answer and what was armed after it are enough, and a
+        claim, which waits for every question, need not ask one more.
+        """
+        due_at = self._first_alarm(self._ahead if claimed else None)
+        if due_at is None:
+            return None
+        # What is overdue after everything was taken belongs to another node: asking again at once would only spin.
+        if self._emptied_at is None or due_at > self._emptied_at:
+            return due_at
+        return self._emptied_at + LOOK_AGAIN_MS
+
+    def look_below(self) -> None:
+        """Other processes wrote: from here on, see also what they armed for times long past."""
+        floor = self._session.floor
+        if floor is not None and floor.wants_look():
+            found = self._session.first_alarm_below()
+            if found is not None:
+                floor.armed(found)
+
+    def _first_alarm(self, found: dict[int, int | None] | None) -> int | None:
+        floor, armed = self._session.floor, None
+        if found is not None and floor is not None:
+            armed = floor.armed_since
+        else:
+            rows = self._session.rows(*priorities.first_alarms(floor))
+            found = {int(level): due_at for level, due_at in rows}
+        self._ahead = None
+        if floor is not None:
+            floor.first(found, self._now)
+        if floor is not None and armed is not None:
+            floor.armed(armed)
+        return min((due_at for due_at in (*found.values(), armed) if due_at is not None), default=None)
+
+    def armed_after(self, now: int, cursor: int, limit: int) -> list[tuple[JobDef, JobState]]:
+        """Jobs with an alarm later than `now`, by id from `cursor`: for re-arming after the clock went back."""
+        if not self._session.exclusive:
+            where = "due_at IS NOT NULL AND due_at > ? AND job_id > ? ORDER BY job_id LIMIT ?"
+            sql = f"SELECT {', '.join(STATE_COLUMNS)} FROM job_state WHERE {where}{self._session.lock_clause}"
+            return self._locked(sql, (now, cursor, limit))
+        source = (
+            "(SELECT * FROM job_state WHERE due_at IS NOT NULL AND due_at > ? AND job_id > ? ORDER BY job_id LIMIT ?) s"
+            " JOIN jobs j ON j.id = s.job_id"
+        )
+        found = [pair_of(row) for row in self._session.bulk(BOTH, source, (now, cursor, limit))]
+        found.sort(key=_by_id)
+        return found
+
+    def _locked(self, sql: str, params: tuple[object, ...]) -> list[tuple[JobDef, JobState]]:
+        """Lock states first and read their definitions after: so both are of one moment.
+
+        One joined statement would wait for a lock and then pair the state it finds with a definition from before.
+        """
+        states = [JobState._make(row) for row in self._session.rows(sql, params)]
+        definitions = self.definitions([state.job_id for state in states]) if states else {}
+        return [(definitions[state.job_id], state) for state in states]
+
+    def definitions(self, job_ids: Sequence[int]) -> dict[int, JobDef]:
+        rows = self._session.select_in(JOB_COLUMNS, "jobs", "id", job_ids) if job_ids else []
+        return {row[0]: tuple.__new__(JobDef, row) for row in rows}  # as in `pair_of`
+
+
+def _by_priority(pair: tuple[JobDef, JobState]) -> tuple[int, int, int]:
+    state = pair[1]
+    return (-state.priority, state.due_at or 0, state.job_id)
+
+
+def _by_id(pair: tuple[JobDef, JobState]) -> int:
+    return pair[1].job_id

@@ -1,0 +1,59 @@
+"""A program that runs jobs loads what runs jobs: the rest is loaded when it is used."""
+
+from __future__ import annotations
+
+import importlib
+
+import wakeful
+from tests.house.test_standard_library_alone import PROGRAM, run_python
+
+LOADED = """
+print(*sorted(name.removeprefix("wakeful.") for name in sys.modules if name.startswith("wakeful.")))
+"""
+#: What people ask for, what only a server does, and the engine of a trigger that the program does not have.
+FOR_PEOPLE = {
+    "kernel.actions.authorized", "kernel.actions.tokens", "kernel.actions.undoing", "kernel.rules.ledger",
+    "kernel.rules.verdict", "kernel.views.actions", "kernel.views.explain", "kernel.views.history",
+    "kernel.views.ledger", "kernel.views.records", "kernel.views.slots", "kernel.views.standing",
+    "kernel.views.statistics",
+}  # fmt: skip
+FOR_OTHERS = {
+    "scheduler.callbacks", "scheduler.loop_thread", "scheduler.requests", "scheduler.server_side", "sync", "testing",
+    "triggers.cron.days", "triggers.cron.fields", "triggers.cron.timetable", "triggers.cron.words",
+}  # fmt: skip
+#: The first file of a domain declares it, and is loaded with the first scheduler.
+DOMAINS = ("agents", "alerts", "api", "cli", "command", "config", "delivery", "fleet", "http", "monitors", "workflows")
+DECLARED = {
+    "agents.agent",
+    "agents.inbound",
+    "agents.naming",
+    "delivery.post",
+    "workflows.admission",
+    "workflows.timing",
+}
+
+
+def loaded(program):
+    return set(run_python(program + LOADED).splitlines()[-1].split())
+
+
+def test_importing_wakeful_loads_its_errors_and_its_version():
+    assert loaded("import wakeful") == {"errors", "version"}
+
+
+def test_a_program_that_runs_a_job_loads_nothing_that_explains_lists_or_serves():
+    found = loaded(PROGRAM)
+    assert found & (FOR_PEOPLE | FOR_OTHERS) == set()
+    of_domains = {name for name in found if name.partition(".")[0] in DOMAINS and "." in name}
+    assert of_domains - DECLARED == set()
+
+
+def test_every_module_named_here_is_one():
+    for name in sorted(FOR_PEOPLE | FOR_OTHERS | DECLARED):
+        assert importlib.import_module(f"wakeful.{name}")
+
+
+def test_every_public_name_is_found_where_the_table_says_and_no_other_is_offered():
+    assert {name for name in wakeful.__all__ if not hasattr(wakeful, name)} == set()
+    assert set(wakeful.__all__) <= set(dir(wakeful))
+    assert not hasattr(wakeful, "nonsense")
