@@ -48,17 +48,19 @@ def admit(tx: Transaction, context: Context, job: JobDef, state: JobState) -> Re
         return Refused("no_workflow", SKIP_REASONS["no_workflow"])
     handler, workflow = found
     tx.of(Workflows).admitted[job.id] = found
-    known = registry_of(context.declared).get(workflow.name)
-    if workflow.issue != "load" and (known is None or known[1] != workflow.version):
-        return _leave_to_others(tx, context, job, state, workflow.version)
-    if state.ready_at is not None and tx.now - state.ready_at >= NO_CODE_MS:
-        close_alert(tx, context, "no_handler", job.id)
     standing = Standing(
         bool(workflow.paused), workflow.issue, workflow.issue_handler, workflow.backoff_until, bool(workflow.draining)
     )
     brings_new = handler.type == "producer" and handler.open_run is None
     wait = may_start(standing, handler.name, tx.now, brings_new=brings_new)
-    return None if wait is None else Refused(wait.reason, wait.detail, wait.until)
+    if wait is not None:
+        return Refused(wait.reason, wait.detail, wait.until)
+    known = registry_of(context.declared).get(workflow.name)
+    if known is None or known[1] != workflow.version:
+        return _leave_to_others(tx, context, job, state, workflow.version)
+    if state.ready_at is not None and tx.now - state.ready_at >= NO_CODE_MS:
+        close_alert(tx, context, "no_handler", job.id)
+    return None
 
 
 def _leave_to_others(tx: Transaction, context: Context, job: JobDef, state: JobState, version: str) -> Refused:
