@@ -7,8 +7,10 @@ import json
 import pytest
 
 from wakeful.agents.runners.spec import command_form
+from wakeful.config.agents_file import entries_of
 from wakeful.config.loading import load
 from wakeful.config.reading import ConfigError
+from wakeful.errors import InvalidJob
 
 GOOD = """
 agents:
@@ -238,3 +240,20 @@ def test_a_runner_that_cannot_limit_tools_refuses_to_promise_it(read, runner):
     assert [(line, "agents.a.untrusted.tools cannot be enforced: " in message) for line, _, message in found] == [
         (4, True)
     ]
+
+
+@pytest.mark.parametrize(
+    ("agents", "sentence"),
+    [
+        ([1], "Agents are a mapping from names to settings, not [1]."),
+        ({"a": 5}, "agents.a must be a section with keys of its own."),
+        ({"a": {"runner": {"start": "x"}}}, "agents.a.runner.start must be a list."),
+        ({"A": {"runner": {"preset": "claude"}}}, "agents.A must have a name that begins with a small letter"),
+        ({"a": {"runner": {"preset": "claude"}, "zz": 1}}, "There is no key 'zz' in agents.a."),
+        ({"a": {"runner": {"env": 5, "preset": "claude"}}}, "agents.a.runner.env must be a list."),
+    ],
+)
+def test_what_a_program_gives_wrongly_is_refused_in_words_without_its_value(tmp_path, agents, sentence):
+    with pytest.raises(InvalidJob) as refused:
+        entries_of(agents, tmp_path, "UTC")
+    assert str(refused.value).startswith(sentence)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.alerts.phones import Phone, with_phone
+from tests.kernel.scene import failing, virtual
+from wakeful import Manual
+from wakeful.alerts.configuration import Alerts, reload
 from wakeful.config.loading import load_config
 from wakeful.config.reading import ConfigError
 from wakeful.kernel.rules.alerting import DEFAULTS, AlertRules
@@ -56,3 +60,21 @@ def test_a_mistake_is_found_with_its_line(tmp_path, text, line, part):
 )
 def test_what_a_file_says_is_what_every_process_knows(tmp_path, text, expected):
     assert rules(tmp_path, text) == expected
+
+
+@virtual
+async def test_a_running_server_takes_over_where_alerts_go(scene):
+    first, second = Phone(scene), Phone(scene)
+    async with with_phone(scene, first) as scheduler:
+        scheduler.connectors.register("other", second)
+        await reload(scheduler, Alerts(to="phone", after=1))
+        scene.act = failing("broken")
+        await scheduler.add_job("a", Manual())
+        await scheduler.start()
+        await scheduler.run_job("a")
+        await scene.sleep(5)
+        await reload(scheduler, Alerts(to="other", after=1))
+        await scheduler.add_job("b", Manual())
+        await scheduler.run_job("b")
+        await scene.sleep(5)
+    assert (first.titles, second.titles) == (["a: failing"], ["b: failing"])

@@ -9,10 +9,12 @@ import pytest
 from tests.alerts.phones import Phone, with_phone
 from tests.delivery.targets import stored
 from tests.kernel.scene import at, failing, virtual
+from tests.monitors.pinged import watch
 from wakeful import Every, Manual, Once
 from wakeful.alerts import configure, snooze
 from wakeful.errors import AlertNotFound, IntervalParseError, InvalidSetting, JobNotFound
 from wakeful.kernel.engine.alerts import close_alert, open_alert
+from wakeful.monitors import ping
 
 pytestmark = pytest.mark.usefixtures("minutely_sweeps")
 
@@ -347,3 +349,22 @@ async def test_a_transaction_that_fails_stores_neither_the_incident_nor_its_mess
             await scheduler.transact(work)
         await scene.sleep("1m")
         assert (await scheduler.list_alerts(), await stored(scheduler), phone.got) == ([], [], [])
+
+
+@pytest.mark.promise("X16", "X20")
+@virtual
+async def test_a_message_about_a_monitor_says_what_is_expected_when_it_last_reported_and_what_is_next(scene):
+    phone = Phone(scene)
+    async with with_phone(scene, phone) as scheduler:
+        await configure(scheduler, to="phone")
+        key = await watch(scheduler)
+        await scheduler.start()
+        await ping(scheduler, key)
+        await scene.sleep("2d")
+    assert phone.texts[0].splitlines() == [
+        "offsite is down: no ping came, expected 2026-01-02T00:00:00Z with 1h of grace",
+        "It is expected to report in every day, 1h of grace.",
+        "It last reported in at 2026-01-01 00:00 UTC.",
+        "Next: it counts as up again when it reports a success.",
+        "Look closer: wakeful explain offsite",
+    ]

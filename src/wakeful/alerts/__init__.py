@@ -43,6 +43,7 @@ domain = Domain(
     section="alerts",
     settings="wakeful.alerts.configuration:Alerts",
     install="wakeful.alerts.configuration:install",
+    reload="wakeful.alerts.configuration:reload",
     routes="wakeful.alerts.routes:router",
 )
 

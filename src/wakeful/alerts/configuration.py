@@ -11,13 +11,16 @@ from wakeful.alerts.dead_man import DeadMan
 from wakeful.alerts.settings import store_rules
 from wakeful.config.models import Duration, Section
 from wakeful.errors import SchedulerError
-from wakeful.kernel.engine.alerts import MEANINGS
-from wakeful.kernel.rules.alerting import AFTER, URGENT, AlertRules
+from wakeful.kernel.engine.alerts import MEANINGS, RULES
+from wakeful.kernel.rules.alerting import AFTER, URGENT, AlertRules, rules_text
 from wakeful.outbound import read_address
 
 if TYPE_CHECKING:
     from wakeful.kernel.domain import ServerAddress
     from wakeful.scheduler import Scheduler
+
+
+log = logging.getLogger("wakeful.alerts")
 
 
 def _kind(value: str) -> str:
@@ -66,3 +69,12 @@ def install(scheduler: Scheduler, settings: Alerts, server: ServerAddress) -> No
     if settings.dead_man_url is not None:
         logging.getLogger("httpx").setLevel(logging.WARNING)  # the address is a secret
         scheduler.accompany(DeadMan(scheduler, settings.dead_man_url))
+
+
+async def reload(scheduler: Scheduler, settings: Alerts) -> None:
+    """Take over what changed in the file, for every process on the store. A new dead man's URL needs a restart."""
+    rules = settings.rules()
+    stored = await scheduler.look(lambda tx: tx.journal.fact(RULES))
+    if stored != rules_text(rules):
+        await store_rules(scheduler, rules)
+        log.info("settings of alerts changed")

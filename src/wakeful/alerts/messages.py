@@ -42,6 +42,7 @@ class Known(NamedTuple):
     link: str | None = None
     jobs: int | None = None  # how many, where it is about several
     next: str | None = None  # what happens next, where no run says it
+    facts: tuple[str, ...] = ()  # what else is known of its job, where no run says it
     zone: str | None = None  # of its job's schedule; times are in it
 
     def when(self, ms: int) -> str:
@@ -59,8 +60,10 @@ def message_about(notice: Notice, known: Known) -> tuple[str, str]:
         lines.append(f"This has happened {alert.times} times since {known.when(alert.opened_at)}.")
     if known.about is not None:
         lines += explained(known.about._replace(job=subject))
-    elif known.next is not None:
-        lines.append(f"Next: {known.next}")
+    else:
+        lines += known.facts
+        if known.next is not None:
+            lines.append(f"Next: {known.next}")
     lines += _look_closer(alert, known)
     again = " again" if notice.what == REPEATED else ""
     return f"{subject}: {alert.kind}{again}", "\n".join(lines)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Incidents about a connector: it is what their key names.
 ABOUT_CONNECTORS = ("delivery_failed", "no_connector")
+UP_AGAIN = "it counts as up again when it reports a success."
+NOTE_MOST = 500
 LATE = "each starts late, as soon as it can, unless its catch_up lets that time go."
 
 
@@ -75,8 +77,21 @@ def _known(tx: Transaction, notice: Notice, job: JobDef | None) -> Known:
         run = last if run is None else run
     run_text = ids.run_text(run) if run is not None else None
     link = f"{base.rstrip('/')}/runs/{run_text}" if base and run_text is not None else None
+    zone = trigger_of(job.trigger).own_zone
+    if alert.kind == "down":
+        return Known(job.name, None, run_text, link, next=UP_AGAIN, zone=zone, facts=_monitored(tx, job))
     coming = _next(tx, job) if alert.kind == "missed" else None
-    return Known(job.name, about, run_text, link, next=coming, zone=trigger_of(job.trigger).own_zone)
+    return Known(job.name, about, run_text, link, next=coming, zone=zone)
+
+
+def _monitored(tx: Transaction, job: JobDef) -> tuple[str, ...]:
+    """What is expected of a job that runs elsewhere, when it last reported in, and what its people wrote about it."""
+    trigger, state = trigger_from_data(json.loads(job.trigger)), tx.jobs.state_of(job.id)
+    facts = [f"It is {trigger.describe()}."]
+    if state is not None and state.last_run_at is not None:
+        facts.append(f"It last reported in at {spoken(state.last_run_at, place_named(trigger.own_zone))}.")
+    notes = json.loads(state.notes) if state is not None and state.notes else []
+    return (*facts, *(f"Note: {note:.{NOTE_MOST}}" for note in notes))
 
 
 def _next(tx: Transaction, job: JobDef) -> str | None:

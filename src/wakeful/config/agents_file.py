@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from wakeful.agents.configuration import Agents
 from wakeful.agents.defining import Part, jobs_of
 from wakeful.agents.naming import AGENT
+from wakeful.config.complaints import complaint
 from wakeful.errors import InvalidJob, SchedulerError
 from wakeful.fleet.entries import Entry, Place, Problem, Setting, read_entry
 from wakeful.kernel.kinds import WrittenForm
@@ -90,13 +91,22 @@ def _references(value: Any, where: Place) -> Iterator[tuple[Place, str]]:
             yield from _references(item, (*where, index))
 
 
+def _mistake(error: Mapping[str, Any]) -> str:
+    """What a model finds wrong, as a sentence; the value stays out of it, since it may be a secret."""
+    *above, last = ("agents", *(part for part in error["loc"] if part != "[key]"))
+    if error["type"] == "extra_forbidden":
+        return f"There is no key {last!r} in {'.'.join(map(str, above))}."
+    return f"{'.'.join(map(str, (*above, last)))} {complaint(error, secret=True)}"
+
+
 def entries_of(agents: Mapping[str, Any], folder: Path, zone: str) -> list[Entry]:
     """The jobs of agents that a program gives; InvalidJob says everything that is wrong, one line each."""
+    if not isinstance(agents, Mapping):
+        raise InvalidJob(f"Agents are a mapping from names to settings, not {agents!r:.80}.")
     try:
         checked = Agents.model_validate(dict(agents)).root
     except ValidationError as error:
-        lines = [f"{'.'.join(map(str, ('agents', *one['loc'])))}: {one['msg']}" for one in error.errors()]
-        raise InvalidJob("\n".join(lines)) from None
+        raise InvalidJob("\n".join(map(_mistake, error.errors()))) from None
     found = [read_agent(name, one.model_dump(exclude_none=True), folder, zone) for name, one in checked.items()]
     if problems := [problem.message for one in found for problem in one.problems]:
         raise InvalidJob("\n".join(problems))

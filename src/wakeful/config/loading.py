@@ -12,21 +12,12 @@ from typing import Any, NamedTuple, get_origin
 
 from pydantic import BaseModel, ValidationError
 
+from wakeful.config.complaints import complaint
 from wakeful.config.fleet_file import no_connector, read_fleet_file
 from wakeful.config.models import LATER, BaseConfig
 from wakeful.config.reading import ConfigError, Fault, Raw, Where, read_config
 from wakeful.config.schema import config_model
 from wakeful.fleet.entries import FleetFile
-
-_WANTED = {
-    "int_type": "a whole number", "int_parsing": "a whole number", "int_from_float": "a whole number",
-    "string_type": "a text", "list_type": "a list", "model_type": "a section with keys of its own",
-    "model_attributes_type": "a section with keys of its own", "bool_type": "true or false",
-    "bool_parsing": "true or false", "string_too_short": "a text that is not empty",
-    "dict_type": "a section with keys of its own", "float_type": "a number", "float_parsing": "a number",
-    "finite_number": "a finite number", "string_pattern_mismatch": "a text that matches {pattern}",
-    "string_too_long": "a text of at most {max_length} characters", "too_short": "a list that is not empty",
-}  # fmt: skip
 
 
 class Loaded(NamedTuple):
@@ -230,21 +221,6 @@ def _below(level: _Level, key: str) -> list[_Level]:
 
 def _complaint(raw: Raw, where: Where, error: dict[str, Any]) -> str:
     """What is wrong with a value, in words of our own; the value itself only where it cannot be a secret."""
-    kind, context = error["type"], error.get("ctx", {})
     secret = any(where[:end] in raw.secrets for end in range(len(where) + 1))
     secret = secret or where[:1] == ("connectors",) or where == ("alerts", "dead_man_url")  # addresses, tokens and keys
-    shown = "" if secret or isinstance(error.get("input"), dict | list) else f", not {error['input']!r:.60}"
-    if kind == "value_error":
-        said = str(context["error"])
-        return f"{said.partition(' (')[0]}." if secret else f"{said}{shown}."
-    if kind == "missing":
-        return "is missing."
-    if kind == "literal_error":
-        return f"must be {context['expected']}{shown}."
-    bounds = {"greater_than_equal": ("ge", "at least"), "less_than_equal": ("le", "at most")}
-    if kind in bounds:
-        name, words = bounds[kind]
-        bound = context[name]
-        return f"must be {words} {int(bound) if bound == int(bound) else bound}{shown}."
-    wanted = _WANTED[kind].format(**context) if kind in _WANTED else f"something else: {error['msg']}"
-    return f"must be {wanted}{shown}."
+    return complaint(error, secret=secret)

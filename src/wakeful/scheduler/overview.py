@@ -178,7 +178,7 @@ class Overview(Core):
 
         number, origin = ids.alert_number(id), self._origin()
         if number is None:
-            message = f"There is no alert {id}: list_alerts() has those that are open."
+            message = f"There is no alert {id}: see the list of open alerts."
             raise AlertNotFound(message)
         return await self._write(lambda tx: alert_views(tx, [acknowledge(tx, number, origin)[0]])[0])
 

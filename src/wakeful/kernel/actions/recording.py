@@ -75,7 +75,7 @@ def acknowledge(tx: Transaction, alert_id: int, origin: Origin) -> tuple[records
     is_new = tx.journal.ack_alert(alert_id, tx.now)
     alert = tx.journal.alert(alert_id)
     if alert is None:
-        message = f"There is no alert {name}: list_alerts() has those that are open."
+        message = f"There is no alert {name}: see the list of open alerts."
         raise AlertNotFound(message)
     seen = [Change(alert_id, name, ("acked_at",), (None,), (alert.acked_at,))] if is_new else []
     return alert, keep(tx, origin, "acknowledge", seen)
