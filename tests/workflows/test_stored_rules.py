@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
-from tests.workflows.mailroom import fails, virtual
+from tests.workflows.mailroom import fails, publish, virtual
 from tests.workflows.test_corrections import Hook, fixes, opened, wrong
 from wakeful import ScheduleTriggerError, TransientError, ids
 from wakeful.workflows.arming import EVENT, arm, arm_forgotten, set_alarm
@@ -207,3 +208,49 @@ async def test_a_handler_with_a_run_to_continue_is_armed_when_nothing_else_does(
             return [run.due_at <= tx.now for run in tx.runs.open(handler.job_id)]
 
         assert await scheduler.transact(forget) == [True]
+
+
+@pytest.mark.promise("K4")
+@virtual
+async def test_an_event_that_comes_after_prepare_looked_is_not_lost_though_nothing_was_reserved(room):
+    async with room.open() as scheduler:
+        left = ["a"]
+
+        async def publish_late(_):
+            if left:
+                await publish(scheduler, left.pop())
+
+        room.after["prepare"] = publish_late
+        await scheduler.start()
+        await room.sleep("5s")
+        assert room.ledger == ["a"]
+
+
+@pytest.mark.promise("K6")
+@virtual
+async def test_a_message_that_is_published_again_has_its_new_payload_while_it_is_pending(room):
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1s")
+        await room.act_on(scheduler, "pause", who="Ada")
+        for payload in ({"n": 1}, {"n": 2}):
+            await publish(scheduler, "a", payload)
+        (event,) = await scheduler.look(lambda tx: tx.of(Topics).matching("mailroom", "mail", None, None, 9))
+        assert (json.loads(event.payload), event.status) == ({"n": 2}, "pending")
+
+
+@pytest.mark.promise("K16")
+@virtual
+async def test_what_a_consumer_publishes_is_caused_by_what_it_consumed(room):
+    room.mails = ["a"]
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("5s")
+
+        def causes(tx):
+            topics = tx.of(Topics)
+            found = {topic: topics.matching("mailroom", topic, None, None, 9) for topic in ("mail", "rows")}
+            return {topic: topics.inputs_of([one.id for one in rows]).values() for topic, rows in found.items()}
+
+        found = await scheduler.look(causes)
+        assert list(found["mail"]) == list(found["rows"]) != []
