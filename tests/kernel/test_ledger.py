@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.kernel.scene import at, failing, virtual
-from wakeful import Cron, Every, InvalidSetting, JobNotFound, Once, Ping, Retention, SlotNotFound, ids
+from wakeful import ApprovalNeeded, Cron, Every, InvalidSetting, JobNotFound, Once, Ping, Retention, SlotNotFound, ids
 from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.kinds import Kind, Refused
 from wakeful.kernel.views.ledger import ledger_of_job
@@ -355,6 +355,21 @@ async def test_what_a_pause_passed_over_is_due_again_when_the_pause_is_undone(sc
         await scene.sleep("1m")
         found = await _tally(scheduler)
         assert (found.due, found.ran, found.passed_over) == (2, 2, {})
+
+
+@pytest.mark.promise("X25")
+@virtual
+async def test_a_slot_whose_run_waits_for_a_person_is_running(scene):
+    async def ask(_):
+        raise ApprovalNeeded("May I?")
+
+    scene.act = ask
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", HOURLY)
+        await scheduler.start()
+        await scene.sleep("1h1m")
+        found = await _tally(scheduler)
+        assert (found.due, found.ran, found.running) == (1, 0, 1)
 
 
 @pytest.mark.promise("X25")

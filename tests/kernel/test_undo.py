@@ -204,6 +204,18 @@ async def test_a_removal_is_not_taken_back_over_another_job_of_that_name(scene):
 
 @pytest.mark.promise("X27")
 @virtual
+async def test_an_action_on_more_jobs_than_one_transaction_takes_is_undone_as_a_whole(scene, monkeypatch):
+    monkeypatch.setattr("wakeful.kernel.actions.undoing.TOGETHER", 2)
+    async with scene.scheduler() as scheduler:
+        for number in range(5):
+            await scheduler.add_job(f"job-{number}", Every("1h"))
+        paused = await scheduler.server_side.pause_jobs(JobSelection(), None, ANN)
+        assert len((await scheduler.server_side.undo(paused.action, ANN)).restored) == 5
+        assert {job.status for job in await scheduler.list_jobs()} == {"idle"}
+
+
+@pytest.mark.promise("X27")
+@virtual
 async def test_an_acknowledgement_is_taken_back(scene):
     scene.act = failing()
     async with scene.scheduler() as scheduler:
