@@ -10,10 +10,14 @@ import pytest
 from tests.workflows.mailroom import fails, publish, virtual
 from tests.workflows.test_corrections import Hook, fixes, opened, wrong
 from wakeful import ScheduleTriggerError, TransientError, ids
+from wakeful.kernel.rules.outcome import Result
+from wakeful.store.records import RunRow
+from wakeful.workflows import checkpoints
 from wakeful.workflows.arming import EVENT, arm, arm_forgotten, set_alarm
 from wakeful.workflows.deploying import deploy, plan_deployment
 from wakeful.workflows.fixes.deciding import Code, next_step
-from wakeful.workflows.tables import Workflows
+from wakeful.workflows.hooks import ended
+from wakeful.workflows.tables import WorkflowRun, Workflows
 from wakeful.workflows.topics.tables import EventRow, Topics
 
 
@@ -254,3 +258,65 @@ async def test_what_a_consumer_publishes_is_caused_by_what_it_consumed(room):
 
         found = await scheduler.look(causes)
         assert list(found["mail"]) == list(found["rows"]) != []
+
+
+@pytest.mark.promise("K12")
+@virtual
+async def test_new_code_settles_a_mistake_of_ours(room, monkeypatch):
+    def broken(*_):
+        raise KeyError("ours")
+
+    async with room.open() as scheduler:
+        monkeypatch.setattr(checkpoints, "committed", broken)
+        await scheduler.start()
+        await room.sleep("5s")
+        assert (await room.row(scheduler)).issue == "internal"
+        monkeypatch.undo()
+        changed = room.workflow()
+        changed.version = "corrected"
+        await scheduler.add_workflow(changed)
+        await room.sleep("5s")
+        assert (await room.row(scheduler)).issue is None
+
+
+@pytest.mark.promise("K11", "K12")
+@virtual
+async def test_a_call_that_fails_in_mutate_leaves_it_uncertain_whatever_it_raised(room):
+    room.mails = ["a"]
+
+    async def away():
+        raise ConnectionError("no route")
+
+    async def call(ctx):
+        await ctx.call(away)
+
+    room.after["mutate"] = call
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("5s")
+        assert room.ledger == ["a"], "it was made once, and reconcile says that it happened"
+        assert room.phases().count("reconcile") == 1
+
+
+@pytest.mark.promise("K10")
+@virtual
+async def test_what_a_run_that_was_cut_off_reserved_is_pending_at_once(room):
+    async with room.open() as scheduler:
+
+        def cut(tx, context):
+            run = RunRow.queued(context.new_id(), tx.jobs.by_name("mailroom.append")[0], "event", tx.now)
+            handler = tx.of(Workflows).handler("mailroom", "append")
+            fresh = WorkflowRun(
+                run.id, handler.job_id, "mailroom", "append", "consumer", None, "v", "prepared", "active", "none",
+                "prepare", 0, created_at=tx.now, updated_at=tx.now,
+            )  # fmt: skip
+            tx.of(Workflows).save_run(fresh)
+            tx.of(Topics).add(EventRow(5, "mailroom", "mail", "z", 99, "{}", "pending", tx.now))
+            tx.of(Topics).reserve([5], run.id)
+            ended(tx, context, tx.jobs.by_name("mailroom.append")[0], run, Result("crashed"))
+            return tx.of(Topics).get(5).status
+
+        await scheduler.start()
+        await room.sleep("1s")
+        await scheduler.stop()
+        assert await scheduler.transact(cut) == "pending"
