@@ -155,6 +155,21 @@ async def test_a_viewer_who_writes_approve_is_refused(scene):
         assert [item["text"] for item in await stored(scheduler)] == ["Your role is viewer: this needs operator."]
 
 
+@pytest.mark.promise("A10")
+@virtual
+async def test_a_code_from_before_the_clock_was_set_back_is_not_valid(scene):
+    async with scene.scheduler() as scheduler:
+
+        def offer_and_redeem(tx, context, step):
+            code = pairing.new_code()
+            pairing.offer(tx, "bot", code, "operator")
+            tx.now += step
+            return pairing.redeem(tx, context, "bot", "42", code) is not None
+
+        for step, is_valid in ((pairing.LIFE_MS - 1, True), (-1, False)):
+            assert await scheduler.transact(lambda tx, context, s=step: offer_and_redeem(tx, context, s)) is is_valid
+
+
 @pytest.mark.promise("A8")
 @virtual
 async def test_a_test_that_failed_is_not_sent_again_with_the_others(scene):

@@ -216,6 +216,18 @@ async def test_an_action_on_more_jobs_than_one_transaction_takes_is_undone_as_a_
 
 @pytest.mark.promise("X27")
 @virtual
+async def test_actions_are_undone_one_after_the_other_from_the_last_on(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1h"))
+        await scheduler.pause_job("a")
+        await scheduler.resume_job("a")
+        for what, status in (("resume", "paused"), ("pause", "idle")):
+            assert (await scheduler.undo()).what == what
+            assert (await scheduler.get_job("a")).status == status
+
+
+@pytest.mark.promise("X27")
+@virtual
 async def test_an_acknowledgement_is_taken_back(scene):
     scene.act = failing()
     async with scene.scheduler() as scheduler:

@@ -34,6 +34,7 @@ async def test_events_move_only_from_the_status_they_are_in(room):
             assert topics.reserve([1], 8) == 0
             assert topics.consume(7, tx.now) == 2
             assert topics.release(7) == 0
+            assert not topics.replace_payload(1, '{"n": 2}')
             assert topics.skip([1], tx.now) == 0
             assert topics.skip([3], tx.now) == 1
             assert topics.reserve([3], 8) == 0
