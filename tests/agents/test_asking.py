@@ -9,7 +9,8 @@ from tests.delivery.targets import Target
 from tests.kernel.scene import virtual
 from wakeful.agents import Reply, asking
 from wakeful.agents.budgets import spending
-from wakeful.agents.budgets.tables import Budgets
+from wakeful.agents.budgets.rules import Charge
+from wakeful.agents.budgets.tables import Budgets, Reservation
 from wakeful.agents.sources import desk
 from wakeful.agents.sources.source import Lost
 from wakeful.agents.tables import AgentTables, WorkItem
@@ -123,3 +124,16 @@ async def test_a_claim_that_the_source_gave_to_another_is_no_attempt(scene, agen
             return left.status, left.attempts, left.held, left.mark
 
         assert await scheduler.transact(lose) == ("ready", 2, 0, None)
+
+
+@pytest.mark.promise("X7")
+@virtual
+async def test_a_day_on_which_a_run_in_progress_counts_is_kept(scene):
+    made = Reservation(7, "a", 20260101, 250_000)
+    async with scene.scheduler() as scheduler:
+        await scheduler.transact(lambda tx, _: tx.of(Budgets).reserve(made))
+        assert await scheduler.transact(lambda tx, _: tx.of(Budgets).prune(20260601, 10)) == 0
+        await scheduler.transact(lambda tx, _: tx.of(Budgets).settle(made, Charge(1, 100_000, 5)))
+        assert (
+            await scheduler.transact(lambda tx, _: tx.of(Budgets).prune(20260601, 10)) == 2
+        )  # its own and the fleet's

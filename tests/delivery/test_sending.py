@@ -37,6 +37,8 @@ async def test_an_attempt_that_was_given_up_says_nothing_about_the_next_one(scen
         await scene.sleep(6)
         second = await scheduler.transact(lambda tx, context: take(tx, context, "phone"))
         assert (first.row.attempts, second.row.attempts) == (1, 2)
+        await scheduler.transact(lambda tx, _: requeue(tx, delivery_number(number)))  # it is being sent: it stays
+        assert (await one(scheduler, number))["status"] == "sending"
         await scheduler.transact(lambda tx, context: record(tx, context, first, Tried(ok=True), 1))
         assert (await one(scheduler, number))["status"] == "sending"
         await scheduler.transact(lambda tx, context: record(tx, context, second, Tried(ok=True), 1))
@@ -98,6 +100,10 @@ async def test_what_waits_for_a_person_who_is_paired_no_more_is_given_up(scene):
         await scheduler.transact(lambda tx, context: pairing.allow(tx, context, "bot", ["42"]))
         found = [(item["to"], item["status"], item["last_error"]) for item in await stored(scheduler)]
         assert found == [("42", "pending", None), ("43", "expired", "43 is no longer paired with bot")]
+        other = Person("bot", "44", "operator", None, "code", 0)  # who used a code is not the file's to forget
+        await scheduler.transact(lambda tx, _: tx.of(Chats).pair(other))
+        await scheduler.transact(lambda tx, context: pairing.allow(tx, context, "bot", ["42"]))
+        assert {one.sender for one in await scheduler.look(lambda tx: tx.of(Chats).people("bot"))} == {"42", "44"}
 
 
 @pytest.mark.promise("A10")
@@ -147,6 +153,21 @@ async def test_a_viewer_who_writes_approve_is_refused(scene):
 
         assert await scheduler.transact(write) is None
         assert [item["text"] for item in await stored(scheduler)] == ["Your role is viewer: this needs operator."]
+
+
+@pytest.mark.promise("A10")
+@virtual
+async def test_a_code_from_before_the_clock_was_set_back_is_not_valid(scene):
+    async with scene.scheduler() as scheduler:
+
+        def offer_and_redeem(tx, context, step):
+            code = pairing.new_code()
+            pairing.offer(tx, "bot", code, "operator")
+            tx.now += step
+            return pairing.redeem(tx, context, "bot", "42", code) is not None
+
+        for step, is_valid in ((pairing.LIFE_MS - 1, True), (-1, False)):
+            assert await scheduler.transact(lambda tx, context, s=step: offer_and_redeem(tx, context, s)) is is_valid
 
 
 @pytest.mark.promise("A8")
@@ -245,4 +266,20 @@ async def test_an_urgent_message_behind_one_that_waits_for_the_morning_goes_on(s
         await scene.sleep("2h")
         assert target.texts[-1] == "fire"
         assert [item["status"] for item in await stored(scheduler)] == ["held", "sent"]
+        await scheduler.stop()
+
+
+@pytest.mark.promise("X19")
+@virtual
+async def test_each_person_has_a_digest_of_their_own(scene):
+    target = Target(scene)
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("phone", target, rules=NIGHT)
+        await scheduler.start()
+        await scene.until(at(hours=23))
+        for person in ("ann", "bob", "ann"):
+            post = Post(f"for {person}", "phone", recipient=person)
+            await scheduler.transact(lambda tx, context, one=post: enqueue(tx, context, one))
+        await scene.until(at(days=1, hours=8))
+        assert [(text.count("for ann"), text.count("for bob")) for text in target.texts] == [(2, 0), (0, 1)]
         await scheduler.stop()

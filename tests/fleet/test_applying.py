@@ -44,6 +44,18 @@ async def names(scheduler):
 
 @pytest.mark.promise("X15")
 @virtual
+async def test_a_job_that_its_file_switches_off_later_starts_no_more(scene):
+    async with scene.scheduler() as scheduler:
+        await apply(scheduler, fleet(scheduler, "a"))
+        await scheduler.start()
+        await apply(scheduler, fleet(scheduler, ("a", HOURLY, {"enabled": False}), file_hash="2"))
+        await scene.sleep("3h")
+        assert ((await scheduler.get_job("a")).status, scene.runs) == ("disabled", [])
+        await scheduler.stop()
+
+
+@pytest.mark.promise("X15")
+@virtual
 async def test_a_file_touches_only_what_it_made(scene):
     async with scene.scheduler() as scheduler:
         await scheduler.add_job("mine", HOURLY, source="cli")

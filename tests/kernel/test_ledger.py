@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.kernel.scene import at, failing, virtual
-from wakeful import Cron, Every, InvalidSetting, JobNotFound, Once, Ping, Retention, SlotNotFound
+from wakeful import ApprovalNeeded, Cron, Every, InvalidSetting, JobNotFound, Once, Ping, Retention, SlotNotFound, ids
 from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.kinds import Kind, Refused
+from wakeful.kernel.views.ledger import ledger_of_job
 from wakeful.triggers.moments import to_ms
 
 HOURLY = Every("1h", anchor=at(days=-30))
@@ -353,6 +354,39 @@ async def test_what_a_pause_passed_over_is_due_again_when_the_pause_is_undone(sc
         await scene.sleep("1m")
         found = await _tally(scheduler)
         assert (found.due, found.ran, found.passed_over) == (2, 2, {})
+
+
+@pytest.mark.promise("X25")
+@virtual
+async def test_a_slot_whose_run_waits_for_a_person_is_running(scene):
+    async def ask(_):
+        raise ApprovalNeeded("May I?")
+
+    scene.act = ask
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", HOURLY)
+        await scheduler.start()
+        await scene.sleep("1h1m")
+        found = await _tally(scheduler)
+        assert (found.due, found.ran, found.running) == (1, 0, 1)
+
+
+@pytest.mark.promise("X25")
+@virtual
+async def test_no_slot_of_a_removed_job_is_due_after_its_removal(scene):
+    async with scene.scheduler() as scheduler:
+        job = await scheduler.add_job("a", HOURLY)
+        await scheduler.start()
+        await scene.sleep("2h30m")
+        await scheduler.remove_job("a")
+        await scene.sleep("3h")
+
+        def ledger(tx):
+            found = tx.jobs.by_id(ids.decode(job)[1])
+            return ledger_of_job(tx, *found, 0).total
+
+        found = await scheduler.look(ledger)
+        assert (found.due, found.ran, found.unaccounted) == (2, 2, 0)
 
 
 @pytest.mark.promise("X25")

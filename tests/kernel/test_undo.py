@@ -8,9 +8,11 @@ import pytest
 
 from tests.kernel.scene import at, failing, virtual
 from wakeful import ActionNotFound, After, ApprovalNeeded, CannotUndo, Every, Once
+from wakeful.errors import QuotaReached
 from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.actions.authorized import JobSelection
 from wakeful.kernel.engine.sweep import Retention
+from wakeful.kernel.rules.policy import add_note
 
 ANN = Rights("ann", admin_kinds=True, via="api")
 BEN = Rights("ben", admin_kinds=True, via="api")
@@ -202,6 +204,30 @@ async def test_a_removal_is_not_taken_back_over_another_job_of_that_name(scene):
 
 @pytest.mark.promise("X27")
 @virtual
+async def test_an_action_on_more_jobs_than_one_transaction_takes_is_undone_as_a_whole(scene, monkeypatch):
+    monkeypatch.setattr("wakeful.kernel.actions.undoing.TOGETHER", 2)
+    async with scene.scheduler() as scheduler:
+        for number in range(5):
+            await scheduler.add_job(f"job-{number}", Every("1h"))
+        paused = await scheduler.server_side.pause_jobs(JobSelection(), None, ANN)
+        assert len((await scheduler.server_side.undo(paused.action, ANN)).restored) == 5
+        assert {job.status for job in await scheduler.list_jobs()} == {"idle"}
+
+
+@pytest.mark.promise("X27")
+@virtual
+async def test_actions_are_undone_one_after_the_other_from_the_last_on(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1h"))
+        await scheduler.pause_job("a")
+        await scheduler.resume_job("a")
+        for what, status in (("resume", "paused"), ("pause", "idle")):
+            assert (await scheduler.undo()).what == what
+            assert (await scheduler.get_job("a")).status == status
+
+
+@pytest.mark.promise("X27")
+@virtual
 async def test_an_acknowledgement_is_taken_back(scene):
     scene.act = failing()
     async with scene.scheduler() as scheduler:
@@ -343,6 +369,36 @@ async def test_an_agent_takes_back_only_what_was_done_to_its_own_jobs(scene):
         with pytest.raises(CannotUndo, match="nothing is left of it that you may undo"):
             await scheduler.server_side.undo(done.action, fox)
         assert [job.status for job in await scheduler.list_jobs()] == ["idle", "paused"]
+
+
+@pytest.mark.promise("X27")
+@virtual
+async def test_a_removal_is_not_taken_back_beyond_what_its_owner_may_have(scene):
+    fox = Rights("fox", owner="fox", max_jobs=1)
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("one", Every("1h"), owner="fox")
+        removed = await scheduler.server_side.remove_job("one", fox)
+        await scheduler.add_job("two", Every("1h"), owner="fox")
+        with pytest.raises(QuotaReached, match="fox has 1 jobs, and may have no more"):
+            await scheduler.server_side.undo(removed, fox)
+        assert [job.name for job in await scheduler.list_jobs()] == ["two"]
+
+
+@pytest.mark.promise("X27")
+@virtual
+async def test_a_note_that_was_written_since_stays_when_a_pause_is_undone(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1h"))
+        await scheduler.pause_job("a", "by mistake")
+
+        def annotate(tx, _):
+            state = tx.jobs.by_name("a")[1]
+            tx.jobs.save([state._replace(notes=add_note(state.notes, "copies the photos"))])
+
+        await scheduler.transact(annotate)
+        await scheduler.undo()
+        job = await scheduler.get_job("a")
+        assert (job.status, "copies the photos" in str(job.notes)) == ("idle", True)
 
 
 @virtual

@@ -47,6 +47,11 @@ GONE = "Stalled: no server is running, and nothing starts until one does (wakefu
             "stalled",
             "Everything is paused by ada since 2027-01-15 08:00 UTC: nothing starts until wakeful resume --all.",
         ),
+        (
+            {"held": "by ada since 2027-01-15 08:00 UTC", "stalled": ("one",)},
+            "stalled",
+            "Stalled: the loop of one is blocked, and nothing starts. Restart the server.",
+        ),
         ({"any_job": False}, "empty", "Awake. Nothing is scheduled yet."),
         (LATE, "behind", "Behind: 41 jobs wait for lane gpu, 9m for the oldest."),
         (

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
-from tests.workflows.mailroom import fails, virtual
+from tests.workflows.mailroom import fails, publish, virtual
 from tests.workflows.test_corrections import Hook, fixes, opened, wrong
 from wakeful import ScheduleTriggerError, TransientError, ids
+from wakeful.kernel.rules.outcome import Result
+from wakeful.store.records import RunRow
+from wakeful.workflows import checkpoints
 from wakeful.workflows.arming import EVENT, arm, arm_forgotten, set_alarm
 from wakeful.workflows.deploying import deploy, plan_deployment
 from wakeful.workflows.fixes.deciding import Code, next_step
-from wakeful.workflows.tables import Workflows
+from wakeful.workflows.hooks import ended
+from wakeful.workflows.tables import WorkflowRun, Workflows
 from wakeful.workflows.topics.tables import EventRow, Topics
 
 
@@ -29,6 +34,7 @@ async def test_events_move_only_from_the_status_they_are_in(room):
             assert topics.reserve([1], 8) == 0
             assert topics.consume(7, tx.now) == 2
             assert topics.release(7) == 0
+            assert not topics.replace_payload(1, '{"n": 2}')
             assert topics.skip([1], tx.now) == 0
             assert topics.skip([3], tx.now) == 1
             assert topics.reserve([3], 8) == 0
@@ -207,3 +213,111 @@ async def test_a_handler_with_a_run_to_continue_is_armed_when_nothing_else_does(
             return [run.due_at <= tx.now for run in tx.runs.open(handler.job_id)]
 
         assert await scheduler.transact(forget) == [True]
+
+
+@pytest.mark.promise("K4")
+@virtual
+async def test_an_event_that_comes_after_prepare_looked_is_not_lost_though_nothing_was_reserved(room):
+    async with room.open() as scheduler:
+        left = ["a"]
+
+        async def publish_late(_):
+            if left:
+                await publish(scheduler, left.pop())
+
+        room.after["prepare"] = publish_late
+        await scheduler.start()
+        await room.sleep("5s")
+        assert room.ledger == ["a"]
+
+
+@pytest.mark.promise("K6")
+@virtual
+async def test_a_message_that_is_published_again_has_its_new_payload_while_it_is_pending(room):
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1s")
+        await room.act_on(scheduler, "pause", who="Ada")
+        for payload in ({"n": 1}, {"n": 2}):
+            await publish(scheduler, "a", payload)
+        (event,) = await scheduler.look(lambda tx: tx.of(Topics).matching("mailroom", "mail", None, None, 9))
+        assert (json.loads(event.payload), event.status) == ({"n": 2}, "pending")
+
+
+@pytest.mark.promise("K16")
+@virtual
+async def test_what_a_consumer_publishes_is_caused_by_what_it_consumed(room):
+    room.mails = ["a"]
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("5s")
+
+        def causes(tx):
+            topics = tx.of(Topics)
+            found = {topic: topics.matching("mailroom", topic, None, None, 9) for topic in ("mail", "rows")}
+            return {topic: topics.inputs_of([one.id for one in rows]).values() for topic, rows in found.items()}
+
+        found = await scheduler.look(causes)
+        assert list(found["mail"]) == list(found["rows"]) != []
+
+
+@pytest.mark.promise("K12")
+@virtual
+async def test_new_code_settles_a_mistake_of_ours(room, monkeypatch):
+    def broken(*_):
+        raise KeyError("ours")
+
+    async with room.open() as scheduler:
+        monkeypatch.setattr(checkpoints, "committed", broken)
+        await scheduler.start()
+        await room.sleep("5s")
+        assert (await room.row(scheduler)).issue == "internal"
+        monkeypatch.undo()
+        changed = room.workflow()
+        changed.version = "corrected"
+        await scheduler.add_workflow(changed)
+        await room.sleep("5s")
+        assert (await room.row(scheduler)).issue is None
+
+
+@pytest.mark.promise("K11", "K12")
+@virtual
+async def test_a_call_that_fails_in_mutate_leaves_it_uncertain_whatever_it_raised(room):
+    room.mails = ["a"]
+
+    async def away():
+        raise ConnectionError("no route")
+
+    async def call(ctx):
+        await ctx.call(away)
+
+    room.after["mutate"] = call
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("5s")
+        assert room.ledger == ["a"], "it was made once, and reconcile says that it happened"
+        assert room.phases().count("reconcile") == 1
+
+
+@pytest.mark.promise("K10")
+@virtual
+async def test_what_a_run_that_was_cut_off_reserved_is_pending_at_once(room):
+    async with room.open() as scheduler:
+
+        def cut(tx, context):
+            run = RunRow.queued(context.new_id(), tx.jobs.by_name("mailroom.append")[0], "event", tx.now)
+            handler = tx.of(Workflows).handler("mailroom", "append")
+            fresh = WorkflowRun(
+                run.id, handler.job_id, "mailroom", "append", "consumer", None, "v", "prepared", "active", "none",
+                "prepare", 0, created_at=tx.now, updated_at=tx.now,
+            )  # fmt: skip
+            tx.of(Workflows).save_run(fresh)
+            tx.of(Topics).add(EventRow(5, "mailroom", "mail", "z", 99, "{}", "pending", tx.now))
+            tx.of(Topics).reserve([5], run.id)
+            ended(tx, context, tx.jobs.by_name("mailroom.append")[0], run, Result("crashed"))
+            return tx.of(Topics).get(5).status
+
+        await scheduler.start()
+        await room.sleep("1s")
+        await scheduler.stop()
+        assert await scheduler.transact(cut) == "pending"
