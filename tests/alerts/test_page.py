@@ -116,6 +116,7 @@ def test_a_program_gets_the_alert_as_json_with_enough_to_act_on(house):
     for part in (
         "backup has failed 2 times in a row",
         "It runs: sh -c",
+        "It ran on ",
         "Failing since ",
         "Error: exited with code 3",
         "Last lines of output:\ncopying",

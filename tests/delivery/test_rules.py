@@ -187,6 +187,7 @@ def test_a_message_about_a_failure_is_enough_to_act_on():
     assert "wakeful resume backup" in failure(about._replace(disabled=True))[1]
     berlin = failure(about._replace(zone="Europe/Berlin", notes=("Copies the photos",)))[1]
     assert "It runs: ./backup.sh --full\nNote: Copies the photos\n" in berlin
+    assert "./backup.sh --full\nIt ran on vault-1.\nFailing since" in failure(about._replace(node="vault-1"))[1]
     assert "again at 2026-01-01 13:01 CET (12:01 UTC)." in berlin
     assert "does not start again by itself" in failure(about._replace(next_at=None))[1]
     assert "10:00 UTC, 2 times in a row." in failure(about._replace(errors=2))[1]

@@ -29,7 +29,7 @@ async def test_a_monitor_goes_from_new_to_up_to_late_to_down_and_up_again(scene)
         assert (told["state"], told["down_since"]) == ("down", "2026-01-02T03:00:00Z")
         ((kind, message),) = await alerts(scheduler)
         assert kind == "down"
-        assert message == ("offsite is down: no ping came, expected 2026-01-02T02:00:00Z with 1h of grace")
+        assert message == ("offsite is down: no ping came, expected 2026-01-02 02:00 UTC with 1h of grace")
         await ping(scheduler, key)
         assert await state(scheduler) == "up"
         assert await alerts(scheduler) == []

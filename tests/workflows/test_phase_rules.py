@@ -242,9 +242,9 @@ def test_a_draining_workflow_takes_in_nothing_new():
 def test_every_command_that_answers_an_issue_can_be_typed_as_it_stands(kind):
     commands = get_command(app).commands
     for line in answer_commands("shop", ACTIONS[kind], "run_1"):
-        words = line.partition("   (")[0].split()
+        words = line.partition(" (")[0].split()
         if words[1] == "workflow":
             taken = [one for one in commands[words[2]].params if one.param_type_name == "argument"]
             assert len(words[3:]) == len(taken), line
         else:
-            assert line in ("wakeful apply", "wakeful show run_1   (its trace)")
+            assert line in ("wakeful apply", "wakeful show run_1 (its trace)")

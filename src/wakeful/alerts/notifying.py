@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Any
 from wakeful import ids
 from wakeful.alerts.buttons import buttons_about
 from wakeful.alerts.messages import ABOUT_RUNS, Known, alert_data, dedupe_key, message_about
-from wakeful.delivery import DELIVERY, PUBLIC_URL, About, Post, connector_for, described, enqueue, output_text, work_of
+from wakeful.delivery import (
+    DELIVERY,
+    PUBLIC_URL,
+    About,
+    Post,
+    connector_for,
+    described,
+    enqueue,
+    node_of,
+    output_text,
+    work_of,
+)
 from wakeful.kernel.rules.alerting import CLOSED
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.triggers.moments import spoken
@@ -124,5 +135,6 @@ def _about(tx: Transaction, job: JobDef) -> tuple[About | None, int | None]:
         state.failing_since,
         state.next_at,
         disabled=not state.enabled and state.ended_at is None,
+        node=node_of(tx, tx.runs.get(state.last_run_id) if state.last_run_id is not None else None),
     )
     return described(about, job, state), state.last_run_id

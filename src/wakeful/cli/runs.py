@@ -264,6 +264,7 @@ def retry(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = None)
     if as_json:
         print_json(again.to_dict())
     else:
-        say(f"{again.id} tries {run.id} of {plain(run.job)} again")
+        hint = f"; follow it with wakeful logs -f {again.id}" if served else ""
+        say(f"{again.id} tries {run.id} of {plain(run.job)} again{hint}")
     if not served:
         say_note(f"No server is running on {place}: nothing fires until one does (wakeful serve).")

@@ -38,6 +38,7 @@ __all__ = [
     "enqueue",
     "explained",
     "has_connectors",
+    "node_of",
     "output_text",
     "role_of",
     "touch",
@@ -146,6 +147,7 @@ _OFFERED = {
     "role_of": "registry",
     "touch": "registry",
     "PUBLIC_URL": "results",
+    "node_of": "results",
 }
 
 

@@ -55,6 +55,11 @@ def _is_change(tx: Transaction, job_id: int, result: Result, output: str) -> boo
     return changed(before, outcome, found)
 
 
+def node_of(tx: Transaction, run: RunRow | None) -> str | None:
+    """The name of the node that a run was on."""
+    return tx.journal.node_names([run.node]).get(run.node) if run is not None and run.node is not None else None
+
+
 def _written(tx: Transaction, job: JobDef, run: RunRow, result: Result, output: str) -> tuple[str, str]:
     run_id = ids.run_text(run.id)
     if result.outcome == "success":
@@ -69,6 +74,7 @@ def _written(tx: Transaction, job: JobDef, run: RunRow, result: Result, output: 
         output,
         run=run_id,
         link=f"{public.rstrip('/')}/runs/{run_id}" if public else None,
+        node=node_of(tx, run),
     )
     if state is not None:
         about = about._replace(

@@ -36,6 +36,7 @@ class About(NamedTuple):
     link: str | None = None
     notes: tuple[str, ...] = ()  # what its people wrote about it
     zone: str | None = None  # of its schedule; times are in it
+    node: str | None = None  # where the run was: the machine to look at
 
     def when(self, ms: int) -> str:
         return spoken(ms, place_named(self.zone))
@@ -95,6 +96,8 @@ def explained(about: About) -> list[str]:
     if about.does:
         lines.append(f"It runs: {about.does}")
     lines += [f"Note: {cut(note, NOTE_MOST)}" for note in about.notes]
+    if about.node is not None:
+        lines.append(f"It ran on {about.node}.")
     if about.errors > 1 and about.since is not None:
         lines.append(f"Failing since {about.when(about.since)}, {about.errors} times in a row.")
     if about.error:

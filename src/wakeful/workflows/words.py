@@ -29,9 +29,9 @@ def answer_commands(name: str, actions: Sequence[str], run: str | None) -> list[
         "resume": f"wakeful workflow resume {name}",
         "approve": f"wakeful workflow approve {name} {run}",
         "reject": f"wakeful workflow reject {name} {run}",
-        "settle": f"wakeful workflow settle {name} {run} happened   (or did_not_happen, or skip)",
+        "settle": f"wakeful workflow settle {name} {run} happened (or did_not_happen, or skip)",
     }
-    look = [f"wakeful show {run}   (its trace)"] if run is not None and "resume" in actions else []
+    look = [f"wakeful show {run} (its trace)"] if run is not None and "resume" in actions else []
     return look + [written[action] for action in actions]
 
 

@@ -14,7 +14,7 @@ from wakeful.clock import EARLIEST_MS
 from wakeful.errors import SchedulerError
 from wakeful.kernel.engine.alerts import open_alert
 from wakeful.kernel.engine.recovery import move_deadlines, rearm
-from wakeful.triggers.moments import iso
+from wakeful.triggers.moments import iso, spoken
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
@@ -101,7 +101,9 @@ def note_step(tx: Transaction, context: Context, step: Step) -> None:
         carry = {"back": behind - step.ms, "cursor": 0, "newer": context.new_id()}
         tx.journal.set_meta({"clock_carry": json.dumps(carry)})
     way = "back" if step.ms < 0 else "forward"
-    message = f"The clock was set {way} by {abs(step.ms) / 1000:g} s, to {iso(tx.now)}; no scheduled time runs twice."
+    message = (
+        f"The clock was set {way} by {abs(step.ms) / 1000:g} s, to {spoken(tx.now)}; no scheduled time runs twice."
+    )
     open_alert(tx, context, "clock", way, message)
 
 

@@ -20,7 +20,7 @@ from wakeful.kernel.engine.alerts import alert_rules, close_alert, open_alert
 from wakeful.kernel.parking import is_lane
 from wakeful.kernel.rules.alerting import many
 from wakeful.triggers.durations import format_interval
-from wakeful.triggers.moments import iso
+from wakeful.triggers.moments import spoken
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
@@ -98,7 +98,7 @@ def note_missed(tx: Transaction, context: Context, found: Found, why: str = "") 
     grace = format_interval(alert_rules(tx).grace) + (f" ({why})" if why else "")
     if count == 1:
         (late,) = new
-        message = f"{late.name} was due at {iso(late.due_at)} and did not start within its grace of {grace}"
+        message = f"{late.name} was due at {spoken(late.due_at)} and did not start within its grace of {grace}"
         open_alert(tx, context, MISSED, late.job_id, message, job_id=late.job_id, data=_text([late.job_id], 1))
         return
     before = next((alert for alert in tx.journal.open_alerts_of(MISSED) if alert.job_id is None), None)
@@ -108,7 +108,7 @@ def note_missed(tx: Transaction, context: Context, found: Found, why: str = "") 
         count = counted if counted > len(tracked) else counted + count  # beyond those it tracks, they are in it already
     message = (
         f"{count} jobs were due and did not start within their grace of {grace}: "
-        f"{many([late.name for late in new], count)}. The first was due at {iso(new[0].due_at)}."
+        f"{many([late.name for late in new], count)}. The first was due at {spoken(new[0].due_at)}."
     )
     jobs = [*tracked, *(late.job_id for late in new)][:MOST]
     open_alert(tx, context, MISSED, SEVERAL, message, data=_text(jobs, count))
@@ -126,7 +126,7 @@ def _overdue(tx: Transaction, context: Context, since: int) -> Found:
 def _outage(tx: Transaction, away_since: int | None) -> str:
     if away_since is None or tx.now - away_since < OUTAGE_MS:
         return ""
-    return f"nothing could start from {iso(away_since)} to {iso(tx.now)}"
+    return f"nothing could start from {spoken(away_since)} to {spoken(tx.now)}"
 
 
 def _still_missed(tx: Transaction, alert: Alert) -> bool:

@@ -18,7 +18,8 @@ from wakeful.kernel.rules.reports import DOWN, after_silence, down
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState, SkipRow
 from wakeful.triggers import Ping, format_interval
-from wakeful.triggers.moments import iso
+from wakeful.triggers.moments import spoken
+from wakeful.triggers.zones import place_named
 
 NO_PING = "no_ping"
 UNHEARD = "could_not_hear"
@@ -35,12 +36,13 @@ class Silence(NamedTuple):
 def note_silence(tx: Transaction, context: Context, job: JobDef, state: JobState, trigger: Ping) -> Silence:
     """What silence means for a monitor; the alert is written here."""
     now, expected = tx.now, state.slot or tx.now
+    zone = place_named(trigger.own_zone)
     heard_since = _heard_since(tx, context, state, expected)
     if heard_since is not None and heard_since + trigger.grace_ms > now:
         until = heard_since + trigger.grace_ms
-        detail = f"listening since {iso(heard_since)}, so its grace begins again"
+        detail = f"listening since {spoken(heard_since, zone)}, so its grace begins again"
         return Silence(state._replace(next_at=until, due_at=until), SkipRow(job.id, UNHEARD, 1, now, detail))
-    why = f"no ping came, expected {iso(expected)} with {format_interval(trigger.grace_ms)} of grace"
+    why = f"no ping came, expected {spoken(expected, zone)} with {format_interval(trigger.grace_ms)} of grace"
     state, message = down(job.name, state, why, now)
     open_alert(tx, context, DOWN, job.id, message or why, job_id=job.id)
     state, passes = let_pass(job.trigger, state, now, NO_PING)
