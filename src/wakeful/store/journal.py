@@ -100,6 +100,11 @@ class Journal(Snoozes):
         sql = "SELECT job_id, reason, times, last_at, detail FROM skips WHERE job_id = ? ORDER BY last_at DESC, reason"
         return [SkipRow._make(row) for row in self._session.rows(sql, (job_id,))]
 
+    def latest_skips(self, job_ids: Sequence[int]) -> dict[int, str]:
+        """The reason for which a start of each of these jobs was last refused, where one was."""
+        rows = self._session.select_in(("last_at", "reason", "job_id"), "skips", "job_id", job_ids) if job_ids else []
+        return {int(job_id): str(reason) for _, reason, job_id in sorted(map(tuple, rows))}
+
     # -- alerts -----------------------------------------------------------------------------------------------------
 
     def raise_alert(self, alert: Alert) -> tuple[Alert, bool]:

@@ -33,6 +33,7 @@ from wakeful.store.stretches import RAN, Span, Stretch
 from wakeful.triggers import Once
 
 DUE = "due"  # waits for nothing but to be started
+REFUSED = "refused"  # waits until its kind admits it; the reason is on record as that of the last skip
 
 
 class Fate(NamedTuple):
@@ -149,6 +150,8 @@ def _stopped(state: JobState) -> Fate:
 def _waits_for(state: JobState, now: int) -> str:
     if state.parked is not None:
         return parked_reason(state.parked)
+    if state.ready_at is not None:
+        return REFUSED
     if state.backoff_until is not None and state.backoff_until > now:
         return BACKING_OFF
     return "delayed" if state.next_at is not None and state.next_at > now else DUE

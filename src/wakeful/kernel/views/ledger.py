@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful.errors import IntervalParseError, InvalidSetting, InvalidTrigger
 from wakeful.kernel.rules.ledger import (
+    DUE,
     NOT_DUE,
+    REFUSED,
     RUNNING,
     UNACCOUNTED,
     Account,
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, JobState
     from wakeful.store.slots import Placed
+
+
+WAITS_REFUSED = Fate("waiting", REFUSED)
 
 
 class Tally(NamedTuple):
@@ -101,9 +106,10 @@ def ledger_of_all(tx: Transaction, since: int, hidden: Sequence[str] = (), owner
     span = Span(max(since, kept_from(tx)), tx.now)
     jobs = [placed for placed in tx.slots.jobs(hidden, owner) if is_timed(placed.trigger)]
     counts = _Counts(tx, span)
+    refused = tx.journal.latest_skips([placed.id for placed in jobs if placed.state.ready_at is not None])
     tallies, total = dict[str, Tally](), Sums()
     for placed in jobs:
-        sums = counts.of(placed)
+        sums = with_reason(counts.of(placed), refused.get(placed.id))
         if sums:
             tallies[placed.name] = tally_of(sums)
             total.update(sums)
@@ -121,8 +127,19 @@ def is_timed(trigger: str) -> bool:
 def ledger_of_job(tx: Transaction, job: JobDef, state: JobState, since: int) -> Ledger:
     """One job, slot by slot."""
     account = account_of(tx, job, state, Span(max(since, kept_from(tx)), tx.now))
-    tally = tally_of(listed_of(tx, account).sums())
+    sums = listed_of(tx, account).sums()
+    if state.ready_at is not None:
+        sums = with_reason(sums, tx.journal.latest_skips([job.id]).get(job.id))
+    tally = tally_of(sums)
     return Ledger(from_ms(account.span.after), from_ms(account.span.until), tally, {job.name: tally})
+
+
+def with_reason(sums: Sums, reason: str | None) -> Sums:
+    """The sums with the reason for which a start was last refused, where slots wait for that."""
+    waits = sums.pop(WAITS_REFUSED, 0)
+    if waits:
+        sums[Fate("waiting", reason or DUE)] += waits
+    return sums
 
 
 def kept_from(tx: Transaction) -> int:

@@ -6,12 +6,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful.errors import SlotNotFound
-from wakeful.kernel.rules.ledger import NOT_DUE, UNACCOUNTED, Account, Fate, fate_of, fate_of_runs, open_parts
+from wakeful.kernel.rules.ledger import DUE, NOT_DUE, UNACCOUNTED, Account, Fate, fate_of, fate_of_runs, open_parts
 from wakeful.kernel.rules.passing import has_grid
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.kernel.rules.reigns import has_slot
 from wakeful.kernel.views.history import view
-from wakeful.kernel.views.ledger import account_of, kept_from, slot_run
+from wakeful.kernel.views.ledger import WAITS_REFUSED, account_of, kept_from, slot_run
 from wakeful.kernel.views.reasons import REASONS
 from wakeful.store.stretches import RAN, Span
 from wakeful.triggers.moments import from_ms, iso, to_ms
@@ -72,6 +72,8 @@ def find_slot(tx: Transaction, job: JobDef, state: JobState, slot: int) -> Slot:
     fate = fate_of_runs([slot_run(run) for run in rows], kept) if rows else kept
     if fate is None:
         raise _unknown(tx, job, account, slot)
+    if fate == WAITS_REFUSED:
+        fate = Fate("waiting", tx.journal.latest_skips([job.id]).get(job.id) or DUE)
     merged = tx.slots.next_run(job.id, slot) if fate.what == "merged" else None
     return Slot(
         job.name,
