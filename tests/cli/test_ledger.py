@@ -45,3 +45,12 @@ def test_without_a_store_nothing_was_due(wakeful):
     answer = wakeful("ledger")
     assert answer.code == 0
     assert answer.out.startswith("Nothing came due since ")
+
+
+@pytest.mark.usefixtures("stocked")
+def test_a_job_that_is_not_started_by_time_has_no_slots_and_that_is_said(wakeful):
+    wakeful("add", "second", "--after", "job", "--", "true")
+    answer = wakeful("ledger", "second")
+    assert answer.out.startswith("Nothing came due since ")
+    assert "Note: second starts after job succeeds, not by time, so it has no slots: see wakeful runs." in answer.err
+    assert "Note" not in wakeful("ledger", "job").err

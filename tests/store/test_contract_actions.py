@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wakeful.store.actions import PACKED, About, Change
+from wakeful.store.records import SkipRow
 
 FIELDS = ("paused", "slot", "notes")
 
@@ -92,3 +93,11 @@ def test_a_snooze_is_taken_back_where_it_is_still_so(store):
     assert store.write(lambda tx: tx.journal.unsnooze_alert(1, 700, None)) is False
     assert store.read(lambda tx: tx.journal.open_alerts_about([5])) == []
     assert store.read(lambda tx: tx.jobs.parts_of_states([5], ("paused",))) == {}
+
+
+@pytest.mark.promise("X25")
+def test_the_latest_reason_of_each_job_is_found(store):
+    rows = [SkipRow(1, "held", 1, 50, None), SkipRow(1, "blocked", 1, 90, None), SkipRow(2, "held", 1, 10, None)]
+    store.write(lambda tx: tx.journal.skip(rows))
+    assert store.read(lambda tx: tx.journal.latest_skips([1, 2, 3])) == {1: "blocked", 2: "held"}
+    assert store.read(lambda tx: tx.journal.latest_skips([])) == {}

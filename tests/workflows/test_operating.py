@@ -9,6 +9,7 @@ from tests.workflows.test_runs import publish
 from wakeful import LogicError, ScheduleTriggerError, ids
 from wakeful.errors import InvalidJob, NotFound
 from wakeful.workflows import hooks, views
+from wakeful.workflows.actions import pause
 from wakeful.workflows.draining import drain
 from wakeful.workflows.input_actions import replay_event
 from wakeful.workflows.tables import Workflows
@@ -132,3 +133,16 @@ async def test_what_waits_for_a_stuck_workflow_is_not_reported_as_missed_too(roo
         assert await scheduler.list_alerts() == [], "the producer waits for the consumer, as it should"
         await room.sleep("10m")
         assert room.ledger == ["a"]
+
+
+@pytest.mark.promise("X25")
+@virtual
+async def test_the_ledger_says_that_slots_of_a_paused_workflow_wait_for_that(room):
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1m")
+        await scheduler.transact(lambda tx, context: pause(tx, context, "mailroom", who="Ada"))
+        await room.sleep("2h")
+        for found in (await scheduler.get_ledger(since="3h"), await scheduler.get_ledger("mailroom.poll", since="3h")):
+            assert list(found.jobs["mailroom.poll"].waiting) == ["paused"]
+            assert found.total.unaccounted == 0

@@ -97,7 +97,7 @@ def _known(tx: Transaction, notice: Notice, job: JobDef | None) -> Known:
 
 def _monitored(tx: Transaction, job: JobDef) -> tuple[str, ...]:
     """What is expected of a job that runs elsewhere, when it last reported in, and what its people wrote about it."""
-    trigger, state = trigger_from_data(json.loads(job.trigger)), tx.jobs.state_of(job.id)
+    trigger, state = trigger_of(job.trigger), tx.jobs.state_of(job.id)
     facts = [f"It is {trigger.describe()}."]
     if state is not None and state.last_run_at is not None:
         facts.append(f"It last reported in at {spoken(state.last_run_at, place_named(trigger.own_zone))}.")

@@ -10,7 +10,7 @@ import typer
 from wakeful import Ledger, Scheduler, Slot, Tally
 from wakeful.cli.acting import rights_here
 from wakeful.cli.app import TIME, app
-from wakeful.cli.failures import WrongUse
+from wakeful.cli.failures import WrongUse, say_note
 from wakeful.cli.opening import change, now, read
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say
@@ -58,6 +58,9 @@ def ledger(
         return
 
     async def work(scheduler: Scheduler) -> Ledger:
+        job = await scheduler.get_job(ref) if ref is not None else None
+        if job is not None and not job.trigger.timed:
+            say_note(f"{job.name} starts {job.trigger.describe()}, not by time, so it has no slots: see wakeful runs.")
         return await scheduler.server_side.get_ledger(ref, partial(read_since, since), rights_here())
 
     read_since(since, 0)  # wrong use is reported without a store as well
