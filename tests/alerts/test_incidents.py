@@ -362,7 +362,7 @@ async def test_a_message_about_a_monitor_says_what_is_expected_when_it_last_repo
         await ping(scheduler, key)
         await scene.sleep("2d")
     assert phone.texts[0].splitlines() == [
-        "offsite is down: no ping came, expected 2026-01-02T00:00:00Z with 1h of grace",
+        "offsite is down: no ping came, expected 2026-01-02 00:00 UTC with 1h of grace",
         "It is expected to report in every day, 1h of grace.",
         "It last reported in at 2026-01-01 00:00 UTC.",
         "Next: it counts as up again when it reports a success.",

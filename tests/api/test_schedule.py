@@ -215,7 +215,7 @@ def test_a_patch_that_says_nothing_is_refused(client, slug, body):
 @pytest.mark.parametrize(
     ("path", "status"),
     [
-        ("a%20b", 400), ("%2e%2e", 400), ("..%2f..%2fetc%2fpasswd", 404), (".hidden", 400), ("a%2fb", 404),
+        ("a%20b", 400), ("%2e%2e", 400), ("..%2f..%2fetc%2fpasswd", 400), (".hidden", 400), ("a%2fb", 400),
         ("-dash", 400), ("x" * 101, 400), ("%C3%BC", 400), ("a%00b", 400), ("job_0000000000000", 400), ("a%0Ab", 400),
     ],
 )  # fmt: skip

@@ -15,7 +15,9 @@ from tests.chaos.killing import ROOT
 from tests.chaos.workflow_node import NAME, TOPIC, read_ledger, workflow
 from tests.store.postgres_server import PostgresServer
 from wakeful import Scheduler
+from wakeful.store.interface import Transaction
 from wakeful.workflows.input_actions import ByHand, publish_by_hand
+from wakeful.workflows.phases import ACTIVE
 from wakeful.workflows.tables import Workflows
 from wakeful.workflows.topics.tables import Topics
 
@@ -74,6 +76,7 @@ class Drill:
             feeding = asyncio.ensure_future(self._feed(outside))
             for _ in range(self._kills):
                 await self._kill_one()
+            await self._kill_all_in_a_run(outside)
             feeding.cancel()
             await asyncio.gather(feeding, return_exceptions=True)
             for name, process in self._nodes.items():
@@ -125,6 +128,24 @@ class Drill:
             await asyncio.sleep(self._rng.uniform(0, 0.3))
             self._start(name)
 
+    async def _kill_all_in_a_run(self, outside: Scheduler) -> None:
+        """Kill all nodes once more, so that no drill ends without a run that was cut off."""
+        end = time.monotonic() + SETTLE_S
+        while True:
+            for name, process in self._nodes.items():
+                if process is None:
+                    self._start(name)
+            while not await outside.look(_is_running):
+                assert time.monotonic() < end, "no run was seen running"
+                await asyncio.sleep(0.01)
+            for name, process in self._nodes.items():
+                if process is not None:
+                    await asyncio.to_thread(_end, process)
+                    self._nodes[name] = None
+                    self._kills += 1
+            if await outside.look(_is_running):
+                return
+
     async def _until_ready(self, name: str, process: subprocess.Popen[bytes]) -> None:
         end = time.monotonic() + SETTLE_S
         log = self._folder / f"{name}.log"
@@ -169,6 +190,12 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
     if process.stdin is not None:
         process.stdin.close()
+
+
+def _is_running(tx: Transaction) -> bool:
+    handler = tx.of(Workflows).handler(NAME, "add")
+    attempt = tx.of(Workflows).run(handler.open_run) if handler is not None and handler.open_run is not None else None
+    return attempt is not None and attempt.status == ACTIVE
 
 
 def _open_events(topics: Topics) -> int:

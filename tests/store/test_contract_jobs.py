@@ -376,3 +376,15 @@ def test_jobs_are_disowned_together_and_their_revision_says_so(store):
     assert [(one.owner, one.updated_at, state.revision) for one, state in found] == [
         (None, NOW + 1, 2), (None, NOW + 1, 2), ("hen", NOW, 1)
     ]  # fmt: skip
+
+
+def test_a_name_that_is_taken_is_found_before_another_job_gets_it(store):
+    store.add(job(1, "a"))
+
+    def work(tx):
+        found = tx.jobs.taken(["a", "b"])
+        if not found:
+            tx.jobs.add([job(2, "a")])
+        return found
+
+    assert store.write(work) == {"a": 1}

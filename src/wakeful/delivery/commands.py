@@ -168,7 +168,7 @@ def requeue_messages(place: Place, ref: str | None, *, as_json: bool) -> None:
         if row is None:
             raise DeliveryNotFound(f"There is no delivery {ref}.")
         if (why := outbox.unmoved(row)) is not None:
-            raise DeliveryRefused(f"{ref} is {why}: it cannot be queued again.")
+            raise ScheduleTriggerError(f"{ref} is {why}: it cannot be queued again.")
         return 1, served
 
     done, served = change(place, work)
