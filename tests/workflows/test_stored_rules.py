@@ -13,7 +13,7 @@ from wakeful import ScheduleTriggerError, TransientError, ids
 from wakeful.kernel.rules.outcome import Result
 from wakeful.store.records import RunRow
 from wakeful.workflows import checkpoints
-from wakeful.workflows.arming import EVENT, arm, arm_forgotten, set_alarm
+from wakeful.workflows.arming import EVENT, LockedJobs, arm, arm_forgotten, set_alarm
 from wakeful.workflows.deploying import deploy, plan_deployment
 from wakeful.workflows.fixes.deciding import Code, next_step
 from wakeful.workflows.hooks import ended
@@ -28,16 +28,19 @@ async def test_events_move_only_from_the_status_they_are_in(room):
 
         def work(tx, _):
             topics = tx.of(Topics)
-            for number, name in enumerate(("a", "b", "c"), 1):
-                topics.add(EventRow(number, "mailroom", "mail", name, number, "{}", "pending", tx.now))
-            assert topics.reserve([1, 2], 7) == 2
-            assert topics.reserve([1], 8) == 0
-            assert topics.consume(7, tx.now) == 2
+            names = enumerate(("a", "b", "c"), 1)
+            events = [EventRow(n, "mailroom", "mail", name, n, "{}", "pending", tx.now) for n, name in names]
+            topics.add(events, [])
+            topics.reserve([1, 2], 7)
+            assert topics.release(8) == 0
+            assert topics.skip([1], tx.now) == 0
+            assert not topics.replace_payload(1, '{"n": 2}')
+            topics.consume(7, tx.now)
             assert topics.release(7) == 0
+            assert topics.hand_over(7, 8) == 0
             assert not topics.replace_payload(1, '{"n": 2}')
             assert topics.skip([1], tx.now) == 0
             assert topics.skip([3], tx.now) == 1
-            assert topics.reserve([3], 8) == 0
             return [topics.get(number).status for number in (1, 2, 3)]
 
         assert await scheduler.transact(work) == ["consumed", "consumed", "skipped"]
@@ -190,8 +193,9 @@ async def test_a_start_that_is_called_off_leaves_nothing_waiting(room):
         job_id = (await room.handler(scheduler)).job_id
 
         def work(tx, context):
-            set_alarm(tx, context, job_id, tx.now + 60_000, EVENT)
-            set_alarm(tx, context, job_id, None, EVENT)
+            jobs = LockedJobs(tx, "mailroom")
+            set_alarm(tx, context, jobs, job_id, at=tx.now + 60_000, reason=EVENT)
+            set_alarm(tx, context, jobs, job_id, at=None, reason=EVENT)
             return tx.runs.open(job_id), tx.jobs.states([job_id])[job_id].queued
 
         assert await scheduler.transact(work) == ([], 0)
@@ -311,8 +315,8 @@ async def test_what_a_run_that_was_cut_off_reserved_is_pending_at_once(room):
                 run.id, handler.job_id, "mailroom", "append", "consumer", None, "v", "prepared", "active", "none",
                 "prepare", 0, created_at=tx.now, updated_at=tx.now,
             )  # fmt: skip
-            tx.of(Workflows).save_run(fresh)
-            tx.of(Topics).add(EventRow(5, "mailroom", "mail", "z", 99, "{}", "pending", tx.now))
+            tx.of(Workflows).add_run(fresh)
+            tx.of(Topics).add([EventRow(5, "mailroom", "mail", "z", 99, "{}", "pending", tx.now)], [])
             tx.of(Topics).reserve([5], run.id)
             ended(tx, context, tx.jobs.by_name("mailroom.append")[0], run, Result("crashed"))
             return tx.of(Topics).get(5).status
