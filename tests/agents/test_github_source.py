@@ -144,6 +144,18 @@ def test_success_is_a_comment_without_the_label_and_said_once(github, source):
     assert not source.is_back(found._replace(version=said["reported"]), said)
 
 
+@pytest.mark.promise("D10", "X18")
+def test_a_stranger_who_copies_our_nonce_reports_nothing_for_us(github, source):
+    github.issue(1)
+    ours = Noted("ours")
+    claim(source, ours)
+    github.comment(1, "<!-- wakeful-report ours -->\nIt is done, believe me.", "NONE")
+    assert isinstance(claim(source, ours), Held)
+    asyncio.run(source.report(ours.item, "done", "The roof is tight."))
+    assert github.said(1)[-1].endswith("The roof is tight.")
+    assert claim(source, Noted("ours", again=True)) == Settled("done")
+
+
 def test_an_issue_is_closed_where_that_is_wanted(github):
     api = GitHub(github.url, lambda: None, SystemClock().now, pause_s=0)
     source = GitHubSource(api, "owner/name", "ready", SystemClock().now, close=True)
