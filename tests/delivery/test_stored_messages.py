@@ -165,10 +165,11 @@ async def test_an_update_counts_once_and_moves_the_position_with_it(scene):
             assert (len(chats.open_messages("bot", 9)), chats.receiver("hash").position) == (1, 6)
             assert not skip(tx, ACCOUNT, 5)
             refuse(tx, context, ACCOUNT, Update(6, "42", "Ann", text="hello"), "broken")
+            assert chats.receiver("hash").position == 7
             refuse(tx, context, ACCOUNT, Update(7, "42", "Ann", press="0", query="q"), "broken")
             refuse(tx, context, ACCOUNT, Update(7, "42", "Ann", press="0", query="q"), "again")
             answers = [row.said for row in chats.answers("bot", 9)]
-            return answers, chats.receiver("hash").position, take_lease(tx, ACCOUNT)
+            return answers, take_lease(tx, ACCOUNT), chats.receiver("hash").position
 
         assert await scheduler.transact(work) == (["broken"], 8, 8)
 
