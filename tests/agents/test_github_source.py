@@ -114,6 +114,24 @@ def test_what_is_no_live_claim_of_somebody_who_may_write_keeps_nobody_from_the_i
 
 
 @pytest.mark.promise("D10")
+def test_a_claim_of_ours_behind_that_of_another_is_withdrawn(github, source):
+    github.issue(1)
+    for nonce in ("theirs", "ours"):
+        github.comment(1, claim_text(nonce))
+    assert claim(source, Noted("ours")) == Lost()
+    assert [one.partition(" until")[0] for one in github.said(1)] == ["<!-- wakeful-claim theirs"]
+
+
+@pytest.mark.promise("D10")
+def test_a_claim_holds_for_a_day_at_most_whatever_it_says(github, source):
+    github.issue(1)
+    made = github.comment(1, claim_text("theirs", SystemClock().now() + 1000 * HOUR_MS))
+    assert claim(source, Noted("ours")) == Lost()
+    made["created_at"] = iso(SystemClock().now() - 25 * HOUR_MS)
+    assert isinstance(claim(source, Noted("ours")), Held)
+
+
+@pytest.mark.promise("D10")
 def test_a_claim_whose_maker_died_is_found_again_and_ends_by_itself(github, source):
     github.issue(1)
     ours = Noted("ours")

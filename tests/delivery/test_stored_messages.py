@@ -15,7 +15,7 @@ from tests.kernel.scene import virtual
 from wakeful import ids
 from wakeful.delivery import Post, enqueue, role_of
 from wakeful.delivery.chat.buttons import NotPressed, button, press
-from wakeful.delivery.chat.receiving import Account, Update, give_up_lease, refuse, skip, take, take_lease
+from wakeful.delivery.chat.receiving import LEASE_MS, Account, Update, give_up_lease, refuse, skip, take, take_lease
 from wakeful.delivery.chat.tables import Chats, Person, ReceiverRow
 from wakeful.delivery.connector import Message
 from wakeful.delivery.local import CommandConnector
@@ -24,6 +24,7 @@ from wakeful.delivery.tables import AttemptRow, ConnectorRow, Outbox
 from wakeful.delivery.telegram.polling import read_update
 from wakeful.delivery.views import delivery_number
 from wakeful.kernel.engine.alerts import close_alert
+from wakeful.store.records import NodeRow
 
 ACCOUNT = Account("hash", "bot", 1)
 
@@ -190,6 +191,32 @@ async def test_a_node_that_no_longer_receives_takes_nothing_and_ends_no_lease_of
             return chats.open_messages("bot", 9), row.position, row.until - tx.now, chats.receiver("hash").until
 
         assert await scheduler.transact(work) == ([], 3, 9_000, 0)
+
+
+@pytest.mark.promise("A10")
+@pytest.mark.parametrize(
+    ("until", "lives", "is_free"),
+    [
+        (1, True, False),
+        (0, True, True),  # its time is over
+        (LEASE_MS, True, False),
+        (LEASE_MS + 1, True, True),  # from before the clock was set back
+        (1, False, True),
+    ],
+)
+@virtual
+async def test_where_nodes_share_a_store_a_lease_is_taken_once_it_is_over_or_its_node_is_gone(
+    scene, until, lives, is_free
+):
+    async with scene.scheduler() as scheduler:
+
+        def work(tx, _):
+            tx.exclusive = False
+            tx.journal.join(NodeRow(2, "there", tx.now, tx.now, None if lives else tx.now, "{}"))
+            tx.of(Chats).put_receiver(ReceiverRow("hash", "bot", 2, tx.now + until, 3))
+            return take_lease(tx, ACCOUNT)
+
+        assert await scheduler.transact(work) == (3 if is_free else None)
 
 
 ANN = {"id": 42, "first_name": "Ann"}
