@@ -296,3 +296,21 @@ async def test_a_schedule_beside_the_file_is_bound_by_what_its_agent_may(scene, 
         assert found["budget"] == {"runs_per_day": 2}
         assert found["untrusted"]["session"] == "ephemeral"
         assert (list(found["runner"]), found["deliver"]) == (["python"], "none")
+
+
+@pytest.mark.promise("D8")
+@virtual
+async def test_the_last_error_of_an_agent_is_that_of_the_run_that_failed_last(scene, agents):
+    agents.act = lambda turn: RuntimeError(f"{turn.schedule} is broken")
+    plan = {name: {"every": "30d", "prompt": "x"} for name in ("one", "two")}
+    async with agents.scheduler() as scheduler:
+        await scheduler.agents.apply({"a": agent(schedules=plan)})
+        await scheduler.start()
+        assert (await scheduler.agents.get("a"))["last_error"] is None
+        for name in ("one", "two", "one"):
+            await scheduler.run_job(f"a.{name}")
+            await scene.sleep(5)
+            shown = await scheduler.agents.get("a")
+            assert (shown["last_error"], shown["last_outcome"]) == (f"{name} is broken", "error")
+            (listed,) = await scheduler.agents.list()
+            assert listed["last_error"] == f"{name} is broken"
