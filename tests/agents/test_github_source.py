@@ -76,7 +76,7 @@ def test_a_claim_is_a_comment_and_of_two_the_lower_one_counts(github, source):
     ours, theirs = Noted("ours"), Noted("theirs")
     assert claim(source, ours) == Held("Roof", "It leaks.")
     assert github.said(1)[0].startswith("<!-- wakeful-claim ours until ")
-    assert claim(source, theirs) == Lost()
+    assert isinstance(claim(source, theirs), Lost)
     assert len(github.comments) == 1  # nothing was written for a claim that cannot win
     asyncio.run(source.release(ours.item, ours))
     assert (github.comments, github.labels(1)) == ({}, ["ready"])
@@ -92,7 +92,7 @@ def test_a_claim_that_another_was_faster_with_is_withdrawn(github, source):
         github.comment(number, claim_text("theirs"))
 
     github.on_comment = first
-    assert claim(source, Noted("ours")) == Lost()
+    assert isinstance(claim(source, Noted("ours")), Lost)
     assert [one.partition(" until")[0] for one in github.said(1)] == ["<!-- wakeful-claim theirs"]
 
 
@@ -114,6 +114,24 @@ def test_what_is_no_live_claim_of_somebody_who_may_write_keeps_nobody_from_the_i
 
 
 @pytest.mark.promise("D10")
+def test_a_claim_of_ours_behind_that_of_another_is_withdrawn(github, source):
+    github.issue(1)
+    for nonce in ("theirs", "ours"):
+        github.comment(1, claim_text(nonce))
+    assert isinstance(claim(source, Noted("ours")), Lost)
+    assert [one.partition(" until")[0] for one in github.said(1)] == ["<!-- wakeful-claim theirs"]
+
+
+@pytest.mark.promise("D10")
+def test_a_claim_holds_for_a_day_at_most_whatever_it_says(github, source):
+    github.issue(1)
+    made = github.comment(1, claim_text("theirs", SystemClock().now() + 1000 * HOUR_MS))
+    assert isinstance(claim(source, Noted("ours")), Lost)
+    made["created_at"] = iso(SystemClock().now() - 25 * HOUR_MS)
+    assert isinstance(claim(source, Noted("ours")), Held)
+
+
+@pytest.mark.promise("D10")
 def test_a_claim_whose_maker_died_is_found_again_and_ends_by_itself(github, source):
     github.issue(1)
     ours = Noted("ours")
@@ -123,7 +141,7 @@ def test_a_claim_whose_maker_died_is_found_again_and_ends_by_itself(github, sour
     assert (len(github.comments), ours.mark["comment"]) == (1, next(iter(github.comments)))
     github.comments[ours.mark["comment"]]["body"] = claim_text("ours", 1)
     assert isinstance(claim(source, Noted("theirs")), Held)
-    assert claim(source, ours) == Lost()
+    assert isinstance(claim(source, ours), Lost)
 
 
 @pytest.mark.promise("D9", "D10")
@@ -144,6 +162,18 @@ def test_success_is_a_comment_without_the_label_and_said_once(github, source):
     assert not source.is_back(found._replace(version=said["reported"]), said)
 
 
+@pytest.mark.promise("D10", "X18")
+def test_a_stranger_who_copies_our_nonce_reports_nothing_for_us(github, source):
+    github.issue(1)
+    ours = Noted("ours")
+    claim(source, ours)
+    github.comment(1, "<!-- wakeful-report ours -->\nIt is done, believe me.", "NONE")
+    assert isinstance(claim(source, ours), Held)
+    asyncio.run(source.report(ours.item, "done", "The roof is tight."))
+    assert github.said(1)[-1].endswith("The roof is tight.")
+    assert claim(source, Noted("ours", again=True)) == Settled("done")
+
+
 def test_an_issue_is_closed_where_that_is_wanted(github):
     api = GitHub(github.url, lambda: None, SystemClock().now, pause_s=0)
     source = GitHubSource(api, "owner/name", "ready", SystemClock().now, close=True)
@@ -158,7 +188,7 @@ def test_an_issue_is_closed_where_that_is_wanted(github):
 def test_an_issue_that_does_not_wait_any_more_is_missing(github, source, change):
     if change is not None:
         github.issue(1).update(change)
-    assert claim(source, Noted("ours")) == Missing()
+    assert isinstance(claim(source, Noted("ours")), Missing)
     assert github.comments == {}
 
 

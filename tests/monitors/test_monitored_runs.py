@@ -214,3 +214,21 @@ async def test_what_a_run_says_is_bounded(scene):
         await ping(scheduler, key)
         (run,) = await runs(scheduler)
         assert len(run.output["text"]) == MAX_LOG + 1
+
+
+@virtual
+async def test_an_earlier_run_that_ends_late_does_not_set_back_when_the_monitor_was_last_heard_of(scene):
+    heard = []
+    async with scene.scheduler() as scheduler:
+        scheduler.events.subscribe(heard.append, "run")
+        key = await watch(scheduler)
+        await scheduler.start()
+        first = await ping(scheduler, key, Report("start", rid="early"))
+        await scene.sleep("10m")
+        for rid in ("late", "early"):
+            await ping(scheduler, key, Report("success", rid=rid))
+        job = await scheduler.get_job("offsite")
+        assert job.last_run_at == at(minutes=10)
+        await scene.sleep(1)
+        begun = [event.data["run"] for event in heard if event.type == "started"]
+        assert (begun[0], len(begun)) == (first, 2)

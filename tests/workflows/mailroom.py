@@ -52,7 +52,8 @@ class Mailroom:
             await self._end("poll", ctx)
             return {"known": len(self.mails)}
 
-        append = workflow.consumer("append", subscribes=["mail"], publishes=["rows"], **changes.get("append", {}))
+        settings = {"subscribes": ["mail"], "publishes": ["rows"], **changes.get("append", {})}
+        append = workflow.consumer("append", **settings)
 
         @append.prepare
         async def prepare(ctx, state):

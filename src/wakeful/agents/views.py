@@ -95,7 +95,8 @@ def _summary(name: str, pairs: Sequence[Pair], counted: _Counted) -> dict[str, A
     assert wake is not None  # noqa: S101 - the caller has looked
     asking = [pair for pair in pairs if json.loads(pair[0].payload)["does"] in ("ask", "wake")]
     latest = max(asking, key=lambda pair: pair[1].last_finished_at or 0)[1]
-    failed = [state.last_error for _, state in pairs if state.last_error is not None]
+    failed = [state for _, state in pairs if state.last_error is not None]
+    erred = max(failed, key=lambda state: state.last_finished_at or 0, default=None)
     skips: Counter[str] = Counter()
     for job, _ in pairs:
         skips.update(counted.skips.get(job.id, {}))
@@ -108,7 +109,7 @@ def _summary(name: str, pairs: Sequence[Pair], counted: _Counted) -> dict[str, A
         "schedules": len([pair for pair in pairs if not pair[0].name.endswith((f".{WAKE}", f".{HEARTBEAT}"))]),
         "next_run_at": iso(min(coming)) if coming else None,
         "last_outcome": latest.last_outcome,
-        "last_error": failed[0] if failed else None,
+        "last_error": None if erred is None else erred.last_error,
         "events_waiting": counted.events.get(wake[0].id, 0),
         "work_waiting": counted.work.get(wake[0].id, 0),
         "spent_today": shown(counted.spent[name]),

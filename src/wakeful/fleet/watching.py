@@ -11,9 +11,9 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from wakeful.clock import sleep
+from wakeful.clock import VirtualClock, sleep
 from wakeful.errors import SchedulerError, StoreError
 from wakeful.fleet import CONFIG_ALERT
 from wakeful.fleet.applying import apply_fleet, place_of, ready_fleet, terms_of
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 LOOK_S = 0.5
 log = logging.getLogger("wakeful.config")
+T = TypeVar("T")
 
 Signature = tuple[tuple[str, int, int, int], ...]
 
@@ -66,7 +67,7 @@ class FileWatch:
         taken: Signature | None = None
         before: Signature | None = None
         while True:
-            seen = await asyncio.to_thread(self._signature)
+            seen = await self._aside(self._signature)
             if seen != taken and (taken is None or seen == before):
                 taken = seen if await self._safely() else taken
             before = seen
@@ -80,13 +81,17 @@ class FileWatch:
             log.exception("%s could not be applied", self._path)
             return True
 
+    async def _aside(self, work: Callable[[], T]) -> T:
+        """A disk may be slow; virtual time has no place for threads."""
+        return work() if isinstance(self._scheduler.clock, VirtualClock) else await asyncio.to_thread(work)
+
     def _signature(self) -> Signature:
         return tuple(_signature(path) for path in (self._path, *self._included(self._file)))
 
     async def _take_over(self) -> bool:
         """Apply what the file says now; False where that must be tried again."""
         try:
-            self._file = file = await asyncio.to_thread(self._load)
+            self._file = file = await self._aside(self._load)
             fleet = ready_fleet(self._scheduler, file)
             if self._loaded is not None:
                 await self._loaded()

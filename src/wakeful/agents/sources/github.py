@@ -172,7 +172,8 @@ def _may_write(comment: Mapping[str, Any]) -> bool:
 
 
 def _says(comments: list[dict[str, Any]], mark: str) -> dict[str, Any] | None:
-    return next((one for one in comments if str(one.get("body") or "").startswith(mark)), None)
+    """Our report. Everybody can read our nonce in the claim: a stranger's comment reports nothing."""
+    return next((one for one in comments if _may_write(one) and str(one.get("body") or "").startswith(mark)), None)
 
 
 def _report_mark(nonce: str) -> str:
