@@ -309,6 +309,9 @@ def test_a_run_that_ended_with_its_server_is_not_shown_as_running(wakeful, store
     listed = {line.split()[0]: line for line in wakeful("list").out.splitlines()}
     assert "cut off" in listed["other"]
     assert "cut off" not in listed["job"]
+    shown = wakeful("status").out
+    assert ("2 (1 idle, 1 cut off)" in shown, "running" in shown.partition("jobs")[2]) == (True, False)
+    assert wakeful("status", "--json").json["jobs"] == {"idle": 1, "cut_off": 1}
     plan = wakeful("run", "other", "--dry-run")
     assert (plan.code, "is recorded as crashed: its server ended while it ran" in plan.out) == (0, True)
     paused = wakeful("pause", "other")
