@@ -74,7 +74,7 @@ class WorkflowRunOut(_Answer):
     )
     workflow_status: str = Field(
         description="`active`, `committed`, `paused:transient`, `paused:approval`, `paused:reconciliation`, "
-        "`failed:logic`, `failed:internal`, `crashed` or `rejected`.",
+        "`failed:logic`, `failed:internal`, `crashed`, `rejected` or `given_up` (its handler was removed).",
         examples=["committed"],
     )
     mutation: Literal["none", "in_flight", "applied", "skipped"] = Field(
