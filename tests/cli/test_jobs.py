@@ -268,6 +268,15 @@ def test_a_run_that_cannot_be_stopped_is_shown_as_timed_out(wakeful, store):
     assert "timed out" in wakeful("runs", "job").out
 
 
+def test_resuming_a_monitor_says_when_it_is_down_without_a_ping(wakeful):
+    wakeful("add", "offsite", "--ping", "--every", "1h", "--grace", "30m")
+    wakeful("pause", "offsite")
+    said = wakeful("resume", "offsite").out
+    assert said.startswith("Resumed offsite, down in ")
+    assert "without a ping" in said
+    assert "next" not in said
+
+
 @pytest.mark.usefixtures("stocked")
 def test_a_run_that_waits_for_a_report_is_not_cut_off_by_the_end_of_its_server(wakeful, store):
     clock = VirtualClock()

@@ -28,7 +28,7 @@ from wakeful.cli.request import request_facts
 from wakeful.cli.runs import Zones, cut_off_ids, print_run, run_rows
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Column, Json, JsonLines, coloured, print_facts, print_json, print_table
-from wakeful.cli.words import ago, ahead, brief, count, plain, relative, stamp, zone_of
+from wakeful.cli.words import ago, ahead, brief, count, need_seconds, plain, relative, stamp, zone_of
 from wakeful.cli.zones import shown_zone, zones_of_runs
 from wakeful.domains import hidden_kinds
 from wakeful.kernel.rules.holding import hold_words
@@ -154,8 +154,15 @@ def job_rows(
         Column("AT", 13, spare=3),
         Column("LAST", 18, spare=1),
     ]
+    exact = need_seconds(to_ms(job.next_run_at) if job.next_run_at is not None else None for job in jobs)
     rows: list[list[str | Cell]] = [
-        [job.name, job.trigger.describe(), _status(job, cut_off), *next_start(job, now, zone), _last(job, now)]
+        [
+            job.name,
+            job.trigger.describe(),
+            _status(job, cut_off),
+            *next_start(job, now, zone, exact=exact),
+            _last(job, now),
+        ]
         for job in jobs
     ]
     return columns, rows
@@ -176,14 +183,14 @@ def _status(job: Job, cut_off: Container[str] = ()) -> Cell:
     return Cell("idle", "blue") if job.status == "idle" and job.waiting_for is not None else coloured(job.status)
 
 
-def next_start(job: Job, now: int, zone: tzinfo) -> tuple[str, str]:
+def next_start(job: Job, now: int, zone: tzinfo, *, exact: bool = False) -> tuple[str, str]:
     """How far the next start is, and when that is."""
     if job.waiting_for is not None and job.status == "idle":
         return "due", ""
     if job.next_run_at is None:
         return "-", ""
     ms = to_ms(job.next_run_at)
-    return ahead(ms, now), brief(ms, zone_of(job, zone), now)
+    return ahead(ms, now), brief(ms, zone_of(job, zone), now, exact=exact)
 
 
 def _nothing(place: Place, *, filtered: bool) -> str:
@@ -259,7 +266,11 @@ def _facts(job: Job, now: int, current: Run | None, zone: tzinfo, monitor: Facts
     if job.waiting_for is not None:
         facts += [("waits for", job.waiting_for)]
     times = [] if monitor else next_times(job, 3)
-    facts += [("" if number else "next", f"{stamp(ms, zone)}, {ahead(ms, now)}") for number, ms in enumerate(times)]
+    exact = need_seconds(times)
+    facts += [
+        ("" if number else "next", f"{stamp(ms, zone, exact=exact)}, {ahead(ms, now)}")
+        for number, ms in enumerate(times)
+    ]
     facts += _times_run(job, now, zone)
     if job.last_error:
         facts += [("last error", Cell(job.last_error, "red" if job.consecutive_errors else ""))]

@@ -17,7 +17,7 @@ from wakeful.cli.opening import change, now_ms, read, server_of
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say, say_text
 from wakeful.cli.tables import Cell, Column, Json, coloured, print_facts, print_json, print_table
-from wakeful.cli.words import ago, brief, plain, relative, span, stamp
+from wakeful.cli.words import ago, brief, need_seconds, plain, relative, span, stamp
 from wakeful.cli.zones import zones_of_runs
 from wakeful.clock import sleep
 from wakeful.errors import RunNotFound, ScheduleTriggerError
@@ -81,6 +81,7 @@ def run_rows(
         *([Column("SENT", 7, spare=5)] if with_sent else []),
         Column("ERROR", 12, spare=1),
     ]
+    exact = need_seconds(to_ms(run.started_at) if run.started_at is not None else None for run in runs)
     rows: list[list[str | Cell]] = []
     for run in runs:
         started = to_ms(run.started_at) if run.started_at is not None else None
@@ -91,7 +92,7 @@ def run_rows(
                 *([run.job] if with_job else []),
                 how(run, cut_off),
                 ago(started, now) if started is not None else "-",
-                brief(started, zones[run.job_id], now) if started is not None else "",
+                brief(started, zones[run.job_id], now, exact=exact) if started is not None else "",
                 took(run, now),
                 f"{run.reason}{attempt}",
                 *([", ".join(item["status"] for item in run.deliveries)] if with_sent else []),
