@@ -7,7 +7,7 @@ import pytest
 from tests.agents.virtual_agents import VirtualAgents, agent
 from tests.kernel.crashing import die
 from wakeful import Interval, Scheduler, Workflow
-from wakeful.agents.commands import _state
+from wakeful.agents.commands import _state, _state_words
 from wakeful.testing import VirtualClock, run
 from wakeful.workflows.views import workflow_view
 
@@ -76,6 +76,7 @@ def test_a_listing_says_which_agents_are_paused_and_which_are_over_budget(wakefu
     why = "spent is over budget: 1 of 1 runs are used today"
     assert run(work_a_while(), clock) == [("running", True, None), ("paused", True, None), ("idle", False, why)]
     assert _state({"status": "running", "paused": True, "over_budget": None, "cut_off": 0}).text == "running, paused"
-    assert _state({"status": "idle", "paused": False, "over_budget": why, "cut_off": 0}).text == "over budget"
+    over = {"status": "idle", "paused": False, "over_budget": why, "cut_off": 0}
+    assert (_state(over).text, _state_words(over).text) == ("over budget", why)
     found = wakeful("agent", "list").out
     assert "paused" in next(line for line in found.splitlines() if line.startswith("resting"))

@@ -92,7 +92,7 @@ def _state_words(one: dict[str, Any]) -> Cell:
         return Cell(f"{state.text}: its server has ended", state.style)
     if state.text == "running, paused":
         return Cell(f"{state.text}: it starts nothing more", state.style)
-    return Cell(f"{state.text}: {one['over_budget']}", state.style) if state.text == "over budget" else state
+    return Cell(one["over_budget"], state.style) if state.text == "over budget" else state
 
 
 def _coming(one: dict[str, Any], now: int) -> str:
