@@ -12,6 +12,7 @@ from wakeful import InvalidJob
 from wakeful.agents import Reply
 from wakeful.agents.tables import AgentTables
 from wakeful.errors import AgentNotFound
+from wakeful.kernel.actions.pausing import disable_job
 
 BEAT = {"every": "30m", "prompt": "Look around."}
 
@@ -279,6 +280,28 @@ async def test_pausing_an_agent_pauses_all_its_jobs_and_resuming_hears_what_wait
         assert {one["name"]: one["status"] for one in shown["schedules"]} == {"on": "idle", "off": "disabled"}
         await scene.sleep(5)
         assert agents.prompts == ["Look around.\n\nSystem events:\n- [event] waits"]
+
+
+@virtual
+async def test_a_schedule_that_a_program_switched_off_is_switched_on_again_by_it_and_a_pause_stays(scene, agents):
+    def schedules(*, on):
+        timing = {"every": "1h", "prompt": "x", "enabled": on}
+        return {"a": agent(schedules={"one": timing, "paused": timing, "failing": {**timing, "enabled": True}})}
+
+    async def statuses():
+        return {one["name"]: one["status"] for one in (await scheduler.agents.get("a"))["schedules"]}
+
+    async with agents.scheduler() as scheduler:
+        await scheduler.agents.apply(schedules(on=True))
+        await scheduler.pause_job("a.paused")
+        await scheduler.transact(lambda tx, context: disable_job(tx, context, "a.failing"))
+        await scheduler.agents.apply(schedules(on=False))
+        assert await statuses() == {"one": "disabled", "paused": "paused", "failing": "disabled"}
+        await scheduler.agents.apply(schedules(on=True))
+        assert await statuses() == {"one": "idle", "paused": "paused", "failing": "disabled"}
+        await scheduler.start()
+        await scene.until(at(hours=1, minutes=1))
+        assert [turn.schedule for turn in agents.turns] == ["one"]
 
 
 @pytest.mark.promise("A1")

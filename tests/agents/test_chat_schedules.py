@@ -247,3 +247,7 @@ async def test_a_person_is_answered_when_too_many_messages_wait(scene, agents, m
         await scene.sleep(5)
         assert phone.sent == [("42", "1 requests wait for a.rest: send this one again later.")]
         assert (await scheduler.agents.get("a"))["skips"]["queue_full"] == 1
+        headers = {"Authorization": f"Bearer {await scheduler.create_token('program', 'operator')}"}
+        body = {"connector": "phone", "sender": "42", "text": "Hello"}
+        late = await Sender(scheduler).client.post("/api/messages", json=body, headers=headers)
+        assert (late.status_code, late.headers["Retry-After"]) == (429, "60")

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from tests.agents.virtual_agents import VirtualAgents, agent
+from tests.kernel.crashing import die
 from tests.kernel.scene import at, virtual
 from tests.service.real_time import Watch, make, real
 from wakeful.agents.tables import WorkItem
@@ -54,6 +55,43 @@ def test_an_item_is_done_given_back_or_set_aside(attempts, outcome, expected):
 def test_what_was_decided_before_the_source_heard_of_it_counts_also_after_a_crash():
     item = WorkItem(1, 2, "t", None, "x", 0, "claimed", 3, 1, 0, None, "directory:/x", '{"verdict":"done"}', 1)
     assert (after(item, "crashed", "why").status, after(item, "crashed", "why").held) == ("done", 1)
+
+
+@pytest.mark.promise("D9")
+@virtual
+async def test_a_run_names_its_item_while_it_runs_and_however_it_ends(scene, agents):
+    async def hang(turn):
+        await asyncio.Event().wait()
+
+    async def latest():
+        return (await scheduler.get_run_log("a.next", 1))[0]
+
+    async with agents.scheduler() as scheduler:
+        await scheduler.agents.apply({"a": agent(work=WORK, schedules=NEXT)})
+        item = (await add(scheduler, "Roof"))["id"]
+        agents.act = lambda turn: RuntimeError("it broke")
+        await scheduler.start()
+        await scene.until(at(minutes=10, seconds=1))
+        failed = (await scheduler.get_run_log("a.next", 10))[-1]
+        assert (failed.outcome, failed.output) == ("error", {"item": item})
+        agents.act = hang
+        await scheduler.resume_job("a.next")
+        await scheduler.run_job("a.next")
+        await scene.sleep(1)
+        running = await latest()
+        assert (running.status, running.output) == ("active", {"item": item})
+        await scheduler.cancel_run(running.id)
+        await scene.sleep(1)
+        cancelled = await scheduler.get_run(running.id)
+        assert (cancelled.outcome, cancelled.output) == ("cancelled", {"item": item})
+        await scheduler.run_job("a.next")
+        await scene.sleep(1)
+        lost = await latest()
+        await die(scheduler)
+    async with agents.scheduler() as scheduler:
+        await scheduler.start()
+        crashed = await scheduler.get_run(lost.id)
+        assert (crashed.outcome, crashed.output) == ("crashed", {"item": item})
 
 
 @pytest.mark.promise("D9", "D10", "X18")

@@ -388,7 +388,7 @@ def test_everything_is_paused_and_resumed_at_once(client, client_for):
     refused = client.post(f"/api/jobs/{name}/run")
     assert (refused.status_code, refused.json()["reason"]) == (409, "held")
     assert client_for("viewer").get("/api/hold").json() == held.json()
-    assert client.get("/api/verdict").json()["sentence"].startswith("Everything is paused by admin since ")
+    assert client.get("/api/verdict").json()["sentence"].startswith("Stalled: everything is paused by admin since ")
     action = held.headers["Wakeful-Action"]
     assert client.post(f"/api/actions/{action}/undo").json()["restored"] == ["everything"]
     assert client.post(f"/api/jobs/{name}/run").status_code == 202

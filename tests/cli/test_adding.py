@@ -23,6 +23,13 @@ def test_adding_without_a_server_says_that_nothing_fires(wakeful, store):
     assert answer.err == f"Note: No server is running on {store}: nothing fires until one does (wakeful serve).\n"
 
 
+def test_a_job_that_runs_on_request_only_needs_no_server_to_run_by_hand(wakeful, store):
+    answer = wakeful("add", "hand", "--manual", "--", "echo", "done")
+    meanwhile = "it runs with wakeful run hand, and over HTTP once one does"
+    assert answer.err == f"Note: No server is running on {store}: {meanwhile} (wakeful serve).\n"
+    assert wakeful("run", "hand").code == 0
+
+
 def test_a_job_from_the_command_line_says_so_and_runs_where_it_was_added(wakeful, here):
     job = wakeful("add", "backup", "--json", *BACKUP).json
     assert (job["source"], job["kind"]) == ("cli", "command")

@@ -268,6 +268,15 @@ def test_a_run_that_cannot_be_stopped_is_shown_as_timed_out(wakeful, store):
     assert "timed out" in wakeful("runs", "job").out
 
 
+def test_resuming_a_monitor_says_when_it_is_down_without_a_ping(wakeful):
+    wakeful("add", "offsite", "--ping", "--every", "1h", "--grace", "30m")
+    wakeful("pause", "offsite")
+    said = wakeful("resume", "offsite").out
+    assert said.startswith("Resumed offsite, down in ")
+    assert "without a ping" in said
+    assert "next" not in said
+
+
 @pytest.mark.usefixtures("stocked")
 def test_a_run_that_waits_for_a_report_is_not_cut_off_by_the_end_of_its_server(wakeful, store):
     clock = VirtualClock()
@@ -309,6 +318,9 @@ def test_a_run_that_ended_with_its_server_is_not_shown_as_running(wakeful, store
     listed = {line.split()[0]: line for line in wakeful("list").out.splitlines()}
     assert "cut off" in listed["other"]
     assert "cut off" not in listed["job"]
+    shown = wakeful("status").out
+    assert ("2 (1 idle, 1 cut off)" in shown, "running" in shown.partition("jobs")[2]) == (True, False)
+    assert wakeful("status", "--json").json["jobs"] == {"idle": 1, "cut_off": 1}
     plan = wakeful("run", "other", "--dry-run")
     assert (plan.code, "is recorded as crashed: its server ended while it ran" in plan.out) == (0, True)
     paused = wakeful("pause", "other")

@@ -10,6 +10,8 @@ from itertools import pairwise
 
 import pytest
 
+from wakeful.cli.words import need_seconds
+
 SUNDAY = ("--after", "2026-11-15T10:30Z")
 
 
@@ -38,6 +40,19 @@ def test_people_read_it_in_the_zone_they_asked_for(wakeful):
     assert lines[0] == "weekdays at 09:00 (Europe/Berlin)"
     assert lines[1].startswith("  Mon 2026-11-16 09:00 CET (08:00 UTC)  ")
     assert len(lines) == 6
+
+
+def test_the_times_of_one_list_all_have_seconds_or_none_has(wakeful):
+    lines = wakeful("next", "90s", *SUNDAY, "-n", "4").out.splitlines()[1:]
+    assert [line.split()[2] for line in lines] == ["10:31:30", "10:33:00", "10:34:30", "10:36:00"]
+    lines = wakeful("next", "90m", *SUNDAY, "-n", "2").out.splitlines()[1:]
+    assert [line.split()[2] for line in lines] == ["12:00", "13:30"]
+    assert [need_seconds(times) for times in ([60_000, None], [60_000, 61_000], [60_999], [])] == [
+        False,
+        True,
+        False,
+        False,
+    ]
 
 
 @pytest.mark.parametrize("text", ["90m", "every 90m"])

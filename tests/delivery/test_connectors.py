@@ -17,7 +17,7 @@ from wakeful.delivery.apprise_urls import AppriseConnector, check_url
 from wakeful.delivery.connector import Message, Permanent, Temporary, Unclear
 from wakeful.delivery.local import CallConnector, CommandConnector, FileConnector, LazyCall, LogConnector
 from wakeful.delivery.sending import attempt
-from wakeful.delivery.webhook import WebhookConnector, body_of, read_secret, signature
+from wakeful.delivery.webhook import WebhookConnector, _words, body_of, read_secret, signature
 from wakeful.errors import InvalidSetting
 
 SECRET = "whsec_d2FrZWZ1bC10ZXN0LXNlY3JldC0wMTIzNDU2Nzg5"  # noqa: S105 - a published test vector
@@ -125,6 +125,12 @@ def test_an_answer_means_this(site, path, permanent, wait):
     assert (tried.ok, tried.permanent, tried.retry_after, tried.unclear) == (False, permanent, wait, False)
     assert tried.error.startswith("answered ")
     assert len(site.seen) == 1
+
+
+def test_the_first_line_of_a_long_refusal_is_marked_as_cut():
+    assert _words("no\nmore") == ": no"
+    assert _words(f"{'x' * 200}") == f": {'x' * 200}"
+    assert _words(f"{'x' * 201}") == f": {'x' * 199}…"
 
 
 def test_a_target_that_is_not_there_was_not_reached_and_one_that_hangs_up_is_unclear(site):

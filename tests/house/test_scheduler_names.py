@@ -18,7 +18,7 @@ USERS = {
 }  # fmt: skip
 DOMAINS = {"transact", "look", "accompany", "clock", "handled_kinds", "node_id", "default_zone", "job_defaults"}
 DOMAINS |= {"acting", "drafted", "hidden_kinds", "log_folder", "before_start", "offer_labels", "withdraw_labels"}
-DOMAINS |= {"add_workflow", "write_at_start", "kinds", "new_id"}
+DOMAINS |= {"add_workflow", "write_at_start", "kinds", "new_id", "seen"}
 SERVER = {"server_side"}
 
 

@@ -13,6 +13,7 @@ from wakeful.kernel.rules.verdict import Facts, Line, judge, span
 NOW = 1_800_000_000_000
 MINUTE, HOUR = 60_000, 3_600_000
 WELL = Facts(NOW, heard_at=NOW, any_job=True, next_at=NOW + 38_000, runs=210)
+HELD = "by ada since 2027-01-15 08:00 UTC"
 NEEDS = {"questions": 1, "alerts": 3, "alert": "backup was disabled after 5 errors in a row"}
 LATE = {"lines": (Line("gpu", 41, NOW - 9 * MINUTE), Line("disk", 1, NOW - 5_000))}
 GONE = "Stalled: no server is running, and nothing starts until one does (wakeful serve)."
@@ -43,9 +44,9 @@ GONE = "Stalled: no server is running, and nothing starts until one does (wakefu
             "Nothing will start by time: every job is paused, disabled, done, or has no time of its own.",
         ),
         (
-            {**NEEDS, **LATE, "held": "by ada since 2027-01-15 08:00 UTC"},
+            {**NEEDS, **LATE, "held": HELD},
             "stalled",
-            "Everything is paused by ada since 2027-01-15 08:00 UTC: nothing starts until wakeful resume --all.",
+            f"Stalled: everything is paused {HELD}, and nothing starts until wakeful resume --all.",
         ),
         (
             {"held": "by ada since 2027-01-15 08:00 UTC", "stalled": ("one",)},

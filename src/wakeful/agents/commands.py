@@ -21,6 +21,7 @@ from wakeful.cli.words import ago, ahead, count
 from wakeful.clock import sleep
 from wakeful.errors import ScheduleTriggerError
 from wakeful.kernel.actions.recording import origin_of
+from wakeful.kernel.views.cut_off import CUT_OFF
 from wakeful.triggers.moments import read_moment
 
 app = typer.Typer(help="Show agents, wake them, and leave them events.")
@@ -48,7 +49,7 @@ def list_(ctx: typer.Context, *, as_json: Json = False, db: Db = None) -> None:
 def _rows(found: list[dict[str, Any]]) -> tuple[list[Column], list[list[str | Cell]]]:
     columns = [
         Column("AGENT", 8),
-        Column("STATUS", 8),
+        Column("STATUS", 11),
         Column("RUNNING", 7),
         Column("SCHEDULES", 9, spare=3),
         Column("NEXT", 6),
@@ -60,7 +61,7 @@ def _rows(found: list[dict[str, Any]]) -> tuple[list[Column], list[list[str | Ce
     rows: list[list[str | Cell]] = [
         [
             one["name"],
-            Cell(one["status"], STYLES.get(one["status"], "")),
+            _state(one),
             f"{one['running']}/{one['max_concurrent']}",
             str(one["schedules"]),
             "-" if one["next_run_at"] is None else ahead(_ms(one["next_run_at"]), now),
@@ -71,6 +72,27 @@ def _rows(found: list[dict[str, Any]]) -> tuple[list[Column], list[list[str | Ce
         for one in found
     ]
     return columns, rows
+
+
+def _state(one: dict[str, Any]) -> Cell:
+    """What it does, or why it does nothing."""
+    if one["cut_off"]:
+        return Cell(CUT_OFF, "red")
+    if one["status"] == "running" and one["paused"]:
+        return Cell("running, paused", "yellow")
+    if one["status"] == "idle" and one["over_budget"]:
+        return Cell("over budget", "yellow")
+    return Cell(one["status"], STYLES.get(one["status"], ""))
+
+
+def _state_words(one: dict[str, Any]) -> Cell:
+    """The same, with the reason."""
+    state = _state(one)
+    if one["cut_off"]:
+        return Cell(f"{state.text}: its server has ended", state.style)
+    if state.text == "running, paused":
+        return Cell(f"{state.text}: it starts nothing more", state.style)
+    return Cell(one["over_budget"], state.style) if state.text == "over budget" else state
 
 
 def _coming(one: dict[str, Any], now: int) -> str:
@@ -96,7 +118,7 @@ def show(ctx: typer.Context, *, name: Name, as_json: Json = False, db: Db = None
     now = now_ms()
     facts: list[tuple[str, str | Cell]] = [
         ("agent", found["name"] if not found["description"] else f"{found['name']}: {found['description']}"),
-        ("status", Cell(found["status"], STYLES.get(found["status"], ""))),
+        ("status", _state_words(found)),
         ("running", f"{found['running']} of {found['max_concurrent']}"),
         ("today", _spent(found)),
     ]
@@ -105,7 +127,8 @@ def show(ctx: typer.Context, *, name: Name, as_json: Json = False, db: Db = None
         coming = _coming(one, now)
         last = "" if one["last_run_at"] is None else f", last {ago(_ms(one['last_run_at']), now)}"
         error = f": {one['last_error']}" if one["last_error"] else ""
-        facts.append((one["name"], f"{one['status']}, {coming}{last}{error}"))
+        status = CUT_OFF if one["cut_off"] else one["status"]
+        facts.append((one["name"], f"{status}, {coming}{last}{error}"))
     facts += [("session", f"{one['name']} is {one['session']}") for one in found["sessions"]]
     facts += [("event", f"[{one['source'] or 'event'}] {one['text']}") for one in found["events"]]
     facts += [("refused", f"{reason}: {times}") for reason, times in found["skips"].items()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,11 +29,14 @@ from wakeful.triggers.moments import iso
 
 if TYPE_CHECKING:
     from wakeful.kernel.actions.drafts import Draft
+    from wakeful.kernel.actions.recording import Origin
     from wakeful.kernel.context import Context
     from wakeful.scheduler import Scheduler
     from wakeful.store.interface import Transaction
+    from wakeful.store.records import JobDef
 
 SOURCE = "code"
+OFF = "switched_off"  # in the payload of a job that its program gives with enabled: false
 MAKERS = {"cli": "wakeful add", "api": "the API", "mcp": "an agent", "file": "a file"}
 
 
@@ -56,13 +60,17 @@ class AgentRegistry:
     async def apply(self, agents: Mapping[str, Any], *, folder: Path | None = None) -> dict[str, list[str]]:
         """Make the agents of this program what the mapping says; InvalidJob names everything that is wrong.
 
-        JobExists for an agent that somebody else made. Pauses stay, and what is due is run.
+        JobExists for an agent that somebody else made. Pauses stay, and what is due is run. A schedule that an earlier
+        call gave with `enabled: false` is switched on where this one does not; what a person or errors stopped is not.
         """
         scheduler = self._scheduler
         here = folder if folder is not None else Path.cwd()
         entries = load("wakeful.config.agents_file:entries_of")(agents, here, scheduler.default_zone)
-        drafts = [scheduler.drafted(entry.new, SOURCE, scheduler.job_defaults) for entry in entries]
         off = {entry.new.name for entry in entries if not entry.enabled}
+        for entry in entries:
+            if not entry.enabled:  # the job says who switched it off, so that only what this program did is taken back
+                entry.new.payload = {**entry.new.payload, OFF: True}
+        drafts = [scheduler.drafted(entry.new, SOURCE, scheduler.job_defaults) for entry in entries]
         names, origin = {made.name for made in drafts}, scheduler.acting()
 
         def work(tx: Transaction, context: Context) -> list[str]:
@@ -78,13 +86,7 @@ class AgentRegistry:
 
             on_record(tx, origin, "remove", removed, remove)
             _store(tx, context, drafts, scheduler.default_zone)
-            stopped = [find_job(tx, name) for name in sorted(off & mine.keys())]
-
-            def disable() -> None:
-                for name in sorted(off):
-                    pausing.disable_job(tx, context, name)
-
-            on_record(tx, origin, "disable", stopped, disable)
+            _switch(tx, context, origin, off, [job for job, _ in mine.values() if job.name in names])
             return gone
 
         removed = await scheduler.transact(work)
@@ -126,10 +128,12 @@ class AgentRegistry:
         return {"id": ids.encode("evt", event), "waiting": waiting}
 
     async def get(self, agent: str) -> dict[str, Any]:
-        return await self._scheduler.look(lambda tx: agent_view(tx, agent))
+        seen = self._scheduler.seen
+        return await self._scheduler.look(lambda tx: agent_view(tx, agent, seen))
 
     async def list(self) -> list[dict[str, Any]]:
-        return await self._scheduler.look(agent_views)
+        seen = self._scheduler.seen
+        return await self._scheduler.look(lambda tx: agent_views(tx, seen))
 
     async def pause(self, agent: str) -> dict[str, Any]:
         """Pause all jobs of an agent; runs in progress finish."""
@@ -181,3 +185,23 @@ def _store(tx: Transaction, context: Context, drafts: Sequence[Draft], zone: str
     changed = job_actions.change_all(tx, context, edits, zone, keep_due=True)
     job_actions.move_lanes(tx, list(zip(mine.values(), changed, strict=True)))
     job_actions.add_jobs(tx, context, [one for one in drafts if one.name not in mine], "error", zone)
+
+
+def _switch(tx: Transaction, context: Context, origin: Origin, off: set[str], known: Sequence[JobDef]) -> None:
+    """Switch off what is not enabled, and on what an earlier call had switched off; `known`: as it was before."""
+    on = sorted(job.name for job in known if OFF in json.loads(job.payload) and job.name not in off)
+    revived = [find_job(tx, name) for name in on]
+
+    def enable() -> None:
+        for name in on:
+            pausing.enable_job(tx, context, name)
+
+    on_record(tx, origin, "resume", revived, enable)
+    enabled = [pair for pair in (find_job(tx, name) for name in sorted(off)) if pair[1].enabled]
+    before = {job.name for job in known}
+
+    def disable() -> None:
+        for job, _ in enabled:
+            pausing.disable_job(tx, context, job.name)
+
+    on_record(tx, origin, "disable", [pair for pair in enabled if pair[0].name in before], disable)

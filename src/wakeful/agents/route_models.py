@@ -289,6 +289,12 @@ class AgentSummary(BaseModel):
     name: str = Field(description="the agent's name", examples=["reporter"])
     status: Literal["idle", "running", "paused", "disabled"] = Field(description="what it does", examples=["idle"])
     running: int = Field(description="how many runs are in progress", examples=[0])
+    cut_off: int = Field(description="how many runs were cut off: their server has ended", examples=[0])
+    paused: bool = Field(description="whether it starts nothing more; a run in progress finishes", examples=[False])
+    over_budget: str | None = Field(
+        description="why no run may start today; null where one may",
+        examples=["reporter is over budget: 50 of 50 runs are used today"],
+    )
     max_concurrent: int = Field(description="how many there may be", examples=[1])
     schedules: Any = Field(description="how many schedules it has; for one agent, the schedules", examples=[2])
     next_run_at: str | None = Field(description="when it starts next by itself", examples=["2026-01-29T09:00:00Z"])

@@ -4,36 +4,38 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
-from wakeful.agents.budgets.rules import Spent, in_units
-from wakeful.agents.budgets.spending import shown, spent_today
+from wakeful.agents.budgets.rules import Limits, Spent, in_units
+from wakeful.agents.budgets.spending import limits_of, shown, spent_today, why_over
 from wakeful.agents.naming import AGENT, HEARTBEAT, WAKE, agent_of
 from wakeful.agents.tables import AgentTables
 from wakeful.agents.wakes import find_agent
 from wakeful.kernel.rules.policy import trigger_of
-from wakeful.store.listing import JobFilter, status_of
+from wakeful.kernel.views.cut_off import cut_off_runs
+from wakeful.store.listing import JobFilter, status_at_rest, status_of
 from wakeful.triggers.moments import iso
 
 if TYPE_CHECKING:
+    from wakeful.kernel.cluster.nodes import Seen
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, JobState
 
 Pair = tuple["JobDef", "JobState"]
 
 
-def agent_views(tx: Transaction) -> list[dict[str, Any]]:
-    """All agents, by name."""
+def agent_views(tx: Transaction, seen: Seen | None = None) -> list[dict[str, Any]]:
+    """All agents, by name; with `seen`, runs whose server has ended are not running."""
     by_agent: dict[str, list[Pair]] = {}
     for pair in tx.jobs.matching(JobFilter(kind=AGENT)):
         by_agent.setdefault(pair[0].owner or agent_of(pair[0].name), []).append(pair)
-    counted = _count(tx, [pair[0] for pairs in by_agent.values() for pair in pairs], list(by_agent))
+    counted = _count(tx, [pair[0] for pairs in by_agent.values() for pair in pairs], list(by_agent), seen)
     return [_summary(name, pairs, counted) for name, pairs in sorted(by_agent.items()) if _wake_of(pairs)]
 
 
-def agent_view(tx: Transaction, agent: str) -> dict[str, Any]:
+def agent_view(tx: Transaction, agent: str, seen: Seen | None = None) -> dict[str, Any]:
     """One agent with its schedules, sessions and events; AgentNotFound where there is none."""
     wake, _ = find_agent(tx, agent)
     tables = tx.of(AgentTables)
@@ -42,11 +44,12 @@ def agent_view(tx: Transaction, agent: str) -> dict[str, Any]:
     pairs = [(jobs[number], states[number]) for number in numbers if number in jobs]
     events = tables.waiting(wake.id)
     schedules = [pair for pair in pairs if not pair[0].name.endswith((f".{WAKE}", f".{HEARTBEAT}"))]
-    beats = [_schedule(*pair) for pair in pairs if pair[0].name.endswith(f".{HEARTBEAT}")]
+    counted = _count(tx, [job for job, _ in pairs], [agent], seen)
+    beats = [_schedule(*pair, counted.cut_off) for pair in pairs if pair[0].name.endswith(f".{HEARTBEAT}")]
     return {
-        **_summary(agent, pairs, _count(tx, [job for job, _ in pairs], [agent])),
+        **_summary(agent, pairs, counted),
         "description": json.loads(wake.payload).get("description"),
-        "schedules": [_schedule(*pair) for pair in schedules],
+        "schedules": [_schedule(*pair, counted.cut_off) for pair in schedules],
         "sessions": [
             {
                 "name": kept.name,
@@ -77,17 +80,22 @@ class _Counted(NamedTuple):
     work: Mapping[int, int]
     skips: Mapping[int, Mapping[str, int]]
     spent: Mapping[str, Spent]  # by agent
+    together: Spent  # by all agents
+    limits: Limits
+    cut_off: Container[int | None]  # runs whose server has ended
 
 
-def _count(tx: Transaction, jobs: Sequence[JobDef], agents: Sequence[str]) -> _Counted:
+def _count(tx: Transaction, jobs: Sequence[JobDef], agents: Sequence[str], seen: Seen | None) -> _Counted:
     """A few questions, however many agents there are."""
+    limits, cut_off = limits_of(tx), cut_off_runs(tx, seen)
     if not jobs:
-        return _Counted({}, {}, {}, {})
+        return _Counted({}, {}, {}, {}, Spent(), limits, cut_off)
     tables = tx.of(AgentTables)
     wakes = sorted(job.id for job in jobs if job.name.endswith(f".{WAKE}"))
     everything = sorted(job.id for job in jobs)
-    _, spent = spent_today(tx, agents)
-    return _Counted(tables.waiting_counts(wakes), tables.ready_counts(wakes), tables.skips(everything), spent)
+    together, spent = spent_today(tx, agents)
+    events, work, skips = tables.waiting_counts(wakes), tables.ready_counts(wakes), tables.skips(everything)
+    return _Counted(events, work, skips, spent, together, limits, cut_off)
 
 
 def _summary(name: str, pairs: Sequence[Pair], counted: _Counted) -> dict[str, Any]:
@@ -100,12 +108,19 @@ def _summary(name: str, pairs: Sequence[Pair], counted: _Counted) -> dict[str, A
     skips: Counter[str] = Counter()
     for job, _ in pairs:
         skips.update(counted.skips.get(job.id, {}))
+    runs = [state.run_id for _, state in asking if state.run_id is not None]
+    cut_off = sum(run_id in counted.cut_off for run_id in runs)
+    payload = json.loads(wake[0].payload)
+    used_up = why_over(payload, counted.limits, counted.spent[name], counted.together)
     coming = [state.next_at for _, state in pairs if state.next_at is not None]
     return {
         "name": name,
-        "status": _status(wake[1], asking),
-        "running": sum(state.run_id is not None for _, state in asking),
-        "max_concurrent": json.loads(wake[0].payload).get("max_concurrent", 1),
+        "status": _status(wake[1], running=len(runs) > cut_off),
+        "running": len(runs) - cut_off,
+        "cut_off": cut_off,
+        "paused": bool(wake[1].paused),
+        "over_budget": used_up[1] if used_up is not None else None,
+        "max_concurrent": payload.get("max_concurrent", 1),
         "schedules": len([pair for pair in pairs if not pair[0].name.endswith((f".{WAKE}", f".{HEARTBEAT}"))]),
         "next_run_at": iso(min(coming)) if coming else None,
         "last_outcome": latest.last_outcome,
@@ -114,13 +129,13 @@ def _summary(name: str, pairs: Sequence[Pair], counted: _Counted) -> dict[str, A
         "work_waiting": counted.work.get(wake[0].id, 0),
         "spent_today": shown(counted.spent[name]),
         "reserved": {"runs": counted.spent[name].held_runs, "cost": in_units(counted.spent[name].held_cost)},
-        "budget": json.loads(wake[0].payload).get("budget") or {},
+        "budget": payload.get("budget") or {},
         "skips": dict(skips),
     }
 
 
-def _status(wake: JobState, asking: Sequence[Pair]) -> str:
-    if any(state.run_id is not None for _, state in asking):
+def _status(wake: JobState, *, running: bool) -> str:
+    if running:
         return "running"
     if wake.paused:
         return "paused"
@@ -131,13 +146,14 @@ def _wake_of(pairs: Sequence[Pair]) -> Pair | None:
     return next((pair for pair in pairs if pair[0].name.endswith(f".{WAKE}")), None)
 
 
-def _schedule(job: JobDef, state: JobState) -> dict[str, Any]:
+def _schedule(job: JobDef, state: JobState, cut_off: Container[int | None]) -> dict[str, Any]:
     agent, _, name = job.name.partition(".")
-    kind = trigger_of(job.trigger).type
+    kind, was_cut_off = trigger_of(job.trigger).type, state.run_id in cut_off
     return {
         "name": name or job.name,
         "job": job.name,
-        "status": status_of(state, asking=False),
+        "status": status_at_rest(state) if was_cut_off else status_of(state, asking=False),
+        "cut_off": was_cut_off,
         "last_run_at": None if state.last_run_at is None else iso(state.last_run_at),
         "next_run_at": None if state.next_at is None else iso(state.next_at),
         "last_error": state.last_error,

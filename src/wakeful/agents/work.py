@@ -16,6 +16,7 @@ from wakeful.agents.tables import AgentTables, WorkItem
 from wakeful.agents.wakes import find_agent
 from wakeful.errors import InvalidJob, ScheduleTriggerError, WorkNotFound
 from wakeful.kernel.rules.outcome import FAILURES, clean
+from wakeful.store.records import RunDetails
 from wakeful.triggers.moments import iso
 
 if TYPE_CHECKING:
@@ -55,7 +56,14 @@ def claim_item(tx: Transaction, payload: Mapping[str, Any], run: RunRow) -> dict
         if item is None:
             return None
         tables.save_item(item._replace(status="claimed", run_id=run.id, attempts=item.attempts + 1))
+        if item.source is None:
+            name_item(tx, run.id, item)
     return known_item(item)
+
+
+def name_item(tx: Transaction, run_id: int, item: WorkItem) -> None:
+    """Let the run name its item from now on, however it ends. One of a source is the run's once the source agrees."""
+    tx.runs.detail([RunDetails(run_id, output=json.dumps({"item": item_text(item.id)}))])
 
 
 def next_for(tx: Transaction, agent: str, source: str | None, passed: Sequence[int] = ()) -> WorkItem | None:

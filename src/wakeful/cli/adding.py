@@ -27,7 +27,7 @@ from wakeful.cli.request import given as request_option
 from wakeful.cli.request import request_line, request_payload
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Json, print_json
-from wakeful.cli.words import relative, stamp, zone_of
+from wakeful.cli.words import need_seconds, relative, stamp, zone_of
 from wakeful.cli.zones import default_zone, shown_zone
 from wakeful.errors import InvalidJob, JobExists
 from wakeful.kernel.actions.drafts import NewJob
@@ -261,7 +261,14 @@ def _report(done: Written, place: Place, *, as_json: bool) -> None:
     for warning in warnings:
         say_note(warning)
     if server is None:
-        say_note(f"No server is running on {place}: nothing fires until one does (wakeful serve).")
+        say_note(f"No server is running on {place}: {_meanwhile(job)} (wakeful serve).")
+
+
+def _meanwhile(job: Job) -> str:
+    """What happens to a job while no server runs."""
+    if job.trigger.type == "manual":
+        return f"it runs with wakeful run {shlex.quote(job.name)}, and over HTTP once one does"
+    return "nothing fires until one does"
 
 
 def _print_schedule(done: Written, times: list[int], zone: tzinfo) -> None:
@@ -280,9 +287,9 @@ def _print_schedule(done: Written, times: list[int], zone: tzinfo) -> None:
         say(f"  what   {request_line(job.payload)}")
     elif job.kind == AGENT:
         say(f"  what   {job.payload['agent']} is asked{_prompt_of(job.payload)}")
-    present = now_ms()
+    present, exact = now_ms(), need_seconds(times)
     for number, ms in enumerate(times):
-        say(f"  {'' if number else 'next':<5}  {stamp(ms, zone)}  {relative(ms, present)}")
+        say(f"  {'' if number else 'next':<5}  {stamp(ms, zone, exact=exact)}  {relative(ms, present)}")
     if not times and job.status in ("paused", "done", "disabled"):
         way = "run" if job.over else "resume"
         say(f"  next   not by time: it is {job.status} (wakeful {way} {shlex.quote(job.name)})")

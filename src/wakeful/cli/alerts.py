@@ -15,7 +15,7 @@ from wakeful.cli.opening import change, now_ms, read
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Column, Json, print_facts, print_json, print_table
-from wakeful.cli.words import ahead, brief, relative, stamp
+from wakeful.cli.words import ahead, brief, need_seconds, relative, stamp
 from wakeful.cli.zones import shown_zone
 from wakeful.errors import AlertNotFound, JobNotFound
 from wakeful.kernel.actions.lookup import find_job
@@ -49,7 +49,7 @@ def list_alerts(
     if as_json:
         print_json([alert.to_dict() for alert in found])
     elif found:
-        now, zone = now_ms(), shown_zone(place)
+        now, zone, exact = now_ms(), shown_zone(place), need_seconds(to_ms(alert.opened_at) for alert in found)
         print_table(
             [
                 Column("ID", 17),
@@ -61,7 +61,7 @@ def list_alerts(
             [
                 [
                     alert.id,
-                    f"{relative(to_ms(alert.opened_at), now)}, {brief(to_ms(alert.opened_at), zone, now)}",
+                    f"{relative(to_ms(alert.opened_at), now)}, {brief(to_ms(alert.opened_at), zone, now, exact=exact)}",
                     alert.kind,
                     _state(alert, now),
                     alert.message,

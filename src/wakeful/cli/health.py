@@ -35,6 +35,7 @@ class Glance(NamedTuple):
     verdict: Verdict | None = None  # none where there is no store
     hold: dict[str, Any] | None = None  # who paused everything
     budget: dict[str, Any] | None = None  # of all agents together; none where no agent was asked today
+    cut_off: int = 0  # runs whose server has ended
 
 
 NOTHING = Glance(None, {}, {}, 0, 0, None)
@@ -67,7 +68,7 @@ async def _look(scheduler: Scheduler) -> Glance:
     server = server_of(scheduler)
     return Glance(
         server,
-        summary.jobs,
+        _with_cut_off(summary.jobs, summary.cut_off),
         summary.parked,
         summary.open_runs,
         summary.open_alerts,
@@ -76,7 +77,16 @@ async def _look(scheduler: Scheduler) -> Glance:
         await scheduler.get_verdict(),
         hold.to_dict() if hold is not None else None,
         await scheduler.look(fleet_today),
+        summary.cut_off,
     )
+
+
+def _with_cut_off(jobs: dict[str, int], number: int) -> dict[str, int]:
+    """The jobs by status; those whose server ended while they ran are not running."""
+    if not number:
+        return jobs
+    found = {**jobs, "running": jobs.get("running", 0) - number, "cut_off": number}
+    return {status: many for status, many in found.items() if many}
 
 
 def _as_data(glance: Glance) -> dict[str, Any]:
@@ -103,10 +113,11 @@ def _facts(glance: Glance, now: int, zone: tzinfo) -> list[tuple[str, str | Cell
         since = moment_words(glance.hold["since"], zone, now)
         facts += [("paused", Cell(f"everything, since {since} (wakeful resume --all)", "yellow"))]
     total = sum(glance.jobs.values())
-    parts = ", ".join(f"{number} {name}" for name, number in glance.jobs.items() if number)
+    parts = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in glance.jobs.items() if number)
     facts += [("jobs", f"{total} ({parts})" if total else "none")]
     if glance.open_runs:
-        facts += [("runs", f"{glance.open_runs} active, waiting or queued")]
+        cut_off = f", {glance.cut_off} of them cut off" if glance.cut_off else ""
+        facts += [("runs", f"{glance.open_runs} active, waiting or queued{cut_off}")]
     awaited = {HOLD: "wakeful resume --all"}
     waiting = {awaited.get(what, what): number for what, number in glance.waiting.items() if number}
     facts += [("waiting", f"{count(number, 'job')} for {what}") for what, number in waiting.items()]

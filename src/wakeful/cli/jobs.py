@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wakeful import Job, Run, Scheduler, ids
+from wakeful import Job, Run, Scheduler
 from wakeful.cli.acting import rights_here, say_undo
 from wakeful.cli.adding import next_times
 from wakeful.cli.app import JOBS, app
@@ -25,13 +25,14 @@ from wakeful.cli.monitoring import monitor_data, monitor_facts, ping_address, st
 from wakeful.cli.opening import change, now_ms, read
 from wakeful.cli.place import Db, Place, chosen
 from wakeful.cli.request import request_facts
-from wakeful.cli.runs import CUT_OFF, Zones, print_run, run_rows
+from wakeful.cli.runs import Zones, cut_off_ids, print_run, run_rows
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Column, Json, JsonLines, coloured, print_facts, print_json, print_table
-from wakeful.cli.words import ago, ahead, brief, count, plain, relative, stamp, zone_of
+from wakeful.cli.words import ago, ahead, brief, count, need_seconds, plain, relative, stamp, zone_of
 from wakeful.cli.zones import shown_zone, zones_of_runs
 from wakeful.domains import hidden_kinds
 from wakeful.kernel.rules.holding import hold_words
+from wakeful.kernel.views.cut_off import CUT_OFF
 from wakeful.kernel.views.models import job_views
 from wakeful.store.jobs import STATUS_SQL, JobFilter
 from wakeful.triggers import iso, to_ms
@@ -105,12 +106,10 @@ async def _each_page(
     wanted: JobFilter,
     most: int | None,
     show: Callable[[list[Job]], None],
-    page: Callable[[JobFilter, Transaction], list[Job]] | None = None,
 ) -> int:
     """Show what is wanted, at most so many, a page at a time; how many there were. Only a few pages are kept."""
     shown, wanted = 0, wanted._replace(limit=PAGE if most is None else min(PAGE, most))
-    page = page if page is not None else _page
-    jobs = await scheduler.look(partial(page, wanted))
+    jobs = await scheduler.look(partial(_page, wanted))
     while jobs:
         shown += len(jobs)
         left = PAGE if most is None else min(PAGE, most - shown)
@@ -118,7 +117,7 @@ async def _each_page(
             show(jobs)
             break
         wanted = wanted._replace(after=jobs[-1].name, limit=left)
-        reading = scheduler.look(partial(page, wanted))  # while this page is printed
+        reading = scheduler.look(partial(_page, wanted))  # while this page is printed
         _, jobs = await asyncio.gather(asyncio.to_thread(show, jobs), reading)
     return shown
 
@@ -128,18 +127,12 @@ def _page(wanted: JobFilter, tx: Transaction) -> list[Job]:
 
 
 async def _print_jobs(scheduler: Scheduler, wanted: JobFilter, most: int | None, zone: tzinfo) -> int:
-    present, served, cut_off = now_ms(), scheduler.engine_holder() is not None, set[str]()
-
-    def page(wanted: JobFilter, tx: Transaction) -> list[Job]:
-        jobs = _page(wanted, tx)
-        if not served:
-            cut_off.update(job.id for job in jobs if _is_cut_off(job, tx))
-        return jobs
+    present, cut_off = now_ms(), await cut_off_ids(scheduler)
 
     def show(jobs: list[Job]) -> None:
         print_table(*job_rows(jobs, present, zone, cut_off))
 
-    shown = await _each_page(scheduler, wanted, most, show, page)
+    shown = await _each_page(scheduler, wanted, most, show)
     if shown and (hold := await scheduler.server_side.get_hold()) is not None:
         say_note(f"Everything is paused {hold_words(hold)}: nothing starts until wakeful resume --all.")
     if shown == most:
@@ -152,7 +145,7 @@ async def _print_jobs(scheduler: Scheduler, wanted: JobFilter, most: int | None,
 def job_rows(
     jobs: Sequence[Job], now: int, zone: tzinfo, cut_off: Container[str] = ()
 ) -> tuple[list[Column], list[list[str | Cell]]]:
-    """Columns and rows of a listing of jobs; `zone` is that of jobs without one, `cut_off`: whose server has ended."""
+    """Columns and rows of a listing of jobs; `zone`: of jobs without one, `cut_off`: runs whose server has ended."""
     columns = [
         Column("NAME", 12),
         Column("SCHEDULE", 20, spare=2),
@@ -161,8 +154,15 @@ def job_rows(
         Column("AT", 13, spare=3),
         Column("LAST", 18, spare=1),
     ]
+    exact = need_seconds(to_ms(job.next_run_at) if job.next_run_at is not None else None for job in jobs)
     rows: list[list[str | Cell]] = [
-        [job.name, job.trigger.describe(), _status(job, cut_off), *next_start(job, now, zone), _last(job, now)]
+        [
+            job.name,
+            job.trigger.describe(),
+            _status(job, cut_off),
+            *next_start(job, now, zone, exact=exact),
+            _last(job, now),
+        ]
         for job in jobs
     ]
     return columns, rows
@@ -175,29 +175,22 @@ def _last(job: Job, now: int) -> Cell:
     return Cell(f"{job.last_outcome}{when}", coloured(job.last_outcome).style)
 
 
-def _is_cut_off(job: Job, tx: Transaction) -> bool:
-    """Whether its run was with a server that has ended; one that only waits for a report was not."""
-    parsed = ids.decode(job.current_run) if job.status == "running" and job.current_run is not None else None
-    run = tx.runs.get(parsed[1]) if parsed is not None else None
-    return run is not None and run.status == "active"
-
-
 def _status(job: Job, cut_off: Container[str] = ()) -> Cell:
     if job.monitor is not None and job.status == "idle":
         return state_cell(job.monitor["state"])
-    if job.id in cut_off:
+    if job.current_run in cut_off:
         return Cell(CUT_OFF, "red")
     return Cell("idle", "blue") if job.status == "idle" and job.waiting_for is not None else coloured(job.status)
 
 
-def next_start(job: Job, now: int, zone: tzinfo) -> tuple[str, str]:
+def next_start(job: Job, now: int, zone: tzinfo, *, exact: bool = False) -> tuple[str, str]:
     """How far the next start is, and when that is."""
     if job.waiting_for is not None and job.status == "idle":
         return "due", ""
     if job.next_run_at is None:
         return "-", ""
     ms = to_ms(job.next_run_at)
-    return ahead(ms, now), brief(ms, zone_of(job, zone), now)
+    return ahead(ms, now), brief(ms, zone_of(job, zone), now, exact=exact)
 
 
 def _nothing(place: Place, *, filtered: bool) -> str:
@@ -227,28 +220,27 @@ def show(
         show_delivery(place, ref, as_json=as_json)
         return
 
-    async def work(scheduler: Scheduler) -> tuple[Job | Run, list[Run], Zones, bool, str | None]:
-        subject, served = await job_or_run(scheduler, ref), scheduler.engine_holder() is not None
+    async def work(scheduler: Scheduler) -> tuple[Job | Run, list[Run], Zones, frozenset[str], str | None]:
+        subject, cut_off = await job_or_run(scheduler, ref), await cut_off_ids(scheduler)
         runs = [subject] if isinstance(subject, Run) else await scheduler.get_run_log(subject.id, RECENT)
         zones = await zones_of_runs(scheduler, runs, place)
         url = None if isinstance(subject, Run) else await ping_address(scheduler, place, subject)
-        return subject, runs, zones, served, url
+        return subject, runs, zones, cut_off, url
 
-    job, runs, zones, served, url = change(place, work)
+    job, runs, zones, cut_off, url = change(place, work)
     if isinstance(job, Run):
-        print_run(job, zones[job.job_id], served=served, as_json=as_json)
+        print_run(job, zones[job.job_id], cut_off, as_json=as_json)
     elif as_json:
         upcoming = [iso(ms) for ms in next_times(job, RECENT)]
         print_json({**monitor_data(job, url), "upcoming": upcoming, "runs": [run.to_dict() for run in runs]})
     else:
         zone = zone_of(job, shown_zone(place))
         current = next((run for run in runs if run.id == job.current_run), None)
-        cut_off = current is not None and current.status == "active" and not served
         monitor = monitor_facts(job, url, now_ms(), zone)
-        print_facts(_facts(job, now_ms(), current, zone, monitor, cut_off=cut_off))
+        print_facts(_facts(job, now_ms(), current, zone, monitor, cut_off=job.current_run in cut_off))
         if runs:
             say()
-            print_table(*run_rows(runs, now_ms(), zones, with_job=False, served=served))
+            print_table(*run_rows(runs, now_ms(), zones, with_job=False, cut_off=cut_off))
 
 
 Facts = list[tuple[str, str | Cell]]
@@ -274,7 +266,11 @@ def _facts(job: Job, now: int, current: Run | None, zone: tzinfo, monitor: Facts
     if job.waiting_for is not None:
         facts += [("waits for", job.waiting_for)]
     times = [] if monitor else next_times(job, 3)
-    facts += [("" if number else "next", f"{stamp(ms, zone)}, {ahead(ms, now)}") for number, ms in enumerate(times)]
+    exact = need_seconds(times)
+    facts += [
+        ("" if number else "next", f"{stamp(ms, zone, exact=exact)}, {ahead(ms, now)}")
+        for number, ms in enumerate(times)
+    ]
     facts += _times_run(job, now, zone)
     if job.last_error:
         facts += [("last error", Cell(job.last_error, "red" if job.consecutive_errors else ""))]

@@ -162,7 +162,8 @@ def _was(job: Job) -> str:
 def _what_follows(job: Job, now: int, zone: tzinfo, *, stopped: bool) -> str:
     """When a job that was resumed starts again; `stopped`: it was, and a server may have started it since."""
     if job.next_run_at is not None and to_ms(job.next_run_at) > now:
-        return f", next {' · '.join(next_start(job, now, zone))}"
+        far, at = next_start(job, now, zone)
+        return f", down {far} · {at} without a ping" if job.monitor is not None else f", next {far} · {at}"
     if stopped and job.trigger.type == "once":
         return ", which starts now: its time has passed"
     return ""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from datetime import tzinfo
 from typing import Annotated, Any
 
 import typer
 
-from wakeful import Run, Scheduler
+from wakeful import Run, Scheduler, ids
 from wakeful.cli.app import RUNS, app
 from wakeful.cli.failures import say_note
 from wakeful.cli.finding import DELIVERY_ID, OPEN, Ref, run_meant, run_with_id
@@ -17,17 +17,17 @@ from wakeful.cli.opening import change, now_ms, read, server_of
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say, say_text
 from wakeful.cli.tables import Cell, Column, Json, coloured, print_facts, print_json, print_table
-from wakeful.cli.words import ago, brief, plain, relative, span, stamp
+from wakeful.cli.words import ago, brief, need_seconds, plain, relative, span, stamp
 from wakeful.cli.zones import zones_of_runs
 from wakeful.clock import sleep
 from wakeful.errors import RunNotFound, ScheduleTriggerError
+from wakeful.kernel.views.cut_off import CUT_OFF, cut_off_runs
 from wakeful.triggers import to_ms
 
 POLL_S = 0.2
 FIRST_POLL_S = 0.005
 CANCEL_WAIT_S = 10.0
 Zones = Mapping[str, tzinfo]  # by the id of a job
-CUT_OFF = "cut off"  # what a run is whose server has ended: no process works on it
 
 
 @app.command("runs", rich_help_panel=RUNS)
@@ -48,17 +48,17 @@ def list_runs(
 
         print_runs(place, name, number, as_json=as_json)
         return
-    nothing: tuple[list[Run], bool, Zones] = ([], False, {})
+    nothing: tuple[list[Run], frozenset[str], Zones] = ([], frozenset(), {})
 
-    async def look(scheduler: Scheduler) -> tuple[list[Run], bool, Zones]:
+    async def look(scheduler: Scheduler) -> tuple[list[Run], frozenset[str], Zones]:
         runs = await scheduler.get_run_log(name, number)
-        return runs, scheduler.engine_holder() is not None, await zones_of_runs(scheduler, runs, place)
+        return runs, await cut_off_ids(scheduler), await zones_of_runs(scheduler, runs, place)
 
-    log, served, zones = read(place, look, nothing) if name is None else change(place, look)
+    log, cut_off, zones = read(place, look, nothing) if name is None else change(place, look)
     if as_json:
         print_json([{**run.to_dict(), "trace": run.trace} for run in log])
     elif log:
-        print_table(*run_rows(log, now_ms(), zones, with_job=name is None, served=served))
+        print_table(*run_rows(log, now_ms(), zones, with_job=name is None, cut_off=cut_off))
     elif name is not None:
         say(f"{name} has not run yet (store: {place}).")
     else:
@@ -66,9 +66,9 @@ def list_runs(
 
 
 def run_rows(
-    runs: Sequence[Run], now: int, zones: Zones, *, with_job: bool = True, served: bool = True
+    runs: Sequence[Run], now: int, zones: Zones, *, with_job: bool = True, cut_off: Container[str] = ()
 ) -> tuple[list[Column], list[list[str | Cell]]]:
-    """Columns and rows of a listing of runs, with times of the jobs' zones; `served`: whether a server runs them."""
+    """Columns and rows of a listing of runs, with times of the jobs' zones; `cut_off`: those whose server has ended."""
     with_sent = any(run.deliveries for run in runs)
     columns = [
         Column("RUN", 17),
@@ -81,6 +81,7 @@ def run_rows(
         *([Column("SENT", 7, spare=5)] if with_sent else []),
         Column("ERROR", 12, spare=1),
     ]
+    exact = need_seconds(to_ms(run.started_at) if run.started_at is not None else None for run in runs)
     rows: list[list[str | Cell]] = []
     for run in runs:
         started = to_ms(run.started_at) if run.started_at is not None else None
@@ -89,9 +90,9 @@ def run_rows(
             [
                 run.id,
                 *([run.job] if with_job else []),
-                how(run, served=served),
+                how(run, cut_off),
                 ago(started, now) if started is not None else "-",
-                brief(started, zones[run.job_id], now) if started is not None else "",
+                brief(started, zones[run.job_id], now, exact=exact) if started is not None else "",
                 took(run, now),
                 f"{run.reason}{attempt}",
                 *([", ".join(item["status"] for item in run.deliveries)] if with_sent else []),
@@ -101,11 +102,18 @@ def run_rows(
     return columns, rows
 
 
-def how(run: Run, *, served: bool = True) -> Cell:
+async def cut_off_ids(scheduler: Scheduler) -> frozenset[str]:
+    """The runs whose server has ended: no process works on them."""
+    seen = scheduler.seen
+    found = await scheduler.look(lambda tx: cut_off_runs(tx, seen))
+    return frozenset(map(ids.run_text, found))
+
+
+def how(run: Run, cut_off: Container[str] = ()) -> Cell:
     """How it ended, or what it is doing; past its limit it counts as timed out although it goes on."""
     if run.unstoppable is not None and run.phase == "timeout":
         return Cell("timed out", coloured("timeout").style)
-    if run.status == "active" and not served:
+    if run.id in cut_off:
         return Cell(CUT_OFF, "red")
     return coloured(run.outcome or run.status)
 
@@ -118,14 +126,14 @@ def took(run: Run, now: int) -> str:
     return span(max(0, end - to_ms(run.started_at)))
 
 
-def print_run(run: Run, zone: tzinfo, *, served: bool, as_json: bool) -> None:
+def print_run(run: Run, zone: tzinfo, cut_off: Container[str], *, as_json: bool) -> None:
     """One run in full."""
     if as_json:
         print_json({**run.to_dict(), "trace": run.trace, **_request(run)})
         return
     now = now_ms()
     facts: list[tuple[str, str | Cell]] = [("run", run.id), ("job", f"{run.job} ({run.job_id})")]
-    facts += [("outcome", how(run, served=served)), ("why", run.reason)]
+    facts += [("outcome", how(run, cut_off)), ("why", run.reason)]
     if found := _request(run):
         facts += [("request", _request_words(found))]
     if run.unstoppable is not None:

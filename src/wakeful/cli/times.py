@@ -20,7 +20,7 @@ from wakeful.cli.place import Db, Place, chosen
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Column, Json, print_json, print_sentence, print_table
 from wakeful.cli.when import read_when
-from wakeful.cli.words import ahead, relative, stamp, zone_named, zone_of
+from wakeful.cli.words import ahead, need_seconds, relative, stamp, zone_named, zone_of
 from wakeful.cli.zones import default_zone, shown_zone
 from wakeful.errors import IntervalParseError, InvalidTrigger
 from wakeful.kernel.rules.policy import spaced_slots, thinned_note
@@ -92,9 +92,9 @@ def _print_job(job: Job, zone: tzinfo, number: int, *, as_json: bool) -> None:
         print_json([_start(job, ms) for ms in times])
         return
     say(f"{job.name}: {job.trigger.describe()}")
-    present = now_ms()
+    present, exact = now_ms(), need_seconds(times)
     for ms in times:
-        say(f"  {stamp(ms, zone)}  {ahead(ms, present)}")
+        say(f"  {stamp(ms, zone, exact=exact)}  {ahead(ms, present)}")
     if not times:
         say(f"  no next time: it is {job.status}" if job.status in ("paused", "disabled", "done") else "  no next time")
 
@@ -107,9 +107,9 @@ def _print_expression(expression: str, zone: str, begin: datetime, number: int, 
         print_json({"expression": expression, "tz": zone, "description": words, "times": [iso(ms) for ms in times]})
         return
     say(f"{words} ({zone})")
-    shown, present = zone_named(zone), now_ms()
+    shown, present, exact = zone_named(zone), now_ms(), need_seconds(times)
     for ms in times:
-        say(f"  {stamp(ms, shown)}  {relative(ms, present)}")
+        say(f"  {stamp(ms, shown, exact=exact)}  {relative(ms, present)}")
     if note := thinned_note(trigger):
         say_note(f"{expression} {note}.")
     if len(times) < number:
@@ -132,9 +132,10 @@ def _print_starts(place: Place, number: int, *, as_json: bool) -> None:
     if as_json:
         print_json([_start(job, ms) for job, ms in starts])
     elif starts:
-        present, zone = now_ms(), shown_zone(place)
+        present, zone, exact = now_ms(), shown_zone(place), need_seconds(ms for _, ms in starts)
         rows = [
-            [ahead(ms, present), stamp(ms, zone_of(job, zone)), job.name, job.trigger.describe()] for job, ms in starts
+            [ahead(ms, present), stamp(ms, zone_of(job, zone), exact=exact), job.name, job.trigger.describe()]
+            for job, ms in starts
         ]
         print_table([Column("WHEN", 8), Column("TIME", 20), Column("JOB", 10), Column("SCHEDULE", 16, spare=1)], rows)
     elif not place.exists:

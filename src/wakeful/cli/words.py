@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import tzinfo
 from functools import cache
 from itertools import pairwise
@@ -49,9 +49,14 @@ def ahead(ms: int, now: int) -> str:
     return relative(ms, now) if ms > now else "due"
 
 
-def stamp(ms: int, zone: tzinfo) -> str:
-    """A moment in full: "Mon 2026-11-16 09:00 CET (08:00 UTC)"; with seconds where it has some."""
-    return f"{from_ms(ms).astimezone(zone):%a} {spoken(ms, zone)}"
+def stamp(ms: int, zone: tzinfo, *, exact: bool = False) -> str:
+    """A moment in full: "Mon 2026-11-16 09:00 CET (08:00 UTC)"; with seconds where it has some, or if `exact`."""
+    return f"{from_ms(ms).astimezone(zone):%a} {spoken(ms, zone, exact=exact)}"
+
+
+def need_seconds(times: Iterable[int | None]) -> bool:
+    """Whether any of these times has seconds: then a list shows them for all, so that its times have one form."""
+    return any(ms is not None and ms // 1_000 % 60 for ms in times)
 
 
 def moment_words(text: str, zone: tzinfo, now: int) -> str:
@@ -60,22 +65,22 @@ def moment_words(text: str, zone: tzinfo, now: int) -> str:
     return f"{stamp(ms, zone)}, {relative(ms, now)}"
 
 
-def brief(ms: int, zone: tzinfo, now: int) -> str:
+def brief(ms: int, zone: tzinfo, now: int, *, exact: bool = False) -> str:
     """A moment in as few words as say which one: "09:00", "Mon 09:00", "24 Dec 09:00", "2027-01-05 09:00".
 
-    Anywhere but in UTC the zone is named, with UTC beside it: "09:00 CET (08:00 UTC)".
+    Anywhere but in UTC the zone is named, with UTC beside it: "09:00 CET (08:00 UTC)". Seconds as in `stamp`.
     """
     local, today = from_ms(ms).astimezone(zone), from_ms(now).astimezone(zone)
-    days = (local.date() - today.date()).days
+    days, clock = (local.date() - today.date()).days, clock_text(local, exact=exact)
     if days == 0:
-        text = clock_text(local)
+        text = clock
     elif -7 < days < 7:
-        text = f"{local:%a} {clock_text(local)}"
+        text = f"{local:%a} {clock}"
     elif local.year == today.year:
-        text = f"{local.day} {local:%b} {clock_text(local)}"
+        text = f"{local.day} {local:%b} {clock}"
     else:
-        text = f"{local:%Y-%m-%d} {clock_text(local)}"
-    beside = utc_beside(local)
+        text = f"{local:%Y-%m-%d} {clock}"
+    beside = utc_beside(local, exact=exact)
     return f"{text} {zone_text(local)}{beside}" if beside else text
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from wakeful.delivery.connector import Message, Permanent, Temporary, Unclear
 from wakeful.errors import SchedulerError
 from wakeful.http import HttpSettings, Poster
+from wakeful.kernel.rules.outcome import beginning
 from wakeful.outbound import read_address
 from wakeful.triggers.moments import iso
 
@@ -102,4 +103,4 @@ class WebhookConnector:
 def _words(body: str) -> str:
     """The first line of an answer that is not a page of markup."""
     first = next((line.strip() for line in body.splitlines() if line.strip()), "")
-    return f": {first[:SAID_MOST]}" if first and not first.startswith("<") else ""
+    return f": {beginning(first, SAID_MOST)}" if first and not first.startswith("<") else ""

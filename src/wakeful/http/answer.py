@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from wakeful.http.secrets import redacted_url, secret_values, without
 from wakeful.http.spec import RequestSpec
-from wakeful.kernel.rules.outcome import clean
+from wakeful.kernel.rules.outcome import beginning, clean
 
 SHOWN = (
     "content-type", "content-length", "date", "etag", "last-modified", "location", "retry-after", "server",
@@ -107,7 +107,7 @@ def complaint(spec: RequestSpec, reply: Reply) -> str:
     first = next((line for line in lines if line), "")
     if not first or first.startswith("<"):  # a page of markup says nothing in one line
         return said
-    return without(f"{said}: {first[:SAID_MOST]}", secret_values(spec))
+    return without(f"{said}: {beginning(first, SAID_MOST)}", secret_values(spec))
 
 
 def retry_at(headers: Mapping[str, str], now: datetime) -> datetime | None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from wakeful.clock import Clock
     from wakeful.kernel.actions.drafts import Draft, NewJob
     from wakeful.kernel.actions.recording import Origin
+    from wakeful.kernel.cluster.nodes import Seen
     from wakeful.kernel.context import Context
     from wakeful.kernel.kinds import Kinds
     from wakeful.store.interface import Transaction
@@ -75,6 +76,11 @@ class Domains(Core):
     def default_zone(self) -> str:
         """The zone of what names none."""
         return self._default_zone()
+
+    @property
+    def seen(self) -> Seen:
+        """Which servers are alive, as far as this process can see."""
+        return self._seen()
 
     @property
     def log_folder(self) -> Path:

@@ -43,6 +43,7 @@ class Summary(NamedTuple):
     open_alerts: int
     alive_at: datetime | None  # when an engine last said that it runs
     open_approvals: int = 0  # runs that wait for a person
+    cut_off: int = 0  # runs that count as running, and whose server has ended
 
 
 class Overview(Core):
@@ -117,6 +118,9 @@ class Overview(Core):
         >>> (await scheduler.get_summary()).open_alerts
         0
         """
+        from wakeful.kernel.views.cut_off import cut_off_runs
+
+        seen = self._seen()
 
         def work(tx: Transaction) -> Summary:
             hidden = self.hidden_kinds
@@ -129,6 +133,7 @@ class Overview(Core):
                 tx.journal.open_alert_count(),
                 from_ms(int(alive_at)) if alive_at is not None else None,
                 runs.get(APPROVAL, 0),
+                sum(run.kind not in hidden for run in cut_off_runs(tx, seen).values()),
             )
 
         return await self._store.read(work)

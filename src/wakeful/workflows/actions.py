@@ -18,6 +18,7 @@ from wakeful.workflows.fixes.deciding import decide, lapse, proposed_for
 from wakeful.workflows.issues import Issue, raise_issue, resolve_issue
 from wakeful.workflows.lookup import find_attempt, find_workflow
 from wakeful.workflows.phases import ACTIVE, STATUS, VERDICTS, settled_mutation
+from wakeful.workflows.removed import finish_removed
 from wakeful.workflows.tables import Action, HandlerRow, WorkflowRow, WorkflowRun, Workflows
 from wakeful.workflows.topics.tables import Topics
 from wakeful.workflows.words import issue_words
@@ -202,6 +203,7 @@ def settle(
     if waiting is not None and waiting.status == "waiting":
         run_actions.complete_run(tx, context, attempt.id, Result("deferred", error=said))
     arm(tx, context, attempt.job_id, tx.now, CONTINUED)
+    finish_removed(tx, context, name, handler.name)
     record(tx, context, name, who=who, action="settled", detail=f"{verdict}: {note}" if note else verdict)
 
 

@@ -32,10 +32,11 @@ from wakeful.workflows.topics.commands import (
     found_or_not,
     looking,
     read_json,
+    seeing,
     who,
 )
 from wakeful.workflows.wiring import warnings
-from wakeful.workflows.words import NEEDS_ATTENTION, SHOWN, STOPPED, answer_commands
+from wakeful.workflows.words import IDLE, NEEDS_ATTENTION, SHOWN, STOPPED, answer_commands
 
 if TYPE_CHECKING:
     from wakeful import Scheduler
@@ -53,14 +54,18 @@ RunId = Annotated[str, typer.Argument(metavar="RUN", help="The run that waits; s
 def list_workflows(ctx: typer.Context, *, as_json: Json = False, db: Db = None) -> None:
     """List workflows with their status."""
     place = chosen(ctx, db)
-    found: list[dict[str, Any]] = read(place, looking(views.workflow_views), [])
+    found: list[dict[str, Any]] = read(place, seeing(views.workflow_views), [])
     if as_json:
         print_json(found)
     elif found:
-        rows = [[one["name"], SHOWN[one["status"]], _issue(one), one["schedule"]] for one in found]
+        rows = [[one["name"], _status(one), _issue(one), one["schedule"]] for one in found]
         print_table([Column("NAME", 12), Column("STATUS", 10), Column("ISSUE", 20), Column("SCHEDULE", 16, 1)], rows)
     else:
         say(f"There are no workflows in {place}.")
+
+
+def _status(shown: dict[str, Any]) -> str:
+    return "Cut off: its server has ended" if shown["cut_off"] and shown["status"] == IDLE else SHOWN[shown["status"]]
 
 
 def _issue(shown: dict[str, Any]) -> str:
@@ -71,12 +76,12 @@ def _issue(shown: dict[str, Any]) -> str:
 def show(ctx: typer.Context, name: Name, *, as_json: Json = False, db: Db = None) -> None:
     """Show a workflow: its status, what to do, and what was done."""
     place = chosen(ctx, db)
-    found = found_or_not(place, lambda tx: views.workflow_view(tx, name), name)
+    found = found_or_not(place, seeing(lambda tx, seen: views.workflow_view(tx, name, seen)), name)
     if as_json:
         print_json(found)
         return
     zone, now = shown_zone(place), now_ms()
-    facts = [("workflow", found["name"]), ("status", SHOWN[found["status"]]), ("schedule", found["schedule"])]
+    facts = [("workflow", found["name"]), ("status", _status(found)), ("schedule", found["schedule"])]
     if found["issue"] is not None:
         facts.append(("issue", found["issue"]["message"]))
         facts += [("", command) for command in answer_commands(name, found["issue"]["actions"], found["issue"]["run"])]
@@ -221,7 +226,7 @@ def drain(
             lambda tx, context: drain_workflow(tx, context, name, who=who(), origin=_origin(context), note=note)
         )
         while True:
-            found: dict[str, Any] = await scheduler.look(lambda tx: views.workflow_view(tx, name))
+            found: dict[str, Any] = await seeing(lambda tx, seen: views.workflow_view(tx, name, seen))(scheduler)
             if not wait or not found["draining"] or found["status"] in (NEEDS_ATTENTION, STOPPED):
                 return found, action
             await clock.sleep(WAIT_S)
@@ -251,7 +256,7 @@ def fixes(
         find_workflow(tx, name)
         return [views.fix_view(row) for row in tx.of(Fixes).of(name, limit)]
 
-    found = found_or_not(chosen(ctx, db), work, name)
+    found = found_or_not(chosen(ctx, db), looking(work), name)
     if as_json:
         print_json(found)
     elif not found:

@@ -16,6 +16,7 @@ from wakeful.workflows.arming import DEPLOYED, arm, look_again
 from wakeful.workflows.authoring import Handler, Producer, Workflow
 from wakeful.workflows.fixes.deciding import lapse
 from wakeful.workflows.issues import resolve_issue
+from wakeful.workflows.removed import finish_removed
 from wakeful.workflows.tables import HandlerRow, WorkflowRow, Workflows
 from wakeful.workflows.wiring import mistakes
 
@@ -96,10 +97,12 @@ def deploy(tx: Transaction, context: Context, wanted: Deployment) -> bool:
     table.add_version(wanted.name, wanted.version, tx.now)
     _drop_placeholder(tx, context, wanted)
     job_ids = add_jobs(tx, context, wanted.drafts, "update", wanted.zone)
-    _store_handlers(tx, context, wanted, job_ids)
+    gone = _store_handlers(tx, context, wanted, job_ids)
     if row is not None and _is_over(row, wanted):
         resolve_issue(tx, context, row)
         look_again(tx, job_ids)
+    for name in gone:
+        finish_removed(tx, context, wanted.name, name)
     tx.journal.emit("workflow", {"type": "deployed", "workflow": wanted.name, "version": wanted.version})
     return True
 
@@ -154,7 +157,7 @@ def _drop_placeholder(tx: Transaction, context: Context, wanted: Deployment) -> 
 def _is_over(row: WorkflowRow, wanted: Deployment) -> bool:
     """Whether new code may settle what stopped the workflow; what waits for a person still does."""
     gone = row.issue_handler is not None and row.issue_handler not in {handler.name for handler in wanted.handlers}
-    return row.issue in ("logic", "load", "internal") or gone
+    return row.issue in ("logic", "load", "internal") or (gone and row.issue != "reconciliation")
 
 
 def _refuse_taken(tx: Transaction, wanted: Deployment) -> None:
@@ -165,7 +168,8 @@ def _refuse_taken(tx: Transaction, wanted: Deployment) -> None:
             raise JobExists(message)
 
 
-def _store_handlers(tx: Transaction, context: Context, wanted: Deployment, job_ids: Sequence[int]) -> None:
+def _store_handlers(tx: Transaction, context: Context, wanted: Deployment, job_ids: Sequence[int]) -> list[str]:
+    """Define the handlers, and remove the jobs of those that are gone; the names of these."""
     table = tx.of(Workflows)
     before = {handler.name: handler for handler in table.handlers(wanted.name)}
     for handler, job_id in zip(wanted.handlers, job_ids, strict=True):
@@ -178,8 +182,10 @@ def _store_handlers(tx: Transaction, context: Context, wanted: Deployment, job_i
         if known is None or known.topics() != list(handler.subscribes) or known.open_run is not None:
             _start_at_once(tx, context, job_id)
     for gone in before.values():
-        remove_job(tx, context, f"{wanted.name}.{gone.name}")
+        # First: what a person is asked about it is cancelled with the job, and is no rejection of the workflow.
         table.change_handler(wanted.name, gone.name, job_id=None)
+        remove_job(tx, context, f"{wanted.name}.{gone.name}")
+    return list(before)
 
 
 def _start_at_once(tx: Transaction, context: Context, job_id: int) -> None:

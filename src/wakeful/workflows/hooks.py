@@ -26,6 +26,7 @@ from wakeful.workflows.phases import (
     where_to_begin,
 )
 from wakeful.workflows.registry import registry_of
+from wakeful.workflows.removed import finish_removed
 from wakeful.workflows.tables import HandlerRow, WorkflowRow, WorkflowRun, Workflows
 from wakeful.workflows.timing import ATTENTION_AFTER, MIN_WAKE_MS, backoff
 from wakeful.workflows.topics.tables import Topics
@@ -125,6 +126,8 @@ def ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: R
             _rejected(tx, context, attempt, handler, why=result.error or "rejected")
         elif attempt.status == STATUS["approval"] and workflow.issue == "approval":
             _approved(tx, context, workflow)
+    elif attempt is not None and attempt.status != COMMITTED:
+        finish_removed(tx, context, attempt.workflow, attempt.handler, ended=run.id)
     if attempt is None or attempt.status != COMMITTED:  # a commit leaves one start, and its end adds none
         merge_waiting(tx, context, job)
 

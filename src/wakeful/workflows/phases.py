@@ -19,6 +19,7 @@ MUTATIONS: tuple[str, ...] = get_args(Mutation)
 FAILURES: tuple[str, ...] = get_args(Failure)
 
 ACTIVE, COMMITTED, CRASHED, REJECTED = "active", "committed", "crashed", "rejected"
+GIVEN_UP = "given_up"  # its handler was removed before it had ended
 #: The status of a run that failed, by the class of the failure.
 STATUS: dict[Failure, str] = {
     "transient": "paused:transient",

@@ -74,7 +74,7 @@ class WorkflowRunOut(_Answer):
     )
     workflow_status: str = Field(
         description="`active`, `committed`, `paused:transient`, `paused:approval`, `paused:reconciliation`, "
-        "`failed:logic`, `failed:internal`, `crashed` or `rejected`.",
+        "`failed:logic`, `failed:internal`, `crashed`, `rejected` or `given_up` (its handler was removed).",
         examples=["committed"],
     )
     mutation: Literal["none", "in_flight", "applied", "skipped"] = Field(
@@ -178,6 +178,7 @@ class WorkflowOut(_Answer):
     status: Literal["running", "idle", "needs_attention", "stopped"] = Field(
         description="How it stands.", examples=["idle"]
     )
+    cut_off: bool = Field(description="Whether its run was cut off: the server has ended.", examples=[False])
     issue: IssueOut | None = Field(description="What keeps it from going on.", examples=[None])
     schedule: str = Field(description="When it looks for new things.", examples=["Checks every 5 minutes."])
     paused: bool = Field(description="Whether a person paused it.", examples=[False])

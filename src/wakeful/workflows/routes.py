@@ -49,7 +49,7 @@ router = APIRouter(prefix="/api/workflows", tags=["workflows"])
     summary="All workflows with their handlers",
 )
 async def list_workflows(scheduler: Sched, _: Viewer) -> Response:
-    return respond(answer(200, {"items": await scheduler.look(views.workflow_views), "next": None}))
+    return respond(answer(200, {"items": await _shown(scheduler), "next": None}))
 
 
 @router.get(
@@ -60,7 +60,7 @@ async def list_workflows(scheduler: Sched, _: Viewer) -> Response:
     summary="One workflow with its handlers",
 )
 async def get_workflow(scheduler: Sched, _: Viewer, name: Name) -> Response:
-    return respond(answer(200, await scheduler.look(lambda tx: views.workflow_view(tx, name))))
+    return respond(answer(200, await _shown(scheduler, name)))
 
 
 @router.post(
@@ -88,7 +88,7 @@ async def pause_workflow(scheduler: Sched, caller: Operator, name: Name, given: 
     action = await scheduler.transact(
         lambda tx, node: actions.pause(tx, node, name, who=caller.name, origin=_origin(node, caller), note=note)
     )
-    return respond(answer(200, await scheduler.look(lambda tx: views.workflow_view(tx, name)), **undoable(action)))
+    return respond(answer(200, await _shown(scheduler, name), **undoable(action)))
 
 
 @router.post(
@@ -104,7 +104,7 @@ async def drain_workflow(scheduler: Sched, caller: Operator, name: Name, given: 
     _, action = await scheduler.transact(
         lambda tx, node: drain(tx, node, name, who=caller.name, origin=_origin(node, caller), note=note)
     )
-    return respond(answer(202, await scheduler.look(lambda tx: views.workflow_view(tx, name)), **undoable(action)))
+    return respond(answer(202, await _shown(scheduler, name), **undoable(action)))
 
 
 @router.post(
@@ -118,7 +118,15 @@ async def resume_workflow(scheduler: Sched, caller: Operator, name: Name) -> Res
     action = await scheduler.transact(
         lambda tx, node: actions.resume(tx, node, name, who=caller.name, origin=_origin(node, caller))
     )
-    return respond(answer(200, await scheduler.look(lambda tx: views.workflow_view(tx, name)), **undoable(action)))
+    return respond(answer(200, await _shown(scheduler, name), **undoable(action)))
+
+
+async def _shown(scheduler: Sched, name: str | None = None) -> Any:
+    """A workflow, or all of them."""
+    seen = scheduler.seen
+    if name is None:
+        return await scheduler.look(lambda tx: views.workflow_views(tx, seen))
+    return await scheduler.look(lambda tx: views.workflow_view(tx, name, seen))
 
 
 def _origin(context: Context, caller: Operator) -> Origin:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
 from wakeful.kernel.rules.policy import trigger_of
+from wakeful.kernel.views.cut_off import cut_off_runs
 from wakeful.triggers.durations import format_interval
 from wakeful.triggers.moments import iso
 from wakeful.workflows.fixes.tables import Fixes, FixRow
@@ -19,6 +20,7 @@ from wakeful.workflows.topics.tables import EventRow, InputRow, Topics
 from wakeful.workflows.words import ACTIONS, activity_words, issue_words, schedule_words, status_word
 
 if TYPE_CHECKING:
+    from wakeful.kernel.cluster.nodes import Seen
     from wakeful.store.interface import Transaction
     from wakeful.workflows.input_actions import ByHand
 
@@ -27,13 +29,16 @@ MOST_INPUTS = 100
 MINUTE_MS = 60_000
 
 
-def workflow_view(tx: Transaction, name: str) -> dict[str, Any]:
-    """One workflow with its handlers."""
+def workflow_view(tx: Transaction, name: str, seen: Seen | None = None) -> dict[str, Any]:
+    """One workflow with its handlers; with `seen`, a run whose server has ended is not running."""
     row = find_workflow(tx, name)
     handlers = tx.of(Workflows).handlers(name)
     jobs = {found[0].id: found for one in handlers if one.job_id and (found := tx.jobs.by_id(one.job_id))}
     shown = [_handler_view(tx, handler, jobs) for handler in handlers]
-    active = any(one["last_run"] is not None and one["last_run"]["workflow_status"] == ACTIVE for one in shown)
+    lasts = [one["last_run"] for one in shown if one["last_run"] is not None]
+    open_runs = {last["id"] for last in lasts if last["workflow_status"] == ACTIVE}
+    cut_off = open_runs & set(map(ids.run_text, cut_off_runs(tx, seen))) if open_runs else set[str]()
+    active = bool(open_runs - cut_off)
     triggers = [trigger_of(jobs[one.job_id][0].trigger) for one in handlers if one.type == "producer" and one.job_id]
     starts = [jobs[one.job_id][1].next_at for one in handlers if one.type == "producer" and one.job_id]
     coming = min((at for at in starts if at is not None and at > tx.now), default=None)
@@ -41,6 +46,7 @@ def workflow_view(tx: Transaction, name: str) -> dict[str, Any]:
     return {
         "name": row.name,
         "status": status_word(paused=bool(row.paused), issue=row.issue, active=active, failures=row.failures),
+        "cut_off": bool(cut_off),
         "issue": _issue_view(tx, row),
         "schedule": schedule_words(triggers, None if row.paused else next_in),
         "paused": bool(row.paused),
@@ -60,9 +66,9 @@ def workflow_view(tx: Transaction, name: str) -> dict[str, Any]:
     }
 
 
-def workflow_views(tx: Transaction) -> list[dict[str, Any]]:
+def workflow_views(tx: Transaction, seen: Seen | None = None) -> list[dict[str, Any]]:
     """All workflows, by name."""
-    return [workflow_view(tx, row.name) for row in tx.of(Workflows).all()]
+    return [workflow_view(tx, row.name, seen) for row in tx.of(Workflows).all()]
 
 
 def _issue_view(tx: Transaction, row: WorkflowRow) -> dict[str, Any] | None:

@@ -119,12 +119,18 @@ def waits_for(tx: Transaction, job: JobDef) -> str | None:
 
 def _why(tx: Transaction, payload: Mapping[str, Any], limits: Limits, day: int) -> tuple[str, str] | None:
     """Whose budget is used up, and how, or None."""
+    scope = scope_of(payload["agent"])
+    spent = tx.of(Budgets).spent([FLEET, scope], day)
+    return why_over(payload, limits, spent[scope], spent[FLEET])
+
+
+def why_over(payload: Mapping[str, Any], limits: Limits, own: Spent, together: Spent) -> tuple[str, str] | None:
+    """Whose budget is used up by what the agent and all agents together have used, and how, or None."""
     agent, max_cost = payload["agent"], max_cost_of(payload)
-    spent = tx.of(Budgets).spent([FLEET, scope_of(agent)], day)
-    own = over(caps_of(payload.get("budget") or {}), spent[scope_of(agent)], max_cost)
-    if own is not None:
-        return scope_of(agent), f"{agent} is over budget: {own}"
-    all_of_them = over(limits.caps, spent[FLEET], max_cost)
+    used_up = over(caps_of(payload.get("budget") or {}), own, max_cost)
+    if used_up is not None:
+        return scope_of(agent), f"{agent} is over budget: {used_up}"
+    all_of_them = over(limits.caps, together, max_cost)
     return None if all_of_them is None else (FLEET, f"all agents together are over budget: {all_of_them}")
 
 

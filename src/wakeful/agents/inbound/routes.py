@@ -41,7 +41,7 @@ from wakeful.api.models import Page
 from wakeful.api.paging import LIMIT, Cursor, Limit, cursor_of, id_number, page, page_answer, read_id_cursor
 from wakeful.api.problems import ApiError, answers
 from wakeful.api.wiring import Sched
-from wakeful.errors import InvalidSetting
+from wakeful.errors import InvalidSetting, SchedulerError
 from wakeful.references import filled
 from wakeful.store.interface import Transaction
 
@@ -119,9 +119,13 @@ async def call_hook(request: Request, scheduler: Sched, agent: AgentName, schedu
 def _accepted(found: Taken | TurnedAway) -> Taken:
     """What was stored; 429 where too many wait, now that this is counted."""
     if isinstance(found, TurnedAway):
-        error = found.error
-        raise ApiError(error.status, error.code, str(error), headers={"Retry-After": "60"})
+        raise _later(found.error)
     return found
+
+
+def _later(error: SchedulerError) -> ApiError:
+    """The refusal of what may be sent again in a while."""
+    return ApiError(error.status, error.code, str(error), headers={"Retry-After": "60"})
 
 
 def _webhook_of(tx: Transaction, name: str) -> Mapping[str, Any] | None:
@@ -182,7 +186,7 @@ async def pass_on_message(scheduler: Sched, _: Operator, given: MessageIn) -> Re
     message = messages.Message(given.connector, given.sender, given.text, given.message_id)
     found = await scheduler.transact(lambda tx, context: messages.receive(tx, context, message, given.agent))
     if found.turned_away and not found.taken:
-        raise found.turned_away[0]
+        raise _later(found.turned_away[0])
     runs = [ids.run_text(one.run_id) for one in found.taken if one.run_id]
     first: dict[str, Any] = {"run": None, "request": None, "duplicate": False}
     return respond(answer(202, {**first, **(_taken(found.taken[0]) if found.taken else {}), "runs": runs}))

@@ -18,8 +18,9 @@ from typing import NamedTuple
 from wakeful.agents.runners.output import Printed
 from wakeful.agents.runners.reset_times import moment_of, reset_time
 from wakeful.agents.runners.turn import Answered, Ending, Gone, Limited, Overloaded, Reply, Wrong
+from wakeful.kernel.rules.outcome import beginning
 
-MOST_SAID = 500
+MOST_SAID, MOST_WORDS = 500, 200
 JUDGED, LONGEST_LINE = 64 * 1024, 4_000  # characters: patterns are looked for in no more, whatever is printed
 
 
@@ -129,9 +130,8 @@ def _line(pattern: str | None, text: str) -> str | None:
 
 def _last_words(call: Call) -> str:
     lines = [line.strip() for line in f"{call.stdout}\n{call.stderr}".splitlines() if line.strip()]
-    return f": {lines[-1][:200]}" if lines else ""
+    return f": {beginning(lines[-1], MOST_WORDS)}" if lines else ""
 
 
 def _short(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= MOST_SAID else f"{text[: MOST_SAID - 1]}…"
+    return beginning(" ".join(text.split()), MOST_SAID)

@@ -10,7 +10,7 @@ from wakeful.agents.naming import wake_job
 from wakeful.agents.sources.source import Found, Held, Listing, WorkSource
 from wakeful.agents.sources.tables import SourceTables
 from wakeful.agents.tables import AgentTables, WorkItem
-from wakeful.agents.work import next_for
+from wakeful.agents.work import name_item, next_for
 from wakeful.kernel.rules.outcome import clean
 
 if TYPE_CHECKING:
@@ -90,7 +90,9 @@ def claim(tx: Transaction, post: Claimant, passed: Sequence[int], nonce: str) ->
         if item is None:
             return None
         item = item._replace(status="claimed", run_id=post.run_id, attempts=item.attempts + 1)
-    if item.source is not None:
+    if item.source is None:
+        name_item(tx, post.run_id, item)
+    else:
         item = item._replace(mark=json.dumps({"nonce": nonce, **read(item)}), held=1)
     tables.save_item(item)
     return item
@@ -104,8 +106,10 @@ def note(tx: Transaction, item_id: int, said: Mapping[str, Any]) -> None:
 
 
 def refresh(tx: Transaction, item: WorkItem, held: Held) -> WorkItem:
-    """The item as it is at its source now."""
+    """The item as it is at its source now; its run names it."""
     found = tx.of(AgentTables).item(item.id) or item
+    if found.run_id is not None:
+        name_item(tx, found.run_id, found)
     title = clean(held.title) if held.title is not None else found.title
     body = clean(held.body) if held.body is not None else found.body
     if (title, body) != (found.title, found.body):

@@ -18,7 +18,7 @@ from wakeful.delivery.routing import Interaction
 from wakeful.delivery.tables import Outbox
 from wakeful.domains import domains
 from wakeful.errors import SchedulerError
-from wakeful.kernel.rules.outcome import clean
+from wakeful.kernel.rules.outcome import beginning, clean
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
@@ -139,7 +139,7 @@ def refuse(tx: Transaction, context: Context, account: Account, update: Update, 
 
 def _answer(tx: Transaction, context: Context, connector: str, update: Update, found: buttons.Press) -> None:
     left = json.dumps(found.left) if found.left is not None else None
-    said = found.said[:SAID_MOST]
+    said = beginning(found.said, SAID_MOST)
     row = AnswerRow(context.new_id(), connector, update.query or "", said, update.chat, update.message, left)
     tx.of(Chats).add_answer(row)
 

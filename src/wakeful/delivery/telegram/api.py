@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from wakeful.errors import SchedulerError
 from wakeful.http import HttpSettings, Poster
+from wakeful.kernel.rules.outcome import beginning
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
@@ -99,5 +100,5 @@ def read_answer(status: int, body: str, retry_after: int | None) -> Any:
         wait = retry_after / 1000 if retry_after is not None else None
     code = found.get("error_code")
     code = code if isinstance(code, int) else status
-    said = str(found.get("description") or "no reason given")[:SAID_MOST]
+    said = beginning(str(found.get("description") or "no reason given"), SAID_MOST)
     raise BotError(f"answered {code}: {said}", answered=code, retry_after=wait)

@@ -216,6 +216,11 @@ def clean(text: str) -> str:
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode("utf-8")
 
 
+def beginning(text: str, most: int) -> str:
+    """The text, or as much of its beginning as fits with a mark that it goes on."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def _message(error: BaseException) -> str:
     try:
         return str(error) or type(error).__name__

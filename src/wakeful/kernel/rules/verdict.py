@@ -135,7 +135,9 @@ def _drained(facts: Facts) -> Verdict | None:
 def _held(facts: Facts) -> Verdict | None:
     if facts.held is None:
         return None
-    return Verdict("stalled", f"Everything is paused {facts.held}: nothing starts until wakeful resume --all.")
+    return Verdict(
+        "stalled", f"Stalled: everything is paused {facts.held}, and nothing starts until wakeful resume --all."
+    )
 
 
 def _unaccounted(facts: Facts) -> Verdict | None:

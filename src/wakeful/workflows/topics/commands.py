@@ -23,6 +23,7 @@ from wakeful.workflows.topics.tables import Topics
 
 if TYPE_CHECKING:
     from wakeful import Scheduler
+    from wakeful.kernel.cluster.nodes import Seen
     from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
 
@@ -49,14 +50,24 @@ def looking(work: Callable[[Transaction], Any]) -> Callable[[Scheduler], Awaitab
     return lambda scheduler: scheduler.look(work)
 
 
+def seeing(work: Callable[[Transaction, Seen], Any]) -> Callable[[Scheduler], Awaitable[Any]]:
+    """Read in one transaction, knowing which servers are alive."""
+
+    async def look(scheduler: Scheduler) -> Any:
+        seen = scheduler.seen
+        return await scheduler.look(lambda tx: work(tx, seen))
+
+    return look
+
+
 def acting(work: Callable[[Transaction, Context], Any]) -> Callable[[Scheduler], Awaitable[Any]]:
     """Act in one transaction."""
     return lambda scheduler: scheduler.transact(work)
 
 
-def found_or_not(place: Any, work: Callable[[Transaction], Any], name: str) -> Any:
+def found_or_not(place: Any, look: Callable[[Scheduler], Awaitable[Any]], name: str) -> Any:
     """What is read of a workflow; NotFound where there is no store."""
-    found = read(place, looking(work), None)
+    found = read(place, look, None)
     if found is None:
         message = f"There is no workflow {name!r} in {place}."
         raise NotFound(message)
@@ -98,7 +109,7 @@ def events(
         find_workflow(tx, name)
         return views.event_views(tx, tx.of(Topics).matching(name, topic, status, None, limit))
 
-    found = found_or_not(chosen(ctx, db), work, name)
+    found = found_or_not(chosen(ctx, db), looking(work), name)
     if as_json:
         print_json(found)
     elif found:
@@ -135,7 +146,7 @@ def inputs(
         find_workflow(tx, name)
         return [views.input_view(tx, row) for row in tx.of(Topics).inputs(name, status, None, limit)]
 
-    found = found_or_not(chosen(ctx, db), work, name)
+    found = found_or_not(chosen(ctx, db), looking(work), name)
     if as_json:
         print_json(found)
     elif found:
