@@ -95,8 +95,8 @@ def test_agents_and_their_schedules_can_be_read(house):
     assert (shown["status"], shown["running"], shown["max_concurrent"]) == ("idle", 0, 1)
     assert [one["job"] for one in shown["schedules"]] == ["reporter.quiet", "reporter.standup"]
     assert shown["schedules"][0] | {"next_run_at": None} == {
-        "name": "quiet", "job": "reporter.quiet", "status": "idle", "last_run_at": None, "next_run_at": None,
-        "last_error": None, "type": "cron",
+        "name": "quiet", "job": "reporter.quiet", "status": "idle", "cut_off": False, "last_run_at": None,
+        "next_run_at": None, "last_error": None, "type": "cron",
     }  # fmt: skip
     assert shown["heartbeat"]["job"] == "reporter.heartbeat"
     assert house.ask("agent", "list", "--json").json[0]["name"] == "reporter"
