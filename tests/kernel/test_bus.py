@@ -186,6 +186,34 @@ async def test_a_slow_async_listener_changes_nothing_and_learns_what_it_lost(sce
 
 @pytest.mark.promise("A7")
 @virtual
+async def test_a_listener_that_left_hears_neither_what_waited_for_it_nor_that_it_lost_something(scene):
+    heard, other = [], []
+
+    async def slow(event):
+        heard.append(event.type)
+        await scene.sleep("10s")
+
+    async def leaving(event):
+        other.append(event.type)
+
+    async with scene.scheduler() as scheduler:
+        leave = scheduler.events.subscribe(slow, "job")
+        for name in ("a", "b", "c"):
+            await scheduler.add_job(name, Every("1h"))
+        await scene.sleep("1s")
+        leave()
+        await scene.sleep("1m")
+        assert heard == ["added"], "the one that it was called with"
+        leaves = []
+        scheduler.events.subscribe(lambda event: leaves.pop()() if leaves else None, "job")
+        leaves.append(scheduler.events.subscribe(leaving, "job"))  # it is ended while this very event is handed on
+        await scheduler.pause_job("a")
+        await scene.sleep("1m")
+        assert other == []
+
+
+@pytest.mark.promise("A7")
+@virtual
 async def test_a_failing_async_listener_changes_nothing_and_is_logged_once(scene, caplog):
     heard = []
 

@@ -172,14 +172,16 @@ class Waiting:
     def add(self, event: Event) -> bool:
         """Keep an event, or drop it where there are too many; True for the first that is dropped."""
         with self._changed:
-            if len(self._events) < MOST_WAITING and not self._closed:
+            if self._closed:
+                return False
+            if len(self._events) < MOST_WAITING:
                 self._events.append(event)
                 self._changed.notify()
                 return False
             self._dropped += 1
             self._last = event
             is_first, self._noted = not self._noted, True
-            return is_first and not self._closed
+            return is_first
 
     def next(self) -> Event | None:
         """The next event, after all that waited what says how many were dropped; None when there is none."""
