@@ -29,7 +29,8 @@ def finish_removed(tx: Transaction, context: Context, workflow: str, handler: st
     One in progress goes on and comes here at its end. A workflow that was removed as a whole keeps everything.
     """
     table = tx.of(Workflows)
-    row, found = table.get(workflow), table.handler(workflow, handler)
+    table.lock_jobs(workflow)
+    row, found = table.lock(workflow), table.handler(workflow, handler)
     if row is None or row.removed_at is not None or found is None or found.job_id is not None or found.open_run is None:
         return
     attempt, run = table.run(found.open_run), tx.runs.get(found.open_run)
