@@ -306,11 +306,14 @@ async def test_the_last_error_of_an_agent_is_that_of_the_run_that_failed_last(sc
     async with agents.scheduler() as scheduler:
         await scheduler.agents.apply({"a": agent(schedules=plan)})
         await scheduler.start()
-        assert (await scheduler.agents.get("a"))["last_error"] is None
+        before = await scheduler.agents.get("a")
+        assert (before["last_error"], before["last_run_at"]) == (None, None)
         for name in ("one", "two", "one"):
             await scheduler.run_job(f"a.{name}")
             await scene.sleep(5)
             shown = await scheduler.agents.get("a")
             assert (shown["last_error"], shown["last_outcome"]) == (f"{name} is broken", "error")
+            begun = {one["name"]: one["last_run_at"] for one in shown["schedules"]}
+            assert shown["last_run_at"] == begun[name] is not None
             (listed,) = await scheduler.agents.list()
             assert listed["last_error"] == f"{name} is broken"

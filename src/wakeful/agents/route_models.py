@@ -298,6 +298,7 @@ class AgentSummary(BaseModel):
     max_concurrent: int = Field(description="how many there may be", examples=[1])
     schedules: Any = Field(description="how many schedules it has; for one agent, the schedules", examples=[2])
     next_run_at: str | None = Field(description="when it starts next by itself", examples=["2026-01-29T09:00:00Z"])
+    last_run_at: str | None = Field(description="when its last run started", examples=["2026-01-28T09:00:00Z"])
     last_outcome: str | None = Field(description="how its last run ended", examples=["success"])
     last_error: str | None = Field(description="what went wrong last", examples=[None])
     events_waiting: int = Field(description="how many events wait for it", examples=[0])

@@ -113,6 +113,7 @@ def _summary(name: str, pairs: Sequence[Pair], counted: _Counted) -> dict[str, A
     payload = json.loads(wake[0].payload)
     used_up = why_over(payload, counted.limits, counted.spent[name], counted.together)
     coming = [state.next_at for _, state in pairs if state.next_at is not None]
+    begun = [state.last_run_at for _, state in asking if state.last_run_at is not None]
     return {
         "name": name,
         "status": _status(wake[1], running=len(runs) > cut_off),
@@ -123,6 +124,7 @@ def _summary(name: str, pairs: Sequence[Pair], counted: _Counted) -> dict[str, A
         "max_concurrent": payload.get("max_concurrent", 1),
         "schedules": len([pair for pair in pairs if not pair[0].name.endswith((f".{WAKE}", f".{HEARTBEAT}"))]),
         "next_run_at": iso(min(coming)) if coming else None,
+        "last_run_at": iso(max(begun)) if begun else None,
         "last_outcome": latest.last_outcome,
         "last_error": None if erred is None else erred.last_error,
         "events_waiting": counted.events.get(wake[0].id, 0),
