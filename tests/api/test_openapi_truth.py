@@ -20,7 +20,7 @@ from schemathesis.openapi.checks import EnsureResourceAvailability, RejectedPosi
 from tests.api.conftest import Server
 from tests.cli.terminal import PATIENCE, Terminal
 
-EXAMPLES = int(os.environ.get("WAKEFUL_API_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("WAKEFUL_API_EXAMPLES", "15"))
 SEED = int(os.environ.get("WAKEFUL_API_SEED", "0"))  # 0: always the same requests
 
 GROUPS = {

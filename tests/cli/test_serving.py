@@ -240,7 +240,7 @@ def test_a_killed_server_leaves_nothing_that_the_next_one_does_not_settle(termin
     pid = int(pipe.line())
     server.kill()
     status = terminal.ask("status", "--json").json
-    assert (status["server"], status["jobs"]["running"]) == (None, 1)
+    assert (status["server"], status["jobs"]) == (None, {"cut_off": 1})
     assert "was active when its server ended" in terminal("logs", "-f", "job").err
     (terminal.folder / "second").touch()
     terminal.serve()

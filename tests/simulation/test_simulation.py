@@ -23,10 +23,10 @@ from wakeful.store.jobs import Jobs
 from wakeful.store.records import JobState
 from wakeful.store.sqlite_session import SqliteSession
 
-SEEDS = range(144)
-GROUPS, QUICK = 12, 1
-CROWDED_SEEDS = range(CROWDED, CROWDED + 72)
-CROWDED_GROUPS = 12
+SEEDS = range(96)
+GROUPS, QUICK = 8, 1
+CROWDED_SEEDS = range(CROWDED, CROWDED + 48)
+CROWDED_GROUPS = 8
 #: Each once broke a promise.
 KEPT = (5069,)
 
