@@ -54,7 +54,12 @@ async def stuck(room, act):
     ("phase", "error", "heard", "detail"),
     [
         ("mutate", ApprovalNeeded("May I?"), ["a"], "1 event is pending again"),
-        ("next", TransientError("busy"), [], "1 event is consumed: the change was made, and what follows it was not"),
+        (
+            "next",
+            TransientError("busy"),
+            [],
+            "1 event is consumed: the change was made, and what follows it was not done",
+        ),
     ],
 )
 @virtual

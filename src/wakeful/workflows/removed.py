@@ -61,7 +61,8 @@ def _give_up(tx: Transaction, context: Context, attempt: WorkflowRun) -> None:
         became = "pending again"
     else:
         topics.consume(attempt.id, tx.now)
-        became = "consumed: the change was made, and what follows it was not"
+        made = "the change was made" if attempt.mutation == "applied" else "a person skipped the change"
+        became = f"consumed: {made}, and what follows it was not done"
     why = f"{attempt.handler} was removed from the code"
     tx.of(Workflows).save_run(attempt._replace(status=GIVEN_UP, error=attempt.error or why, updated_at=tx.now))
     if events:
