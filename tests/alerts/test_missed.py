@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sqlite3
 
 import pytest
@@ -246,11 +247,11 @@ def test_looking_for_what_is_overdue_reads_nothing_else():
     jobs = Jobs(Noting(), 0)
     jobs.late(0, ["delivery"], 10)
     jobs.late_count(0, ["delivery"])
-    connection = sqlite3.connect(":memory:")
-    for step in steps():
-        connection.executescript(step.script)
     assert len(asked) == 2
-    for sql, params in asked:
-        plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", params)]
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        for step in steps():
+            connection.executescript(step.script)
+        plans = [[row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", params)] for sql, params in asked]
+    for plan in plans:
         assert "SEARCH s USING INDEX job_state_due (priority=? AND due_at>? AND due_at<?)" in plan
         assert not [line for line in plan if line.startswith("SCAN") and line.split()[1] != "p"]

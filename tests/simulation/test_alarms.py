@@ -10,6 +10,7 @@ from tests.simulation.alarms import Alarmed, check_announced, check_outbox
 from tests.simulation.invariants import Broken
 from tests.simulation.world import live
 
+MADE: list[sqlite3.Connection] = []  # by a test, to be closed at its end
 FIRST, SEEDS, GROUPS = 30_000, 24, 12
 
 
@@ -25,8 +26,16 @@ def test_no_fault_loses_a_message_or_leaves_an_incident_without_its_own(group: i
     assert deaths > 0
 
 
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    while MADE:
+        MADE.pop().close()
+
+
 def store(*, deliveries=(), alerts=()):
     connection = sqlite3.connect(":memory:")
+    MADE.append(connection)
     connection.row_factory = sqlite3.Row
     connection.executescript(
         "CREATE TABLE deliveries (id, status, open, dedupe); CREATE TABLE jobs (id, kind);"
