@@ -13,7 +13,7 @@ from wakeful.kernel.engine.admission import Admission
 from wakeful.store.jobs import Jobs
 from wakeful.store.journal import Journal
 from wakeful.store.lanes import Lanes
-from wakeful.store.records import NodeRow
+from wakeful.store.records import NodeRow, Standing
 
 SEEDS = range(8)
 GROUPS = 4
@@ -83,9 +83,10 @@ def test_an_ambush_alone_breaks_nothing() -> None:
 @pytest.mark.long
 @pytest.mark.promise("X2")
 def test_it_finds_a_node_that_claims_after_it_was_taken_for_dead(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A claim that does not ask whether its node was taken over from: neither alone nor with what is parked."""
-    monkeypatch.setattr(Journal, "admits", lambda _self, _node_id: (False, 0))
-    monkeypatch.setattr(Journal, "standing", lambda _self, _node_id: (False, 0, True))
+    """A claim that does not ask whether its node was taken over from: neither alone nor with what is due."""
+    alive = Standing(draining=False, held=0, parked=True)
+    monkeypatch.setattr(Journal, "standing", lambda _self, _node_id, *, parked: alive)
+    monkeypatch.setattr(Jobs, "due_for", lambda self, _node_id, now, limit, *, parked: (alive, self.due(now, limit)))
     assert "which was taken over from" in _breaks(range(4), Ambush)
 
 

@@ -67,10 +67,15 @@ class Link:
 
 
 class TransactionPooler:
-    """Listens on `port` from its making until `close`, with `size` connections to the server behind it."""
+    """Listens on `port` from its making until `close`, with `size` connections to the server behind it.
 
-    def __init__(self, target: int, size: int = 3) -> None:
+    `shows_a_process`: clients are given the process number of the first of them, instead of a made-up one.
+    """
+
+    def __init__(self, target: int, size: int = 3, *, shows_a_process: bool = False) -> None:
         self._target = ("127.0.0.1", target)
+        self._shows_a_process = shows_a_process
+        self._process = b""
         self._size = size
         self._free = threading.Condition()
         self._servers: deque[Link] = deque()
@@ -89,6 +94,11 @@ class TransactionPooler:
             for link in self._links:
                 link.close()
 
+    def begin_with_first(self) -> None:
+        """Give the next transaction to the connection that was made first."""
+        with self._free:
+            self._servers.rotate(-self._servers.index(self._links[0]))
+
     def _accept(self) -> None:
         while True:
             try:
@@ -101,7 +111,8 @@ class TransactionPooler:
         try:
             self._fill(client.startup())
             # A made-up process number, as poolers give: the connection is to none in particular.
-            client.end.sendall(self._greeting + b"K" + struct.pack("!iii", 12, 1, 1) + b"Z\0\0\0\5I")
+            process = self._process if self._shows_a_process else b"K" + struct.pack("!iii", 12, 1, 1)
+            client.end.sendall(self._greeting + process + b"Z\0\0\0\5I")
             while self._transaction(client):
                 pass
         except OSError:
@@ -146,10 +157,12 @@ class TransactionPooler:
     def _connect(self) -> Link:
         server = Link(socket.create_connection(self._target))
         server.end.sendall(self._startup)
-        told = b""
+        greeting = b""
         while (message := server.message()).kind != b"Z":
-            told += message.whole if message.kind in b"RS" else b""
-        self._greeting = told
+            greeting += message.whole if message.kind in b"RS" else b""
+            if message.kind == b"K":
+                self._process = self._process or message.whole
+        self._greeting = greeting
         self._links.append(server)
         return server
 

@@ -226,12 +226,12 @@ def test_a_node_that_is_drained_is_alive_and_serves_nobody(store):
     store.write(lambda tx: [tx.journal.join(node) for node in nodes])
     store.write(lambda tx: tx.nodes.drain(1, drain=True))
     assert store.write(lambda tx: (tx.journal.lives(1), tx.journal.lives(2))) == (True, False)
-    assert store.write(lambda tx: (tx.journal.standing(1), tx.journal.standing(2))) == (
+    assert store.write(lambda tx: (tx.journal.standing(1, parked=True), tx.journal.standing(2, parked=True))) == (
         (True, 0, False), (False, 0, False),
     )  # fmt: skip
     store.add(job(1, parked="lane", ready_at=NOW))
-    assert store.write(lambda tx: (tx.journal.standing(1), tx.journal.standing(9))) == (
-        (True, 0, True), (None, 0, False),
+    assert store.write(lambda tx: (tx.journal.standing(1, parked=True), tx.journal.standing(9, parked=True))) == (
+        (True, 0, True), (None, None, False),
     )  # fmt: skip
     assert store.write(lambda tx: tx.journal.beat(1, NOW, NOW)) is True
     assert store.read(lambda tx: ([node.id for node in tx.journal.serving()], len(tx.journal.alive()))) == ([2], 2)

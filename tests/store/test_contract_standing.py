@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.store.samples import NOW, alert, job, run
 from wakeful.store.records import NodeRow, SkipRow
 
@@ -85,14 +87,41 @@ def test_a_hold_is_read_by_every_node_that_lives_and_by_those_that_join(store):
 
     store.write(lambda tx: [join(tx, number) for number in (1, 2)])
     store.write(lambda tx: tx.journal.leave(2, NOW))
-    assert store.write(lambda tx: (tx.nodes.held(), tx.journal.admits(1))) == (None, (False, 0))
+    assert store.write(lambda tx: (tx.nodes.held(), tx.journal.standing(1))) == (None, (False, 0, False))
     store.write(lambda tx: tx.nodes.hold('{"by": "ada"}'))
     store.write(lambda tx: join(tx, 3))
     assert store.read(lambda tx: tx.nodes.held()) == '{"by": "ada"}'
-    assert store.write(lambda tx: [tx.journal.admits(number) for number in (1, 2, 3)]) == [
-        (False, 1), (None, 0), (False, 1),
+    assert store.write(lambda tx: [tx.journal.standing(number) for number in (1, 2, 3)]) == [
+        (False, 1, False), (None, None, False), (False, 1, False),
     ]  # fmt: skip
     store.write(lambda tx: tx.nodes.hold('{"by": "ada", "messages": true}'))
-    assert store.write(lambda tx: [tx.journal.admits(1), tx.journal.standing(3)]) == [(False, 2), (False, 2, False)]
+    assert store.write(lambda tx: [tx.journal.standing(1), tx.journal.standing(3)]) == [
+        (False, 2, False),
+        (False, 2, False),
+    ]
     store.write(lambda tx: tx.nodes.hold(None))
-    assert store.write(lambda tx: (tx.nodes.held(), tx.journal.admits(3))) == (None, (False, 0))
+    assert store.write(lambda tx: (tx.nodes.held(), tx.journal.standing(3))) == (None, (False, 0, False))
+
+
+@pytest.mark.parametrize("crowd", [0, 40])
+def test_a_node_is_given_its_standing_and_what_is_due_if_it_may_claim(store, crowd):
+    def due_for(node_id, *, limit=2, parked=True):
+        def work(tx):
+            standing, due = tx.jobs.due_for(node_id, NOW, limit, parked=parked)
+            return tuple(standing), [state.job_id for _, state in due]
+
+        return store.write(work)
+
+    for number in (1, 2, 3):
+        store.write(lambda tx, n=number: tx.journal.join(NodeRow(n, f"node-{n}", NOW, NOW, None, "{}")))
+    store.write(lambda tx: (tx.nodes.drain(2, drain=True), tx.journal.leave(3, NOW)))
+    store.write(lambda tx: tx.nodes.hold('{"by": "ada"}'))
+    store.add(*[job(number, due_at=NOW) for number in range(101, 101 + crowd)])
+    assert len(due_for(1, limit=40)[1]) == crowd  # and the next question is asked as after a crowd
+    store.add(*[job(number, due_at=NOW - 5) for number in (1, 2)])
+    assert due_for(1) == ((False, 1, False), [1, 2])
+    assert due_for(2) == ((True, 1, False), [])
+    assert due_for(3) == ((None, None, False), [])
+    store.add(job(3, parked="lane", ready_at=NOW))
+    assert due_for(1) == ((False, 1, True), [1, 2])
+    assert due_for(1, parked=False) == ((False, 1, False), [1, 2])

@@ -14,6 +14,7 @@ from tests.store.samples import NOW, job
 from wakeful import Manual, Scheduler
 from wakeful.errors import JobExists
 from wakeful.store.jobs import LOOK_AGAIN_MS
+from wakeful.store.records import NodeRow
 
 pytestmark = pytest.mark.promise("X2")
 
@@ -75,6 +76,30 @@ async def test_what_another_node_has_in_hand_is_looked_for_again_and_stays_in_si
             assert await store.write(claim()) == ([1], NOW + LOOK_AGAIN_MS)
             assert await store.write(claim()) == ([], NOW + LOOK_AGAIN_MS)
         assert await store.write(claim()) == ([2], None)
+
+
+def due_for(node_id):
+    def work(tx):
+        standing, due = tx.jobs.due_for(node_id, NOW, 10, parked=True)
+        return standing.draining, [state.job_id for _, state in due]
+
+    return work
+
+
+@real
+@pytest.mark.parametrize(("change", "expected"), [("stopped_at", None), ("draining", True)])
+async def test_a_node_that_is_stopped_while_it_asks_is_given_nothing(change, expected):
+    url = postgres_url()
+    async with Opened(url) as (store,):
+        await store.write(lambda tx: tx.journal.join(NodeRow(1, "one", NOW, NOW, None, "{}")))
+        await store.write(lambda tx: tx.jobs.add([job(1, due_at=NOW)]))
+        with psycopg.connect(url) as other, psycopg.connect(url, autocommit=True) as onlooker:
+            other.execute(f"UPDATE nodes SET {change} = 1")  # noqa: S608 - a column of ours
+            asked = asyncio.ensure_future(store.write(due_for(1)))
+            await waiting(onlooker, "transactionid")
+            assert onlooker.execute("SELECT job_id FROM job_state FOR UPDATE SKIP LOCKED").fetchall() == [(1,)]
+            other.commit()
+            assert await asked == (expected, [])
 
 
 @real

@@ -165,7 +165,7 @@ WRITES = {
     "one job": (lambda tx: (tx.jobs.by_id(7), tx.jobs.by_name("job-7"), tx.jobs.names(["job-7", "x"])), 4),
     "chains": (lambda tx: (tx.jobs.any_chains(), tx.jobs.chained("job-7")), 1),
     "beat": (lambda tx: (tx.journal.lives(NODES), tx.journal.beat(NODES, NOW, NOW)), 2),
-    "standing": (lambda tx: tx.journal.standing(NODES), 2),
+    "standing": (lambda tx: tx.journal.standing(NODES, parked=True), 2),
     "who is silent": (lambda tx: (tx.journal.correct_seen(NOW), tx.journal.silent(NOW), tx.journal.alive()), LIVE),
     "who stands still": (lambda tx: (tx.journal.stalled(NOW), tx.journal.serving(), tx.journal.earlier("me")), LIVE),
     "take over": (lambda tx: tx.journal.take_over(tx.journal.alive()[0], 1, NOW), LIVE),

@@ -94,6 +94,44 @@ async def test_without_a_pooler_statements_are_prepared_by_readers_and_the_write
     await store.close()
 
 
+def _settings(tx):
+    names = ("enable_seqscan", "plan_cache_mode", "lock_timeout")
+    return [tx.jobs._session.rows(f"SELECT current_setting('{name}')")[0][0] for name in names]
+
+
+@real
+@pytest.mark.parametrize("shows_a_process", [False, True])
+async def test_every_transaction_has_its_settings_whichever_process_runs_it(shows_a_process):
+    pooler = TransactionPooler(shared_server().port, shows_a_process=shows_a_process)
+    direct = postgres_url()
+    for url in (direct, direct.replace(f":{shared_server().port}/", f":{pooler.port}/")):
+        store = make_store(url, SystemClock())
+        await store.open()
+        if url != direct:
+            pooler.begin_with_first()  # on which the writer's connection sets up its session, if it takes it for ours
+        for _ in range(5):
+            assert await store.write(_settings) == ["off", "force_generic_plan", "10s"]
+        await store.close()
+    pooler.close()
+
+
+@real
+async def test_where_the_session_is_ours_its_settings_are_made_once(monkeypatch):
+    """Made with every BEGIN, they delay the start of every job."""
+    store = make_store(postgres_url(), SystemClock())
+    await store.open()
+    await store.write(_settings)
+    sent, run = [], psycopg.Connection.execute
+    monkeypatch.setattr(
+        psycopg.Connection,
+        "execute",
+        lambda self, sql, *given, **more: sent.append(sql) or run(self, sql, *given, **more),
+    )
+    assert await store.write(_settings) == ["off", "force_generic_plan", "10s"]
+    await store.close()
+    assert not [sql for sql in sent if "set_config" in sql]
+
+
 @real
 async def test_a_reader_whose_prepared_statements_are_gone_asks_again():
     store = make_store(postgres_url(), SystemClock())

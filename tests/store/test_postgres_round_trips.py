@@ -30,7 +30,8 @@ def transactions(monkeypatch):
             if query.startswith("BEGIN"):
                 current[self] = []
                 found.append(current[self])
-            current[self].append(query)
+            if self in current:  # else it is the first statement of a connection, which sets up its session
+                current[self].append(query)
         return run(self, query, *arguments, **options)
 
     monkeypatch.setattr(psycopg.Connection, "execute", execute)
@@ -44,7 +45,7 @@ def with_part(transactions, part):
 
 
 @real
-async def test_a_job_is_added_with_three_statements_and_claimed_by_another_node_with_five(transactions):
+async def test_a_job_is_added_with_three_statements_and_claimed_by_another_node_with_four(transactions):
     url = postgres_url()
     async with Scheduler(url, node="one") as node, Scheduler(url) as other:
         node.on_job_due("work", lambda run: None)
@@ -59,4 +60,4 @@ async def test_a_job_is_added_with_three_statements_and_claimed_by_another_node_
         later = transactions[done:]
     added, claimed = with_part(later, "INSERT INTO jobs"), with_part(later, "INSERT INTO runs")
     assert len(added) == 3, added
-    assert len(claimed) == 5, claimed
+    assert len(claimed) == 4, claimed

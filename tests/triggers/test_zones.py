@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo, available_timezones
 import pytest
 
 from wakeful.errors import InvalidTrigger
-from wakeful.triggers import Cron, system_zone, zone_name
+from wakeful.triggers import Cron, system_zone, zone_name, zones
 from wakeful.triggers.zones import zone
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -98,6 +98,16 @@ def test_zone_objects_are_taken_by_their_name():
 def test_the_zone_of_the_machine_is_read_from_the_environment(monkeypatch, variable, expected):
     monkeypatch.setenv("TZ", variable)
     assert system_zone() == expected
+
+
+def test_a_zone_that_is_changed_on_the_machine_is_seen(monkeypatch, tmp_path):
+    monkeypatch.delenv("TZ", raising=False)
+    link = tmp_path / "localtime"
+    monkeypatch.setattr(zones, "_LOCALTIME", str(link))
+    for place in ("Asia/Tokyo", "Europe/Berlin"):
+        link.unlink(missing_ok=True)
+        link.symlink_to(f"/usr/share/zoneinfo/{place}")
+        assert system_zone() == place
 
 
 @pytest.mark.parametrize("variable", ["", "no/such/place", "../../etc/passwd"])

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from wakeful.store import priorities
 from wakeful.store.floor import LOWEST
 from wakeful.store.listing import BOTH, pair_of
-from wakeful.store.records import JOB_COLUMNS, STATE_COLUMNS, JobDef, JobState
+from wakeful.store.nodes import standing_of, standing_sql
+from wakeful.store.records import JOB_COLUMNS, STATE_COLUMNS, JobDef, JobState, Standing
 
 if TYPE_CHECKING:
     from wakeful.store.floor import Floor
@@ -26,6 +27,7 @@ LOOK_AGAIN_MS = 5
 NEAR_MS = 3_000
 
 
+_STANDING = len(Standing._fields)
 #: A priority, how many of its jobs are due, and the first alarm after these.
 _Level = tuple[int, int, int | None]
 
@@ -45,18 +47,32 @@ class Alarms:
         By priority, the highest first, and within one by the oldest alarm.
         """
         if not self._session.exclusive:
-            return self._due_shared(now, limit)
+            return self._due_shared(now, limit)[1]
         sql, params = priorities.due_alone(now, limit)
         found = [pair_of(row) for row in self._session.bulk(BOTH, f"({sql}) s JOIN jobs j ON j.id = s.job_id", params)]
         found.sort(key=_by_priority)
         return found
 
-    def _due_shared(self, now: int, limit: int) -> list[tuple[JobDef, JobState]]:
-        floor, ahead = self._session.floor, None
+    def due_for(
+        self, node_id: int, now: int, limit: int, *, parked: bool
+    ) -> tuple[Standing, list[tuple[JobDef, JobState]]]:
+        """A node's standing, and what is `due` if it may claim; `parked`: the standing also says whether any job is."""
+        sql = standing_sql(self._session.lock_clause, parked=parked)
+        floor = self._session.floor
+        if not self._session.exclusive and (floor is None or not floor.crowded):
+            return self._due_shared(now, limit, (sql, (node_id,)))
+        found = self._session.rows(sql, (node_id,))
+        standing = standing_of(found[0] if found else None)
+        return standing, self.due(now, limit) if standing.draining is False else []
+
+    def _due_shared(
+        self, now: int, limit: int, node: priorities.Question | None = None
+    ) -> tuple[Standing, list[tuple[JobDef, JobState]]]:
+        floor, ahead, standing = self._session.floor, None, Standing()
         if floor is not None and floor.crowded:
             taken = self._locked(*priorities.due_crowd(floor, now, limit, self._session.skip_clause))
         else:
-            taken, ahead = self._due_and_ahead(now, limit)
+            standing, taken, ahead = self._due_and_ahead(now, limit, node)
         self._emptied_at = now if len(taken) < limit else None
         self._ahead = None
         if floor is not None:
@@ -64,11 +80,19 @@ class Alarms:
             if ahead is not None:
                 self._ahead = self._after(ahead, Counter(state.priority for _, state in taken), floor)
         taken.sort(key=_by_priority)
-        return taken
+        return standing, taken
 
-    def _due_and_ahead(self, now: int, limit: int) -> tuple[list[tuple[JobDef, JobState]], list[_Level] | None]:
-        """What is due, and what comes then, if that is all."""
-        rows = self._session.rows(*priorities.due_shared(self._session.floor, now, limit, self._session.skip_clause))
+    def _due_and_ahead(
+        self, now: int, limit: int, node: priorities.Question | None
+    ) -> tuple[Standing, list[tuple[JobDef, JobState]], list[_Level] | None]:
+        """The standing of the node, if one is named; what is due, and what comes then, if that is all."""
+        floor, standing = self._session.floor, Standing()
+        rows = self._session.rows(*priorities.due_shared(floor, now, limit, self._session.skip_clause, node))
+        if node is not None:
+            standing = standing_of(rows[0] if rows else None)
+            rows = [row[_STANDING:] for row in rows]
+        if not rows:
+            return standing, [], None
         first = len(STATE_COLUMNS) + 1
         found = [row for row in rows if row[1] is not None]
         states = [tuple.__new__(JobState, row[1:first]) for row in found]  # as in `pair_of`
@@ -79,7 +103,7 @@ class Alarms:
             (tuple.__new__(JobDef, row[first:-1]) if is_known else read[state.job_id], state)
             for row, state, is_known in zip(found, states, known, strict=True)
         ]
-        return taken, json.loads(rows[0][0]) if rows[0][0] is not None else None
+        return standing, taken, json.loads(rows[0][0]) if rows[0][0] is not None else None
 
     @staticmethod
     def _after(ahead: Sequence[_Level], taken: Counter[int], floor: Floor) -> dict[int, int | None]:

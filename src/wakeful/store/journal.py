@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from wakeful.store.nodes import HOLD_KEY, hold_level
-from wakeful.store.records import Alert, EventGroup, NodeRow, SkipRow
+from wakeful.store.nodes import HOLD_KEY, hold_level, standing_of, standing_sql
+from wakeful.store.records import Alert, EventGroup, NodeRow, SkipRow, Standing
 from wakeful.store.schema_version import DOMAINS_KEY, OLDEST_KEY, refuse_outgrown
 from wakeful.store.snoozes import Snoozes
 
@@ -293,22 +293,12 @@ class Journal(Snoozes):
 
     def lives(self, node_id: int) -> bool | None:
         """As `beat` answers, without a beat; and so it stays until this transaction ends."""
-        return self.admits(node_id)[0]
+        return self.standing(node_id).draining
 
-    def admits(self, node_id: int) -> tuple[bool | None, int]:
-        """As `lives`, and how far everything is held (`hold_level`)."""
-        sql = "SELECT draining, held FROM nodes WHERE id = ? AND stopped_at IS NULL" + self._session.lock_clause
-        found = self._session.rows(sql, (node_id,))
-        return (bool(found[0][0]), int(found[0][1])) if found else (None, 0)
-
-    def standing(self, node_id: int) -> tuple[bool | None, int, bool]:
-        """As `admits`, and whether any job is parked: in one question, because a claim waits for it."""
-        sql = (
-            "SELECT draining, held, EXISTS (SELECT 1 FROM job_state WHERE parked IS NOT NULL) FROM nodes "
-            "WHERE id = ? AND stopped_at IS NULL" + self._session.lock_clause
-        )
-        found = self._session.rows(sql, (node_id,))
-        return (bool(found[0][0]), int(found[0][1]), bool(found[0][2])) if found else (None, 0, False)
+    def standing(self, node_id: int, *, parked: bool = False) -> Standing:
+        """Whether the node may claim, which stays so until this transaction ends; `parked`: also say if any job is."""
+        found = self._session.rows(standing_sql(self._session.lock_clause, parked=parked), (node_id,))
+        return standing_of(found[0] if found else None)
 
     def take_over(self, silent: NodeRow, by: int, now: int) -> bool:
         """Declare a node dead, unless it was heard of or taken over since it was read; True for exactly one caller."""

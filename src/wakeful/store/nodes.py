@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from wakeful.store.records import NodeDetails
+from wakeful.store.records import NodeDetails, Standing
 
 if TYPE_CHECKING:
-    from wakeful.store.session import Session
+    from wakeful.store.session import Row, Session
 
 #: A node that has been silent for so long is dead to the others.
 LEASE_MS = 20_000
@@ -26,6 +26,17 @@ _NODE = ", ".join(name for name in NodeDetails._fields if name != "held")
 def hold_level(text: str | None) -> int:
     """How far a hold goes: 0 there is none, 1 nothing starts, 2 nothing is sent either."""
     return 0 if text is None else 2 if json.loads(text).get("messages") else 1
+
+
+def standing_sql(lock_clause: str, *, parked: bool) -> str:
+    """A node's standing, of one that has not left."""
+    waits = "EXISTS (SELECT 1 FROM job_state WHERE parked IS NOT NULL)" if parked else "false"
+    return f"SELECT draining, held, {waits} AS waits FROM nodes WHERE id = ? AND stopped_at IS NULL{lock_clause}"
+
+
+def standing_of(row: Row | None) -> Standing:
+    """What such a row says; None: the node has left, or another one took over from it."""
+    return Standing(None) if row is None else Standing(bool(row[0]), int(row[1]), bool(row[2]))
 
 
 class Nodes:

@@ -53,8 +53,8 @@ def connect(address: Address) -> psycopg.Connection[Any]:
     return connection
 
 
-def check_pooler(connection: psycopg.Connection[Any], backend: int) -> None:
-    """Prepare statements only on a server process of our own.
+def check_pooler(connection: psycopg.Connection[Any], backend: int) -> bool:
+    """Prepare statements only on a server process of our own; whether it is.
 
     `backend` is the process that runs the transaction just begun. Behind a pooler it is not the one the connection was
     made to: transactions of many clients share it, the driver gives their prepared statements the same names, and one
@@ -62,6 +62,7 @@ def check_pooler(connection: psycopg.Connection[Any], backend: int) -> None:
     """
     direct = backend == connection.info.backend_pid
     connection.prepare_threshold = PREPARE_AFTER if direct else None
+    return direct
 
 
 def set_time(connection: psycopg.Connection[Any], clock: SharedClock) -> None:

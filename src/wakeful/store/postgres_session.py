@@ -211,11 +211,12 @@ class PostgresSession:
     def append_events(self, at: int, groups: Sequence[Row]) -> list[tuple[int, int]]:
         lock = (LOCK_SPACE, lock_number("events"))
         notice = (self.notice, CHANNEL, self.notice)
-        params: tuple[object, ...] = (*lock, *_arrays(groups), at, *notice)
-        sql = _APPEND_EVENTS
+        params: tuple[object, ...]
         if len(groups) == 1:
             ((stream, count, body),) = groups
             sql, params = _APPEND_TO_ONE, (*lock, stream, count, at, body, *notice)
+        else:
+            sql, params = _APPEND_EVENTS, (*lock, *_arrays(groups), at, *notice)
         if self._many:  # many rows cost more to be read once again than one more statement
             self.finish()
         earlier, self._put_off = list(self._put_off.values()), {}

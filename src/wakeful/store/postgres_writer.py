@@ -33,7 +33,7 @@ PAUSE_S = 0.01
 FATE_MS = 15_000  # how long we ask what became of a commit whose answer was lost
 FIRST_RECONNECT_MS, LONGEST_RECONNECT_MS = 100, 5_000
 
-#: Set for each transaction and not for the session, because a pooler may give every transaction another session.
+#: Of a session, where it is ours alone; of each transaction, where a pooler may give every one another session.
 _SETTINGS = {
     # Batches are found by key, always: without statistics the planner would read whole tables, or compile.
     "enable_seqscan": "off",
@@ -47,12 +47,20 @@ _SETTINGS = {
     "lock_timeout": "10s",
     "statement_timeout": "60s",
 }
-_BEGIN = (
-    "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT "
-    + ", ".join(f"set_config('{name}', '{value}', true)" for name, value in _SETTINGS.items())
-    + ", CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END"
-    + ", pg_backend_pid(), pg_current_xact_id()::text"
-)
+
+
+def _settings(*, local: bool) -> str:
+    durable = (
+        "CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END"
+    )
+    values = {**{name: f"'{value}'" for name, value in _SETTINGS.items()}, "synchronous_commit": durable}
+    return ", ".join(f"set_config('{name}', {value}, {str(local).lower()})" for name, value in values.items())
+
+
+_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT pg_backend_pid(), pg_current_xact_id()::text"
+_BEGIN_POOLED = f"{_BEGIN}, {_settings(local=True)}"
+#: Only if the server process that runs it is the one the connection was made to.
+_SET_OUR_SESSION = f"SELECT {_settings(local=False)} WHERE pg_backend_pid() = %s"
 
 _numbers = itertools.count(1)
 
@@ -69,6 +77,7 @@ class PostgresWriter:
         self._clock = clock
         self._database_clock = database_clock
         self._connection: psycopg.Connection[Any] | None = None
+        self._pooled = False
         self._refusal: SchedulerError | None = None
         self._reconnect_at = 0
         self._pause_ms = FIRST_RECONNECT_MS
@@ -126,12 +135,15 @@ class PostgresWriter:
 
     def _begin(self, connection: psycopg.Connection[Any]) -> str:
         """Begin; the number by which the server knows the transaction."""
-        cursor = connection.execute(_BEGIN)
+        cursor = connection.execute(_BEGIN_POOLED if self._pooled else _BEGIN)
         cursor.nextset()
         row = cursor.fetchone()
         assert row is not None  # noqa: S101 - a SELECT without FROM has one row
-        backend, number = row[-2:]
-        check_pooler(connection, backend)
+        backend, number = row[:2]
+        if not check_pooler(connection, backend) and not self._pooled:
+            self._pooled = True  # what was set is another session's
+            connection.execute("ROLLBACK")
+            return self._begin(connection)
         return str(number)
 
     def _run_all(self, connection: psycopg.Connection[Any], items: Sequence[Item], *, repeated: bool) -> int:
@@ -261,7 +273,7 @@ class PostgresWriter:
         if self._refusal is not None and now < self._reconnect_at:
             raise self._refusal
         try:
-            self._connection = connect(self._address)
+            self._connection = self._connect()
         except SchedulerError as error:
             self._refusal = error
             self._reconnect_at = now + self._pause_ms
@@ -269,6 +281,16 @@ class PostgresWriter:
             raise
         self._refusal, self._pause_ms = None, FIRST_RECONNECT_MS
         return self._connection
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        connection = connect(self._address)
+        try:
+            ours = connection.execute(_SET_OUR_SESSION, (connection.info.backend_pid,)).fetchone()
+        except psycopg.Error as error:
+            connection.close()
+            raise explain(error, self._address) from error
+        self._pooled = ours is None
+        return connection
 
     def _drop(self) -> None:
         if self._connection is not None:

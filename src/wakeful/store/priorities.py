@@ -63,15 +63,19 @@ def due_alone(now: int, limit: int) -> Question:
     return sql, (now, limit)
 
 
-def due_shared(floor: Floor | None, now: int, limit: int, skip_clause: str) -> Question:
+def due_shared(floor: Floor | None, now: int, limit: int, skip_clause: str, node: Question | None = None) -> Question:
     """The jobs that are due and not locked, to be locked one by one until there are enough; and what comes after them.
 
     Each row has, as JSON, of every level how many of its jobs are due and its first alarm after that, if these are all
     that can be had; the state of a job; if there are few, its definition, and the revision of the state that this
     definition goes with. If nothing is due, there is one row, without a job.
+
+    `node` asks for the standing of the node that claims. It comes first in each row, a node that is draining takes no
+    jobs, and there is no row if there is no such node.
     """
     source, params = levels(floor)
-    return _due_sql(source, skip_clause), (*params, now, limit, limit, now, limit, now, *params, limit)
+    sql = _due_sql(source, skip_clause, node[0] if node is not None else None)
+    return sql, (*(node[1] if node is not None else ()), *params, now, limit, limit, now, limit, now, *params, limit)
 
 
 def due_crowd(floor: Floor | None, now: int, limit: int, skip_clause: str) -> Question:
@@ -94,7 +98,7 @@ def _taken_sql(source: str, skip_clause: str) -> str:
 
 
 @lru_cache(maxsize=8)
-def _due_sql(source: str, skip_clause: str) -> str:
+def _due_sql(source: str, skip_clause: str, node: str | None) -> str:
     due = f"SELECT count(*) FROM (SELECT 1 FROM job_state WHERE {_IS_DUE}) d"
     later = (
         "SELECT due_at FROM job_state WHERE due_at IS NOT NULL AND priority = p.level AND due_at > ? "
@@ -105,11 +109,14 @@ def _due_sql(source: str, skip_clause: str) -> str:
         "WHERE (SELECT count(*) FROM taken) < ?"
     )
     few = f"(SELECT count(*) FROM taken) <= {FEW}"
+    # The node's row is locked before any job's: the levels, which are sorted first, are read only where it admits.
+    me = f"me AS MATERIALIZED ({node}), " if node is not None else ""
+    admitting = f"{source} WHERE EXISTS (SELECT 1 FROM me WHERE draining = 0)" if node is not None else source
     return (
-        f"WITH taken AS MATERIALIZED ({_taken_sql(source, skip_clause)}) "
-        f"SELECT a.ahead, {', '.join(S_COLUMNS)}, {', '.join(J_COLUMNS)}, seen.revision FROM ({ahead}) a "
-        f"LEFT JOIN taken s ON true LEFT JOIN jobs j ON j.id = s.job_id AND {few} "
-        f"LEFT JOIN job_state seen ON seen.job_id = s.job_id AND {few}"
+        f"WITH {me}taken AS MATERIALIZED ({_taken_sql(admitting, skip_clause)}) "
+        f"SELECT {'me.*, ' if me else ''}a.ahead, {', '.join(S_COLUMNS)}, {', '.join(J_COLUMNS)}, seen.revision "
+        f"FROM {'me CROSS JOIN ' if me else ''}({ahead}) a LEFT JOIN taken s ON true "
+        f"LEFT JOIN jobs j ON j.id = s.job_id AND {few} LEFT JOIN job_state seen ON seen.job_id = s.job_id AND {few}"
     )
 
 

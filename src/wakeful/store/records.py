@@ -189,6 +189,14 @@ class NodeRow(NamedTuple):
     details: str
 
 
+class Standing(NamedTuple):
+    """What a node must know before it claims."""
+
+    draining: bool | None = False  # a person asked it to start nothing more; None: another node took over from it
+    held: int | None = None  # how far everything is held (`hold_level`); None: not read
+    parked: bool = False  # whether any job is parked
+
+
 class NodeDetails(NamedTuple):
     """A node with all that people want to know about it."""
 

@@ -27,6 +27,7 @@ _CALM_PROBE = 1 << 21  # … so that 24 days will do
 _MARGIN = 2 * DAY  # more than any clock was ever moved (24 h, across the date line)
 _MOST_CHUNKS = 512
 _LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+-/")
+_LOCALTIME = "/etc/localtime"
 _NOT_PLACES = ("posix/", "right/", "posixrules", "localtime", "leapseconds")
 
 
@@ -174,9 +175,15 @@ def _from_environment() -> str:
 
 def _from_localtime() -> str:
     try:
-        return _place(os.path.realpath("/etc/localtime"))
-    except OSError:
+        return _place(_resolved(os.readlink(_LOCALTIME)))  # noqa: PTH115 - pathlib costs start-up time
+    except OSError:  # it is missing, or no link
         return ""
+
+
+@lru_cache(maxsize=4)
+def _resolved(link: str) -> str:
+    """Where that link of the system's zone leads: every job that is added asks, and links seldom change."""
+    return os.path.realpath(os.path.join("/etc", link))  # noqa: PTH118 - pathlib costs start-up time
 
 
 def _from_timezone_file() -> str:

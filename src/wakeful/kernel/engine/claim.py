@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from wakeful.kernel.context import Context
@@ -87,9 +88,9 @@ class Claim:
         self.expired: list[tuple[JobDef, JobState, RunRow]] = []
         self.to_cancel: list[int] = []
 
-    def run(self, limit: int) -> None:
-        """Claim at most `limit` runs, and write everything that follows."""
-        for job, state in due_jobs(self._tx, self._context, limit):
+    def run(self, due: Iterable[tuple[JobDef, JobState]]) -> None:
+        """Claim runs of these due jobs, and write everything that follows."""
+        for job, state in due:
             try:
                 self._look(job, state)
             except Exception as error:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import open_alert
-from wakeful.kernel.engine.claim import Claim, Claimed
+from wakeful.kernel.engine.claim import Claim, Claimed, due_jobs
 from wakeful.kernel.engine.ending import Ending, end_runs
 from wakeful.kernel.engine.requeue import requeue_served
 from wakeful.kernel.rules.approval import asked
@@ -20,7 +20,7 @@ from wakeful.kernel.rules.outcome import APPROVAL, FAILURES, WAITING, Result
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.kernel.rules.settle import settle
 from wakeful.store.interface import Transaction
-from wakeful.store.records import JobDef, JobState, RunRow
+from wakeful.store.records import JobDef, JobState, RunRow, Standing
 from wakeful.store.reports import Report
 from wakeful.triggers import Ping, format_interval
 
@@ -52,25 +52,27 @@ class TurnResult(NamedTuple):
 
 def turn(tx: Transaction, context: Context, ended: Sequence[Ended], limit: int, *, requeue: bool = False) -> TurnResult:
     """Settle `ended`, then claim at most `limit`; `requeue`: also of what others left for a node such as this one."""
-    draining: bool | None = False
-    held: int | None = None
-    parked = True
+    standing, due = Standing(parked=True), None
     if limit and not tx.exclusive:
-        # Read before anything else is locked: a node that takes over locks this row first too, so there is no deadlock.
-        life = tx.journal.standing(context.id) if requeue else (*tx.journal.admits(context.id), False)
-        draining, held, parked = life
-    if requeue and limit and parked and draining is False:
+        # The node's row is locked before anything else: a node that takes over locks it first too, so there is no
+        # deadlock.
+        if ended or context.only is not None:
+            standing = tx.journal.standing(context.id, parked=requeue)
+        else:  # in one question, because a claim waits for each
+            standing, due = tx.jobs.due_for(context.id, tx.now, limit, parked=requeue)
+    if requeue and limit and standing.parked and standing.draining is False:
         # In the transaction that claims: requeued alone, they could be taken and parked again by a node that cannot run
         # them.
-        requeue_served(tx, context)
+        due = None if requeue_served(tx, context) else due
     settled, lost = settle_all(tx, context, ended)
-    if draining is not False:
-        return TurnResult([], settled, lost, [], None, fenced=draining is None, draining=bool(draining))
+    if standing.draining is not False:
+        fenced = standing.draining is None
+        return TurnResult([], settled, lost, [], None, fenced=fenced, draining=bool(standing.draining))
     claimed: list[Claimed] = []
     to_cancel: list[int] = []
     if limit:
-        claim = Claim(tx, context, held)
-        claim.run(limit)
+        claim = Claim(tx, context, standing.held)
+        claim.run(due_jobs(tx, context, limit) if due is None else due)
         if claim.expired:
             late = [_too_late(*item) for item in claim.expired]
             settle_all(tx, context, late)
