@@ -6,7 +6,7 @@ import pytest
 
 from tests.store.samples import NOW, end, job, run
 from wakeful.errors import StoreError
-from wakeful.store.records import Finish, NodeRow, RunDetails
+from wakeful.store.records import Finish, Given, NodeRow, RunDetails
 
 
 def ids(runs):
@@ -262,3 +262,23 @@ def test_a_forgotten_jobs_runs_are_deleted_in_bites(store):
 def test_empty_batches_are_no_mistake(store):
     store.write(lambda tx: (tx.runs.add([]), tx.runs.activate([]), tx.runs.finish([]), tx.runs.detail([])))
     assert store.read(lambda tx: tx.runs.all_open()) == []
+
+
+def test_with_a_jobs_open_runs_comes_what_the_one_that_goes_first_was_given(store):
+    store.add_runs(
+        run(1, status="active"),
+        run(2, status="queued", due_at=NOW + 9),
+        run(3, status="queued", due_at=NOW),
+        run(4, status="queued", due_at=NOW),
+        run(5, job_id=2, status="queued"),
+        run(6, outcome="success"),
+    )
+    store.write(lambda tx: tx.runs.detail([RunDetails(3, payload="[3]", approval="{}"), RunDetails(4, payload="[4]")]))
+    runs, first = store.read(lambda tx: tx.runs.open_and_first(1))
+    assert runs == store.read(lambda tx: tx.runs.open(1))
+    assert first == {3: Given("[3]", "{}")}
+    assert store.read(lambda tx: tx.runs.open_and_first(2))[1] == {5: Given()}
+    assert store.read(lambda tx: tx.runs.open_and_first(3)) == ([], {})
+    assert store.read(lambda tx: [tx.runs.given(number) for number in (3, 4, 5)]) == [
+        Given("[3]", "{}"), Given("[4]"), Given(),
+    ]  # fmt: skip

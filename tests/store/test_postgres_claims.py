@@ -14,6 +14,7 @@ from tests.store.samples import NOW, job
 from wakeful import Manual, Scheduler
 from wakeful.errors import JobExists
 from wakeful.store.jobs import LOOK_AGAIN_MS
+from wakeful.store.postgres_session import LOCK_SPACE, lock_number
 from wakeful.store.records import NodeRow
 
 pytestmark = pytest.mark.promise("X2")
@@ -100,6 +101,26 @@ async def test_a_node_that_is_stopped_while_it_asks_is_given_nothing(change, exp
             assert onlooker.execute("SELECT job_id FROM job_state FOR UPDATE SKIP LOCKED").fetchall() == [(1,)]
             other.commit()
             assert await asked == (expected, [])
+
+
+@real
+@pytest.mark.parametrize("known", [False, True])
+async def test_a_lane_is_read_as_it_is_once_the_node_before_has_let_go_of_it(known):
+    """Also one that the other node has only just made."""
+    url = postgres_url()
+    async with Opened(url, 2) as (one, two):
+        if known:
+            await one.write(lambda tx: tx.lanes.add({"lane": 1}))
+        with psycopg.connect(url) as other, psycopg.connect(url, autocommit=True) as onlooker:
+            other.execute("SELECT pg_advisory_xact_lock(%s, %s)", (LOCK_SPACE, lock_number("lanes")))
+            asked = asyncio.ensure_future(two.write(lambda tx: tx.lanes.sizes(["lane", "lane"])))
+            await waiting(onlooker, "advisory")
+            other.execute(
+                "INSERT INTO lanes (key, used, size) VALUES ('lane', 4, 9) "
+                "ON CONFLICT (key) DO UPDATE SET used = 4, size = 9"
+            )
+            other.commit()
+            assert await asked == {"lane": (4, 9)}
 
 
 @real

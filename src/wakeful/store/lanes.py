@@ -28,9 +28,9 @@ class Lanes:
 
     def sizes(self, keys: Sequence[str]) -> dict[str, tuple[int, int | None]]:
         """(how much is taken, how much there is) of each lane; the second is None where no job bounds it."""
-        self._session.serialize("lanes")
         found: dict[str, tuple[int, int | None]] = dict.fromkeys(keys, (0, None))
-        for key, used, size in self._session.select_in(("key", "used", "size"), "lanes", "key", sorted(keys)):
+        columns, asked = ("key", "used", "size"), sorted(found)
+        for key, used, size in self._session.select_serialized("lanes", columns, "lanes", "key", asked):
             found[str(key)] = (int(used), size)
         return found
 
@@ -79,7 +79,7 @@ class Lanes:
         if rows:
             self._session.serialize("lanes")
             conflict = "ON CONFLICT (key) DO UPDATE SET used = lanes.used + excluded.used"
-            self._session.insert_many("lanes", ("key", "used"), rows, conflict)
+            self._session.insert_soon("lanes", ("key", "used"), rows, conflict)
 
     def all(self) -> dict[str, int]:
         return {str(key): int(used) for key, used in self._session.rows("SELECT key, used FROM lanes ORDER BY key")}

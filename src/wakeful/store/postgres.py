@@ -162,6 +162,7 @@ class PostgresStore:
                 _begin_reading(connection)
                 session = PostgresSession(connection, self._types, writing=False, clock=self._database_clock)
                 result = work(Transaction(session, self._clock.now()))
+                session.finish()  # a write that was put off is refused as any other
                 # Not ROLLBACK: the driver takes that as a reason to forget all prepared statements.
                 connection.execute("COMMIT")
             except BaseException as error:

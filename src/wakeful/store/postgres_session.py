@@ -130,10 +130,10 @@ class PostgresSession:
             self.finish()
         return self._together(sql, params).rowcount
 
-    def insert_soon(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+    def insert_soon(self, table: str, columns: Sequence[str], rows: Sequence[Row], on_conflict: str = "") -> None:
         if rows:
             self._note_alarms(table, columns, rows)
-            self._write_soon(table, *self._insert(table, columns, rows))
+            self._write_soon(table, *self._insert(table, columns, rows, on_conflict))
             self._many = self._many or len(rows) > 1
 
     def update_many(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
@@ -244,13 +244,29 @@ class PostgresSession:
             self._run("SELECT pg_advisory_xact_lock(%s::int, %s::int)", (LOCK_SPACE, lock_number(what)))
             self.serialized.add(what)
 
+    def select_serialized(
+        self, what: str, columns: Sequence[str], table: str, key: str, keys: Sequence[Any]
+    ) -> list[Row]:
+        if self._writing and what not in self.serialized:
+            (cast,) = self._casts(table, (key,))
+            # The statement sees what was there before it waited, but it reads the rows that it locks as they are then.
+            sql = (
+                f"WITH alone AS MATERIALIZED (SELECT pg_advisory_xact_lock(%s::int, %s::int)) "
+                f"SELECT {', '.join(columns)} FROM alone, {table} WHERE {key} = ANY (%s::{cast}) FOR UPDATE OF {table}"
+            )
+            found = self._run(sql, (LOCK_SPACE, lock_number(what), _array(keys))).fetchall()
+            self.serialized.add(what)
+            if len(found) == len(set(keys)):
+                return found
+        return self.select_in(columns, table, key, keys)
+
     def announce(self) -> None:
         self.announced = True
 
     def notify(self) -> None:
         """Send what was not sent with events; it arrives with the commit."""
         if self.notice is not None:
-            self._run("SELECT pg_notify(%s, %s)", (CHANNEL, self.notice))
+            self._together("SELECT pg_notify(%s::text, %s::text)", [CHANNEL, self.notice])
             self.notice = None
 
     def oldest_transaction(self) -> OldTransaction | None:

@@ -129,6 +129,13 @@ class RunDetails(NamedTuple):
     approval: str | None = None
 
 
+class Given(NamedTuple):
+    """What a run starts with beside its job's own payload."""
+
+    payload: str | None = None
+    approval: str | None = None
+
+
 class Finish(NamedTuple):
     """The end of a run: what `finish` writes on its row. A waiting run keeps `finished_at` and `outcome` empty."""
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful.store.listing import shown
-from wakeful.store.records import DETAIL_COLUMNS, RUN_COLUMNS, Finish, RunDetails, RunRow
+from wakeful.store.records import DETAIL_COLUMNS, RUN_COLUMNS, Finish, Given, RunDetails, RunRow
 
 if TYPE_CHECKING:
     from wakeful.store.session import Session
@@ -98,6 +98,11 @@ class Runs:
         found = self._session.rows(f"SELECT {columns} FROM run_details WHERE run_id = ?", (run_id,))
         return RunDetails._make(found[0]) if found else None
 
+    def given(self, run_id: int) -> Given:
+        """What the run starts with beside its job's payload."""
+        details = self.details(run_id)
+        return Given(details.payload, details.approval) if details is not None else Given()
+
     def details_of(self, run_ids: Sequence[int]) -> dict[int, RunDetails]:
         rows = self._session.select_in(DETAIL_COLUMNS, "run_details", "run_id", run_ids)
         return {row[0]: RunDetails._make(row) for row in rows}
@@ -106,6 +111,18 @@ class Runs:
         """The job's runs that are not done, oldest first."""
         sql = f"SELECT {_R} FROM runs WHERE job_id = ? AND finished_at IS NULL ORDER BY id"
         return [RunRow._make(row) for row in self._session.rows(sql, (job_id,))]
+
+    def open_and_first(self, job_id: int) -> tuple[list[RunRow], dict[int, Given]]:
+        """The same, and what was given to the one that has been queued for longest."""
+        sql = (
+            f"SELECT {', '.join(f'r.{name}' for name in RUN_COLUMNS)}, first.id, d.payload, d.approval FROM runs r "
+            "LEFT JOIN (SELECT id FROM runs WHERE job_id = ? AND finished_at IS NULL AND status = 'queued' "
+            "ORDER BY due_at, id LIMIT 1) first ON first.id = r.id LEFT JOIN run_details d ON d.run_id = first.id "
+            "WHERE r.job_id = ? AND r.finished_at IS NULL ORDER BY r.id"
+        )
+        rows = self._session.rows(sql, (job_id, job_id))
+        first = {int(row[-3]): Given(row[-2], row[-1]) for row in rows if row[-3] is not None}
+        return [RunRow._make(row[:-3]) for row in rows], first
 
     def all_open(self) -> list[RunRow]:
         """Every run that is not done, oldest first; costs what is open, not what is stored."""

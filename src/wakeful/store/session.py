@@ -39,7 +39,7 @@ class Session(Protocol):
     def insert_many(self, table: str, columns: Sequence[str], rows: Sequence[Row], on_conflict: str = "") -> int:
         """Insert a batch; how many rows went in."""
 
-    def insert_soon(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+    def insert_soon(self, table: str, columns: Sequence[str], rows: Sequence[Row], on_conflict: str = "") -> None:
         """Insert a batch, at the latest before the next question; a mistake in it may show only then."""
 
     def update_many(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
@@ -95,6 +95,11 @@ class Session(Protocol):
 
     def serialize(self, what: str) -> None:
         """From here to the end of the transaction, be the only one who does `what`."""
+
+    def select_serialized(
+        self, what: str, columns: Sequence[str], table: str, key: str, keys: Sequence[Any]
+    ) -> list[Row]:
+        """`serialize`, and then the rows whose `key` is one of `keys`, of which none is given twice."""
 
     def announce(self) -> None:
         """With the commit, notify the other processes that there is something to look at."""

@@ -69,8 +69,8 @@ class SqliteSession:
             touched += self._connection.execute(sql, params).rowcount
         return touched
 
-    def insert_soon(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
-        self.insert_many(table, columns, rows)
+    def insert_soon(self, table: str, columns: Sequence[str], rows: Sequence[Row], on_conflict: str = "") -> None:
+        self.insert_many(table, columns, rows, on_conflict)
 
     def update_many(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         head = tuple(columns)
@@ -107,6 +107,12 @@ class SqliteSession:
 
     def serialize(self, what: str) -> None:
         """Every transaction is alone already."""
+
+    def select_serialized(
+        self, what: str, columns: Sequence[str], table: str, key: str, keys: Sequence[Any]
+    ) -> list[Row]:
+        del what
+        return self.select_in(columns, table, key, keys)
 
     def announce(self) -> None:
         """Other processes ask `PRAGMA data_version`."""

@@ -38,7 +38,7 @@ from wakeful.kernel.rules.policy import (
     trigger_of,
 )
 from wakeful.store.interface import Transaction
-from wakeful.store.records import JobDef, JobState, RunRow, SkipRow
+from wakeful.store.records import Given, JobDef, JobState, RunRow, SkipRow
 from wakeful.triggers import Ping, TimedTrigger
 
 log = logging.getLogger("wakeful.engine")
@@ -140,7 +140,8 @@ class Claim:
 
     def _look_at_queued(self, job: JobDef, state: JobState) -> None:
         now = self._tx.now
-        waiting = [run for run in self._tx.runs.open(state.job_id) if run.status == "queued"]
+        runs, first = self._tx.runs.open_and_first(state.job_id)
+        waiting = [run for run in runs if run.status == "queued"]
         if len(waiting) != state.queued:
             state = state._replace(queued=len(waiting))
         slot_due = bool(state.enabled and not state.paused and state.slot is not None and (state.next_at or 0) <= now)
@@ -159,7 +160,7 @@ class Claim:
             chosen = min(ready, key=lambda run: (run.due_at, run.id))
             if slot_due and chosen.reason in ("recovery", *BY_TIME):
                 state = self._instead_of_catching_up(job, state)
-            self._start_queued(job, state, chosen)
+            self._start_queued(job, state, chosen, first.get(chosen.id))
         elif slot_due:
             self._start_slot(job, state)
         else:
@@ -197,7 +198,8 @@ class Claim:
         state = self._let_pass(job, state, self._tx.now, MERGED)
         return state._replace(slot=None, next_at=None, last_slot=latest, missed=state.missed + passed)
 
-    def _start_queued(self, job: JobDef, state: JobState, run: RunRow) -> None:
+    def _start_queued(self, job: JobDef, state: JobState, run: RunRow, given: Given | None) -> None:
+        """`given`: what the run was given, where that was read already."""
         options = from_text(job.options)
         lanes = self._admission.admit(job, options, state)
         if isinstance(lanes, Refused):
@@ -217,8 +219,8 @@ class Claim:
             node=self._context.id,
             lanes=_text(lanes),
         )
-        details = self._tx.runs.details(run.id)
-        payload = details.payload if details is not None and details.payload is not None else job.payload
+        given = given if given is not None else self._tx.runs.given(run.id)
+        payload = given.payload if given.payload is not None else job.payload
         last_slot = state.last_slot
         if run.slot is not None and (last_slot is None or run.slot > last_slot):
             last_slot = run.slot
@@ -232,7 +234,7 @@ class Claim:
             last_run_id=run.id,
             last_run_at=run.started_at,
         )
-        self._start(job, state, run, payload, details.approval if details is not None else None)
+        self._start(job, state, run, payload, given.approval)
         self._woken.append(run)
 
     def _start_slot(self, job: JobDef, state: JobState) -> None:
