@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.api.making import new_name
 from tests.cli.terminal import PATIENCE, Terminal
 
 
@@ -75,3 +76,9 @@ def client_for(server, token_for):
     yield get
     for client in opened:
         client.close()
+
+
+@pytest.fixture
+def name():
+    """A name that no job has had yet."""
+    return new_name()
