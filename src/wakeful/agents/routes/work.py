@@ -12,7 +12,7 @@ from wakeful.agents.route_models import WorkIn, WorkOut
 from wakeful.api.auth import Operator, Viewer
 from wakeful.api.idempotency import answer, respond
 from wakeful.api.models import Page
-from wakeful.api.paging import LIMIT, Cursor, Limit, cursor_of, id_number, page, page_answer, read_id_cursor
+from wakeful.api.paging import LIMIT, Cursor, Limit, id_page
 from wakeful.api.problems import answers
 from wakeful.api.wiring import Sched
 
@@ -44,10 +44,7 @@ async def list_work(
     async def read(last: int | None, number: int) -> list[dict[str, Any]]:
         return await scheduler.look(lambda tx: work.list_items(tx, agent, status, last, number))
 
-    items, last = await page(
-        limit, read_id_cursor("wrk", cursor), read, lambda item: id_number(item["id"]), lambda item: item
-    )
-    return respond(page_answer(items, cursor_of("wrk", str(last)) if last is not None else None))
+    return respond(await id_page("wrk", limit, cursor, read))
 
 
 @router.post(
