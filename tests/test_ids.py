@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wakeful.clock import EARLIEST_MS
-from wakeful.ids import IdSource, decode, encode, first_id_at, job_text, run_text
+from wakeful.ids import IdSource, decode, encode, first_id_at, job_text, number_of, run_text
 
 NOW = 1_767_225_600_000
 NUMBERS = st.integers(0, 2**63 - 1)
@@ -139,3 +139,11 @@ def test_what_is_no_id_is_no_id(text):
 def test_any_text_is_read_without_a_mishap(text):
     found = decode(text)
     assert found is None or encode(*found) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["run", "run_", "job_0000000000000", "run_000000000000", "run_000000000000u", "run_zzzzzzzzzzzzz"]
+)
+def test_only_a_well_formed_id_with_the_right_prefix_has_a_number(text):
+    assert number_of("run", "run_0000000000011") == 33
+    assert number_of("run", text) is None

@@ -67,22 +67,29 @@ def run_text(number: int) -> str:
 
 def alert_number(text: str) -> int | None:
     """The number of an alert's id; None for anything else."""
-    prefix, _, letters = text.partition("_")
-    found = decode(f"run_{letters}") if prefix == "alr" else None
-    return found[1] if found is not None else None
+    return number_of("alr", text)
 
 
 def action_number(text: str) -> int | None:
     """The number of an action's id; None for anything else."""
-    prefix, _, letters = text.partition("_")
-    found = decode(f"run_{letters}") if prefix == "act" else None
-    return found[1] if found is not None else None
+    return number_of("act", text)
 
 
 def decode(text: str) -> tuple[str, int] | None:
     """`("run", 123)` for a well-formed id, None for anything else, such as a name."""
-    prefix, found, letters = text.partition("_")
-    if not found or len(letters) != _LENGTH or prefix not in PREFIXES:
+    prefix, _, letters = text.partition("_")
+    number = _read(letters) if prefix in PREFIXES else None
+    return (prefix, number) if number is not None else None
+
+
+def number_of(prefix: str, text: str) -> int | None:
+    """The number of a well-formed id with this prefix; None for anything else, such as a name."""
+    begin, _, letters = text.partition("_")
+    return _read(letters) if begin == prefix else None
+
+
+def _read(letters: str) -> int | None:
+    if len(letters) != _LENGTH:
         return None
     number = 0
     for letter in letters:
@@ -90,4 +97,4 @@ def decode(text: str) -> tuple[str, int] | None:
         if value is None:
             return None
         number = number << 5 | value
-    return (prefix, number) if number <= _MAX else None
+    return number if number <= _MAX else None

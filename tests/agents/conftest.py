@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.agents.session_server import SessionServer
+from tests.agents.virtual_agents import VirtualAgents
 from tests.kernel.scene import postgres_scene, scene, sqlite_scene
 
 __all__ = ["postgres_scene", "scene", "sqlite_scene"]
@@ -21,6 +22,12 @@ def pytest_collection_modifyitems(items):
         case = getattr(item, "callspec", None)
         if case is not None and HERE in item.path.parents and "postgres" in case.id.split("-"):
             item.add_marker(pytest.mark.long)
+
+
+@pytest.fixture
+def agents(scene):
+    """Agents in this test's virtual time."""
+    return VirtualAgents(scene)
 
 
 @pytest.fixture

@@ -7,24 +7,20 @@ import json
 import re
 import threading
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import parse_qs, unquote, urlsplit
+
+from tests.loopback import LoopbackServer
 
 REPO = "/repos/owner/name"
 PER_PAGE = 100
 
 
-class _Quiet(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, *_):
-        """Say nothing."""
-
-
-class FakeGitHub:
+class FakeGitHub(LoopbackServer):
     """Issues by number. `limit`: (status, headers, message) that every request is answered with while it is set."""
 
     def __init__(self):
+        super().__init__(_Handler, "github")
         self.issues = {}
         self.comments = {}  # id -> comment
         self.requests = []  # (method, path)
@@ -35,21 +31,6 @@ class FakeGitHub:
         self._ticks = 0
         self._ids = 1000
         self.lock = threading.RLock()
-        self._server = _Quiet(("127.0.0.1", 0), type("Bound", (_Handler,), {"github": self}))
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(10)
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def now(self):
         """A second passes with every change, so that their order shows."""

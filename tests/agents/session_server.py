@@ -8,21 +8,14 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+
+from tests.loopback import LoopbackServer
 
 HUGE = 3 * 1024 * 1024
 
 
-class _Quiet(ThreadingHTTPServer):
-    """A server that does not mind when whoever asked is killed."""
-
-    daemon_threads = True
-
-    def handle_error(self, *_):
-        """Say nothing."""
-
-
-class SessionServer:
+class SessionServer(LoopbackServer):
     """`behave(reply, …)` says how the next messages are answered, the last one for all that follow.
 
     A reply is a name below (`done`, `accepts`, `accepts-with-status`, `missing`, `busy`, `broken`, `hangs`, `closes`,
@@ -30,6 +23,7 @@ class SessionServer:
     """
 
     def __init__(self, port=0):
+        super().__init__(Handler, "sessions", port)
         self.sessions = {}  # id -> the messages it got
         self.made = []  # bodies of POST /sessions
         self.messages = []  # (session, body, headers)
@@ -41,22 +35,10 @@ class SessionServer:
         self.on_create = None  # (status, body) in place of a new session
         self.changed = threading.Condition()
         self.release = threading.Event()
-        self._server = _Quiet(("127.0.0.1", port), type("Bound", (Handler,), {"sessions": self}))
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-
-    def __enter__(self):
-        self._thread.start()
-        return self
 
     def __exit__(self, *_):
         self.release.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(10)
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        super().__exit__()
 
     def behave(self, *replies):
         with self.changed:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.agents.virtual_agents import PLACE, VirtualAgents, agent
+from tests.agents.virtual_agents import PLACE, agent
 from tests.kernel.scene import at, virtual
 from wakeful import InvalidJob
 from wakeful.agents import Reply
@@ -15,11 +15,6 @@ from wakeful.errors import AgentNotFound
 from wakeful.kernel.actions.pausing import disable_job
 
 BEAT = {"every": "30m", "prompt": "Look around."}
-
-
-@pytest.fixture
-def agents(scene):
-    return VirtualAgents(scene)
 
 
 async def runs(scheduler, job):
@@ -68,8 +63,7 @@ async def test_ephemeral_sessions_are_new_and_named_ones_are_shared(scene, agent
 @pytest.mark.promise("A1")
 @virtual
 async def test_requests_within_250_ms_become_one_run_under_the_most_important_reason(scene, agents):
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent()})
+    async with agents.scheduler_with({"a": agent()}) as scheduler:
         await scheduler.start()
         first = await scheduler.agents.request_wake("a", "interval")
         await scene.sleep(0.05)
@@ -86,8 +80,7 @@ async def test_requests_within_250_ms_become_one_run_under_the_most_important_re
 @virtual
 async def test_requests_during_a_run_are_kept_and_become_one_run_after_it(scene, agents):
     agents.act = lambda turn: scene.sleep(60)
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent(schedules={"tick": {"every": "1h", "prompt": "x"}})})
+    async with agents.scheduler_with({"a": agent(schedules={"tick": {"every": "1h", "prompt": "x"}})}) as scheduler:
         await scheduler.start()
         await scheduler.agents.request_wake("a")
         await scene.sleep(10)
@@ -104,8 +97,7 @@ async def test_requests_during_a_run_are_kept_and_become_one_run_after_it(scene,
 @virtual
 async def test_a_run_that_fails_is_tried_after_a_second_then_by_the_ladder_with_its_events(scene, agents):
     agents.act = lambda turn: RuntimeError("broken") if len(agents.turns) < 4 else "Better."
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent()})
+    async with agents.scheduler_with({"a": agent()}) as scheduler:
         await scheduler.start()
         await scheduler.agents.add_event("a", "The door is open.", source="house", wake=True)
         await scene.until(at(minutes=10))
@@ -126,8 +118,7 @@ async def test_events_survive_a_crash_and_are_heard_once(scene, agents):
         await scene.sleep(3600)
 
     agents.act = hang
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent()})
+    async with agents.scheduler_with({"a": agent()}) as scheduler:
         await scheduler.start()
         await scheduler.agents.add_event("a", "first", wake=True)
         await started.wait()
@@ -153,8 +144,7 @@ async def test_a_run_that_was_cut_off_twice_and_what_was_asked_for_meanwhile_bec
     agents.act = hang
     for text in ("first", "second"):
         started = asyncio.Event()
-        async with agents.scheduler() as scheduler:
-            await scheduler.agents.apply({"a": agent()})
+        async with agents.scheduler_with({"a": agent()}) as scheduler:
             await scheduler.start()
             await scheduler.agents.add_event("a", text, wake=text == "first")
             await started.wait()
@@ -187,8 +177,7 @@ async def test_a_schedule_with_target_main_leaves_an_event_and_wakes_the_agent(s
 @pytest.mark.promise("A4")
 @virtual
 async def test_an_events_key_replaces_and_at_most_fifty_wait(scene, agents):
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent()})
+    async with agents.scheduler_with({"a": agent()}) as scheduler:
         await scheduler.agents.add_event("a", "old", context_key="k")
         assert (await scheduler.agents.add_event("a", "new", context_key="k"))["waiting"] == 1
         for number in range(60):
@@ -307,8 +296,7 @@ async def test_a_schedule_that_a_program_switched_off_is_switched_on_again_by_it
 @pytest.mark.promise("A1")
 @virtual
 async def test_a_person_wakes_an_agent_that_is_paused(scene, agents):
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent()})
+    async with agents.scheduler_with({"a": agent()}) as scheduler:
         await scheduler.start()
         await scheduler.agents.pause("a")
         assert (await scheduler.agents.request_wake("a", "cron"))["wake_at"] is None
@@ -325,8 +313,7 @@ async def test_events_that_a_failed_run_gives_back_and_those_that_came_meanwhile
         raise RuntimeError("broken")
 
     agents.act = hang
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent()})
+    async with agents.scheduler_with({"a": agent()}) as scheduler:
         await scheduler.start()
         for number in range(50):
             await scheduler.agents.add_event("a", f"first {number}")
@@ -344,8 +331,7 @@ async def test_events_that_a_failed_run_gives_back_and_those_that_came_meanwhile
 @virtual
 async def test_what_came_during_a_run_is_heard_when_the_clock_goes_back_before_its_end(scene, agents):
     agents.act = lambda turn: scene.sleep(60) if len(agents.turns) == 1 else "ok"
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent()})
+    async with agents.scheduler_with({"a": agent()}) as scheduler:
         await scheduler.start()
         await scheduler.agents.request_wake("a")
         await scene.sleep(5)
@@ -378,8 +364,7 @@ async def test_applying_again_changes_what_differs_and_removes_what_is_gone(scen
 
 @virtual
 async def test_what_is_not_there_is_named(scene, agents):
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"reporter": agent()})
+    async with agents.scheduler_with({"reporter": agent()}) as scheduler:
         with pytest.raises(AgentNotFound, match=r"There is no agent 'reportr'\. Did you mean 'reporter'\?"):
             await scheduler.agents.request_wake("reportr")
         with pytest.raises(InvalidJob, match="A wake's reason is one of interval, cron, message, manual, hook"):

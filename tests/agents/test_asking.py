@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.agents.virtual_agents import VirtualAgents, agent
+from tests.agents.virtual_agents import agent
 from tests.delivery.targets import Target
 from tests.kernel.scene import virtual
 from wakeful.agents import Reply, asking
@@ -16,11 +16,6 @@ from wakeful.agents.sources.source import Lost
 from wakeful.agents.tables import AgentTables, WorkItem
 from wakeful.agents.work import NewItem, add_item, claim_item, list_items
 from wakeful.store.records import RunRow
-
-
-@pytest.fixture
-def agents(scene):
-    return VirtualAgents(scene)
 
 
 @pytest.mark.promise("X7")
@@ -63,8 +58,7 @@ async def test_an_acknowledgement_is_delivered_to_no_person_whatever_else_it_say
 @virtual
 async def test_a_run_that_is_claimed_again_has_the_item_it_had(scene, agents):
     payload = {"agent": "a", "work": True}
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent(work={"source": "queue"})})
+    async with agents.scheduler_with({"a": agent(work={"source": "queue"})}) as scheduler:
 
         def claim_twice(tx, context):
             for title in ("Roof", "Door"):
@@ -84,8 +78,7 @@ async def test_a_run_that_is_claimed_again_has_the_item_it_had(scene, agents):
 @virtual
 async def test_a_run_that_was_given_back_has_the_budget_it_reserved(scene, agents):
     ask = {"ask": {"cron": "0 9 1 1 *", "prompt": "x"}}
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent(budget={"runs_per_day": 1}, schedules=ask)})
+    async with agents.scheduler_with({"a": agent(budget={"runs_per_day": 1}, schedules=ask)}) as scheduler:
 
         def refused(tx, context, reserved):
             job, state = tx.jobs.by_name("a.ask")
@@ -112,8 +105,7 @@ class _Found(Exception):
 @pytest.mark.promise("D10")
 @virtual
 async def test_a_claim_that_the_source_gave_to_another_is_no_attempt(scene, agents):
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent(work={"source": "queue"})})
+    async with agents.scheduler_with({"a": agent(work={"source": "queue"})}) as scheduler:
 
         def lose(tx, context):
             owner = tx.jobs.by_name("a.wake")[0].id

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.agents.virtual_agents import PLACE, VirtualAgents
+from tests.agents.virtual_agents import PLACE
 from tests.kernel.scene import at, virtual
 from wakeful import ScheduleTriggerError
 from wakeful.agents import Reply
@@ -13,11 +13,6 @@ from wakeful.kernel.actions.lookup import require_run
 from wakeful.kernel.rules.outcome import Noop
 
 HOURLY = {"tick": {"every": "1h", "prompt": "x"}}
-
-
-@pytest.fixture
-def agents(scene):
-    return VirtualAgents(scene)
 
 
 def agent(budget=None, max_cost=None, **settings):
@@ -43,8 +38,9 @@ async def budget_alerts(scheduler, **how):
 @virtual
 async def test_slots_over_budget_pass_with_one_alert_and_the_next_day_goes_on(scene, agents):
     agents.act = lambda turn: Reply("ok", cost=0.25, tokens_in=100, tokens_out=11)
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent({"runs_per_day": 3}, schedules=HOURLY), "b": agent(schedules=HOURLY)})
+    async with agents.scheduler_with(
+        {"a": agent({"runs_per_day": 3}, schedules=HOURLY), "b": agent(schedules=HOURLY)}
+    ) as scheduler:
         await scheduler.start()
         await scene.until(at(hours=23, minutes=30))
         assert sum(turn.agent == "a" for turn in agents.turns) == 3
@@ -67,8 +63,9 @@ async def test_slots_over_budget_pass_with_one_alert_and_the_next_day_goes_on(sc
 @pytest.mark.promise("X7")
 @virtual
 async def test_days_are_those_of_the_schedulers_zone(scene, agents):
-    async with agents.scheduler(timezone="America/New_York") as scheduler:
-        await scheduler.agents.apply({"a": agent({"runs_per_day": 1}, schedules=HOURLY)})
+    async with agents.scheduler_with(
+        {"a": agent({"runs_per_day": 1}, schedules=HOURLY)}, timezone="America/New_York"
+    ) as scheduler:
         await scheduler.start()
         await scene.until(at(hours=6))
         assert [when.hour for when in agents.times] == [1, 5]  # 05:00 UTC is midnight there
@@ -77,8 +74,9 @@ async def test_days_are_those_of_the_schedulers_zone(scene, agents):
 @pytest.mark.promise("X7")
 @virtual
 async def test_a_start_by_hand_over_budget_is_refused_and_counted(scene, agents):
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent({"runs_per_day": 1}, schedules={"ask": {"cron": "0 9 1 1 *"}})})
+    async with agents.scheduler_with(
+        {"a": agent({"runs_per_day": 1}, schedules={"ask": {"cron": "0 9 1 1 *"}})}
+    ) as scheduler:
         await scheduler.start()
         run = await scheduler.wait_for_run(await scheduler.run_job("a.ask"))
         with pytest.raises(ScheduleTriggerError, match="a is over budget: 1 of 1 runs are used today") as refused:
@@ -95,8 +93,7 @@ async def test_a_start_by_hand_over_budget_is_refused_and_counted(scene, agents)
 @virtual
 async def test_wakes_and_one_time_starts_over_budget_wait_for_the_next_day(scene, agents):
     once = {"later": {"at": "2026-01-01T12:00:00Z", "prompt": "once"}}
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent({"runs_per_day": 1}, schedules=once)})
+    async with agents.scheduler_with({"a": agent({"runs_per_day": 1}, schedules=once)}) as scheduler:
         await scheduler.start()
         assert (await scheduler.agents.request_wake("a"))["waits_for"] is None
         await scene.sleep(10)
@@ -142,8 +139,7 @@ async def test_all_agents_together_have_a_budget_which_can_be_raised(scene, agen
 @pytest.mark.promise("X7")
 @virtual
 async def test_a_hundred_runs_and_twenty_a_day_are_the_default(scene, agents):
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent(schedules={"tick": {"every": "1m", "prompt": "x"}})})
+    async with agents.scheduler_with({"a": agent(schedules={"tick": {"every": "1m", "prompt": "x"}})}) as scheduler:
         await scheduler.start()
         await scene.until(at(hours=4))
         assert len(agents.turns) == 100
@@ -173,8 +169,7 @@ async def test_what_runs_may_cost_is_reserved_while_they_run(scene, agents):
 @virtual
 async def test_what_was_reserved_and_not_spent_is_there_again(scene, agents):
     agents.act = lambda turn: Reply("ok", cost=0.1)
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent({"cost_per_day": 0.5}, 0.3, schedules=HOURLY)})
+    async with agents.scheduler_with({"a": agent({"cost_per_day": 0.5}, 0.3, schedules=HOURLY)}) as scheduler:
         await scheduler.start()
         await scene.until(at(hours=12, minutes=30))
         assert len(agents.turns) == 3  # 0.1 + 0.1 + 0.1, and a fourth might cost 0.3 more
@@ -185,8 +180,7 @@ async def test_what_was_reserved_and_not_spent_is_there_again(scene, agents):
 @virtual
 async def test_a_run_that_did_nothing_is_free(scene, agents):
     agents.act = lambda turn: Noop("nothing new")
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent({"runs_per_day": 1}, 0.3, schedules=HOURLY)})
+    async with agents.scheduler_with({"a": agent({"runs_per_day": 1}, 0.3, schedules=HOURLY)}) as scheduler:
         await scheduler.start()
         await scene.until(at(hours=4, minutes=30))
         assert len(agents.turns) >= 4
@@ -198,8 +192,7 @@ async def test_a_run_that_did_nothing_is_free(scene, agents):
 @virtual
 async def test_a_failed_run_counts_its_limit_and_so_does_each_retry(scene, agents):
     agents.act = lambda turn: RuntimeError("broken")
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent({"cost_per_day": 2.0}, 0.5)})
+    async with agents.scheduler_with({"a": agent({"cost_per_day": 2.0}, 0.5)}) as scheduler:
         await scheduler.start()
         await scheduler.agents.request_wake("a")
         await scene.until(at(hours=12))
@@ -211,8 +204,7 @@ async def test_a_failed_run_counts_its_limit_and_so_does_each_retry(scene, agent
 @virtual
 async def test_a_crash_settles_what_was_reserved_once_at_its_limit(scene, agents):
     agents.act = lambda turn: scene.sleep(36_000)
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent({"cost_per_day": 1.0}, 0.4, schedules=HOURLY)})
+    async with agents.scheduler_with({"a": agent({"cost_per_day": 1.0}, 0.4, schedules=HOURLY)}) as scheduler:
         await scheduler.start()
         await scene.until(at(hours=1, minutes=5))
         assert await spent(scheduler) == ({"runs": 0, "cost": 0.0, "tokens": 0}, {"runs": 1, "cost": 0.4})
@@ -268,8 +260,9 @@ async def test_beats_and_events_are_not_runs_of_the_agent(scene, agents):
 async def test_old_days_are_pruned(scene, agents):
     from wakeful.kernel.engine.sweep import Retention
 
-    async with agents.scheduler(retention=Retention(days=2)) as scheduler:
-        await scheduler.agents.apply({"a": agent(schedules={"tick": {"every": "6h", "prompt": "x"}})})
+    async with agents.scheduler_with(
+        {"a": agent(schedules={"tick": {"every": "6h", "prompt": "x"}})}, retention=Retention(days=2)
+    ) as scheduler:
         await scheduler.start()
         await scene.until(at(days=8))
         days = [20260101 + number for number in range(9)]

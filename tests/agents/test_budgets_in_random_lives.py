@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from tests.agents.virtual_agents import PLACE, VirtualAgents
+from tests.agents.virtual_agents import PLACE
 from tests.kernel.scene import virtual
 from wakeful import SchedulerShutdownError, ScheduleTriggerError
 from wakeful.agents import Reply
@@ -17,11 +17,6 @@ from wakeful.kernel.rules.outcome import Noop
 
 AGENTS = ("a", "b", "c")
 OWN, FLEET, MAX_COST = 6, 3_000_000, 300_000
-
-
-@pytest.fixture
-def agents(scene):
-    return VirtualAgents(scene)
 
 
 def settings(chance):

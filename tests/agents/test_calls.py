@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.agents.virtual_agents import VirtualAgents, agent
+from tests.agents.virtual_agents import agent
 from tests.kernel.scene import virtual
 from wakeful.agents import Reply, asking
 from wakeful.agents.asking import AgentKind, Kept
@@ -14,11 +14,6 @@ from wakeful.agents.runners.turn import Answered, Gone, Wrong
 from wakeful.agents.tables import AgentSession, AgentTables
 
 TICK = {"tick": {"every": "1d", "prompt": "x"}}
-
-
-@pytest.fixture
-def agents(scene):
-    return VirtualAgents(scene)
 
 
 def answering(monkeypatch, *endings, session=None):
@@ -39,8 +34,7 @@ def answering(monkeypatch, *endings, session=None):
 @virtual
 async def test_a_session_that_is_gone_is_forgotten_though_the_new_one_fails(scene, agents, monkeypatch):
     calls = answering(monkeypatch, Gone("no conversation found"), Wrong("broken"))
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent(schedules=TICK)})
+    async with agents.scheduler_with({"a": agent(schedules=TICK)}) as scheduler:
         kept = AgentSession("a/tick", "a", "old", 0, scene.clock.now())
         await scheduler.transact(lambda tx, _: tx.of(AgentTables).keep_session(kept))
         await scheduler.start()
@@ -55,8 +49,7 @@ async def test_a_session_that_is_gone_is_forgotten_though_the_new_one_fails(scen
 async def test_a_call_ends_when_the_session_it_named_is_stored(scene, agents, monkeypatch):
     answering(monkeypatch, Answered(Reply("Done.")), session="new")
     payload = {"agent": "a", "schedule": "tick", "runner": {}}
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent(schedules=TICK)})
+    async with agents.scheduler_with({"a": agent(schedules=TICK)}) as scheduler:
         await scheduler.start()
         run = await scheduler.get_run(await scheduler.run_job("a.tick"))
         await scheduler.stop()

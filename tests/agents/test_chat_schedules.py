@@ -26,11 +26,6 @@ CHATS = {
 }
 
 
-@pytest.fixture
-def agents(scene):
-    return VirtualAgents(scene)
-
-
 class Phone:
     """A connector that keeps what it is given."""
 

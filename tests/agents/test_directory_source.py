@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from tests.agents.virtual_agents import VirtualAgents, agent
+from tests.agents.virtual_agents import agent
 from tests.kernel.scene import at, virtual
 from wakeful.agents.sources.directory import DirectorySource
 from wakeful.agents.sources.source import Held, InHand, Lost, Missing
@@ -40,11 +40,6 @@ def inbox(tmp_path):
     return Inbox(tmp_path / "inbox")
 
 
-@pytest.fixture
-def agents(scene):
-    return VirtualAgents(scene)
-
-
 def working(inbox, **settings):
     return agent(**{"work": {"source": "directory", "path": str(inbox.path)}, "schedules": NEXT, **settings})
 
@@ -63,8 +58,7 @@ async def test_a_file_is_worked_on_and_moves_to_done(scene, agents, inbox):
     inbox.put(".hidden")
     inbox.put("half.tmp")
     (inbox.path / "new" / "link").symlink_to("/etc/hostname")
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": working(inbox)})
+    async with agents.scheduler_with({"a": working(inbox)}) as scheduler:
         await scheduler.start()
         await scene.until(at(minutes=25))
         runs = (await scheduler.get_run_log("a.next", 10))[::-1]
@@ -83,8 +77,7 @@ async def test_a_file_is_worked_on_and_moves_to_done(scene, agents, inbox):
 async def test_a_file_of_a_failed_run_waits_again_and_is_set_aside_after_five_attempts(scene, agents, inbox):
     agents.act = lambda turn: RuntimeError("no ladder")
     inbox.put("roof.md")
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": working(inbox)})
+    async with agents.scheduler_with({"a": working(inbox)}) as scheduler:
         await scheduler.start()
         await scene.until(at(minutes=15))
         assert (inbox.files, await items(scheduler)) == ({"new": ["roof.md"]}, {"roof.md": ("ready", 1)})
@@ -103,8 +96,7 @@ async def test_a_file_of_a_failed_run_waits_again_and_is_set_aside_after_five_at
 async def test_a_run_that_is_put_off_gives_its_file_back_without_an_attempt(scene, agents, inbox):
     agents.act = lambda turn: Defer(from_ms(scene.clock.now() + 3_600_000), "later")
     inbox.put("roof.md")
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": working(inbox)})
+    async with agents.scheduler_with({"a": working(inbox)}) as scheduler:
         await scheduler.start()
         await scene.until(at(minutes=15))
         assert (inbox.files, await items(scheduler)) == ({"new": ["roof.md"]}, {"roof.md": ("ready", 0)})
@@ -122,8 +114,7 @@ async def test_a_file_whose_run_was_cut_off_is_worked_on_again_and_by_one_run_at
     agents.act = hang
     inbox.put("roof.md")
     two = {name: {"every": "10m", "work": True, "prompt": "x"} for name in ("one", "two")}
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": working(inbox, schedules=two, max_concurrent=2)})
+    async with agents.scheduler_with({"a": working(inbox, schedules=two, max_concurrent=2)}) as scheduler:
         await scheduler.start()
         await started.wait()
         await scene.sleep(1)
@@ -140,8 +131,7 @@ async def test_a_file_whose_run_was_cut_off_is_worked_on_again_and_by_one_run_at
 @pytest.mark.promise("D10")
 @virtual
 async def test_a_name_that_comes_again_is_worked_on_again_and_nothing_is_written_over(scene, agents, inbox):
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": working(inbox)})
+    async with agents.scheduler_with({"a": working(inbox)}) as scheduler:
         await scheduler.start()
         for number in range(3):
             inbox.put("roof.md", f"the {number}th")
@@ -159,8 +149,7 @@ async def test_a_file_that_was_taken_away_is_forgotten(scene, agents, inbox):
     for number, name in enumerate(("roof.md", "wall.md", "door.md")):
         inbox.put(name)
         os.utime(inbox.path / "new" / name, (number, number))  # the oldest is worked on first
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": working(inbox)})
+    async with agents.scheduler_with({"a": working(inbox)}) as scheduler:
         await scheduler.start()
         await scene.until(at(minutes=15))
         assert (inbox.files["done"], len(await items(scheduler))) == (["roof.md"], 3)
@@ -181,8 +170,7 @@ async def test_what_cannot_be_reported_is_done_all_the_same_and_reported_by_a_la
 
     agents.act = spoil
     inbox.put("roof.md")
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": working(inbox)})
+    async with agents.scheduler_with({"a": working(inbox)}) as scheduler:
         await scheduler.start()
         await scene.until(at(minutes=15))
         assert (await scheduler.get_run_log("a.next", 1))[0].outcome == "success"
@@ -200,8 +188,7 @@ async def test_a_schedule_of_the_main_conversation_wakes_it_with_an_item_that_is
     schedules = {"next": {**NEXT["next"], "target": "main"}}
     outcomes = iter([RuntimeError("no ladder"), "Done."])
     agents.act = lambda turn: next(outcomes)
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": working(inbox, schedules=schedules)})
+    async with agents.scheduler_with({"a": working(inbox, schedules=schedules)}) as scheduler:
         await scheduler.start()
         await scene.until(at(minutes=25))
         assert [turn.schedule for turn in agents.turns] == ["wake", "wake"]  # the second after the first failed
@@ -221,8 +208,9 @@ async def test_a_schedule_of_the_main_conversation_wakes_it_with_an_item_that_is
 async def test_an_agent_that_is_woken_for_more_than_work_is_asked_without_an_item(scene, agents, inbox):
     inbox.put("roof.md")
     schedules = {"next": {**NEXT["next"], "target": "main"}}
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": working(inbox, schedules=schedules, heartbeat={"prompt": "Look."})})
+    async with agents.scheduler_with(
+        {"a": working(inbox, schedules=schedules, heartbeat={"prompt": "Look."})}
+    ) as scheduler:
         await scheduler.start()
         await scene.until(at(minutes=10, seconds=0.1))
         (inbox.path / "new" / "roof.md").unlink()  # between the schedule and the run that it wakes

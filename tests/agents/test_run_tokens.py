@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.agents.virtual_agents import VirtualAgents, agent
+from tests.agents.virtual_agents import agent
 from tests.kernel.scene import at, virtual
 from wakeful import ids
 from wakeful.agents import run_requests
@@ -14,11 +14,6 @@ from wakeful.agents.hops import MOST_HOPS, TooManyHops, hops_of
 from wakeful.agents.route_models import EventIn
 from wakeful.errors import AgentNotFound, NotAllowed
 from wakeful.kernel.actions.run_tokens import RunToken, run_token
-
-
-@pytest.fixture
-def agents(scene):
-    return VirtualAgents(scene)
 
 
 def number(turn):

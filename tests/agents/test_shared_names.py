@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.agents.virtual_agents import VirtualAgents, agent
+from tests.agents.virtual_agents import agent
 from tests.kernel.scene import virtual
 from tests.workflows.mailroom import Mailroom
 from wakeful import Every, InvalidJob
 
 
-@pytest.fixture
-def agents(scene):
-    return VirtualAgents(scene)
-
-
 @virtual
 async def test_a_new_job_takes_no_name_that_belongs_to_an_agent(scene, agents):
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"reporter": agent()})
+    async with agents.scheduler_with({"reporter": agent()}) as scheduler:
         await scheduler.add_job("other", Every("1h"))
         for name in ("reporter.mine", "reporter.old.copy"):
             with pytest.raises(InvalidJob, match=f"'{name}' would be a schedule of the agent reporter: choose a name"):

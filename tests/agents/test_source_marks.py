@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.agents.test_directory_source import Inbox, items, working
-from tests.agents.virtual_agents import VirtualAgents, agent
+from tests.agents.virtual_agents import agent
 from tests.kernel.scene import at, virtual
 from wakeful.agents.sources import marking
 from wakeful.agents.sources.directory import DirectorySource
@@ -26,11 +26,6 @@ class Post(NamedTuple):
     source: DirectorySource
     agent: str = "a"
     run_id: int = 7
-
-
-@pytest.fixture
-def agents(scene):
-    return VirtualAgents(scene)
 
 
 @pytest.fixture
@@ -55,8 +50,7 @@ def item(tx, context, **changes):
 
 async def within(agents, work):
     """What a transaction gives in a store with the agent `a`."""
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent()})
+    async with agents.scheduler_with({"a": agent()}) as scheduler:
         return await scheduler.transact(work)
 
 
@@ -162,8 +156,7 @@ async def test_a_run_that_is_put_off_after_four_failures_does_not_set_its_item_a
     later = Defer(from_ms(scene.clock.now() + 30 * 86_400_000), "later")
     agents.act = lambda turn: RuntimeError("no ladder") if len(agents.turns) < 5 else later
     inbox.put("roof.md")
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": working(inbox)})
+    async with agents.scheduler_with({"a": working(inbox)}) as scheduler:
         await scheduler.start()
         await scene.until(at(hours=6))
         assert len(agents.turns) >= 5
@@ -175,8 +168,7 @@ async def test_a_run_that_is_put_off_after_four_failures_does_not_set_its_item_a
 async def test_a_limit_of_a_source_puts_runs_off_until_it_ends(scene, agents, inbox):
     inbox.put("roof.md")
     until = int(at(minutes=30).timestamp() * 1000)
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": working(inbox)})
+    async with agents.scheduler_with({"a": working(inbox)}) as scheduler:
         limit = (f"directory:{inbox.path}", until, "busy")
         await scheduler.transact(lambda tx, _: tx.of(AgentTables).put_limit(*limit))
         await scheduler.start()
@@ -192,8 +184,7 @@ async def test_a_run_that_does_not_get_an_item_takes_the_next(scene, agents, inb
     inbox.put("roof.md")
     (inbox.path / "doing").mkdir()
     (inbox.path / "doing" / "roof.md").write_text("Somebody else works on this one.")
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": working(inbox)})
+    async with agents.scheduler_with({"a": working(inbox)}) as scheduler:
         await scheduler.start()
         await scene.until(at(minutes=15))
         inbox.put("wall.md")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.agents.hooks import hook
 from tests.agents.test_chat_schedules import Phone, write
-from tests.agents.virtual_agents import VirtualAgents, agent
+from tests.agents.virtual_agents import agent
 from tests.kernel.scene import virtual
 from wakeful.agents.inbound.messages import Message
 from wakeful.agents.inbound.payloads import DEEPEST, values_in
@@ -19,11 +19,6 @@ from wakeful.errors import ScheduleTriggerError
 from wakeful.store.records import RunDetails, RunRow
 
 HOOKS = {"deploy": hook(prompt="Deploy."), "build": hook(prompt="Build.")}
-
-
-@pytest.fixture
-def agents(scene):
-    return VirtualAgents(scene)
 
 
 def given(delivery="d-1", body="{}"):
@@ -42,8 +37,7 @@ def given(delivery="d-1", body="{}"):
 )
 @virtual
 async def test_a_request_to_a_job_that_cannot_start_waits_in_its_place(scene, agents, changes, due, skips):
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent(schedules=HOOKS)})
+    async with agents.scheduler_with({"a": agent(schedules=HOOKS)}) as scheduler:
 
         def work(tx, context):
             job, state = tx.jobs.by_name("a.deploy")
@@ -59,8 +53,7 @@ async def test_a_request_to_a_job_that_cannot_start_waits_in_its_place(scene, ag
 @pytest.mark.promise("D4")
 @virtual
 async def test_a_delivery_id_counts_for_its_own_schedule(scene, agents):
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent(schedules=HOOKS)})
+    async with agents.scheduler_with({"a": agent(schedules=HOOKS)}) as scheduler:
 
         def work(tx, context):
             names = ("a.deploy", "a.build", "a.deploy")
@@ -74,8 +67,7 @@ async def test_a_delivery_id_counts_for_its_own_schedule(scene, agents):
 @pytest.mark.promise("D4")
 @virtual
 async def test_a_run_by_time_works_on_no_request_and_one_that_was_pruned_says_so(scene, agents):
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent(schedules=HOOKS)})
+    async with agents.scheduler_with({"a": agent(schedules=HOOKS)}) as scheduler:
 
         def work(tx, context):
             pair = tx.jobs.by_name("a.deploy")
@@ -96,8 +88,7 @@ async def test_a_run_by_time_works_on_no_request_and_one_that_was_pruned_says_so
 @pytest.mark.promise("D4")
 @virtual
 async def test_a_message_that_woke_its_agent_cannot_run_again(scene, agents):
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent()})
+    async with agents.scheduler_with({"a": agent()}) as scheduler:
 
         def work(tx, context):
             job, _ = tx.jobs.by_name("a.wake")

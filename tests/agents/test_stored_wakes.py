@@ -9,7 +9,7 @@ import pytest
 from tests.agents.test_budgets import agent as budgeted
 from tests.agents.test_budgets import budget_alerts
 from tests.agents.test_chat_schedules import Phone
-from tests.agents.virtual_agents import VirtualAgents, agent
+from tests.agents.virtual_agents import agent
 from tests.kernel.scene import at, virtual
 from wakeful import ids
 from wakeful.agents.admitting import admit
@@ -29,16 +29,10 @@ HOURS = {"start": "08:00", "end": "20:00", "timezone": "UTC"}
 TICK = {"tick": {"every": "1h", "prompt": "x"}}
 
 
-@pytest.fixture
-def agents(scene):
-    return VirtualAgents(scene)
-
-
 @pytest.mark.promise("A3")
 @virtual
 async def test_a_run_that_is_claimed_again_has_its_wake_and_one_whose_wake_is_gone_is_stale(scene, agents):
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent()})
+    async with agents.scheduler_with({"a": agent()}) as scheduler:
 
         def work(tx, context):
             asked = request_wake(tx, context, "a", "hook")
@@ -57,8 +51,7 @@ async def test_a_run_that_is_claimed_again_has_its_wake_and_one_whose_wake_is_go
 @pytest.mark.promise("A4")
 @virtual
 async def test_what_a_run_has_heard_is_gone_from_the_store(scene, agents):
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent()})
+    async with agents.scheduler_with({"a": agent()}) as scheduler:
         await scheduler.start()
         await scheduler.agents.add_event("a", "The door is open.", wake=True)
         await scene.sleep(5)
@@ -75,8 +68,7 @@ async def test_a_run_that_fails_after_its_agent_was_paused_is_not_tried_again(sc
         raise RuntimeError("broken")
 
     agents.act = pause
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent()})
+    async with agents.scheduler_with({"a": agent()}) as scheduler:
         await scheduler.start()
         await scheduler.agents.request_wake("a")
         await scene.sleep(600)
@@ -89,8 +81,7 @@ async def test_a_run_that_fails_after_its_agent_was_paused_is_not_tried_again(sc
 async def test_a_run_that_is_put_off_keeps_its_wake_and_its_hops(scene, agents):
     later = scene.clock.now() + 3_600_000
     agents.act = lambda turn: Defer(from_ms(later), "later")
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent()})
+    async with agents.scheduler_with({"a": agent()}) as scheduler:
         await scheduler.start()
         sender = Sender("b", 1, 3)
         await scheduler.transact(lambda tx, context: request_wake(tx, context, "a", sender=sender))
@@ -126,8 +117,7 @@ async def test_a_reply_is_delivered_once_though_the_end_of_its_run_is_stored_aga
 @pytest.mark.promise("A1")
 @virtual
 async def test_a_wake_whose_run_was_cancelled_before_it_began_is_forgotten(scene, agents):
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent()})
+    async with agents.scheduler_with({"a": agent()}) as scheduler:
         await scheduler.start()
         asked = await scheduler.transact(lambda tx, context: request_wake(tx, context, "a", "hook"))
         await scheduler.cancel_run(ids.run_text(asked.run_id))
@@ -141,8 +131,7 @@ async def test_a_wake_whose_run_was_cancelled_before_it_began_is_forgotten(scene
 @pytest.mark.promise("A1")
 @virtual
 async def test_a_wake_of_a_parked_agent_leaves_it_its_place_in_the_line(scene, agents):
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent()})
+    async with agents.scheduler_with({"a": agent()}) as scheduler:
 
         def work(tx, context):
             state = find_agent(tx, "a")[1]
@@ -178,8 +167,7 @@ async def test_a_heartbeat_outside_its_hours_waits_for_them_and_one_by_hand_does
 @pytest.mark.promise("D5")
 @virtual
 async def test_a_limit_that_ends_now_holds_nothing_up(scene, agents):
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent(schedules=TICK)})
+    async with agents.scheduler_with({"a": agent(schedules=TICK)}) as scheduler:
 
         def refused(tx, context, ends):
             job, state = tx.jobs.by_name("a.tick")
@@ -235,8 +223,7 @@ async def test_a_wake_for_work_that_is_gone_is_for_what_else_waits(scene, agents
 @pytest.mark.promise("X7")
 @virtual
 async def test_a_run_that_never_began_costs_nothing_of_the_budget(scene, agents):
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": budgeted(schedules=TICK)})
+    async with agents.scheduler_with({"a": budgeted(schedules=TICK)}) as scheduler:
 
         def work(tx, context):
             job, _ = tx.jobs.by_name("a.tick")
@@ -253,8 +240,7 @@ async def test_a_run_that_never_began_costs_nothing_of_the_budget(scene, agents)
 @pytest.mark.promise("X7")
 @virtual
 async def test_a_start_that_is_within_budget_again_ends_the_alert(scene, agents):
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": budgeted({"runs_per_day": 1}, schedules=TICK)})
+    async with agents.scheduler_with({"a": budgeted({"runs_per_day": 1}, schedules=TICK)}) as scheduler:
         await scheduler.start()
         await scene.until(at(hours=3, minutes=30))
         assert len(await budget_alerts(scheduler)) == 1
@@ -270,8 +256,7 @@ async def test_a_start_that_is_within_budget_again_ends_the_alert(scene, agents)
 @pytest.mark.promise("X7")
 @virtual
 async def test_a_larger_budget_of_all_lets_what_waits_look_again_once(scene, agents):
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent()})
+    async with agents.scheduler_with({"a": agent()}) as scheduler:
 
         def work(tx, _):
             state = find_agent(tx, "a")[1]
@@ -303,8 +288,7 @@ async def test_a_schedule_beside_the_file_is_bound_by_what_its_agent_may(scene, 
 async def test_the_last_error_of_an_agent_is_that_of_the_run_that_failed_last(scene, agents):
     agents.act = lambda turn: RuntimeError(f"{turn.schedule} is broken")
     plan = {name: {"every": "30d", "prompt": "x"} for name in ("one", "two")}
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent(schedules=plan)})
+    async with agents.scheduler_with({"a": agent(schedules=plan)}) as scheduler:
         await scheduler.start()
         before = await scheduler.agents.get("a")
         assert (before["last_error"], before["last_run_at"]) == (None, None)

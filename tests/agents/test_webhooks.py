@@ -9,17 +9,12 @@ import re
 import pytest
 
 from tests.agents.hooks import SECRET, Sender, hook, signed
-from tests.agents.virtual_agents import VirtualAgents, agent
+from tests.agents.virtual_agents import agent
 from tests.kernel.scene import at, virtual
 from wakeful.agents.inbound import domain, receiving
 from wakeful.errors import RequestNotFound, ScheduleTriggerError
 
 MARK = re.compile(r"<<<data ([0-9a-f]{16})\n(.*)\ndata \1>>>", re.DOTALL)
-
-
-@pytest.fixture
-def agents(scene):
-    return VirtualAgents(scene)
 
 
 async def deployed(scheduler, prompt="Deployed {payload.ref}.", **settings):
@@ -146,8 +141,7 @@ async def test_requests_to_a_paused_schedule_wait_until_it_is_resumed(scene, age
 
 @virtual
 async def test_a_disabled_schedule_refuses_requests(scene, agents):
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent(schedules={"deploy": hook(enabled=False)})})
+    async with agents.scheduler_with({"a": agent(schedules={"deploy": hook(enabled=False)})}) as scheduler:
         await scheduler.start()
         answer = await Sender(scheduler).send({}, "d-1")
         assert (answer.status_code, answer.json()["error"]) == (409, "a.deploy is disabled: resume it first.")
@@ -160,8 +154,7 @@ async def test_a_disabled_schedule_refuses_requests(scene, agents):
 @pytest.mark.promise("D4")
 @virtual
 async def test_a_crash_between_storing_and_starting_loses_nothing_and_doubles_nothing(scene, agents):
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent(schedules={"deploy": hook(prompt="{payload.ref}")})})
+    async with agents.scheduler_with({"a": agent(schedules={"deploy": hook(prompt="{payload.ref}")})}) as scheduler:
         sender = Sender(scheduler)  # the engine does not run yet: stored, and nothing more
         stored = [(await sender.send({"ref": f"v{n}"}, f"d-{n}")).json() for n in range(3)]
         await scene.crash(scheduler)
@@ -198,8 +191,7 @@ async def test_a_run_that_is_cut_off_goes_on_with_the_same_request(scene, agents
 
 @virtual
 async def test_a_request_that_waits_while_its_schedule_is_edited_runs_as_the_schedule_is_then(scene, agents):
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent(schedules={"deploy": hook(prompt="Old {payload.ref}")})})
+    async with agents.scheduler_with({"a": agent(schedules={"deploy": hook(prompt="Old {payload.ref}")})}) as scheduler:
         sender = Sender(scheduler)
         await sender.send({"ref": "v1"}, "d-1")
         await scheduler.agents.apply({"a": agent(schedules={"deploy": hook(prompt="New {payload.ref}")})})

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.agents.virtual_agents import VirtualAgents, agent
+from tests.agents.virtual_agents import agent
 from tests.kernel.crashing import die
 from tests.kernel.scene import at, virtual
 from tests.service.real_time import Watch, make, real
@@ -16,11 +16,6 @@ from wakeful.errors import ScheduleTriggerError, WorkNotFound
 
 WORK = {"source": "queue"}
 NEXT = {"next": {"every": "10m", "work": True, "prompt": "Work on this item."}}
-
-
-@pytest.fixture
-def agents(scene):
-    return VirtualAgents(scene)
 
 
 async def add(scheduler, title, owner="a", **more):
@@ -66,8 +61,7 @@ async def test_a_run_names_its_item_while_it_runs_and_however_it_ends(scene, age
     async def latest():
         return (await scheduler.get_run_log("a.next", 1))[0]
 
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent(work=WORK, schedules=NEXT)})
+    async with agents.scheduler_with({"a": agent(work=WORK, schedules=NEXT)}) as scheduler:
         item = (await add(scheduler, "Roof"))["id"]
         agents.act = lambda turn: RuntimeError("it broke")
         await scheduler.start()
@@ -97,8 +91,7 @@ async def test_a_run_names_its_item_while_it_runs_and_however_it_ends(scene, age
 @pytest.mark.promise("D9", "D10", "X18")
 @virtual
 async def test_a_run_works_on_one_item_the_highest_priority_first(scene, agents):
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent(work=WORK, schedules=NEXT)})
+    async with agents.scheduler_with({"a": agent(work=WORK, schedules=NEXT)}) as scheduler:
         low = await add(scheduler, "Low", body="later")
         high = await add(scheduler, "High", priority=5, external_id="T-1")
         assert (await add(scheduler, "Again", external_id="T-1"))["id"] == high["id"]
@@ -122,8 +115,7 @@ async def test_a_run_works_on_one_item_the_highest_priority_first(scene, agents)
 @virtual
 async def test_an_item_of_a_failed_run_is_ready_again_and_set_aside_after_five_attempts(scene, agents):
     agents.act = lambda turn: RuntimeError("no ladder")
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent(work=WORK, schedules=NEXT)})
+    async with agents.scheduler_with({"a": agent(work=WORK, schedules=NEXT)}) as scheduler:
         made = await add(scheduler, "Roof")
         await scheduler.start()
         await scene.until(at(minutes=15))
@@ -150,8 +142,7 @@ async def test_an_item_is_worked_on_by_one_run_and_given_back_by_a_crash(scene, 
 
     agents.act = hang
     two = {name: {"every": "10m", "work": True, "prompt": "x"} for name in ("one", "two")}
-    async with agents.scheduler() as scheduler:
-        await scheduler.agents.apply({"a": agent(work=WORK, schedules=two, max_concurrent=2)})
+    async with agents.scheduler_with({"a": agent(work=WORK, schedules=two, max_concurrent=2)}) as scheduler:
         made = await add(scheduler, "Roof")
         await scheduler.start()
         await started.wait()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from tests.agents import virtual_agents as shared
 
 PLACE = "tests.agents.virtual_agents:reply"
@@ -48,6 +50,13 @@ class VirtualAgents:
         made = self.scene.scheduler("job", **options)
         _ = made.agents
         return made
+
+    @contextlib.asynccontextmanager
+    async def scheduler_with(self, plan, **options):
+        """A scheduler that has these agents, by name."""
+        async with self.scheduler(**options) as scheduler:
+            await scheduler.agents.apply(plan)
+            yield scheduler
 
 
 def agent(**settings):

@@ -8,6 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.agents.session_server import SessionServer
+from tests.api.making import new_name
 from tests.cli.terminal import PATIENCE, Terminal
 
 
@@ -38,6 +40,13 @@ def server(tmp_path_factory):
     terminal = Terminal(tmp_path_factory.mktemp("server"))
     yield Server(terminal)
     terminal.close()
+
+
+@pytest.fixture(scope="module")
+def sessions():
+    """A session server beside the server of a module."""
+    with SessionServer() as running:
+        yield running
 
 
 @pytest.fixture
@@ -75,3 +84,15 @@ def client_for(server, token_for):
     yield get
     for client in opened:
         client.close()
+
+
+@pytest.fixture
+def slug(request):
+    """A name of this test's own, for a schedule."""
+    return re.sub(r"[^A-Za-z0-9-]+", "-", request.node.name)[:80].strip("-")
+
+
+@pytest.fixture
+def name():
+    """A name that no job has had yet."""
+    return new_name()

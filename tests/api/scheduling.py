@@ -26,11 +26,6 @@ def serving(folder, sessions):
         terminal.close()
 
 
-def slug_of(request):
-    """A name of this test's own."""
-    return re.sub(r"[^A-Za-z0-9-]+", "-", request.node.name)[:80].strip("-")
-
-
 def put(client, slug, timing=CRON, **more):
     return client.put(f"/api/schedule/{slug}", json={"prompt": "Summarise", "schedule": timing, **more})
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.agents.session_server import SessionServer
 from tests.api.conftest import Server
 from tests.cli.terminal import Terminal
 from tests.waiting import ended, eventually
@@ -16,12 +15,6 @@ CONFIG = """
 server: {{sessions: {{url: '{url}', max: 1}}}}
 limits: {{jobs_per_agent: {jobs}, bytes_per_agent: {size}}}
 """
-
-
-@pytest.fixture(scope="module")
-def sessions():
-    with SessionServer() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

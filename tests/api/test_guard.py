@@ -281,6 +281,10 @@ def test_unknown_addresses_and_wrong_methods_are_answered_in_the_one_shape(clien
     assert answer.headers["allow"] == "GET, HEAD"
     assert client.post("/api/jobs/some-job").headers["allow"] == "DELETE, GET, HEAD, PATCH, PUT"
     refused(client.options("/api/me"), 405, "method_not_allowed")
+    for path in ("/api/work/wrk_1", "/api/workflows/some/events", "/api/schedule"):
+        answer = client.delete(path)
+        assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD"), path
+        assert "use GET, HEAD" in answer.json()["error"]
 
 
 def test_head_is_get_without_a_body(client):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import signal
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,13 +10,6 @@ import pytest
 
 from tests.api.conftest import Server
 from tests.cli.terminal import Terminal
-
-_numbers = itertools.count(1)
-
-
-@pytest.fixture
-def name():
-    return f"job-{next(_numbers)}"
 
 
 def keyed(client, path, body, key, how="POST"):

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.api.making import make, new_name
-
-
-@pytest.fixture
-def name():
-    return new_name()
+from tests.api.making import make
 
 
 def test_a_viewer_reads_and_changes_nothing(client, client_for, name):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from tests.agents.session_server import SessionServer
-from tests.api.scheduling import CRON, HOURLY, MOMENT, get, minutes_between, put, serving, slug_of
+from tests.api.scheduling import CRON, HOURLY, MOMENT, get, minutes_between, put, serving
 
 STANDUP = {
     "slug": "daily-standup",
@@ -20,20 +19,9 @@ TOO_OFTEN = "Minimum interval is 60 minutes (1 hour)"
 
 
 @pytest.fixture(scope="module")
-def sessions():
-    with SessionServer() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def server(tmp_path_factory, sessions):
     with serving(tmp_path_factory.mktemp("server"), sessions) as running:
         yield running
-
-
-@pytest.fixture
-def slug(request):
-    return slug_of(request)
 
 
 @pytest.mark.promise("C1", "C9")

@@ -4,27 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.agents.session_server import SessionServer
 from tests.api.conftest import Server
-from tests.api.scheduling import MOMENT, get, minutes_between, put, run, serving, settled, slug_of
+from tests.api.scheduling import MOMENT, get, minutes_between, put, run, serving, settled
 from tests.cli.terminal import Terminal
-
-
-@pytest.fixture(scope="module")
-def sessions():
-    with SessionServer() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory, sessions):
     with serving(tmp_path_factory.mktemp("server"), sessions) as running:
         yield running
-
-
-@pytest.fixture
-def slug(request):
-    return slug_of(request)
 
 
 @pytest.mark.promise("C1", "C4")

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from wakeful.api.app import ROUTES
 from wakeful.api.strict import Strict
 from wakeful.domains import domains
-from wakeful.kernel.domain import load
+from wakeful.kernel.domain import load_routers
 
 CRON = {"type": "cron", "expression": "0 9 * * 1-5"}
 
@@ -92,7 +92,10 @@ def models(kind):
 
 
 def test_every_request_body_is_a_strict_model():
-    routers = [*(module.router for module in ROUTES), *(load(one.routes) for one in domains() if one.routes)]
+    routers = [
+        *(module.router for module in ROUTES),
+        *(router for domain in domains() for router in load_routers(domain)),
+    ]
     fields = [getattr(route, "body_field", None) for router in routers for route in router.routes]
     found = [model for field in fields if field is not None for model in models(field.field_info.annotation)]
     assert len(found) > 5

@@ -13,17 +13,18 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import httpx
 
 from tests.chaos.killing import ROOT
+from tests.chaos.waiting import until
 from wakeful.agents.work import MOST_ATTEMPTS
 
 PATIENCE_S = 60.0
 SETTLE_S = 120.0
+LISTENING = re.compile(r"listening on (http://\S+:\d+)")
 
 FILE = """
 store: sqlite:///wakeful.db
@@ -54,7 +55,7 @@ for name in names:
 line = {"run": os.environ["WAKEFUL_RUN_ID"], "names": names, "pids": [os.getpid(), *(c.pid for c in children)]}
 with open("ledger", "a") as ledger:
     ledger.write(json.dumps({**line, "double": double}) + "\\n")
-time.sleep(random.choice((0, 0.05, 0.3, 1)))
+time.sleep(random.choice((0, 0.05, 0.3, 1)))  # a turn takes a while, so that servers are killed during it
 print("Done.")
 """
 
@@ -68,11 +69,12 @@ class Server:
         with log.open("ab") as said:
             command = [sys.executable, "-m", "wakeful.cli", "serve", "--port", "0", "--config", "wakeful.yaml"]
             self.process = subprocess.Popen(command, cwd=folder, stdout=said, stderr=said, env=_environment())
-        url, end = None, time.monotonic() + PATIENCE_S
-        while url is None:
-            assert self.process.poll() is None and time.monotonic() < end, log.read_text()[-2000:]  # noqa: PT018
-            url = re.search(r"listening on (http://\S+:\d+)", log.read_text()[begin:])
-            time.sleep(0.02)
+        url = until(
+            lambda: LISTENING.search(log.read_text()[begin:]),
+            lambda found: found is not None or self.process.poll() is not None,
+            time.monotonic() + PATIENCE_S,
+        )
+        assert url is not None, log.read_text()[-2000:]
         token = (folder / "wakeful.db.token").read_text().strip()
         headers = {"Authorization": f"Bearer {token}"}
         self.client = httpx.Client(base_url=url[1], headers=headers, timeout=PATIENCE_S, trust_env=False)
@@ -122,8 +124,8 @@ class Drill:
         try:
             for agent in ("clerk", "smith"):
                 server.post(f"/api/agents/{agent}/resume", {})  # what crashed often waits for a person
-            settled = self._wait(lambda: not self._unsettled(server))
-            wrong = [] if settled else [f"not settled after {SETTLE_S:.0f} s: {self._unsettled(server)}"]
+            left = until(lambda: self._unsettled(server), lambda left: not left, time.monotonic() + SETTLE_S)
+            wrong = [f"not settled after {SETTLE_S:.0f} s: {left}"] if left else []
             return wrong + self._judge(server)
         finally:
             server.process.terminate()
@@ -139,15 +141,7 @@ class Drill:
             done = server.post("/api/work", {"agent": "smith", "title": name})
         if done:
             self._known.append(name)
-        time.sleep(self._rng.uniform(0, 0.3))
-
-    def _wait(self, true: Callable[[], bool]) -> bool:
-        end = time.monotonic() + SETTLE_S
-        while time.monotonic() < end:
-            if true():
-                return True
-            time.sleep(0.1)
-        return False
+        time.sleep(self._rng.uniform(0, 0.3))  # requests come at any moment of a life, not as fast as they can
 
     def _unsettled(self, server: Server) -> list[Any]:
         """What still has to happen."""

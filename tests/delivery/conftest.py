@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.delivery.bots import bot, url
+from tests.http.conftest import _site, site
 from tests.kernel.scene import minutely_sweeps, postgres_scene, scene, sqlite_scene
 
-__all__ = ["bot", "minutely_sweeps", "postgres_scene", "scene", "sqlite_scene", "url"]
+__all__ = ["_site", "bot", "minutely_sweeps", "postgres_scene", "scene", "site", "sqlite_scene", "url"]
 
 HERE = Path(__file__).parent
 

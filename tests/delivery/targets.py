@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from wakeful.delivery.tables import Wanted
 from wakeful.delivery.views import get_delivery, list_connectors, list_deliveries
+
+NIGHT = {"quiet_hours": {"start": "22:00", "end": "07:00", "timezone": "UTC"}}
 
 
 class Target:
@@ -39,6 +43,23 @@ def raising(error):
         raise error
 
     return act
+
+
+def refusing(scene):
+    """A target that takes no message."""
+    target = Target(scene)
+    target.act = raising(ConnectionError("refused"))
+    return target
+
+
+@contextlib.asynccontextmanager
+async def sending_to(scene, target, rules=None):
+    """A scheduler that has started, with `target` as its connector `phone`; it stops in the end."""
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("phone", target, rules=rules)
+        await scheduler.start()
+        yield scheduler
+        await scheduler.stop()
 
 
 async def stored(scheduler, **wanted):

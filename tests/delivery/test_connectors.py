@@ -11,7 +11,6 @@ import sys
 
 import pytest
 
-from tests.http.targets import target
 from wakeful.clock import SystemClock
 from wakeful.delivery.apprise_urls import AppriseConnector, check_url
 from wakeful.delivery.connector import Message, Permanent, Temporary, Unclear
@@ -22,18 +21,6 @@ from wakeful.errors import InvalidSetting
 
 SECRET = "whsec_d2FrZWZ1bC10ZXN0LXNlY3JldC0wMTIzNDU2Nzg5"  # noqa: S105 - a published test vector
 MESSAGE = Message("dlv_1", "output", "hello", "a: success", "a", "run_1", None, "success", "ann", 1_700_000_000_000)
-
-
-@pytest.fixture(scope="module")
-def _site():
-    with target() as made:
-        yield made
-
-
-@pytest.fixture
-def site(_site):
-    _site.seen.clear()
-    return _site
 
 
 def send(connector, message=MESSAGE):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.delivery.targets import Target, raising, stored
+from tests.delivery.targets import Target, raising, refusing, sending_to, stored
 from tests.kernel.scene import virtual
 from wakeful.delivery.outbox import requeue_all
 
@@ -37,8 +37,7 @@ async def test_messages_to_one_target_keep_their_order_and_a_dead_target_delays_
 @pytest.mark.long
 @virtual
 async def test_a_thousand_messages_queued_for_a_target_that_is_down_for_an_hour_arrive_in_order_within_its_rate(scene):
-    target = Target(scene)
-    target.act = raising(ConnectionError("refused"))
+    target = refusing(scene)
     async with scene.scheduler() as scheduler:
         rules = {"rate": "20/s", "attempts": 12}
         scheduler.connectors.register("phone", target, rules=rules)
@@ -58,25 +57,19 @@ async def test_a_thousand_messages_queued_for_a_target_that_is_down_for_an_hour_
 @virtual
 async def test_the_rate_holds_over_every_span_and_retries_count(scene):
     target = Target(scene)
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target, rules={"rate": "3/m"})
-        await scheduler.start()
+    async with sending_to(scene, target, {"rate": "3/m"}) as scheduler:
         target.mark()
         for number in range(7):
             await scheduler.deliver(f"m{number}", to="phone")
         await scene.sleep("10m")
         assert target.times == [0, 0, 0, 60, 60, 60, 120]
-        await scheduler.stop()
 
 
 @pytest.mark.promise("A8")
 @virtual
 async def test_with_five_attempts_an_hour_fails_the_first_few_messages_which_are_sent_when_a_person_asks(scene):
-    target = Target(scene)
-    target.act = raising(ConnectionError("refused"))
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target)
-        await scheduler.start()
+    target = refusing(scene)
+    async with sending_to(scene, target) as scheduler:
         target.mark()
         for number in range(20):
             await scheduler.deliver(f"m{number}", to="phone")
@@ -94,4 +87,3 @@ async def test_with_five_attempts_an_hour_fails_the_first_few_messages_which_are
         assert await scheduler.transact(lambda tx, context: requeue_all(tx, context, "failed")) == 4
         await scene.sleep(1)
         assert target.texts == ["m0", "m1", "m2", "m3"]
-        await scheduler.stop()

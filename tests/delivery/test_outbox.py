@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from tests.delivery.targets import Target, known, one, raising, stored
+from tests.delivery.targets import Target, known, one, raising, refusing, sending_to, stored
 from tests.kernel.scene import virtual
 from wakeful import Every, Manual, Retention
 from wakeful import clock as clocks
@@ -25,9 +25,7 @@ FIVE = [0, 5, 30, 150, 750]
 async def test_a_failing_target_is_tried_five_times_on_the_ladder_and_the_message_is_kept_as_failed(scene):
     target = Target(scene)
     target.act = raising(RuntimeError("down"))
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target)
-        await scheduler.start()
+    async with sending_to(scene, target) as scheduler:
         target.mark()
         number = await scheduler.deliver("hello", to="phone", title="T")
         await scene.sleep("2h")
@@ -49,16 +47,13 @@ async def test_a_failing_target_is_tried_five_times_on_the_ladder_and_the_messag
         assert target.calls == [(0, number, "hello")]
         assert (await one(scheduler, number))["status"] == "sent"
         assert await scheduler.list_alerts() == []
-        await scheduler.stop()
 
 
 @virtual
 async def test_a_message_that_waits_can_be_cancelled_and_the_next_one_goes_out(scene):
     target = Target(scene)
     target.act = raising(RuntimeError("down"))
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target)
-        await scheduler.start()
+    async with sending_to(scene, target) as scheduler:
         first, second = [await scheduler.deliver(text, to="phone") for text in ("one", "two")]
         await scene.sleep(1)
         waits = await scheduler.look(lambda tx: explain_delivery(tx, delivery_number(first), ZoneInfo("Asia/Tokyo")))
@@ -87,14 +82,11 @@ async def test_a_message_that_waits_can_be_cancelled_and_the_next_one_goes_out(s
 async def test_what_a_connector_says_decides_when_it_is_tried_again(scene, error, times, status):
     target = Target(scene)
     target.act = raising(error)
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target)
-        await scheduler.start()
+    async with sending_to(scene, target) as scheduler:
         target.mark()
         number = await scheduler.deliver("hello", to="phone")
         await scene.sleep("2h")
         assert (target.times, (await one(scheduler, number))["status"]) == (times, status)
-        await scheduler.stop()
 
 
 @virtual
@@ -105,9 +97,7 @@ async def test_a_target_that_hangs_is_given_up_after_thirty_seconds_as_unknown(s
         await asyncio.Event().wait()
 
     target.act = hang
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target)
-        await scheduler.start()
+    async with sending_to(scene, target) as scheduler:
         target.mark()
         number = await scheduler.deliver("hello", to="phone")
         await scene.sleep(31)
@@ -119,7 +109,6 @@ async def test_a_target_that_hangs_is_given_up_after_thirty_seconds_as_unknown(s
         await scene.sleep("1m")
         assert target.times == [0, 35]
         assert (await one(scheduler, number))["status"] == "sent"
-        await scheduler.stop()
 
 
 @pytest.mark.promise("A8")
@@ -159,15 +148,11 @@ async def test_a_process_that_dies_while_it_sends_leaves_an_unknown_attempt_that
 @pytest.mark.promise("A9")
 @virtual
 async def test_pending_messages_are_tried_at_once_after_a_start_oldest_first(scene):
-    target = Target(scene)
-    target.act = raising(ConnectionError("refused"))
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target)
-        await scheduler.start()
+    target = refusing(scene)
+    async with sending_to(scene, target) as scheduler:
         for number in range(3):
             await scheduler.deliver(f"m{number}", to="phone")
         await scene.sleep("3m")  # the first waits ten minutes for its fifth attempt
-        await scheduler.stop()
     target.act = None
     target.mark()
     async with scene.scheduler() as scheduler:
@@ -190,11 +175,8 @@ async def test_pending_messages_are_tried_at_once_after_a_start_oldest_first(sce
 
 @virtual
 async def test_messages_older_than_their_age_expire(scene):
-    target = Target(scene)
-    target.act = raising(ConnectionError("refused"))
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target, rules={"max_age": "1m", "attempts": 9})
-        await scheduler.start()
+    target = refusing(scene)
+    async with sending_to(scene, target, {"max_age": "1m", "attempts": 9}) as scheduler:
         await scheduler.deliver("old", to="phone")
         await scene.sleep("61s")
         assert [item["status"] for item in await stored(scheduler)] == ["expired"]
@@ -202,7 +184,6 @@ async def test_messages_older_than_their_age_expire(scene):
         await scheduler.deliver("new", to="phone")
         await scene.sleep(1)
         assert [item["status"] for item in await stored(scheduler)] == ["expired", "sent"]
-        await scheduler.stop()
 
 
 @virtual
@@ -230,11 +211,8 @@ async def test_a_message_that_names_no_connector_is_refused_and_changes_nothing(
 
 @virtual
 async def test_only_the_connectors_own_job_sends_through_it(scene):
-    target = Target(scene)
-    target.act = raising(ConnectionError("refused"))
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target)
-        await scheduler.start()
+    target = refusing(scene)
+    async with sending_to(scene, target) as scheduler:
         with pytest.raises(InvalidJob, match="made with their connector"):
             await scheduler.add_job("bad", Manual(), kind="delivery")
         await scheduler.add_job("mine", Manual(), kind="delivery", payload={"connector": "phone"})
@@ -258,16 +236,13 @@ async def test_only_the_connectors_own_job_sends_through_it(scene):
         await scene.sleep("1m")
         assert [job.name for job in await scheduler.list_jobs()] == []
         assert [job.name for job in await scheduler.list_jobs(internal=True)] == ["delivery.phone", "mine"]
-        await scheduler.stop()
 
 
 @virtual
 async def test_a_node_without_a_connector_leaves_its_messages_to_one_that_has_it(scene):
     target = Target(scene)
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target)
-        await scheduler.start()
-        await scheduler.stop()
+    async with sending_to(scene, target):
+        pass  # from now on its job is known
     async with scene.scheduler() as without:
         without.connectors.register("disk", Target(scene))
         await without.start()
@@ -277,12 +252,9 @@ async def test_a_node_without_a_connector_leaves_its_messages_to_one_that_has_it
         assert [item["status"] for item in await stored(without)] == ["pending"]
         assert "no_node" in [alert.kind for alert in await without.list_alerts()]
         await without.stop()
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target)
-        await scheduler.start()
+    async with sending_to(scene, target):
         await scene.sleep(1)
         assert target.texts == ["hello"]
-        await scheduler.stop()
 
 
 @pytest.mark.long
@@ -309,9 +281,7 @@ async def test_one_run_sends_for_a_minute_and_leaves_the_rest_to_the_next(scene)
         await clocks.sleep(25)
 
     target.act = slow
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target)
-        await scheduler.start()
+    async with sending_to(scene, target) as scheduler:
         await scene.sleep(1)
         target.mark()
         for number in range(5):
@@ -321,16 +291,13 @@ async def test_one_run_sends_for_a_minute_and_leaves_the_rest_to_the_next(scene)
         runs = await scheduler.get_run_log("delivery.phone")
         sent = [run.output["sent"] for run in runs if run.outcome == "success"]
         assert sent == [2, 3]  # the newest first
-        await scheduler.stop()
 
 
 @pytest.mark.promise("A8")
 @virtual
 async def test_a_message_that_waited_for_a_paused_job_is_sent_when_it_is_resumed(scene):
     target = Target(scene)
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target)
-        await scheduler.start()
+    async with sending_to(scene, target) as scheduler:
         await scheduler.deliver("before", to="phone")
         await scene.sleep("1m")
         await scheduler.pause_job("delivery.phone")
@@ -342,16 +309,13 @@ async def test_a_message_that_waited_for_a_paused_job_is_sent_when_it_is_resumed
         await scheduler.resume_job("delivery.phone")
         await scene.sleep(1)
         assert target.times == [0]
-        await scheduler.stop()
 
 
 @pytest.mark.promise("A8")
 @virtual
 async def test_a_clock_that_is_set_back_delays_no_message(scene):
     target = Target(scene)
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target, rules={"rate": "1/m"})
-        await scheduler.start()
+    async with sending_to(scene, target, {"rate": "1/m"}) as scheduler:
         await scene.sleep("1h")
         target.act = raising(RuntimeError("down"))
         await scheduler.deliver("hello", to="phone")
@@ -364,4 +328,3 @@ async def test_a_clock_that_is_set_back_delays_no_message(scene):
         await scene.sleep("3m")  # within a minute the step is noticed
         assert [call[2] for call in target.calls] == ["hello"]
         assert scene.clock.boot() - before < 200_000
-        await scheduler.stop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.delivery.targets import Target, stored
+from tests.delivery.targets import Target, sending_to, stored
 from tests.kernel.scene import failing, virtual
 from wakeful import Manual, Noop
 
@@ -18,9 +18,7 @@ async def test_a_result_and_its_message_are_stored_together_and_both_are_shown(s
         return {"answer": 42}
 
     scene.act = act
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target)
-        await scheduler.start()
+    async with sending_to(scene, target) as scheduler:
         await scheduler.add_job("a", Manual(), kind="job", deliver="phone")
         run_id = await scheduler.run_job("a")
         await scene.sleep(1)
@@ -33,7 +31,6 @@ async def test_a_result_and_its_message_are_stored_together_and_both_are_shown(s
         assert (found["title"], found["text"]) == ("a: success", '{\n  "answer": 42\n}')
         job = await scheduler.get_job("a")
         assert job.options == {"deliver": {"to": "phone", "on": "any"}}
-        await scheduler.stop()
 
 
 @pytest.mark.parametrize(
@@ -57,16 +54,13 @@ async def test_a_job_says_which_of_its_results_are_sent(scene, on, texts):
         return found
 
     scene.act = act
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target)
-        await scheduler.start()
+    async with sending_to(scene, target) as scheduler:
         await scheduler.add_job("a", Manual(), kind="job", deliver={"to": "phone", "on": on})
         for _ in range(7):
             await scheduler.run_job("a")
             await scene.sleep(1)
         said = ["broken" if "Error: broken" in text else text for text in target.texts]
         assert said == texts
-        await scheduler.stop()
 
 
 @virtual
@@ -78,30 +72,24 @@ async def test_a_failure_for_another_reason_is_a_change(scene):
         raise RuntimeError(next(errors))
 
     scene.act = act
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target)
-        await scheduler.start()
+    async with sending_to(scene, target) as scheduler:
         await scheduler.add_job("a", Manual(), kind="job", deliver={"to": "phone", "on": "change"})
         for _ in range(3):
             await scheduler.run_job("a")
             await scene.sleep(1)
         assert [text.partition("Error: ")[2].partition("\n")[0] for text in target.texts] == ["broken", "worse"]
-        await scheduler.stop()
 
 
 @virtual
 async def test_a_failure_that_is_tried_again_is_sent_when_the_last_attempt_failed(scene):
     target = Target(scene)
     scene.act = failing("broken")
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target)
-        await scheduler.start()
+    async with sending_to(scene, target) as scheduler:
         target.mark()
         await scheduler.add_job("a", Manual(), kind="job", deliver="phone", retry=["30s", "1m"])
         await scheduler.run_job("a")
         await scene.sleep("1h")
         assert target.times == [90]
-        await scheduler.stop()
 
 
 @pytest.mark.parametrize(("ends", "sent"), [("well", ["hello", "world"]), ("noop", ["hello", "world"]), ("badly", [])])
@@ -119,11 +107,8 @@ async def test_what_a_handler_delivers_is_sent_only_if_its_run_ends_well(scene, 
         return None
 
     scene.act = act
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target)
-        await scheduler.start()
+    async with sending_to(scene, target) as scheduler:
         await scheduler.add_job("a", Manual(), kind="job")
         await scheduler.run_job("a")
         await scene.sleep(1)
         assert target.texts == sent
-        await scheduler.stop()

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.delivery.targets import Target, one, raising, stored
+from tests.delivery.targets import NIGHT, Target, one, refusing, sending_to, stored
 from tests.kernel.scene import at, virtual
 from wakeful import Manual
 from wakeful.delivery import Post, enqueue
 from wakeful.delivery.outbox import hold_pending, release_pending, requeue, unmoved
 from wakeful.delivery.views import delivery_number
-
-NIGHT = {"quiet_hours": {"start": "22:00", "end": "07:00", "timezone": "UTC"}}
 
 
 @pytest.mark.promise("A10")
@@ -93,9 +91,7 @@ async def test_a_connector_that_is_unregistered_keeps_its_queue_for_whoever_come
 @virtual
 async def test_messages_in_quiet_hours_become_one_digest_at_their_end_and_urgent_ones_pass(scene):
     target = Target(scene)
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target, rules=NIGHT)
-        await scheduler.start()
+    async with sending_to(scene, target, NIGHT) as scheduler:
         await scene.until(at(hours=22))
         held = [await scheduler.deliver("one", to="phone", title="First")]
         await scene.sleep("1h")
@@ -118,17 +114,13 @@ async def test_messages_in_quiet_hours_become_one_digest_at_their_end_and_urgent
         await scheduler.deliver("day", to="phone")
         await scene.sleep(1)
         assert target.texts[1:] == ["day"]
-        await scheduler.stop()
 
 
 @pytest.mark.promise("X19")
 @virtual
 async def test_a_retry_that_falls_into_quiet_hours_waits_for_their_end(scene):
-    target = Target(scene)
-    target.act = raising(ConnectionError("refused"))
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target, rules=NIGHT)
-        await scheduler.start()
+    target = refusing(scene)
+    async with sending_to(scene, target, NIGHT) as scheduler:
         await scene.until(at(hours=21, minutes=59, seconds=50))
         number = await scheduler.deliver("late", to="phone")
         await scene.sleep("1h")
@@ -138,7 +130,6 @@ async def test_a_retry_that_falls_into_quiet_hours_waits_for_their_end(scene):
         await scene.until(at(days=1, hours=8))
         assert "late" in target.texts[-1]
         assert (await one(scheduler, number))["status"] == "sent"
-        await scheduler.stop()
 
 
 @pytest.mark.promise("X19")
@@ -146,25 +137,19 @@ async def test_a_retry_that_falls_into_quiet_hours_waits_for_their_end(scene):
 async def test_without_a_digest_held_messages_follow_one_by_one(scene):
     target = Target(scene)
     rules = {"quiet_hours": {**NIGHT["quiet_hours"], "digest": False}}
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target, rules=rules)
-        await scheduler.start()
+    async with sending_to(scene, target, rules) as scheduler:
         await scene.until(at(hours=23))
         for text in ("one", "two"):
             await scheduler.deliver(text, to="phone")
         await scene.until(at(days=1, hours=8))
         assert target.texts == ["one", "two"]
-        await scheduler.stop()
 
 
 @pytest.mark.promise("X17")
 @virtual
 async def test_what_is_held_for_a_person_is_not_sent_until_they_release_it(scene):
-    target = Target(scene)
-    target.act = raising(ConnectionError("refused"))
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target)
-        await scheduler.start()
+    target = refusing(scene)
+    async with sending_to(scene, target) as scheduler:
         await scheduler.deliver("one", to="phone")
         await scene.sleep(1)
         assert await scheduler.transact(lambda tx, _: hold_pending(tx)) == 1
@@ -176,15 +161,12 @@ async def test_what_is_held_for_a_person_is_not_sent_until_they_release_it(scene
         await scheduler.transact(lambda tx, _: release_pending(tx))
         await scene.sleep(1)
         assert target.texts == ["one"]
-        await scheduler.stop()
 
 
 @virtual
 async def test_a_message_with_a_known_key_is_stored_once_and_one_of_a_failed_transaction_never(scene):
     target = Target(scene)
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target)
-        await scheduler.start()
+    async with sending_to(scene, target) as scheduler:
         post = Post("fire", "phone", kind="alert", urgent=True, dedupe="alert:1:opened")
         first = await scheduler.transact(lambda tx, context: enqueue(tx, context, post))
         assert await scheduler.transact(lambda tx, context: enqueue(tx, context, post)) == first
@@ -198,4 +180,3 @@ async def test_a_message_with_a_known_key_is_stored_once_and_one_of_a_failed_tra
         await scene.sleep("1h")
         assert target.texts == ["fire"]
         assert await scheduler.transact(lambda tx, context: enqueue(tx, context, post._replace(to="none"))) is None
-        await scheduler.stop()

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from tests.delivery.targets import Target, one, raising, stored
+from tests.delivery.targets import NIGHT, Target, one, refusing, sending_to, stored
 from tests.kernel.scene import at, virtual
 from wakeful.delivery import Post, enqueue
 from wakeful.delivery.chat import pairing
@@ -20,15 +20,11 @@ from wakeful.delivery.sending import record, take
 from wakeful.delivery.tables import ConnectorRow, Outbox
 from wakeful.delivery.views import delivery_number
 
-NIGHT = {"quiet_hours": {"start": "22:00", "end": "07:00", "timezone": "UTC"}}
-
 
 @pytest.mark.promise("A8")
 @virtual
 async def test_an_attempt_that_was_given_up_says_nothing_about_the_next_one(scene):
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", Target(scene))
-        await scheduler.start()
+    async with sending_to(scene, Target(scene)) as scheduler:
         await scheduler.stop()
         number = await scheduler.deliver("hello", to="phone")
         first = await scheduler.transact(lambda tx, context: take(tx, context, "phone"))
@@ -49,9 +45,7 @@ async def test_an_attempt_that_was_given_up_says_nothing_about_the_next_one(scen
 @virtual
 async def test_a_message_that_cannot_be_read_is_not_tried_in_a_loop(scene):
     target = Target(scene)
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target)
-        await scheduler.start()
+    async with sending_to(scene, target) as scheduler:
         await scheduler.stop()
         number = delivery_number(await scheduler.deliver("hello", to="phone"))
 
@@ -66,17 +60,13 @@ async def test_a_message_that_cannot_be_read_is_not_tried_in_a_loop(scene):
         assert failed
         assert target.calls == []
         assert all((after - before).total_seconds() >= 5 for before, after in itertools.pairwise(begun))
-        await scheduler.stop()
 
 
 @pytest.mark.promise("A8")
 @virtual
 async def test_requeueing_what_failed_ends_its_alert_before_anything_is_sent(scene):
-    target = Target(scene)
-    target.act = raising(ConnectionError("refused"))
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target, rules={"attempts": 1})
-        await scheduler.start()
+    target = refusing(scene)
+    async with sending_to(scene, target, {"attempts": 1}) as scheduler:
         await scheduler.deliver("hello", to="phone")
         await scene.sleep(1)
         assert [alert.kind for alert in await scheduler.list_alerts()] == ["delivery_failed"]
@@ -126,9 +116,7 @@ async def test_a_new_person_gets_what_waited_for_one_and_not_what_waits_for_anot
 @pytest.mark.promise("X17")
 @virtual
 async def test_what_a_restore_holds_is_released_and_what_quiet_hours_hold_is_not(scene):
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", Target(scene), rules=NIGHT)
-        await scheduler.start()
+    async with sending_to(scene, Target(scene), NIGHT) as scheduler:
         await scheduler.stop()
         await scene.until(at(hours=12))
         await scheduler.deliver("restored", to="phone")
@@ -173,11 +161,8 @@ async def test_a_code_from_before_the_clock_was_set_back_is_not_valid(scene):
 @pytest.mark.promise("A8")
 @virtual
 async def test_a_test_that_failed_is_not_sent_again_with_the_others(scene):
-    target = Target(scene)
-    target.act = raising(ConnectionError("refused"))
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target, rules={"attempts": 1})
-        await scheduler.start()
+    target = refusing(scene)
+    async with sending_to(scene, target, {"attempts": 1}) as scheduler:
         await scheduler.connectors.test("phone", "does it work?")
         await scheduler.deliver("hello", to="phone")
         await scene.sleep(1)
@@ -186,17 +171,13 @@ async def test_a_test_that_failed_is_not_sent_again_with_the_others(scene):
         assert await scheduler.transact(lambda tx, context: requeue_all(tx, context, "failed")) == 1
         await scene.sleep(1)
         assert target.texts == ["hello"]
-        await scheduler.stop()
 
 
 @pytest.mark.promise("X19")
 @virtual
 async def test_what_is_in_a_digest_that_is_too_old_expires_with_it(scene):
-    target = Target(scene)
-    target.act = raising(ConnectionError("refused"))
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target, rules={**NIGHT, "max_age": "1m", "attempts": 9})
-        await scheduler.start()
+    target = refusing(scene)
+    async with sending_to(scene, target, {**NIGHT, "max_age": "1m", "attempts": 9}) as scheduler:
         await scene.until(at(hours=23))
         for text in ("one", "two"):
             await scheduler.deliver(text, to="phone")
@@ -206,37 +187,27 @@ async def test_what_is_in_a_digest_that_is_too_old_expires_with_it(scene):
             ("output", "expired"),
             ("digest", "expired"),
         ]
-        await scheduler.stop()
 
 
 @pytest.mark.promise("X19")
 @virtual
 async def test_held_messages_go_out_once_quiet_hours_are_given_up(scene):
     target = Target(scene)
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target, rules=NIGHT)
-        await scheduler.start()
+    async with sending_to(scene, target, NIGHT) as scheduler:
         await scene.until(at(hours=23))
         await scheduler.deliver("one", to="phone")
         await scene.sleep(1)
-        await scheduler.stop()
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target)
-        await scheduler.start()
+    async with sending_to(scene, target) as scheduler:
         await scheduler.deliver("two", to="phone")
         await scene.sleep(1)
         assert sorted("one" in text for text in target.texts) == [False, True]
-        await scheduler.stop()
 
 
 @pytest.mark.promise("X19")
 @virtual
 async def test_what_is_in_a_digest_that_fails_has_failed(scene):
-    target = Target(scene)
-    target.act = raising(ConnectionError("refused"))
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target, rules={**NIGHT, "attempts": 1})
-        await scheduler.start()
+    target = refusing(scene)
+    async with sending_to(scene, target, {**NIGHT, "attempts": 1}) as scheduler:
         await scene.until(at(hours=23))
         await scheduler.deliver("one", to="phone")
         await scene.until(at(days=1, hours=8))
@@ -253,11 +224,8 @@ async def test_what_is_in_a_digest_that_fails_has_failed(scene):
 @pytest.mark.promise("X19")
 @virtual
 async def test_an_urgent_message_behind_one_that_waits_for_the_morning_goes_on(scene):
-    target = Target(scene)
-    target.act = raising(ConnectionError("refused"))
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target, rules=NIGHT)
-        await scheduler.start()
+    target = refusing(scene)
+    async with sending_to(scene, target, NIGHT) as scheduler:
         await scene.until(at(hours=21, minutes=59, seconds=50))
         await scheduler.deliver("late", to="phone")
         await scheduler.deliver("fire", to="phone", urgent=True)
@@ -266,20 +234,16 @@ async def test_an_urgent_message_behind_one_that_waits_for_the_morning_goes_on(s
         await scene.sleep("2h")
         assert target.texts[-1] == "fire"
         assert [item["status"] for item in await stored(scheduler)] == ["held", "sent"]
-        await scheduler.stop()
 
 
 @pytest.mark.promise("X19")
 @virtual
 async def test_each_person_has_a_digest_of_their_own(scene):
     target = Target(scene)
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target, rules=NIGHT)
-        await scheduler.start()
+    async with sending_to(scene, target, NIGHT) as scheduler:
         await scene.until(at(hours=23))
         for person in ("ann", "bob", "ann"):
             post = Post(f"for {person}", "phone", recipient=person)
             await scheduler.transact(lambda tx, context, one=post: enqueue(tx, context, one))
         await scene.until(at(days=1, hours=8))
         assert [(text.count("for ann"), text.count("for bob")) for text in target.texts] == [(2, 0), (0, 1)]
-        await scheduler.stop()

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from tests.delivery.targets import Target, raising, stored
+from tests.delivery.targets import Target, refusing, sending_to, stored
 from tests.kernel.scene import virtual
 from wakeful import ids
 from wakeful.delivery import Post, enqueue, role_of
@@ -57,11 +57,8 @@ async def test_a_message_is_tried_at_once_where_the_clock_was_set_back_since_it_
 @pytest.mark.promise("A9")
 @virtual
 async def test_a_start_tries_the_first_message_at_once_and_leaves_the_order(scene):
-    target = Target(scene)
-    target.act = raising(ConnectionError("refused"))
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target, rules={"attempts": 50})
-        await scheduler.start()
+    target = refusing(scene)
+    async with sending_to(scene, target, {"attempts": 50}) as scheduler:
         numbers = [delivery_number(await scheduler.deliver(text, to="phone")) for text in ("one", "two")]
         await scene.sleep("20m")
         await scheduler.stop()
@@ -77,12 +74,9 @@ async def test_a_start_tries_the_first_message_at_once_and_leaves_the_order(scen
         assert await scheduler.transact(due) == [0, 600_000]
     target.act = None
     target.mark()
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target)
-        await scheduler.start()
+    async with sending_to(scene, target):
         await scene.sleep(1)
         assert target.texts[:1] == ["one"]
-        await scheduler.stop()
 
 
 @pytest.mark.promise("A10")
@@ -96,12 +90,9 @@ async def test_a_start_sends_what_had_nowhere_to_go_though_its_alert_is_closed(s
             assert close_alert(tx, context, NO_CONNECTOR, "last")
 
         await scheduler.transact(leave)
-    async with scene.scheduler() as scheduler:
-        scheduler.connectors.register("phone", target)
-        await scheduler.start()
+    async with sending_to(scene, target):
         await scene.sleep(1)
         assert target.texts == ["hello"]
-        await scheduler.stop()
 
 
 @pytest.mark.promise("A8")

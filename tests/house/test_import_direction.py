@@ -47,8 +47,8 @@ LAYER = {
     "__main__": SURFACE,
 }
 
-#: What a domain adds to the surfaces lies in its own room, and is loaded by them.
-SURFACES_OF_A_DOMAIN = ("routes", "route_models", "commands", "configuration")
+#: What a domain adds to the surfaces lies in its own room, in files or folders of these names, and is loaded by them.
+SURFACES_OF_A_DOMAIN = {"routes", "route_models", "commands", "configuration"}
 
 
 def wrong_imports(module: Module) -> list[str]:
@@ -70,7 +70,7 @@ def refusal(module: Module, imported: str) -> str | None:
     room = room if room in LAYER else "__init__"
     # The front door hands out what lies behind it, the surfaces apart.
     reach = TESTING if module.room == "__init__" else LAYER[module.room]
-    if reach == DOMAIN and module.path.stem in SURFACES_OF_A_DOMAIN:
+    if reach == DOMAIN and not SURFACES_OF_A_DOMAIN.isdisjoint(module.name.split(".")):
         reach = SURFACE
     if LAYER[room] > reach:
         return f"{module.room} lies below {room}; turn the arrow round"
@@ -108,6 +108,10 @@ def test_the_kernel_has_no_word_for_how_it_is_asked():
         ("agents/wake.py", "from wakeful.delivery import enqueue", True),
         ("agents/wake.py", "from wakeful.delivery.outbox import enqueue", False),
         ("agents/wake.py", "from wakeful.agents.session import Session", True),
+        ("agents/wake.py", "from wakeful.api import auth", False),
+        ("agents/routes.py", "from wakeful.api import auth", True),
+        ("agents/routes/work.py", "from wakeful.api import auth", True),
+        ("kernel/routes/work.py", "from wakeful.api import auth", False),
         ("cli/serve.py", "from wakeful.api import app", True),
         ("testing.py", "from wakeful.cli import main", False),
         ("__init__.py", "from wakeful.workflows import Workflow", True),

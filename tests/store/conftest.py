@@ -16,6 +16,12 @@ def store_url(request):
 
 
 @pytest.fixture
+def file(tmp_path):
+    """Where a SQLite store may be."""
+    return tmp_path / "wakeful.db"
+
+
+@pytest.fixture
 def sqlite_url(tmp_path):
     return f"sqlite:///{tmp_path / 'wakeful.db'}"
 

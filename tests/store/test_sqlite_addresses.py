@@ -19,11 +19,6 @@ def clock():
     return SystemClock()
 
 
-@pytest.fixture
-def file(tmp_path):
-    return tmp_path / "wakeful.db"
-
-
 @pytest.mark.parametrize(
     "name",
     [

@@ -28,11 +28,6 @@ def clock():
 
 
 @pytest.fixture
-def file(tmp_path):
-    return tmp_path / "wakeful.db"
-
-
-@pytest.fixture
 def open_folder():
     """A folder that everybody may look into and nobody else may write, unlike those of the tests' own user."""
     folder = Path(tempfile.mkdtemp(prefix="wakeful-"))

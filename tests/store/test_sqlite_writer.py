@@ -25,11 +25,6 @@ def clock():
 
 
 @pytest.fixture
-def file(tmp_path):
-    return tmp_path / "wakeful.db"
-
-
-@pytest.fixture
 def store(file, clock):
     with OpenStore(f"sqlite:///{file}", clock) as opened:
         yield opened

@@ -6,7 +6,7 @@ import functools
 
 from wakeful import Applied, Interval, NotApplied, Prepared, Unknown, Workflow
 from wakeful.testing import run
-from wakeful.workflows import actions
+from wakeful.workflows import actions, checkpoints
 from wakeful.workflows.input_actions import ByHand, publish_by_hand
 from wakeful.workflows.tables import Workflows
 from wakeful.workflows.topics.tables import Topics
@@ -149,6 +149,16 @@ def fails(error, times=1):
             raise error
 
     return act
+
+
+def break_checkpoints(monkeypatch, error, *verbs):
+    """A mistake of ours: storing what a run did raises this error."""
+
+    def broken(*_):
+        raise error
+
+    for verb in verbs:
+        monkeypatch.setattr(checkpoints, verb, broken)
 
 
 UNKNOWN = Unknown()

@@ -250,17 +250,17 @@ async def test_a_new_version_retries_what_the_old_one_got_wrong(room):
         assert (await room.row(scheduler)).issue is None
 
 
+async def ask_a_person(ctx):
+    if ctx.approved_by is None:
+        raise ApprovalNeeded("Add a row?")
+
+
 @pytest.mark.promise("K12", "X8")
 @pytest.mark.parametrize("verdict", ["approve", "reject"])
 @virtual
 async def test_approval_waits_for_a_person_and_resumes_at_the_stored_phase(room, verdict):
     room.mails = ["a"]
-
-    async def ask(ctx):
-        if ctx.approved_by is None:
-            raise ApprovalNeeded("Add a row?")
-
-    room.act["mutate"] = ask
+    room.act["mutate"] = ask_a_person
     async with room.open() as scheduler:
         await scheduler.start()
         await room.sleep("2h")
@@ -293,12 +293,7 @@ async def test_approval_waits_for_a_person_and_resumes_at_the_stored_phase(room,
 @virtual
 async def test_a_workflow_that_is_paused_after_an_approval_says_so_and_asks_nothing(room):
     room.mails = ["a"]
-
-    async def ask(ctx):
-        if ctx.approved_by is None:
-            raise ApprovalNeeded("Add a row?")
-
-    room.act["mutate"] = ask
+    room.act["mutate"] = ask_a_person
     async with room.open() as scheduler:
         await scheduler.start()
         await room.sleep("1m")

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from tests.kernel.scene import at
-from tests.workflows.mailroom import fails, publish, virtual
+from tests.workflows.mailroom import break_checkpoints, fails, publish, virtual
 from wakeful import (
     InvalidJob,
     LogicError,
@@ -156,13 +156,8 @@ async def test_a_mutation_that_takes_too_long_is_uncertain_and_not_made_again(ro
 @pytest.mark.promise("K12")
 @virtual
 async def test_a_mistake_of_ours_stops_the_workflow_with_an_alert(room, monkeypatch):
-    from wakeful.workflows import checkpoints
-
-    def broken(*_):
-        raise KeyError("ours")
-
     async with room.open() as scheduler:
-        monkeypatch.setattr(checkpoints, "committed", broken)
+        break_checkpoints(monkeypatch, KeyError("ours"), "committed")
         await scheduler.start()
         await room.sleep("1m")
         assert (await room.row(scheduler)).issue == "internal"
@@ -192,13 +187,8 @@ async def test_a_consumer_that_always_finds_more_to_do_yields(room):
 @pytest.mark.promise("K12")
 @virtual
 async def test_what_the_store_refuses_stops_the_workflow_and_is_not_tried_for_ever(room, monkeypatch):
-    from wakeful.workflows import checkpoints
-
-    def refused(*_):
-        raise StoreRefused("the store does not take this")
-
     async with room.open() as scheduler:
-        monkeypatch.setattr(checkpoints, "committed", refused)
+        break_checkpoints(monkeypatch, StoreRefused("the store does not take this"), "committed")
         await scheduler.start()
         await room.sleep("1m")
         row = await room.row(scheduler)
@@ -209,14 +199,8 @@ async def test_what_the_store_refuses_stops_the_workflow_and_is_not_tried_for_ev
 @pytest.mark.promise("K12", "K13")
 @virtual
 async def test_a_run_whose_failure_cannot_be_stored_backs_off_and_a_person_hears_of_it(room, monkeypatch):
-    from wakeful.workflows import checkpoints
-
-    def broken(*_):
-        raise KeyError("ours")
-
     async with room.open() as scheduler:
-        monkeypatch.setattr(checkpoints, "committed", broken)
-        monkeypatch.setattr(checkpoints, "failed", broken)
+        break_checkpoints(monkeypatch, KeyError("ours"), "committed", "failed")
         await scheduler.start()
         await room.sleep("5m")
         assert room.phases() == ["prepare", "next"] * 5

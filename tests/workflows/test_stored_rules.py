@@ -7,12 +7,11 @@ import json
 
 import pytest
 
-from tests.workflows.mailroom import fails, publish, virtual
+from tests.workflows.mailroom import break_checkpoints, fails, publish, virtual
 from tests.workflows.test_corrections import Hook, fixes, opened, wrong
 from wakeful import ScheduleTriggerError, TransientError, ids
 from wakeful.kernel.rules.outcome import Result
 from wakeful.store.records import RunRow
-from wakeful.workflows import checkpoints
 from wakeful.workflows.arming import EVENT, LockedJobs, arm, arm_forgotten, set_alarm
 from wakeful.workflows.deploying import deploy, plan_deployment
 from wakeful.workflows.fixes.deciding import Code, next_step
@@ -268,11 +267,8 @@ async def test_what_a_consumer_publishes_is_caused_by_what_it_consumed(room):
 @pytest.mark.promise("K12")
 @virtual
 async def test_new_code_settles_a_mistake_of_ours(room, monkeypatch):
-    def broken(*_):
-        raise KeyError("ours")
-
     async with room.open() as scheduler:
-        monkeypatch.setattr(checkpoints, "committed", broken)
+        break_checkpoints(monkeypatch, KeyError("ours"), "committed")
         await scheduler.start()
         await room.sleep("5s")
         assert (await room.row(scheduler)).issue == "internal"

@@ -47,7 +47,7 @@ domain = Domain(
     section="server.sessions",
     settings="wakeful.agents.configuration:Sessions",
     install="wakeful.agents.configuration:install_configured",
-    routes="wakeful.agents.routes:router",
+    routes="wakeful.agents.routes.schedules:router",
 )
 
 

@@ -166,6 +166,6 @@ domain = Domain(
     section="agents",
     settings="wakeful.agents.configuration:Agents",
     install="wakeful.agents.configuration:install_agents",
-    routes="wakeful.agents.routes:agent_router",
+    routes=("wakeful.agents.routes.agents:router", "wakeful.agents.routes.work:router"),
     commands={AGENT: "wakeful.agents.commands:app", "work": "wakeful.agents.commands:work"},
 )

@@ -16,7 +16,7 @@ from wakeful.cli.failures import WrongUse, say_note
 from wakeful.cli.opening import change, now_ms, read, server_of
 from wakeful.cli.place import Db, Place, chosen
 from wakeful.cli.saying import say, say_text
-from wakeful.cli.tables import Cell, Column, Json, print_facts, print_json, print_table
+from wakeful.cli.tables import Cell, Column, HowMany, Json, print_facts, print_json, print_table
 from wakeful.cli.words import ago, ahead, count
 from wakeful.clock import sleep
 from wakeful.errors import ScheduleTriggerError
@@ -327,7 +327,7 @@ def work_list(
     status: Annotated[
         str | None, typer.Option("--status", metavar="STATUS", help=f"Only these: {', '.join(items.STATUSES)}.")
     ] = None,
-    number: Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, max=10_000, help="How many.")] = 50,
+    number: HowMany = 50,
     as_json: Json = False,
     db: Db = None,
 ) -> None:

@@ -193,8 +193,8 @@ def shown(item: WorkItem, agent: str) -> dict[str, Any]:
 
 
 def _require(tx: Transaction, ref: str) -> WorkItem:
-    parsed = ids.decode(ref)
-    found = tx.of(AgentTables).item(parsed[1]) if parsed is not None and parsed[0] == "wrk" else None
+    number = ids.number_of("wrk", ref)
+    found = tx.of(AgentTables).item(number) if number is not None else None
     if found is None:
         raise WorkNotFound(f"There is no work item {ref!r:.80}.")
     return found

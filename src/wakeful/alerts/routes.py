@@ -13,7 +13,7 @@ from wakeful.alerts.settings import snooze
 from wakeful.api.auth import Operator, Viewer
 from wakeful.api.idempotency import answer, respond
 from wakeful.api.models import Page
-from wakeful.api.paging import LIMIT, Cursor, Limit, cursor_of, id_number, page, page_answer, read_id_cursor
+from wakeful.api.paging import LIMIT, Cursor, Limit, id_page
 from wakeful.api.problems import answers
 from wakeful.api.record import undoable
 from wakeful.api.rights import Allowed
@@ -64,10 +64,7 @@ async def list_alerts(
         )
         return [alert.to_dict() for alert in found]
 
-    items, last = await page(
-        limit, read_id_cursor("alert", cursor), read, lambda item: id_number(item["id"]), lambda item: item
-    )
-    return respond(page_answer(items, cursor_of("alert", str(last)) if last is not None else None))
+    return respond(await id_page("alert", limit, cursor, read))
 
 
 @router.get(

@@ -14,7 +14,7 @@ from wakeful.api.problems import add_handlers
 from wakeful.api.settings import ServerSettings
 from wakeful.api.strict import refuse_unknown_names
 from wakeful.domains import domains
-from wakeful.kernel.domain import load
+from wakeful.kernel.domain import load_routers
 from wakeful.scheduler import Scheduler
 
 ROUTES = (front, health, description, me, jobs, runs, events, stats, record)
@@ -37,7 +37,7 @@ def create_app(scheduler: Scheduler, settings: ServerSettings) -> FastAPI:
     app.state.gate = Gate(scheduler)
     app.state.ending = asyncio.Event()
     add_handlers(app)
-    routers = [*(module.router for module in ROUTES), *(load(domain.routes) for domain in domains() if domain.routes)]
+    routers = [*(module.router for module in ROUTES), *(one for domain in domains() for one in load_routers(domain))]
     for router in routers:
         app.include_router(router)
     app.state.allowed = partial(description.allowed, [route for router in routers for route in router.routes])

@@ -54,6 +54,16 @@ async def page(
     return f"[{','.join(texts)}]", last if more else None
 
 
+async def id_page(
+    prefix: str, limit: int, cursor: str | None, read: Callable[[int | None, int], Awaitable[list[dict[str, Any]]]]
+) -> Answer:
+    """A page of items in the order of their ids; `prefix` is that of its cursors."""
+    items, last = await page(
+        limit, read_id_cursor(prefix, cursor), read, lambda item: id_number(item["id"]), lambda item: item
+    )
+    return page_answer(items, cursor_of(prefix, str(last)) if last is not None else None)
+
+
 def page_answer(items: str, cursor: str | None) -> Answer:
     return Answer(200, {}, f'{{"items":{items},"next":{json.dumps(cursor)}}}')
 

@@ -14,7 +14,7 @@ from wakeful.cli.definition import duration
 from wakeful.cli.opening import change, now_ms, read
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say
-from wakeful.cli.tables import Cell, Column, Json, print_facts, print_json, print_table
+from wakeful.cli.tables import Cell, Column, HowMany, Json, print_facts, print_json, print_table
 from wakeful.cli.words import ahead, brief, need_seconds, relative, stamp
 from wakeful.cli.zones import shown_zone
 from wakeful.errors import AlertNotFound, JobNotFound
@@ -38,7 +38,7 @@ def list_alerts(
     ctx: typer.Context,
     *,
     everything: Annotated[bool, typer.Option("--all", help="Include closed alerts.")] = False,
-    number: Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, max=10_000, help="How many.")] = 50,
+    number: HowMany = 50,
     as_json: Json = False,
     db: Db = None,
 ) -> None:

@@ -14,7 +14,7 @@ from wakeful.cli.finding import Ref, run_meant, run_with_id
 from wakeful.cli.opening import change, now_ms, read, server_of
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say
-from wakeful.cli.tables import Cell, Column, Json, print_json, print_table
+from wakeful.cli.tables import Cell, Column, HowMany, Json, print_json, print_table
 from wakeful.cli.words import brief, count, plain, relative
 from wakeful.cli.zones import shown_zone
 from wakeful.errors import ScheduleTriggerError
@@ -40,7 +40,7 @@ Note = Annotated[
 def approvals(
     ctx: typer.Context,
     *,
-    number: Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, max=10_000, help="How many.")] = 50,
+    number: HowMany = 50,
     as_json: Json = False,
     db: Db = None,
 ) -> None:

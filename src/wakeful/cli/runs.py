@@ -16,7 +16,7 @@ from wakeful.cli.finding import DELIVERY_ID, OPEN, Ref, run_meant, run_with_id
 from wakeful.cli.opening import change, now_ms, read, server_of
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say, say_text
-from wakeful.cli.tables import Cell, Column, Json, coloured, print_facts, print_json, print_table
+from wakeful.cli.tables import Cell, Column, HowMany, Json, coloured, print_facts, print_json, print_table
 from wakeful.cli.words import ago, brief, need_seconds, plain, relative, span, stamp
 from wakeful.cli.zones import zones_of_runs
 from wakeful.clock import sleep
@@ -37,7 +37,7 @@ def list_runs(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="Only runs of this job.", show_default=False)
     ] = None,
-    number: Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, max=10_000, help="How many.")] = 20,
+    number: HowMany = 20,
     as_json: Json = False,
     db: Db = None,
 ) -> None:

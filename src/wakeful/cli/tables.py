@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
+HowMany = Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, max=10_000, help="How many.")]
 
 GAP = 2
 NATURAL = 4096  # wider than any line: nothing is cut

@@ -18,7 +18,7 @@ from wakeful.cli.finding import DELIVERY_ID, Ref
 from wakeful.cli.opening import change, now, now_ms, read
 from wakeful.cli.place import Db, Place, chosen
 from wakeful.cli.saying import say
-from wakeful.cli.tables import Column, Json, print_json, print_sentence, print_table
+from wakeful.cli.tables import Column, HowMany, Json, print_json, print_sentence, print_table
 from wakeful.cli.when import read_when
 from wakeful.cli.words import ahead, need_seconds, relative, stamp, zone_named, zone_of
 from wakeful.cli.zones import default_zone, shown_zone
@@ -46,7 +46,7 @@ def next_times(
     after: Annotated[
         str | None, typer.Option("--after", metavar="TIME", help="Times after this one (default: now).")
     ] = None,
-    number: Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, max=10_000, help="How many.")] = 5,
+    number: HowMany = 5,
     as_json: Json = False,
     db: Db = None,
 ) -> None:

@@ -13,7 +13,7 @@ from wakeful.cli.failures import WrongUse, say_note
 from wakeful.cli.opening import change, now_ms, read, server_of
 from wakeful.cli.place import ConfigFile, Db, Place, chosen, nearest_config
 from wakeful.cli.saying import say, say_text
-from wakeful.cli.tables import Cell, Column, Json, print_facts, print_json, print_table
+from wakeful.cli.tables import Cell, Column, HowMany, Json, print_facts, print_json, print_table
 from wakeful.cli.words import ago, count, moment_words
 from wakeful.cli.zones import shown_zone
 from wakeful.delivery import outbox
@@ -49,7 +49,7 @@ def list_(
     failed: Annotated[bool, typer.Option("--failed", help="The same as --status failed.")] = False,
     connector: Annotated[str | None, typer.Option("--connector", metavar="NAME", help="Only to this one.")] = None,
     job: Annotated[str | None, typer.Option("--job", metavar="NAME", help="Only about this job.")] = None,
-    number: Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, max=10_000, help="How many.")] = 20,
+    number: HowMany = 20,
     as_json: Json = False,
     db: Db = None,
 ) -> None:

@@ -11,7 +11,7 @@ from wakeful.api import addresses
 from wakeful.api.auth import Operator, Viewer
 from wakeful.api.idempotency import answer, respond
 from wakeful.api.models import Page
-from wakeful.api.paging import LIMIT, Cursor, Limit, cursor_of, id_number, page, page_answer, read_id_cursor
+from wakeful.api.paging import LIMIT, Cursor, Limit, id_page
 from wakeful.api.problems import ApiError, answers
 from wakeful.api.wiring import Sched
 from wakeful.delivery import outbox
@@ -54,10 +54,7 @@ async def all_deliveries(
         chosen = wanted._replace(before=last, limit=number)
         return await scheduler.look(lambda tx: list_deliveries(tx, chosen))
 
-    items, last = await page(
-        limit, read_id_cursor("dlv", cursor), read, lambda item: id_number(item["id"]), lambda item: item
-    )
-    return respond(page_answer(items, cursor_of("dlv", str(last)) if last is not None else None))
+    return respond(await id_page("dlv", limit, cursor, read))
 
 
 @router.get(

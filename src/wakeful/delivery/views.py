@@ -23,10 +23,10 @@ def delivery_text(number: int) -> str:
 
 def delivery_number(text: str) -> int:
     """The number behind a delivery's id, or DeliveryNotFound."""
-    found = ids.decode(text)
-    if found is None or found[0] != "dlv":
+    number = ids.number_of("dlv", text)
+    if number is None:
         raise DeliveryNotFound(f"{text!r:.80} is not the id of a delivery, such as {delivery_text(0)}.")
-    return found[1]
+    return number
 
 
 def shown(row: DeliveryRow, attempts: Sequence[AttemptRow] = ()) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """What a domain is: one room that adds kinds of job, with everything they need, to the scheduler.
 
 A domain is one declaration, listed once in `wakeful.domains`. It is light: what needs a library or much code is named
-as `module:name` and loaded when it is used. Its SQL lies in its own `tables.py`, its routes in `routes.py`, its
-commands in `commands.py`, the model of its configuration in `configuration.py`.
+as `module:name` and loaded when it is used. Its SQL lies in its own `tables.py`, its routes in `routes.py` or
+a folder `routes`, its commands in `commands.py`, the model of its configuration in `configuration.py`.
 """
 
 from __future__ import annotations
@@ -141,8 +141,8 @@ class Domain(NamedTuple):
     """`(scheduler, settings) -> Applicable`: what `wakeful plan` shows and `wakeful apply` does beside the jobs."""
     install: Reference | None = None
     """`(scheduler, settings, server) -> None`: registers handlers and background services when a server starts."""
-    routes: Reference | None = None
-    """A FastAPI router."""
+    routes: Reference | tuple[Reference, ...] = ()
+    """A FastAPI router, or several, each with its whole prefix: one included in another is not seen."""
     open_paths: tuple[str, ...] = ()
     """Where its routes are open to whoever knows the rest of the path: without a token, and with any body."""
     commands: Reference | Mapping[str, Reference] | None = None
@@ -153,6 +153,11 @@ def load(reference: Reference) -> Any:
     """What `module:name` names."""
     module, _, name = reference.partition(":")
     return getattr(importlib.import_module(module), name)
+
+
+def load_routers(domain: Domain) -> list[Any]:
+    """The FastAPI routers of a domain."""
+    return [load(one) for one in ((domain.routes,) if isinstance(domain.routes, str) else domain.routes)]
 
 
 def declare(domain: Domain) -> Domain:

@@ -128,6 +128,6 @@ domain = Domain(
         "correct_workflow": "wakeful.workflows.chat:correct",
         "leave_workflow": "wakeful.workflows.chat:leave",
     },
-    routes="wakeful.workflows.routes:router",
+    routes=("wakeful.workflows.routes:router", "wakeful.workflows.topics.routes:router"),
     commands="wakeful.workflows.commands:app",
 )

@@ -83,8 +83,7 @@ def prepared(
 
 def _reservable(tx: Transaction, attempt: WorkflowRun, wanted: Sequence[tuple[str, str]]) -> list[int]:
     """The numbers of events, each given with its topic; LogicError unless all are pending there."""
-    decoded = {text: ids.decode(text) for _, text in wanted}
-    numbers = {text: found[1] for text, found in decoded.items() if found is not None and found[0] == "evt"}
+    numbers = {text: number for _, text in wanted if (number := ids.number_of("evt", text)) is not None}
     places = tx.of(Topics).places(list(numbers.values()))
     for topic, text in wanted:
         if text not in numbers or places.get(numbers[text]) != (attempt.workflow, topic, "pending"):

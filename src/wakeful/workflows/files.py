@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful import clock
@@ -109,10 +109,8 @@ class WorkflowFiles:
                 return
         except SchedulerError as error:
             found = CannotLoad(ref, str(error))
-        name = self._report(found)
-        install(self._scheduler).drop(name)
-        owner, broken = self._listed.owner, found
-        await self._scheduler.transact(lambda tx, context: mark_broken(tx, context, broken, owner))
+        _, mark = self._drop(found)
+        await self._scheduler.transact(mark)
 
     def _take(self, ref: FileRef, found: Workflow | CannotLoad) -> None:
         """The same before the start: written when the scheduler does."""
@@ -123,14 +121,14 @@ class WorkflowFiles:
                 return
         except SchedulerError as error:
             found = CannotLoad(ref, str(error))
-        name = self._report(found)
-        install(self._scheduler).drop(name)
-        owner, broken = self._listed.owner, found
-        self._scheduler.write_at_start(name, lambda tx, context: mark_broken(tx, context, broken, owner))
+        self._scheduler.write_at_start(*self._drop(found))
 
-    def _report(self, found: CannotLoad) -> str:
+    def _drop(self, found: CannotLoad) -> tuple[str, Callable[[Transaction, Context], None]]:
+        """Run its workflow no more; the name of that, and what is to be written."""
         log.error("%s cannot be loaded: %s", found.ref.path, found.message, extra={"trace": found.trace})
-        return self._names.get(found.ref.source, stem(found.ref))
+        name, owner = self._names.get(found.ref.source, stem(found.ref)), self._listed.owner
+        install(self._scheduler).drop(name)
+        return name, lambda tx, context: mark_broken(tx, context, found, owner)
 
     async def _watch(self) -> None:
         while True:

@@ -136,10 +136,10 @@ class HandlerContext:
     def _cause(self, given: object) -> tuple[int, ...]:
         if given is None:
             return ()
-        found = ids.decode(given) if isinstance(given, str) else None
-        if found is None or found[0] != "inp":
+        number = ids.number_of("inp", given) if isinstance(given, str) else None
+        if number is None:
             self._refuse(f"input is what register_input returned, not {given!r:.80}.")
-        return (found[1],)
+        return (number,)
 
     def _text(self, name: str, given: object, most: int = MAX_TEXT) -> str:
         text = str(given) if isinstance(given, str | int) and not isinstance(given, bool) else ""

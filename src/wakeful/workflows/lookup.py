@@ -29,8 +29,8 @@ def is_found(name: str, row: WorkflowRow | None) -> WorkflowRow:
 
 def find_attempt(tx: Transaction, name: str, ref: str) -> WorkflowRun:
     """A run of that workflow."""
-    found = ids.decode(ref)
-    attempt = tx.of(Workflows).run(found[1]) if found is not None and found[0] == "run" else None
+    number = ids.number_of("run", ref)
+    attempt = tx.of(Workflows).run(number) if number is not None else None
     if attempt is None or attempt.workflow != name:
         message = f"{name} has no run {ref!r:.80}."
         raise RunNotFound(message)
@@ -39,8 +39,8 @@ def find_attempt(tx: Transaction, name: str, ref: str) -> WorkflowRun:
 
 def find_input(tx: Transaction, name: str, ref: str) -> InputRow:
     """An input of that workflow."""
-    found = ids.decode(ref)
-    row = tx.of(Topics).input(found[1]) if found is not None and found[0] == "inp" else None
+    number = ids.number_of("inp", ref)
+    row = tx.of(Topics).input(number) if number is not None else None
     if row is None or row.workflow != name:
         message = f"{name} has no input {ref!r:.80}."
         raise NotFound(message)
@@ -49,8 +49,8 @@ def find_input(tx: Transaction, name: str, ref: str) -> InputRow:
 
 def find_event(tx: Transaction, name: str, ref: str) -> EventRow:
     """An event of that workflow."""
-    found = ids.decode(ref)
-    row = tx.of(Topics).get(found[1]) if found is not None and found[0] == "evt" else None
+    number = ids.number_of("evt", ref)
+    row = tx.of(Topics).get(number) if number is not None else None
     if row is None or row.workflow != name:
         message = f"{name} has no event {ref!r:.80}: it was never published, or is pruned."
         raise NotFound(message)

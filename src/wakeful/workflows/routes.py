@@ -31,7 +31,6 @@ from wakeful.workflows.route_models import (
     WorkflowRunOut,
 )
 from wakeful.workflows.tables import Workflows
-from wakeful.workflows.topics import routes as topics
 from wakeful.workflows.topics.routes import Name, page_of
 
 if TYPE_CHECKING:
@@ -207,6 +206,3 @@ async def list_fixes(
         return rows, [views.fix_view(row) for row in rows]
 
     return await page_of(scheduler, name, "fix", limit=limit, cursor=cursor, read=read)
-
-
-router.include_router(topics.router)

@@ -13,7 +13,7 @@ from wakeful.cli.failures import say_note
 from wakeful.cli.opening import change, now_ms, read, server_of
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say, say_text
-from wakeful.cli.tables import Cell, Column, Json, print_facts, print_json, print_table
+from wakeful.cli.tables import Cell, Column, HowMany, Json, print_facts, print_json, print_table
 from wakeful.cli.words import ago, moment_words
 from wakeful.cli.zones import shown_zone
 from wakeful.triggers.moments import read_moment
@@ -31,7 +31,7 @@ def list_(
         str | None,
         typer.Argument(metavar="[NAME]", help="Only of this schedule, as agent.schedule.", show_default=False),
     ] = None,
-    number: Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, max=10_000, help="How many.")] = 20,
+    number: HowMany = 20,
     as_json: Json = False,
     db: Db = None,
 ) -> None:

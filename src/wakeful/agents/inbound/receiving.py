@@ -104,8 +104,7 @@ def _named_by(tx: Transaction, run: RunRow) -> int | None:
     details = tx.runs.details(run.id)
     payload = json.loads(details.payload) if details is not None and details.payload is not None else None
     named = payload.get("request") if isinstance(payload, dict) else None
-    parsed = ids.decode(named) if isinstance(named, str) else None
-    return parsed[1] if parsed is not None and parsed[0] == "req" else None
+    return ids.number_of("req", named) if isinstance(named, str) else None
 
 
 def take_request(tx: Transaction, job: JobDef, run: RunRow) -> Mapping[str, Any] | None:
@@ -152,8 +151,8 @@ def request_text(number: int) -> str:
 
 
 def require(tx: Transaction, ref: str) -> RequestRow:
-    parsed = ids.decode(ref)
-    found = tx.of(Requests).get(parsed[1]) if parsed is not None and parsed[0] == "req" else None
+    number = ids.number_of("req", ref)
+    found = tx.of(Requests).get(number) if number is not None else None
     if found is None:
         raise RequestNotFound(f"There is no request {ref!r:.80}.")
     return found

@@ -38,7 +38,7 @@ from wakeful.api import addresses
 from wakeful.api.auth import Gate, Operator, Viewer, address_of
 from wakeful.api.idempotency import answer, respond
 from wakeful.api.models import Page
-from wakeful.api.paging import LIMIT, Cursor, Limit, cursor_of, id_number, page, page_answer, read_id_cursor
+from wakeful.api.paging import LIMIT, Cursor, Limit, id_page
 from wakeful.api.problems import ApiError, answers
 from wakeful.api.wiring import Sched
 from wakeful.errors import InvalidSetting, SchedulerError
@@ -208,10 +208,7 @@ async def list_inbound(
     async def read(last: int | None, number: int) -> list[dict[str, Any]]:
         return await scheduler.look(lambda tx: list_requests(tx, job, last, number))
 
-    items, last = await page(
-        limit, read_id_cursor("req", cursor), read, lambda item: id_number(item["id"]), lambda item: item
-    )
-    return respond(page_answer(items, cursor_of("req", str(last)) if last is not None else None))
+    return respond(await id_page("req", limit, cursor, read))
 
 
 @router.get(

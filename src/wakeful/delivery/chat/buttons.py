@@ -142,8 +142,8 @@ def press(tx: Transaction, context: Context, person: Person | None, connector: s
     if person is None:
         raise NotPressed("Not allowed.")
     place, _, text = data.partition(":")
-    parsed = ids.decode(text)
-    row = tx.of(Outbox).get(parsed[1]) if parsed is not None and parsed[0] == "dlv" else None
+    number = ids.number_of("dlv", text)
+    row = tx.of(Outbox).get(number) if number is not None else None
     if row is None or row.connector != connector or row.recipient not in (None, person.sender):
         raise NotPressed(GONE)
     extra = json.loads(row.extra) if row.extra is not None else {}

@@ -12,9 +12,9 @@ from wakeful.store.records import JobDef, JobState, RunRow
 def find_job(tx: Transaction, ref: str) -> tuple[JobDef, JobState]:
     """The job of that id or name; JobNotFound offers the nearest name."""
     _require_name(ref)
-    parsed = ids.decode(ref)
-    if parsed is not None and parsed[0] == "job":
-        found = tx.jobs.by_id(parsed[1])
+    number = ids.number_of("job", ref)
+    if number is not None:
+        found = tx.jobs.by_id(number)
         if found is not None and found[0].removed_at is None:
             return found
     found = tx.jobs.by_name(ref)
@@ -40,8 +40,8 @@ def _require_name(ref: object) -> None:
 def history_of(tx: Transaction, ref: str) -> int:
     """The job whose history is asked for; a removed one is found by its id or last name."""
     _require_name(ref)
-    parsed = ids.decode(ref)
-    found = tx.jobs.by_id(parsed[1]) if parsed is not None and parsed[0] == "job" else tx.jobs.by_name(ref)
+    number = ids.number_of("job", ref)
+    found = tx.jobs.by_id(number) if number is not None else tx.jobs.by_name(ref)
     found = found or tx.jobs.removed_by_name(ref)
     return found[0].id if found is not None else find_job(tx, ref)[0].id
 
@@ -49,8 +49,7 @@ def history_of(tx: Transaction, ref: str) -> int:
 def run_number(ref: str) -> int | None:
     """The number of the run that `ref` names; None if it does not name a run."""
     given: object = ref
-    parsed = ids.decode(ref) if isinstance(given, str) else None
-    return parsed[1] if parsed is not None and parsed[0] == "run" else None
+    return ids.number_of("run", ref) if isinstance(given, str) else None
 
 
 def require_run(ref: str) -> int:

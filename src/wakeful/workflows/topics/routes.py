@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from wakeful.scheduler import Scheduler
     from wakeful.store.interface import Transaction
 
-router = APIRouter()
+router = APIRouter(prefix="/api/workflows", tags=["workflows"])
 
 Name = Annotated[
     str, Path(max_length=100, description="The workflow's name.", examples=["invoices"]), addresses.AS_SENT

@@ -1,37 +1,26 @@
-"""`/api/schedule`, what is sent to sessions and when, in a plainer shape than jobs; and `/api/agents`."""
+"""`/api/schedule`: what is sent to sessions and when, in a plainer shape than jobs."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path
 from starlette.responses import Response
 
-from wakeful.agents import run_requests, schedules, whole, work
+from wakeful.agents import schedules
 from wakeful.agents.route_models import (
     MINUTE_MS,
-    AgentOut,
-    AgentSummary,
-    EventAdded,
-    EventIn,
     ScheduleChange,
     ScheduleIn,
     ScheduleOut,
-    SessionsForgotten,
     Started,
-    WakeIn,
-    WakeOut,
-    WorkIn,
-    WorkOut,
     Written,
 )
 from wakeful.agents.schedules import Schedule, ScheduleSpec
 from wakeful.agents.task import Task
 from wakeful.api import addresses
-from wakeful.api.auth import Anyone, Operator, OperatorOrRun, Viewer, ViewerOrRun
+from wakeful.api.auth import Anyone
 from wakeful.api.idempotency import Answer, Key, answer, respond
-from wakeful.api.models import Page
-from wakeful.api.paging import LIMIT, Cursor, Limit, cursor_of, id_number, page, page_answer, read_id_cursor
 from wakeful.api.problems import ApiError, answers
 from wakeful.api.record import undoable
 from wakeful.api.rights import Allowed, Editor
@@ -39,7 +28,6 @@ from wakeful.api.shapes import local, zone_of
 from wakeful.api.wiring import Sched
 from wakeful.kernel.actions.authorized import WriteTerms
 from wakeful.kernel.actions.idempotency import run_idempotent
-from wakeful.kernel.actions.recording import origin_of
 from wakeful.triggers import from_ms, iso, to_ms
 
 router = APIRouter(prefix="/api/schedule", tags=["schedule"])
@@ -212,189 +200,3 @@ def shape(schedule: Schedule, zone: str) -> dict[str, Any]:
         "currentRun": job.current_run,
         "owner": job.owner,
     }
-
-
-# -- agents -----------------------------------------------------------------------------------------------------------
-
-agent_router = APIRouter(tags=["agents"])
-
-AgentName = Annotated[
-    str, Path(max_length=200, description="the agent's name", examples=["reporter"]), addresses.AS_SENT
-]
-
-
-@agent_router.get(
-    "/api/agents",
-    operation_id="list_agents",
-    response_model=Page[AgentSummary],
-    responses=answers(),
-    summary="All agents with their state",
-)
-async def list_agents(scheduler: Sched, caller: ViewerOrRun) -> Response:
-    if caller.run is not None:
-        own = await run_requests.see_agent(scheduler, caller.run)
-        return respond(answer(200, {"items": [{**own, "schedules": len(own["schedules"])}], "next": None}))
-    return respond(answer(200, {"items": await scheduler.agents.list(), "next": None}))
-
-
-@agent_router.get(
-    "/api/agents/{name}",
-    operation_id="get_agent",
-    response_model=AgentOut,
-    responses=answers(404),
-    summary="One agent with its schedules, sessions and events",
-)
-async def get_agent(scheduler: Sched, caller: ViewerOrRun, name: AgentName) -> Response:
-    if caller.run is not None:
-        return respond(answer(200, await run_requests.see_agent(scheduler, caller.run, name)))
-    return respond(answer(200, await scheduler.agents.get(name)))
-
-
-@agent_router.post(
-    "/api/agents/{name}/wake",
-    operation_id="wake_agent",
-    status_code=202,
-    response_model=WakeOut,
-    responses=answers(404, 409),
-    summary="Wake an agent; requests within 250 ms become one run",
-)
-async def wake_agent(scheduler: Sched, caller: OperatorOrRun, name: AgentName, given: WakeIn | None = None) -> Response:
-    if caller.run is not None:
-        return respond(answer(202, await run_requests.wake(scheduler, caller.run, name)))
-    reason = given.reason if given is not None else "manual"
-    return respond(answer(202, await scheduler.agents.request_wake(name, reason)))
-
-
-@agent_router.post(
-    "/api/agents/{name}/events",
-    operation_id="add_agent_event",
-    status_code=202,
-    response_model=EventAdded,
-    responses=answers(404, 409),
-    summary="Leave an agent something to hear when it is next woken",
-)
-async def add_agent_event(scheduler: Sched, caller: OperatorOrRun, name: AgentName, given: EventIn) -> Response:
-    if caller.run is not None:
-        return respond(answer(202, await run_requests.leave_event(scheduler, caller.run, name, given)))
-    added = await scheduler.agents.add_event(
-        name, given.text, source=given.source, context_key=given.context_key, wake=given.wake
-    )
-    return respond(answer(202, added))
-
-
-@agent_router.post(
-    "/api/agents/{name}/pause",
-    operation_id="pause_agent",
-    response_model=AgentOut,
-    responses=answers(404),
-    summary="Pause all jobs of an agent",
-)
-async def pause_agent(scheduler: Sched, _: Operator, rights: Allowed, name: AgentName) -> Response:
-    done = await scheduler.transact(
-        lambda tx, context: whole.pause_agent(tx, context, name, origin_of(context, rights))
-    )
-    return respond(answer(200, done.agent, **undoable(done.action)))
-
-
-@agent_router.post(
-    "/api/agents/{name}/resume",
-    operation_id="resume_agent",
-    response_model=AgentOut,
-    responses=answers(404),
-    summary="Resume all jobs of an agent",
-)
-async def resume_agent(scheduler: Sched, _: Operator, rights: Allowed, name: AgentName) -> Response:
-    done = await scheduler.transact(
-        lambda tx, context: whole.resume_agent(tx, context, name, origin_of(context, rights))
-    )
-    return respond(answer(200, done.agent, **undoable(done.action)))
-
-
-@agent_router.post(
-    "/api/agents/{name}/reset-session",
-    operation_id="reset_agent_session",
-    response_model=SessionsForgotten,
-    responses=answers(404),
-    summary="Forget the sessions of an agent, so that new ones begin",
-)
-async def reset_agent_session(scheduler: Sched, _: Operator, name: AgentName) -> Response:
-    return respond(answer(200, {"forgotten": await scheduler.agents.reset_session(name)}))
-
-
-Ref = Annotated[str, Path(max_length=200, description="the work item's id", examples=["wrk_1hbm1n0w2c9kd"])]
-WorkStatus = Annotated[
-    Literal["ready", "claimed", "done", "failed"] | None, Query(description="only these", examples=["ready"])
-]
-OfAgent = Annotated[str | None, Query(max_length=200, description="only of this agent", examples=["reporter"])]
-
-
-@agent_router.get(
-    "/api/work",
-    operation_id="list_work",
-    response_model=Page[WorkOut],
-    responses=answers(400, 404),
-    summary="Work items, the newest first",
-)
-async def list_work(
-    scheduler: Sched,
-    _: Viewer,
-    *,
-    agent: OfAgent = None,
-    status: WorkStatus = None,
-    limit: Limit = LIMIT,
-    cursor: Cursor = None,
-) -> Response:
-    async def read(last: int | None, number: int) -> list[dict[str, Any]]:
-        return await scheduler.look(lambda tx: work.list_items(tx, agent, status, last, number))
-
-    items, last = await page(
-        limit, read_id_cursor("wrk", cursor), read, lambda item: id_number(item["id"]), lambda item: item
-    )
-    return respond(page_answer(items, cursor_of("wrk", str(last)) if last is not None else None))
-
-
-@agent_router.post(
-    "/api/work",
-    operation_id="add_work",
-    status_code=201,
-    response_model=WorkOut,
-    responses={**answers(404, 409), 200: {"description": "there already", "model": WorkOut}},
-    summary="Add a work item to an agent's queue",
-)
-async def add_work(scheduler: Sched, _: Operator, given: WorkIn) -> Response:
-    new = work.NewItem(given.title, given.body, given.external_id, given.priority)
-    item, is_new = await scheduler.transact(lambda tx, context: work.add_item(tx, context, given.agent, new))
-    return respond(answer(201 if is_new else 200, item))
-
-
-@agent_router.get(
-    "/api/work/{item_id}",
-    operation_id="get_work",
-    response_model=WorkOut,
-    responses=answers(404),
-    summary="One work item",
-)
-async def get_work(scheduler: Sched, _: Viewer, item_id: Ref) -> Response:
-    return respond(answer(200, await scheduler.look(lambda tx: work.get_item(tx, item_id))))
-
-
-@agent_router.post(
-    "/api/work/{item_id}/release",
-    operation_id="release_work",
-    response_model=WorkOut,
-    responses=answers(404, 409),
-    summary="Give back an item that nobody works on any more",
-)
-async def release_work(scheduler: Sched, _: Operator, item_id: Ref) -> Response:
-    return respond(answer(200, await scheduler.transact(lambda tx, _: work.release_item(tx, item_id))))
-
-
-@agent_router.post(
-    "/api/work/{item_id}/retry",
-    operation_id="retry_work",
-    response_model=WorkOut,
-    responses=answers(404, 409),
-    summary="Let a done or failed item be worked on again",
-)
-async def retry_work(scheduler: Sched, _: Operator, item_id: Ref) -> Response:
-    return respond(answer(200, await scheduler.transact(lambda tx, _: work.retry_item(tx, item_id))))

@@ -1,0 +1,3 @@
+"""What agents and sessions add to the HTTP server, by subject."""
+
+from __future__ import annotations
