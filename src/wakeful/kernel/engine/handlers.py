@@ -182,17 +182,18 @@ class Threads:
 
 
 class _Pool:
-    """Threads that serve one queue until it ends."""
+    """Threads that serve one queue until it ends; up to the limit, each piece of work has its own."""
 
     def __init__(self) -> None:
         self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._threads = 0
-        self._idle = 0
+        self._unfinished = 0  # counted here: an idle thread takes a moment to take what it is given
         self._lock = threading.Lock()
 
     def put(self, work: Callable[[], None], limit: int) -> None:
         with self._lock:
-            if self._idle == 0 and self._threads < limit:
+            self._unfinished += 1
+            if self._threads < min(self._unfinished, limit):
                 self._threads += 1
                 threading.Thread(target=self._serve, name=f"wakeful-run-{self._threads}", daemon=True).start()
         self._work.put(work)
@@ -203,14 +204,14 @@ class _Pool:
 
     def _serve(self) -> None:
         while True:
-            with self._lock:
-                self._idle += 1
             work = self._work.get()
-            with self._lock:
-                self._idle -= 1
             if work is None:
                 return
-            work()
+            try:
+                work()
+            finally:
+                with self._lock:
+                    self._unfinished -= 1
             del work  # or it, and all it holds, is kept until the next one comes
 
 
