@@ -44,6 +44,8 @@ class Caller:
     async def _app(self, scope, receive, send):
         self.bodies.append((await receive()).get("body", b""))
         await send({"type": "http.response.start", "status": 200, "headers": []})
+        if scope["path"] == "/breaks":
+            raise RuntimeError("in the middle")
         await send({"type": "http.response.body", "body": b""})
 
     async def _send(self, message):
@@ -137,6 +139,14 @@ def test_a_cookie_is_for_our_own_pages_also_where_nothing_is_changed(site, statu
 @pytest.mark.parametrize(("path", "query"), [("/api/jobs\0", b""), ("/api/jobs", b"a=%00"), ("/api/jobs", b"a=\0")])
 def test_a_nul_is_refused_wherever_it_stands(path, query):
     assert Caller(b"{}", path=path, query=query).answer[:2] == (400, "bad_address")
+
+
+def test_a_fault_in_the_middle_of_an_answer_is_logged_and_the_answer_stays_incomplete(caplog):
+    with caplog.at_level(logging.ERROR, "wakeful.api"):
+        caller = Caller(method="GET", path="/breaks")
+    assert [message["type"] for message in caller.sent] == ["http.response.start"]
+    [record] = caplog.records
+    assert "RuntimeError: in the middle" in record.getMessage()
 
 
 def test_the_log_has_neither_the_query_nor_a_path_that_is_a_secret(caplog):
