@@ -147,6 +147,15 @@ async def test_a_request_that_turns_out_to_be_broken_is_refused_and_its_late_ans
 
 
 @connected
+async def test_a_body_that_turns_out_to_be_broken_after_its_answer_ends_the_connection_in_silence(client):
+    client.protocol.data_received(WHOLE.replace(b"\r\n\r\n", b"\r\nTransfer-Encoding: chunked\r\n\r\n"))
+    while not client.protocol.is_waiting:  # noqa: ASYNC110 - as above
+        await asyncio.sleep(0)
+    client.wire.sent = b""
+    assert client.after(0, b"no number\r\n") == CLOSED
+
+
+@connected
 async def test_who_has_not_read_its_answer_does_not_give_way(client):
     await client.asked()
     assert client.protocol.may_give_way
