@@ -19,7 +19,10 @@ SETTINGS = ServerSettings(port=7878, max_body=100, connections=ConnectionLimits(
 class Caller:
     """Sends a request to the guard, piece by piece, and keeps the answer."""
 
-    def __init__(self, *pieces, method="POST", path="/api/jobs", query=b"", pause=0.0, admit=None, **headers):
+    def __init__(
+        self, *pieces, method="POST", path="/api/jobs", query=b"", pause=0.0, admit=None, server="127.0.0.1",
+        settings=SETTINGS, **headers,
+    ):  # fmt: skip
         self.clock = VirtualClock()
         self.pieces, self.pause, self.taken = list(pieces), pause, 0
         self.bodies = []  # what the app was given
@@ -27,10 +30,10 @@ class Caller:
         named = [(name.replace("_", "-").encode(), value.encode()) for name, value in given.items()]
         scope = {
             "type": "http", "method": method, "path": path, "raw_path": path.encode(), "query_string": query,
-            "headers": named, "server": ("127.0.0.1", 7878), "client": ("203.0.113.7", 1),
+            "headers": named, "server": (server, 7878), "client": ("203.0.113.7", 1),
         }  # fmt: skip
         self.sent = []
-        run(Guard(self._app, SETTINGS, self.clock, admit)(scope, self._receive, self._send), self.clock)
+        run(Guard(self._app, settings, self.clock, admit)(scope, self._receive, self._send), self.clock)
 
     async def _receive(self):
         self.taken += 1
@@ -123,6 +126,40 @@ def test_a_stranger_is_refused_unread_and_the_connection_ends_where_a_body_follo
 )
 def test_a_page_of_another_port_is_another_origin(origin, status):
     assert Caller(b"{}", origin=origin).answer[0] == status
+
+
+PUBLIC = ServerSettings(port=7878, public_url="https://Jobs.example.org", allowed_hosts=("other.example:8080",))
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("192.0.2.5:7878", 200),  # where the connection came in
+        ("192.0.2.5", 403),
+        ("192.0.2.6:7878", 403),
+        ("jobs.example.org", 200),
+        ("jobs.example.org:9999", 200),  # a proxy may be anywhere
+        ("other.example:8080", 200),
+        ("other.example", 403),
+        ("evil.example:7878", 403),
+    ],
+)
+def test_a_server_answers_to_the_address_it_was_reached_by_and_to_the_names_it_was_given(host, status):
+    assert Caller(method="GET", server="192.0.2.5", settings=PUBLIC, host=host).answer[0] == status
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "status"),
+    [
+        ("https://jobs.example.org", "jobs.example.org", 200),
+        ("https://jobs.example.org", "localhost:7878", 200),  # a proxy that gives the host it calls
+        ("http://jobs.example.org", "localhost:7878", 403),
+        ("https://jobs.example.org:444", "jobs.example.org", 403),
+        ("https://other.example", "other.example:8080", 403),
+    ],
+)
+def test_a_page_of_the_public_address_is_ours(origin, host, status):
+    assert Caller(b"{}", settings=PUBLIC, origin=origin, host=host).answer[0] == status
 
 
 @pytest.mark.parametrize(
