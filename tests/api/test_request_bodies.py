@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 
@@ -9,7 +10,7 @@ import pytest
 
 from wakeful.api.guard import Guard
 from wakeful.api.settings import ConnectionLimits, ServerSettings
-from wakeful.errors import NotAllowed
+from wakeful.errors import NotAllowed, SchedulerError
 from wakeful.testing import VirtualClock, run
 
 pytestmark = pytest.mark.promise("X18")
@@ -26,8 +27,10 @@ class Caller:
         self.clock = VirtualClock()
         self.pieces, self.pause, self.taken = list(pieces), pause, 0
         self.bodies = []  # what the app was given
-        given = {"host": "localhost:7878", "content-type": "application/json", **headers}
-        named = [(name.replace("_", "-").encode(), value.encode()) for name, value in given.items()]
+        given = {"host": "localhost:7878", "content_type": "application/json", **headers}
+        named = [
+            (name.replace("_", "-").encode(), value.encode()) for name, value in given.items() if value is not None
+        ]
         scope = {
             "type": "http", "method": method, "path": path, "raw_path": path.encode(), "query_string": query,
             "headers": named, "server": (server, 7878), "client": ("203.0.113.7", 1),
@@ -46,9 +49,13 @@ class Caller:
 
     async def _app(self, scope, receive, send):
         self.bodies.append((await receive()).get("body", b""))
+        if scope["path"] == "/waits":
+            raise asyncio.CancelledError
         await send({"type": "http.response.start", "status": 200, "headers": []})
         if scope["path"] == "/breaks":
             raise RuntimeError("in the middle")
+        if scope["path"] == "/lasts":
+            raise asyncio.CancelledError
         await send({"type": "http.response.body", "body": b""})
 
     async def _send(self, message):
@@ -184,6 +191,32 @@ def test_a_fault_in_the_middle_of_an_answer_is_logged_and_the_answer_stays_incom
     assert [message["type"] for message in caller.sent] == ["http.response.start"]
     [record] = caplog.records
     assert "RuntimeError: in the middle" in record.getMessage()
+
+
+@pytest.mark.parametrize(("kind", "status"), [(None, 415), ("text/plain", 415), ("application/json", 200)])
+def test_a_body_says_that_it_is_json_except_where_the_path_is_the_right(kind, status):
+    assert Caller(b"{}", content_type=kind).answer[0] == status
+    assert Caller(b"{}", content_type=kind, path="/ping/KEY").answer[0] == 200
+
+
+def test_an_origin_counts_whatever_else_a_request_says_about_its_page():
+    caller = Caller(b"{}", origin="http://evil.example", sec_fetch_site="same-origin")
+    assert caller.answer[:2] == (403, "forbidden_origin")
+
+
+def test_a_fault_while_a_caller_is_looked_up_is_reported_as_one_and_shows_nothing():
+    async def fail(_):
+        raise SchedulerError("PLANTED")
+
+    caller = Caller(b"{}", admit=fail)
+    assert caller.answer[:2] == (500, "fault")
+    assert b"PLANTED" not in caller.sent[1]["body"]
+
+
+def test_an_answer_that_a_stopping_server_waits_for_no_longer_is_ended():
+    assert Caller(method="GET", path="/waits").answer == (503, "stopping", True)
+    lasting = Caller(method="GET", path="/lasts")
+    assert (lasting.answer[0], lasting.sent[-1]["more_body"]) == (200, False)
 
 
 def test_the_log_has_neither_the_query_nor_a_path_that_is_a_secret(caplog):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import pytest
 
 from tests.kernel.scene import at, virtual
-from wakeful import Every, Manual, NewJob, Once, Retention, Wait
+from wakeful import Every, Manual, NewJob, Once, Retention, Wait, ids
 from wakeful.kernel.engine import sweep
+from wakeful.kernel.engine.long_output import log_path, remove_files
 from wakeful.kernel.engine.sweep import Housekeeping
 
 
@@ -192,3 +194,17 @@ async def test_a_removed_job_with_more_runs_than_a_bite_is_forgotten_with_all_of
         assert await stored(scheduler) == 0
         assert await scheduler._store.read(lambda tx: tx.tables.count("jobs")) == 0
         assert list(folder.iterdir()) == []
+
+
+@pytest.mark.promise("X11")
+def test_a_file_that_cannot_be_removed_keeps_no_other_and_is_reported_once(tmp_path, caplog):
+    files = [log_path(tmp_path, ids.run_text(n)) for n in range(1, 6)]
+    for path in files[2:]:
+        path.write_text("said")
+    for path in files[:2]:
+        path.mkdir()
+    with caplog.at_level(logging.WARNING, "wakeful.engine"):
+        remove_files(tmp_path, list(range(1, 6)))
+    assert [path.exists() for path in files] == [True, True, False, False, False]
+    [record] = caplog.records
+    assert "cannot remove files of runs that are no longer on record" in record.getMessage()
