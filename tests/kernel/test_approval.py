@@ -377,3 +377,20 @@ async def test_the_alert_about_a_question_is_open_until_there_is_an_answer_or_no
         await way(scheduler, run)
         await scene.sleep("1s")
         assert await scheduler.list_alerts() == []
+
+
+@virtual
+async def test_an_approved_run_that_failed_and_is_retried_by_a_person_asks_again(scene):
+    async def act(run):
+        await deploy(run)
+        raise RuntimeError("broken")
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        run = await asking(scene, scheduler, Once(at(1)))
+        failed = await scheduler.approve_run(run.id, by="ana")
+        await scene.sleep("1s")
+        assert (await scheduler.get_run(failed)).outcome == "error"
+        again = await scheduler.retry_run(failed)
+        await scene.sleep("1s")
+        assert ((await scheduler.get_run(again)).phase, scene.runs[-1].approved_by) == ("approval", None)
