@@ -222,6 +222,18 @@ async def test_a_bite_that_was_full_says_that_there_may_be_more(scene):
         assert await bite(1000) == (left - 6, 0, False), "the last run is kept beside those"
 
 
+@pytest.mark.promise("X11", "X24")
+@virtual
+async def test_several_jobs_with_more_runs_than_a_bite_are_all_pruned_to_what_is_kept(scene, monkeypatch):
+    for name in ("SMALLEST_BITE", "FIRST_BITE", "LARGEST_BITE"):
+        monkeypatch.setattr(sweep, name, 4)
+    async with scene.scheduler(retention=Retention(runs_per_job=5, check_every=40)) as scheduler:
+        await scheduler.add_jobs([NewJob(name, Every("1m", max_runs=40)) for name in "abc"])
+        await scheduler.start()
+        await scene.until(at(1, 30))
+        assert [len(await scheduler.get_run_log(name, limit=100)) for name in "abc"] == [6, 6, 6], "with the last of each"
+
+
 @pytest.mark.promise("X11")
 @virtual
 async def test_what_is_open_about_a_job_is_over_once_it_is_forgotten(scene):
