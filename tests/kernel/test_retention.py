@@ -231,7 +231,9 @@ async def test_several_jobs_with_more_runs_than_a_bite_are_all_pruned_to_what_is
         await scheduler.add_jobs([NewJob(name, Every("1m", max_runs=40)) for name in "abc"])
         await scheduler.start()
         await scene.until(at(1, 30))
-        assert [len(await scheduler.get_run_log(name, limit=100)) for name in "abc"] == [6, 6, 6], "with the last of each"
+        assert [len(await scheduler.get_run_log(name, limit=100)) for name in "abc"] == [6, 6, 6], (
+            "with the last of each"
+        )
 
 
 @pytest.mark.promise("X11")
