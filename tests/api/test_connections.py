@@ -244,6 +244,7 @@ async def test_a_head_that_trickles_is_answered_408_and_closed(place):
     assert head.startswith(b"HTTP/1.1 408 Request Timeout\r\n")
     assert b"connection: close" in head.lower()
     assert b"x-content-type-options: nosniff" in head.lower()
+    assert b"date: " in head.lower()
     problem = json.loads(body)
     assert (problem["status"], problem["code"]) == (408, "too_slow")
     assert problem["error"] == "The request's head did not arrive within 0.2 s."

@@ -292,6 +292,16 @@ async def test_a_reader_that_takes_nothing_is_cut_off(scene, monkeypatch):
 
 
 @virtual
+async def test_a_fault_in_a_stream_is_not_swallowed(scene, monkeypatch):
+    async def broken(*_):
+        raise RuntimeError("a fault of ours")
+
+    monkeypatch.setattr(scene.feed, "after", broken)
+    with pytest.raises(RuntimeError, match="a fault of ours"):
+        await (await scene.read(Wire()))
+
+
+@virtual
 async def test_what_is_kept_in_memory_is_bounded_and_the_store_has_the_rest(scene, monkeypatch):
     monkeypatch.setattr("wakeful.api.feed.RING_CHARS", 2_000)
     wire = Wire()

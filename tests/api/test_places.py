@@ -65,3 +65,13 @@ def test_a_server_that_ends_takes_no_new_connection():
     places = connected(Client("a", 1))
     places.ending = True
     assert not places.admit(Client("b", 2))
+
+
+def test_nothing_is_kept_of_an_address_that_has_left():
+    clients = [Client(f"192.0.2.{n}", n) for n in range(8)]
+    places = Connections(ConnectionLimits(most=4))
+    for client in clients:
+        assert places.admit(client)
+    for client in clients:
+        places.release(client)
+    assert places._held == {}

@@ -122,6 +122,40 @@ async def test_an_idle_connection_ends_in_silence(client):
 
 
 @connected
+async def test_no_other_timer_ends_an_idle_connection(client):
+    await client.asked()
+    assert client.protocol.timeout_keep_alive_task is None
+
+
+@connected
+async def test_a_request_that_turns_out_to_be_broken_is_refused_and_its_late_answer_goes_nowhere(client):
+    reached, left, over = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def late(scope, receive, send):
+        reached.set()
+        await left.wait()
+        await answer(scope, receive, send)
+        over.set()
+
+    client.protocol.app = late
+    client.protocol.data_received(b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+    await reached.wait()
+    assert client.after(0, b"no number\r\n") == ("closed", b"400")
+    left.set()
+    await asyncio.wait_for(over.wait(), 5)
+    assert client.wire.sent.count(b"HTTP/1.1 ") == 1
+
+
+@connected
+async def test_a_body_that_turns_out_to_be_broken_after_its_answer_ends_the_connection_in_silence(client):
+    client.protocol.data_received(WHOLE.replace(b"\r\n\r\n", b"\r\nTransfer-Encoding: chunked\r\n\r\n"))
+    while not client.protocol.is_waiting:  # noqa: ASYNC110 - as above
+        await asyncio.sleep(0)
+    client.wire.sent = b""
+    assert client.after(0, b"no number\r\n") == CLOSED
+
+
+@connected
 async def test_who_has_not_read_its_answer_does_not_give_way(client):
     await client.asked()
     assert client.protocol.may_give_way

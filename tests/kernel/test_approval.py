@@ -350,3 +350,47 @@ async def test_being_approved_uses_no_retry(scene):
         began = [found.started_at for found in reversed(await scheduler.get_run_log("a"))]
         assert began[2:] == [began[1] + timedelta(minutes=1), began[2] + timedelta(minutes=5)]
         assert (await scheduler.get_job("a")).consecutive_errors == 1
+
+
+async def _approved(scheduler, run):
+    await scheduler.approve_run(run.id, by="ana")
+
+
+async def _rejected(scheduler, run):
+    await scheduler.reject_run(run.id, by="ana")
+
+
+async def _cancelled(scheduler, run):
+    await scheduler.cancel_run(run.id)
+
+
+async def _removed(scheduler, run):
+    await scheduler.remove_job("a")
+
+
+@pytest.mark.parametrize("way", [_approved, _rejected, _cancelled, _removed], ids=lambda way: way.__name__)
+@virtual
+async def test_the_alert_about_a_question_is_open_until_there_is_an_answer_or_nothing_left_to_answer(scene, way):
+    async with scene.scheduler() as scheduler:
+        run = await asking(scene, scheduler)
+        assert [alert.kind for alert in await scheduler.list_alerts()] == ["approval"]
+        await way(scheduler, run)
+        await scene.sleep("1s")
+        assert await scheduler.list_alerts() == []
+
+
+@virtual
+async def test_an_approved_run_that_failed_and_is_retried_by_a_person_asks_again(scene):
+    async def act(run):
+        await deploy(run)
+        raise RuntimeError("broken")
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        run = await asking(scene, scheduler, Once(at(1)))
+        failed = await scheduler.approve_run(run.id, by="ana")
+        await scene.sleep("1s")
+        assert (await scheduler.get_run(failed)).outcome == "error"
+        again = await scheduler.retry_run(failed)
+        await scene.sleep("1s")
+        assert ((await scheduler.get_run(again)).phase, scene.runs[-1].approved_by) == ("approval", None)

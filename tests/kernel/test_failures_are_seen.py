@@ -6,8 +6,9 @@ import logging
 
 import pytest
 
-from tests.kernel.scene import at, virtual
+from tests.kernel.scene import at, failing, virtual
 from wakeful import Every, Once, Skip, TransientError
+from wakeful.kernel.kinds import Kind
 
 
 def broken(run):
@@ -83,3 +84,16 @@ async def test_a_one_shot_that_fails_for_good_raises_an_alert_that_success_close
         await scene.sleep("1m")
         assert await scheduler.list_alerts() == []
         assert (await scheduler.get_job("a")).last_outcome == "success"
+
+
+@virtual
+async def test_a_kind_that_alerts_itself_about_errors_leaves_all_other_alerts_to_the_engine(scene):
+    scene.act = failing()
+    kinds = [Kind("own", alerts_itself=True)]
+    async with scene.scheduler("own", kinds=kinds) as scheduler:
+        await scheduler.add_job("a", Every("1h"), kind="own", max_errors=3, retry=0)
+        await scheduler.start()
+        await scene.until(at(2, 30))
+        assert await scheduler.list_alerts() == []
+        await scene.until(at(3, 30))
+        assert [alert.kind for alert in await scheduler.list_alerts()] == ["disabled"]

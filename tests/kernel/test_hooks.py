@@ -352,3 +352,18 @@ async def test_a_death_around_the_commit_of_an_end_leaves_run_and_hook_of_one_mi
         assert [run.outcome for run in reversed(runs)] == (["success"] if committed else ["crashed", "success"])
         assert Counter(await noted(scheduler, "ended")) == Counter(run.id for run in runs)
         assert Counter(await noted(scheduler, "claimed")) == Counter(run.id for run in runs)
+
+
+@pytest.mark.parametrize("own", [True, False])
+@virtual
+async def test_a_handler_that_is_registered_goes_before_that_of_the_kind(scene, own):
+    calls = []
+
+    async def brought(run, folder):
+        calls.append(run.job)
+
+    async with scene.scheduler("own" if own else "job", kinds=[Kind("own", handler=brought)]) as scheduler:
+        await scheduler.add_job("a", Once(at(1)), kind="own")
+        await scheduler.start()
+        await scene.until(at(2))
+        assert (len(scene.runs), calls) == ((1, []) if own else (0, ["a"]))

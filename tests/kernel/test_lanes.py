@@ -192,3 +192,21 @@ async def test_lanes_stay_counted_right_over_errors_retries_and_restarts(scene):
             await scene.sleep("10m")
             used = await scheduler._store.read(lambda tx: tx.lanes.all())
             assert used.get("two", 0) == 0
+
+
+@pytest.mark.promise("D6")
+@virtual
+async def test_a_place_that_its_next_cannot_use_is_offered_on_at_once(scene):
+    async def act(run):
+        await scene.sleep({"holder": "10m", "other": "2h"}.get(run.job, "1m"))
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("holder", Once(at(0)), lanes={"one": 1})
+        await scheduler.add_job("other", Once(at(0)), lanes={"two": 1})
+        await scheduler.add_job("both", Once(at(0, 1)), lanes={"one": 1, "two": 1})
+        await scheduler.add_job("last", Once(at(0, 2)), lanes={"one": 1})
+        await scheduler.start()
+        await scene.until(at(0, 10, 2))
+        assert [run.job for run in scene.runs] == ["holder", "other", "last"]
+        assert (await scheduler.get_job("both")).waiting_for == "two"

@@ -8,6 +8,8 @@ from tests.kernel.scene import at, failing, virtual
 from wakeful import After, Every, Manual, NewJob, Once, Wait
 from wakeful.kernel.actions import pausing
 from wakeful.kernel.actions.lookup import find_job
+from wakeful.kernel.engine.ending import drop_runs
+from wakeful.kernel.rules.states import ImpossibleTransition
 
 pytestmark = pytest.mark.promise("X9", "A7")
 
@@ -234,3 +236,24 @@ async def test_jobs_resumed_together_lose_no_start_of_each_other(scene):
             assert state.queued == sum(run.status == "queued" for run in open_runs), job.name
         await scene.sleep("1h")
         assert len(scene.of("bad")) == 2, "the one by hand, and the one after the retry was called off"
+
+
+@virtual
+async def test_a_run_that_has_ended_does_not_end_again_and_nothing_of_the_attempt_is_stored(scene):
+    async with scene.scheduler() as scheduler:
+        told = Told(scheduler)
+        await scheduler.add_job("up", Once(at(1)))
+        await scheduler.add_jobs(FOLLOWERS)
+        await scheduler.start()
+        await scene.until(at(2))
+        [before] = await scheduler.get_run_log("up")
+
+        def again(tx, context):
+            job, _ = find_job(tx, "up")
+            drop_runs(tx, context, job, tx.runs.log(job.id, 1), "once more")
+
+        with pytest.raises(ImpossibleTransition):
+            await scheduler.transact(again)
+        await scene.until(at(3))
+        assert (await scheduler.get_run(before.id)).outcome == "success"
+        assert (len(told.ends), followers(scene)) == (3, ["any", "good"])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import pytest
 
-from tests.kernel.scene import at, virtual
-from wakeful import Every, Manual, NewJob, Once, Retention, Wait
+from tests.kernel.scene import at, failing, virtual
+from wakeful import Every, Manual, NewJob, Once, Retention, Wait, ids
 from wakeful.kernel.engine import sweep
+from wakeful.kernel.engine.long_output import log_path, remove_files
 from wakeful.kernel.engine.sweep import Housekeeping
 
 
@@ -192,3 +194,71 @@ async def test_a_removed_job_with_more_runs_than_a_bite_is_forgotten_with_all_of
         assert await stored(scheduler) == 0
         assert await scheduler._store.read(lambda tx: tx.tables.count("jobs")) == 0
         assert list(folder.iterdir()) == []
+
+
+@pytest.mark.promise("X11")
+@virtual
+async def test_a_bite_that_was_full_says_that_there_may_be_more(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_jobs([NewJob("a", Every("1m")), NewJob("b", Every("1h"))])
+        await scheduler.start()
+        await scene.until(at(0, 30, 30))
+        await scheduler.stop()
+        jobs = [ids.decode((await scheduler.get_job(name)).id)[1] for name in "ab"]
+        keep, cursors = Retention(days=0, runs_per_job=5), sweep.NOTHING_LEFT._replace(journal=True)
+
+        async def bite(size):
+            nonlocal cursors, jobs
+            found = await scheduler.transact(
+                lambda tx, context: sweep.prune(tx, context, keep, cursors, jobs, size=size)
+            )
+            cursors, jobs = found.cursors, list(found.crowded)
+            return len(found.deleted), len(jobs), cursors.journal
+
+        await scene.sleep("1m")
+        assert await bite(10) == (10, 2, True), "of the first job, which may have more, and of the journal"
+        assert await bite(10) == (10, 2, True)
+        left = await stored(scheduler)
+        assert await bite(1000) == (left - 6, 0, False), "the last run is kept beside those"
+
+
+@pytest.mark.promise("X11", "X24")
+@virtual
+async def test_several_jobs_with_more_runs_than_a_bite_are_all_pruned_to_what_is_kept(scene, monkeypatch):
+    for name in ("SMALLEST_BITE", "FIRST_BITE", "LARGEST_BITE"):
+        monkeypatch.setattr(sweep, name, 4)
+    async with scene.scheduler(retention=Retention(runs_per_job=5, check_every=40)) as scheduler:
+        await scheduler.add_jobs([NewJob(name, Every("1m", max_runs=40)) for name in "abc"])
+        await scheduler.start()
+        await scene.until(at(1, 30))
+        assert [len(await scheduler.get_run_log(name, limit=100)) for name in "abc"] == [6, 6, 6], (
+            "with the last of each"
+        )
+
+
+@pytest.mark.promise("X11")
+@virtual
+async def test_what_is_open_about_a_job_is_over_once_it_is_forgotten(scene):
+    scene.act = failing()
+    async with scene.scheduler(retention=Retention(days=1)) as scheduler:
+        await scheduler.add_job("a", Once(at(1)))
+        await scheduler.start()
+        await scene.until(at(2))
+        assert [alert.kind for alert in await scheduler.list_alerts()] == ["failed"]
+        await scene.until(at(days=3))
+        assert await scheduler.get_job("a") is None
+        assert await scheduler.list_alerts() == []
+
+
+@pytest.mark.promise("X11")
+def test_a_file_that_cannot_be_removed_keeps_no_other_and_is_reported_once(tmp_path, caplog):
+    files = [log_path(tmp_path, ids.run_text(n)) for n in range(1, 6)]
+    for path in files[2:]:
+        path.write_text("said")
+    for path in files[:2]:
+        path.mkdir()
+    with caplog.at_level(logging.WARNING, "wakeful.engine"):
+        remove_files(tmp_path, list(range(1, 6)))
+    assert [path.exists() for path in files] == [True, True, False, False, False]
+    [record] = caplog.records
+    assert "cannot remove files of runs that are no longer on record" in record.getMessage()

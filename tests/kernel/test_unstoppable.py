@@ -112,6 +112,29 @@ async def test_a_cancelled_run_that_does_not_end_is_told_and_ends_as_cancelled(s
         assert await stuck(scheduler) == [], "it has ended after all"
 
 
+@pytest.mark.promise("H10", "X24")
+@pytest.mark.parametrize("why", ["was cancelled", "is past its limit"])
+@virtual
+async def test_hundreds_of_short_runs_beside_a_run_that_does_not_end_hide_nothing(scene, why):
+    lasting = deaf(scene, at(1, 30))
+
+    async def act(run):
+        return await lasting(run) if run.job == "a" else None
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Once(at(1)), timeout="5m" if why == "is past its limit" else "2h")
+        await scheduler.add_jobs([NewJob(f"j{n}", Once(at(1, 5, 1 + n // 40)), timeout="2h") for n in range(200)])
+        await scheduler.start()
+        await scene.until(at(1, 5))
+        [run] = await scheduler.get_run_log("a")
+        if why == "was cancelled":
+            await scheduler.cancel_run(run.id)
+        await scene.until(at(1, 6))
+        [message] = await stuck(scheduler)
+        assert f"a {why}, and its handler cannot be stopped" in message
+
+
 @pytest.mark.promise("H10", "H15")
 @virtual
 async def test_stop_waits_no_longer_than_its_limit_and_the_grace_for_a_handler_that_does_not_end(scene):

@@ -41,6 +41,43 @@ async def test_plain_functions_run_in_threads_beside_the_loop(tmp_path):
 
 
 @pytest.mark.promise("H10")
+@pytest.mark.parametrize("awaits", [True, False])
+@real
+async def test_runs_that_are_past_their_limit_before_their_first_step_end_all_the_same(tmp_path, awaits):
+    async def handler(run):
+        await asyncio.sleep(0)
+
+    async with make(tmp_path) as scheduler:
+        watch = Watch(scheduler)
+        scheduler.on_job_due("job", handler if awaits else lambda run: None)
+        jobs = [NewJob(f"j{n}", Once(soon()), timeout=0.001, retry=0) for n in range(300)]
+        await scheduler.add_jobs(jobs)
+        await scheduler.start()  # starting so many takes longer than each may
+        await watch.finished(300)
+        assert {run.outcome for run in await scheduler.get_run_log(limit=300)} <= {"timeout", "success"}
+        assert scheduler.running_count() == 0
+
+
+@pytest.mark.promise("H16")
+@real
+async def test_plain_functions_that_are_due_together_do_not_wait_for_one_idle_thread(tmp_path):
+    gate = Gate()
+    async with make(tmp_path) as scheduler:
+        watch = Watch(scheduler)
+        scheduler.on_job_due("job", gate)
+        scheduler.on_job_due("short", lambda: None)
+        await scheduler.start()
+        await scheduler.add_job("before", Once(soon()), kind="short")
+        await watch.finished()
+        await scheduler.add_jobs([NewJob(f"j{n}", Once(soon())) for n in range(4)])
+        for _ in range(4):
+            await gate.entered()
+        assert scheduler.running_count() == 4
+        gate.open.set()
+        await watch.finished(5)
+
+
+@pytest.mark.promise("H10")
 @real
 async def test_a_thread_past_its_limit_keeps_its_job_until_it_ends_and_that_is_shown(tmp_path):
     gate = Gate()

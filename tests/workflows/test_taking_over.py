@@ -117,3 +117,10 @@ def test_a_node_with_other_code_knows_how_long_nobody_has_run_a_job():
     assert registry.refused_since(7, 40_000, last_run_at=30_000) == 40_000, "another node has run it meanwhile"
     assert registry.refused_since(7, 90_000, last_run_at=30_000) == 90_000, "it was not due meanwhile"
     assert registry.refused_since(8, 90_000, last_run_at=None) == 90_000
+
+
+def test_nothing_is_kept_of_jobs_that_were_refused_long_ago():
+    registry = Registry()
+    for job_id in range(1_000):
+        registry.refused_since(job_id, job_id * 1_000, last_run_at=None)
+    assert len(registry._refused) <= 32

@@ -214,6 +214,8 @@ class EventStream(Response):
             pump, gone = loop.create_task(self._pump(send)), loop.create_task(_until_gone(receive))
             try:
                 await asyncio.wait({pump, gone}, return_when=asyncio.FIRST_COMPLETED)
+                if pump.done():
+                    pump.result()  # a fault of ours is reported as one
             finally:
                 pump.cancel()
                 gone.cancel()

@@ -150,6 +150,8 @@ class Guard:
         except Exception as error:  # noqa: BLE001 - logged under an id, which the caller gets
             if answer.status is None:
                 await answer.give(fault(error))
+            elif answer.status != 500:  # such an answer has its log entry; this one stays incomplete
+                fault(error)
         finally:
             self._log(scope, answer.status, self._clock.boot() - began)
 

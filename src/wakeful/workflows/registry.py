@@ -35,6 +35,8 @@ class Registry:
 
     def refused_since(self, job_id: int, now: int, last_run_at: int | None) -> int:
         """Since when this node has refused a job, for which it has other code, without it being run elsewhere."""
+        if job_id not in self._refused:  # what is too old to count is kept for no other job
+            self._refused = {known: times for known, times in self._refused.items() if now - times[1] <= FORGET_MS}
         first, last = self._refused.get(job_id, (now, now))
         if now - last > FORGET_MS or (last_run_at or 0) >= first:
             first = now

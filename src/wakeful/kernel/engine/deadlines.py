@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import logging
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from wakeful.kernel.engine.alerts import open_alert
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("wakeful.engine")
 
 FEW_DEADLINES = 64  # not worth tidying
+GRACE_MS = int(CANCEL_GRACE_S * 1000)
 
 
 class Deadlines:
@@ -47,7 +49,7 @@ class Deadlines:
         """Ask a run to end, and look after a while whether it did."""
         now = self._clock.boot()
         if active.asked_at is None:
-            heapq.heappush(self._heap, (now + int(CANCEL_GRACE_S * 1000), active.claimed.run.id))
+            heapq.heappush(self._heap, (now + GRACE_MS, active.claimed.run.id))
         active.cancel(verdict, now)
 
     def cancel_all(self, verdict: Result) -> None:
@@ -97,8 +99,16 @@ class Deadlines:
     def _tidy(self) -> None:
         """Forget the deadlines of runs that have ended, once they are the most."""
         if len(self._heap) > FEW_DEADLINES + 2 * len(self._active):
-            self._heap = [(active.deadline, run_id) for run_id, active in self._active.items() if not active.overdue]
+            self._heap = [(moment, run_id) for run_id, active in self._active.items() for moment in _ahead(active)]
             heapq.heapify(self._heap)
+
+
+def _ahead(active: Active) -> Iterator[int]:
+    """When there is something to do about a run: at its limit, and a while after it was asked to end."""
+    if not active.overdue:
+        yield active.deadline
+    if active.asked_at is not None and active.reported_phase is None:
+        yield active.asked_at + GRACE_MS
 
 
 def _goes_on(active: Active) -> str:

@@ -79,8 +79,11 @@ class Active:
             self.verdict = verdict
         if self.asked_at is None:
             self.asked_at = now
+        # A task that is cancelled before its first step ends without a trace: that step looks at the verdict instead.
+        if self.task is None or not (self.started or self.threaded):
+            return
         # One that still waits for a thread must not be begun by it any more.
-        if self.task is not None and (not self.threaded or self.release()):
+        if not self.threaded or self.release():
             self.task.cancel()
 
     def refuses_to_end(self, now: int) -> str | None:
@@ -102,6 +105,7 @@ def past_limit(limit_ms: int) -> Result:
 async def drive(active: Active, handler: Handler, threads: Threads, *, awaits: bool) -> Result:
     """Run one handler to its end; the result says how it ended, also after an error."""
     try:
+        _check_wanted(active)
         _ask_first(active.claimed)
         if awaits:
             active.begin()
@@ -139,6 +143,12 @@ def _failed(run: Run, error: BaseException) -> Result:
         trace = f"\n{result.trace}" if result.trace else ""
         log.error("%s of %s failed: %s: %s%s", run.id, run.job, result.error_type, result.error, trace)
     return result
+
+
+def _check_wanted(active: Active) -> None:
+    """Not to begin what was asked to end before its first step."""
+    if active.verdict is not None:
+        raise asyncio.CancelledError
 
 
 def _ask_first(claimed: Claimed) -> None:
@@ -182,19 +192,20 @@ class Threads:
 
 
 class _Pool:
-    """Threads that serve one queue until it ends."""
+    """Threads that serve one queue until it ends; up to the limit, each piece of work has its own."""
 
     def __init__(self) -> None:
         self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._threads = 0
-        self._idle = 0
+        self._unfinished = 0  # counted here: an idle thread takes a moment to take what it is given
         self._lock = threading.Lock()
 
     def put(self, work: Callable[[], None], limit: int) -> None:
         with self._lock:
-            if self._idle == 0 and self._threads < limit:
-                self._threads += 1
-                threading.Thread(target=self._serve, name=f"wakeful-run-{self._threads}", daemon=True).start()
+            if self._threads < min(self._unfinished + 1, limit):
+                threading.Thread(target=self._serve, name=f"wakeful-run-{self._threads + 1}", daemon=True).start()
+                self._threads += 1  # counted once it is there: the system may refuse one
+            self._unfinished += 1
         self._work.put(work)
 
     def end(self) -> None:
@@ -203,14 +214,14 @@ class _Pool:
 
     def _serve(self) -> None:
         while True:
-            with self._lock:
-                self._idle += 1
             work = self._work.get()
-            with self._lock:
-                self._idle -= 1
             if work is None:
                 return
-            work()
+            try:
+                work()
+            finally:
+                with self._lock:
+                    self._unfinished -= 1
             del work  # or it, and all it holds, is kept until the next one comes
 
 

@@ -45,7 +45,12 @@ def remove_files(folder: Path, run_ids: list[int]) -> None:
     """Delete the files of runs that are no longer on record."""
     if not folder.exists():
         return
-    for run_id in run_ids:
-        text = ids.run_text(run_id)
-        log_path(folder, text).unlink(missing_ok=True)
-        output_path(folder, text).unlink(missing_ok=True)
+    why: OSError | None = None
+    for text in map(ids.run_text, run_ids):
+        for path in (log_path(folder, text), output_path(folder, text)):
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                why = error
+    if why is not None:  # once, not for each of thousands
+        log.warning("cannot remove files of runs that are no longer on record: %s", why)

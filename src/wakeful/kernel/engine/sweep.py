@@ -165,7 +165,7 @@ def _thin_out(
     """Add to `doomed` what jobs have beyond their number; the jobs that are still to be looked at."""
     for number, job_id in enumerate(crowded[:JOBS_AT_ONCE]):
         if len(doomed) >= size:
-            return crowded[number:]
+            return crowded[max(0, number - 1) :]  # the one before may have more
         doomed += tx.runs.beyond(job_id, keep.runs_per_job, size - len(doomed))
     through = min(JOBS_AT_ONCE, len(crowded))
     return crowded[max(0, through - 1) if len(doomed) >= size else through :]  # the last may have more
