@@ -142,7 +142,7 @@ async def test_after_the_mutation_only_what_follows_is_done_again(room):
         await scheduler.start()
         await room.sleep("1m")
         failed = (await room.attempts(scheduler))[-1]
-        assert (failed.phase, failed.status, failed.mutation) == ("mutated", "failed:logic", "applied")
+        assert (failed.phase, failed.status, failed.mutation) == ("emitting", "failed:logic", "applied")
         assert await room.events(scheduler) == {"a": "reserved"}
         assert [alert.kind for alert in await scheduler.list_alerts()] == ["workflow"]
         await room.sleep("1h")

@@ -77,6 +77,8 @@ class Attempt:
                 return await self._produce(self._handler)
             return await self._consume(self._handler)
         except HandlerFailed as failed:
+            if failed.place == "engine" and _is_away(failed.error):
+                raise failed.error from None
             return failed
         except Fenced:
             raise Noop("another node took this run over") from None
@@ -103,6 +105,8 @@ class Attempt:
             await self._mutate(consumer.on_mutate)
         if consumer.on_next is None:
             return await self._commit(None, None)
+        if self._row.mutation != "none":
+            self._row = self._row._replace(phase="emitting")  # stored with the commit, or with the failure
         ctx, state = await self._call("next", consumer.on_next, self._prepared(), self._result())
         return await self._commit(ctx, state)
 
@@ -279,6 +283,11 @@ def _reservations(consumer: Consumer, given: Any) -> dict[str, list[str]]:
         )
         raise LogicError(message)
     return {topic: list(events) for topic, events in given.items()}
+
+
+def _is_away(error: BaseException) -> bool:
+    """Whether the store could not be asked, and may be again: nothing is wrong with the workflow."""
+    return isinstance(error, StoreError) and not isinstance(error, StoreRefused)
 
 
 def _said(error: BaseException) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wakeful.workflows.input_actions import ByHand
 
 RECENT = 10
-MOST_INPUTS = 100
+MOST_CAUSED = 100
 MINUTE_MS = 60_000
 
 
@@ -176,6 +176,7 @@ def event_views(tx: Transaction, events: Sequence[EventRow]) -> list[dict[str, A
             "at": iso(event.at),
             "input": ids.encode("inp", causes[event.id][0]) if event.id in causes else None,
             "run": ids.run_text(event.run_id) if event.run_id is not None else None,
+            "reason": event.reason,
         }
         for event in events
     ]
@@ -192,13 +193,17 @@ def pruned_view(event_id: int, given: ByHand) -> dict[str, Any]:
         "at": None,
         "input": None,
         "run": None,
+        "reason": None,
     }
 
 
 def input_view(tx: Transaction, row: InputRow) -> dict[str, Any]:
     """An input with what it caused."""
-    events = tx.of(Topics).events_of(row.id, MOST_INPUTS)
-    is_open = any(event.status in ("pending", "reserved") for event in events)
+    events = tx.of(Topics).events_of(row.id, MOST_CAUSED)
+    statuses = {event.status for event in events}
+    if len(events) == MOST_CAUSED:  # there may be more than are shown
+        statuses = tx.of(Topics).statuses_of(row.id)
+    is_open = not statuses.isdisjoint(("pending", "reserved"))
     return {
         "id": ids.encode("inp", row.id),
         "source": row.source,

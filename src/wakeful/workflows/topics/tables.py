@@ -24,6 +24,7 @@ class EventRow(NamedTuple):
     run_id: int | None = None
     made_by: int | None = None
     settled_at: int | None = None
+    reason: str | None = None
 
 
 class InputRow(NamedTuple):
@@ -140,10 +141,21 @@ class Topics:
         """What the run reserved is consumed. Nothing else is the run's: what it releases is nobody's again."""
         self._session.update_many("workflow_events", ("run_id", "status", "settled_at"), [(run_id, "consumed", now)])
 
-    def skip(self, event_ids: Sequence[int], now: int) -> int:
+    def skip(self, event_ids: Sequence[int], now: int, reason: str | None = None) -> int:
         """Events that nobody will consume; only pending ones."""
-        sql = "UPDATE workflow_events SET status = 'skipped', settled_at = ? WHERE id = ? AND status = 'pending'"
-        return sum(self._session.execute(sql, (now, event_id)) for event_id in event_ids)
+        sql = (
+            "UPDATE workflow_events SET status = 'skipped', settled_at = ?, reason = ? "
+            "WHERE id = ? AND status = 'pending'"
+        )
+        return sum(self._session.execute(sql, (now, reason, event_id)) for event_id in event_ids)
+
+    def skip_caused(self, input_id: int, now: int, reason: str | None) -> int:
+        """The same for all that an input caused."""
+        sql = (
+            "UPDATE workflow_events SET status = 'skipped', settled_at = ?, reason = ? WHERE status = 'pending' "
+            "AND id IN (SELECT event_id FROM workflow_causes WHERE input_id = ?)"
+        )
+        return self._session.execute(sql, (now, reason, input_id))
 
     def causes_of_run(self, run_id: int) -> list[int]:
         """The inputs that caused what the run reserved."""
@@ -229,14 +241,24 @@ class Topics:
             found.setdefault(event_id, []).append(input_id)
         return found
 
-    def events_of(self, input_id: int, limit: int = 1_000) -> list[EventRow]:
+    def events_of(self, input_id: int, limit: int | None = None) -> list[EventRow]:
         """The events that an input caused, in the order of publishing."""
         columns = ", ".join(f"e.{name}" for name in EventRow._fields)
         sql = (
             f"SELECT {columns} FROM workflow_causes c JOIN workflow_events e ON e.id = c.event_id "
-            "WHERE c.input_id = ? ORDER BY e.seq LIMIT ?"
+            "WHERE c.input_id = ? ORDER BY e.seq"
         )
-        return [EventRow._make(row) for row in self._session.rows(sql, (input_id, limit))]
+        asked = (input_id,) if limit is None else (input_id, limit)
+        rows = self._session.rows(sql if limit is None else f"{sql} LIMIT ?", asked)
+        return [EventRow._make(row) for row in rows]
+
+    def statuses_of(self, input_id: int) -> set[str]:
+        """What became of the events that an input caused: each status that one of them has."""
+        sql = (
+            "SELECT DISTINCT e.status FROM workflow_causes c JOIN workflow_events e ON e.id = c.event_id "
+            "WHERE c.input_id = ?"
+        )
+        return {str(row[0]) for row in self._session.rows(sql, (input_id,))}
 
     # -- retention ----------------------------------------------------------------------------------------------------
 
