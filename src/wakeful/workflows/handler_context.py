@@ -164,7 +164,7 @@ class HandlerContext:
     def _text(self, name: str, given: object, most: int = MAX_TEXT) -> str:
         text = str(given) if isinstance(given, str | int) and not isinstance(given, bool) else ""
         if not is_key(text, most):
-            self._refuse(f"{name} is a text of 1 to {most} bytes, not {given!r:.80}.")
+            self._refuse(f"{name} is a text of 1 to {most} bytes without NUL characters, not {given!r:.80}.")
         return text
 
     def _permit(self, what: str) -> None:

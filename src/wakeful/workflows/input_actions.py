@@ -42,7 +42,7 @@ def publish_by_hand(tx: Transaction, context: Context, name: str, given: ByHand,
         message = f"{name} has no topic {given.topic!r:.80}. It has: {', '.join(known) or 'none'}."
         raise NotFound(message)
     if not is_key(given.message_id, MAX_TEXT):
-        message = f"A message id is a text of 1 to {MAX_TEXT} bytes."
+        message = f"A message id is a text of 1 to {MAX_TEXT} bytes, without NUL characters."
         raise InvalidJob(message)
     try:
         sent = Message(given.topic, given.message_id, as_json(given.payload, "The payload"))
@@ -87,7 +87,7 @@ def skip(tx: Transaction, context: Context, name: str, ref: str, *, reason: str,
 
 
 def _is_worked_on(name: str, ref: str) -> ScheduleTriggerError:
-    message = f"{ref} is being worked on: wait until that run has ended, or settle it."
+    message = f"{ref} is being worked on: wait until that run has ended, or answer what it asks."
     return ScheduleTriggerError(message, {"workflow": name, "reason": "reserved"})
 
 

@@ -74,6 +74,8 @@ class Attempt:
     async def _attempt(self) -> Outgoing | HandlerFailed:
         try:
             if isinstance(self._handler, Producer):
+                if self._row.begins != "prepare":
+                    return await self._finish_consumer()
                 return await self._produce(self._handler)
             return await self._consume(self._handler)
         except HandlerFailed as failed:
@@ -94,6 +96,13 @@ class Attempt:
     async def _produce(self, producer: Producer) -> Outgoing:
         ctx, state = await self._call("producer", producer.run, self._state)
         return await self._commit(ctx, state)
+
+    async def _finish_consumer(self) -> Outgoing:
+        """The new code has made a producer of a consumer: what that had begun is ended, and what followed is not."""
+        if self._row.begins == "reconcile":
+            message = f"{self._row.handler} became a producer while its change was in flight"
+            await self._ask_about_mutation(message, asks=False)
+        return await self._commit(None, None)
 
     async def _consume(self, consumer: Consumer) -> Outgoing:
         begin = self._row.begins
@@ -143,7 +152,7 @@ class Attempt:
         if row.reconcile_at is not None and row.reconcile_at > now:
             raise Defer(from_ms(row.reconcile_at), "the last attempt may still be running")
         verdict: Any = Unknown()
-        message = row.error or "it is not known whether the mutation happened"
+        message = row.error or "it was cut off"
         if consumer.on_reconcile is not None:
             self._row = row._replace(tries=row.tries + 1)
             try:

@@ -48,7 +48,7 @@ def workflow_view(tx: Transaction, name: str, seen: Seen | None = None) -> dict[
         "status": status_word(paused=bool(row.paused), issue=row.issue, active=active, failures=row.failures),
         "cut_off": bool(cut_off),
         "issue": _issue_view(tx, row),
-        "schedule": schedule_words(triggers, None if row.paused else next_in),
+        "schedule": schedule_words(triggers, None if row.paused else next_in, loaded=bool(row.version)),
         "paused": bool(row.paused),
         "draining": bool(row.draining),
         "version": row.version,
