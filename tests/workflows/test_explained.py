@@ -150,3 +150,23 @@ def test_a_consumer_that_becomes_a_producer_leaves_no_uncertain_change_behind(ve
 
 async def deployed(test, workflow):
     await test._scheduler.add_workflow(workflow)
+
+
+@pytest.mark.promise("X8")
+@virtual
+async def test_yes_or_no_is_no_answer_to_whether_a_change_happened(room):
+    room.reconciles = False
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1m")
+        room.act["mutate"] = fails(ValueError("cut off"))
+        await publish(scheduler, "a")
+        await room.sleep("1m")
+        [*_, run] = await room.attempts(scheduler)
+        asked = ids.run_text(run.id)
+        for answer in ("approve", "reject"):
+            with pytest.raises(ScheduleTriggerError, match=f"wakeful workflow settle mailroom {asked} happened"):
+                await room.act_on(scheduler, answer, asked, who="Ada")
+        assert "It cannot go on: It is not known whether the last change happened" in await said(
+            scheduler, "mailroom.append"
+        )

@@ -7,12 +7,15 @@ import sys
 
 import pytest
 
+from tests.cli.conftest import terminal
 from wakeful import Scheduler
 from wakeful.errors import InvalidSetting
 from wakeful.workflows.files import Listed, WorkflowFiles
 from wakeful.workflows.loading import CannotLoad, FileRef, load_file, read_ref
 from wakeful.workflows.tables import Workflows
 from wakeful.workflows.wiring import mistakes, warnings
+
+__all__ = ["terminal"]
 
 GOOD = """
 from wakeful import Interval, Prepared, Workflow
@@ -80,6 +83,7 @@ def test_two_folders_with_a_module_of_one_name_do_not_see_each_other(tmp_path):
         ("import nonsense_xyz", "No module named 'nonsense_xyz'"),
         ("def broken(:", "SyntaxError"),
         ("x = 1", "has no workflow called workflow"),
+        ("from wakeful import Workflow\nmail = Workflow('a')", "has no workflow called workflow: write a.py:mail"),
         ("from wakeful import Workflow\nworkflow = Workflow('a')", "has no handlers"),
         ("raise SystemError('no')", "SystemError: no"),
     ],
@@ -156,3 +160,44 @@ def test_a_broken_file_stops_its_workflow_alone_until_it_is_corrected(tmp_path):
             await scheduler.stop()
 
     asyncio.run(main())
+
+
+MISTAKEN = """
+from wakeful import Interval, Workflow
+workflow = Workflow("flow")
+
+@workflow.producer(Interval("5m"), publishes=["mail"])
+async def poll(ctx):
+    return {}
+
+reader = workflow.consumer("reader", subscribes=["ghosts"])
+
+@reader.prepare
+async def prepare(ctx, state):
+    return None
+
+@reader.reconcile
+async def reconcile(ctx, prepared):
+    return None
+"""
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_check_lists_every_mistake_by_itself_also_a_topic_that_no_handler_publishes(terminal, as_json):
+    (terminal.folder / "flow.py").write_text(MISTAKEN)
+    found = terminal.ask("workflow", "check", "flow.py", *(["--json"] if as_json else []))
+    problems = [
+        "poll has the wrong arguments: it is called with (ctx, state).",
+        "reader has reconcile and no mutate: add mutate, or drop reconcile.",
+        "No handler publishes the topic ghosts, which reader subscribes to.",
+    ]
+    assert found.code == 1
+    if as_json:
+        assert found.json == {"name": "flow", "handlers": ["poll", "reader"], "problems": problems}
+    else:
+        assert found.out.splitlines() == problems
+
+
+def test_check_of_a_file_that_does_not_exist_says_so(terminal):
+    found = terminal.ask("workflow", "check", "nothing.py")
+    assert (found.code, found.out) == (1, f"There is no file {terminal.folder / 'nothing.py'}\n")

@@ -22,12 +22,19 @@ def story(subject: Subject) -> list[str]:
     if subject.of_run:
         return _of_run(subject)
     found = subject.tx.of(Workflows).of_job(subject.job.id)
-    if found is None or found[0].type != "consumer":
+    if found is None:
         return []
     handler, workflow = found
+    own = workflow.issue is not None and workflow.issue_handler == handler.name
+    issue = [_cannot_go_on(workflow, "It")] if own and workflow.issue != "transient" else []
+    return (_consumer(subject, handler) if handler.type == "consumer" else []) + issue
+
+
+def _consumer(subject: Subject, handler: HandlerRow) -> list[str]:
     topics = " or ".join(handler.topics())
-    sentence = f"It is a consumer of the workflow {workflow.name}: it runs when an event comes into {topics}"
-    asked = f", and at {subject.when(handler.wake_at)}" if handler.wake_at is not None else ""
+    sentence = f"It is a consumer of the workflow {handler.workflow}: it runs when an event comes into {topics}"
+    wakes = handler.wake_at is not None and handler.wake_at > subject.tx.now
+    asked = f", and at {subject.when(handler.wake_at)}" if wakes and handler.wake_at is not None else ""
     return [f"{sentence}{asked}.", *_waiting(subject, handler)]
 
 
@@ -67,8 +74,12 @@ def standing(subject: Subject) -> str | None:
         return f"Its workflow is {wait.reason}: this waits until {what} (wakeful workflow resume {workflow.name})."
     if workflow.backoff_until is not None and workflow.backoff_until > subject.tx.now:
         return f"Its workflow tries again at {subject.when(workflow.backoff_until)}: {_first_line(workflow)}."
+    return _cannot_go_on(workflow, "Its workflow")
+
+
+def _cannot_go_on(workflow: WorkflowRow, subject: str) -> str:
     words = issue_words(workflow.issue or "internal", workflow.issue_handler, workflow.issue_message)
-    return f"Its workflow cannot go on: {words.rstrip('.')} (wakeful workflow show {workflow.name})."
+    return f"{subject} cannot go on: {words.rstrip('.')} (wakeful workflow show {workflow.name})."
 
 
 def _first_line(workflow: WorkflowRow) -> str:
