@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from tests.cli.conftest import terminal
-from wakeful import Scheduler
-from wakeful.errors import InvalidSetting
+from wakeful import Scheduler, Workflow
+from wakeful.errors import InvalidJob, InvalidSetting
 from wakeful.workflows.files import Listed, WorkflowFiles
 from wakeful.workflows.loading import CannotLoad, FileRef, load_file, read_ref
 from wakeful.workflows.tables import Workflows
@@ -201,3 +201,23 @@ def test_check_lists_every_mistake_by_itself_also_a_topic_that_no_handler_publis
 def test_check_of_a_file_that_does_not_exist_says_so(terminal):
     found = terminal.ask("workflow", "check", "nothing.py")
     assert (found.code, found.out) == (1, f"There is no file {terminal.folder / 'nothing.py'}\n")
+
+
+def test_what_is_declared_wrongly_is_refused_where_it_is_written():
+    workflow = Workflow("flow")
+    reader = workflow.consumer("reader", subscribes=["mail"])
+
+    @reader.prepare
+    async def prepare(ctx, state):
+        return None
+
+    wrong = {
+        "A workflow cannot be called 'wake'": lambda: Workflow("wake"),
+        "Topics are a list of names, not 5": lambda: workflow.consumer("a", subscribes=5),
+        "Topics are a list of names, not {'mail'}": lambda: workflow.consumer("b", subscribes={"mail"}),
+        "reader has two functions for prepare": lambda: reader.prepare(prepare),
+    }
+    for says, act in wrong.items():
+        with pytest.raises(InvalidJob, match=says):
+            act()
+    assert list(workflow.handlers) == ["reader"]

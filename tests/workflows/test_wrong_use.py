@@ -12,7 +12,7 @@ from tests.workflows.test_runs import publish
 from wakeful import Interval, Prepared, ScheduleTriggerError, Workflow, ids
 from wakeful.errors import InvalidJob, NotFound, StoreUnreachable
 from wakeful.testing import WorkflowTest
-from wakeful.workflows import input_actions, views
+from wakeful.workflows import hooks, input_actions, views
 from wakeful.workflows.topics.tables import InputRow, Topics
 
 
@@ -229,3 +229,39 @@ async def test_an_input_with_very_many_events_is_pending_while_one_of_them_is_an
         assert await input_status(scheduler) == ("pending", None)
         assert await act(scheduler, input_actions.skip, ref) == 1_050
         assert await input_status(scheduler) == ("skipped", "it is broken")
+
+
+@pytest.mark.promise("K16")
+@virtual
+async def test_an_event_that_no_handler_subscribes_to_keeps_no_input_pending_and_does_not_stay_for_ever(room):
+    room.mails = ["a"]
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1m")
+        assert await room.events(scheduler, "rows") == {"a": "pending"}
+        assert await input_status(scheduler) == ("done", None)
+        shown = await scheduler.look(lambda tx: views.workflow_view(tx, "mailroom"))
+        assert shown["pending_inputs"] == 0
+        for status, count in (("pending", 0), ("done", 1)):
+            found = await scheduler.look(lambda tx, one=status: tx.of(Topics).inputs("mailroom", one, None, 9))
+            assert len(found) == count
+        [row] = await scheduler.look(lambda tx: tx.of(Topics).inputs("mailroom", None, None, 9))
+        assert len(await act(scheduler, input_actions.rerun_input, ids.encode("inp", row.id))) == 1
+        await room.sleep("1m")
+        assert await scheduler.transact(lambda tx, _: hooks.prune(tx, tx.now, 99)) > 0
+        assert await room.events(scheduler, "rows") == {}
+
+
+@pytest.mark.promise("K4")
+@virtual
+async def test_a_consumer_that_is_deployed_later_finds_what_was_published_before(room):
+    room.mails = ["a"]
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1m")
+        room.act["prepare"] = lambda _: room.sleep("1h")
+        await scheduler.add_workflow(room.workflow(append={"subscribes": ["mail", "rows"]}))
+        await room.sleep("1m")
+        assert await input_status(scheduler) == ("pending", None)
+        await scheduler.transact(lambda tx, _: hooks.prune(tx, tx.now, 99))
+        assert await room.events(scheduler, "rows") == {"a": "pending"}

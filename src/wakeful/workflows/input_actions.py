@@ -95,7 +95,7 @@ def rerun_input(tx: Transaction, context: Context, name: str, ref: str, *, reaso
     """Publish again, as new events, what producers or people published for an input; the new events."""
     row, why = _input(tx, name, ref), _reason(reason)
     events = tx.of(Topics).events_of(row.id)
-    if any(event.status in ("pending", "reserved") for event in events):
+    if any(event.is_open for event in events):
         message = f"{ref} is still pending: it is worked on anyway."
         raise ScheduleTriggerError(message, {"workflow": name, "reason": "pending"})
     roots = _roots(tx, events)

@@ -200,10 +200,9 @@ def pruned_view(event_id: int, given: ByHand) -> dict[str, Any]:
 def input_view(tx: Transaction, row: InputRow) -> dict[str, Any]:
     """An input with what it caused."""
     events = tx.of(Topics).events_of(row.id, MOST_CAUSED)
-    statuses = {event.status for event in events}
-    if len(events) == MOST_CAUSED:  # there may be more than are shown
-        statuses = tx.of(Topics).statuses_of(row.id)
-    is_open = not statuses.isdisjoint(("pending", "reserved"))
+    is_open = any(event.is_open for event in events)
+    if not is_open and len(events) == MOST_CAUSED:  # there may be more than are shown
+        is_open = not tx.of(Topics).statuses_of(row.id).isdisjoint(("pending", "reserved"))
     return {
         "id": ids.encode("inp", row.id),
         "source": row.source,

@@ -23,8 +23,13 @@ class EventRow(NamedTuple):
     at: int
     run_id: int | None = None
     made_by: int | None = None
-    settled_at: int | None = None
+    settled_at: int | None = None  # also of one that was published where no handler subscribes
     reason: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something is still to happen to it."""
+        return self.status in ("pending", "reserved") and self.settled_at is None
 
 
 class InputRow(NamedTuple):
@@ -82,6 +87,15 @@ class Topics:
         """Give an event that is still pending another payload."""
         sql = "UPDATE workflow_events SET payload = ? WHERE id = ? AND status = 'pending'"
         return bool(self._session.execute(sql, (payload, event_id)))
+
+    def await_again(self, workflow: str, topics: Sequence[str]) -> None:
+        """A handler subscribes to these topics now: what was published to them before waits for it."""
+        sql = (
+            "UPDATE workflow_events SET settled_at = NULL WHERE workflow = ? AND topic = ? AND status = 'pending' "
+            "AND settled_at IS NOT NULL"
+        )
+        for topic in topics:
+            self._session.execute(sql, (workflow, topic))
 
     # -- consuming ----------------------------------------------------------------------------------------------------
 
@@ -203,11 +217,11 @@ class Topics:
         """The newest first; `status` is pending, skipped or done."""
         open_event = (
             "EXISTS (SELECT 1 FROM workflow_causes c JOIN workflow_events e ON e.id = c.event_id "
-            "WHERE c.input_id = i.id AND e.status IN ('pending', 'reserved'))"
+            "WHERE c.input_id = i.id AND e.status IN ('pending', 'reserved') AND e.settled_at IS NULL)"
         )
         waiting = (
             "i.id IN (SELECT c.input_id FROM workflow_events e JOIN workflow_causes c ON c.event_id = e.id "
-            "WHERE e.workflow = ? AND e.status IN ('pending', 'reserved'))"
+            "WHERE e.workflow = ? AND e.status IN ('pending', 'reserved') AND e.settled_at IS NULL)"
         )
         conditions = {
             "pending": waiting,
@@ -229,7 +243,8 @@ class Topics:
         """How many inputs wait, as far as the oldest so many waiting events say."""
         sql = (
             "SELECT count(DISTINCT c.input_id) FROM (SELECT id FROM workflow_events WHERE workflow = ? "
-            "AND status IN ('pending', 'reserved') ORDER BY id LIMIT ?) e JOIN workflow_causes c ON c.event_id = e.id"
+            "AND status IN ('pending', 'reserved') AND settled_at IS NULL ORDER BY id LIMIT ?) e "
+            "JOIN workflow_causes c ON c.event_id = e.id"
         )
         return int(self._session.rows(sql, (workflow, most))[0][0])
 
@@ -253,9 +268,13 @@ class Topics:
         return [EventRow._make(row) for row in rows]
 
     def statuses_of(self, input_id: int) -> set[str]:
-        """What became of the events that an input caused: each status that one of them has."""
+        """What became of the events that an input caused: each status that one of them has.
+
+        One that is pending where no handler subscribes is `left`.
+        """
         sql = (
-            "SELECT DISTINCT e.status FROM workflow_causes c JOIN workflow_events e ON e.id = c.event_id "
+            "SELECT DISTINCT CASE WHEN e.status = 'pending' AND e.settled_at IS NOT NULL THEN 'left' ELSE e.status END "
+            "FROM workflow_causes c JOIN workflow_events e ON e.id = c.event_id "
             "WHERE c.input_id = ?"
         )
         return {str(row[0]) for row in self._session.rows(sql, (input_id,))}
@@ -263,7 +282,7 @@ class Topics:
     # -- retention ----------------------------------------------------------------------------------------------------
 
     def prune(self, before: int, limit: int) -> int:
-        """Delete events that were consumed or skipped before then and that no run in progress needs."""
+        """Delete events that were settled before then and that no run in progress needs."""
         found = self._session.rows(
             "SELECT e.id FROM workflow_events e WHERE e.settled_at IS NOT NULL AND e.settled_at < ? AND NOT EXISTS "
             "(SELECT 1 FROM workflow_handlers h WHERE h.open_run = e.run_id) ORDER BY e.settled_at LIMIT ?",
