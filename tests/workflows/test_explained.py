@@ -49,6 +49,9 @@ async def test_what_a_pause_keeps_from_running_is_not_said_to_run_and_not_starte
         assert "It will run next at" not in about
         assert why in await said(scheduler, "mailroom.append")
         assert "1 event is pending." in await said(scheduler, "mailroom.append")
+        await room.sleep("1m")
+        shown = await scheduler.look(lambda tx: views.workflow_view(tx, "mailroom"))
+        assert shown["handlers"][0]["next_run_at"] is None, "when it is resumed is not known"
         for name in ("mailroom.poll", "mailroom.append"):
             with pytest.raises(ScheduleTriggerError, match="cannot start: its workflow is paused"):
                 await scheduler.run_job(name)
@@ -170,3 +173,16 @@ async def test_yes_or_no_is_no_answer_to_whether_a_change_happened(room):
         assert "It cannot go on: It is not known whether the last change happened" in await said(
             scheduler, "mailroom.append"
         )
+
+
+@pytest.mark.promise("K16")
+@virtual
+async def test_what_was_done_is_still_shown_after_many_looks_that_found_nothing(room):
+    room.mails = ["a"]
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("6h")
+        assert len(await room.attempts(scheduler, "poll")) > 60
+        shown = await scheduler.look(lambda tx: views.workflow_view(tx, "mailroom"))
+        assert [one["text"] for one in shown["recent"]] == ["Add 1 rows"]
+        assert shown["handlers"][0]["last_run"]["title"] == "Add 1 rows"

@@ -265,3 +265,23 @@ async def test_a_consumer_that_is_deployed_later_finds_what_was_published_before
         assert await input_status(scheduler) == ("pending", None)
         await scheduler.transact(lambda tx, _: hooks.prune(tx, tx.now, 99))
         assert await room.events(scheduler, "rows") == {"a": "pending"}
+
+
+@pytest.mark.promise("K6")
+@virtual
+async def test_what_is_on_record_of_publishing_by_hand_is_what_happened(room):
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1m")
+        await room.act_on(scheduler, "pause", who="Ada")
+        await publish(scheduler, "a", 1)
+        await publish(scheduler, "a", 2)
+        await room.act_on(scheduler, "resume", who="Ada")
+        await room.sleep("1m")
+        await publish(scheduler, "a", 3)
+        assert [(what, detail) for _, what, detail in await did(scheduler)] == [
+            ("paused", None),
+            ("published", "mail a"),
+            ("replaced", "mail a"),
+            ("resumed", None),
+        ]

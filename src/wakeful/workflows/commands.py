@@ -109,7 +109,7 @@ def show(ctx: typer.Context, name: Name, *, as_json: Json = False, db: Db = None
 
 
 def _next(handler: dict[str, Any], now: int) -> str:
-    at = handler["next_run_at"] or handler["wake_at"]
+    at = handler["next_run_at"]
     return "-" if at is None else ahead(read_moment(at, "next_run_at"), now)
 
 

@@ -32,7 +32,7 @@ class ByHand(NamedTuple):
 
 
 def publish_by_hand(tx: Transaction, context: Context, name: str, given: ByHand, *, who: str) -> Published:
-    """Publish an event; a message id that is known makes no second one."""
+    """Publish an event; a message id that is known makes no second one, and replaces the payload of a pending one."""
     if not name.isprintable():
         find_workflow(tx, name)
     jobs = LockedJobs(tx, name)
@@ -48,8 +48,12 @@ def publish_by_hand(tx: Transaction, context: Context, name: str, given: ByHand,
         sent = Message(given.topic, given.message_id, as_json(given.payload, "The payload"))
     except LogicError as error:
         raise InvalidJob(str(error)) from error
-    record(tx, context, name, who=who, action="published", detail=f"{given.topic} {given.message_id}")
-    return publish_numbered(tx, context, jobs, [sent], last=row.event_seq)[0]
+    found = publish_numbered(tx, context, jobs, [sent], last=row.event_seq)[0]
+    event = None if found.new else tx.of(Topics).get(found.event_id)
+    if found.new or (event is not None and event.status == "pending"):
+        action = "published" if found.new else "replaced"
+        record(tx, context, name, who=who, action=action, detail=f"{given.topic} {given.message_id}")
+    return found
 
 
 def skip_input(tx: Transaction, context: Context, name: str, ref: str, *, reason: str, who: str) -> int:

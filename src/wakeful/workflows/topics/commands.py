@@ -206,7 +206,8 @@ def publish(
     def work(tx: Transaction, context: Context) -> dict[str, Any]:
         found = input_actions.publish_by_hand(tx, context, name, given, who=who())
         event = tx.of(Topics).get(found.event_id)
-        return {"new": found.new, "event": views.event_views(tx, [event])[0] if event is not None else None}
+        shown = views.event_views(tx, [event])[0] if event is not None else views.pruned_view(found.event_id, given)
+        return {"new": found.new, "event": shown}
 
     found = change(chosen(ctx, db), acting(work))
     done(found, f"{message_id} is published" if found["new"] else f"{message_id} was published before", as_json=as_json)
