@@ -221,3 +221,45 @@ def test_what_is_declared_wrongly_is_refused_where_it_is_written():
         with pytest.raises(InvalidJob, match=says):
             act()
     assert list(workflow.handlers) == ["reader"]
+
+
+def test_two_files_with_one_name_stop_the_second_alone_whatever_the_files_are_called(tmp_path):
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+    first, second = write(tmp_path / "one", "shop"), write(tmp_path / "two", "shop", word="two")
+
+    async def main():
+        scheduler = Scheduler(f"sqlite:///{tmp_path}/w.db")
+        files = WorkflowFiles(scheduler, Listed([first, second]))
+        files.load_all()
+        async with scheduler:
+            await scheduler.start()
+            found = await rows(scheduler)
+            assert {name: row.issue for name, row in found.items()} == {"shop": None, "shop-2": "load"}
+            assert found["shop"].source == first.source
+            assert found["shop-2"].issue_message.startswith("the workflow shop is also in shop.py:workflow: rename one")
+            second.path.write_text(second.path.read_text().replace('"shop"', '"other"'))
+            await files.look()
+            assert {name: row.issue for name, row in (await rows(scheduler)).items()} == {"shop": None, "other": None}
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        ("{fil: a.py}", "There is no key 'fil' in workflows.0. Did you mean 'file'?"),
+        ("{file: a.py, bogus: 1}", "There is no key 'bogus' in workflows.0. Known here: auto_fix, auto_fix_apply,"),
+        ("{file: a.py, auto_fix: x}", "workflows.0.auto_fix must be a list, not 'x'."),
+        ("{config: {}}", "workflows.0.file is missing."),
+        ("5", "workflows.0 must be a text, not 5."),
+        ("a.py, a.py", "workflows lists a.py:workflow twice"),
+    ],
+)
+def test_a_wrong_entry_of_the_list_is_one_mistake_that_says_what_is_right(terminal, entry, says):
+    (terminal.folder / "wakeful.yaml").write_text(f"workflows: [{entry}]\n")
+    found = terminal.ask("check")
+    assert found.code == 1
+    assert says in found.out
+    if "fil:" not in entry:
+        assert found.out.count("wakeful.yaml:1:") == 1, found.out
