@@ -142,8 +142,9 @@ class Crash(BaseException):
     """The process ends here, as far as a workflow can see."""
 
 
-#: What a run has reached once the checkpoint after a function is stored.
-_STORED = {"prepare": "prepared", "mutate": "mutated", "next": "committed", "producer": "committed"}
+FUNCTIONS = ("prepare", "mutate", "reconcile", "next", "producer")
+#: What a run of a consumer has reached once the checkpoint after a function is stored.
+_STORED = {"prepared": "prepare", "mutated": "mutate", "committed": "next"}
 
 
 class WorkflowTest:
@@ -155,12 +156,14 @@ class WorkflowTest:
     ...     print([event["status"] for event in test.events("mail")])
     ['consumed']
 
-    `fail_in` and `crash_in` take `prepare`, `mutate`, `reconcile`, `next`, `producer`, or the name of a producer.
+    `fail_in` and `crash_in` take `prepare`, `mutate`, `reconcile`, `next`, `producer`, or the name of a handler: then
+    it is whichever function of it comes next.
     """
 
     def __init__(self, workflow: Workflow, *, start: datetime | None = None) -> None:
         self.clock = VirtualClock(start) if start is not None else VirtualClock()
         self._name = workflow.name
+        self._places = (*FUNCTIONS, *workflow.handlers)
         self._errors: dict[str, list[BaseException]] = {}
         self._crashes: dict[str, bool] = {}
         self._published = 0
@@ -203,10 +206,12 @@ class WorkflowTest:
 
     def fail_in(self, phase: str, error: BaseException, times: int = 1) -> None:
         """Raise the error where that function would be called, the next so many times."""
+        self._check_name(phase)
         self._errors.setdefault(phase, []).extend([error] * times)
 
     def crash_in(self, phase: str, *, after_commit: bool = True) -> None:
         """Let the process die once: after that function, and after its checkpoint is stored or just before."""
+        self._check_name(phase)
         self._crashes[phase] = after_commit
 
     def approve(self) -> None:
@@ -239,7 +244,11 @@ class WorkflowTest:
 
     def state(self, handler: str) -> Any:
         """What a handler has stored."""
-        return next(one["state"] for one in self.workflow()["handlers"] if one["name"] == handler)
+        states = {one["name"]: one["state"] for one in self.workflow()["handlers"]}
+        if handler not in states:
+            message = f"{self._name} has no handler {handler!r:.80}. It has: {', '.join(states)}."
+            raise SchedulerError(message)
+        return states[handler]
 
     # -- how it is done -------------------------------------------------------------------------------------------
 
@@ -293,15 +302,31 @@ class WorkflowTest:
 
         return called
 
+    def _check_name(self, name: str) -> None:
+        if name not in self._places:
+            message = f"{self._name} has no function {name!r:.80}. It has: {', '.join(self._places)}."
+            raise SchedulerError(message)
+
     def _stored(self, result: Any) -> None:
         """A transaction is stored: die, where that is what it waits for."""
-        phase, handler = getattr(result, "phase", None), getattr(result, "handler", None)
-        is_producer = getattr(result, "type", None) == "producer"
-        for name, after in list(self._crashes.items()):
-            here = name == handler if name not in _STORED else is_producer is (name == "producer")
-            if after and here and phase == _STORED.get(name, "committed"):
+        function, handler = _function_before(result)
+        for name in (function, handler if function in ("next", "producer") else None):
+            if name is not None and self._crashes.get(name):
                 del self._crashes[name]
                 raise Crash
+
+
+def _function_before(result: Any) -> tuple[str | None, str | None]:
+    """The function whose checkpoint a transaction has stored, where it is one; and its handler."""
+    attempt = getattr(result, "attempt", result)
+    phase, handler = getattr(attempt, "phase", None), getattr(attempt, "handler", None)
+    if phase in ("mutating", "mutated") and attempt.begins == "reconcile":
+        return "reconcile", handler
+    if attempt is not result or phase is None:  # it failed, or is no checkpoint
+        return None, None
+    if attempt.type == "producer":
+        return ("producer" if phase == "committed" else None), handler
+    return _STORED.get(phase), handler
 
 
 class _WatchedScheduler(Scheduler):

@@ -64,7 +64,8 @@ FINAL = {
         "rotate_key",
     ),
     *("requeue_delivery", "requeue_deliveries", "test_connector", "run_workflow", "settle_workflow"),
-    *("approve_workflow", "reject_workflow", "publish_event", "skip_input", "rerun_input", "replay_event"),
+    *("approve_workflow", "reject_workflow", "publish_event", "skip_input", "skip_event", "rerun_input"),
+    "replay_event",
 }
 VOLATILE = {"revision", "updated_at", "pause_note", "actions", "recent", "history"}
 

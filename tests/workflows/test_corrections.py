@@ -80,7 +80,7 @@ async def test_a_correction_is_deployed_and_the_run_goes_on_where_the_rules_say(
         assert room.ledger == ["a"]
         [request] = hook.requests
         assert (request.workflow, request.handler, request.attempt) == ("mailroom", "append", 1)
-        assert request.phase == ("preparing" if phase == "prepare" else "mutated")
+        assert request.phase == ("preparing" if phase == "prepare" else "emitting")
         assert request.error == "no subject"
         assert "LogicError: no subject" in request.traceback
         assert "wakeful/workflows/running.py" not in request.traceback

@@ -7,12 +7,15 @@ import sys
 
 import pytest
 
-from wakeful import Scheduler
-from wakeful.errors import InvalidSetting
+from tests.cli.conftest import terminal
+from wakeful import Scheduler, Workflow
+from wakeful.errors import InvalidJob, InvalidSetting
 from wakeful.workflows.files import Listed, WorkflowFiles
 from wakeful.workflows.loading import CannotLoad, FileRef, load_file, read_ref
 from wakeful.workflows.tables import Workflows
 from wakeful.workflows.wiring import mistakes, warnings
+
+__all__ = ["terminal"]
 
 GOOD = """
 from wakeful import Interval, Prepared, Workflow
@@ -80,6 +83,7 @@ def test_two_folders_with_a_module_of_one_name_do_not_see_each_other(tmp_path):
         ("import nonsense_xyz", "No module named 'nonsense_xyz'"),
         ("def broken(:", "SyntaxError"),
         ("x = 1", "has no workflow called workflow"),
+        ("from wakeful import Workflow\nmail = Workflow('a')", "has no workflow called workflow: write a.py:mail"),
         ("from wakeful import Workflow\nworkflow = Workflow('a')", "has no handlers"),
         ("raise SystemError('no')", "SystemError: no"),
     ],
@@ -156,3 +160,106 @@ def test_a_broken_file_stops_its_workflow_alone_until_it_is_corrected(tmp_path):
             await scheduler.stop()
 
     asyncio.run(main())
+
+
+MISTAKEN = """
+from wakeful import Interval, Workflow
+workflow = Workflow("flow")
+
+@workflow.producer(Interval("5m"), publishes=["mail"])
+async def poll(ctx):
+    return {}
+
+reader = workflow.consumer("reader", subscribes=["ghosts"])
+
+@reader.prepare
+async def prepare(ctx, state):
+    return None
+
+@reader.reconcile
+async def reconcile(ctx, prepared):
+    return None
+"""
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_check_lists_every_mistake_by_itself_also_a_topic_that_no_handler_publishes(terminal, as_json):
+    (terminal.folder / "flow.py").write_text(MISTAKEN)
+    found = terminal.ask("workflow", "check", "flow.py", *(["--json"] if as_json else []))
+    problems = [
+        "poll has the wrong arguments: it is called with (ctx, state).",
+        "reader has reconcile and no mutate: add mutate, or drop reconcile.",
+        "No handler publishes the topic ghosts, which reader subscribes to.",
+    ]
+    assert found.code == 1
+    if as_json:
+        assert found.json == {"name": "flow", "handlers": ["poll", "reader"], "problems": problems}
+    else:
+        assert found.out.splitlines() == problems
+
+
+def test_check_of_a_file_that_does_not_exist_says_so(terminal):
+    found = terminal.ask("workflow", "check", "nothing.py")
+    assert (found.code, found.out) == (1, f"There is no file {terminal.folder / 'nothing.py'}\n")
+
+
+def test_what_is_declared_wrongly_is_refused_where_it_is_written():
+    workflow = Workflow("flow")
+    reader = workflow.consumer("reader", subscribes=["mail"])
+
+    @reader.prepare
+    async def prepare(ctx, state):
+        return None
+
+    wrong = {
+        "A workflow cannot be called 'wake'": lambda: Workflow("wake"),
+        "Topics are a list of names, not 5": lambda: workflow.consumer("a", subscribes=5),
+        "Topics are a list of names, not {'mail'}": lambda: workflow.consumer("b", subscribes={"mail"}),
+        "reader has two functions for prepare": lambda: reader.prepare(prepare),
+    }
+    for says, act in wrong.items():
+        with pytest.raises(InvalidJob, match=says):
+            act()
+    assert list(workflow.handlers) == ["reader"]
+
+
+def test_two_files_with_one_name_stop_the_second_alone_whatever_the_files_are_called(tmp_path):
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+    first, second = write(tmp_path / "one", "shop"), write(tmp_path / "two", "shop", word="two")
+
+    async def main():
+        scheduler = Scheduler(f"sqlite:///{tmp_path}/w.db")
+        files = WorkflowFiles(scheduler, Listed([first, second]))
+        files.load_all()
+        async with scheduler:
+            await scheduler.start()
+            found = await rows(scheduler)
+            assert {name: row.issue for name, row in found.items()} == {"shop": None, "shop-2": "load"}
+            assert found["shop"].source == first.source
+            assert found["shop-2"].issue_message.startswith("the workflow shop is also in shop.py:workflow: rename one")
+            second.path.write_text(second.path.read_text().replace('"shop"', '"other"'))
+            await files.look()
+            assert {name: row.issue for name, row in (await rows(scheduler)).items()} == {"shop": None, "other": None}
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        ("{fil: a.py}", "There is no key 'fil' in workflows.0. Did you mean 'file'?"),
+        ("{file: a.py, bogus: 1}", "There is no key 'bogus' in workflows.0. Known here: auto_fix, auto_fix_apply,"),
+        ("{file: a.py, auto_fix: x}", "workflows.0.auto_fix must be a list, not 'x'."),
+        ("{config: {}}", "workflows.0.file is missing."),
+        ("5", "workflows.0 must be a text, not 5."),
+        ("a.py, a.py", "workflows lists a.py:workflow twice"),
+    ],
+)
+def test_a_wrong_entry_of_the_list_is_one_mistake_that_says_what_is_right(terminal, entry, says):
+    (terminal.folder / "wakeful.yaml").write_text(f"workflows: [{entry}]\n")
+    found = terminal.ask("check")
+    assert found.code == 1
+    assert says in found.out
+    if "fil:" not in entry:
+        assert found.out.count("wakeful.yaml:1:") == 1, found.out

@@ -116,3 +116,17 @@ def test_a_list_that_changed_while_no_server_ran_takes_effect_at_the_start(folde
                 await scheduler.stop()
 
     asyncio.run(main())
+
+
+def test_a_second_file_with_the_same_name_is_not_applied_over_the_first(folder):
+    (folder / "copy.py").write_text((folder / "one.py").read_text())
+
+    async def main():
+        async with Scheduler(f"sqlite:///{folder}/w.db") as scheduler:
+            done = await apply(scheduler, section(folder, "one.py", "copy.py"))
+            assert (done.create, done.wrong) == (
+                ("one",),
+                ("copy.py: the workflow one is also in one.py:workflow: rename one of them",),
+            )
+
+    asyncio.run(main())

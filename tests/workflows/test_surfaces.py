@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import httpx
 import pytest
 
@@ -154,6 +156,17 @@ def test_pause_skip_and_rerun_are_kept_with_their_reason(shop, http):
     assert skipped.out == "1 event skipped\n", skipped.err
     found = http.get("/api/workflows/shop/inputs").json()["items"][0]
     assert (found["status"], found["reason"]) == ("skipped", "spam")
+    first, second = (publish(http, name).json()["id"] for name in ("poison", "poisoned"))
+    skip = f"/api/workflows/shop/events/{first}/skip"
+    assert http.post(skip, json={"reason": ""}).status_code == 422
+    assert http.post(skip, json={"reason": "unreadable"}).json() == {"id": first, "skipped": 1}
+    assert http.post(skip, json={"reason": "unreadable"}).status_code == 409
+    by_hand = shop.terminal("workflow", "skip", "shop", second, "--reason", "this too", "--json")
+    assert json.loads(by_hand.out) == {"event": second, "skipped": 1}, by_hand.err
+    events = http.get("/api/workflows/shop/events?status=skipped").json()["items"][:2]
+    assert [(one["id"], one["reason"]) for one in events] == [(second, "this too"), (first, "unreadable")]
+    wrong = shop.terminal("workflow", "events", "shop", "--status", "waiting")
+    assert (wrong.code, wrong.out) == (2, "")
     assert http.post("/api/workflows/shop/resume").json()["paused"] is False
 
 
@@ -192,7 +205,7 @@ def test_every_answer_of_workflows_is_described(http):
         if path.startswith("/api/workflows")
         for verb, operation in operations.items()
     }
-    assert len(found) == 17
+    assert len(found) == 18
     for place, responses in found.items():
         good = [answer for status, answer in responses.items() if status.startswith("2")]
         assert all(answer["content"]["application/json"]["schema"] != {} for answer in good), place

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wakeful import Applied, ApprovalNeeded, Interval, NotApplied, Prepared, TransientError, Workflow
+from wakeful import Applied, ApprovalNeeded, Interval, NotApplied, Prepared, SchedulerError, TransientError, Workflow
 from wakeful.testing import WorkflowTest
 
 
@@ -78,3 +78,31 @@ def test_people_answer_in_tests_too():
         assert test.workflow()["status"] == "needs_attention"
         test.approve()
         assert "2" in ledger
+
+
+@pytest.mark.promise("X12")
+@pytest.mark.parametrize("happened", [True, False])
+def test_a_crash_after_the_answer_of_reconcile_is_stored_is_survived(happened):
+    ledger = []
+    with WorkflowTest(orders(ledger)) as test:
+        if happened:
+            test.crash_in("mutate", after_commit=False)
+        else:
+            test.fail_in("mutate", ValueError("before it changed anything"))
+        test.crash_in("reconcile", after_commit=True)
+        test.publish("new", message_id="2")
+        test.advance("2h")
+        ends = [run["workflow_status"] for run in test.runs()] if happened else [run["outcome"] for run in test.runs()]
+        assert ends.count("crashed" if happened else "error") == 2
+        assert sorted(ledger) == ["1", "2"]
+        assert {event["status"] for event in test.events("new")} == {"consumed"}
+
+
+@pytest.mark.promise("X12")
+def test_names_that_the_workflow_does_not_have_are_refused():
+    with WorkflowTest(orders([])) as test:
+        for act in (lambda: test.fail_in("mutation", ValueError()), lambda: test.crash_in("mutation")):
+            with pytest.raises(SchedulerError, match=r"has no function 'mutation'\. It has: prepare, mutate"):
+                act()
+        with pytest.raises(SchedulerError, match=r"has no handler 'nothing'\. It has: book, poll"):
+            test.state("nothing")

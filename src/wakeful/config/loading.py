@@ -8,7 +8,7 @@ import gc
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, get_origin
+from typing import Any, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -126,6 +126,8 @@ def _validated(raw: Raw, unfilled: set[str]) -> tuple[BaseConfig | None, list[Fa
         return config_model().model_validate(raw.data, context=_context(raw)), []
     except ValidationError as error:
         found = [one for one in error.errors(include_url=False) if not _is_other_branch(dict(one))]
+        places = [_in_file(raw, one["loc"]) for one in found]
+        found = [one for one, at in zip(found, places, strict=True) if not _is_deeper(dict(one), at, places)]
         faults = [_fault(raw, dict(one)) for one in found]
         unique = {fault.key: fault for fault in reversed(faults) if fault.key not in unfilled}
         return None, list(unique.values())
@@ -148,6 +150,12 @@ def json_schema() -> dict[str, Any]:
 def _is_other_branch(error: dict[str, Any]) -> bool:
     """A section where a word could stand, too: what is wrong is in the section."""
     return error["type"] == "literal_error" and isinstance(error["input"], dict)
+
+
+def _is_deeper(error: dict[str, Any], at: Where, places: Sequence[Where]) -> bool:
+    """A section where a text could stand, too, and in which something else is wrong."""
+    is_section = error["type"] == "string_type" and isinstance(error["input"], dict)
+    return is_section and any(len(other) > len(at) and other[: len(at)] == at for other in places)
 
 
 def _fault(raw: Raw, error: dict[str, Any]) -> Fault:
@@ -180,9 +188,13 @@ def _all_keys(model: type[BaseModel]) -> set[str]:
 
 
 def _sections(model: type[BaseModel], name: str) -> list[type[BaseModel]]:
-    kind = model.model_fields[name].annotation
-    parts = [kind, *getattr(kind, "__args__", ())]
-    return [part for part in parts if isinstance(part, type) and issubclass(part, BaseModel)]
+    found, ahead = list[type[BaseModel]](), [model.model_fields[name].annotation]
+    while ahead:
+        kind = ahead.pop(0)
+        if isinstance(kind, type) and get_origin(kind) is None and issubclass(kind, BaseModel):
+            found.append(kind)
+        ahead += get_args(kind)
+    return found
 
 
 def _unknown(where: Where) -> str:

@@ -22,7 +22,7 @@ from wakeful.store import schema_version, tables
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
-    from wakeful.kernel.views.stories import Story
+    from wakeful.kernel.views.stories import Standing, Story
     from wakeful.store.interface import Transaction
 
 
@@ -124,6 +124,8 @@ class Domain(NamedTuple):
     """Reasons for which a run starts, in words for `explain`."""
     stories: Mapping[str, Story] = MappingProxyType({})
     """By kind: what `explain` adds about its jobs and runs, as sentences."""
+    standings: Mapping[str, Standing] = MappingProxyType({})
+    """By kind: the sentence for `explain` that says why a job does not start now, whatever its time is; or None."""
 
     run_deliveries: Callable[[Transaction, Sequence[int]], Mapping[int, list[dict[str, Any]]]] | None = None
     """What was sent about runs, by run, for everybody who looks at them."""
@@ -166,6 +168,7 @@ def declare(domain: Domain) -> Domain:
     reasons.REASONS.update(domain.skip_reasons)
     reasons.STARTED_BY.update(domain.start_reasons)
     stories.STORIES.update(domain.stories)
+    stories.STANDINGS.update(domain.standings)
     events.STREAMS.update(dict.fromkeys(domain.streams))
     events.ID_FIELDS.update(domain.id_prefixes)
     undoing.TAKEN_BACK_BY.update(domain.undo)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from wakeful.kernel.context import Context
     from wakeful.kernel.kinds import Refused
     from wakeful.kernel.rules.outcome import Result
+    from wakeful.kernel.views.stories import Subject
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, JobState, RunRow
     from wakeful.workflows.authoring import Applied, NotApplied, Prepared, Unknown, Workflow
@@ -71,6 +72,24 @@ def _admit(tx: Transaction, context: Context, job: JobDef, state: JobState) -> R
     return hooks.admit(tx, context, job, state)
 
 
+def _by_hand(tx: Transaction, _: Context, job: JobDef) -> Refused | None:
+    from wakeful.workflows import hooks
+
+    return hooks.by_hand(tx, job)
+
+
+def _story(subject: Subject) -> list[str]:
+    from wakeful.workflows.story import story
+
+    return story(subject)
+
+
+def _standing(subject: Subject) -> str | None:
+    from wakeful.workflows.story import standing
+
+    return standing(subject)
+
+
 def _claimed(tx: Transaction, context: Context, job: JobDef, run: RunRow) -> Mapping[str, Any] | None:
     from wakeful.workflows import hooks
 
@@ -99,6 +118,7 @@ domain = Domain(
             patient=True,
             alerts_itself=True,
             admit=_admit,
+            by_hand=_by_hand,
             claimed=_claimed,
             ended=_ended,
             reserves=_reserves,
@@ -116,6 +136,8 @@ domain = Domain(
         "deployed": "it was deployed",
         "continued": "its last run is continued",
     },
+    stories={KIND: _story},
+    standings={KIND: _standing},
     section="workflows",
     settings="wakeful.workflows.configuration:WorkflowSection",
     install="wakeful.workflows.configuration:install_configured",

@@ -21,7 +21,7 @@ from wakeful.workflows.phases import ACTIVE, STATUS, VERDICTS, settled_mutation
 from wakeful.workflows.removed import finish_removed
 from wakeful.workflows.tables import Action, HandlerRow, WorkflowRow, WorkflowRun, Workflows
 from wakeful.workflows.topics.tables import Topics
-from wakeful.workflows.words import issue_words
+from wakeful.workflows.words import answer_commands, issue_words
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
@@ -145,9 +145,19 @@ def approve(tx: Transaction, context: Context, name: str, ref: str, *, who: str,
         decide(tx, name, fix, accepted=True, who=who)
         record(tx, context, name, who=who, action="fix_approved", detail=_about_fix(fix, note))
         return None
+    _refuse_uncertain(attempt)
     continued = run_actions.approve_run(tx, context, attempt.id, who, note)
     record(tx, context, name, who=who, action="approved", detail=note)
     return ids.run_text(continued)
+
+
+def _refuse_uncertain(attempt: WorkflowRun) -> None:
+    """Yes or no is no answer to whether a change happened."""
+    if attempt.status == STATUS["reconciliation"] and attempt.mutation == "in_flight":
+        run = ids.run_text(attempt.id)
+        [command] = answer_commands(attempt.workflow, ["settle"], run)
+        message = f"{run} does not wait for approval. It is not known whether its change happened: {command}."
+        raise ScheduleTriggerError(message, {"workflow": attempt.workflow, "run": run, "reason": "no_question"})
 
 
 def _about_fix(fix: FixRow, note: str | None) -> str:
@@ -164,6 +174,7 @@ def reject(tx: Transaction, context: Context, name: str, ref: str, *, who: str, 
         decide(tx, name, fix, accepted=False, who=who)
         record(tx, context, name, who=who, action="fix_rejected", detail=_about_fix(fix, note))
         return
+    _refuse_uncertain(attempt)
     run_actions.reject_run(tx, context, attempt.id, who, note)
     record(tx, context, name, who=who, action="rejected", detail=note)
 

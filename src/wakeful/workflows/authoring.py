@@ -35,8 +35,8 @@ def check_name(what: str, name: object) -> str:
             f"not {name!r:.80}."
         )
         raise InvalidJob(message)
-    if what == "handler" and name in RESERVED:
-        message = f"A handler cannot be called {name!r}: choose another name."
+    if what != "topic" and name in RESERVED:
+        message = f"A {what} cannot be called {name!r}: choose another name."
         raise InvalidJob(message)
     return name
 
@@ -145,23 +145,32 @@ class Consumer:
 
     def prepare(self, function: F) -> F:
         """Register what chooses the events to work on, called with ctx and the state; it returns Prepared."""
+        self._refuse_second("prepare", self.on_prepare)
         self.on_prepare = function
         return function
 
     def mutate(self, function: F) -> F:
         """Register the one change outside, called with ctx and what was prepared; what it returns is the result."""
+        self._refuse_second("mutate", self.on_mutate)
         self.on_mutate = function
         return function
 
     def reconcile(self, function: F) -> F:
         """Register who finds out whether a mutation happened: returns Applied, NotApplied or Unknown."""
+        self._refuse_second("reconcile", self.on_reconcile)
         self.on_reconcile = function
         return function
 
     def next(self, function: F) -> F:
         """Register what follows: `async def next_(ctx, prepared, result)`; it returns the new state."""
+        self._refuse_second("next", self.on_next)
         self.on_next = function
         return function
+
+    def _refuse_second(self, phase: str, known: Function | None) -> None:
+        if known is not None:
+            message = f"{self.name} has two functions for {phase}: remove one."
+            raise InvalidJob(message)
 
     def functions(self) -> dict[str, tuple[Function, int]]:
         """Its functions, each with the number of arguments it gets."""
@@ -271,9 +280,12 @@ def _source(function: Function) -> str:
         return repr((code.co_code, code.co_consts)) if code is not None else repr(type(function))
 
 
-def _topics(names: Sequence[str] | None) -> tuple[str, ...] | None:
+def _topics(names: Any) -> tuple[str, ...] | None:
     if isinstance(names, str):
         message = f"Topics are a list of names: [{names!r}]."
+        raise InvalidJob(message)
+    if names is not None and not isinstance(names, Sequence):  # the order of a set is another in every process
+        message = f"Topics are a list of names, not {names!r:.80}."
         raise InvalidJob(message)
     return None if names is None else tuple(check_name("topic", name) for name in names)
 

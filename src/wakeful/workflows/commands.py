@@ -35,7 +35,7 @@ from wakeful.workflows.topics.commands import (
     seeing,
     who,
 )
-from wakeful.workflows.wiring import warnings
+from wakeful.workflows.wiring import mistakes, warnings
 from wakeful.workflows.words import IDLE, NEEDS_ATTENTION, SHOWN, STOPPED, answer_commands
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def show(ctx: typer.Context, name: Name, *, as_json: Json = False, db: Db = None
 
 
 def _next(handler: dict[str, Any], now: int) -> str:
-    at = handler["next_run_at"] or handler["wake_at"]
+    at = handler["next_run_at"]
     return "-" if at is None else ahead(read_moment(at, "next_run_at"), now)
 
 
@@ -279,18 +279,19 @@ def check(
 ) -> None:
     """Load a workflow's file and look for mistakes. Nothing is stored and nothing runs."""
     found = load_file(read_ref(file, Path.cwd()))
-    if isinstance(found, CannotLoad):
-        problems, name = [f"{found.message}\n{found.trace}".strip()], None
+    workflow = found.workflow if isinstance(found, CannotLoad) else found
+    if workflow is not None:
+        problems = mistakes(workflow) + warnings(workflow)
     else:
-        problems, name = warnings(found), found.name
+        problems = [f"{found.message}\n{found.trace}".strip()] if isinstance(found, CannotLoad) else []
     if as_json:
-        handlers = [] if isinstance(found, CannotLoad) else sorted(found.handlers)
+        name, handlers = (workflow.name, sorted(workflow.handlers)) if workflow is not None else (None, [])
         print_json({"name": name, "handlers": handlers, "problems": problems})
-    elif problems:
+    elif workflow is not None and not problems:
+        say(f"{workflow.name} is good: {', '.join(workflow.handlers)}")
+    else:
         for problem in problems:
             say_text(problem)
-    elif not isinstance(found, CannotLoad):
-        say(f"{found.name} is good: {', '.join(found.handlers)}")
     if problems:
         raise typer.Exit(1)
 

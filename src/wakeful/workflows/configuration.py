@@ -52,6 +52,11 @@ class WorkflowSection(RootModel[list[File | WorkflowFile]]):
     def _placed(self, info: ValidationInfo) -> WorkflowSection:
         context = info.context or {}
         self._file, self._folder = context.get("file"), context.get("folder")
+        sources = [ref.source.removeprefix("file:") for ref in self.listed().refs]
+        twice = next((one for one in sources if sources.count(one) > 1), None)
+        if twice is not None:
+            message = f"lists {Path(twice).name} twice"
+            raise ValueError(message)
         return self
 
     def listed(self) -> Listed:

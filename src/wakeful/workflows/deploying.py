@@ -18,6 +18,7 @@ from wakeful.workflows.fixes.deciding import lapse
 from wakeful.workflows.issues import resolve_issue
 from wakeful.workflows.removed import finish_removed
 from wakeful.workflows.tables import HandlerRow, WorkflowRow, Workflows
+from wakeful.workflows.topics.tables import Topics
 from wakeful.workflows.wiring import mistakes
 
 if TYPE_CHECKING:
@@ -180,6 +181,7 @@ def _store_handlers(tx: Transaction, context: Context, wanted: Deployment, job_i
         )
         known = before.pop(handler.name, None)
         if known is None or known.topics() != list(handler.subscribes) or known.open_run is not None:
+            tx.of(Topics).await_again(wanted.name, handler.subscribes)
             _start_at_once(tx, context, job_id)
     for gone in before.values():
         # First: what a person is asked about it is cancelled with the job, and is no rejection of the workflow.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful import clock
@@ -103,32 +104,45 @@ class WorkflowFiles:
         """The code of a file becomes what this scheduler runs, or its workflow is stopped."""
         found = await asyncio.to_thread(load_file, ref)
         try:
+            found = self._refuse_taken(ref, found)
             if not isinstance(found, CannotLoad):
                 self._names[ref.source] = found.name
                 await add_workflow(self._scheduler, found, forced=True, owner=self._listed.owner)
                 return
         except SchedulerError as error:
             found = CannotLoad(ref, str(error))
-        _, mark = self._drop(found)
-        await self._scheduler.transact(mark)
+        name = self._report(found)
+        if name is not None:
+            install(self._scheduler).drop(name)
+        broken = found
+        await self._scheduler.transact(lambda tx, context: mark_broken(tx, context, broken, self._listed))
 
     def _take(self, ref: FileRef, found: Workflow | CannotLoad) -> None:
         """The same before the start: written when the scheduler does."""
         try:
+            found = self._refuse_taken(ref, found)
             if not isinstance(found, CannotLoad):
                 self._names[ref.source] = found.name
                 add_workflow(self._scheduler, found, owner=self._listed.owner)
                 return
         except SchedulerError as error:
             found = CannotLoad(ref, str(error))
-        self._scheduler.write_at_start(*self._drop(found))
+        self._report(found)
+        install(self._scheduler)
+        broken = found
+        self._scheduler.write_at_start(ref.source, lambda tx, context: mark_broken(tx, context, broken, self._listed))
 
-    def _drop(self, found: CannotLoad) -> tuple[str, Callable[[Transaction, Context], None]]:
-        """Run its workflow no more; the name of that, and what is to be written."""
+    def _refuse_taken(self, ref: FileRef, found: Workflow | CannotLoad) -> Workflow | CannotLoad:
+        """The same, unless another of the files has a workflow of that name."""
+        others = {name: source for source, name in self._names.items() if source in self._listed.sources}
+        if isinstance(found, CannotLoad) or others.get(found.name, ref.source) == ref.source:
+            return found
+        return CannotLoad(ref, same_name(found.name, others[found.name]))
+
+    def _report(self, found: CannotLoad) -> str | None:
+        """Log it; the name of the workflow whose code this scheduler had of that file."""
         log.error("%s cannot be loaded: %s", found.ref.path, found.message, extra={"trace": found.trace})
-        name, owner = self._names.get(found.ref.source, stem(found.ref)), self._listed.owner
-        install(self._scheduler).drop(name)
-        return name, lambda tx, context: mark_broken(tx, context, found, owner)
+        return self._names.get(found.ref.source)
 
     async def _watch(self) -> None:
         while True:
@@ -144,13 +158,23 @@ def stem(ref: FileRef) -> str:
     return re.sub(r"[^a-z0-9_-]", "-", ref.path.stem.lower()).strip("-_")[:64] or "workflow"
 
 
-def mark_broken(tx: Transaction, context: Context, broken: CannotLoad, owner: str | None = None) -> None:
+def same_name(name: str, source: str) -> str:
+    """What is wrong where two files have a workflow of the same name."""
+    file, _, attribute = source.removeprefix("file:").rpartition(":")
+    return f"the workflow {name} is also in {Path(file).name}:{attribute}: rename one of them"
+
+
+def mark_broken(tx: Transaction, context: Context, broken: CannotLoad, listed: Listed | None = None) -> None:
     """The workflow of that file is stopped, until it can be loaded; others go on."""
     ref, message = broken.ref, f"{broken.message}\n{broken.trace}".strip()
-    table = tx.of(Workflows)
-    row = next((one for one in table.all() if one.source == ref.source), None) or table.get(stem(ref))
+    table, owner = tx.of(Workflows), listed.owner if listed is not None else None
+    others = listed.sources - {ref.source} if listed is not None else frozenset[str]()
+    row = next((one for one in table.all() if one.source == ref.source), None)
+    name = stem(ref) if row is None else row.name
+    while row is None and (row := table.get(name)) is not None and row.removed_at is None and row.source in others:
+        name, row = f"{name[:60]}-2", None  # another file's workflow has that name
     if row is None:
-        row = WorkflowRow.new(stem(ref), "", ref.source, tx.now)._replace(owner=owner)
+        row = WorkflowRow.new(name, "", ref.source, tx.now)._replace(owner=owner)
         table.add(row)
     elif row.removed_at is not None:
         table.change(row.name, tx.now, removed_at=None, source=ref.source, owner=owner)

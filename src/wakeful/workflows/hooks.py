@@ -10,7 +10,7 @@ from wakeful.kernel.engine.alerts import close_alert, open_alert
 from wakeful.kernel.engine.ending import drop_runs
 from wakeful.kernel.kinds import Refused
 from wakeful.kernel.rules.outcome import FAILURES
-from wakeful.workflows.admission import SKIP_REASONS, Standing, may_start
+from wakeful.workflows.admission import SKIP_REASONS, Standing, Wait, may_start
 from wakeful.workflows.arming import CONTINUED, OURS, arm, look_again
 from wakeful.workflows.fixes.tables import Fixes
 from wakeful.workflows.issues import ALERT, Issue, raise_issue
@@ -47,13 +47,9 @@ def admit(tx: Transaction, context: Context, job: JobDef, state: JobState) -> Re
     found = tx.of(Workflows).of_job(job.id)
     if found is None:
         return Refused("no_workflow", SKIP_REASONS["no_workflow"])
-    handler, workflow = found
+    _, workflow = found
     tx.of(Workflows).admitted[job.id] = found
-    standing = Standing(
-        bool(workflow.paused), workflow.issue, workflow.issue_handler, workflow.backoff_until, bool(workflow.draining)
-    )
-    brings_new = handler.type == "producer" and handler.open_run is None
-    wait = may_start(standing, handler.name, tx.now, brings_new=brings_new)
+    wait = standing_of(tx, found)
     if wait is not None:
         return Refused(wait.reason, wait.detail, wait.until)
     known = registry_of(context.declared).get(workflow.name)
@@ -62,6 +58,23 @@ def admit(tx: Transaction, context: Context, job: JobDef, state: JobState) -> Re
     if state.ready_at is not None and tx.now - state.ready_at >= NO_CODE_MS:
         close_alert(tx, context, "no_handler", job.id)
     return None
+
+
+def standing_of(tx: Transaction, found: tuple[HandlerRow, WorkflowRow]) -> Wait | None:
+    """Why a handler may not start now, as its workflow stands; None when it may."""
+    handler, workflow = found
+    standing = Standing(
+        bool(workflow.paused), workflow.issue, workflow.issue_handler, workflow.backoff_until, bool(workflow.draining)
+    )
+    brings_new = handler.type == "producer" and handler.open_run is None
+    return may_start(standing, handler.name, tx.now, brings_new=brings_new)
+
+
+def by_hand(tx: Transaction, job: JobDef) -> Refused | None:
+    """A person starts nothing of a workflow that is paused, drains or has an issue."""
+    found = tx.of(Workflows).of_job(job.id)
+    wait = standing_of(tx, found) if found is not None else None
+    return Refused(wait.reason, wait.detail) if wait is not None else None
 
 
 def _leave_to_others(tx: Transaction, context: Context, job: JobDef, state: JobState, version: str) -> Refused:
@@ -104,13 +117,16 @@ def _new_attempt(tx: Transaction, parts: tuple[HandlerRow, WorkflowRow], job: Jo
     if before is None:
         return fresh
     begin = where_to_begin(before.phase, before.mutation, FAILURE_OF.get(before.status, "crashed"))
+    if begin == "mutate" and handler.type == "producer":
+        begin = "prepare"  # it was a consumer: the new code has no mutation to make
     if not keeps_reservations(begin):
         tx.of(Topics).release(before.id)
         return fresh
     tx.of(Topics).hand_over(before.id, run.id)
+    error = before.error if begin == "reconcile" else None  # why it is uncertain, until that is known
     return before._replace(
         id=run.id, retry_of=before.id, version=workflow.version, phase=first_phase(begin), status=ACTIVE, begins=begin,
-        error=None, notes=None, created_at=tx.now, updated_at=tx.now,
+        error=error, notes=None, created_at=tx.now, updated_at=tx.now,
     )  # fmt: skip
 
 

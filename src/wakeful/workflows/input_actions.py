@@ -1,4 +1,4 @@
-"""What people do to events and inputs: publish by hand, skip an input, run one again. On record, with who and why."""
+"""What people do to events and inputs: publish by hand, skip one, run one again. On record, with who and why."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ByHand(NamedTuple):
 
 
 def publish_by_hand(tx: Transaction, context: Context, name: str, given: ByHand, *, who: str) -> Published:
-    """Publish an event; a message id that is known makes no second one."""
+    """Publish an event; a message id that is known makes no second one, and replaces the payload of a pending one."""
     if not name.isprintable():
         find_workflow(tx, name)
     jobs = LockedJobs(tx, name)
@@ -42,34 +42,64 @@ def publish_by_hand(tx: Transaction, context: Context, name: str, given: ByHand,
         message = f"{name} has no topic {given.topic!r:.80}. It has: {', '.join(known) or 'none'}."
         raise NotFound(message)
     if not is_key(given.message_id, MAX_TEXT):
-        message = f"A message id is a text of 1 to {MAX_TEXT} bytes."
+        message = f"A message id is a text of 1 to {MAX_TEXT} bytes, without NUL characters."
         raise InvalidJob(message)
     try:
         sent = Message(given.topic, given.message_id, as_json(given.payload, "The payload"))
     except LogicError as error:
         raise InvalidJob(str(error)) from error
-    record(tx, context, name, who=who, action="published", detail=f"{given.topic} {given.message_id}")
-    return publish_numbered(tx, context, jobs, [sent], last=row.event_seq)[0]
+    found = publish_numbered(tx, context, jobs, [sent], last=row.event_seq)[0]
+    event = None if found.new else tx.of(Topics).get(found.event_id)
+    if found.new or (event is not None and event.status == "pending"):
+        action = "published" if found.new else "replaced"
+        record(tx, context, name, who=who, action=action, detail=f"{given.topic} {given.message_id}")
+    return found
 
 
 def skip_input(tx: Transaction, context: Context, name: str, ref: str, *, reason: str, who: str) -> int:
     """Let nothing more happen to an input: its pending events are skipped; how many."""
     row, why = _input(tx, name, ref), _reason(reason)
-    events = tx.of(Topics).events_of(row.id)
-    if any(event.status == "reserved" for event in events):
-        message = f"{ref} is being worked on: wait until that run has ended, or settle it."
-        raise ScheduleTriggerError(message, {"workflow": name, "reason": "reserved"})
-    skipped = tx.of(Topics).skip([event.id for event in events if event.status == "pending"], tx.now)
+    if "reserved" in tx.of(Topics).statuses_of(row.id):
+        raise _is_worked_on(name, ref)
+    skipped = tx.of(Topics).skip_caused(row.id, tx.now, why)
     tx.of(Topics).mark_input(row.id, tx.now, why)
     record(tx, context, name, who=who, action="skipped", detail=f"{ref}: {why}")
     return skipped
+
+
+def skip_event(tx: Transaction, context: Context, name: str, ref: str, *, reason: str, who: str) -> int:
+    """Let nobody consume a pending event: how many were skipped. An input whose last event it was is skipped, too."""
+    event, why = _event(tx, name, ref), _reason(reason)
+    if event.status == "reserved":
+        raise _is_worked_on(name, ref)
+    if event.status != "pending":
+        message = f"{ref} is {event.status} already: nothing more happens to it."
+        raise ScheduleTriggerError(message, {"workflow": name, "reason": event.status})
+    topics = tx.of(Topics)
+    skipped = topics.skip([event.id], tx.now, why)
+    for cause in topics.inputs_of([event.id]).get(event.id, ()):
+        if topics.statuses_of(cause) == {"skipped"}:
+            topics.mark_input(cause, tx.now, why)
+    record(tx, context, name, who=who, action="skipped", detail=f"{ref}: {why}")
+    return skipped
+
+
+def skip(tx: Transaction, context: Context, name: str, ref: str, *, reason: str, who: str) -> int:
+    """Skip an input or an event, whichever the id is of."""
+    chosen = skip_event if ref.startswith("evt_") else skip_input
+    return chosen(tx, context, name, ref, reason=reason, who=who)
+
+
+def _is_worked_on(name: str, ref: str) -> ScheduleTriggerError:
+    message = f"{ref} is being worked on: wait until that run has ended, or answer what it asks."
+    return ScheduleTriggerError(message, {"workflow": name, "reason": "reserved"})
 
 
 def rerun_input(tx: Transaction, context: Context, name: str, ref: str, *, reason: str, who: str) -> list[str]:
     """Publish again, as new events, what producers or people published for an input; the new events."""
     row, why = _input(tx, name, ref), _reason(reason)
     events = tx.of(Topics).events_of(row.id)
-    if any(event.status in ("pending", "reserved") for event in events):
+    if any(event.is_open for event in events):
         message = f"{ref} is still pending: it is worked on anyway."
         raise ScheduleTriggerError(message, {"workflow": name, "reason": "pending"})
     roots = _roots(tx, events)
@@ -86,9 +116,7 @@ def rerun_input(tx: Transaction, context: Context, name: str, ref: str, *, reaso
 
 def replay_event(tx: Transaction, context: Context, name: str, ref: str, *, reason: str, who: str) -> str:
     """Publish a consumed or skipped event once more, as a new one with the same payload and causes; its id."""
-    find_workflow(tx, name)
-    tx.of(Workflows).lock_jobs(name)
-    event, why = find_event(tx, name, ref), _reason(reason)
+    event, why = _event(tx, name, ref), _reason(reason)
     if event.status in ("pending", "reserved"):
         message = f"{ref} is {event.status}: it is worked on anyway."
         raise ScheduleTriggerError(message, {"workflow": name, "reason": event.status})
@@ -108,14 +136,29 @@ def _again(message_id: str, number: int) -> str:
     return f"{kept}~{ids.encode('run', number)[4:]}"
 
 
+def _repeats(event: EventRow) -> str:
+    """The message id that an event repeats which was published once more; else its own."""
+    found = event.message_id
+    while event.made_by is None:
+        before, mark, number = found.rpartition("~")
+        if not mark or ids.decode(f"run_{number}") is None:
+            break
+        found = before
+    return found
+
+
 def _roots(tx: Transaction, events: list[EventRow]) -> list[EventRow]:
-    """The events that no consumer made from others; of each message the first, not what was run again."""
+    """The events that no consumer made from others; of each message the first, not what was published again."""
     makers = tx.of(Workflows).runs_of([event.made_by for event in events if event.made_by is not None])
     found: dict[tuple[str, str], EventRow] = {}
+    derived: set[tuple[str, str]] = set()
     for event in events:
         maker = makers.get(event.made_by) if event.made_by is not None else None
-        if maker is None or maker.type == "producer":
-            found.setdefault((event.topic, event.message_id.partition("~")[0]), event)
+        key = event.topic, _repeats(event)
+        if maker is not None and maker.type != "producer":
+            derived.add(key)
+        elif key not in derived:
+            found.setdefault(key, event)
     return list(found.values())
 
 
@@ -125,7 +168,13 @@ def _input(tx: Transaction, name: str, ref: str) -> InputRow:
     return find_input(tx, name, ref)
 
 
+def _event(tx: Transaction, name: str, ref: str) -> EventRow:
+    find_workflow(tx, name)
+    tx.of(Workflows).lock_jobs(name)
+    return find_event(tx, name, ref)
+
+
 def _reason(reason: str) -> str:
     if not reason.strip():
-        raise InvalidJob("Say why: a reason is kept with the input.")
+        raise InvalidJob("Say why: the reason is kept on record.")
     return clean(reason)[:MAX_TEXT]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from wakeful.errors import SchedulerError
 from wakeful.kernel.domain import FileChanges
 from wakeful.workflows.deploying import Deployment, deploy, plan_deployment, remove_workflow
-from wakeful.workflows.files import Listed
+from wakeful.workflows.files import Listed, same_name
 from wakeful.workflows.loading import CannotLoad, FileRef, load_file
 from wakeful.workflows.tables import WorkflowRow, Workflows
 
@@ -26,7 +26,10 @@ class ListedWorkflows:
         self._wrong: list[str] = []
         for ref in listed.refs:
             found = self._load(scheduler, ref)
-            if isinstance(found, str):
+            taken = next((one for one in self._wanted if not isinstance(found, str) and one.name == found.name), None)
+            if taken is not None:
+                self._wrong.append(f"{ref.path.name}: {same_name(taken.name, taken.source)}")
+            elif isinstance(found, str):
                 self._wrong.append(found)
             else:
                 self._wanted.append(found)

@@ -48,6 +48,7 @@ class CannotLoad(NamedTuple):
     ref: FileRef
     message: str
     trace: str = ""  # through the author's own code
+    workflow: Workflow | None = None  # with mistakes in how it is put together
 
 
 def read_ref(text: str, folder: Path, config: Any = None) -> FileRef:
@@ -63,16 +64,19 @@ def read_ref(text: str, folder: Path, config: Any = None) -> FileRef:
 
 def load_file(ref: FileRef) -> Workflow | CannotLoad:
     """The workflow in the file, with its version; or what is wrong, with the trace of an error in its code."""
+    if not ref.path.exists():
+        return CannotLoad(ref, f"There is no file {ref.path}")
     try:
         files = source_files(ref.path)
         version = _hash(files, ref)
         module = _import(ref.path, version)
         workflow = getattr(module, ref.attribute, None)
         if not isinstance(workflow, Workflow):
-            return CannotLoad(ref, f"{ref.path.name} has no workflow called {ref.attribute}")
+            file = ref.path.name
+            return CannotLoad(ref, f"{file} has no workflow called {ref.attribute}{_has(module, file)}")
         wrong = mistakes(workflow)
         if wrong:
-            return CannotLoad(ref, " ".join(wrong))
+            return CannotLoad(ref, " ".join(wrong), workflow=workflow)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the file raises is why it cannot be loaded
         return CannotLoad(ref, f"{type(error).__name__}: {error}", _trace(error, ref.path.parent))
     workflow.version = version
@@ -81,6 +85,12 @@ def load_file(ref: FileRef) -> Workflow | CannotLoad:
     if ref.auto_fix is not None:
         workflow.auto_fix, workflow.auto_fix_apply = ref.auto_fix, ref.auto_fix_apply
     return workflow
+
+
+def _has(module: ModuleType, file: str) -> str:
+    """What to write instead, where the file has workflows under other names."""
+    names = [f"{file}:{name}" for name, value in vars(module).items() if isinstance(value, Workflow)]
+    return f": write {' or '.join(names)}" if names else ""
 
 
 def _trace(error: BaseException, folder: Path) -> str:

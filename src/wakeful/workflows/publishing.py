@@ -66,7 +66,8 @@ def publish_numbered(
 ) -> list[Published]:
     """Publish messages whose numbers, up to `last`, were taken in this transaction."""
     topics = tx.of(Topics)
-    jobs.handlers()  # asked for before anything is written: a question waits for all that was
+    # Asked for before anything is written: a question waits for all that was.
+    awaited = {topic for handler in jobs.handlers() for topic in handler.topics()}
     known = _known(topics, jobs.workflow, messages)
     fresh: dict[int, EventRow] = {}
     causes: set[tuple[int, int]] = set()
@@ -77,8 +78,9 @@ def publish_numbered(
         if event_id is None:
             event_id = known[key] = context.new_id()
             fresh[event_id] = EventRow(
-                event_id, jobs.workflow, *key, number, message.payload, "pending", tx.now, made_by=run_id
-            )
+                event_id, jobs.workflow, *key, number, message.payload, "pending", tx.now, made_by=run_id,
+                settled_at=None if message.topic in awaited else tx.now,
+            )  # fmt: skip
             causes |= {(event_id, cause) for cause in message.inputs}
             found.append(Published(event_id, new=True))
             continue

@@ -51,7 +51,7 @@ class MessageIn(Strict):
 
 
 class ReasonIn(Strict):
-    """Why an input is skipped or worked on again."""
+    """Why an input or event is skipped or worked on again."""
 
     reason: str = Field(min_length=1, max_length=1000, description="Kept on record.", examples=["It is spam."])
 
@@ -206,6 +206,7 @@ class EventOut(_Answer):
     at: datetime | None = Field(description="When it was published; null as above.", examples=[NOW])
     input: str | None = Field(description="The input that caused it.", examples=[INPUT])
     run: str | None = Field(description="The run that reserved or consumed it.", examples=[RUN])
+    reason: str | None = Field(description="Why a person skipped it.", examples=[None])
 
 
 class CausedOut(_Answer):
@@ -230,7 +231,7 @@ class InputOut(_Answer):
     )
     reason: str | None = Field(description="Why a person skipped it or ran it again.", examples=[None])
     at: datetime = Field(description="When it was found.", examples=[NOW])
-    caused: list[CausedOut] = Field(description="The events it caused.", examples=[[]])
+    caused: list[CausedOut] = Field(description="The first 100 events it caused.", examples=[[]])
 
 
 class StartedOut(_Answer):
@@ -264,9 +265,9 @@ class SettledOut(_Answer):
 
 
 class SkippedOut(_Answer):
-    """An input to which nothing more happens."""
+    """An input or event to which nothing more happens."""
 
-    id: str = Field(description="The input.", examples=[INPUT])
+    id: str = Field(description="The input or event.", examples=[INPUT])
     skipped: int = Field(description="How many events were skipped.", examples=[1])
 
 

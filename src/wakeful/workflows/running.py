@@ -74,9 +74,13 @@ class Attempt:
     async def _attempt(self) -> Outgoing | HandlerFailed:
         try:
             if isinstance(self._handler, Producer):
+                if self._row.begins != "prepare":
+                    return await self._finish_consumer()
                 return await self._produce(self._handler)
             return await self._consume(self._handler)
         except HandlerFailed as failed:
+            if failed.place == "engine" and _is_away(failed.error):
+                raise failed.error from None
             return failed
         except Fenced:
             raise Noop("another node took this run over") from None
@@ -93,6 +97,13 @@ class Attempt:
         ctx, state = await self._call("producer", producer.run, self._state)
         return await self._commit(ctx, state)
 
+    async def _finish_consumer(self) -> Outgoing:
+        """The new code has made a producer of a consumer: what that had begun is ended, and what followed is not."""
+        if self._row.begins == "reconcile":
+            message = f"{self._row.handler} became a producer while its change was in flight"
+            await self._ask_about_mutation(message, asks=False)
+        return await self._commit(None, None)
+
     async def _consume(self, consumer: Consumer) -> Outgoing:
         begin = self._row.begins
         if begin == "prepare":
@@ -103,6 +114,8 @@ class Attempt:
             await self._mutate(consumer.on_mutate)
         if consumer.on_next is None:
             return await self._commit(None, None)
+        if self._row.mutation != "none":
+            self._row = self._row._replace(phase="emitting")  # stored with the commit, or with the failure
         ctx, state = await self._call("next", consumer.on_next, self._prepared(), self._result())
         return await self._commit(ctx, state)
 
@@ -139,7 +152,7 @@ class Attempt:
         if row.reconcile_at is not None and row.reconcile_at > now:
             raise Defer(from_ms(row.reconcile_at), "the last attempt may still be running")
         verdict: Any = Unknown()
-        message = row.error or "it is not known whether the mutation happened"
+        message = row.error or "it was cut off"
         if consumer.on_reconcile is not None:
             self._row = row._replace(tries=row.tries + 1)
             try:
@@ -279,6 +292,11 @@ def _reservations(consumer: Consumer, given: Any) -> dict[str, list[str]]:
         )
         raise LogicError(message)
     return {topic: list(events) for topic, events in given.items()}
+
+
+def _is_away(error: BaseException) -> bool:
+    """Whether the store could not be asked, and may be again: nothing is wrong with the workflow."""
+    return isinstance(error, StoreError) and not isinstance(error, StoreRefused)
 
 
 def _said(error: BaseException) -> str:

@@ -277,6 +277,18 @@ class Workflows:
         sql = f"SELECT {_R} FROM workflow_runs WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT ?"
         return [WorkflowRun._make(row) for row in self._session.rows(sql, (*params, limit))]
 
+    def latest(self, job_id: int) -> WorkflowRun | None:
+        """The last attempt of a handler."""
+        sql = f"SELECT {_R} FROM workflow_runs WHERE job_id = ? ORDER BY id DESC LIMIT 1"
+        found = self._session.rows(sql, (job_id,))
+        return WorkflowRun._make(found[0]) if found else None
+
+    def worked(self, job_id: int, limit: int, among: int = 1_000) -> list[WorkflowRun]:
+        """The newest attempts of a handler that had something to do and committed; among so many of the newest."""
+        newest = f"SELECT {_R} FROM workflow_runs WHERE job_id = ? ORDER BY id DESC LIMIT ?"
+        sql = f"SELECT {_R} FROM ({newest}) r WHERE status = 'committed' AND reserved > 0 ORDER BY id DESC LIMIT ?"
+        return [WorkflowRun._make(row) for row in self._session.rows(sql, (job_id, among, limit))]
+
     def runs_of(self, run_ids: Sequence[int]) -> dict[int, WorkflowRun]:
         rows = self._session.select_in(WorkflowRun._fields, "workflow_runs", "id", run_ids)
         return {int(row[0]): WorkflowRun._make(row) for row in rows}

@@ -14,7 +14,7 @@ from wakeful.triggers.durations import format_interval
 from wakeful.triggers.moments import iso
 from wakeful.workflows.fixes.tables import Fixes, FixRow
 from wakeful.workflows.lookup import find_workflow
-from wakeful.workflows.phases import ACTIVE, COMMITTED
+from wakeful.workflows.phases import ACTIVE
 from wakeful.workflows.tables import HandlerRow, WorkflowRow, WorkflowRun, Workflows
 from wakeful.workflows.topics.tables import EventRow, InputRow, Topics
 from wakeful.workflows.words import ACTIONS, activity_words, issue_words, schedule_words, status_word
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wakeful.workflows.input_actions import ByHand
 
 RECENT = 10
-MOST_INPUTS = 100
+MOST_CAUSED = 100
 MINUTE_MS = 60_000
 
 
@@ -34,7 +34,8 @@ def workflow_view(tx: Transaction, name: str, seen: Seen | None = None) -> dict[
     row = find_workflow(tx, name)
     handlers = tx.of(Workflows).handlers(name)
     jobs = {found[0].id: found for one in handlers if one.job_id and (found := tx.jobs.by_id(one.job_id))}
-    shown = [_handler_view(tx, handler, jobs) for handler in handlers]
+    waits = bool(row.paused) or row.issue not in (None, "transient")  # for a person
+    shown = [_handler_view(tx, handler, jobs, waits=waits) for handler in handlers]
     lasts = [one["last_run"] for one in shown if one["last_run"] is not None]
     open_runs = {last["id"] for last in lasts if last["workflow_status"] == ACTIVE}
     cut_off = open_runs & set(map(ids.run_text, cut_off_runs(tx, seen))) if open_runs else set[str]()
@@ -48,7 +49,7 @@ def workflow_view(tx: Transaction, name: str, seen: Seen | None = None) -> dict[
         "status": status_word(paused=bool(row.paused), issue=row.issue, active=active, failures=row.failures),
         "cut_off": bool(cut_off),
         "issue": _issue_view(tx, row),
-        "schedule": schedule_words(triggers, None if row.paused else next_in),
+        "schedule": schedule_words(triggers, None if row.paused else next_in, loaded=bool(row.version)),
         "paused": bool(row.paused),
         "draining": bool(row.draining),
         "version": row.version,
@@ -56,7 +57,7 @@ def workflow_view(tx: Transaction, name: str, seen: Seen | None = None) -> dict[
             {"number": number, "version": version, "deployed_at": iso(at)}
             for number, version, at in tx.of(Workflows).versions(name, RECENT)
         ],
-        "recent": _recent(tx, name),
+        "recent": _recent(tx, handlers),
         "actions": [
             {"at": iso(one.at), "who": one.who, "action": one.action, "detail": one.detail}
             for one in tx.of(Workflows).actions(name, RECENT)
@@ -117,28 +118,29 @@ def _diff(before: Mapping[str, str], after: Mapping[str, str]) -> str:
     return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 
-def _handler_view(tx: Transaction, handler: HandlerRow, jobs: dict[int, Any]) -> dict[str, Any]:
+def _handler_view(tx: Transaction, handler: HandlerRow, jobs: dict[int, Any], *, waits: bool) -> dict[str, Any]:
     job, state = jobs[handler.job_id or 0]
-    last = tx.of(Workflows).runs(handler.workflow, 1, handler=handler.name)
+    last = tx.of(Workflows).latest(job.id)
+    due_at = None if waits else state.due_at
     return {
         "name": handler.name,
         "type": handler.type,
         "job": job.name,
         "state": json.loads(handler.state),
         "topics": handler.topics() if handler.type == "consumer" else json.loads(handler.publishes or "[]"),
-        "next_run_at": _time(state.next_at if handler.type == "producer" else state.due_at),
+        "next_run_at": _time(state.next_at if handler.type == "producer" else due_at),
         "wake_at": _time(handler.wake_at),
         "pending_events": tx.of(Topics).count_pending(handler.workflow, handler.topics()),
-        "last_run": run_view(tx, last[0]) if last else None,
+        "last_run": run_view(tx, last) if last is not None else None,
     }
 
 
-def _recent(tx: Transaction, name: str) -> list[dict[str, Any]]:
+def _recent(tx: Transaction, handlers: Sequence[HandlerRow]) -> list[dict[str, Any]]:
     """What was done last: runs that had something to do."""
-    found = [one for one in tx.of(Workflows).runs(name, RECENT * 5) if one.status == COMMITTED and one.reserved]
-    return [
-        {"at": iso(one.updated_at), "text": activity_words(one), "run": ids.run_text(one.id)} for one in found[:RECENT]
-    ]
+    consumers = [one.job_id for one in handlers if one.type == "consumer" and one.job_id is not None]
+    found = [run for job_id in consumers for run in tx.of(Workflows).worked(job_id, RECENT)]
+    newest = sorted(found, key=lambda run: run.id, reverse=True)[:RECENT]
+    return [{"at": iso(one.updated_at), "text": activity_words(one), "run": ids.run_text(one.id)} for one in newest]
 
 
 def run_view(tx: Transaction, attempt: WorkflowRun) -> dict[str, Any]:
@@ -176,6 +178,7 @@ def event_views(tx: Transaction, events: Sequence[EventRow]) -> list[dict[str, A
             "at": iso(event.at),
             "input": ids.encode("inp", causes[event.id][0]) if event.id in causes else None,
             "run": ids.run_text(event.run_id) if event.run_id is not None else None,
+            "reason": event.reason,
         }
         for event in events
     ]
@@ -192,13 +195,16 @@ def pruned_view(event_id: int, given: ByHand) -> dict[str, Any]:
         "at": None,
         "input": None,
         "run": None,
+        "reason": None,
     }
 
 
 def input_view(tx: Transaction, row: InputRow) -> dict[str, Any]:
     """An input with what it caused."""
-    events = tx.of(Topics).events_of(row.id, MOST_INPUTS)
-    is_open = any(event.status in ("pending", "reserved") for event in events)
+    events = tx.of(Topics).events_of(row.id, MOST_CAUSED)
+    is_open = any(event.is_open for event in events)
+    if not is_open and len(events) == MOST_CAUSED:  # there may be more than are shown
+        is_open = not tx.of(Topics).statuses_of(row.id).isdisjoint(("pending", "reserved"))
     return {
         "id": ids.encode("inp", row.id),
         "source": row.source,

@@ -16,7 +16,7 @@ def mistakes(workflow: Workflow) -> list[str]:
 
 def warnings(workflow: Workflow) -> list[str]:
     """What is probably a mistake: a topic that no handler publishes, so that only people can."""
-    if any(handler.publishes is None for handler in workflow.handlers.values()):
+    if any(handler.publishes is None and _can_publish(handler) for handler in workflow.handlers.values()):
         return []  # who does not say what it publishes may publish anything
     published = {topic for handler in workflow.handlers.values() for topic in handler.publishes or ()}
     return [
@@ -25,6 +25,10 @@ def warnings(workflow: Workflow) -> list[str]:
         for topic in handler.subscribes
         if topic not in published
     ]
+
+
+def _can_publish(handler: Handler) -> bool:
+    return not isinstance(handler, Consumer) or handler.on_next is not None
 
 
 def _of_handler(handler: Handler) -> list[str]:

@@ -54,7 +54,7 @@ def issue_words(kind: str, handler: str | None, message: str | None, fix: Any = 
     sentences = {
         "transient": f"Trying again soon: {said}.",
         "approval": f"Waiting for your approval: {said}",
-        "reconciliation": f"It is not known whether the last change happened. {said}. Look, and settle it.",
+        "reconciliation": f"It is not known whether the last change happened ({said}). Look, and settle it.",
         "logic": f"The code of {handler} failed: {said}. Correct it and apply, or resume to try again.",
         "internal": f"Wakeful failed: {said}. Report this, then resume.",
         "load": f"Its file cannot be loaded: {said}. Correct it, and apply the configuration.",
@@ -76,8 +76,10 @@ def fix_words(fix: Any) -> str:
     }.get(fix.status, f"{fix.number} of {MAX_FIXES} corrections did not help. {then}")
 
 
-def schedule_words(triggers: Sequence[Trigger], next_in: str | None) -> str:
+def schedule_words(triggers: Sequence[Trigger], next_in: str | None, *, loaded: bool = True) -> str:
     """When it looks for new things."""
+    if not loaded:
+        return "Not known: its file was never loaded."
     if not triggers:
         return "Runs when something arrives."
     checks = "; ".join(dict.fromkeys(trigger.describe() for trigger in triggers))

@@ -18,7 +18,7 @@ from wakeful.kernel.rules.policy import next_start, trigger_of
 from wakeful.kernel.views.models import job_view
 from wakeful.kernel.views.readiness import why_not_now
 from wakeful.kernel.views.reasons import REASONS, STARTED_BY, waits_for
-from wakeful.kernel.views.stories import STORIES, Subject
+from wakeful.kernel.views.stories import STANDINGS, STORIES, Subject
 from wakeful.store.interface import Transaction
 from wakeful.store.listing import status_at_rest
 from wakeful.store.records import JobDef, JobState, RunDetails, RunRow, SkipRow
@@ -214,9 +214,15 @@ class _Story:
         return [] if served else ["No server is running: nothing starts until one does."]
 
     def _held(self) -> list[str]:
-        """That everything is held, for a job that would start by itself."""
+        """That everything is held, or what its kind belongs to, for a job that would start by itself."""
         hold = hold_of(self.tx.nodes.held())
-        return [f"Everything is paused {hold_words(hold)}: nothing starts until wakeful resume --all."] if hold else []
+        if hold:
+            return [f"Everything is paused {hold_words(hold)}: nothing starts until wakeful resume --all."]
+        standing = STANDINGS.get(self.job.kind)
+        said = (
+            standing(Subject(self.tx, self.job, None, of_run=False, when=self.when)) if standing is not None else None
+        )
+        return [said] if said is not None else []
 
     def _but_held(self, coming: list[str]) -> list[str]:
         """What is to come, as far as everything being held leaves it to."""

@@ -22,5 +22,8 @@ class Subject(NamedTuple):
 
 Story = Callable[[Subject], list[str]]
 
+Standing = Callable[[Subject], str | None]
+
 #: By kind; domains add theirs.
 STORIES: dict[str, Story] = {}
+STANDINGS: dict[str, Standing] = {}

@@ -32,6 +32,9 @@ events_app = typer.Typer()
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The workflow's name.")]
 EventId = Annotated[str, typer.Argument(metavar="EVENT", help="The event's id; events prints it.")]
 InputId = Annotated[str, typer.Argument(metavar="INPUT", help="The input's id; inputs prints it.")]
+Skipped = Annotated[
+    str, typer.Argument(metavar="INPUT|EVENT", help="The id of an input or of an event; inputs and events print them.")
+]
 Note = Annotated[str | None, typer.Option("--note", metavar="TEXT", help="A note, kept on record.", show_default=False)]
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept on record.")]
 Limit = Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, max=500, help="How many.")]
@@ -104,6 +107,8 @@ def events(
     db: Db = None,
 ) -> None:
     """List events, newest first."""
+    if status not in (None, "pending", "reserved", "consumed", "skipped"):
+        raise WrongUse(f"--status is pending, reserved, consumed or skipped, not {status!r}.")
 
     def work(tx: Transaction) -> list[dict[str, Any]]:
         find_workflow(tx, name)
@@ -160,16 +165,15 @@ def inputs(
 
 
 @events_app.command("skip")
-def skip(
-    ctx: typer.Context, name: Name, input_id: InputId, *, reason: Reason, as_json: Json = False, db: Db = None
-) -> None:
-    """Let nothing more happen to an input."""
+def skip(ctx: typer.Context, name: Name, ref: Skipped, *, reason: Reason, as_json: Json = False, db: Db = None) -> None:
+    """Let nothing more happen to an input, or to a pending event."""
 
     def work(tx: Transaction, context: Context) -> int:
-        return input_actions.skip_input(tx, context, name, input_id, reason=reason, who=who())
+        return input_actions.skip(tx, context, name, ref, reason=reason, who=who())
 
     skipped = change(chosen(ctx, db), acting(work))
-    done({"input": input_id, "skipped": skipped}, f"{count(skipped, 'event')} skipped", as_json=as_json)
+    what = "event" if ref.startswith("evt_") else "input"
+    done({what: ref, "skipped": skipped}, f"{count(skipped, 'event')} skipped", as_json=as_json)
 
 
 @events_app.command("rerun")
@@ -202,7 +206,8 @@ def publish(
     def work(tx: Transaction, context: Context) -> dict[str, Any]:
         found = input_actions.publish_by_hand(tx, context, name, given, who=who())
         event = tx.of(Topics).get(found.event_id)
-        return {"new": found.new, "event": views.event_views(tx, [event])[0] if event is not None else None}
+        shown = views.event_views(tx, [event])[0] if event is not None else views.pruned_view(found.event_id, given)
+        return {"new": found.new, "event": shown}
 
     found = change(chosen(ctx, db), acting(work))
     done(found, f"{message_id} is published" if found["new"] else f"{message_id} was published before", as_json=as_json)

@@ -155,6 +155,20 @@ async def rerun_input(scheduler: Sched, caller: Operator, name: Name, input_id: 
 
 
 @router.post(
+    "/{name}/events/{event_id}/skip",
+    operation_id="skip_event",
+    response_model=SkippedOut,
+    responses=answers(404, 409),
+    summary="Let nobody consume a pending event",
+)
+async def skip_event(scheduler: Sched, caller: Operator, name: Name, event_id: EventId, given: ReasonIn) -> Response:
+    skipped = await scheduler.transact(
+        lambda tx, context: input_actions.skip_event(tx, context, name, event_id, reason=given.reason, who=caller.name)
+    )
+    return respond(answer(200, {"id": event_id, "skipped": skipped}))
+
+
+@router.post(
     "/{name}/events/{event_id}/replay",
     operation_id="replay_event",
     status_code=201,

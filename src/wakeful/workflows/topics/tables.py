@@ -23,7 +23,13 @@ class EventRow(NamedTuple):
     at: int
     run_id: int | None = None
     made_by: int | None = None
-    settled_at: int | None = None
+    settled_at: int | None = None  # also of one that was published where no handler subscribes
+    reason: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something is still to happen to it."""
+        return self.status in ("pending", "reserved") and self.settled_at is None
 
 
 class InputRow(NamedTuple):
@@ -81,6 +87,15 @@ class Topics:
         """Give an event that is still pending another payload."""
         sql = "UPDATE workflow_events SET payload = ? WHERE id = ? AND status = 'pending'"
         return bool(self._session.execute(sql, (payload, event_id)))
+
+    def await_again(self, workflow: str, topics: Sequence[str]) -> None:
+        """A handler subscribes to these topics now: what was published to them before waits for it."""
+        sql = (
+            "UPDATE workflow_events SET settled_at = NULL WHERE workflow = ? AND topic = ? AND status = 'pending' "
+            "AND settled_at IS NOT NULL"
+        )
+        for topic in topics:
+            self._session.execute(sql, (workflow, topic))
 
     # -- consuming ----------------------------------------------------------------------------------------------------
 
@@ -140,10 +155,21 @@ class Topics:
         """What the run reserved is consumed. Nothing else is the run's: what it releases is nobody's again."""
         self._session.update_many("workflow_events", ("run_id", "status", "settled_at"), [(run_id, "consumed", now)])
 
-    def skip(self, event_ids: Sequence[int], now: int) -> int:
+    def skip(self, event_ids: Sequence[int], now: int, reason: str | None = None) -> int:
         """Events that nobody will consume; only pending ones."""
-        sql = "UPDATE workflow_events SET status = 'skipped', settled_at = ? WHERE id = ? AND status = 'pending'"
-        return sum(self._session.execute(sql, (now, event_id)) for event_id in event_ids)
+        sql = (
+            "UPDATE workflow_events SET status = 'skipped', settled_at = ?, reason = ? "
+            "WHERE id = ? AND status = 'pending'"
+        )
+        return sum(self._session.execute(sql, (now, reason, event_id)) for event_id in event_ids)
+
+    def skip_caused(self, input_id: int, now: int, reason: str | None) -> int:
+        """The same for all that an input caused."""
+        sql = (
+            "UPDATE workflow_events SET status = 'skipped', settled_at = ?, reason = ? WHERE status = 'pending' "
+            "AND id IN (SELECT event_id FROM workflow_causes WHERE input_id = ?)"
+        )
+        return self._session.execute(sql, (now, reason, input_id))
 
     def causes_of_run(self, run_id: int) -> list[int]:
         """The inputs that caused what the run reserved."""
@@ -191,11 +217,11 @@ class Topics:
         """The newest first; `status` is pending, skipped or done."""
         open_event = (
             "EXISTS (SELECT 1 FROM workflow_causes c JOIN workflow_events e ON e.id = c.event_id "
-            "WHERE c.input_id = i.id AND e.status IN ('pending', 'reserved'))"
+            "WHERE c.input_id = i.id AND e.status IN ('pending', 'reserved') AND e.settled_at IS NULL)"
         )
         waiting = (
             "i.id IN (SELECT c.input_id FROM workflow_events e JOIN workflow_causes c ON c.event_id = e.id "
-            "WHERE e.workflow = ? AND e.status IN ('pending', 'reserved'))"
+            "WHERE e.workflow = ? AND e.status IN ('pending', 'reserved') AND e.settled_at IS NULL)"
         )
         conditions = {
             "pending": waiting,
@@ -217,7 +243,8 @@ class Topics:
         """How many inputs wait, as far as the oldest so many waiting events say."""
         sql = (
             "SELECT count(DISTINCT c.input_id) FROM (SELECT id FROM workflow_events WHERE workflow = ? "
-            "AND status IN ('pending', 'reserved') ORDER BY id LIMIT ?) e JOIN workflow_causes c ON c.event_id = e.id"
+            "AND status IN ('pending', 'reserved') AND settled_at IS NULL ORDER BY id LIMIT ?) e "
+            "JOIN workflow_causes c ON c.event_id = e.id"
         )
         return int(self._session.rows(sql, (workflow, most))[0][0])
 
@@ -229,19 +256,33 @@ class Topics:
             found.setdefault(event_id, []).append(input_id)
         return found
 
-    def events_of(self, input_id: int, limit: int = 1_000) -> list[EventRow]:
+    def events_of(self, input_id: int, limit: int | None = None) -> list[EventRow]:
         """The events that an input caused, in the order of publishing."""
         columns = ", ".join(f"e.{name}" for name in EventRow._fields)
         sql = (
             f"SELECT {columns} FROM workflow_causes c JOIN workflow_events e ON e.id = c.event_id "
-            "WHERE c.input_id = ? ORDER BY e.seq LIMIT ?"
+            "WHERE c.input_id = ? ORDER BY e.seq"
         )
-        return [EventRow._make(row) for row in self._session.rows(sql, (input_id, limit))]
+        asked = (input_id,) if limit is None else (input_id, limit)
+        rows = self._session.rows(sql if limit is None else f"{sql} LIMIT ?", asked)
+        return [EventRow._make(row) for row in rows]
+
+    def statuses_of(self, input_id: int) -> set[str]:
+        """What became of the events that an input caused: each status that one of them has.
+
+        One that is pending where no handler subscribes is `left`.
+        """
+        sql = (
+            "SELECT DISTINCT CASE WHEN e.status = 'pending' AND e.settled_at IS NOT NULL THEN 'left' ELSE e.status END "
+            "FROM workflow_causes c JOIN workflow_events e ON e.id = c.event_id "
+            "WHERE c.input_id = ?"
+        )
+        return {str(row[0]) for row in self._session.rows(sql, (input_id,))}
 
     # -- retention ----------------------------------------------------------------------------------------------------
 
     def prune(self, before: int, limit: int) -> int:
-        """Delete events that were consumed or skipped before then and that no run in progress needs."""
+        """Delete events that were settled before then and that no run in progress needs."""
         found = self._session.rows(
             "SELECT e.id FROM workflow_events e WHERE e.settled_at IS NOT NULL AND e.settled_at < ? AND NOT EXISTS "
             "(SELECT 1 FROM workflow_handlers h WHERE h.open_run = e.run_id) ORDER BY e.settled_at LIMIT ?",
