@@ -23,7 +23,8 @@ STORES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 BATCH = 1_000
 PATIENCE_S = 300.0
 YIELDS = (
-    "A consumer that always finds more to do pauses for 30 s after 100 runs in a row: so no more are asked for here."
+    "A consumer that always finds more to do pauses for 30 s after 100 runs in a row: "
+    "so the benchmark runs no more than that."
 )
 
 

@@ -50,7 +50,7 @@ class Connectors:
         return lambda: self._ask(unregister)
 
     def touch(self, name: str, sender: str, agent: str | None = None) -> None:
-        """Somebody wrote through a connector: `last` leads there from now on."""
+        """Record that a person wrote through a connector: `last` routes there from now on."""
 
         async def write() -> None:
             await self._inner.touch(name, sender, agent)
@@ -221,7 +221,7 @@ class Scheduler:
 
     @property
     def events(self) -> Bus:
-        """What happens, as it happens; listeners are called on the scheduler's thread."""
+        """Events as they happen; listeners are called on the scheduler's thread."""
         return self._scheduler.events
 
     @property

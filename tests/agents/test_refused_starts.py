@@ -177,7 +177,7 @@ async def test_what_becomes_due_while_the_only_server_stops_is_refused_as_draini
         await scheduler.stop(timeout=3600)
         told = await scheduler.explain("a")
         assert [(skip["reason"], skip["count"]) for skip in told.facts["skips"]] == [("draining", 1)]
-        assert "1 start refused as draining: no node started anything more (the server was stopping)" in str(told)
+        assert "1 start refused as draining: no node was starting runs (the server was stopping)" in str(told)
         assert told.facts["why_not_now"] == "no_node"
         scene.act = None
         await scheduler.start()
@@ -200,7 +200,7 @@ async def test_what_becomes_due_while_every_node_drains_is_refused_as_draining_o
         assert told.facts["why_not_now"] == "draining"
         assert (await scheduler.get_ledger("a", since="1d")).total.waiting == {"draining": 1}
         assert (await scheduler.get_ledger(since="1d")).total.waiting == {"draining": 1}
-        assert "waits: no node started anything more" in (await scheduler.get_slot("a", at(1))).sentence
+        assert "waits: no node was starting runs" in (await scheduler.get_slot("a", at(1))).sentence
         await scheduler.drain_node("here", drain=False)
         await scene.until(at(2, 30))
         assert [run.slot for run in scene.of("a")] == [at(2)]  # it hears of that with its beat, and catches up once

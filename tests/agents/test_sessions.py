@@ -193,9 +193,9 @@ async def test_a_busy_session_is_recorded_and_the_same_tried_again_in_an_hour(tm
     [
         ("broken", "500: resume failed"),
         ("hangs", "did not answer in time"),
-        ("closes", "cannot be asked"),
-        ("garbage", "cannot be asked"),
-        ("nonsense", "calls itself JSON and is not"),
+        ("closes", "the request to the session server failed"),
+        ("garbage", "the request to the session server failed"),
+        ("nonsense", "is not valid JSON"),
     ],
 )
 @real
@@ -316,7 +316,7 @@ async def test_a_status_address_elsewhere_is_never_asked_and_the_run_can_still_b
     async with talking(tmp_path, sessions.url) as (scheduler, watch):
         run = await send(scheduler, watch)
         assert run.status == "waiting"
-        assert "must lie where server.sessions.url does" in run.output
+        assert "must be on the server of server.sessions.url" in run.output
         assert await scheduler.look(lambda tx: tx.of(Sessions).watched()) == []
         token = await scheduler.server_side.callback_token(run.id)
         assert await scheduler.server_side.report_run(run.id, {"ok": True}, token=token)

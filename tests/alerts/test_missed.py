@@ -79,7 +79,7 @@ async def test_a_let_go_slot_is_missed_though_it_is_late_by_less_than_the_grace(
         await scheduler.start()
         await scene.sleep(1)
         assert phone.events == [("missed", "opened")]
-        assert "that time is let go; it starts again at 2026-01-02 00:00 UTC." in phone.texts[0]
+        assert "that time is skipped; it starts again at 2026-01-02 00:00 UTC." in phone.texts[0]
 
 
 @pytest.mark.promise("X5")

@@ -65,7 +65,7 @@ async def test_a_file_touches_only_what_it_made(scene):
         assert await names(scheduler) == ["a", "b", "mine", "other"]
         assert (await scheduler.get_job("a")).source == "file"
         for taken in ("mine", "other"):
-            with pytest.raises(JobExists, match="a file touches only its own"):
+            with pytest.raises(JobExists, match="a file changes only its own"):
                 await apply(scheduler, fleet(scheduler, "a", "b", "new", taken, file_hash="3"))
         assert await names(scheduler) == ["a", "b", "mine", "other"]  # all or nothing
 

@@ -122,7 +122,7 @@ TABLE = {
         Every("1h", until=at(2, 30)), [None], at(5), ["It will not run again: its trigger has no time in the future."],
         ["Resume it"],
     ),
-    "a one-shot that is done": Told(Once(at(1)), [None], at(2), ["It is done: its one time has come and gone."]),
+    "a one-shot that is done": Told(Once(at(1)), [None], at(2), ["It is done: its one time has passed."]),
     "a one-shot that failed": Told(
         Once(at(1)), [ERROR], at(2), ["It did not succeed at its one time, and will not run again"], ["It is done"]
     ),

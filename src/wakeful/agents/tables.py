@@ -316,7 +316,7 @@ class AgentTables:
     # -- rate limits --------------------------------------------------------------------------------------------------
 
     def limit(self, account: str) -> tuple[int, str] | None:
-        """When the account's rate limit ends, and what was said about it."""
+        """When the account's rate limit ends, and the message about it."""
         found = self._session.rows("SELECT until, why FROM agent_limits WHERE account = ?", (account,))
         return (int(found[0][0]), str(found[0][1])) if found else None
 

@@ -1,4 +1,4 @@
-"""Waking agents, in transactions: the one door, what a run takes with it, and what its end gives back."""
+"""Waking agents, in transactions: the wake itself, what a run takes with it, and what its end releases."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def find_agent(tx: Transaction, agent: str) -> tuple[JobDef, JobState]:
 def request_wake(
     tx: Transaction, context: Context, agent: str, reason: str = "manual", *, sender: Sender | None = None
 ) -> Requested:
-    """Wake an agent: the one door. Requests within 250 ms, and those during a run, become one run.
+    """Wake an agent; every wake goes through here. Requests within 250 ms, and those during a run, become one run.
 
     What a run of an agent asks for (`sender`) has a reason of its own, and goes only so far.
     """
@@ -94,7 +94,7 @@ def add_event(
 ) -> tuple[int, int]:
     """Leave an agent something to hear when it is next woken; the event's number and how many wait.
 
-    What is from outside is given to it as data.
+    Text from outside is given to it as data.
     """
     if not text.strip():
         raise InvalidJob("An event needs a text.")
@@ -128,7 +128,7 @@ def take_wake(tx: Transaction, job: JobDef, run: RunRow) -> Mapping[str, Any] | 
 
 
 def _given(bound: list[Event], keys: Collection[str]) -> dict[str, Any]:
-    """The events of a run: what it is told, what others wrote, and what asks for a work item."""
+    """The events of a run: its own, those that others wrote, and those that ask for a work item."""
     events, work_events = list[list[str]](), list[list[str]]()
     for event in bound:
         if event.outside:
@@ -194,7 +194,7 @@ def _end_wake(tx: Transaction, context: Context, job: JobDef, run: RunRow, resul
 
 
 def _try_again(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result) -> None:
-    """A run that was claimed and did not succeed has its wake again, unless somebody ended it on purpose."""
+    """A run that was claimed and did not succeed has its wake again, unless a person ended it on purpose."""
     state = tx.jobs.states([job.id])[job.id]
     if job.removed_at is not None or not state.enabled or state.paused:
         return

@@ -19,7 +19,7 @@ MESSAGE_MOST = 4_000
 #: The kinds about runs that failed, where what the last one said is what a person looks for.
 ABOUT_RUNS = ("failing", "failed", "disabled", "stuck")
 
-#: What is true when an incident is over; `{job}` is its job.
+#: The message when an incident is over; `{job}` is its job.
 OVER = {
     "failing": "{job} succeeded again.",
     "failed": "{job} succeeded.",

@@ -87,7 +87,7 @@ async def get_alert(scheduler: Sched, _: Viewer, alert_id: Ref) -> Response:
     operation_id="ack_alert",
     response_model=AlertOut,
     responses=answers(404),
-    summary="Say that somebody has seen it; twice is as good as once",
+    summary="Acknowledge an alert; repeating it changes nothing",
 )
 async def acknowledge(scheduler: Sched, _: Operator, rights: Allowed, alert_id: Ref) -> Response:
     number = _number(alert_id)

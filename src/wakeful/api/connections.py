@@ -176,7 +176,7 @@ class BoundedProtocol(H11Protocol):
                 self.transport.close()
 
     def _check_reading(self, now: int) -> None:
-        """Hang up on who does not read; nothing is added to what is left while this is looked at."""
+        """Close the connection of a client that does not read; the buffer does not grow while this is checked."""
         left = self.transport.get_write_buffer_size()
         if self._unread is None or left <= self._unread[0] - LEAST_READ:
             self._unread = (left, now)

@@ -162,7 +162,7 @@ class Streams:
 
 
 class Pass(NamedTuple):
-    """The right to read, which may be taken away while somebody reads."""
+    """The right to read, which may be revoked during the stream."""
 
     caller: Caller
     gate: Gate
@@ -273,7 +273,7 @@ async def _until_gone(receive: Receive) -> None:
             },
         },
     },
-    summary="What happens, as it happens",
+    summary="Events as they happen",
 )
 async def read_events(
     *,
@@ -284,7 +284,10 @@ async def read_events(
     stream: Annotated[str | None, Query(max_length=200, description="streams, with commas between")] = None,
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", max_length=100)] = None,
     last_id: Annotated[
-        str | None, Query(alias="last_event_id", max_length=100, description="as the header, for who cannot set one")
+        str | None,
+        Query(
+            alias="last_event_id", max_length=100, description="the same as the header, for clients that cannot set one"
+        ),
     ] = None,
 ) -> Response:
     wanted, place = read_streams(stream), read_place(last_event_id if last_event_id is not None else last_id)

@@ -87,7 +87,7 @@ class ApiError(SchedulerError):
 def problem(
     status: int, code: str, sentence: str, *, headers: Mapping[str, str] | None = None, **more: Any
 ) -> Response:
-    """The answer that says so."""
+    """The answer for this problem."""
     body = {
         "error": sentence,
         "code": code,

@@ -51,7 +51,7 @@ Allowed = Annotated[Rights, Depends(rights_of)]
 
 
 async def editor(caller: Anyone) -> Caller:
-    """Operators, admins, and agents within what they own; neither those who only look, nor a run of an agent."""
+    """Operators, admins, and agents within what they own; not viewers, and not a run of an agent."""
     if caller.role == "viewer":
         raise ApiError(403, "forbidden", f"Token {caller.name} has the role viewer; this needs operator.")
     if caller.run is not None:

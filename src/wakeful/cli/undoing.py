@@ -44,7 +44,7 @@ def undo(
     place = chosen(ctx, db)
     if listed:
         if ref is not None:
-            raise WrongUse("Say --list or an action; not both.")
+            raise WrongUse("Use --list or an action, not both.")
         nothing: list[Action] = []
         _show(read(place, lambda scheduler: scheduler.list_actions(limit=SHOWN), nothing), as_json=as_json)
         return

@@ -151,7 +151,7 @@ async def _end_strays(run_id: str, variable: str) -> None:
 
 
 class _Ending(NamedTuple):
-    exit_code: int | None  # None: somebody else collected it
+    exit_code: int | None  # None: other code collected it
     timed_out: bool
     note: str | None
     lingered: bool

@@ -186,7 +186,7 @@ def _entries(
 
 
 def _circles(found: Mapping[str, tuple[Entry, Raw]]) -> Iterator[Fault]:
-    """Jobs that start after each other: none of them would ever start, or all of them for ever."""
+    """Jobs that start after each other: none of them would ever start, or all of them forever."""
     after = {name: entry.new.trigger.job for name, (entry, _) in found.items() if isinstance(entry.new.trigger, After)}
     looked_at: set[str] = set()
     for first in after:

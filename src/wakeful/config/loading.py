@@ -146,7 +146,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def _is_other_branch(error: dict[str, Any]) -> bool:
-    """A section where a word could stand, too: what is wrong is in the section."""
+    """A section where a word is also valid: the mistake is in the section."""
     return error["type"] == "literal_error" and isinstance(error["input"], dict)
 
 
@@ -220,7 +220,7 @@ def _below(level: _Level, key: str) -> list[_Level]:
 
 
 def _complaint(raw: Raw, where: Where, error: dict[str, Any]) -> str:
-    """What is wrong with a value, in words of our own; the value itself only where it cannot be a secret."""
+    """The error message for a value, in our own wording; with the value only if it cannot be a secret."""
     secret = any(where[:end] in raw.secrets for end in range(len(where) + 1))
     secret = secret or where[:1] == ("connectors",) or where == ("alerts", "dead_man_url")  # addresses, tokens and keys
     return complaint(error, secret=secret)

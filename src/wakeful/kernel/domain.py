@@ -144,7 +144,7 @@ class Domain(NamedTuple):
     routes: Reference | None = None
     """A FastAPI router."""
     open_paths: tuple[str, ...] = ()
-    """Where its routes are open to whoever knows the rest of the path: without a token, and with any body."""
+    """Path prefixes of its public routes, where the rest of the path is the secret: no token, and any body."""
     commands: Reference | Mapping[str, Reference] | None = None
     """A Typer app: a group of commands under the domain's name; or several, each with the name of its group."""
 

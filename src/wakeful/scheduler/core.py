@@ -58,7 +58,7 @@ class Wiring(NamedTuple):
     draft: Callable[[NewJob, str], Draft]
     default_zone: Callable[[], str]
     viewpoint: Callable[[], Viewpoint]
-    hidden_kinds: tuple[str, ...]  # those that listings and counts leave out unless they are asked for
+    hidden_kinds: tuple[str, ...]  # those that listings and counts leave out unless requested
 
 
 class Core:
@@ -118,7 +118,7 @@ class Core:
 
     @property
     def hidden_kinds(self) -> tuple[str, ...]:
-        """The kinds that listings and counts leave out unless they are asked for."""
+        """The kinds that listings and counts leave out unless requested."""
         return tuple(sorted(self._kinds.hooks.internal))
 
     def _wiring(self) -> Wiring:

@@ -1,4 +1,4 @@
-"""The scheduler at a glance: what it is doing, what is stored, what needs a person, and events as they come."""
+"""The scheduler at a glance: what it is doing, what is stored, what needs a person, and events as they happen."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SchedulerState(NamedTuple):
     check_count: int
     trigger_count: int
     last_check_at: datetime | None
-    trouble: str | None = None  # what is wrong with the store right now; nothing starts until it is over
+    trouble: str | None = None  # the current problem of the store; nothing starts until it is over
     draining: bool = False  # a person asked this node to start nothing more
 
 
@@ -189,7 +189,7 @@ class Overview(Core):
 
     @property
     def events(self) -> Bus:
-        """What happens, as it happens.
+        """Events as they happen.
 
         >>> unsubscribe = scheduler.events.subscribe(lambda event: print(event.type), "job")
         >>> unsubscribe()

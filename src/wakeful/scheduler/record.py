@@ -34,7 +34,7 @@ class RecordApi(Core):
     async def undo(self, id: str | None = None) -> Undone:  # noqa: A002
         """Take an action back, within ten minutes: without an id, the last one made through this scheduler.
 
-        What was changed since stays as it is, and the answer says so; CannotUndo is raised if that is all of it.
+        Later changes are kept, and the answer lists them; CannotUndo is raised if nothing is left to undo.
 
         >>> await scheduler.remove_job("backup")
         >>> (await scheduler.undo()).restored

@@ -1,4 +1,4 @@
-"""What callers from outside ask of the scheduler: within their rights, under conditions, once per key."""
+"""Requests of outside callers to the scheduler: within their rights, under conditions, once per key."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Requests:
     # -- jobs ---------------------------------------------------------------------------------------------------------
 
     async def list_jobs(self, wanted: JobFilter, rights: Rights) -> list[Job]:
-        """Jobs by name; of those whose owner the caller is, where it is limited to them."""
+        """Jobs by name; only the caller's own, if it is limited to them."""
         if rights.owner is not None:
             if wanted.owner not in (None, rights.owner):
                 return []
@@ -172,7 +172,7 @@ class Requests:
         return ids.encode("act", found)
 
     async def list_actions(self, before: int | None, limit: int) -> list[Action]:
-        """What people did, the newest first."""
+        """Actions of people and programs, newest first."""
         return await self._store.read(
             lambda tx: [action_view(head, tx.now) for head in tx.actions.before(before, limit)]
         )
@@ -253,7 +253,7 @@ class Requests:
         return await self._store.read(work)
 
     async def get_ledger(self, ref: str | None, since: Callable[[int], int], rights: Rights) -> Ledger:
-        """What became of the slots of one job, or of all the caller may know of; `since`: from when, as of now."""
+        """What became of the slots of one job, or of all jobs the caller may see; `since`: from when, as of now."""
 
         def work(tx: Transaction) -> Ledger:
             if ref is None:

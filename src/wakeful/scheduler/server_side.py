@@ -37,7 +37,7 @@ class ServerSide(Requests, Callbacks):
         await self._store.write(lambda tx: tx.access.token_used(token.hash, tx.now))
 
     def token_path(self) -> Path:
-        """Where the first admin's token lies, for those who may read files beside the store."""
+        """The file of the first admin's token, for users who may read files beside the store."""
         path = getattr(self._store, "path", None)
         return Path(f"{path}.token") if path not in (None, ":memory:") else self._store.folder / "admin.token"
 

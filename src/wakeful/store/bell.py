@@ -60,7 +60,7 @@ def _open_bell(bell: Path, store: str) -> Iterator[str]:
 
 def _refuse_foreign(found: os.stat_result, store: str) -> None:
     if not stat.S_ISSOCK(found.st_mode) or found.st_uid not in (os.geteuid(), Path(store).stat().st_uid):
-        raise PermissionError(errno.EPERM, "it is somebody else's")
+        raise PermissionError(errno.EPERM, "it belongs to another user")
 
 
 class Bell:

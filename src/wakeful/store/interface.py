@@ -94,7 +94,7 @@ class Store(Protocol):
     """Whether only one process at a time can be this store's engine; else nodes share it, with leases."""
 
     clock: Clock
-    """The time this store goes by: where nodes share it, the database's."""
+    """The time this store uses: the database's, if nodes share it."""
 
     async def open(self, *, create: bool = True) -> None:
         """Connect, check that this is a store of ours, and bring its schema up to date."""
@@ -115,7 +115,7 @@ class Store(Protocol):
         """Run a small `work` from any one thread, waiting for no other; only where nodes share the store."""
 
     async def changed_elsewhere(self) -> bool:
-        """Whether another process committed since this was asked last. Cheap enough to ask twice a second."""
+        """Whether another process committed since the last call. Cheap enough to call twice a second."""
 
     async def become_engine(self, who: dict[str, object]) -> None:
         """Become the process that starts this store's jobs, or raise StoreLocked saying who is."""

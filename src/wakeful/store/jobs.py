@@ -60,7 +60,7 @@ class Jobs(Alarms, Listing):
 
     @staticmethod
     def _late(hidden: Sequence[str]) -> str:
-        # CROSS JOIN keeps the levels outside, so that only what is due is read.
+        # CROSS JOIN keeps the levels in the outer loop, so that only due jobs are read.
         return (
             "FROM priorities p CROSS JOIN job_state s CROSS JOIN jobs j WHERE s.priority = p.level "
             "AND s.due_at IS NOT NULL AND s.due_at <= ? AND s.run_id IS NULL AND s.ready_at IS NULL "
@@ -91,7 +91,7 @@ class Jobs(Alarms, Listing):
         return {row[0]: tuple(row[1:]) for row in rows}
 
     def state_of(self, job_id: int) -> JobState | None:
-        """The state of a job as it is, for words about it: nobody waits for it."""
+        """The state of a job for descriptions: read without a lock."""
         rows = self._session.select_in(STATE_COLUMNS, "job_state", "job_id", [job_id])
         return JobState._make(rows[0]) if rows else None
 
@@ -171,7 +171,7 @@ class Jobs(Alarms, Listing):
             self._session.delete_in(table, "job_id", job_ids)
 
     def requeue_parked(self, parked: str, now: int, limit: int) -> int:
-        """Requeue those who go first of the jobs that wait for `parked`; how many there were."""
+        """Requeue the first of the jobs that wait for `parked`; how many there were."""
         back = self._session.rows(
             # Due since it first was: so it comes before jobs that became due while it waited. Where the clock was set
             # back meanwhile, that is in the future, and it is due now.

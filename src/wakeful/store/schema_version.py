@@ -276,7 +276,7 @@ def refuse_outgrown(facts: Mapping[str, str]) -> None:
 
 
 class Living(NamedTuple):
-    """A node that is alive while somebody wants to change the schema, and what it knows of each folder it has."""
+    """A node that is alive during a schema change, and the version it knows of each folder."""
 
     name: str
     known: Mapping[str, int]

@@ -64,7 +64,7 @@ class Slots:
         return {int(found): int(count) for found, count in rows}
 
     def opened(self, span: Span) -> list[RunRow]:
-        """The runs that stand for a slot of the span and are not done."""
+        """The runs for a slot of the span that are not done."""
         sql = f"SELECT {_RUN} FROM runs WHERE finished_at IS NULL AND slot > ? AND slot <= ?"
         return [RunRow._make(row) for row in self._session.rows(sql, (span.after, span.until))]
 

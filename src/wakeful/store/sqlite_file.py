@@ -99,7 +99,7 @@ def check_file(path: str, *, create: bool) -> None:
         except OSError as error:
             message = f"The directory of {path} cannot be made ({error.strerror}): choose another place."
             raise StoreUnusable(message) from error
-        # Its owner's alone, as are the files SQLite makes beside it. What stands in the way, connecting will say.
+        # Private to its owner, as are the files SQLite makes beside it. Connecting reports any obstacle.
         with contextlib.suppress(OSError):
             _make_private(path)
 
@@ -237,7 +237,7 @@ class EngineLock:
 
 
 def _lock(file: IO[str]) -> None:
-    """Take the lock, past those who only look who has it: they hold it for a moment too."""
+    """Take the lock, and retry while other processes only check who has it: they hold it for a moment too."""
     for attempt in range(LOOKERS):
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

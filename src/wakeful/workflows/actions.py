@@ -46,7 +46,7 @@ def record(
 
 
 def keep_change(tx: Transaction, row: WorkflowRow, number: int, origin: Origin, what: str) -> str | None:
-    """Keep how a workflow stood before; the action by which that can be undone, where anything changed."""
+    """Record the earlier state of a workflow; returns the action to undo, if anything changed."""
     left = find_workflow(tx, row.name)
     before, after = (tuple(getattr(found, name) for name in STANDING) for found in (row, left))
     changes = [Change(number, row.name, STANDING, before, after)] if before != after else []

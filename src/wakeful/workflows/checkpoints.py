@@ -181,7 +181,7 @@ def _arm_again(tx: Transaction, context: Context, jobs: LockedJobs, attempt: Wor
 
 
 class Failed(NamedTuple):
-    """What is stored about a failure: the attempt, and when it is tried again (None: when a person has acted)."""
+    """The stored part of a failure: the attempt, and when it is tried again (None: when a person has acted)."""
 
     attempt: WorkflowRun
     until: int | None
@@ -224,7 +224,7 @@ def failed(tx: Transaction, context: Context, attempt: WorkflowRun, cause: Cause
 
 
 def uncertain(tx: Transaction, context: Context, attempt: WorkflowRun, message: str, *, asks: bool) -> Failed:
-    """Whether the mutation happened is not known: reconcile is asked now or later (`asks`), or at last a person is."""
+    """It is unknown whether the mutation happened: reconcile is called now or later (`asks`), or a person decides."""
     fence_all(tx, attempt)
     until: int | None = None
     if asks:
@@ -239,7 +239,7 @@ def uncertain(tx: Transaction, context: Context, attempt: WorkflowRun, message: 
 
 
 def not_applied(tx: Transaction, context: Context, attempt: WorkflowRun) -> WorkflowRun:
-    """Reconcile says that the mutation did not happen: a new run prepares it afresh, at once."""
+    """Reconcile says that the mutation did not happen: a new run prepares it again, at once."""
     fence_all(tx, attempt)
     tx.of(Topics).release(attempt.id)
     message = "the mutation did not happen"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
 
 log = logging.getLogger("wakeful.workflows")
-CONSUMER_PRIORITY = 1  # above producers: what is there is worked on before more is fetched
+CONSUMER_PRIORITY = 1  # above producers: existing events are consumed before more are fetched
 PHASES_PER_RUN = 4
 
 
@@ -147,7 +147,7 @@ def _is_news(tx: Transaction, row: WorkflowRow, wanted: Deployment) -> bool:
 
 
 def _drop_placeholder(tx: Transaction, context: Context, wanted: Deployment) -> None:
-    """What stood for this file while it could not be loaded, under the file's own name."""
+    """The placeholder for this file while it could not be loaded, under the file's own name."""
     for row in tx.of(Workflows).all():
         if row.source == wanted.source and row.name != wanted.name and not row.version:
             resolve_issue(tx, context, row)
@@ -182,14 +182,14 @@ def _store_handlers(tx: Transaction, context: Context, wanted: Deployment, job_i
         if known is None or known.topics() != list(handler.subscribes) or known.open_run is not None:
             _start_at_once(tx, context, job_id)
     for gone in before.values():
-        # First: what a person is asked about it is cancelled with the job, and is no rejection of the workflow.
+        # First: an open question is cancelled with the job, and that is no rejection of the workflow.
         table.change_handler(wanted.name, gone.name, job_id=None)
         remove_job(tx, context, f"{wanted.name}.{gone.name}")
     return list(before)
 
 
 def _start_at_once(tx: Transaction, context: Context, job_id: int) -> None:
-    """A trigger may say so by itself, as an interval does that never ran."""
+    """A trigger may be due at once by itself, as an interval that never ran."""
     next_at = tx.jobs.states([job_id])[job_id].next_at
     if next_at is None or next_at > tx.now:
         arm(tx, context, job_id, tx.now, DEPLOYED)

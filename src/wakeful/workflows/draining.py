@@ -1,4 +1,4 @@
-"""Draining a workflow before a deploy: nothing new comes in, what is there is worked on, and then it is paused."""
+"""Draining a workflow before a deploy: producers stop, existing events are consumed, and then it is paused."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def _content(body: str | None) -> str:
 
 @app.command("replay")
 def replay(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = None) -> None:
-    """Start a schedule again with what came in then."""
+    """Replay a request: start its schedule again."""
     place = chosen(ctx, db)
 
     async def work(scheduler: Scheduler) -> tuple[receiving.Taken, bool]:

@@ -64,7 +64,7 @@ def hear(tx: Transaction, context: Context, incoming: Any) -> None:
 
 
 def receive(tx: Transaction, context: Context, message: Message, agent: str | None) -> Received:
-    """A program passes on a message; NotAllowed for somebody who is not paired with a chat."""
+    """A program passes on a message; NotAllowed for a sender who is not paired with a chat."""
     if not message.text.strip() or not message.sender.strip() or not message.sender.isprintable():
         raise InvalidJob("A message needs a text, and a sender of printable characters.")
     message = message._replace(text=clean(message.text))

@@ -1,4 +1,4 @@
-"""What a runner is: the part of an agent's definition that says how it is asked, read and checked."""
+"""What a runner is: the part of an agent's definition that says how it is called, read and checked."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Found(NamedTuple):
     external_id: str
     title: str
     body: str | None = None
-    version: str | None = None  # grows with every change at the source, where it says so
+    version: str | None = None  # grows with every change at the source, if it has versions
 
 
 class Listing(NamedTuple):
@@ -71,7 +71,7 @@ class Held(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """Somebody else has the item now."""
+    """Another worker has the item now."""
 
 
 class Missing(NamedTuple):
@@ -94,7 +94,7 @@ class WorkSource(Protocol):
 
     @property
     def key(self) -> str:
-        """What tells it from other sources, as it is stored with its items."""
+        """The key of this source, as it is stored with its items."""
 
     async def waiting(self, most: int) -> Listing:
         """The items that wait, so many at most."""

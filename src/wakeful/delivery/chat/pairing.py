@@ -21,7 +21,7 @@ ROLES = ("viewer", "operator", "admin")
 ROLE = "operator"
 LIFE_MS = 600_000
 TRIES = 5
-LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # none is taken for another
+LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # none looks like another
 LENGTH = 10
 NAME_MOST = 100
 
@@ -80,7 +80,7 @@ def _drop_expired(tx: Transaction, connector: str) -> None:
 
 
 def release_waiting(tx: Transaction, context: Context, connector: str, sender: str) -> None:
-    """What waited for somebody to be paired goes to the first who is."""
+    """Messages that waited for a pairing go to the first paired person."""
     if tx.of(Outbox).release_to(connector, sender, tx.now):
         close_alert(tx, context, NO_CONNECTOR, connector)
         arm_named(tx, {connector})

@@ -1,4 +1,4 @@
-"""How a run's work that goes on elsewhere is reported to have ended: who may say so, and which run it ends.
+"""Reports that a run's work elsewhere has ended: who may send them, and which run they end.
 
 A report names the run that asked for the work. By the time it comes that run may still be on its way to waiting, or a
 crash may have cut it off, or it may have ended some other way and be tried again. So:

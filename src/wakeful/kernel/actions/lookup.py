@@ -38,7 +38,7 @@ def _require_name(ref: object) -> None:
 
 
 def history_of(tx: Transaction, ref: str) -> int:
-    """The job whose history is asked for; a removed one is found by its id or last name."""
+    """The job for a history; a removed one is found by its id or last name."""
     _require_name(ref)
     parsed = ids.decode(ref)
     found = tx.jobs.by_id(parsed[1]) if parsed is not None and parsed[0] == "job" else tx.jobs.by_name(ref)

@@ -98,7 +98,7 @@ def resume_all(
 def _without_pending(
     tx: Transaction, context: Context, pair: tuple[JobDef, JobState], why: str, keep: Sequence[str] = KEPT
 ) -> JobState:
-    """End what waits to be started, but for what was asked for: the rest belongs to a time that is over."""
+    """End queued runs except requested ones: the others belong to a time that has passed."""
     job, state = pair
     if not state.queued:
         return state
@@ -190,7 +190,7 @@ def _resumed(tx: Transaction, context: Context, job: JobDef, state: JobState, pa
 
 
 def _again_once(tx: Transaction, context: Context, job: JobDef, state: JobState, coming: Next) -> JobState:
-    """A one-shot that did not succeed is tried once more, now; any other job without a next time cannot be resumed."""
+    """A one-shot that did not succeed is tried again, now; any other job without a next time cannot be resumed."""
     last = tx.runs.get(state.last_run_id) if state.last_run_id is not None else None
     if trigger_of(job.trigger).type != "once" or last is None or last.outcome in ("success", "noop"):
         why = coming.ended or "its one time has passed"

@@ -19,7 +19,7 @@ from wakeful.store.records import JobDef, JobState
 T = TypeVar("T")
 NOTHING_MORE = (None, None)
 SNOOZE = "snooze"
-UNTIL, OF_JOB = "snoozed_until", "job_snoozed_until"  # of an alert, and of all that is said about a job
+UNTIL, OF_JOB = "snoozed_until", "job_snoozed_until"  # of an alert, and of all messages about a job
 
 
 class Origin(NamedTuple):

@@ -137,7 +137,7 @@ def cancel_run(tx: Transaction, context: Context, run_id: int) -> str:
         drop_runs(tx, context, job, [run], "cancelled by hand")
         state = tx.jobs.states([job.id])[job.id]
         state = state._replace(queued=max(0, state.queued - 1))
-        if state.run_id is None:  # what it is armed or parked for may be gone: let the engine look at it afresh
+        if state.run_id is None:  # what it is armed or parked for may be gone: let the engine check it again
             state = state._replace(due_at=tx.now, parked=None)
         tx.jobs.save([state])
     return run.status

@@ -84,7 +84,7 @@ def list_nodes(tx: Transaction, seen: Seen, limit: int) -> list[Node]:
 
 
 def find_node(tx: Transaction, name: str, seen: Seen = NOTHING_SEEN) -> tuple[int, Node]:
-    """The node of that name, the living one before those that are gone; NodeNotFound offers the nearest name."""
+    """The node of that name, a live one before those that are gone; NodeNotFound offers the nearest name."""
     row = tx.nodes.named(name)
     if row is None:
         from difflib import get_close_matches  # only when something is wrong
@@ -99,7 +99,7 @@ def find_node(tx: Transaction, name: str, seen: Seen = NOTHING_SEEN) -> tuple[in
 
 
 def drain_node(tx: Transaction, name: str, seen: Seen = NOTHING_SEEN, *, drain: bool) -> Node:
-    """Ask the living node of that name to start nothing more, or to go on."""
+    """Ask the live node of that name to start nothing more, or to go on."""
     node_id, info = find_node(tx, name, seen)
     if tx.exclusive:
         message = "A SQLite store has only one node, so no other can take over its work: stop its server instead."
@@ -136,14 +136,14 @@ def _infos(tx: Transaction, seen: Seen, rows: Sequence[NodeDetails], last: int, 
     found = []
     for row in _seen_now(tx, seen, rows, last) if tx.exclusive else rows:
         state = _one_node_state(row, last, seen) if tx.exclusive else _state(row, now, seen.times)
-        stood = now - row.loop_at if row.loop_at is not None else 0
-        stalled = state in ("alive", "draining") and stood >= seen.times.stalled_ms
+        blocked_ms = now - row.loop_at if row.loop_at is not None else 0
+        stalled = state in ("alive", "draining") and blocked_ms >= seen.times.stalled_ms
         found.append(_info(row, state, running.get(row.id, 0), names, stalled=stalled))
     return found
 
 
 def _seen_now(tx: Transaction, seen: Seen, rows: Sequence[NodeDetails], last: int) -> list[NodeDetails]:
-    """Where nobody beats, the lock of the file says that the last node lives, and the store when it last did."""
+    """Without heartbeats, the lock of the file shows that the last node is alive, and the store when it last was."""
     at = tx.now if seen.holder is not None else int(tx.journal.get_meta(["alive_at"]).get("alive_at", "0"))
     return [row._replace(seen_at=max(at, row.seen_at)) if row.id == last else row for row in rows]
 

@@ -1,4 +1,4 @@
-"""The one door to `done`: every run ends here, for every reason, and all that follows is written with it.
+"""The only place where runs become `done`: every run ends here, and all that follows is written with it.
 
 A handler that returned, a crash, a deadline, a cancel, an edit that takes a waiting start away: each decides what the
 end means (`Settled`, pure) and hands it in. One transaction then holds the run's end and details, its job's state,

@@ -147,7 +147,7 @@ class Engine:
     async def wait_idle(self, seconds: float, *, but_for_threads: bool = False) -> bool:
         """Wait until nothing runs and everything is settled; False when that took too long.
 
-        `but_for_threads`: what is known not to stop is not waited for.
+        `but_for_threads`: do not wait for runs that are known not to stop.
         """
         self._wake()
         try:

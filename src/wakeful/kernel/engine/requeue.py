@@ -23,7 +23,7 @@ def requeue_released(tx: Transaction) -> int:
 
 
 def requeue_waiting(tx: Transaction, context: Context, key: str, count: int) -> int:
-    """Somebody can run them now: put the jobs parked there back, and close their alerts; how many there were."""
+    """A node can run them now: requeue the jobs parked there, and close their alerts; how many there were."""
     waiting = {state.job_id for _, state in tx.jobs.parked_on(key, tx.now, count)}
     close_alerts(tx, context, UNSERVED, waiting)
     return tx.jobs.requeue_parked(key, tx.now, count)

@@ -1,8 +1,8 @@
-"""What became of slots that have no run on record: those that passed without one, and those whose runs were pruned.
+"""Slots that have no run on record: those that passed without one, and those whose runs were pruned.
 
 A stretch costs one row however many slots it spans. As long as a job's slots meet one fate one after the other, one
-stretch says so; a slot with another fate begins a new one. A job whose slots differ all the time would make a stretch
-for each: beyond a few a day they share a row, and its pattern says which slots they are.
+stretch covers them; a slot with another fate begins a new one. A job whose slots differ all the time would make a
+stretch for each: beyond a few a day they share a row, and its pattern says which slots they are.
 """
 
 from __future__ import annotations

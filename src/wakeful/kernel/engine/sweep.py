@@ -85,7 +85,7 @@ class Swept(NamedTuple):
 
 
 def guard(tx: Transaction, context: Context) -> int:
-    """Offer each lane with a line once more, and alert about jobs that no node can run; how many were requeued.
+    """Offer each lane with waiting jobs again, and alert about jobs that no node can run; how many were requeued.
 
     Where nodes share the store, also take over what one that left in good order could not end.
     """
@@ -247,7 +247,7 @@ class Housekeeping:
             self._crowded[job_id] = None
 
     async def sweep(self, context: Context) -> bool:
-        """Offer the lanes once more, alert about what waits for too long, and begin to prune.
+        """Offer the lanes again, alert about jobs that wait for too long, and begin to prune.
 
         True when that made something due: jobs were requeued, or messages about what it found wait to be sent.
         """
@@ -268,7 +268,7 @@ class Housekeeping:
         return requeued > 0 or announced
 
     async def prune(self, context: Context, *, quiet: bool) -> None:
-        """One bite, if it is time for one. While there is no `quiet` it waits, though not for ever."""
+        """Prune one batch, if it is time for one. Without `quiet` it waits, but not forever."""
         now = self._clock.boot()
         if self._cursors == NOTHING_LEFT or now < self._next_bite:
             return

@@ -14,7 +14,7 @@ from wakeful.store.records import JobState
 from wakeful.triggers import Trigger
 
 DOWN = "down"  # the alert
-LIVES = frozenset({"success", *FAILURES})  # ends after which the next report is expected anew
+LIVES = frozenset({"success", *FAILURES})  # ends after which another report is expected
 
 
 def expected_next(trigger: Trigger, state: JobState, result: Result, now: int, rand: float) -> Next:

@@ -12,7 +12,7 @@ from wakeful.triggers.moments import from_ms, iso, to_ms
 
 
 class Action(NamedTuple):
-    """What somebody did to jobs or alerts."""
+    """An action on jobs or alerts."""
 
     id: str
     at: datetime

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from wakeful.store.interface import Transaction
 
-COUNTED = 1_000  # runs since midnight; of more it is said that there are more
+COUNTED = 1_000  # runs since midnight; a higher count is shown as "more than"
 
 
 def standing(tx: Transaction, zone: str, seen: Seen, silence_ms: int, hidden: Sequence[str] = ()) -> Facts:
