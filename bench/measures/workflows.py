@@ -167,7 +167,7 @@ def start_of_one(server: Server | None, samples: int, pending: int, folder: Path
             runs, cpu, began = len(full.started), time.process_time(), time.perf_counter()
             await asyncio.sleep(5)
             idle = 100 * (time.process_time() - cpu) / (time.perf_counter() - began)
-            assert len(full.started) == runs, "pending events that nobody takes start nothing"
+            assert len(full.started) == runs, "pending events that are not consumed start nothing"
             await scheduler.stop()
         ordered = sorted(waits)
         return {

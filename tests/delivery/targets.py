@@ -7,7 +7,7 @@ from wakeful.delivery.views import get_delivery, list_connectors, list_deliverie
 
 
 class Target:
-    """Takes messages, or does what it is told to; notes every call."""
+    """Takes messages, or fails as configured; notes every call."""
 
     def __init__(self, scene):
         self._scene = scene

@@ -72,7 +72,7 @@ async def test_a_file_touches_only_what_it_made(scene):
 
 @pytest.mark.promise("X15")
 @virtual
-async def test_a_job_that_somebody_replaced_belongs_to_the_file_no_more(scene):
+async def test_a_job_that_was_replaced_elsewhere_no_longer_belongs_to_the_file(scene):
     async with scene.scheduler() as scheduler:
         await apply(scheduler, fleet(scheduler, "a", "b", "c"))
         await scheduler.add_job("c", Every("9h"), source="cli", if_exists="update")

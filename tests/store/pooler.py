@@ -146,10 +146,10 @@ class TransactionPooler:
     def _connect(self) -> Link:
         server = Link(socket.create_connection(self._target))
         server.end.sendall(self._startup)
-        told = b""
+        greeting = b""
         while (message := server.message()).kind != b"Z":
-            told += message.whole if message.kind in b"RS" else b""
-        self._greeting = told
+            greeting += message.whole if message.kind in b"RS" else b""
+        self._greeting = greeting
         self._links.append(server)
         return server
 
