@@ -14,7 +14,7 @@ HUGE = 3 * 1024 * 1024
 
 
 class _Quiet(ThreadingHTTPServer):
-    """A server that ignores clients that disappear."""
+    """A server that does not mind when whoever asked is killed."""
 
     daemon_threads = True
 

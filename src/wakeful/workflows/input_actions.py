@@ -53,7 +53,7 @@ def publish_by_hand(tx: Transaction, context: Context, name: str, given: ByHand,
 
 
 def skip_input(tx: Transaction, context: Context, name: str, ref: str, *, reason: str, who: str) -> int:
-    """Skip an input: its pending events are skipped; how many."""
+    """Let nothing more happen to an input: its pending events are skipped; how many."""
     row, why = _input(tx, name, ref), _reason(reason)
     events = tx.of(Topics).events_of(row.id)
     if any(event.status == "reserved" for event in events):
@@ -85,7 +85,7 @@ def rerun_input(tx: Transaction, context: Context, name: str, ref: str, *, reaso
 
 
 def replay_event(tx: Transaction, context: Context, name: str, ref: str, *, reason: str, who: str) -> str:
-    """Publish a consumed or skipped event again, as a new one with the same payload and causes; its id."""
+    """Publish a consumed or skipped event once more, as a new one with the same payload and causes; its id."""
     find_workflow(tx, name)
     tx.of(Workflows).lock_jobs(name)
     event, why = find_event(tx, name, ref), _reason(reason)

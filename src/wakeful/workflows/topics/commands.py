@@ -163,7 +163,7 @@ def inputs(
 def skip(
     ctx: typer.Context, name: Name, input_id: InputId, *, reason: Reason, as_json: Json = False, db: Db = None
 ) -> None:
-    """Skip an input: its pending events are not consumed."""
+    """Let nothing more happen to an input."""
 
     def work(tx: Transaction, context: Context) -> int:
         return input_actions.skip_input(tx, context, name, input_id, reason=reason, who=who())

@@ -141,7 +141,7 @@ class Topics:
         self._session.update_many("workflow_events", ("run_id", "status", "settled_at"), [(run_id, "consumed", now)])
 
     def skip(self, event_ids: Sequence[int], now: int) -> int:
-        """Skip events, so that they are not consumed; only pending ones."""
+        """Events that nobody will consume; only pending ones."""
         sql = "UPDATE workflow_events SET status = 'skipped', settled_at = ? WHERE id = ? AND status = 'pending'"
         return sum(self._session.execute(sql, (now, event_id)) for event_id in event_ids)
 
