@@ -146,10 +146,10 @@ class TransactionPooler:
     def _connect(self) -> Link:
         server = Link(socket.create_connection(self._target))
         server.end.sendall(self._startup)
-        greeting = b""
+        told = b""
         while (message := server.message()).kind != b"Z":
-            greeting += message.whole if message.kind in b"RS" else b""
-        self._greeting = greeting
+            told += message.whole if message.kind in b"RS" else b""
+        self._greeting = told
         self._links.append(server)
         return server
 

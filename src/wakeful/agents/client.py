@@ -58,7 +58,7 @@ class SessionClient:
         return await self._ask("GET", url, patience=min(30.0, self._settings.answer_s))
 
     async def discard(self, session: str) -> Answer:
-        """The session is not needed any more."""
+        """Delete a session that is no longer needed."""
         return await self._ask("DELETE", f"{self.base}/sessions/{quote(session, safe='')}", patience=10.0)
 
     async def close(self) -> None:
@@ -130,7 +130,7 @@ _WHO = {"User-Agent": "wakeful"}
 
 
 async def _read(response: httpx.Response) -> Answer:
-    """The answer, as far as it is one; no more of it than we are ready to keep."""
+    """The answer, as far as it can be read; at most as much as we keep."""
     encoding = response.headers.get("content-encoding", "identity")
     if encoding != "identity":
         return Answer(problem=f"the session server answered in {encoding}, which was not asked for", lasting=True)

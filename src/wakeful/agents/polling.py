@@ -147,7 +147,7 @@ class Polling:
 
 
 def _sorted(tx: Transaction, node_id: int) -> tuple[list[Watch], list[int]]:
-    """What this node is to ask about, and what need not be asked about any more."""
+    """The runs that this node polls, and those that need no more polling."""
     watched = tx.of(Sessions).watched()
     alive = {row.id for row in tx.journal.alive()} if watched and not tx.exclusive else set()
     mine = [

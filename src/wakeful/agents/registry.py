@@ -141,7 +141,7 @@ class AgentRegistry:
         return (await self._scheduler.transact(lambda tx, context: pause_agent(tx, context, agent, origin))).agent
 
     async def resume(self, agent: str) -> dict[str, Any]:
-        """Resume all jobs of an agent but those that are switched off; what waits to be heard wakes it."""
+        """Resume all jobs of an agent except those that are switched off; waiting events wake it."""
         origin = self._scheduler.acting()
         return (await self._scheduler.transact(lambda tx, context: resume_agent(tx, context, agent, origin))).agent
 

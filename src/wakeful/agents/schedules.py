@@ -90,7 +90,7 @@ def _own(tx: Transaction, slug: str, rights: Rights) -> tuple[JobDef, JobState]:
 
 
 def _is_schedule(job: JobDef) -> bool:
-    """Jobs of sessions, and those of agents that were made here: others belong to who made them."""
+    """Jobs of sessions, and jobs of agents that were made here: others belong to their creators."""
     return job.kind == SESSION or (job.kind == AGENT and job.source == SOURCE)
 
 
@@ -206,7 +206,7 @@ def _make(tx: Transaction, context: Context, slug: str, wanted: ScheduleSpec, te
 
 
 def _for_agents(terms: WriteTerms) -> WriteTerms:
-    """Operators may ask agents, though not define them; agents themselves make no schedules of agents."""
+    """Operators may schedule prompts for agents, but not define agents; agents cannot do either."""
     if terms.rights.owner is not None:
         message = f"{terms.rights.owner} cannot make or change schedules of agents: an operator can."
         raise NotAllowed(message)

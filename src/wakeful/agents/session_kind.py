@@ -98,7 +98,7 @@ class SessionKind:
         return await self._create(run, task, attempt)
 
     async def _another(self, run: Run, task: Task, attempt: Attempt, old: str, gone: NoSession) -> str:
-        """A session in place of one that is gone, also for everybody who shares it; only where it was made by us."""
+        """Replace a session that is gone, also for all schedules that share it; only if we created it."""
         if task.session is None:
             await self._forget(_number(run.job_id), old)
             return await self._create(run, task, attempt, again=True)

@@ -172,7 +172,7 @@ def _store(tx: Transaction, context: Context, pair: tuple[JobDef, JobState], wak
 
 
 def _trim(tables: AgentTables, job_id: int) -> int:
-    """Let go of what is too much; how many wait."""
+    """Drop events beyond the limit; how many wait."""
     waiting = tables.waiting(job_id)
     gone = surplus(waiting)
     tables.drop_events(gone)
@@ -188,7 +188,7 @@ def _end_wake(tx: Transaction, context: Context, job: JobDef, run: RunRow, resul
         _trim(tables, job.id)
     known = tables.wake(job.id)
     if run.started_at is None and known is not None and known.run_id == run.id:
-        tables.drop_wake(job.id)  # it was never started, and is not wanted any more
+        tables.drop_wake(job.id)  # it was never started, and is no longer needed
     elif run.started_at is not None and known is None:
         _try_again(tx, context, job, run, result)
 

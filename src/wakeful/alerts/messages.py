@@ -1,4 +1,4 @@
-"""What a person reads about an incident: enough to act on. Pure, but for the record of what is known about it."""
+"""Messages about incidents, with enough to act on. Pure, except for reading what is known about them."""
 
 from __future__ import annotations
 

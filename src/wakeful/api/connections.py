@@ -151,7 +151,7 @@ class BoundedProtocol(H11Protocol):
 
     def _begin_head(self) -> None:
         self._head_began = True
-        if self.cycle is not None:  # the first head's time runs from the start: saying nothing does not extend it
+        if self.cycle is not None:  # the first head's time runs from the start: sending nothing does not extend it
             self._wait_for(self._limits.head_s)
 
     def on_response_complete(self) -> None:

@@ -32,7 +32,7 @@ HOUR: Schema = {"type": "string", "pattern": r"^([01][0-9]|2[0-4]):[0-5][0-9]$",
 
 
 def nullable(schema: Schema) -> Schema:
-    """Null says nothing, as if it were left out."""
+    """Null counts as if the field were left out."""
     return {"anyOf": [schema, NULL]}
 
 

@@ -84,7 +84,7 @@ def too_deep(body: bytes, most: int) -> bool:
 
 
 def _refuse_doubles(body: bytes) -> None:
-    """A name that stands twice in one object: parsers differ in which of them counts."""
+    """A name that appears twice in one object: parsers differ in which of them counts."""
     try:
         json.loads(body, object_pairs_hook=_single)
     except json.JSONDecodeError:

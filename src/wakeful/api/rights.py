@@ -1,4 +1,4 @@
-"""What each caller may do, in the kernel's words; and who may change anything at all."""
+"""What each caller may do, as rights of the kernel; and which callers may change anything."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ class HttpServer(uvicorn.Server):
     async def end(self) -> None:
         """Accept nothing more; streams announce it and end; requests in progress get a moment to finish."""
         self._app.state.ending.set()
-        self._all.ending = True  # also for who was let in a moment ago and is not there yet
+        self._all.ending = True  # also for connections that were accepted a moment ago and are not set up yet
         self.should_exit = True
         self._asked.set()
         if self._task is not None:

@@ -274,7 +274,7 @@ def _hours(text: str, place: str | None) -> dict[str, str]:
 
 
 def job_options(wanted: Definition, old: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The options that were said; None puts one back to its default. `old` are those that are stored already."""
+    """The given options; None resets one to its default. `old` are the stored ones."""
     read: dict[str, Callable[[str], Any]] = {
         "timeout": lambda text: duration("--timeout", text),
         "catch_up": _catch_up,

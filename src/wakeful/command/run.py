@@ -194,7 +194,7 @@ async def _supervise(
 
 
 async def _ended(group: ProcessGroup, exited: asyncio.Event, over: asyncio.Event | None, linger: float) -> None:
-    """Wait until the leader has exited, which sets `exited`, or lingers though all is over."""
+    """Wait until the leader has exited, which sets `exited`, or lingers although everything else has ended."""
 
     async def leave() -> None:
         await group.exited()

@@ -107,7 +107,7 @@ def _place(fault: Fault) -> tuple[str, int]:
 
 
 def _readable(raw: Raw, sections: Sequence[str]) -> BaseConfig:
-    """Those of the sections that are right, where another part of the file is not."""
+    """The valid sections of a file whose other parts are not."""
     found: dict[str, Any] = {}
     for name in sections:
         with contextlib.suppress(ValidationError):

@@ -115,7 +115,7 @@ class Registry:
         return unregister
 
     def configured(self, written: Mapping[str, Any]) -> None:
-        """A file was read: connectors that came from one and are in it no more are gone."""
+        """A file was read: connectors from a file that are no longer in it are gone."""
         self._file = True
         self.written = dict(written)
 

@@ -190,7 +190,7 @@ def _expire(tx: Transaction, row: DeliveryRow, rules: Rules) -> None:
 
 
 def record(tx: Transaction, context: Context, taken: Taken, tried: Tried, ms: int | None) -> None:
-    """How an attempt ended. One whose delivery is not being sent any more, or again, changes nothing else."""
+    """Record how an attempt ended. If its delivery is no longer being sent, or is sent again, nothing else changes."""
     outbox = tx.of(Outbox)
     row = outbox.get(taken.row.id)
     connector = find_connector(tx, taken.row.connector or "")

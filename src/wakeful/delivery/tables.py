@@ -109,7 +109,7 @@ class Outbox:
         return _first(self._session.rows(sql, (connector,)))
 
     def in_flight(self, connector: str) -> list[DeliveryRow]:
-        """Those that are on record as being sent: one at most, and it is the head or was."""
+        """The deliveries recorded as being sent: one at most, and it is or was the head of the queue."""
         sql = f"{_SELECT}connector = ? AND open = 1 AND status = 'sending' ORDER BY id LIMIT 10"
         return [DeliveryRow._make(row) for row in self._session.rows(sql, (connector,))]
 
@@ -143,7 +143,7 @@ class Outbox:
         )
 
     def give_up_for(self, connector: str, recipient: str, reason: str) -> int:
-        """What waits for a person is not sent to them any more; how many."""
+        """Cancel the messages that wait for a person; how many."""
         return self._session.execute(
             "UPDATE deliveries SET status = 'expired', open = 0, held_for = NULL, next_at = NULL, last_error = ? "
             "WHERE connector = ? AND recipient = ? AND status IN ('pending', 'unknown', 'held') AND digest_id IS NULL "
@@ -190,7 +190,7 @@ class Outbox:
         self._session.execute(f"UPDATE deliveries SET {REQUEUED} WHERE id = ?", (now, number))
 
     def requeue_all(self, status: str, now: int) -> list[str | None]:
-        """All of one status, but for those that are part of a digest; the connectors of each."""
+        """All of one status, except those that are part of a digest; the connectors of each."""
         sql = (
             f"UPDATE deliveries SET {REQUEUED} WHERE status = ? AND digest_id IS NULL AND kind <> 'test' "
             "RETURNING connector"

@@ -65,7 +65,7 @@ class FleetFile(NamedTuple):
     path: Path
     name: str
     entries: tuple[Entry, ...]
-    defaults: Mapping[str, Any]  # options of jobs that say nothing else
+    defaults: Mapping[str, Any]  # default options of jobs
     hash: str
     references: tuple[str, ...]
     include: tuple[str, ...]

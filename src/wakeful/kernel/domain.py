@@ -156,7 +156,7 @@ def load(reference: Reference) -> Any:
 
 
 def declare(domain: Domain) -> Domain:
-    """Make a domain's words, ids, tables and scripts known to the parts of the kernel that speak of them."""
+    """Register a domain's descriptions, ids, tables and scripts with the parts of the kernel that use them."""
     alerts.MEANINGS.update(domain.alerts)
     reasons.REASONS.update(domain.skip_reasons)
     reasons.STARTED_BY.update(domain.start_reasons)

@@ -170,7 +170,7 @@ class Core:
         await self._store.become_engine(who)
 
     def _draft(self, new: NewJob, source: str, job_defaults: Mapping[str, Any] | None = None) -> Draft:
-        """The job as it can be stored, with this scheduler's defaults, or others, where it says nothing itself."""
+        """The job as it can be stored, with this scheduler's defaults, or others, for options that it leaves out."""
         chosen = self._job_defaults if job_defaults is None else job_defaults
         defaults = {**self._kinds.declared(new.kind).options, **chosen}
         if defaults:

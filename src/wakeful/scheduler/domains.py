@@ -118,7 +118,7 @@ class Domains(Core):
         self._engine.offer_labels(frozenset(labels))
 
     def withdraw_labels(self, labels: Iterable[str]) -> None:
-        """This node has these labels no more."""
+        """This node no longer has these labels."""
         self._engine.offer_labels(without=frozenset(labels))
 
     def accompany(self, companion: Companion) -> None:

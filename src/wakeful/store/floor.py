@@ -42,7 +42,7 @@ class Floor:
         self.crowded = False
         self._begun = self._rest_until = self._looked_at = 0
         self._looked = False
-        # What others announce is heard by another thread.
+        # Another thread receives announcements.
         self._lock = threading.Lock()
         self._listening = False
         self._announced: int | None = None  # the earliest alarm of those heard of and not looked for yet
@@ -67,7 +67,7 @@ class Floor:
     # -- what others announce -----------------------------------------------------------------------------------------
 
     def listen(self, *, listening: bool) -> None:
-        """Whether this process hears what others announce, from now on; what they did before is not known."""
+        """Whether this process receives announcements of others from now on; earlier changes are unknown."""
         with self._lock:
             self._listening = listening
         self.heard(None)

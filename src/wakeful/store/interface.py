@@ -33,7 +33,7 @@ V = TypeVar("V", bound="Verbs")
 
 
 class Transaction:
-    """The verbs, grouped by what they speak about."""
+    """The verbs, grouped by subject."""
 
     __slots__ = (
         "_rooms",
@@ -100,7 +100,7 @@ class Store(Protocol):
         """Connect, check that this is a store of ours, and bring its schema up to date."""
 
     async def close(self) -> None:
-        """Finish what was handed in and let go of the database."""
+        """Finish submitted work and close the database."""
 
     async def write(self, work: Callable[[Transaction], T], *, not_before: int | None = None) -> T:
         """Run `work` in one transaction, durably; what it raises undoes all of it.
@@ -118,7 +118,7 @@ class Store(Protocol):
         """Whether another process committed since the last call. Cheap enough to call twice a second."""
 
     async def become_engine(self, who: dict[str, object]) -> None:
-        """Become the process that starts this store's jobs, or raise StoreLocked saying who is."""
+        """Become the process that starts this store's jobs, or raise StoreLocked with the holder."""
 
     def holder(self) -> dict[str, object] | None:
         """Which process that is right now, or None."""

@@ -30,7 +30,7 @@ class Jobs(Alarms, Listing):
     """Verbs on jobs; each call is part of the transaction it was made in."""
 
     def overdue(self, now: int, hidden: Sequence[str] = ()) -> int:
-        """How many jobs are due and have not been looked at yet, but for those of hidden kinds."""
+        """How many jobs are due and not yet handled by the engine, without hidden kinds."""
         found = int(self._session.rows(priorities.OVERDUE, (now,))[0][0])
         for kind in hidden:
             sql = f"SELECT count(*) FROM {JOINED} WHERE j.kind = ? AND s.due_at <= ?"
@@ -40,7 +40,7 @@ class Jobs(Alarms, Listing):
     def late(
         self, since: int, hidden: Sequence[str], limit: int, *, after: int = 0, but: str | None = None
     ) -> list[tuple[int, str, int]]:
-        """(job, name, since when) of those that have been due since that time or longer, the first `limit` by time.
+        """(job, name, since when) of jobs that have been due since that time or longer, the first `limit` by time.
 
         But for jobs in progress, those that were ready and only waited in a line, those that run elsewhere, and those
         of hidden kinds. `after`: of these, what became due later. `but`: what was not refused for that reason since.
@@ -188,14 +188,14 @@ class Jobs(Alarms, Listing):
         return len(back)
 
     def parked_counts(self, hidden: Sequence[str] = ()) -> dict[str, int]:
-        """How many jobs wait, by what they wait for, but for those of hidden kinds."""
+        """How many jobs wait, by what they wait for, without hidden kinds."""
         source = JOINED if hidden else "job_state s"
         sql = f"SELECT s.parked, count(*) FROM {source} WHERE s.parked IS NOT NULL{shown('j.kind', hidden)} "
         rows = self._session.rows(sql + "GROUP BY s.parked ORDER BY s.parked", tuple(hidden))
         return {str(key): int(count) for key, count in rows}
 
     def lines(self, hidden: Sequence[str] = ()) -> list[tuple[str, int, int]]:
-        """What jobs wait for, how many do, and since when the first; but for those of hidden kinds."""
+        """What jobs wait for, how many, and since when the first; without hidden kinds."""
         source = JOINED if hidden else "job_state s"
         sql = (
             f"SELECT s.parked, count(*), min(s.ready_at) FROM {source} WHERE s.parked IS NOT NULL "
@@ -266,7 +266,7 @@ class Jobs(Alarms, Listing):
         return self._at_rest(found), (int(over[-1][0]), int(over[-1][1])) if len(over) == look_at else None
 
     def _at_rest(self, job_ids: list[int]) -> list[int]:
-        """Those that still have no run in progress; locked, so that none is started before they are gone."""
+        """The jobs that still have no run in progress; locked, so that none is started before they are removed."""
         states = self.states(job_ids) if job_ids else {}
         return [job_id for job_id in job_ids if (state := states.get(job_id)) and not (state.run_id or state.queued)]
 

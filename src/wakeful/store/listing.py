@@ -149,7 +149,7 @@ class Listing:
         return self._number(f"SELECT count(*) FROM {source} WHERE {' AND '.join(where)}", params)
 
     def counts(self, hidden: Sequence[str] = ()) -> dict[str, int]:
-        """How many jobs there are by status, but for those of hidden kinds; none where there are none."""
+        """How many jobs there are by status, without hidden kinds; statuses without jobs are left out."""
         active = self._in_progress()
         gone = self._session.select_in(("id",), "jobs", "id", [row.job_id for row in active], only=_REMOVED)
         removed_ids = {row[0] for row in gone}

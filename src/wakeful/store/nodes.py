@@ -55,7 +55,7 @@ class Nodes:
         return [str(row[0]) for row in self._session.rows("SELECT DISTINCT name FROM nodes ORDER BY name")]
 
     def living(self, since: int) -> list[NodeDetails]:
-        """Those that have not left and were heard of since."""
+        """The nodes that have not left and sent a heartbeat since."""
         return self._read("stopped_at IS NULL AND seen_at >= ? ORDER BY id", since)
 
     def drain(self, node_id: int, *, drain: bool) -> bool:

@@ -143,7 +143,7 @@ class Runs:
         self._session.announce()
 
     def goes_on(self, run_id: int, phase: str | None) -> bool:
-        """Note on an active run under which phase it goes on though it should have ended; False when it is over."""
+        """Record the phase of an active run that goes on although it should have ended; False if it has ended."""
         sql = "UPDATE runs SET phase = ? WHERE id = ? AND finished_at IS NULL AND status = 'active'"
         return bool(self._session.execute(sql, (phase, run_id)))
 
@@ -175,7 +175,7 @@ class Runs:
         *,
         hidden: Sequence[str] = (),
     ) -> list[RunRow]:
-        """The newest runs first, of one job, or of all but those of hidden kinds."""
+        """The newest runs first, of one job, or of all jobs except hidden kinds."""
         where, params = ["1 = 1"], list[object]()
         for condition, value in (("job_id = ?", job_id), ("id < ?", before), ("status = ?", status)):
             if value is not None:

@@ -76,7 +76,7 @@ def _numbered(folder: str) -> list[tuple[int, Path]]:
 
 
 def _oldest(script: str, number: int) -> int:
-    """What the script says; one that says nothing suits only its own code, which is the safe default."""
+    """The declaration of the script; without one it suits only its own code, which is the safe default."""
     found = _OLDEST.search(script)
     return int(found[1]) if found is not None else number
 

@@ -94,7 +94,7 @@ class Session(Protocol):
         """The condition `IN (select)`, without rows locked by another transaction."""
 
     def serialize(self, what: str) -> None:
-        """From here to the end of the transaction, be the only one who does `what`."""
+        """Lock: until the transaction ends, no other one does `what`."""
 
     def announce(self) -> None:
         """With the commit, notify the other processes that there is something to look at."""

@@ -35,7 +35,7 @@ class Slots:
         self._session = session
 
     def jobs(self, hidden: Sequence[str] = (), owner: str | None = None) -> list[Placed]:
-        """All jobs, or an owner's, but removed ones and those of hidden kinds."""
+        """All jobs, or an owner's, except removed ones and hidden kinds."""
         source = f"jobs j JOIN job_state s ON s.job_id = j.id WHERE j.removed_at IS NULL{shown('j.kind', hidden)}"
         params = list[object](hidden)
         if owner is not None:

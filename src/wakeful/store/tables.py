@@ -86,7 +86,7 @@ class Tables:
         self._session.insert_many(table.name, table.columns, rows, conflict)
 
     def go_on_counting(self) -> None:
-        """Ids that the database gives continue above those that were carried here."""
+        """Ids that the database assigns continue above those that were copied here."""
         if not self._session.exclusive:  # SQLite counts on from the highest by itself
             self._session.rows(
                 "SELECT setval(pg_get_serial_sequence('events', 'id'), coalesce(max(id), 0) + 1, false) FROM events"

@@ -50,7 +50,7 @@ class Outgoing(NamedTuple):
 
 
 def fence(tx: Transaction, attempt: WorkflowRun) -> None:
-    """Raise Fenced when the run is not the job's run any more; from here on it stays so.
+    """Raise Fenced if the run is no longer the job's run; this holds until the transaction ends.
 
     Enough for what changes the attempt alone, and events: who publishes or skips those locks all jobs of the workflow.
     """

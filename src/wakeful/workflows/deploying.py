@@ -169,7 +169,7 @@ def _refuse_taken(tx: Transaction, wanted: Deployment) -> None:
 
 
 def _store_handlers(tx: Transaction, context: Context, wanted: Deployment, job_ids: Sequence[int]) -> list[str]:
-    """Define the handlers, and remove the jobs of those that are gone; the names of these."""
+    """Define the handlers, and remove the jobs of missing ones; their names."""
     table = tx.of(Workflows)
     before = {handler.name: handler for handler in table.handlers(wanted.name)}
     for handler, job_id in zip(wanted.handlers, job_ids, strict=True):

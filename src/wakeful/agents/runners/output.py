@@ -1,4 +1,4 @@
-"""Reading the output of a tool as it arrives: its reply, session, cost and tokens. Pure but for what it remembers.
+"""Reading the output of a tool as it arrives: its reply, session, cost and tokens. Pure except for its own state.
 
 Text is the reply as it is. Of JSON lines, the last that matches has the reply, sessions are taken from any line, and
 cost and tokens from the last line that has them, or as a sum. Lines that are not JSON are ignored: tools print those,
@@ -31,7 +31,7 @@ class OutputForm(NamedTuple):
     error: tuple[str, ...] = ()
     match: tuple[tuple[str, Any], ...] = ()
     resets_at: str | None = None  # of a rate limit
-    limited: tuple[tuple[str, Any], ...] = ()  # lines that speak of a limit which is reached; others only of one
+    limited: tuple[tuple[str, Any], ...] = ()  # lines that report a reached limit; others only mention one
     wrong: tuple[tuple[str, Any], ...] = ()  # a line with one of these failed, whatever else it says
     sums: bool = False  # cost and tokens of all lines count together
     ends: tuple[tuple[str, Any], ...] = ()  # a line with one of these is the last that counts

@@ -48,7 +48,7 @@ def moment_of(value: Any, now: int) -> int | None:
 
 
 def reset_time(text: str, now: int, zone: str = "UTC") -> int | None:
-    """When the limit that a text speaks of ends, in epoch milliseconds; None where it does not say."""
+    """When the limit that a text mentions ends, in epoch milliseconds; None if it names no time."""
     if (found := _EPOCH.search(text)) and (moment := moment_of(int(found[1]), now)) is not None:
         return moment
     if (found := _ISO.search(text)) and (moment := _ahead(_iso(found, zone), now)) is not None:

@@ -24,7 +24,7 @@ class Turn(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What an agent answered; None where it did not say. `tokens_in` and `tokens_out` are those of this run alone."""
+    """What an agent answered; None if not reported. `tokens_in` and `tokens_out` are those of this run alone."""
 
     text: str
     session: str | None = None
@@ -49,7 +49,7 @@ class Limited(NamedTuple):
 
 
 class Gone(NamedTuple):
-    """The session is not known any more: a new one may work."""
+    """The session no longer exists: a new one may work."""
 
     why: str
     log_file: str | None = None
@@ -75,7 +75,7 @@ Ending = Answered | Limited | Gone | Overloaded | Wrong
 
 
 class Surroundings(NamedTuple):
-    """What a call is made with: the folder for its log, what else its program sees, and who hears of its session."""
+    """The context of a call: the folder for its log, its environment, and who is notified of its session."""
 
     folder: Path
     environment: dict[str, str]

@@ -1,4 +1,4 @@
-"""What a source of work items is: it lists them, claims one for us, and hears what became of it.
+"""What a source of work items is: it lists them, claims one for us, and receives the result.
 
 An item is claimed in our store first, so that the nodes of one store never meet at the source. What the source knows of
 our claim is noted in the store before the source can act on it, so that a crash at any point leaves no doubt about who
@@ -75,7 +75,7 @@ class Lost(NamedTuple):
 
 
 class Missing(NamedTuple):
-    """The item does not wait at the source any more."""
+    """The item no longer waits at the source."""
 
 
 class Settled(NamedTuple):

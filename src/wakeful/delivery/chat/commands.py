@@ -1,4 +1,4 @@
-"""`wakeful connector pair`, `people` and `unpair`: who is let into a chat."""
+"""`wakeful connector pair`, `people` and `unpair`: who may use a chat."""
 
 from __future__ import annotations
 

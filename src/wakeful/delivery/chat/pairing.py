@@ -87,13 +87,13 @@ def release_waiting(tx: Transaction, context: Context, connector: str, sender: s
 
 
 def forget(tx: Transaction, connector: str, sender: str) -> None:
-    """A person is paired no more: nothing of theirs counts, and nothing is sent to them."""
+    """Unpair a person: their messages no longer count, and nothing is sent to them."""
     tx.of(Chats).unpair(connector, sender)
     tx.of(Outbox).give_up_for(connector, sender, f"{sender} is no longer paired with {connector}")
 
 
 def allow(tx: Transaction, context: Context, connector: str, senders: Iterable[str]) -> None:
-    """Pair whom the file lets in with `allow_from`, and forget whom it does so no more."""
+    """Pair the people in the file's `allow_from`, and unpair those who are no longer in it."""
     chats, wanted = tx.of(Chats), list(dict.fromkeys(senders))
     known = {person.sender: person for person in chats.people(connector)}
     for person in known.values():

@@ -76,7 +76,7 @@ def take_lease(tx: Transaction, account: Account) -> int | None:
 
 
 def _holds(tx: Transaction, row: ReceiverRow) -> bool:
-    if tx.exclusive:  # there is no other node, only an earlier life of this one
+    if tx.exclusive:  # there is no other node, only an earlier process of this one
         return False
     # One that is held for longer than a lease was taken before the clock was set back.
     return tx.now < row.until <= tx.now + LEASE_MS and row.node in {node.id for node in tx.journal.alive()}

@@ -53,7 +53,7 @@ class Receiver:
         self._task: asyncio.Task[None] | None = None
         self._prepared = False
         self._troubled = ""
-        self._alerted: bool | None = None  # None: one may be open from an earlier life
+        self._alerted: bool | None = None  # None: one may be open from an earlier process
 
     @property
     def _account(self) -> Account:

@@ -279,7 +279,7 @@ class JobSelection(NamedTuple):
 
 
 class BulkResult(NamedTuple):
-    """What became of many: the names of those that changed, and why others did not."""
+    """The result for many jobs: the names of those that changed, and why others did not."""
 
     changed: list[str]
     unchanged: list[str]

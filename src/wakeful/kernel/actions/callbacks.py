@@ -70,7 +70,7 @@ def waiting_for(tx: Transaction, run_id: int, result: Result) -> int | None:
 
 
 def _open_end(tx: Transaction, run_id: int, result: Result) -> RunRow:
-    """The run that the report is about by now; refused when all is over."""
+    """The run that the report applies to; refused if that has ended."""
     job, _, run = find_run(tx, run_id)
     tx.jobs.states([run.job_id])  # locks the job: what we read of its runs stays so
     found: RunRow | None = run

@@ -28,7 +28,7 @@ def pause_job(tx: Transaction, context: Context, ref: str, note: str | None = No
 def pause_all(
     tx: Transaction, context: Context, pairs: Sequence[tuple[JobDef, JobState]], note: str | None
 ) -> list[str]:
-    """Pause many at the price of a few statements; the names of those that were not paused already."""
+    """Pause many with a few statements; the names of those that were not paused already."""
     text = pause_note(note)
     passed: list[Passed] = []
     paused = [
@@ -78,7 +78,7 @@ def resume_job(tx: Transaction, context: Context, ref: str) -> None:
 def resume_all(
     tx: Transaction, context: Context, pairs: Sequence[tuple[JobDef, JobState]]
 ) -> dict[str, ScheduleTriggerError]:
-    """Resume many at the price of a few statements; those that cannot be, with the reason, stay as they are."""
+    """Resume many with a few statements; those that cannot be resumed stay as they are, with the reason."""
     resumed, refused, passed = [], {}, list[Passed]()
     for job, state in _without_leftovers(tx, context, pairs):
         if state.enabled and not state.paused and not state.errors:
@@ -141,7 +141,7 @@ def _paused(job: JobDef, state: JobState, note: str | None, now: int, passed: li
 
 
 def _alarm_for_queue(state: JobState, now: int) -> int | None:
-    """When a job that starts no more by time is looked at: only for what waits to be started."""
+    """The alarm of a job that no longer starts by time: only for its queued runs."""
     return state.due_at if state.run_id is not None else now if state.queued else None
 
 

@@ -88,7 +88,7 @@ def _refuse_busy(tx: Transaction, job: JobDef, state: JobState) -> None:
 
 
 def _refuse_start(tx: Transaction, context: Context, job: JobDef) -> None:
-    """Nothing is started by hand while everything is held, nor what the job's kind does not admit now."""
+    """Refuse a manual start while everything is held, or while the job's kind does not admit it."""
     refuse_held(tx, job.name)
     hook = context.declared.declared(job.kind).by_hand
     refused = hook(tx, context, job) if hook is not None else None

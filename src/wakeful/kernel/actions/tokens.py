@@ -1,4 +1,4 @@
-"""Tokens: who may ask over the network, and as what.
+"""Tokens: who may call over the network, and with which role.
 
 A token is 256 random bits behind `wk_`. It is shown once, when it is made; the store keeps its SHA-256 alone, so
 a reader of the store learns no token. A name is taken until its token is revoked, and free again after that. Who

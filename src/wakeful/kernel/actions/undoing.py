@@ -113,7 +113,7 @@ class _Undo:
         return self.states.get(row.subject)
 
     def take_back(self, row: ActionRow) -> None:
-        """Bring one subject back, or note why not. Who is limited to its own jobs hears nothing of others."""
+        """Restore one subject, or note why not. A caller limited to its own jobs learns nothing about others."""
         owned = self.jobs.get(row.subject)
         if self.rights.owner is not None and (owned is None or owned.owner != self.rights.owner):
             return

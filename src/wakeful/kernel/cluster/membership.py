@@ -1,4 +1,4 @@
-"""Several nodes on one store: who lives, who is dead, and who takes over what the dead held.
+"""Several nodes on one store: which are alive, which are dead, and who takes over the work of dead ones.
 
 A node beats by the database's clock. Silent for a lease it is dead: one other node marks it so (compare and set on its
 row) and in the same transaction records its runs as crashed and queues them again. A node admits only while its own
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
     from wakeful.store.records import RunRow
 
-#: A lease is looked at this long after it may have run out: who was heard at the last moment is spared.
+#: A lease is checked this long after it may have run out, so that a heartbeat at the last moment still counts.
 SOON_MS = 100
 
 
@@ -96,7 +96,7 @@ class Look(NamedTuple):
     """What a look at the others found."""
 
     taken: list[str]  # the names of those we took over from
-    left: list[NodeRow]  # everybody who has not left or been taken over from
+    left: list[NodeRow]  # nodes that have not left or been taken over
     soonest: int  # in how many milliseconds the next lease may run out
 
 

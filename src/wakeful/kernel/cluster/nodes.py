@@ -1,4 +1,4 @@
-"""The nodes of a store as people see them: who lives, who is silent, who was taken over from, and what they run.
+"""The nodes of a store as people see them: alive, silent or taken over, and what they run.
 
 A node is judged by the database's clock where nodes share a store. Where one process at a time runs it, the file's
 lock says which process is alive, and there are no heartbeats.
@@ -77,7 +77,7 @@ NOTHING_SEEN = Seen()
 
 
 def list_nodes(tx: Transaction, seen: Seen, limit: int) -> list[Node]:
-    """Everybody who has not left and the latest who have, the youngest last."""
+    """Nodes that have not left and the latest that have, the youngest last."""
     rows = tx.nodes.latest(limit)
     names = tx.journal.node_names([row.taken_by for row in rows if row.taken_by is not None])
     return _infos(tx, seen, rows, rows[-1].id if rows else 0, names)
@@ -111,7 +111,7 @@ def drain_node(tx: Transaction, name: str, seen: Seen = NOTHING_SEEN, *, drain: 
 
 
 def is_gone(tx: Transaction, node_id: int, seen: Seen) -> bool:
-    """Whether that incarnation of a node has ended, so that what it ran is not running any more."""
+    """Whether that incarnation of a node has ended, so that its runs are no longer running."""
     if node_id == seen.own:
         return False
     if tx.exclusive:

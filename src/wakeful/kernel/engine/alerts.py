@@ -32,7 +32,7 @@ MEANINGS: dict[str, str] = {
 }
 #: Where the settings of alerts are stored.
 RULES = "alerts"
-#: So many keys are closed one by one; of more, only those that are open.
+#: Up to this many keys are closed one by one; of more, only those that are open.
 FEW = 16
 #: Incidents that are over once their job is gone.
 OF_A_JOB = ("disabled", "failed", "failing", "stuck", "missed", "no_handler", "no_node", "down")

@@ -79,7 +79,7 @@ class Active:
             self.verdict = verdict
         if self.asked_at is None:
             self.asked_at = now
-        # One that still waits for a thread must not be begun by it any more.
+        # A handler that still waits for a thread must not start any more.
         if self.task is not None and (not self.threaded or self.release()):
             self.task.cancel()
 

@@ -65,7 +65,7 @@ def look_for_missed(tx: Transaction, context: Context, away_since: int | None = 
 
 
 def watch_missed(tx: Transaction, context: Context, lines: dict[str, int]) -> None:
-    """What a sweep does: close what is over, and look for more; `lines` are those that wait, by what they wait for."""
+    """Part of a sweep: close incidents that are over, and find new ones; `lines`: jobs by what they wait for."""
     for alert in tx.journal.open_alerts_of(MISSED):
         if not _still_missed(tx, alert):
             close_alert(tx, context, MISSED, alert.key.partition(":")[2])

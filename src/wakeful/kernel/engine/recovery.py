@@ -89,7 +89,7 @@ def crash_all(tx: Transaction, context: Context, runs: Sequence[RunRow]) -> None
 def _without_overdue(
     tx: Transaction, context: Context, runs: Sequence[RunRow], jobs: dict[int, JobDef], states: dict[int, JobState]
 ) -> list[RunRow]:
-    """Those of the runs that were cut off in time. The others had timed out, and only would not end before."""
+    """The runs that were cut off within their time limit. The others had timed out, but had not ended."""
     late = [run for run in runs if run.phase == "timeout"]
     settle_all(
         tx,
@@ -109,7 +109,7 @@ def _without_overdue(
 def _without_reported(
     tx: Transaction, context: Context, runs: Sequence[RunRow], jobs: dict[int, JobDef], states: dict[int, JobState]
 ) -> list[RunRow]:
-    """Those of the runs whose end is not known; what was reported about the others is how they ended."""
+    """The runs whose end is not known; the others end as reported."""
     found = tx.reports.of([run.id for run in runs])
     reported = [run for run in runs if run.id in found]
     tx.reports.drop([run.id for run in reported])

@@ -18,7 +18,7 @@ def requeue_served(tx: Transaction, context: Context) -> int:
 
 
 def requeue_released(tx: Transaction) -> int:
-    """Put back the first of those that waited for the end of a hold, if it has ended; how many there were."""
+    """Requeue the first jobs that waited for the end of a hold, if it has ended; how many there were."""
     return tx.jobs.requeue_parked(HOLD, tx.now, TOGETHER) if tx.nodes.held() is None else 0
 
 

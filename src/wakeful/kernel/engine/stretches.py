@@ -127,7 +127,7 @@ def _changed(known: Sequence[Stretch], new: Sequence[Stretch], trigger: str) -> 
 
 
 def take_back(tx: Transaction, job: JobDef, slot: int) -> int:
-    """This slot of the job and those of its trigger after it have not passed after all; up to when all others have."""
+    """Take back that this slot and later ones have passed; returns the time up to which all others have."""
     reigns = Reigns(tx.stretches.past_triggers(job.id), job.trigger)
     begin = reigns.key_at(LATEST)
     old, new = list[Stretch](), list[Stretch]()

@@ -35,8 +35,8 @@ NO_HANDLER_GRACE_MS = 60_000
 OLD_TRANSACTION, OLD_TRANSACTION_MS = "old_transaction", 15 * 60_000
 CHUNK = 200
 DAY_MS = 86_400_000
-LOOK_AT = 1_000  # jobs in one bite, to find those that may be forgotten
-JOBS_AT_ONCE = 10  # in one bite, to find those that have more runs than are kept
+LOOK_AT = 1_000  # jobs in one batch, to find those that may be pruned
+JOBS_AT_ONCE = 10  # in one batch, to find those that have more runs than are kept
 SMALLEST_BITE, FIRST_BITE, LARGEST_BITE = 50, 200, 2_000  # runs deleted in one transaction
 BITE_US = 5_000  # what takes longer than this makes others wait: the next bite is smaller
 REST = 4  # times what a bite took, before the next one
@@ -65,7 +65,7 @@ NO_ROWS = DomainRows()
 
 
 class Cursors(NamedTuple):
-    """Where a round of pruning goes on, and of what there is no more."""
+    """Where a round of pruning continues, and what is finished."""
 
     runs: int | None = 0
     jobs: tuple[int, int] | None = (0, 0)

@@ -227,7 +227,7 @@ def pause_note(said: str | None) -> str | None:
 
 
 def notes_of_pause(state: JobState) -> str | None:
-    """Of a job's notes those that say why it is paused: they hold for as long as it is."""
+    """The notes that say why a job is paused: they stay as long as it is paused."""
     known: list[str] = json.loads(state.notes) if state.paused and state.notes else []
     kept = [item for item in known if item.startswith("paused: ")]
     return json.dumps(kept) if kept else None

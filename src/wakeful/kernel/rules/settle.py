@@ -128,7 +128,7 @@ def _settle_report(job: JobDef, state: JobState, run: RunRow, result: Result, *,
 
 
 def dropped(run: RunRow, why: str, now: int, before: str | None) -> Settled:
-    """A run that waited to be started and is not wanted any more; `before` is the outcome of the one it continues.
+    """End a queued run that is no longer needed; `before` is the outcome of the one it continues.
 
     If that one had failed, it failed for good, also for jobs that start after a failure.
     """
@@ -138,7 +138,7 @@ def dropped(run: RunRow, why: str, now: int, before: str | None) -> Settled:
 
 
 def _wait(state: JobState, run: RunRow, result: Result) -> Settled:
-    """The run holds nothing any more; its alarm is the deadline, after which it is unknown."""
+    """The run no longer holds anything; its alarm is the deadline, after which it is unknown."""
     finish = Finish(run.id, "waiting", None, run.started_at, None, None)
     return Settled(state._replace(due_at=result.until), finish, details=_details(run, result))
 

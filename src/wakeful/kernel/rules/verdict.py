@@ -51,7 +51,7 @@ class Line(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What a verdict is made from. The defaults are those of a store in which nothing is wrong, or scheduled."""
+    """The input of a verdict. The defaults describe a store without problems and without jobs."""
 
     now: int
     served: bool = True  # whether a server runs this store

@@ -100,7 +100,7 @@ def read_since(given: str | timedelta | datetime, now: int) -> int:
 
 
 def ledger_of_all(tx: Transaction, since: int, hidden: Sequence[str] = (), owner: str | None = None) -> Ledger:
-    """All jobs, or an owner's, but removed ones and those of hidden kinds: a few questions, however many there are."""
+    """All jobs, or an owner's, except removed ones and hidden kinds: a few queries, however many jobs there are."""
     span = Span(max(since, kept_from(tx)), tx.now)
     jobs = [placed for placed in tx.slots.jobs(hidden, owner) if is_timed(placed.trigger)]
     counts = _Counts(tx, span, [placed.state for placed in jobs])

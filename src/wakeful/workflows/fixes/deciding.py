@@ -81,7 +81,7 @@ def next_step(tx: Transaction, context: Context, name: str, code: Code) -> Ask |
 
 
 def _was_cut_off(tx: Transaction, context: Context, fix: FixRow) -> bool:
-    """Whether the process that asks is known to be over, or must have given up by now."""
+    """Whether the process that asked has ended, or must have given up by now."""
     if fix.node == context.id:
         return False
     if tx.exclusive or tx.now > fix.at + PATIENCE_MS:
