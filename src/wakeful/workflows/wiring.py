@@ -17,7 +17,7 @@ def mistakes(workflow: Workflow) -> list[str]:
 def warnings(workflow: Workflow) -> list[str]:
     """What is probably a mistake: a topic that no handler publishes, so that only people can."""
     if any(handler.publishes is None for handler in workflow.handlers.values()):
-        return []  # a handler that does not declare its topics may publish to any
+        return []  # who does not say what it publishes may publish anything
     published = {topic for handler in workflow.handlers.values() for topic in handler.publishes or ()}
     return [
         f"No handler publishes the topic {topic}, which {handler.name} subscribes to."
