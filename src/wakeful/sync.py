@@ -76,7 +76,7 @@ class Agents:
     def add_event(
         self, agent: str, text: str, *, source: str | None = None, context_key: str | None = None, wake: bool = False
     ) -> dict[str, Any]:
-        """Leave an agent something to hear when it is next woken; one with the same key replaces the older one."""
+        """Add an event that the agent gets when it is next woken; one with the same key replaces the older one."""
         event = self._inner.add_event(agent, text, source=source, context_key=context_key, wake=wake)
         return self._thread.call(event)
 

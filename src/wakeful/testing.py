@@ -202,7 +202,7 @@ class WorkflowTest:
         self._runner.run(self.clock.sleep(interval))
 
     def fail_in(self, phase: str, error: BaseException, times: int = 1) -> None:
-        """Raise the error where that function would be called, the next so many times."""
+        """Raise the error instead of calling that function, the next `times` times."""
         self._errors.setdefault(phase, []).extend([error] * times)
 
     def crash_in(self, phase: str, *, after_commit: bool = True) -> None:
@@ -210,11 +210,11 @@ class WorkflowTest:
         self._crashes[phase] = after_commit
 
     def approve(self) -> None:
-        """Say yes to the run that asks."""
+        """Approve the run that asks."""
         self._act("actions:approve", self._waiting(), who="test")
 
     def resume(self) -> None:
-        """Let the workflow go on, as a person does who corrected something."""
+        """Resume the workflow, as a person does after a correction."""
         self._act("actions:resume", who="test")
 
     def settle(self, verdict: str, result: Any = None) -> None:

@@ -229,7 +229,7 @@ def event(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Leave an agent something to hear when it is next woken."""
+    """Add an event that the agent gets when it is next woken."""
 
     async def work(scheduler: Scheduler) -> dict[str, Any]:
         return await scheduler.agents.add_event(name, text, source=source, context_key=key, wake=wake)
@@ -260,7 +260,7 @@ def pause(ctx: typer.Context, *, name: Name, as_json: Json = False, db: Db = Non
 
 @app.command("resume")
 def resume(ctx: typer.Context, *, name: Name, as_json: Json = False, db: Db = None) -> None:
-    """Resume all jobs of an agent. What waits to be heard wakes it."""
+    """Resume all jobs of an agent. Waiting events wake it."""
     _say_acted(_act(ctx, db, name, resume_agent), f"{name} is resumed.", as_json=as_json)
 
 
@@ -366,6 +366,6 @@ def work_release(ctx: typer.Context, *, ref: Item, as_json: Json = False, db: Db
 
 @work.command("retry")
 def work_retry(ctx: typer.Context, *, ref: Item, as_json: Json = False, db: Db = None) -> None:
-    """Let a done or failed item be worked on again."""
+    """Queue a done or failed item again."""
     found = change(chosen(ctx, db), lambda s: s.transact(lambda tx, _: items.retry_item(tx, ref)))
     print_json(found) if as_json else say(f"{ref} is {found['status']}.")

@@ -115,7 +115,7 @@ class AgentRegistry:
     async def add_event(
         self, agent: str, text: str, *, source: str | None = None, context_key: str | None = None, wake: bool = False
     ) -> dict[str, Any]:
-        """Leave an agent something to hear, and perhaps wake it for that."""
+        """Add an event for an agent, and wake it if requested."""
         check_labels(source, context_key)
 
         def work(tx: Transaction, context: Context) -> tuple[int, int]:

@@ -176,7 +176,7 @@ class SessionConfigOut(Shown):
 
 
 class ScheduleOut(Shown):
-    """A schedule: its definition and where it stands. Times are UTC; `nextRunLocal` is for people."""
+    """A schedule: its definition and its state. Times are UTC; `nextRunLocal` is for people."""
 
     slug: str
     prompt: str

@@ -92,7 +92,7 @@ def add_event(
     hops: int = 0,
     is_outside: bool = False,
 ) -> tuple[int, int]:
-    """Leave an agent something to hear when it is next woken; the event's number and how many wait.
+    """Add an event that the agent gets when it is next woken; the event's number and how many wait.
 
     Text from outside is given to it as data.
     """

@@ -49,7 +49,7 @@ def _found(tx: Transaction, number: int) -> Alert:
     operation_id="list_alerts",
     response_model=Page[AlertOut],
     responses=answers(),
-    summary="What needs a person, the newest first",
+    summary="Alerts that need a person, newest first",
 )
 async def list_alerts(
     scheduler: Sched,

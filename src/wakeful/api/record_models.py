@@ -80,7 +80,7 @@ class HoldOut(BaseModel):
 
 
 class UndoneOut(BaseModel):
-    """What taking an action back did."""
+    """The result of an undo."""
 
     id: str = Field(description="The action's id.", examples=["act_1frc87n80sngk"])
     what: str = Field(description="What had been done.", examples=["pause"])

@@ -123,7 +123,7 @@ def ack_alerts(
 ) -> None:
     """Acknowledge alerts.
 
-    They stay open, marked as seen, until what they are about is over. No message repeats them.
+    They stay open, marked as seen, until the incident is over. No message repeats them.
     """
 
     async def work(scheduler: Scheduler) -> tuple[list[Alert], str | None]:

@@ -39,7 +39,7 @@ def undo(
 ) -> None:
     """Undo a pause, resume, removal, acknowledgement or snooze.
 
-    It works for ten minutes, also for what others did. What was changed since stays as it is.
+    It works for ten minutes, also for what others did. Later changes are kept.
     """
     place = chosen(ctx, db)
     if listed:

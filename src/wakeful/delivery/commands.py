@@ -227,7 +227,7 @@ def try_out(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Send one message for real from here, and say what came of it."""
+    """Send a test message from here, and print the result."""
     place = chosen(ctx, db)
 
     async def work(scheduler: Scheduler) -> dict[str, Any]:

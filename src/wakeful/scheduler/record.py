@@ -32,7 +32,7 @@ class RecordApi(Core):
         return await self._requests().list_actions(None, limit)
 
     async def undo(self, id: str | None = None) -> Undone:  # noqa: A002
-        """Take an action back, within ten minutes: without an id, the last one made through this scheduler.
+        """Undo an action within ten minutes: without an id, the last one made through this scheduler.
 
         Later changes are kept, and the answer lists them; CannotUndo is raised if nothing is left to undo.
 

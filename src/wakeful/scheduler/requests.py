@@ -134,7 +134,7 @@ class Requests:
         return await self._store.read(lambda tx: hold_of(tx.nodes.held()))
 
     async def undo(self, action: str, rights: Rights) -> Undone:
-        """Take an action back, as far as what it left behind is still so; CannotUndo where none of it is."""
+        """Undo an action, as far as its changes are still in place; CannotUndo if none of them is."""
         number = ids.action_number(action)
         if number is None:
             message = f"There is no action {action!r:.300}: an action's id looks like act_0000000000000."
@@ -203,12 +203,12 @@ class Requests:
     async def approve_run(
         self, run: str, note: str | None, rights: Rights, once: IdempotentRequest | None = None
     ) -> Run:
-        """Say yes to a run that asked; the run that goes on."""
+        """Approve a run that asked; the run that goes on."""
         number = lookup.require_run(run)
         return await self._ask(lambda tx, context: authorized.approve_run(tx, context, number, note, rights), once)
 
     async def reject_run(self, run: str, note: str | None, rights: Rights) -> Run:
-        """Say no to a run that asked."""
+        """Reject a run that asked."""
         number = lookup.require_run(run)
         return await self._ask(lambda tx, context: authorized.reject_run(tx, context, number, note, rights))
 

@@ -47,7 +47,7 @@ class ServerSide(Requests, Callbacks):
         return await self._store.read(lambda tx: figures(tx, self.hidden_kinds))
 
     async def ack_alert(self, alert_id: int, rights: Rights) -> tuple[Alert, str | None]:
-        """A person has seen it; it stays open until what it is about is over. And the action, if it is new."""
+        """Acknowledge an alert; it stays open until the incident is over. Also returns the action, if it is new."""
         return await self._ask(lambda tx, context: acknowledge(tx, alert_id, origin_of(context, rights)))
 
     # -- events -------------------------------------------------------------------------------------------------------

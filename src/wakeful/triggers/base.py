@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Trigger(Value):
-    """A trigger with no time of its own; timed ones override what they know better."""
+    """A trigger with no time of its own; timed triggers override its methods."""
 
     __slots__ = ()
     type: ClassVar[str]

@@ -70,7 +70,7 @@ def keep(tx: Transaction, origin: Origin, what: str, changes: Sequence[Change]) 
 
 
 def acknowledge(tx: Transaction, alert_id: int, origin: Origin) -> tuple[records.Alert, str | None]:
-    """A person has seen an alert; it stays open until what it is about is over. AlertNotFound where there is none."""
+    """Acknowledge an alert; it stays open until the incident is over. AlertNotFound if there is none."""
     name = ids.encode("alr", alert_id)
     is_new = tx.journal.ack_alert(alert_id, tx.now)
     alert = tx.journal.alert(alert_id)

@@ -43,7 +43,7 @@ class Action(NamedTuple):
 
 
 class Undone(NamedTuple):
-    """What taking an action back did; `kept` says why others stay as they are."""
+    """The result of an undo; `kept` says why others stay as they are."""
 
     id: str
     what: str

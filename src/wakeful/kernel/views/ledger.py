@@ -73,7 +73,7 @@ class Ledger(NamedTuple):
         return sorted(self.jobs.items(), key=_worst_first)[:limit]
 
     def to_dict(self, limit: int | None = None) -> dict[str, Any]:
-        """Plain data, times as ISO 8601 in UTC; of the jobs, only so many."""
+        """Plain data, times as ISO 8601 in UTC; with a limited number of jobs."""
         return {
             "since": iso(to_ms(self.since)),
             "until": iso(to_ms(self.until)),

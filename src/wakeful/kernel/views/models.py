@@ -34,7 +34,7 @@ def _trigger_words(text: str) -> tuple[str, str]:
 
 
 class Job:
-    """A job: its definition and where it stands, as of one moment."""
+    """A job: its definition and its state, as of one moment."""
 
     __slots__ = ("_asking", "_definition", "_min_interval", "_now", "_state")
 
