@@ -202,7 +202,7 @@ class WorkflowTest:
         self._runner.run(self.clock.sleep(interval))
 
     def fail_in(self, phase: str, error: BaseException, times: int = 1) -> None:
-        """Raise the error instead of calling that function, the next `times` times."""
+        """Raise the error where that function would be called, the next so many times."""
         self._errors.setdefault(phase, []).extend([error] * times)
 
     def crash_in(self, phase: str, *, after_commit: bool = True) -> None:

@@ -15,7 +15,7 @@ def user_name() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):
-        return "somebody"
+        return "unknown"
 
 
 def rights_here(scheduler: Scheduler | None = None) -> Rights:
