@@ -2,7 +2,8 @@
 
 All writes of a process go through one connection on one thread, as on SQLite; what differs is that other nodes write
 at the same time, so transactions may have to be run again, and that the server may go away, so connections are
-reopened and a commit whose answer was lost is looked up. Time is the server's: the nodes' own clocks may differ by minutes.
+reopened and a commit whose answer was lost is looked up. Time is the server's: the nodes' own clocks may differ by
+minutes.
 """
 
 from __future__ import annotations
