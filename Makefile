@@ -36,7 +36,7 @@ format: $(READY)  ## put the code into its format and fix what can be fixed
 promises: $(READY)  ## every promise: kept, with the tests that prove it, or planned
 	@$(BIN)/python -m tools.promises
 
-reference: $(READY)  ## write docs/reference.md anew, from the docstrings
+reference: $(READY)  ## regenerate docs/reference.md from the docstrings
 	@$(BIN)/python -m tools.reference
 
 bench: $(READY)  ## the benchmarks, peers side by side
@@ -59,7 +59,7 @@ clean:  ## remove what the other commands made
 	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	@find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Runs again only when a pin or the project's own description changed. The environment is made anew when its Python is gone.
+# Runs again only when a pin or the project's own description changed. The environment is created again when its Python is gone.
 $(READY): pyproject.toml requirements/dev.txt
 	@command -v $(PYTHON) >/dev/null || { echo "Wakeful needs Python 3.11 or newer: install it (Debian: apt-get install python3 python3-venv) and run make again."; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Wakeful needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) -V 2>&1): name another one, such as make PYTHON=python3.12 setup."; exit 1; }

@@ -58,5 +58,5 @@ def ticks() -> Ticks:
 
 
 def steal_percent(before: Ticks, after: Ticks) -> float:
-    """How much of the machine somebody else's virtual machine took in between."""
+    """How much of the machine other virtual machines took in between."""
     return 100 * (after.stolen - before.stolen) / max(1, after.total - before.total)

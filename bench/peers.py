@@ -21,7 +21,7 @@ PINS = {
 
 
 def compile_ours() -> None:
-    """Bytecode for our own tree, as pip makes it for the peers: nobody is timed while compiling."""
+    """Bytecode for our own tree, as pip makes it for the peers: no contender is timed while compiling."""
     for folder in ("src", "bench"):
         compileall.compile_dir(ROOT / folder, quiet=2)
 

@@ -9,7 +9,7 @@ scheduler = Scheduler("sqlite:///app.db", timezone="Europe/Berlin")
 
 @scheduler.job(Cron("0 7 * * 1-5"), timeout="10m", retry=2)
 async def digest(run: Run) -> dict[str, str]:
-    return {"for": run.slot.isoformat() if run.slot else "whoever asked"}
+    return {"for": run.slot.isoformat() if run.slot else "a request"}
 
 
 @scheduler.job(Every("15m"), lanes={"mailbox": 1})

@@ -1,4 +1,4 @@
-"""Wall time that people step, boot time that only goes on, and a virtual clock that moves when it is told to."""
+"""Wall time that people step, boot time that only goes on, and a virtual clock that moves only when it is moved."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_virtual_clock_stands_still_until_it_is_moved():
 @pytest.mark.parametrize(
     "start", [START, START.astimezone(timezone(timedelta(hours=5, minutes=45))), datetime(1999, 1, 1, tzinfo=UTC)]
 )
-def test_it_begins_where_it_is_told_to(start):
+def test_it_begins_at_the_given_time(start):
     assert VirtualClock(start).now() == start.timestamp() * 1000
 
 
@@ -144,7 +144,7 @@ def test_microseconds_add_up(parts):
 # -- the time of a database ---------------------------------------------------------------------------------------
 
 
-def test_a_shared_clock_shows_its_own_time_until_it_is_told():
+def test_a_shared_clock_shows_its_own_time_until_it_is_set():
     own = VirtualClock()
     assert SharedClock(own).now() == own.now()
     assert SharedClock(own).until(own.now() + 1500) == 1.5
@@ -160,9 +160,9 @@ def test_a_shared_clock_is_never_ahead_of_the_database_and_behind_by_the_quickes
     for pause, there, back in tellings:
         own.elapse(pause / 1_000_000)
         asked = own.boot_us()
-        told = asked + there + wrong
+        answered = asked + there + wrong
         own.elapse((there + back) / 1_000_000)
-        shared.hear(asked, told, own.boot_us())
+        shared.hear(asked, answered, own.boot_us())
         quickest = there + back if quickest is None else min(quickest, there + back)
         behind = own.boot_us() + wrong - (own.boot_us() + shared._offset_us)
         assert 0 <= behind <= quickest

@@ -41,7 +41,7 @@ FOR_DOMAINS = frozenset({
     "hidden_kinds", "server_side", "before_start", "kinds", "new_id",
 })  # fmt: skip
 
-#: What the engine asks of triggers and clocks, in milliseconds.
+#: Methods of triggers and clocks for the engine, in milliseconds.
 INSIDE = {
     "Trigger": frozenset({
         "next_slot", "upcoming_slots", "due_ms", "latest_slot", "count_slots", "closed_slots", "period_at",

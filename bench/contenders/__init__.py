@@ -51,7 +51,7 @@ class Contender:
 
 
 def environment() -> dict[str, str]:
-    """What every measured process sees: this very source tree to import from, and nobody's warnings in the way."""
+    """What every measured process sees: this source tree to import from, and no warnings in the way."""
     return {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "PYTHONWARNINGS": "ignore"}
 
 

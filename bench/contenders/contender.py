@@ -20,7 +20,7 @@ _marks: int | None = None
 
 def mark(number: int, due: float) -> None:
     """The measured job: say when it started."""
-    global _marks  # noqa: PLW0603 - one descriptor for the life of the process, opened by whoever marks first
+    global _marks  # noqa: PLW0603 - one descriptor for the life of the process, opened by the first mark
     if _marks is None:
         _marks = os.open(os.environ["BENCH_MARKS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     os.write(_marks, b"%d %.6f %.6f\n" % (number, due, time.time()))

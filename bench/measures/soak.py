@@ -44,12 +44,12 @@ def soak(plan: Plan, retention: dict[str, int], seconds: float, folder: Path) ->
     WAKEFUL.ask("tick", folder=str(folder), count=JOBS, first=first, every=EVERY_S)
     samples: list[Sample] = []
     with Serving(WAKEFUL, folder, retention=retention) as serving:
-        file, told = folder / "wakeful.db", time.time()
+        file, reported = folder / "wakeful.db", time.time()
         while time.time() < first + seconds:
             time.sleep(SAMPLE_S)
             samples.append(Sample(time.time() - first, serving.rss_mib(), _mib(Path(f"{file}-wal")), _rows(file)))
-            if time.time() - told >= TELL_S:
-                told = time.time()
+            if time.time() - reported >= TELL_S:
+                reported = time.time()
                 plan.say(f"    {_said(samples[-1])}")
         cpu = serving.cpu_s()
     return {"cpu_percent": 100 * cpu / (seconds + 5), **_figures(samples, serving.marks(), first, seconds)}

@@ -23,7 +23,8 @@ STORES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 BATCH = 1_000
 PATIENCE_S = 300.0
 YIELDS = (
-    "A consumer that always finds more to do pauses for 30 s after 100 runs in a row: so no more are asked for here."
+    "A consumer that always finds more to do pauses for 30 s after 100 runs in a row: "
+    "so the benchmark runs no more than that."
 )
 
 
@@ -166,7 +167,7 @@ def start_of_one(server: Server | None, samples: int, pending: int, folder: Path
             runs, cpu, began = len(full.started), time.process_time(), time.perf_counter()
             await asyncio.sleep(5)
             idle = 100 * (time.process_time() - cpu) / (time.perf_counter() - began)
-            assert len(full.started) == runs, "pending events that nobody takes start nothing"
+            assert len(full.started) == runs, "pending events that are not consumed start nothing"
             await scheduler.stop()
         ordered = sorted(waits)
         return {

@@ -15,7 +15,7 @@ scheduler = Scheduler(
 
 @scheduler.job(Every("10s"))
 async def tidy(run: Run) -> str:
-    return f"tidied for {run.slot}" if run.slot else "tidied because somebody asked"
+    return f"tidied for {run.slot}" if run.slot else "tidied on request"
 
 
 @scheduler.job(Every("15s"), labels=["gpu"])  # only on a node that has one

@@ -53,7 +53,7 @@ class SystemClock:
 
 
 class VirtualClock:
-    """A clock that stands still until it is moved; `step` is what a person does to the wall clock alone."""
+    """A clock that moves only when it is moved; `step` changes the wall clock alone, as a person would."""
 
     def __init__(self, start: datetime | None = None) -> None:
         moment = start if start is not None else datetime(2026, 1, 1, tzinfo=UTC)

@@ -24,18 +24,18 @@ SchedulerError
 ├── AlreadyExists                               the name is taken
 │   ├── JobExists                               by another job
 │   └── TokenExists                             by another token
-├── ChangedSinceRead                            somebody else edited it first
+├── ChangedSinceRead                            it was edited by someone else first
 ├── ScheduleTriggerError                        a start was refused; `.context` says why
 │   ├── StartRefused                            by the job's kind, such as one over budget
 │   └── TooManyHops         agents/hops         too many agents in a row had woken each other
-├── CannotUndo                                  too late, or changed since by somebody else
+├── CannotUndo                                  too late, or changed since by someone else
 ├── NodeNotAlive                                a node that is not there, or not one of several, cannot be asked
 ├── SchedulerShutdownError                      stop() ran out of time; `.context` says how many still run
 ├── NotAllowed                                  the caller may not do this
 │   └── OutboundRefused                         an address from the network leads where it may not
 ├── QuotaReached                                the caller has as many jobs as it may have
 ├── QueueFull                                   as many requests wait as may
-├── WrongCallbackToken                          a report about a run by somebody who was not asked for it
+├── WrongCallbackToken                          a report about a run without its callback token
 ├── SchedulerNotOpen                            used before `async with scheduler` or after it
 ├── StoreError                                  the database: operator's turn
 │   ├── StoreLocked                             another server holds it
@@ -47,7 +47,7 @@ SchedulerError
 │   Those of one part of the program, defined in the module named:
 ├── KeyReused               kernel/actions/idempotency  an idempotency key that was used for another request
 ├── KeyBusy                 kernel/actions/idempotency  the first request with this key is not done yet
-├── ImpossibleTransition    kernel/rules/states         a run was asked to do what its state does not allow
+├── ImpossibleTransition    kernel/rules/states         a transition that the run's state does not allow
 ├── Failed                  kernel/rules/outcome        a run's error that has output to keep
 │   ├── AgentFailed         agents/asking               an agent's call that failed
 │   ├── AgentOverloaded     agents/asking               an agent's service that is not available now
@@ -70,7 +70,7 @@ SchedulerError
 ├── DeliveryRefused         delivery/commands           a test that did not arrive
 ├── TooMuchRemoved          fleet/applying              a file that would remove more than half of its jobs
 ├── ApiError                api/problems                a refusal that only the HTTP server makes
-├── CannotListen            api/server                  the port is not to be had
+├── CannotListen            api/server                  the port cannot be used
 ├── ServerRefused           cli/remote                  what a server answered to a command under WAKEFUL_TOKEN
 └── WrongUse                cli/failures                the command line cannot be read
 
@@ -229,7 +229,7 @@ class ChangedSinceRead(SchedulerError):
 
 
 class ScheduleTriggerError(SchedulerError):
-    """A start that was asked for was refused; `.context` carries `job`, `reason` and what else is known."""
+    """A requested start was refused; `.context` carries `job`, `reason` and what else is known."""
 
     exit_code = 4
     status = 409
@@ -245,7 +245,7 @@ class StartRefused(ScheduleTriggerError):
 
 
 class NodeNotAlive(SchedulerError):
-    """A node was asked for something that only a living one among several can do; nothing was changed."""
+    """The request needs a live node, and one among several; nothing was changed."""
 
     exit_code = 4
     status = 409
@@ -319,7 +319,7 @@ class SchedulerNotOpen(SchedulerError):
 
 
 class StoreError(SchedulerError):
-    """The database could not do what was asked; nothing was half written."""
+    """The database could not carry out the operation; nothing was half written."""
 
     status = 503
     code = "store"

@@ -1,6 +1,6 @@
 """Files and folders that are their owner's alone: never through a link, and closed to others under any umask.
 
-Locks, tokens and logs lie beside a store under names that anybody can guess. Where somebody else could put a symbolic
+Locks, tokens and logs are beside a store under names that anyone can guess. Where another user could put a symbolic
 link under such a name, following it would write to, or show, a file of their choice.
 """
 
@@ -15,7 +15,7 @@ FILE_MODE = 0o600
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make the folder and what is missing above it, each 0700; what is already there stays as it is."""
+    """Create the folder and missing parents, each with mode 0700; existing ones stay as they are."""
     missing = []
     for place in (folder, *folder.parents):
         if place.exists():

@@ -65,7 +65,7 @@ def filled(text: str, folder: Path, known: Mapping[str, str]) -> str:
 
 
 def looked_up(reference: str, folder: Path, known: Mapping[str, str]) -> str:
-    """What a reference stands for; InvalidSetting, as the end of a sentence, where that cannot be found."""
+    """The value of a reference; InvalidSetting, as the end of a sentence, if it cannot be found."""
     if reference.startswith("file:"):
         path = Path(reference.removeprefix("file:"))
         try:
@@ -83,7 +83,7 @@ def looked_up(reference: str, folder: Path, known: Mapping[str, str]) -> str:
 
 
 def absolute(text: str, folder: Path) -> str:
-    """With `${file:…}` as a whole path: whoever looks it up does not know where the file was."""
+    """With `${file:…}` as an absolute path: the code that looks it up does not know where the file was."""
 
     def replace(match: re.Match[str]) -> str:
         name = str(match[2])

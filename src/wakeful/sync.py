@@ -50,7 +50,7 @@ class Connectors:
         return lambda: self._ask(unregister)
 
     def touch(self, name: str, sender: str, agent: str | None = None) -> None:
-        """Somebody wrote through a connector: `last` leads there from now on."""
+        """Record that a person wrote through a connector: `last` routes there from now on."""
 
         async def write() -> None:
             await self._inner.touch(name, sender, agent)
@@ -76,7 +76,7 @@ class Agents:
     def add_event(
         self, agent: str, text: str, *, source: str | None = None, context_key: str | None = None, wake: bool = False
     ) -> dict[str, Any]:
-        """Leave an agent something to hear when it is next woken; one with the same key replaces the older one."""
+        """Add an event that the agent gets when it is next woken; one with the same key replaces the older one."""
         event = self._inner.add_event(agent, text, source=source, context_key=context_key, wake=wake)
         return self._thread.call(event)
 
@@ -221,7 +221,7 @@ class Scheduler:
 
     @property
     def events(self) -> Bus:
-        """What happens, as it happens; listeners are called on the scheduler's thread."""
+        """Events as they happen; listeners are called on the scheduler's thread."""
         return self._scheduler.events
 
     @property

@@ -1,7 +1,7 @@
-"""Time that passes when you say so: for your own tests, and for ours.
+"""Time under your control: for your own tests, and for ours.
 
 `run(main)` is `asyncio.run` on an event loop whose time is virtual. When every task waits, time jumps to the next
-moment somebody waits for, so a week of schedules passes in milliseconds and always in the same order:
+moment that a task waits for, so a week of schedules passes in milliseconds and always in the same order:
 
     from wakeful import Every, Scheduler
     from wakeful.testing import VirtualClock, run
@@ -103,7 +103,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             self._settling -= 1
 
     def _has_more_now(self) -> bool:
-        # Others who settle are ready too, each with one callback: waiting for each other they would wait for ever.
+        # Others who settle are ready too, each with one callback: waiting for each other they would wait forever.
         due = self._scheduled and self._scheduled[0].when() <= self.time()  # type: ignore[attr-defined]
         return len(self._ready) >= self._settling or bool(due)  # type: ignore[attr-defined]
 
@@ -215,11 +215,11 @@ class WorkflowTest:
         self._crashes[phase] = after_commit
 
     def approve(self) -> None:
-        """Say yes to the run that asks."""
+        """Approve the run that asks."""
         self._act("actions:approve", self._waiting(), who="test")
 
     def resume(self) -> None:
-        """Let the workflow go on, as a person does who corrected something."""
+        """Resume the workflow, as a person does after a correction."""
         self._act("actions:resume", who="test")
 
     def settle(self, verdict: str, result: Any = None) -> None:
@@ -272,7 +272,7 @@ class WorkflowTest:
     def _waiting(self) -> str:
         issue = self.workflow()["issue"]
         if issue is None or issue["run"] is None:
-            message = f"{self._name} waits for nobody."
+            message = f"{self._name} does not wait for a person."
             raise SchedulerError(message)
         return str(issue["run"])
 

@@ -1,4 +1,4 @@
-"""A session server to try schedules against: real HTTP on loopback, in a thread of its own, that does as it is told.
+"""A scripted session server to try schedules against: real HTTP on loopback, in a thread of its own.
 
 `python -m tests.agents.session_server PORT` runs one by hand that answers each message at once.
 """
@@ -115,7 +115,7 @@ class SessionServer(LoopbackServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One connection; what it is told to do is the server's business."""
+    """One connection; the server decides what it does."""
 
     protocol_version = "HTTP/1.1"
     sessions: SessionServer

@@ -51,9 +51,11 @@ async def test_slots_over_budget_pass_with_one_alert_and_the_next_day_goes_on(sc
         (alert,) = await budget_alerts(scheduler)
         assert (alert.job, alert.times) == ("a.wake", 1)
         assert alert.message.startswith("a is over budget: 3 of 3 runs are used today. Slots are passed over")
-        told = await scheduler.explain("a.tick")
-        assert "20 starts refused as over_budget: a budget was used up (a is over budget: 3 of 3 runs" in str(told)
-        assert "Used today: 3 of 3 runs, cost 0.75, 333 tokens by a; 26 of 100 runs, cost 6.50 of 20.00" in str(told)
+        explained = await scheduler.explain("a.tick")
+        assert "20 starts refused as over_budget: a budget was used up (a is over budget: 3 of 3 runs" in str(explained)
+        assert "Used today: 3 of 3 runs, cost 0.75, 333 tokens by a; 26 of 100 runs, cost 6.50 of 20.00" in str(
+            explained
+        )
         await scene.until(at(days=1, hours=1, minutes=30))
         assert sum(turn.agent == "a" for turn in agents.turns) == 5  # midnight and one o'clock
         assert await budget_alerts(scheduler) == []

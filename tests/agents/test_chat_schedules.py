@@ -173,8 +173,8 @@ async def test_over_http_a_message_needs_an_operator_and_a_chat_a_paired_sender(
         assert len(agents.turns) == 1
         scheduler.connectors.register("bot", Bot())
         await scene.sleep(1)
-        stranger = await post("operator", connector="bot", message_id="2", agent="a")
-        assert (stranger.status_code, stranger.json()["error"]) == (403, "'42' is not paired with bot as operator.")
+        unpaired = await post("operator", connector="bot", message_id="2", agent="a")
+        assert (unpaired.status_code, unpaired.json()["error"]) == (403, "'42' is not paired with bot as operator.")
         await scheduler.transact(lambda tx, context: pairing.allow(tx, context, "bot", ["42"]))
         assert (await post("operator", connector="bot", message_id="2", agent="a")).status_code == 202
         await scene.sleep(5)
@@ -185,7 +185,7 @@ async def test_over_http_a_message_needs_an_operator_and_a_chat_a_paired_sender(
 
 
 @pytest.mark.promise("D4", "X18")
-def test_a_paired_persons_message_is_answered_in_the_chat_and_a_strangers_reaches_nothing(tmp_path):
+def test_a_paired_persons_message_is_answered_in_the_chat_and_one_of_an_unpaired_person_reaches_nothing(tmp_path):
     agents = VirtualAgents()
     agents.act = lambda turn: "Fine, thanks."
 

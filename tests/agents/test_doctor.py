@@ -41,6 +41,6 @@ def test_a_missing_and_a_logged_out_program_are_found_with_what_helps(terminal):
     assert found["gone"]["found"] == "gone: 'no-such-agent' was not found on PATH here"
     assert found["gone"]["do"] == "install it, or change agents.gone.runner in wakeful.yaml"
     assert "nowhere does not exist here" in found["nowhere"]["found"]
-    assert found["out"]["found"] == "out: claude is not logged in (claude auth status says so)"
+    assert found["out"]["found"] == "out: claude is not logged in (checked with claude auth status)"
     (terminal.folder / "logged-in").touch()
     assert "out" not in problems(terminal)

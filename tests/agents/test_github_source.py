@@ -101,13 +101,13 @@ def test_a_claim_that_another_was_faster_with_is_withdrawn(github, source):
     ("body", "association"),
     [
         (claim_text("dead", 1), "MEMBER"),  # its time is over
-        ("I saw " + claim_text("quoted"), "MEMBER"),  # not at the beginning: somebody speaks of one
-        (claim_text("forged"), "NONE"),  # a stranger
+        ("I saw " + claim_text("quoted"), "MEMBER"),  # not at the beginning: a quote of one
+        (claim_text("forged"), "NONE"),  # a user without write access
         ("<!-- wakeful-claim x until tomorrow -->", "MEMBER"),
     ],
     ids=["over", "quoted", "forged", "unreadable"],
 )
-def test_what_is_no_live_claim_of_somebody_who_may_write_keeps_nobody_from_the_issue(github, source, body, association):
+def test_a_comment_that_is_no_live_claim_of_a_writer_does_not_block_the_issue(github, source, body, association):
     github.issue(1)
     github.comment(1, body, association)
     assert isinstance(claim(source, Noted("ours")), Held)
@@ -163,7 +163,7 @@ def test_success_is_a_comment_without_the_label_and_said_once(github, source):
 
 
 @pytest.mark.promise("D10", "X18")
-def test_a_stranger_who_copies_our_nonce_reports_nothing_for_us(github, source):
+def test_a_copy_of_our_nonce_by_another_user_is_no_report(github, source):
     github.issue(1)
     ours = Noted("ours")
     claim(source, ours)
@@ -207,7 +207,7 @@ def test_a_limit_is_what_the_headers_say_and_a_missing_right_is_none(status, hea
     assert limited_until(status, headers, said, 1000) == expected
 
 
-def test_a_limit_and_a_mistake_are_told_apart(github, source):
+def test_a_limit_and_a_mistake_are_distinguished(github, source):
     github.limit = (403, {"Retry-After": "60"}, "secondary rate limit")
     with pytest.raises(SourceLimited, match="GitHub answered 403: secondary rate limit"):
         asyncio.run(source.waiting(10))

@@ -165,7 +165,7 @@ async def test_a_wrong_signature_is_one_401_that_says_nothing_more(scene, agents
         answers.append(await sender.post("a/deploy", body, doubled))
         answers.append(await sender.post("a/deploy", body + b" ", good))
         assert {one.status_code for one in answers} == {401}
-        assert {one.json()["error"] for one in answers} == {"This request is not signed as it must be."}
+        assert {one.json()["error"] for one in answers} == {"The signature of this request is missing or wrong."}
         await nothing_stored(scheduler)
 
 

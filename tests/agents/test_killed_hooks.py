@@ -101,13 +101,13 @@ def test_the_commands_show_and_replay_what_came_in(tmp_path):
         newest = house.ask("request", "list", "a.deploy").out.splitlines()[1]
         assert "replay of req_" in newest or "replay of re…" in newest  # as wide as the terminal is
         assert f"{shown['id']}, delivery id d-1" in house.ask("show", taken["run"]).out
-        told = house.ask("explain", taken["run"]).out
-        assert "its webhook was called." in told
-        assert "(delivery id d-1)" in told
+        explained = house.ask("explain", taken["run"]).out
+        assert "its webhook was called." in explained
+        assert "(delivery id d-1)" in explained
         for words in (["show", "req_0000000000000"], ["replay", "req_0000000000000"], ["list", "a.nothing"]):
             assert house.ask("request", *words).code == 3
-        with httpx.Client(base_url=house.client.base_url, timeout=PATIENCE, trust_env=False) as stranger:
-            assert stranger.get(f"/api/requests/{shown['id']}").status_code == 401
+        with httpx.Client(base_url=house.client.base_url, timeout=PATIENCE, trust_env=False) as anonymous:
+            assert anonymous.get(f"/api/requests/{shown['id']}").status_code == 401
         listed = house.client.get("/api/requests?limit=1").json()
         assert (listed["items"][0]["id"], listed["next"] is None) == (again["request"], False)
         replayed = house.client.post(f"/api/requests/{shown['id']}/replay")

@@ -65,7 +65,7 @@ def sent(place, client, name="standup"):
 
 
 @pytest.mark.promise("C2", "C8", "C10")
-def test_messages_that_were_under_way_are_sent_once_more_and_answered_as_ever(place):
+def test_messages_that_were_under_way_are_sent_again_and_answered(place):
     sessions = place.sessions
     sessions.replies_to = {reply: ["hangs", reply] for reply in OUTCOMES}  # killed before the first answer
     with place.start() as client:
@@ -104,8 +104,10 @@ def test_a_run_that_waits_is_found_waiting_and_its_call_back_still_counts(place)
         [run] = place.runs(client)
         assert run["status"] == "waiting"
         token = place.sessions.messages[0][1]["callbackUrl"].partition("?")[2]
-        told = client.post(f"/api/runs/{run['id']}/complete?{token}", json={"output": 3}, headers={"Authorization": ""})
-        assert told.status_code == 200
+        answer = client.post(
+            f"/api/runs/{run['id']}/complete?{token}", json={"output": 3}, headers={"Authorization": ""}
+        )
+        assert answer.status_code == 200
         place.kill()
     with place.start() as client:
         [run] = place.runs(client)

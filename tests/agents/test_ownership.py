@@ -37,9 +37,9 @@ async def test_file_code_command_line_and_api_keep_what_they_made(scene, tmp_pat
             await scheduler.add_job(name, Every("1h"), source=source)
         before = await sources(scheduler)
         assert (before["coded.tick"], before["filed.tick"]) == ("code", "file")
-        with pytest.raises(JobExists, match=r"'filed\.\w+' was made by a file, and a program touches only its own"):
+        with pytest.raises(JobExists, match=r"'filed\.\w+' was made by a file, and a program changes only its own"):
             await scheduler.agents.apply({"coded": agent(schedules=TICK), "filed": agent(schedules=TICK)})
-        with pytest.raises(JobExists, match="was made by a program, and a file touches only its own"):
+        with pytest.raises(JobExists, match="was made by a program, and a file changes only its own"):
             await apply_file(scheduler, tmp_path / "wakeful.yaml", FILE.replace("filed", "coded"))
         assert await sources(scheduler) == before  # all or nothing
         await apply_file(scheduler, tmp_path / "wakeful.yaml", "jobs: {}\n")

@@ -154,12 +154,12 @@ async def test_a_refused_start_is_counted_once_per_slot_under_its_reason(scene, 
             await scheduler.start()
         await case.live(scene, scheduler)
         await scene.sleep("5m")  # sweeps and turns look at the same slot again
-        told = await scheduler.explain(case.name)
-        counts = {skip["reason"]: skip["count"] for skip in told.facts["skips"]}
+        explained = await scheduler.explain(case.name)
+        counts = {skip["reason"]: skip["count"] for skip in explained.facts["skips"]}
         assert counts[reason] == case.count
         assert sum(counts.values()) == case.count + (reason == "blocked")  # it was at_capacity when it was deployed
-        assert told.facts["why_not_now"] == (case.now or reason)
-        assert f"refused as {reason}" in str(told)
+        assert explained.facts["why_not_now"] == (case.now or reason)
+        assert f"refused as {reason}" in str(explained)
         tally = (await scheduler.get_ledger(case.name, since="1d")).total
         if case.ledger is not None:
             assert getattr(tally, case.ledger) == {reason: case.count}
@@ -175,10 +175,10 @@ async def test_what_becomes_due_while_the_only_server_stops_is_refused_as_draini
         await scheduler.start()
         await scene.until(at(0, 56))
         await scheduler.stop(timeout=3600)
-        told = await scheduler.explain("a")
-        assert [(skip["reason"], skip["count"]) for skip in told.facts["skips"]] == [("draining", 1)]
-        assert "1 start refused as draining: no node started anything more (the server was stopping)" in str(told)
-        assert told.facts["why_not_now"] == "no_node"
+        explained = await scheduler.explain("a")
+        assert [(skip["reason"], skip["count"]) for skip in explained.facts["skips"]] == [("draining", 1)]
+        assert "1 start refused as draining: no node was starting runs (the server was stopping)" in str(explained)
+        assert explained.facts["why_not_now"] == "no_node"
         scene.act = None
         await scheduler.start()
         await scene.sleep("1m")
@@ -194,18 +194,18 @@ async def test_what_becomes_due_while_every_node_drains_is_refused_as_draining_o
         await scheduler.start()
         await scheduler.drain_node("here")
         await scene.until(at(1, 10))
-        told = await scheduler.explain("a")
-        assert [(skip["reason"], skip["count"]) for skip in told.facts["skips"]] == [("draining", 1)]
-        assert "It has been due since 2026-01-01 01:00:00 UTC and waits: every node is draining" in str(told)
-        assert told.facts["why_not_now"] == "draining"
+        explained = await scheduler.explain("a")
+        assert [(skip["reason"], skip["count"]) for skip in explained.facts["skips"]] == [("draining", 1)]
+        assert "It has been due since 2026-01-01 01:00:00 UTC and waits: every node is draining" in str(explained)
+        assert explained.facts["why_not_now"] == "draining"
         assert (await scheduler.get_ledger("a", since="1d")).total.waiting == {"draining": 1}
         assert (await scheduler.get_ledger(since="1d")).total.waiting == {"draining": 1}
-        assert "waits: no node started anything more" in (await scheduler.get_slot("a", at(1))).sentence
+        assert "waits: no node was starting runs" in (await scheduler.get_slot("a", at(1))).sentence
         await scheduler.drain_node("here", drain=False)
         await scene.until(at(2, 30))
         assert [run.slot for run in scene.of("a")] == [at(2)]  # it hears of that with its beat, and catches up once
-        told = await scheduler.explain("a")
-        assert (told.facts["skips"][0]["count"], told.facts["why_not_now"]) == (1, "not_due")
+        explained = await scheduler.explain("a")
+        assert (explained.facts["skips"][0]["count"], explained.facts["why_not_now"]) == (1, "not_due")
 
 
 @virtual
@@ -224,11 +224,11 @@ async def test_what_is_not_due_disabled_or_never_by_time_is_answered_when_asked(
         await scene.until(at(0, 2))
         names = ("ahead", "off", "over", "quiet", "hook", "by_hand", "next")
         found = [await scheduler.explain(name) for name in names]
-        assert [told.facts["why_not_now"] for told in found] == [
+        assert [explained.facts["why_not_now"] for explained in found] == [
             *("not_due", "disabled", "disabled", "paused"),
             *("unsupported_type", "unsupported_type", "unsupported_type"),
         ]
-        assert all(told.facts["skips"] == [] for told in found)
+        assert all(explained.facts["skips"] == [] for explained in found)
 
 
 @virtual
@@ -241,8 +241,8 @@ async def test_a_start_that_waits_for_another_reason_than_first_says_the_one_tha
         assert (await scheduler.explain("a.tick")).facts["why_not_now"] == "held"
         await scheduler.server_side.release_all(Rights("ada", via="cli"))
         await scene.sleep("2m")
-        told = await scheduler.explain("a.tick")
-        assert [(skip["reason"], skip["count"]) for skip in told.facts["skips"]] == [("held", 1)]
-        assert told.facts["why_not_now"] == "rate_limited"
+        explained = await scheduler.explain("a.tick")
+        assert [(skip["reason"], skip["count"]) for skip in explained.facts["skips"]] == [("held", 1)]
+        assert explained.facts["why_not_now"] == "rate_limited"
         assert (await scheduler.agents.get("a"))["skips"] == {"held": 1}
         assert (await scheduler.get_ledger("a.tick", since="1d")).total.waiting == {"rate_limited": 1}

@@ -196,7 +196,7 @@ def test_a_python_function_is_loaded_from_its_file(call, tmp_path):
         call("hi", python=f"{file}:nothing")
 
 
-def test_files_of_one_name_do_not_meet_and_a_changed_one_is_loaded_anew(call, tmp_path):
+def test_files_of_one_name_do_not_meet_and_a_changed_one_is_loaded_again(call, tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "json.py").write_text(f"def reply(turn):\n    return {name!r}\n")

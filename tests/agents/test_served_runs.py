@@ -168,10 +168,10 @@ def test_explain_says_what_wakes_an_agent_what_it_hears_its_session_its_work_and
     house.post("b/events", text="The build is red.", source="ci")
     waiting = house.ask("explain", "b.wake").out
     assert "It runs when something wakes b. No wake waits." in " ".join(waiting.split())
-    assert "1 system event waits to be heard: [ci] The build is red." in " ".join(waiting.split())
+    assert "1 system event waits for the next run: [ci] The build is red." in " ".join(waiting.split())
     run = ended(house.client, house.post("b/wake")["run"])
     sentences = house.client.get(f"/api/runs/{run['id']}/explain").json()["sentences"]
-    assert "It heard 1 system event." in sentences
+    assert "It received 1 system event." in sentences
     house.client.post("/api/work", json={"agent": "a", "title": "Mend the roof"})
     said = " ".join(house.ask("explain", "a.next").out.split())
     assert "1 work item waits. Each run begins a session of its own." in said

@@ -109,7 +109,7 @@ async def test_errors_disable_a_schedule_only_when_they_have_gone_on_for_a_day(s
 
 @pytest.mark.promise("C10")
 @virtual
-async def test_a_run_that_nobody_reports_becomes_unknown_at_its_deadline(scene):
+async def test_a_run_without_a_report_becomes_unknown_at_its_deadline(scene):
     sessions = VirtualSessions(scene, lambda number, _: ACCEPTED)
     async with sessions.scheduler() as scheduler:
         await add(scheduler, Cron("0 9 * * *"))
@@ -340,7 +340,7 @@ async def test_an_edit_while_it_runs_lets_the_run_finish_and_counts_from_then_on
 @pytest.mark.promise("C7")
 @pytest.mark.parametrize("write", [schedules.put, schedules.patch])
 @virtual
-async def test_a_schedule_that_is_written_while_its_message_is_under_way_counts_anew_from_then_on(scene, write):
+async def test_a_schedule_that_is_written_while_its_message_is_under_way_counts_again_from_then_on(scene, write):
     async def act(number, message):
         await scene.sleep("10m")
         return 200, {}

@@ -154,7 +154,7 @@ async def test_a_named_session_that_we_did_not_make_is_an_error_that_says_so(tmp
 
 @pytest.mark.promise("C6")
 @real
-async def test_a_session_that_is_gone_is_made_again_and_the_message_sent_once_more(tmp_path, sessions):
+async def test_a_session_that_is_gone_is_made_again_and_the_message_sent_again(tmp_path, sessions):
     async with talking(tmp_path, sessions.url) as (scheduler, watch):
         await send(scheduler, watch)
         sessions.sessions.clear()
@@ -193,9 +193,9 @@ async def test_a_busy_session_is_recorded_and_the_same_tried_again_in_an_hour(tm
     [
         ("broken", "500: resume failed"),
         ("hangs", "did not answer in time"),
-        ("closes", "cannot be asked"),
-        ("garbage", "cannot be asked"),
-        ("nonsense", "calls itself JSON and is not"),
+        ("closes", "the request to the session server failed"),
+        ("garbage", "the request to the session server failed"),
+        ("nonsense", "is not valid JSON"),
     ],
 )
 @real
@@ -217,7 +217,7 @@ async def test_a_server_that_fails_is_recorded_and_the_same_tried_again_in_half_
 
 @pytest.mark.promise("C6", "C8")
 @real
-async def test_nobody_there_is_a_failure_like_any_other(tmp_path, sessions):
+async def test_an_unreachable_server_is_a_failure_like_any_other(tmp_path, sessions):
     async with talking(tmp_path, "http://user:secret@127.0.0.1:9") as (scheduler, watch):
         run = await send(scheduler, watch)
         assert run.outcome == "error"
@@ -249,7 +249,7 @@ async def test_what_would_not_get_better_is_an_error_and_not_tried_again(tmp_pat
 @pytest.mark.promise("C8")
 @pytest.mark.parametrize("made", [(200, {}), (200, {"id": ".."}), (404, {"error": "no"}), (500, None)])
 @real
-async def test_a_server_that_makes_no_session_is_told_as_it_is(tmp_path, sessions, made):
+async def test_a_server_that_makes_no_session_is_reported_as_that(tmp_path, sessions, made):
     sessions.on_create = made
     async with talking(tmp_path, sessions.url) as (scheduler, watch):
         run = await send(scheduler, watch)
@@ -316,7 +316,7 @@ async def test_a_status_address_elsewhere_is_never_asked_and_the_run_can_still_b
     async with talking(tmp_path, sessions.url) as (scheduler, watch):
         run = await send(scheduler, watch)
         assert run.status == "waiting"
-        assert "must lie where server.sessions.url does" in run.output
+        assert "must be on the server of server.sessions.url" in run.output
         assert await scheduler.look(lambda tx: tx.of(Sessions).watched()) == []
         token = await scheduler.server_side.callback_token(run.id)
         assert await scheduler.server_side.report_run(run.id, {"ok": True}, token=token)

@@ -55,16 +55,16 @@ async def test_a_report_at_the_very_moment_a_run_begins_to_wait_is_never_lost(se
         for number in range(count):
             await one.add_job(f"job-{number}", Manual(), kind="session", payload={"prompt": "x"})
             await one.run_job(f"job-{number}")
-        told = set()
-        while len(told) < count:
-            await asyncio.to_thread(sessions.wait_for, lambda server: len(server.messages) > len(told))
+        reported = set()
+        while len(reported) < count:
+            await asyncio.to_thread(sessions.wait_for, lambda server: len(server.messages) > len(reported))
             for _, message, _ in list(sessions.messages):
-                if message["runId"] not in told:
-                    told.add(message["runId"])
+                if message["runId"] not in reported:
+                    reported.add(message["runId"])
                     await two.server_side.report_run(message["runId"], {"ok": True})
         async with asyncio.timeout(20):
             outcomes = [None]
             while None in outcomes:  # either node may have settled it, and each hears only itself
-                outcomes = [(await one.get_run(run_id)).outcome for run_id in told]
+                outcomes = [(await one.get_run(run_id)).outcome for run_id in reported]
         assert set(outcomes) == {"success"}
         await one.stop(wait_for_jobs=False)

@@ -143,8 +143,8 @@ async def test_what_its_source_has_heard_of_is_not_reported_again(scene, agents)
     def work(tx, context):
         more = {"status": "done", "source": "directory:/x", "mark": '{"nonce": "n"}'}
         item(tx, context, held=0, **more)
-        told = item(tx, context, held=1, external_id="wall.md", **more)
-        found = tx.of(SourceTables).unreported(told.job_id, "directory:/x", 9)
+        claimed = item(tx, context, held=1, external_id="wall.md", **more)
+        found = tx.of(SourceTables).unreported(claimed.job_id, "directory:/x", 9)
         return [one.external_id for one in found]
 
     assert await within(agents, work) == ["wall.md"]

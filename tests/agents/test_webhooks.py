@@ -70,8 +70,8 @@ async def test_requests_during_a_run_queue_with_their_payloads_and_run_in_order(
         sender = await deployed(scheduler)
         answers = [await sender.send({"ref": f"v{n}"}, f"d-{n}") for n in range(15)]
         assert [one.status_code for one in answers] == [202] * 15
-        told = (await scheduler.explain("a.deploy")).sentences
-        assert "5 more wait to start after them." in told
+        explained = (await scheduler.explain("a.deploy")).sentences
+        assert "5 more wait to start after them." in explained
         await scene.sleep(1200)
         assert [block(prompt)[0] for prompt in agents.prompts] == [f"[payload.ref]: v{n}" for n in range(15)]
         found = await runs(scheduler)
@@ -130,9 +130,9 @@ async def test_requests_to_a_paused_schedule_wait_until_it_is_resumed(scene, age
         assert (await sender.send({"ref": "v3"}, "d-3")).status_code == 202
         await scene.until(at(hours=5))
         assert len(agents.turns) == 1
-        told = await scheduler.explain("a.deploy")
-        assert "3 requests from outside wait until it goes on." in told.sentences
-        assert [(skip["reason"], skip["count"]) for skip in told.facts["skips"]] == [("paused", 1)]
+        explained = await scheduler.explain("a.deploy")
+        assert "3 requests from outside wait until it goes on." in explained.sentences
+        assert [(skip["reason"], skip["count"]) for skip in explained.facts["skips"]] == [("paused", 1)]
         await scheduler.resume_job("a.deploy")
         await scene.sleep(600)
         assert [block(prompt)[0] for prompt in agents.prompts] == [f"[payload.ref]: v{n}" for n in range(4)]
@@ -226,9 +226,9 @@ async def test_what_came_in_can_be_looked_at_and_run_again(scene, agents):
         assert [block(prompt)[0] for prompt in agents.prompts] == ["[payload.ref]: main"] * 2
         newest, oldest = await scheduler.look(lambda tx: receiving.list_requests(tx, "a.deploy", None, 10))
         assert (newest["id"], newest["replay_of"]) == (receiving.request_text(again.request_id), oldest["id"])
-        told = str(await scheduler.explain(newest["run"]))
-        assert "was started because its webhook was called." in told
-        assert f"a replay of {oldest['id']}" in told
+        explained = str(await scheduler.explain(newest["run"]))
+        assert "was started because its webhook was called." in explained
+        assert f"a replay of {oldest['id']}" in explained
         retried = await scheduler.retry_run(newest["run"])
         await scene.sleep(5)
         assert (await scheduler.get_run(retried)).outcome == "success"

@@ -41,8 +41,8 @@ def alert(**changes):
         (SENT, {"notified_at": NOW - 5 * HOUR, "snoozed_until": NOW + 1}, False, None),
         (SENT, {"notified_at": NOW - 5 * HOUR, "snoozed_until": NOW}, False, REPEATED),
         (SENT, {"snoozed_until": NOW + 1}, True, None),  # opened while its job is snoozed
-        (SENT, {"notified_at": None}, False, OPENED),  # nobody has heard of it yet
-        (DEFAULTS, {}, True, None),  # there is nobody to send it to
+        (SENT, {"notified_at": None}, False, OPENED),  # it was not announced yet
+        (DEFAULTS, {}, True, None),  # there is no recipient
     ],
 )
 def test_what_is_sent_about_an_incident_that_is_noticed(rules, found, is_new, what):
@@ -55,7 +55,7 @@ def test_what_is_sent_about_an_incident_that_is_noticed(rules, found, is_new, wh
     [
         (SENT, {"notified_at": NOW - 1}, CLOSED),
         (SENT, {"notified_at": NOW - 1, "acked_at": NOW - 1}, CLOSED),
-        (SENT, {"notified_at": None}, None),  # nobody has heard of it
+        (SENT, {"notified_at": None}, None),  # it was never announced
         (SENT, {"notified_at": NOW - 1, "snoozed_until": NOW + 1}, None),
         (DEFAULTS, {"notified_at": NOW - 1}, None),
     ],

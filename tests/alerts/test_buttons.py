@@ -1,4 +1,4 @@
-"""Buttons under alerts in a chat: what a person would do next, once each, whoever presses."""
+"""Buttons under alerts in a chat: what a person would do next, once each, no matter who presses."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ async def test_what_cannot_be_paused_has_no_button_for_it_and_what_is_over_canno
         assert labels(chat.got[-1]) == ["Acknowledge", "Snooze 1h"]
         await scheduler.transact(lambda tx, context: close_alert(tx, context, "clock", "back"))
         assert await pressed(scheduler, chat.to("42")[1], "Snooze 1h") == ("This alert is over.", ["Acknowledge"])
-        with pytest.raises(NotPressed):  # it was sent to somebody else
+        with pytest.raises(NotPressed):  # it was sent to another person
             await pressed(scheduler, disabled, "Acknowledge", "43")
 
 

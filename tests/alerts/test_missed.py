@@ -79,7 +79,7 @@ async def test_a_let_go_slot_is_missed_though_it_is_late_by_less_than_the_grace(
         await scheduler.start()
         await scene.sleep(1)
         assert phone.events == [("missed", "opened")]
-        assert "that time is let go; it starts again at 2026-01-02 00:00 UTC." in phone.texts[0]
+        assert "that time is skipped; it starts again at 2026-01-02 00:00 UTC." in phone.texts[0]
 
 
 @pytest.mark.promise("X5")
@@ -115,7 +115,7 @@ async def test_a_sleeping_machine_is_one_message(scene):
         await scheduler.add_jobs([NewJob(f"job-{n}", Every("10m")) for n in range(5)])
         await scheduler.start()
         await scene.until(at(0, 5))
-        scene.clock.elapse(6 * 3600)  # nobody was awake in between
+        scene.clock.elapse(6 * 3600)  # no engine ran in between
         await scene.sleep("3m")
         assert phone.events == [("missed", "opened"), ("missed", "closed")]
         assert "5 jobs were due" in phone.texts[0]

@@ -101,7 +101,7 @@ def test_an_agent_crowds_out_no_sessions_but_its_own(client_for):
 
 
 @pytest.mark.promise("X8")
-def test_an_agent_cannot_shed_an_approval_by_making_its_job_anew(client, client_for):
+def test_an_agent_cannot_shed_an_approval_by_making_its_job_again(client, client_for):
     lynx = client_for("agent", "lynx")
     make(lynx, "lynx-deploy")
     put(lynx, "lynx-talk")
@@ -229,7 +229,7 @@ def test_a_token_of_a_name_that_was_used_before_inherits_nothing(server, client)
         again = new.post("/api/jobs", json=body, headers={"Idempotency-Key": "crow-key"})
         assert (again.status_code, again.json()["code"]) == (409, "exists"), "its key was not used before"
     found = client.get("/api/jobs/crow-job").json()
-    assert (found["id"], found["owner"]) == (made["id"], None), "it is there, and nobody's"
+    assert (found["id"], found["owner"]) == (made["id"], None), "it is there, without an owner"
     assert found["revision"] == made["revision"] + 1
 
 

@@ -27,7 +27,7 @@ def test_without_a_token_there_is_no_answer_but_how_to_send_one(server):
 
 
 @pytest.mark.parametrize("role", ["viewer", "operator", "admin", "agent"])
-def test_a_token_opens_the_door_as_what_it_was_made(client_for, role):
+def test_a_token_has_the_role_it_was_created_with(client_for, role):
     assert client_for(role).get("/api/me").json() == {"name": f"{role}-token", "role": role}
 
 
@@ -49,7 +49,7 @@ def test_whatever_else_is_sent_is_no_token(server, sent):
     assert answer.status_code == 401
 
 
-def test_no_token_is_stored_or_told(server, token_for):
+def test_no_token_is_stored_or_shown(server, token_for):
     secret = token_for("viewer")
     with server.client(secret) as client:
         assert client.post("/api/nothing", params={"token": secret}).status_code == 404
@@ -105,7 +105,7 @@ def test_each_role_may_what_it_may_and_an_agent_only_what_asks_for_anyone(tmp_pa
         async with opened(tmp_path) as (_, _, tokens, ask):
             return {
                 role: [
-                    (await ask(f"/{door}", secret)).status_code for door in ("anyone", "viewer", "operator", "admin")
+                    (await ask(f"/{route}", secret)).status_code for route in ("anyone", "viewer", "operator", "admin")
                 ]
                 for role, secret in tokens.items()
             }
@@ -148,15 +148,15 @@ def test_who_guesses_waits_and_who_holds_a_token_does_not(tmp_path):
     asyncio.run(main())
 
 
-def test_a_stranger_who_guesses_locks_nobody_out(server):
+def test_guessing_tokens_locks_no_valid_caller_out(server):
     fresh = server.terminal.ask("token", "create", "late", "--role", "viewer").out.strip()
-    with server.client() as stranger:
+    with server.client() as anonymous:
         statuses = [
-            stranger.get("/api/me", headers={"Authorization": f"Bearer wk_{number}"}).status_code
+            anonymous.get("/api/me", headers={"Authorization": f"Bearer wk_{number}"}).status_code
             for number in range(FREE_FAILURES + 10)
         ]
         assert statuses[-1] == 429
-        report = stranger.post("/api/runs/run_1hbmhnjhtmxy3/complete", params={"token": "0" * 64}, json={})
+        report = anonymous.post("/api/runs/run_1hbmhnjhtmxy3/complete", params={"token": "0" * 64}, json={})
         assert report.status_code == 429
     with server.client(fresh) as client:
         assert client.get("/api/me").json()["name"] == "late"

@@ -1,4 +1,4 @@
-"""Connections held open by somebody who has nothing to say, says it slowly, or does not listen."""
+"""Connections held open by clients that send nothing, send slowly, or do not read."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Place:
 
 
 async def until(condition) -> None:
-    while not condition():  # noqa: ASYNC110 - nothing tells; the test has a time limit
+    while not condition():  # noqa: ASYNC110 - there is no event; the test has a time limit
         await asyncio.sleep(0)
 
 
@@ -122,7 +122,7 @@ def status(answer: bytes) -> int:
 
 
 @serving()
-async def test_half_sent_requests_keep_nobody_out(place):
+async def test_half_sent_requests_keep_no_client_out(place):
     half = [await place.connect(HALF) for _ in range(500)]
     for source in ("127.0.0.2", "127.0.0.1"):  # of one's own address, the oldest give way
         assert status(await place.ask(source=source)) == 200
@@ -159,7 +159,7 @@ async def test_who_waits_longest_gives_way_and_who_is_being_answered_does_not(pl
     body = await place.post(b"{")
     busy = [await place.connect(body) for _ in range(18)]  # the share of a proxy: all but a tenth
     await place.held(18, busy=True)
-    assert await place.ask() == b""  # all others of this address are at work: nobody gives way
+    assert await place.ask() == b""  # all others of this address are at work: none is closed
     silent = [await place.connect(source="127.0.0.2") for _ in range(2)]
     await place.held(20)  # every place is taken, by two addresses
     assert status(await place.ask(source="127.0.0.3")) == 200
@@ -279,7 +279,7 @@ async def test_an_idle_connection_is_closed_after_its_answer(place):
 
 
 @serving(idle_s=0.2)
-async def test_a_body_nobody_asked_for_does_not_keep_a_connection_open(place):
+async def test_a_body_that_is_not_read_does_not_keep_a_connection_open(place):
     text = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n"
     reader, writer = await place.connect(text)
     trickle = asyncio.create_task(drip(writer))
@@ -302,7 +302,7 @@ async def test_a_stream_of_events_outlives_every_limit(place):
     assert b"event: closing" in await rest(reader, writer)
 
 
-# -- answers nobody reads ---------------------------------------------------------------------------------------------
+# -- answers that are not read ---------------------------------------------------------------------------------------
 
 
 @serving(send_buffer=4096, drain_s=0.2)

@@ -1,4 +1,4 @@
-"""`GET /api/events`: nothing is lost, nothing comes twice, and nobody is slowed down."""
+"""`GET /api/events`: nothing is lost, nothing comes twice, and no reader slows down others."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_what_another_process_does_comes_too(client, server):
     assert (added.data["type"], added.data["data"]["job"]) == ("added", "by-hand")
 
 
-def test_a_reader_is_told_when_what_it_missed_is_no_longer_on_record(client, server):
+def test_a_reader_gets_a_notice_when_what_it_missed_is_no_longer_on_record(client, server):
     make(client)
     with reading(client, last_event_id="0") as events:
         first = take(events, 1)[0]
@@ -126,7 +126,7 @@ def test_a_server_that_ends_says_so_and_is_not_kept(tmp_path):
 
 
 class Wire:
-    """The other end of a stream: takes what is sent, unless it is told to stop taking."""
+    """The other end of a stream: takes what is sent, until it is stopped."""
 
     def __init__(self):
         self.chunks = []
@@ -204,7 +204,7 @@ async def test_a_quiet_stream_beats_every_fifteen_seconds(scene, monkeypatch):
     assert wire.text.count(": beat\n\n") == 4
     wire.left.set()
     await task
-    assert scene.feed._task is None, "with nobody reading there is no reading"
+    assert scene.feed._task is None, "without readers nothing is read"
 
 
 @virtual
@@ -258,7 +258,7 @@ def test_a_server_ends_the_stream_of_a_revoked_token_though_events_go_on(server,
 
 
 @virtual
-async def test_a_slow_reader_is_told_and_let_go_while_others_go_on(scene, monkeypatch):
+async def test_a_slow_reader_is_notified_and_dropped_while_others_go_on(scene, monkeypatch):
     monkeypatch.setattr(module, "MOST_BEHIND", 300)
     slow, quick = Wire(), Wire()
     tasks = [await scene.read(wire) for wire in (slow, quick)]

@@ -172,7 +172,7 @@ def announced(server, length, token):
 
 
 @pytest.mark.parametrize("token", ["wk_nobody", ""])
-def test_a_stranger_is_told_so_before_a_byte_of_the_body_is_there(server, unchanged, token):
+def test_a_wrong_token_is_refused_before_a_byte_of_the_body_is_there(server, unchanged, token):
     answer = raw(server, announced(server, 1000, token).encode(), more=True)
     assert b" 401 " in answer.split(b"\r\n")[0]
     assert b"connection: close" in answer.lower()
@@ -186,9 +186,9 @@ def test_a_report_with_a_wrong_token_is_refused_before_a_byte_of_it_is_there(ser
 
 
 @pytest.mark.parametrize("body", [b"{not json", b"\xff", b"[" * 5000, b'{"a": 1, "a": 2}', b"x=1"])
-def test_a_stranger_learns_nothing_about_its_body(server, unchanged, body):
-    with server.client() as stranger:
-        answer = stranger.post("/api/jobs", content=body, headers={"Content-Type": "text/plain"})
+def test_a_refusal_without_a_token_says_nothing_about_the_body(server, unchanged, body):
+    with server.client() as anonymous:
+        answer = anonymous.post("/api/jobs", content=body, headers={"Content-Type": "text/plain"})
     refused(answer, 401, "unauthorized")
 
 
@@ -311,7 +311,7 @@ def test_every_answer_carries_what_browsers_must_know(client):
 @pytest.mark.parametrize(
     "garbage", [b"\0" * 100, b"GET\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", b"GET / HTTP/9.9\r\n\r\n", b"a" * 200_000]
 )
-def test_garbage_is_answered_or_hung_up_on_and_nobody_else_notices(server, unchanged, garbage):
+def test_garbage_is_answered_or_hung_up_on_and_no_other_client_notices(server, unchanged, garbage):
     try:
         answer = raw(server, garbage)
     except OSError:  # hung up on while still talking

@@ -1,4 +1,4 @@
-"""`Idempotency-Key`: a request that is sent again is done once, whoever dies in between."""
+"""`Idempotency-Key`: a request that is sent again is done once, no matter which process dies in between."""
 
 from __future__ import annotations
 

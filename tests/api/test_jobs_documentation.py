@@ -16,7 +16,7 @@ def test_the_walk_goes_as_it_is_written(client):
     for line, shown in STEPS:
         typed, _, shaped = line.partition(" | ")
         answer = send(client, shlex.split(typed))
-        assert told(answer, shaped) == shown, line
+        assert rendered(answer, shaped) == shown, line
 
 
 def send(client, words):
@@ -38,7 +38,7 @@ def send(client, words):
     return client.request(how, url, content=given["--json"], headers=headers)
 
 
-def told(answer, shaped):
+def rendered(answer, shaped):
     """What the few filters of the page show of an answer."""
     if not shaped:
         return str(answer.status_code)

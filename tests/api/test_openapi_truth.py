@@ -224,8 +224,8 @@ def test_events_are_answered_as_described(server, client, last):
         answer = client.get("/api/events", params=query)
         assert str(answer.status_code) in described
         assert answer.headers["content-type"] == "application/problem+json"
-    with server.client() as stranger:
-        assert stranger.get("/api/events").status_code == 401
+    with server.client() as anonymous:
+        assert anonymous.get("/api/events").status_code == 401
 
 
 @pytest.mark.parametrize(

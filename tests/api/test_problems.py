@@ -84,7 +84,7 @@ def test_a_fault_shows_an_id_and_the_log_has_the_rest(tmp_path, caplog):
     assert record.exc_info is not None
 
 
-def test_what_is_wrong_with_a_request_is_told_part_by_part(tmp_path):
+def test_what_is_wrong_with_a_request_is_reported_part_by_part(tmp_path):
     _, answer = asked(tmp_path, RuntimeError())
     assert answer.status_code == 422
     assert answer.json()["code"] == "invalid"

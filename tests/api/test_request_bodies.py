@@ -112,7 +112,7 @@ def test_a_request_with_two_lengths_is_refused_unread():
         ({"transfer_encoding": "chunked"}, True),
     ],
 )
-def test_a_stranger_is_refused_unread_and_the_connection_ends_where_a_body_follows(headers, closes):
+def test_a_request_without_a_token_is_refused_unread_and_the_connection_ends_where_a_body_follows(headers, closes):
     async def refuse(_):
         raise NotAllowed("You may not.")
 

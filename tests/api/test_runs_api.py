@@ -28,7 +28,7 @@ async def quick(run):
 
 @scheduler.on_job_due("elsewhere")
 async def elsewhere(run):
-    raise Wait(why="somebody else does it")
+    raise Wait(why="another system does it")
 
 @scheduler.on_job_due("broken")
 async def broken(run):
@@ -68,7 +68,7 @@ def start(client):
     return start
 
 
-def test_a_run_tells_everything_and_its_trace_to_operators_only(client, client_for, start):
+def test_a_run_shows_everything_and_its_trace_to_operators_only(client, client_for, start):
     run = start("broken", payload={"a": 1})
     found = RunDetail.model_validate(ended(client, run))
     assert (found.outcome, found.error, found.payload) == ("error", "broken as ever", {"a": 1})
@@ -78,7 +78,7 @@ def test_a_run_tells_everything_and_its_trace_to_operators_only(client, client_f
     assert Explained.model_validate(client.get(f"/api/runs/{run}/explain").json()).subject == run
 
 
-def test_what_a_handler_says_is_told_whatever_it_is(client, start):
+def test_the_output_of_a_handler_is_shown_whatever_it_is(client, start):
     run = start("odd")
     assert ended(client, run)["output"] == {"half": "\ud800", "nul": "\0"}
     assert client.get("/api/runs", params={"kind": "odd"}).status_code == 200
@@ -168,8 +168,8 @@ def test_a_run_is_cancelled_and_tried_again(client, start):
     [
         ({"outcome": "success", "output": {"rows": 3}}, ("success", {"rows": 3}, None)),
         ({"output": "done"}, ("success", "done", None)),
-        ({"outcome": "error", "error": "no luck"}, ("error", "somebody else does it", "no luck")),
-        ({"outcome": "error"}, ("error", "somebody else does it", "reported as failed, without a reason")),
+        ({"outcome": "error", "error": "no luck"}, ("error", "another system does it", "no luck")),
+        ({"outcome": "error"}, ("error", "another system does it", "reported as failed, without a reason")),
     ],
     ids=str,
 )

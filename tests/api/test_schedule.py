@@ -265,8 +265,8 @@ def test_who_may_do_what(client, client_for, slug):
     assert [found["slug"] for found in agent.get("/api/schedule").json()] == ["foxes-own"]
     assert get(client, "foxes-own")["owner"] == "fox"
     assert put(operator, slug, prompt="Anew").status_code == 200
-    with httpx.Client(base_url=client.base_url, trust_env=False) as nobody:
-        assert nobody.get("/api/schedule").status_code == 401
+    with httpx.Client(base_url=client.base_url, trust_env=False) as anonymous:
+        assert anonymous.get("/api/schedule").status_code == 401
 
 
 @pytest.mark.promise("C1")

@@ -35,7 +35,7 @@ def said(server):
 
 
 def gone(port):
-    """Wait until nobody is let in any more: who came in the very moment of the end hears nothing, or is hung up on."""
+    """Wait until no connection is accepted any more: one from the moment of the end gets no answer, or is closed."""
     for _ in range(PATIENCE):
         with socket.socket() as link, contextlib.suppress(ConnectionResetError, TimeoutError):
             link.settimeout(1)
@@ -48,7 +48,7 @@ def gone(port):
 # -- being there ------------------------------------------------------------------------------------------------------
 
 
-def test_health_is_told_without_a_token(server):
+def test_health_is_reported_without_a_token(server):
     with server.client() as client:
         assert client.get("/livez").json() == {"status": "ok"}
         for path in ("/healthz", "/readyz"):
@@ -101,7 +101,7 @@ def test_the_first_start_makes_a_token_that_its_owner_alone_can_read(terminal):
 
 
 @pytest.mark.long
-def test_a_lost_token_file_is_told_and_the_command_line_makes_another_token(terminal):
+def test_a_lost_token_file_is_reported_and_the_command_line_makes_another_token(terminal):
     first = Server(terminal)
     said(first)
     first.token_file.unlink()
@@ -155,7 +155,7 @@ def refused(answer, code, sentence):
     assert sentence in answer.err
 
 
-def test_a_port_in_use_is_told_before_anything_is_started(terminal):
+def test_a_port_in_use_is_reported_before_anything_is_started(terminal):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         answer = terminal("serve", "--port", str(port), "--db", "new/jobs.db")
@@ -163,7 +163,7 @@ def test_a_port_in_use_is_told_before_anything_is_started(terminal):
     assert not (terminal.folder / "new").exists()
 
 
-def test_a_second_server_on_the_same_file_is_told_who_has_it_and_leaves_the_first_alone(terminal):
+def test_a_second_server_on_the_same_file_is_refused_with_the_holder_and_leaves_the_first_alone(terminal):
     server = Server(terminal)
     refused(
         terminal("serve", "--port", "0"), 4, f"Another server already runs this store (process {server.process.pid} on "
@@ -198,7 +198,7 @@ def test_a_newer_store_is_left_as_it_is(terminal):
         (["--shutdown-wait", "soon"], 2, "Expected format"),
     ],
 )
-def test_what_cannot_be_served_is_told_in_one_sentence(terminal, argv, code, sentence):
+def test_what_cannot_be_served_is_reported_in_one_sentence(terminal, argv, code, sentence):
     port = [] if "--port" in argv else ["--port", "0"]
     refused(terminal("serve", *port, *argv), code, sentence)
     assert list((terminal.folder / ".wakeful").iterdir()) == []
@@ -279,7 +279,7 @@ def test_with_a_limit_of_one_due_jobs_run_one_at_a_time(terminal):
 # -- ending -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_server_told_to_stop_answers_nobody_while_it_waits_for_what_runs(terminal):
+def test_a_stopping_server_answers_no_requests_while_it_waits_for_what_runs(terminal):
     server = Server(terminal)
     started, go_on = terminal.pipe("started"), terminal.pipe("go_on")
     terminal.ask("add", "job", "--at", "now", *SHELL, f"echo > {started.path}; read x < {go_on.path}")
@@ -314,7 +314,7 @@ def test_a_connection_that_is_kept_open_does_not_hold_up_the_end(terminal):
         assert said(server).splitlines()[-1].endswith("stopped")
 
 
-def test_a_stream_is_told_that_the_server_ends(terminal):
+def test_a_stream_announces_that_the_server_ends(terminal):
     server = Server(terminal)
     with server.client(server.token) as client, client.stream("GET", "/api/events") as stream:
         lines = stream.iter_lines()

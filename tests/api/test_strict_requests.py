@@ -77,8 +77,8 @@ def test_an_empty_body_is_taken_where_no_body_is_needed(client):
 
 
 def test_a_caller_without_a_token_learns_nothing_about_parameters(server):
-    with server.client() as stranger:
-        assert stranger.get("/api/jobs", params={"surprise": "1"}).status_code == 401
+    with server.client() as anonymous:
+        assert anonymous.get("/api/jobs", params={"surprise": "1"}).status_code == 401
 
 
 def models(kind):
@@ -103,8 +103,8 @@ def test_every_request_body_is_a_strict_model():
 
 
 def test_the_front_says_where_things_are_and_nothing_else(server):
-    with server.client() as stranger:
-        found = stranger.get("/").json()
+    with server.client() as anonymous:
+        found = anonymous.get("/").json()
         assert {
             "docs",
             "health",
@@ -119,10 +119,10 @@ def test_the_front_says_where_things_are_and_nothing_else(server):
         } <= found.keys()
         for name, path in found.items():
             if path.startswith("/") and name != "events":
-                assert stranger.get(path).status_code in (200, 401), name
-        assert '<a href="/api/docs">' in stranger.get("/", headers={"Accept": "text/html"}).text
-        assert stranger.get("/", headers={"Host": "elsewhere.example"}).status_code == 403
-        assert server.token not in stranger.get("/").text
+                assert anonymous.get(path).status_code in (200, 401), name
+        assert '<a href="/api/docs">' in anonymous.get("/", headers={"Accept": "text/html"}).text
+        assert anonymous.get("/", headers={"Host": "elsewhere.example"}).status_code == 403
+        assert server.token not in anonymous.get("/").text
 
 
 @pytest.mark.parametrize(

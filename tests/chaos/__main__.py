@@ -60,7 +60,7 @@ def main() -> int:
         "alarms": lambda: _simulation(asked.seeds // FLEET // 4, "--store", "postgres", "--world", "alarms"),
         "flows": lambda: _simulation(asked.seeds // FLEET, "--world", "workflows"),
     }
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that whoever is ended in the middle cleans up
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that an interrupted drill cleans up
     broken = False
     for name in asked.only.split(",") if asked.only else parts:
         began = time.monotonic()

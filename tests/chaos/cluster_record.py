@@ -1,6 +1,6 @@
 """What a PostgreSQL store has on record, read once and plainly: its jobs, runs, nodes, and the order of its events.
 
-Events become visible in the order of their numbers, so they tell which of two changes came first without any clock.
+Events become visible in the order of their numbers, so they show which of two changes came first without any clock.
 """
 
 from __future__ import annotations

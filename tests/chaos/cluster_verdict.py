@@ -58,7 +58,7 @@ class Cluster:
 
 @dataclass
 class ClusterVerdict:
-    """Counts that must be 0, each with what was found, and some that only tell what the run was like."""
+    """Counts that must be 0, each with what was found, and some that only describe the run."""
 
     lost: list[str] = field(default_factory=list)
     settled_twice: list[str] = field(default_factory=list)
@@ -85,9 +85,9 @@ class ClusterVerdict:
         return not any(self.faults.values())
 
     def lines(self) -> list[str]:
-        told = [f"{name.replace('_', ' '):<16} {len(found)}" for name, found in self.faults.items()]
-        told += [f"  {name}: {item}" for name, found in self.faults.items() for item in found[:10]]
-        return told + [f"{name:<32} {value}" for name, value in self.facts.items()]
+        reported = [f"{name.replace('_', ' '):<16} {len(found)}" for name, found in self.faults.items()]
+        reported += [f"  {name}: {item}" for name, found in self.faults.items() for item in found[:10]]
+        return reported + [f"{name:<32} {value}" for name, value in self.facts.items()]
 
 
 def judge(cluster: Cluster) -> ClusterVerdict:
@@ -111,7 +111,7 @@ def _stored(verdict: ClusterVerdict, cluster: Cluster) -> None:
 
 
 def _slots(verdict: ClusterVerdict, cluster: Cluster) -> None:
-    """A slot ends once, each further attempt follows a crash, and a run is told as finished one time."""
+    """A slot ends once, each further attempt follows a crash, and a run is reported as finished once."""
     slots: dict[tuple[str, float | None], list[RecordedRun]] = defaultdict(list)
     for run in cluster.record.runs.values():
         slots[run.job, run.slot].append(run)
@@ -123,10 +123,10 @@ def _slots(verdict: ClusterVerdict, cluster: Cluster) -> None:
             before = cluster.record.runs.get(run.retry_of) if run.retry_of is not None else None
             if run.attempt > 1 and (before is None or before.outcome != "crashed"):
                 verdict.doubled.append(f"{job} at {slot}: {run.id} follows {run.retry_of}, which was no crash")
-    told: dict[tuple[str, str], int] = defaultdict(int)
+    reported: dict[tuple[str, str], int] = defaultdict(int)
     for event in cluster.record.events:
-        told[event] += 1
-    verdict.settled_twice += [f"{run} was told as {what} {n} times" for (what, run), n in told.items() if n > 1]
+        reported[event] += 1
+    verdict.settled_twice += [f"{run} was reported as {what} {n} times" for (what, run), n in reported.items() if n > 1]
 
 
 def _attempts(verdict: ClusterVerdict, cluster: Cluster) -> None:
@@ -187,7 +187,7 @@ def _capacity(verdict: ClusterVerdict, cluster: Cluster) -> None:
 
 
 def _lanes(cluster: Cluster, job: str) -> list[str]:
-    """What a run of that job holds while it is active; a run on record no longer tells."""
+    """What a run of that job holds while it is active; a recorded run no longer shows it."""
     return ["running", *cluster.record.jobs[job].lanes]
 
 
@@ -209,7 +209,7 @@ def _agreement(verdict: ClusterVerdict, cluster: Cluster) -> None:
         end = cluster.ends.get(run.id)
         if run.outcome == "success" and (end is None or end.node != node):
             verdict.unexplained.append(f"{run.id} of {run.job} is a success of {node}; the ledgers say {end}")
-        elif run.outcome not in ("success", "crashed", None):  # what has not ended is told as lost
+        elif run.outcome not in ("success", "crashed", None):  # a run that has not ended is reported as lost
             verdict.unexplained.append(f"{run.id} of {run.job} ended as {run.outcome}")
     for fact in cluster.starts.values():
         if fact.run not in runs:
@@ -237,7 +237,7 @@ def _ends_without_success(verdict: ClusterVerdict, cluster: Cluster) -> None:
 
 
 def _take_overs(verdict: ClusterVerdict, cluster: Cluster) -> None:
-    """Whoever was dead for longer than a lease and five seconds was taken over from by then."""
+    """Runs of a node that was dead for longer than a lease and five seconds were taken over by then."""
     nodes = cluster.record.nodes
     taken = [node for node in nodes.values() if node.taken_by is not None]
     by_others = [node for node in taken if _taker(cluster, node) != node.name]
@@ -274,7 +274,7 @@ def _blows(verdict: ClusterVerdict, cluster: Cluster) -> None:
 
 
 def _fenced(verdict: ClusterVerdict, cluster: Cluster) -> None:
-    """Nobody calls the handler of a run that others have taken over."""
+    """No node calls the handler of a run that others have taken over."""
     for fact in cluster.starts.values():
         run = cluster.record.runs.get(fact.run)
         if run is not None and cluster.record.taken_over(run) and fact.at > (run.finished_at or 0) + EARLY_S:

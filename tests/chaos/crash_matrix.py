@@ -44,7 +44,7 @@ def _print_table(*, twice: bool) -> list[str]:
             for points in [[point], *([[point, again] for again in AGAIN] if twice and store == "SQLite" else [])]:
                 try:
                     ends.append(_die(store, points, reconciles=reconciles))
-                except Exception as error:  # noqa: BLE001 - a cell of the table, and told at the end
+                except Exception as error:  # noqa: BLE001 - a cell of the table, and reported at the end
                     wrong.append(f"{store}, {'+'.join(map(' '.join, points))}, {reconciles}: {error!r:.200}")
             happened |= {end.had_happened for end in ends}
             cells.append(_cell(ends))

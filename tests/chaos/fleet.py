@@ -38,7 +38,7 @@ class Fleet:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.blows: list[Blow] = []
-        self.surprises: list[str] = []  # processes that ended without being told to
+        self.surprises: list[str] = []  # processes that ended by themselves
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._frozen: dict[str, Blow] = {}
 

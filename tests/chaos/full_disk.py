@@ -1,8 +1,8 @@
 """A disk that fills up under a server: it goes on, says so once, and finishes the work when there is room again.
 
-Two ways to run out: a small file system of our own (where the system lets us mount one, in a name space nobody else
-sees), and a limit on how large the process's files may become, which needs no rights. SQLite tells the first as "disk
-full", the second as an input/output error.
+Two ways to run out: a small file system of our own (where the system lets us mount one, in a private name
+space), and a limit on how large the process's files may become, which needs no rights. SQLite reports the first as
+"disk full", the second as an input/output error.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ async def _drill(store: Path, outside: Path, fill: Callable[[int], None], free: 
     """Store jobs, serve, fill the disk before they are due, let time pass, free it; what was wrong."""
     ledger = Ledger(outside / "ledger")
     if store != outside:
-        (store / "ledger").symlink_to(ledger.path)  # what happened must be told even while the store's disk is full
+        (store / "ledger").symlink_to(ledger.path)  # events must be recorded even while the store's disk is full
     now = datetime.now(UTC)
     async with Scheduler(url_of(store)) as scheduler:
         due = [now + timedelta(seconds=1.5 + 0.1 * n) for n in range(JOBS)]
@@ -92,7 +92,7 @@ def _findings(said: str, ledger: Ledger, ended_full: int) -> list[str]:
     ends = [line.job for line in ledger.lines() if line.what == END]
     wrong = []
     if complaints != 1:
-        wrong.append(f"the trouble was told {complaints} times instead of once")
+        wrong.append(f"the trouble was reported {complaints} times instead of once")
     if ended_full >= JOBS:
         wrong.append("everything had run before the disk was full: the drill proved nothing")
     if sorted(ends) != sorted(f"job-{n}" for n in range(JOBS)):

@@ -1,6 +1,6 @@
 """What happened outside the store: one line per fact, appended in one write, so that a kill loses and tears none.
 
-Handlers write when they start and end, the meddler what it was told is stored, the orchestrator whom it killed when.
+Handlers write when they start and end, the meddler what was confirmed as stored, the orchestrator whom it killed when.
 The store says what it believes; this file says what was so.
 """
 

@@ -1,6 +1,6 @@
 """Another process on the same store, until its stdin ends: `python -m tests.chaos.meddler FOLDER SEED CANCELS`.
 
-It adds, pauses, resumes, removes, cancels and asks for runs, and writes down what it was told is done.
+It adds, pauses, resumes, removes, cancels and asks for runs, and writes down what was confirmed as done.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Meddler:
         try:
             await self._rng.choice(self._deeds)()
         except (JobNotFound, ScheduleTriggerError):
-            return  # somebody was quicker: it ended, is gone, or runs already
+            return  # another process was quicker: it ended, is gone, or runs already
 
     async def add(self) -> None:
         name = f"added-{self._added}"

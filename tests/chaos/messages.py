@@ -50,7 +50,7 @@ HEAD = f"{'killed when':<44}{'received':>8}{'attempts':>10}{'unknown':>9}{'ids':
 
 
 class Chat:
-    """A target that kills whoever sends to it, at one moment of one request."""
+    """A target that kills the sender, at one moment of one request."""
 
     def __init__(self) -> None:
         chat = self

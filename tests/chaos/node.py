@@ -1,7 +1,7 @@
 """One node of a cluster, to be killed, frozen and cut off: `python -m tests.chaos.node URL NAME LEDGER ...`.
 
-What its handlers do is told outside the database, one line per fact in a file of this node's own. It ends in good order
-on SIGTERM, and at once when whoever started it is gone.
+What its handlers do is recorded outside the database, one line per fact in a file of this node's own. It ends in
+good order on SIGTERM, and at once when its parent is gone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A node that cannot reach the database: two nodes, each through a proxy of its own, and one is cut off.
 
 For a minute: it starts and records nothing, the other takes its work over once, within a lease and five seconds, what
-its handlers end with is discarded, and it comes back by itself. For less than a lease: nobody takes anything over,
+its handlers end with is discarded, and it comes back by itself. For less than a lease: no node takes anything over,
 and its handlers' results are stored when it is back. The cuts fall at the worst moments of a claim, too.
 """
 

@@ -87,7 +87,7 @@ async def _judge(folder: Path, ledger: Ledger, deaths: int) -> list[str]:
     if poison.enabled or not any(note.startswith("disabled ") for note in poison.notes):
         wrong.append(f"the poison was not disabled after {deaths} deaths: {poison.to_dict()}")
     if not any(alert.kind == "disabled" for alert in alerts):
-        wrong.append("nobody was told that the poison was disabled")
+        wrong.append("there is no alert that the poison was disabled")
     ends = {line.job for line in ledger.lines() if line.what == END}
     blamed = [job.name for job in jobs if job.name not in ends or job.last_outcome != "success"]
     if blamed:

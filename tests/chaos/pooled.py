@@ -1,6 +1,6 @@
 """A cluster behind a pooler in transaction mode: PgBouncer where it is installed, else the tests' own.
 
-Nodes are killed and frozen as in the drill without one, while somebody reads all the time; every read must be answered.
+Nodes are killed and frozen as in the drill without one, while a reader reads all the time; every read must be answered.
 """
 
 from __future__ import annotations

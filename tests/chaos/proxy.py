@@ -1,9 +1,9 @@
 """A way to the server that can be cut, slowed and closed: TCP through this process, byte for byte.
 
 A cut is a partition as a program sees it: nothing arrives and nothing is refused, and what was on its way arrives late,
-when the cut is over, unless the connections are torn then. It can be told to fall at the worst moment of a claim:
+when the cut is over, unless the connections are torn then. It can be set to fail at the worst moment of a claim:
 before the request to commit it, with all locks held, on that request, or on the answer, with everything stored and
-nobody told.
+the client not notified.
 """
 
 from __future__ import annotations

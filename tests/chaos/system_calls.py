@@ -61,7 +61,7 @@ asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))
 
 
 def check(folder: Path, *, synchronous: str = "FULL") -> list[str]:
-    """Trace the subject; what was said before it was on disk. Its connections may be told to be `synchronous` less."""
+    """Trace the subject; what was said before it was on disk. Its connections may be less `synchronous`."""
     trace = folder / "trace"
     command = [sys.executable, "-m", "tests.chaos.tracing", str(trace)]
     command += [sys.executable, "-c", SUBJECT, str(folder), str(JOBS), synchronous]
@@ -77,14 +77,15 @@ def judge(lines: list[str]) -> list[str]:
             seen.synced(seen.syncing.pop(done["thread"], ""))
         elif (found := _CALL.match(line)) is not None:
             if found["path"].endswith("/ledger"):
-                seen.told(line)
+                seen.reported(line)
             elif found["path"].endswith((".db", ".db-wal")):
                 seen.touched(found, line)
     if seen.reports != dict.fromkeys(REPORTS, JOBS):
         seen.wrong.append(f"the trace shows {seen.reports}, not {JOBS} of each")
-    told = sum(seen.reports.values())
+    reported = sum(seen.reports.values())
     print(
-        f"  system calls: {seen.writes} writes, {seen.syncs} syncs, {told} reports, {len(seen.wrong)} before their time"
+        f"  system calls: {seen.writes} writes, {seen.syncs} syncs, {reported} reports, "
+        f"{len(seen.wrong)} before their time"
     )
     return seen.wrong
 
@@ -114,11 +115,13 @@ class _Seen:
         self._dirty.discard(path)
         self.syncs += 1
 
-    def told(self, line: str) -> None:
+    def reported(self, line: str) -> None:
         word = next(word for word in REPORTS if f" {word} " in line)
         self.reports[word] += 1
         if self._dirty:
-            self.wrong.append(f"{word!r} was told while {sorted(self._dirty)} held writes not on disk: {line[:160]}")
+            self.wrong.append(
+                f"{word!r} was reported while {sorted(self._dirty)} held writes not on disk: {line[:160]}"
+            )
         if not self._wrote:
-            self.wrong.append(f"{word!r} was told and nothing had been written before it: {line[:160]}")
+            self.wrong.append(f"{word!r} was reported and nothing had been written before it: {line[:160]}")
         self._wrote = False

@@ -30,7 +30,7 @@ async def copy_of(store, folder):
 
 
 @pytest.mark.promise("H12")
-def test_jobs_runs_and_results_are_on_disk_before_anybody_acts_on_them_or_is_told(tmp_path):
+def test_jobs_runs_and_results_are_on_disk_before_they_are_acted_on_or_reported(tmp_path):
     store = tmp_path / "wakeful.db"
     found = {}
 
@@ -52,7 +52,7 @@ def test_jobs_runs_and_results_are_on_disk_before_anybody_acts_on_them_or_is_tol
             await left.close()
             async with asyncio.timeout(30):
                 await ended.wait()
-            left = await copy_of(store, tmp_path / "when-told-of-its-end")
+            left = await copy_of(store, tmp_path / "at-the-event-of-its-end")
             found["end"] = (await left.get_run_log("once"))[0]
             await left.close()
 
@@ -80,10 +80,10 @@ def test_the_connection_that_writes_forces_every_commit_to_the_disk(tmp_path):
 if sys.platform == "linux":
 
     @pytest.mark.promise("H12")
-    def test_nothing_is_told_before_it_is_forced_to_the_disk(tmp_path):
+    def test_nothing_is_reported_before_it_is_forced_to_the_disk(tmp_path):
         assert system_calls.check(tmp_path) == []
 
     @pytest.mark.parametrize("synchronous", ["OFF", "NORMAL"])
     def test_a_store_that_forces_less_to_the_disk_is_noticed_at_the_system_calls(tmp_path, synchronous):
         wrong = system_calls.check(tmp_path, synchronous=synchronous)
-        assert {line.partition(" was told ")[0] for line in wrong} == {"'start'", "'stored'", "'settled'"}
+        assert {line.partition(" was reported ")[0] for line in wrong} == {"'start'", "'stored'", "'settled'"}

@@ -98,8 +98,8 @@ class Tracer:
         elif self._info.raw[0] == ENTRY and size >= 80:
             call, fd, buffer, length = struct.unpack_from("4Q", self._info.raw, 24)
             if (name := self._writes.get(call)) is not None:
-                told = _text(thread, buffer, length) if name == "write" else ""
-                self._out.write(f"{thread} {name}({_file(thread, fd)}, {told!r}\n")
+                text = _text(thread, buffer, length) if name == "write" else ""
+                self._out.write(f"{thread} {name}({_file(thread, fd)}, {text!r}\n")
             elif (name := self._syncs.get(call)) is not None:
                 self._syncing[thread] = name
                 self._out.write(f"{thread} {name}({_file(thread, fd)} <unfinished ...>\n")

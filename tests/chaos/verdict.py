@@ -20,7 +20,7 @@ FOREVER = float("inf")
 
 @dataclass
 class Verdict:
-    """Counts that must be 0, each with what was found, and a few that only tell what the run was like."""
+    """Counts that must be 0, each with what was found, and a few that only describe the run."""
 
     lost: list[str] = field(default_factory=list)  # stored, and never settled
     settled_twice: list[str] = field(default_factory=list)  # a slot with two ends that are no crash
@@ -45,9 +45,9 @@ class Verdict:
         return not any(self.faults.values())
 
     def lines(self) -> list[str]:
-        told = [f"{name.replace('_', ' '):<16} {len(found)}" for name, found in self.faults.items()]
-        told += [f"  {name}: {item}" for name, found in self.faults.items() for item in found[:10]]
-        return [*told, ", ".join(f"{name} {value:g}" for name, value in self.facts.items())]
+        record = [f"{name.replace('_', ' '):<16} {len(found)}" for name, found in self.faults.items()]
+        record += [f"  {name}: {item}" for name, found in self.faults.items() for item in found[:10]]
+        return [*record, ", ".join(f"{name} {value:g}" for name, value in self.facts.items())]
 
 
 async def judge(store: Path, lines: Sequence[Line], places: int) -> Verdict:
@@ -55,21 +55,21 @@ async def judge(store: Path, lines: Sequence[Line], places: int) -> Verdict:
     async with Scheduler(f"sqlite:///{store}") as scheduler:
         jobs = {job.name: job for job in await scheduler.list_jobs()}
         runs = await _all_runs(scheduler)
-    told = _Told(lines)
+    record = _Record(lines)
     verdict = Verdict()
     _judge_slots(verdict, runs)
     _judge_chains(verdict, runs)
-    _judge_stored(verdict, told, jobs, runs)
-    _judge_asked(verdict, told, runs)
-    _judge_lives(verdict, told, runs, places)
-    _judge_orders(verdict, told, runs)
-    _judge_lateness(verdict, told, runs)
+    _judge_stored(verdict, record, jobs, runs)
+    _judge_asked(verdict, record, runs)
+    _judge_lives(verdict, record, runs, places)
+    _judge_orders(verdict, record, runs)
+    _judge_lateness(verdict, record, runs)
     with closing(sqlite3.connect(store)) as connection:
         (said,) = connection.execute("PRAGMA integrity_check").fetchone()
     verdict.damaged += [said] if said != "ok" else []
     verdict.facts |= {
-        "kills": len(told.deaths),
-        "stored": len(told.of(STORED)),
+        "kills": len(record.deaths),
+        "stored": len(record.of(STORED)),
         "runs": len(runs),
         "crashed": sum(run.outcome == "crashed" for run in runs),
         "cancelled": sum(run.outcome == "cancelled" for run in runs),
@@ -88,7 +88,7 @@ async def _all_runs(scheduler: Scheduler) -> list[Run]:
     return runs
 
 
-class _Told:
+class _Record:
     """The ledger, sorted by what is asked of it."""
 
     def __init__(self, lines: Sequence[Line]) -> None:
@@ -158,14 +158,14 @@ def _judge_chains(verdict: Verdict, runs: Sequence[Run]) -> None:
             verdict.doubled.append(f"{name} was started {len(found)} times, after {found}")
 
 
-def _judge_stored(verdict: Verdict, told: _Told, jobs: dict[str, Job], runs: Sequence[Run]) -> None:
-    """Everything that was reported as stored has ended, but what somebody stopped."""
+def _judge_stored(verdict: Verdict, record: _Record, jobs: dict[str, Job], runs: Sequence[Run]) -> None:
+    """Everything that was reported as stored has ended, except what was stopped."""
     by_job: dict[str, list[Run]] = defaultdict(list)
     for run in runs:
         by_job[run.job].append(run)
-    stopped = told.names(REMOVED) | (told.names(PAUSED) - _resumed_last(told))
-    for name in told.names(STORED):
-        if name not in jobs and name not in told.names(REMOVED):
+    stopped = record.names(REMOVED) | (record.names(PAUSED) - _resumed_last(record))
+    for name in record.names(STORED):
+        if name not in jobs and name not in record.names(REMOVED):
             verdict.lost.append(f"{name} is not there any more")
         elif name.startswith("tick-") or name in stopped:
             continue
@@ -178,20 +178,20 @@ def _has_ended(runs: Sequence[Run]) -> bool:
 
 
 def _given_up(job: Job) -> bool:
-    """Disabled because its process died again and again while it ran; told in its notes, and an alert."""
+    """Disabled because its process died again and again while it ran; reported in its notes, and by an alert."""
     return job.last_outcome == "crashed" and any(note.startswith("disabled ") for note in job.notes)
 
 
-def _resumed_last(told: _Told) -> set[str]:
-    last = {line.job: line.what for line in told.lines if line.what in (PAUSED, RESUMED)}
+def _resumed_last(record: _Record) -> set[str]:
+    last = {line.job: line.what for line in record.lines if line.what in (PAUSED, RESUMED)}
     return {name for name, what in last.items() if what == RESUMED}
 
 
-def _judge_asked(verdict: Verdict, told: _Told, runs: Sequence[Run]) -> None:
-    """A run whose id was given to somebody ends, itself or through what it was retried as."""
+def _judge_asked(verdict: Verdict, record: _Record, runs: Sequence[Run]) -> None:
+    """A run whose id was returned to a caller ends, itself or through its retry."""
     after = {run.retry_of: run for run in runs if run.retry_of is not None}
     known = {run.id: run for run in runs}
-    for line in told.of(ASKED):
+    for line in record.of(ASKED):
         run = known.get(line.ref)
         while run is not None and run.outcome == "crashed" and run.id in after:
             run = after[run.id]
@@ -199,33 +199,33 @@ def _judge_asked(verdict: Verdict, told: _Told, runs: Sequence[Run]) -> None:
             verdict.lost.append(f"asked for {line.job} as {line.ref}: {None if run is None else (run.id, run.status)}")
 
 
-def _judge_lives(verdict: Verdict, told: _Told, runs: Sequence[Run], places: int) -> None:
+def _judge_lives(verdict: Verdict, record: _Record, runs: Sequence[Run], places: int) -> None:
     """Handlers as they really ran: once per run, as recorded, never beside another of the same job, lanes kept."""
     known = {run.id: run for run in runs}
     by_job: dict[str, list[Line]] = defaultdict(list)
     seen: set[str] = set()
-    for line in told.of(START):
+    for line in record.of(START):
         by_job[line.job].append(line)
         if line.ref not in known or line.ref in seen:
             verdict.unrecorded.append(f"{line.job} ran as {line.ref}{' twice' if line.ref in seen else ''}")
         seen.add(line.ref)
     for run in runs:
-        if run.outcome == "success" and run.id not in told.ends:
+        if run.outcome == "success" and run.id not in record.ends:
             verdict.unrecorded.append(f"{run.job}: {run.id} is a success that never reached its end")
     for lines in by_job.values():
         for one, two in pairwise(lines):
-            if told.ended(one.ref) > two.at:
+            if record.ended(one.ref) > two.at:
                 verdict.overlapping.append(
-                    f"{one.job}: {one.ref} until {told.ended(one.ref):.3f}, {two.ref} from {two.at:.3f}"
+                    f"{one.job}: {one.ref} until {record.ended(one.ref):.3f}, {two.ref} from {two.at:.3f}"
                 )
-    busiest = _busiest([line for line in told.of(START) if line.job.startswith("lane-")], told)
+    busiest = _busiest([line for line in record.of(START) if line.job.startswith("lane-")], record)
     verdict.facts["busiest lane"] = busiest
     if busiest > places:
         verdict.over_capacity.append(f"{busiest} ran in a lane of {places}")
 
 
-def _busiest(starts: Sequence[Line], told: _Told) -> int:
-    steps = sorted([(line.at, 1) for line in starts] + [(told.ended(line.ref), -1) for line in starts])
+def _busiest(starts: Sequence[Line], record: _Record) -> int:
+    steps = sorted([(line.at, 1) for line in starts] + [(record.ended(line.ref), -1) for line in starts])
     now = most = 0
     for _, step in steps:
         now += step
@@ -233,17 +233,17 @@ def _busiest(starts: Sequence[Line], told: _Told) -> int:
     return most
 
 
-def _judge_orders(verdict: Verdict, told: _Told, runs: Sequence[Run]) -> None:
+def _judge_orders(verdict: Verdict, record: _Record, runs: Sequence[Run]) -> None:
     """Nothing starts while it is paused, and what was cancelled is not run again."""
     paused: set[str] = set()
-    for line in told.lines:
+    for line in record.lines:
         if line.what == PAUSED:
             paused.add(line.job)
         elif line.what == RESUMED:
             paused.discard(line.job)
         elif line.what == START and line.job in paused:
             verdict.against_orders.append(f"{line.job} started as {line.ref} while paused")
-    cancelled = {line.ref for line in told.of(CANCELLED)}
+    cancelled = {line.ref for line in record.of(CANCELLED)}
     verdict.against_orders += [
         f"{run.job}: {run.retry_of} was cancelled, and run again as {run.id}"
         for run in runs
@@ -251,17 +251,17 @@ def _judge_orders(verdict: Verdict, told: _Told, runs: Sequence[Run]) -> None:
     ]
 
 
-def _judge_lateness(verdict: Verdict, told: _Told, runs: Sequence[Run]) -> None:
+def _judge_lateness(verdict: Verdict, record: _Record, runs: Sequence[Run]) -> None:
     """First starts of slots that wait for nothing but a server."""
     worst = 0.0
     for run in runs:
         free = run.slot is not None and run.retry_of is None and not run.job.startswith(("lane-", "nap-"))
-        if not free or run.id not in told.starts:
+        if not free or run.id not in record.starts:
             continue
-        due, started = run.due_at.timestamp(), told.starts[run.id].at
-        late = started - due - told.down_between(due, started)
+        due, started = run.due_at.timestamp(), record.starts[run.id].at
+        late = started - due - record.down_between(due, started)
         worst = max(worst, late)
         if late > LATE_BOUND_S:
             verdict.late.append(f"{run.job}: {run.id} by {late:.1f} s")
     verdict.facts["worst lateness s"] = round(worst, 2)
-    verdict.facts["cancels asked"] = len(told.of(CANCELLED))
+    verdict.facts["cancels asked"] = len(record.of(CANCELLED))

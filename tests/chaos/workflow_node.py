@@ -1,7 +1,7 @@
 """One node with a workflow, to be killed: `python -m tests.chaos.workflow_node URL NAME LEDGER`.
 
 Each message is added to a ledger outside the store: one line, in one write. Reconcile looks there. The node ends in
-good order on SIGTERM, and at once when whoever started it is gone.
+good order on SIGTERM, and at once when its parent is gone.
 """
 
 from __future__ import annotations

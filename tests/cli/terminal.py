@@ -151,7 +151,7 @@ class Pipe:
 
     def line(self, seconds: float = PATIENCE) -> str:
         ready, _, _ = select.select([self._fd], [], [], seconds)
-        assert ready, f"nobody wrote to {self.path.name}"
+        assert ready, f"nothing was written to {self.path.name}"
         return os.read(self._fd, 4096).decode().strip()
 
     def write(self, text: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 BACKUP = ("--cron", "0 2 * * *", "--tz", "Europe/Berlin", "--", "echo", "done")
 
 
-def test_adding_tells_the_id_the_schedule_in_words_and_the_next_times_in_the_jobs_zone(wakeful):
+def test_adding_prints_the_id_the_schedule_in_words_and_the_next_times_in_the_jobs_zone(wakeful):
     answer = wakeful("add", "backup", *BACKUP)
     assert answer.code == 0
     lines = answer.out.splitlines()
@@ -147,7 +147,7 @@ def test_what_follows_the_dashes_is_the_command_word_for_word(wakeful):
         (["", "--every", "5m", "--", "true"], "1 to 200 printable characters"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_told_in_one_sentence_and_changes_nothing(wakeful, stocked, argv, said):
+def test_a_mistake_is_reported_in_one_sentence_and_changes_nothing(wakeful, stocked, argv, said):
     before = stocked.read_bytes()
     answer = wakeful("add", *argv)
     assert (answer.code, answer.out) == (2, "")
@@ -293,7 +293,7 @@ def test_what_a_job_does_not_say_the_configuration_says(wakeful, here):
     assert own["trigger"]["tz"] == "Europe/Berlin"
 
 
-def test_a_broken_configuration_keeps_nobody_from_pausing(wakeful, here):
+def test_a_broken_configuration_does_not_prevent_a_pause(wakeful, here):
     wakeful("add", "backup", *BACKUP)
     (here / "wakeful.yaml").write_text("defaults: {timezone: nowhere}\n")
     assert wakeful("add", "other", *BACKUP).code == 2

@@ -19,7 +19,7 @@ def asked(wakeful):
     return wakeful("runs", "--json").json[0]["id"]
 
 
-def test_what_is_approved_runs_with_the_next_engine_and_tells_who_approved(wakeful, asked):
+def test_what_is_approved_runs_with_the_next_engine_and_shows_who_approved(wakeful, asked):
     answer = wakeful("approve", asked, "--note", "fine")
     assert answer.code == 0
     assert "No server is running" in answer.err
@@ -30,7 +30,7 @@ def test_what_is_approved_runs_with_the_next_engine_and_tells_who_approved(wakef
     assert wakeful("show", asked).code == 0
 
 
-def test_what_is_rejected_is_cancelled_and_tells_who_and_why(wakeful, asked):
+def test_what_is_rejected_is_cancelled_and_shows_who_and_why(wakeful, asked):
     assert wakeful("reject", "deploy", "--note", "not today").code == 0
     run = wakeful("runs", "--json").json[0]
     assert (run["outcome"], run["error"]) == ("cancelled", f"rejected by cli:{getpass.getuser()}: not today")

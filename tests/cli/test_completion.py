@@ -116,7 +116,7 @@ def test_bash_is_given_names_that_run_nothing(jobs):
     assert not (jobs / "owned").exists()
 
 
-def test_bash_is_told_to_use_it(tmp_path):
+def test_bash_uses_it(tmp_path):
     assert bash("complete -p wakeful", tmp_path) == ["complete -o bashdefault -o default -F _wakeful wakeful"]
 
 

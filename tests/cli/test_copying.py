@@ -1,4 +1,4 @@
-"""`copy`: the same store elsewhere, told the same by every command, and going on there."""
+"""`copy`: the same store elsewhere, with the same output of every command, and going on there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.store.rich_history import make_history
 from wakeful import Scheduler
 
 
-def told(wakeful, db):
+def outputs(wakeful, db):
     """What every listing says about a store, but for where its files lie and what depends on the present."""
     found = {
         "list": wakeful("list", "--json", "--db", db).out,
@@ -32,14 +32,14 @@ def told(wakeful, db):
 @pytest.mark.long
 @pytest.mark.promise("X2")
 @pytest.mark.parametrize("seed", [3, pytest.param(4, marks=pytest.mark.long)])
-def test_every_command_tells_the_same_of_the_copy(wakeful, here, seed):
+def test_every_command_prints_the_same_for_the_copy(wakeful, here, seed):
     make_history(here / "from.db", seed)
     there = postgres_url()
     assert wakeful("copy", "from.db", there).code == 0
-    before = {name: text.replace("\\u0000", "\ufffd") for name, text in told(wakeful, "from.db").items()}
-    assert told(wakeful, there) == before
+    before = {name: text.replace("\\u0000", "\ufffd") for name, text in outputs(wakeful, "from.db").items()}
+    assert outputs(wakeful, there) == before
     assert wakeful("copy", there, "back.db").code == 0
-    assert told(wakeful, "back.db") == before
+    assert outputs(wakeful, "back.db") == before
     assert len(before) > 30
 
 

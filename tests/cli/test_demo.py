@@ -20,7 +20,7 @@ def test_the_demo_shows_jobs_of_several_kinds(tmp_path):
     assert any(job.kind == "command" for job in jobs.values())
 
 
-def test_without_a_terminal_the_demo_tells_each_end_and_ends_by_itself(terminal):
+def test_without_a_terminal_the_demo_prints_each_end_and_ends_by_itself(terminal):
     answer = terminal("demo", "--for", "2s", TMPDIR=str(terminal.folder))
     assert (answer.code, answer.err) == (0, "")
     lines = answer.out.splitlines()

@@ -42,7 +42,7 @@ def test_the_example_app_is_served(terminal):
     (terminal.folder / "app.py").write_text((FOLDER / "app.py").read_text(encoding="utf-8"))
     terminal.serve("--app", "app:scheduler")
     answer = terminal("run", "digest", "--wait", "--db", "app.db")
-    assert (answer.code, answer.out) == (0, '{\n  "for": "whoever asked"\n}\n')
+    assert (answer.code, answer.out) == (0, '{\n  "for": "a request"\n}\n')
     jobs = {job["name"]: job for job in terminal.ask("list", "--db", "app.db", "--json").json}
     assert jobs["digest"]["schedule"] == "weekdays at 07:00, Europe/Berlin"
     assert jobs["inbox"]["options"] == {"lanes": {"mailbox": 1}}

@@ -35,7 +35,7 @@ LISTINGS = [
 ]
 
 
-def test_the_version_is_told(wakeful):
+def test_the_version_is_printed(wakeful):
     assert wakeful("--version") == (0, f"wakeful {package.__version__}\n", "")
 
 
@@ -127,7 +127,7 @@ def test_every_error_is_one_sentence_with_its_own_code(wakeful, argv, code, said
     assert re.fullmatch(r"Error: [^\n]+\n", answer.err)
 
 
-def test_a_file_that_is_no_store_is_told_and_left_alone(wakeful, here):
+def test_a_file_that_is_no_store_is_reported_and_left_alone(wakeful, here):
     (here / "text.db").write_text("this is not a database " * 100)
     for argv in (["list"], ["add", "x", "--every", "1h", "--", "true"], ["serve"]):
         answer = wakeful(argv[0], "--db", "text.db", *argv[1:])

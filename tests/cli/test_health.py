@@ -33,7 +33,7 @@ def test_status_of_nothing_is_an_answer_too(wakeful, store):
 
 
 @pytest.mark.usefixtures("stocked")
-def test_status_counts_jobs_and_tells_the_next_start(wakeful, store):
+def test_status_counts_jobs_and_shows_the_next_start(wakeful, store):
     wakeful("pause", "job")
     data = wakeful("status", "--json").json
     assert (data["store"], data["exists"]) == (str(store), True)
@@ -147,7 +147,7 @@ def test_jobs_without_a_server_are_a_problem_and_the_doctor_says_what_helps(wake
 
 
 @pytest.mark.usefixtures("failing")
-def test_the_doctor_tells_of_open_alerts(wakeful):
+def test_the_doctor_reports_open_alerts(wakeful):
     answer = wakeful("doctor")
     assert answer.code == 1
     assert "broken was disabled after 2 errors in a row" in answer.out

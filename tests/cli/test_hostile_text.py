@@ -1,4 +1,4 @@
-"""Text from outside cannot steer the terminal of whoever reads it, whichever command shows it."""
+"""Text from outside cannot steer the reader's terminal, whichever command shows it."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def on_a_terminal(folder, *argv):
 def _read(fd):
     try:
         return os.read(fd, 4096)
-    except OSError:  # how a terminal says that nobody writes to it any more
+    except OSError:  # how a terminal reports that its writer is gone
         return b""
 
 

@@ -21,7 +21,7 @@ def test_what_init_writes_is_valid_whatever_is_found(tmp_path, programs):
     assert list(jobs) == ["hello", *(["assistant.wake", "assistant.standup"] if programs else [])]
     if programs:
         assert jobs["assistant.wake"].new.payload["runner"]["preset"] == programs[0]
-        assert not jobs["assistant.standup"].enabled  # nothing is spent before somebody says so
+        assert not jobs["assistant.standup"].enabled  # nothing is spent before a person enables it
 
 
 def test_a_file_is_written_once_and_check_has_nothing_to_say(wakeful, here, monkeypatch):
@@ -52,7 +52,7 @@ def test_a_file_is_written_once_and_check_has_nothing_to_say(wakeful, here, monk
         ("data", "the store (t.db)"),
     ],
 )
-def test_check_warns_where_an_agent_can_change_what_it_is_told(wakeful, here, cwd, held):
+def test_check_warns_where_an_agent_can_change_its_instructions(wakeful, here, cwd, held):
     prompt = "prompts/look.md" if cwd == "prompts" else "look.md"
     store = "data/t.db" if cwd == "data" else "t.db"
     agent = f"{{runner: {{preset: claude, cwd: {cwd}}}, heartbeat: {{prompt_file: {prompt}}}}}"

@@ -9,7 +9,7 @@ from wakeful.cli import doctor
 
 @pytest.fixture
 def program(here):
-    """A program in a directory that is on nobody's PATH."""
+    """A program in a directory that is not on PATH."""
     path = here / "tools" / "report"
     path.parent.mkdir()
     path.write_text("#!/bin/sh\n")

@@ -16,7 +16,7 @@ COUNT = 60
 
 @pytest.fixture
 def many(store):
-    """Sixty jobs, one of them paused, two of another kind, three of somebody's own."""
+    """Sixty jobs, one of them paused, two of another kind, three with an owner."""
 
     async def fill():
         scheduler = Scheduler(f"sqlite:///{store}")

@@ -38,21 +38,21 @@ def fleet():
         now = store.read(lambda tx: tx.journal.database_now())
         hour, lease = now - 3_600_000, TIMES.lease_ms
         about = {"host": "mill", "pid": 7, "labels": ["gpu"], "kinds": ["command"], "version": "0.2.0", "schema": 6}
-        told = json.dumps(about)
+        details = json.dumps(about)
         rows = [
-            NodeDetails(1, "north", hour, hour, hour + 5, told, None, 0, hour),
-            NodeDetails(2, "north", hour, now, None, told, None, 0, now),
-            NodeDetails(3, "south", hour, now, None, told, None, 1, now),
+            NodeDetails(1, "north", hour, hour, hour + 5, details, None, 0, hour),
+            NodeDetails(2, "north", hour, now, None, details, None, 0, now),
+            NodeDetails(3, "south", hour, now, None, details, None, 1, now),
             NodeDetails(4, "east", hour, now - 2 * lease, None, "{}", None, 0, None),
-            NodeDetails(5, "west", hour, now - 2 * lease, now - lease, told, 2, 0, hour),
-            NodeDetails(6, "busy", hour, now, None, told, None, 0, now - TIMES.stalled_ms - 1),
-            NodeDetails(7, "gone", hour, now, now, told, None, 0, now),
+            NodeDetails(5, "west", hour, now - 2 * lease, now - lease, details, 2, 0, hour),
+            NodeDetails(6, "busy", hour, now, None, details, None, 0, now - TIMES.stalled_ms - 1),
+            NodeDetails(7, "gone", hour, now, now, details, None, 0, now),
         ]
         store.write(lambda tx: tx.tables.fill(NODES, rows))
     return url
 
 
-def test_every_state_a_node_can_be_in_is_told(fleet):
+def test_every_state_a_node_can_be_in_is_shown(fleet):
     with OpenStore(fleet, SystemClock()) as store:
         found = store.read(lambda tx: list_nodes(tx, Seen(), 100))
     assert [(node.name, node.state, node.stalled, node.taken_by) for node in found] == [
@@ -89,7 +89,7 @@ def test_a_listing_fits_the_terminal(wakeful, fleet, monkeypatch):
     assert lines[0].split()[:2] == ["NAME", "STATE"]
 
 
-def test_where_nobody_ever_ran_the_listing_says_so(wakeful, store):
+def test_without_any_server_yet_the_listing_says_that(wakeful, store):
     assert wakeful("node", "list").out == f"No server is running on {store}, and none has yet: wakeful serve\n"
     assert wakeful("node", "list", "--json").json == []
 

@@ -20,7 +20,7 @@ def site():
         yield made
 
 
-def test_adding_a_request_tells_what_is_sent_and_when(wakeful):
+def test_adding_a_request_prints_what_is_sent_and_when(wakeful):
     answer = wakeful(*ADD, "--method", "head")
     assert answer.code == 0
     assert answer.out.splitlines()[2] == "  what   HEAD https://example.org/health"

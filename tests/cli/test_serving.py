@@ -34,7 +34,7 @@ def test_a_job_added_beside_a_running_server_is_noticed_within_a_second(terminal
     assert waited.total_seconds() <= 1.0
 
 
-def test_a_server_tells_of_its_start_each_end_and_its_stop_in_plain_lines(terminal):
+def test_a_server_logs_its_start_each_end_and_its_stop_in_plain_lines(terminal):
     terminal.ask("add", "well", "--at", "now", "--", "true")
     terminal.ask("add", "ill", "--at", "now", *SHELL, "echo reason; exit 3")
     server = terminal.serve("--node", "here")
@@ -296,7 +296,7 @@ def test_an_app_brings_its_own_jobs_handlers_and_store(terminal, name):
     assert "    ValueError: no such file" in lines[first + 2 :]
 
 
-def test_a_store_named_beside_an_app_does_not_count_and_is_told(terminal):
+def test_a_store_named_beside_an_app_does_not_count_and_is_reported(terminal):
     (terminal.folder / "jobs.py").write_text(APP)
     server = terminal.start("serve", "--port", "0", "--app", "jobs:scheduler", "--db", "other.db")
     assert "jobs:scheduler brings its own store, sqlite:///app.db" in server.until("--db is ignored")
@@ -315,7 +315,7 @@ def test_a_store_named_beside_an_app_does_not_count_and_is_told(terminal):
         ("broken:scheduler", "importing it failed: ZeroDivisionError"),
     ],
 )
-def test_an_app_that_cannot_be_served_is_told_in_a_sentence(wakeful, here, ref, said):
+def test_an_app_that_cannot_be_served_is_reported_in_a_sentence(wakeful, here, ref, said):
     (here / "jobs.py").write_text(APP)
     (here / "broken.py").write_text("1 / 0")
     answer = wakeful("serve", "--app", ref)
@@ -326,7 +326,7 @@ def test_an_app_that_cannot_be_served_is_told_in_a_sentence(wakeful, here, ref, 
 
 @pytest.mark.long
 @pytest.mark.promise("H17", "D5")
-def test_a_job_nobody_handles_is_told_by_status_explain_run_and_doctor(terminal):
+def test_a_job_without_a_handler_is_reported_by_status_explain_run_and_doctor(terminal):
     app = APP + (
         "\nimport asyncio\nasync def main():\n    async with scheduler:\n"
         "        await scheduler.add_job('report', Once(datetime(2026, 1, 1, tzinfo=UTC)), kind='report')\n"
@@ -336,11 +336,11 @@ def test_a_job_nobody_handles_is_told_by_status_explain_run_and_doctor(terminal)
     (terminal.folder / "jobs.py").write_text(app)
     server = terminal.start("serve", "--port", "0", "--app", "jobs:scheduler")
     server.until("hello run_")
-    told = terminal("doctor", "--db", "app.db")
-    assert told.code == 1
-    assert "report is due, but no running program handles kind 'report'" in told.out
-    assert "later: no running program handles kind 'report'" in told.out, "before it is due"
-    assert "declared in code" not in told.out
+    found = terminal("doctor", "--db", "app.db")
+    assert found.code == 1
+    assert "report is due, but no running program handles kind 'report'" in found.out
+    assert "later: no running program handles kind 'report'" in found.out, "before it is due"
+    assert "declared in code" not in found.out
     assert "no running server has a handler" in terminal("explain", "report", "--db", "app.db").out
     assert terminal.ask("status", "--db", "app.db", "--json").json["waiting"] == {"kind:report": 1}
     assert " due" in terminal("list", "--db", "app.db").out

@@ -26,7 +26,7 @@ def test_the_next_times_of_an_expression_have_exactly_this_shape(wakeful):
     assert answer.err == ""
 
 
-def test_five_times_are_told_unless_said_otherwise(wakeful):
+def test_five_times_are_printed_by_default(wakeful):
     assert len(wakeful("next", "* * * * *", "--json").json["times"]) == 5
     assert len(wakeful("next", "* * * * *", "-n", "12", "--json").json["times"]) == 12
 

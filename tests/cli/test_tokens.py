@@ -46,7 +46,7 @@ def test_a_name_is_taken_until_its_token_is_revoked(wakeful):
         (["revoke", "nobody"], 3, "There is no token named 'nobody'"),
     ],
 )
-def test_what_cannot_be_done_is_told_and_nothing_is_made(wakeful, stocked, argv, code, said):
+def test_what_cannot_be_done_is_reported_and_nothing_is_made(wakeful, stocked, argv, code, said):
     answer = wakeful("token", *argv)
     assert (answer.code, answer.out) == (code, "")
     assert said in answer.err
@@ -115,7 +115,7 @@ def test_a_file_that_names_no_store_leaves_the_choice_as_it_is(wakeful, here, st
     assert wakeful("status", "--json").json["store"] == str(store)
 
 
-def test_a_file_that_cannot_be_read_is_told_unless_the_store_is_named(wakeful, here, stocked):
+def test_a_file_that_cannot_be_read_is_reported_unless_the_store_is_named(wakeful, here, stocked):
     (here / "wakeful.yaml").write_text("store: [half a li")
     answer = wakeful("list")
     assert (answer.code, answer.out) == (2, "")

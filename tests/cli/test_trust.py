@@ -1,4 +1,4 @@
-"""What is found upward is used only where nobody else could have put it there or changed it."""
+"""A file that is found upward is used only if no other user could have put it there or changed it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ as_another = pytest.mark.parametrize("way", ["by owner", "by mode"] if os.geteui
 
 
 def give_away(path: Path, way: str) -> None:
-    """Let somebody else own it, or write it; the first only root can do."""
+    """Let another user own it, or write it; only root can do the first."""
     if way == "by owner":
         os.chown(path, NOBODY, NOBODY)
     else:
@@ -86,9 +86,9 @@ def test_a_directory_others_can_write_lends_no_trust_to_what_lies_in_it(project,
         project.parent.chmod(mode)
     found = find_place(None, os.environ, project)
     assert (found.config, store in Path(str(found.path)).parents) == (None, False)
-    told = capsys.readouterr().err
-    assert f"{store} is ignored because {project.parent} " in told
-    assert f"{config} is ignored because {project.parent} " in told
+    warnings = capsys.readouterr().err
+    assert f"{store} is ignored because {project.parent} " in warnings
+    assert f"{config} is ignored because {project.parent} " in warnings
 
 
 @as_another
@@ -101,7 +101,7 @@ def test_a_directory_others_can_write_between_here_and_the_place_spoils_it(proje
 
 
 @as_another
-def test_a_database_of_somebody_else_in_ones_own_folder_is_passed_over(project, capsys, way):
+def test_a_database_of_another_user_in_ones_own_folder_is_passed_over(project, capsys, way):
     store, config = plant(project)
     config.unlink()
     (store / "wakeful.db").touch()
@@ -131,7 +131,7 @@ def test_a_nearer_place_that_is_passed_over_does_not_hide_a_trusted_one_above(pr
 
 
 @as_another
-def test_a_place_that_is_named_is_used_whoever_owns_it(project, wakeful, way, monkeypatch):
+def test_a_place_that_is_named_is_used_no_matter_who_owns_it(project, wakeful, way, monkeypatch):
     store, config = plant(project.parent)
     config.write_text("store: sqlite:///.wakeful/wakeful.db\n")
     give_away(store, way)

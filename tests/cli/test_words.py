@@ -22,7 +22,7 @@ UTC = ZoneInfo("UTC")
         (26 * HOUR, "1d 2h"), (400 * DAY, "400d"),
     ],
 )  # fmt: skip
-def test_an_amount_is_told_in_its_two_largest_units(ms, text):
+def test_an_amount_is_shown_in_its_two_largest_units(ms, text):
     assert span(ms) == text
 
 
@@ -33,7 +33,7 @@ def test_an_amount_is_told_in_its_two_largest_units(ms, text):
         (-61_999, "1m 1s ago"),
     ],
 )  # fmt: skip
-def test_a_moment_is_told_by_how_far_it_is(away, text):
+def test_a_moment_is_shown_by_how_far_it_is(away, text):
     assert relative(NOW + away, NOW) == text
 
 
@@ -59,7 +59,7 @@ def test_a_start_whose_time_has_passed_is_due():
         (14 * HOUR, BERLIN, "Mon 01:30 CET (00:30 UTC)"),
     ],
 )
-def test_a_moment_is_told_in_as_few_words_as_say_which(away, zone, text):
+def test_a_moment_is_shown_in_as_few_words_as_say_which(away, zone, text):
     assert brief(NOW + away, zone, NOW) == text
 
 

@@ -138,7 +138,7 @@ def test_words_mean_what_they_look_like(write):
         ("store: !secret x", [(1, "The tag !secret means nothing here.")]),
     ],
 )
-def test_a_mistake_is_told_with_its_line_and_the_nearest_right_name(write, text, expected):
+def test_a_mistake_is_reported_with_its_line_and_the_nearest_right_name(write, text, expected):
     assert faults(write(text)) == expected
 
 
@@ -160,7 +160,7 @@ def test_a_mistake_is_told_with_its_line_and_the_nearest_right_name(write, text,
         ("[" * 5000, "nested deeper"),
     ],
 )
-def test_what_cannot_be_used_is_told_in_a_sentence(write, text, words):
+def test_what_cannot_be_used_is_reported_in_a_sentence(write, text, words):
     found = faults(write(text))
     assert any(words in message for _, message in found)
 
@@ -170,12 +170,12 @@ def test_a_small_file_cannot_become_a_huge_one(write):
     assert "repeats itself without end" in faults(write(bomb))[0][1]
 
 
-def test_every_mistake_is_told_in_the_order_of_the_file(write):
+def test_every_mistake_is_reported_in_the_order_of_the_file(write):
     found = faults(write("limits: {max_running: x}\nserver:\n  port: y\n  hots: z\nstoer: 1\n"))
     assert [line for line, _ in found] == [1, 3, 4, 5]
 
 
-def test_files_that_are_none_are_told(tmp_path, write):
+def test_files_that_are_none_are_reported(tmp_path, write):
     assert "cannot be read" in faults(tmp_path / "none.yaml")[0][1]
     assert "cannot be read" in faults(tmp_path)[0][1]
     (tmp_path / "bytes").write_bytes(b"store: \xff")
@@ -237,11 +237,11 @@ def test_an_env_file_is_read_and_the_environment_comes_first(write):
         ),
     ],
 )
-def test_what_cannot_be_filled_in_is_told(write, text, message):
+def test_what_cannot_be_filled_in_is_reported(write, text, message):
     assert faults(write(text))[0][1] == message
 
 
-def test_a_file_that_is_not_there_is_told_where_it_was_asked_for(write, tmp_path):
+def test_a_missing_file_is_reported_where_it_is_named(write, tmp_path):
     path = write("\nstore: ${file:none.txt}")
     assert faults(path) == [
         (2, f"store needs the file {tmp_path / 'none.txt'}, which cannot be read (No such file or directory).")

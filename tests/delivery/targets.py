@@ -11,7 +11,7 @@ NIGHT = {"quiet_hours": {"start": "22:00", "end": "07:00", "timezone": "UTC"}}
 
 
 class Target:
-    """Takes messages, or does what it is told to; notes every call."""
+    """Takes messages, or fails as configured; notes every call."""
 
     def __init__(self, scene):
         self._scene = scene

@@ -69,7 +69,7 @@ async def test_with_nowhere_to_go_a_message_waits_with_the_reason_until_there_is
 
 
 @virtual
-async def test_a_connector_that_is_unregistered_keeps_its_queue_for_whoever_comes_back(scene):
+async def test_a_connector_that_is_unregistered_keeps_its_queue_until_it_is_back(scene):
     target = Target(scene)
     async with scene.scheduler() as scheduler:
         unregister = scheduler.connectors.register("phone", target)

@@ -108,7 +108,7 @@ HEARD = [
         ("last", None, ["a", "b"], HEARD, ("b", "bob")),
         ("last", None, ["a", "b"], [*HEARD, Interaction("bot", "a", "ann", 10, 4)], ("a", "ann")),  # the latest of all
         ("last", None, ["a", "b"], [*HEARD, Interaction("bot", "a", "ann", 8, 4)], ("b", "bob")),  # by its time
-        ("last", None, ["z", "c"], HEARD, ("z", None)),  # nobody wrote through these: the first registered
+        ("last", None, ["z", "c"], HEARD, ("z", None)),  # no message came through these: the first registered
         ("last", None, ["z", "c"], [], ("z", None)),
         ("last", None, [], HEARD, (None, None)),
     ],

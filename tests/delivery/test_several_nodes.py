@@ -26,7 +26,7 @@ def node(url, name, connector, got):
 
 
 @pytest.mark.promise("A8")
-def test_each_node_sends_through_its_own_connectors_whoever_stored_the_message(tmp_path, monkeypatch):
+def test_each_node_sends_through_its_own_connectors_also_messages_of_other_nodes(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     url = emptied_url()
 

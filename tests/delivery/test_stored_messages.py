@@ -130,7 +130,7 @@ async def test_a_button_is_pressed_in_the_chat_that_its_message_went_to(scene):
 
 @pytest.mark.promise("A10", "X18")
 @virtual
-async def test_a_stranger_leaves_nothing_and_may_do_nothing(scene):
+async def test_an_unpaired_person_leaves_nothing_and_may_do_nothing(scene):
     async with scene.scheduler() as scheduler:
 
         def work(tx, context):

@@ -1,4 +1,4 @@
-"""The telegram connector against a Bot API on this machine: pairing, strangers, several nodes, trouble."""
+"""The telegram connector against a Bot API on this machine: pairing, unpaired people, several nodes, trouble."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_five_wrong_codes_or_ten_minutes_close_a_code(tmp_path):
 
 
 @pytest.mark.promise("X18")
-def test_a_stranger_and_a_group_reach_nothing(url, bot):
+def test_an_unpaired_person_and_a_group_reach_nothing(url, bot):
     async def main():
         heard = Heard()
         async with on(url, bot, allow_from=[ZOE]) as scheduler:

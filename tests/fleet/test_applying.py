@@ -65,14 +65,14 @@ async def test_a_file_touches_only_what_it_made(scene):
         assert await names(scheduler) == ["a", "b", "mine", "other"]
         assert (await scheduler.get_job("a")).source == "file"
         for taken in ("mine", "other"):
-            with pytest.raises(JobExists, match="a file touches only its own"):
+            with pytest.raises(JobExists, match="a file changes only its own"):
                 await apply(scheduler, fleet(scheduler, "a", "b", "new", taken, file_hash="3"))
         assert await names(scheduler) == ["a", "b", "mine", "other"]  # all or nothing
 
 
 @pytest.mark.promise("X15")
 @virtual
-async def test_a_job_that_somebody_replaced_belongs_to_the_file_no_more(scene):
+async def test_a_job_that_was_replaced_elsewhere_no_longer_belongs_to_the_file(scene):
     async with scene.scheduler() as scheduler:
         await apply(scheduler, fleet(scheduler, "a", "b", "c"))
         await scheduler.add_job("c", Every("9h"), source="cli", if_exists="update")

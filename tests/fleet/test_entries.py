@@ -1,4 +1,4 @@
-"""Jobs as a file writes them: what is understood, and that every mistake is told with its place."""
+"""Jobs as a file writes them: which forms are valid, and that every mistake is reported with its place."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_a_job_keeps_what_it_refers_to_and_not_the_value():
         ),
     ],
 )
-def test_a_mistake_is_told_in_a_sentence(data, expected):
+def test_a_mistake_is_reported_in_a_sentence(data, expected):
     found = wrong(**data)
     assert found == expected
 
@@ -196,7 +196,7 @@ def faults(path, **environ):
     return [(Path(one.file).name, one.line, one.column, one.key) for one in caught.value.faults]
 
 
-def test_every_mistake_of_a_file_and_of_those_it_includes_is_told_unset_variables_too(write):
+def test_every_mistake_of_a_file_and_of_those_it_includes_is_reported_unset_variables_too(write):
     write("jobs:\n  b: {every: 1h}\n  a: {every: 2h, command: [x]}\nserver: {}\n", "more/b.yaml")
     path = write(
         "include: ['more/*.yaml']\nserver: {port: x, host: '${NOPE}'}\njobs:\n"
@@ -213,7 +213,7 @@ def test_every_mistake_of_a_file_and_of_those_it_includes_is_told_unset_variable
     ]
 
 
-def test_whoever_needs_the_jobs_alone_does_not_miss_another_sections_secret(write):
+def test_reading_only_the_jobs_does_not_need_another_sections_secret(write):
     path = write(
         "server: {port: '${NOPE}'}\nenv_file: gone.env\njobs: {a: {every: 1h, command: [x], env: {A: '${B}'}}}\n"
     )

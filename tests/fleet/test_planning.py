@@ -80,7 +80,7 @@ def test_a_grid_stays_where_it_is_whatever_else_changes():
     assert plan.update[0].changes["next"] == ("2026-01-01T00:30:00Z", "2026-01-01T00:30:00Z")
 
 
-def test_a_schedule_that_moves_is_told_with_its_old_and_new_time():
+def test_a_schedule_that_moves_is_reported_with_its_old_and_new_time():
     before = owned(wanted(trigger=CRON), next_at=NOW + 2 * HOUR)
     changes = make_plan([wanted(trigger=Cron("0 3 * * *", tz="UTC"))], [before], TERMS).update[0].changes
     assert changes == {

@@ -46,7 +46,7 @@ def test_the_drawing_and_the_source_have_the_same_errors():
     assert drawn() == defined()
 
 
-def test_what_is_not_there_is_told_alike_whatever_it_is():
+def test_missing_things_are_reported_alike():
     family = [kind for kind in vars(errors).values() if inspect.isclass(kind) and issubclass(kind, NotFound)]
     assert {(kind.exit_code, kind.status, kind.code) for kind in family} == {(3, 404, "not_found")}
     assert {kind.__name__ for kind in family if not issubclass(kind, JobNotFound)} == {
@@ -56,7 +56,7 @@ def test_what_is_not_there_is_told_alike_whatever_it_is():
     }  # fmt: skip
 
 
-def test_whoever_catches_jobs_that_are_not_there_catches_runs_too():
+def test_catching_missing_jobs_catches_missing_runs_too():
     assert issubclass(RunNotFound, JobNotFound)
     assert issubclass(NotFound, SchedulerError)
     assert issubclass(NotFound, LookupError)

@@ -68,7 +68,7 @@ def refusal(module: Module, imported: str) -> str | None:
         return None
     room, _, inside = rest.partition(".")
     room = room if room in LAYER else "__init__"
-    # The front door hands out what lies behind it, the surfaces apart.
+    # The top level exports what the packages define, except the surfaces.
     reach = TESTING if module.room == "__init__" else LAYER[module.room]
     if reach == DOMAIN and not SURFACES_OF_A_DOMAIN.isdisjoint(module.name.split(".")):
         reach = SURFACE

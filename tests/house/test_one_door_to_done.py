@@ -9,7 +9,7 @@ import pytest
 
 from tests.house.source import modules, strings
 
-DOOR = "wakeful.kernel.engine.ending"
+PLACE = "wakeful.kernel.engine.ending"
 #: Who makes queued runs active, and active ones queued again.
 STARTERS = {"wakeful.kernel.engine.claim", "wakeful.kernel.actions.runs"}
 RUNS = "wakeful.store.runs"
@@ -49,7 +49,7 @@ OURS = [(module.name, module.tree) for module in modules()]
 
 
 def test_only_one_module_ends_runs():
-    assert users_of("finish", OURS) == {DOOR}
+    assert users_of("finish", OURS) == {PLACE}
 
 
 def test_only_admission_and_release_change_what_a_run_is_doing():
@@ -72,8 +72,8 @@ def test_only_the_runs_of_the_store_write_rows_of_runs():
         "from wakeful.store.runs import Runs\ndef end(session, ends): Runs(session); Runs.finish(session, ends)",
     ],
 )
-def test_another_door_is_found(code):
-    assert users_of("finish", [*OURS, ("another", ast.parse(code))]) == {DOOR, "another"}
+def test_another_place_is_found(code):
+    assert users_of("finish", [*OURS, ("another", ast.parse(code))]) == {PLACE, "another"}
 
 
 @pytest.mark.parametrize(
@@ -84,6 +84,6 @@ def test_another_door_is_found(code):
         ("UPDATE runs SET phase = ? WHERE id = ? AND status = 'active'", False),
     ],
 )
-def test_an_end_that_is_written_as_sql_is_told_from_other_changes(text, ends):
+def test_an_end_that_is_written_as_sql_is_distinguished_from_other_changes(text, ends):
     assert bool(WRITES_STATUS.search(text)) is ends
     assert WRITES_RUNS.search(text)

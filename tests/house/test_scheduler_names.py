@@ -1,4 +1,4 @@
-"""What the Scheduler object shows: the library's calls, the seam for domains, and one door for the server."""
+"""What the Scheduler object shows: the library's calls, the seam for domains, and one attribute for the server."""
 
 from __future__ import annotations
 

@@ -60,5 +60,5 @@ def test_sql_files_lie_in_the_store():
         ("from 09:00 to 22:00", False),
     ],
 )
-def test_sql_is_told_from_english(text, is_sql):
+def test_sql_is_distinguished_from_english(text, is_sql):
     assert bool(SQL.search(text)) is is_sql

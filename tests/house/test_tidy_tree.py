@@ -37,7 +37,7 @@ def test_no_lock_file_records_where_things_came_from():
     assert [name for name in LOCKS if (ROOT / name).exists()] == []
 
 
-def test_no_file_names_a_place_on_somebodys_machine():
+def test_no_file_names_a_path_of_a_developers_machine():
     found = []
     for path in files():
         try:

@@ -15,6 +15,6 @@ def _site():
 
 @pytest.fixture
 def site(_site):
-    """A server on 127.0.0.1 that nobody has asked anything yet."""
+    """A server on 127.0.0.1 without any requests yet."""
     _site.seen.clear()
     return _site

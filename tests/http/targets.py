@@ -17,7 +17,7 @@ class Handler(BaseHTTPRequestHandler):
     def handle_one_request(self):
         try:
             super().handle_one_request()
-        except OSError:  # whoever asked has hung up
+        except OSError:  # the client has hung up
             self.close_connection = True
 
     def do_GET(self):

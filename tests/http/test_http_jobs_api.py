@@ -82,7 +82,7 @@ def test_a_redirect_to_a_private_address_is_refused_when_it_is_run(operator, all
     assert site.seen == []
 
 
-def test_nobody_over_the_network_says_that_an_address_is_trusted(operator, server, site):
+def test_a_caller_over_the_network_cannot_mark_an_address_as_trusted(operator, server, site):
     refused = operator.put("/api/jobs/bold", json=job(f"{site.url}/ok", guarded=False))
     assert refused.status_code == 403
     added = server.terminal.ask("add", "trusted", "--every", "1d", "--url", f"{site.url}/ok")

@@ -19,7 +19,7 @@ STRICT = OutboundPolicy()
     [
         ("127.0.0.1", "loopback"),
         ("127.255.255.254", "loopback"),
-        ("0.0.0.0", "this machine"),  # noqa: S104 - nobody listens there
+        ("0.0.0.0", "this machine"),  # noqa: S104 - nothing listens there
         ("10.1.2.3", "private"),
         ("172.16.0.1", "private"),
         ("172.31.255.255", "private"),

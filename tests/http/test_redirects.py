@@ -1,4 +1,4 @@
-"""Where redirects lead: never to a private place that nobody configured, and never with what was meant for another."""
+"""Where redirects lead: never to a private address that is not allowed, and never with another host's headers."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_the_connection_goes_to_the_address_that_was_checked(site):
             send({"url": url, "guarded": True}, allow=["127.0.0.2"], names=names)
 
 
-def test_every_hop_is_checked_anew(site):
+def test_every_hop_is_checked_again(site):
     """A name that was good is judged again after a redirect back to it."""
     with target("127.0.0.2") as allowed:
         names = Names(rebind_example=[["127.0.0.2"], ["127.0.0.1"]])

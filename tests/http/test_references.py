@@ -58,7 +58,7 @@ def test_references_stay_references_and_files_become_whole_paths(tmp_path):
         ({"method": "POST"}, (), "does not say what to do: give command, url or ping"),
     ],
 )
-def test_a_mistake_in_a_request_is_told_with_its_place(tmp_path, data, where, message):
+def test_a_mistake_in_a_request_is_reported_with_its_place(tmp_path, data, where, message):
     payload, problems = written(tmp_path, **data)
     assert payload is None
     assert problems[0][0] == where

@@ -74,7 +74,7 @@ def test_the_expected_codes_decide(site, path, expect, outcome):
     assert run.outcome == outcome
 
 
-def test_an_unexpected_answer_is_told_and_kept(site):
+def test_an_unexpected_answer_is_reported_and_kept(site):
     run = ask({"url": f"{site.url}/status/404?token=hidden-token"})
     assert run.error == f"{site.url}/status/404 answered 404, and 2xx was expected: this is 404"
     assert run.output["status"] == 404
@@ -104,7 +104,7 @@ def test_what_is_likely_to_pass_is_tried_again_by_the_jobs_own_retries(site, pat
     assert asyncio.run(main()) == (["queued", "done"] if tried_again else ["done"])
 
 
-def test_a_port_where_nobody_listens_is_likely_to_pass():
+def test_a_port_where_nothing_listens_is_likely_to_pass():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         run = ask({"url": f"http://127.0.0.1:{free.getsockname()[1]}/?key=very-secret"})
@@ -113,7 +113,7 @@ def test_a_port_where_nobody_listens_is_likely_to_pass():
     assert "very-secret" not in run.error
 
 
-def test_a_host_that_cannot_be_found_is_told():
+def test_a_host_that_cannot_be_found_is_reported():
     async def nowhere(_host, _port):
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 

@@ -48,30 +48,30 @@ def reply(status, **headers):
 
 
 def test_a_busy_server_is_asked_again_when_it_says():
-    told, errors = story([reply(429, **{"Retry-After": "120"}), reply(200)], "1h")
-    assert [(round(at), outcome) for at, outcome in told] == [(0, "error"), (120, "success")]
+    starts, errors = story([reply(429, **{"Retry-After": "120"}), reply(200)], "1h")
+    assert [(round(at), outcome) for at, outcome in starts] == [(0, "error"), (120, "success")]
     assert errors == 0
 
 
 def test_a_date_is_as_good_as_seconds():
-    told, _ = story([reply(503, **{"Retry-After": "Thu, 01 Jan 2026 00:10:00 GMT"}), reply(200)], "1h")
-    assert [(round(at), outcome) for at, outcome in told] == [(0, "error"), (600, "success")]
+    starts, _ = story([reply(503, **{"Retry-After": "Thu, 01 Jan 2026 00:10:00 GMT"}), reply(200)], "1h")
+    assert [(round(at), outcome) for at, outcome in starts] == [(0, "error"), (600, "success")]
 
 
 def test_asking_again_ends_after_a_few_times():
-    told, errors = story([reply(429, **{"Retry-After": "20"})], "1h")
-    assert len(told) == 5
+    starts, errors = story([reply(429, **{"Retry-After": "20"})], "1h")
+    assert len(starts) == 5
     assert errors == 1
 
 
 def test_a_busy_server_that_names_no_time_leaves_it_to_the_job():
-    told, errors = story([reply(429)], "1h")
-    assert (len(told), errors) == (1, 1)
+    starts, errors = story([reply(429)], "1h")
+    assert (len(starts), errors) == (1, 1)
 
 
 def test_another_answer_is_not_tried_again_whatever_it_says():
-    told, errors = story([reply(404, **{"Retry-After": "20"})], "1h")
-    assert (len(told), errors) == (1, 1)
+    starts, errors = story([reply(404, **{"Retry-After": "20"})], "1h")
+    assert (len(starts), errors) == (1, 1)
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def _cut_off_file(store):
 
 
 def _cut_off_server(store):
-    """A node dies without a word to the others: its row says it lives, until somebody finds out."""
+    """A node dies without notice to the others: its row says it is alive, until another node finds out."""
     store._open = False
 
     def discard():

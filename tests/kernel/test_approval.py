@@ -283,7 +283,7 @@ async def test_a_question_may_have_a_deadline(scene):
 
 
 @virtual
-async def test_a_removed_job_asks_nobody(scene):
+async def test_a_removed_job_asks_no_person(scene):
     async with scene.scheduler() as scheduler:
         run = await asking(scene, scheduler)
         await scheduler.remove_job("a")
@@ -295,7 +295,7 @@ async def test_a_removed_job_asks_nobody(scene):
 
 
 @virtual
-async def test_questions_and_answers_are_told_on_the_event_bus(scene):
+async def test_questions_and_answers_are_reported_on_the_event_bus(scene):
     heard = []
     async with scene.scheduler() as scheduler:
         scheduler.subscribe(lambda event: heard.append((event.type, event.data)), "run")

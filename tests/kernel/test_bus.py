@@ -39,7 +39,7 @@ async def test_each_stream_has_its_own_sequence_without_gaps_over_restarts(scene
 
 @pytest.mark.promise("A7")
 @virtual
-async def test_a_run_is_told_as_started_and_finished_in_that_order(scene):
+async def test_a_run_is_reported_as_started_and_finished_in_that_order(scene):
     heard = []
     async with scene.scheduler() as scheduler:
         scheduler.subscribe(heard.append, "run")
@@ -56,7 +56,7 @@ async def test_a_run_is_told_as_started_and_finished_in_that_order(scene):
 
 @pytest.mark.promise("A7")
 @virtual
-async def test_a_run_that_only_waits_is_not_told_as_finished(scene):
+async def test_a_run_that_only_waits_is_not_reported_as_finished(scene):
     async def act(run):
         raise Wait
 
@@ -74,7 +74,7 @@ async def test_a_run_that_only_waits_is_not_told_as_finished(scene):
 
 @pytest.mark.promise("A7")
 @virtual
-async def test_jobs_and_alerts_are_told_and_a_subscription_ends(scene):
+async def test_jobs_and_alerts_are_reported_and_a_subscription_ends(scene):
     heard, alerts = [], []
     scene.act = failing()
     async with scene.scheduler() as scheduler:
@@ -117,7 +117,7 @@ async def test_a_failing_subscriber_changes_nothing(scene, error, caplog):
 
 @pytest.mark.promise("A7")
 @virtual
-async def test_what_was_undone_is_not_told(scene):
+async def test_what_was_undone_is_not_reported(scene):
     heard = []
     async with scene.scheduler() as scheduler:
         await scheduler.add_job("a", Every("1m"))

@@ -138,7 +138,7 @@ def test_a_log_that_is_full_says_so_once(tmp_path):
     assert (log.accepts, log.problem) == (False, "The log was cut after 4 bytes.")
 
 
-def test_a_log_is_not_written_through_somebodys_link(tmp_path):
+def test_a_log_is_not_written_through_a_foreign_link(tmp_path):
     (tmp_path / "precious").write_text("mine")
     (tmp_path / "run.log").symlink_to(tmp_path / "precious")
     log = LogFile(tmp_path / "run.log", limit=100)
@@ -148,7 +148,7 @@ def test_a_log_is_not_written_through_somebodys_link(tmp_path):
     assert log.problem.startswith("The log could not be written after 0 bytes: ")
 
 
-def test_a_log_nobody_wrote_to_leaves_what_is_there_alone(tmp_path):
+def test_a_log_without_output_leaves_what_is_there_alone(tmp_path):
     (tmp_path / "run.log").write_text("older")
     assert LogFile(tmp_path / "run.log", limit=100).close(keep=False) is None
     assert (tmp_path / "run.log").read_text() == "older"

@@ -1,4 +1,4 @@
-"""Somebody sets the clock: no slot twice, no job lost, no storm, and it is told."""
+"""The clock is set: no slot twice, no job lost, no storm, and an alert."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands as real processes: what they may be told, what they see, and how they end."""
+"""Commands as real processes: their input, what they see, and how they end."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def test_a_broken_script_says_what_is_broken(run, tmp_path, text, mode, sentence
 
 
 @pytest.mark.promise("C8")
-def test_an_exit_code_that_somebody_else_took_is_an_error_not_a_success(run):
+def test_an_exit_code_that_other_code_took_is_an_error_not_a_success(run):
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         with pytest.raises(CommandFailed, match="SIGCHLD must not be ignored"):

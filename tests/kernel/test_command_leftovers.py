@@ -178,7 +178,7 @@ os._exit(4)
     assert "still open" in result.notes[0]
     if (pid := lifeline.line()) and "sleep" in noise:
         os.kill(int(pid), signal.SIGKILL)
-    assert lifeline.gone(), "the noisy one dies of its own when nobody reads"
+    assert lifeline.gone(), "the noisy one ends by itself when its output is not read"
 
 
 def test_fifty_commands_leave_no_descriptor_no_zombie_and_no_file(log_path, has_children):
@@ -293,11 +293,11 @@ def test_a_scheduler_killed_between_start_and_note_leaves_nothing_either(tmp_pat
 
 @pytest.mark.parametrize("noted", ["started", "run", "nothing", "garbage", "boot"])
 def test_a_process_we_did_not_start_is_never_killed(log_path, noted):
-    stranger = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    unrelated = subprocess.Popen(["sleep", "1000"], start_new_session=True)
     lines = {
-        "started": [{"run": "run_7"}, {"pid": stranger.pid, "started": "another boot 1"}],
+        "started": [{"run": "run_7"}, {"pid": unrelated.pid, "started": "another boot 1"}],
         "run": [{"run": "run_8"}],
-        "nothing": [{}, {"pid": stranger.pid, "started": None}],
+        "nothing": [{}, {"pid": unrelated.pid, "started": None}],
         "garbage": [17, {"pid": "x", "started": []}],
         "boot": [{"run": ""}, {"pid": 1, "started": ""}],
     }[noted]
@@ -306,8 +306,8 @@ def test_a_process_we_did_not_start_is_never_killed(log_path, noted):
     note.write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert kill_leftover(log_path) is False
     assert not note.exists()
-    stranger.terminate()
-    assert stranger.wait() == -signal.SIGTERM
+    unrelated.terminate()
+    assert unrelated.wait() == -signal.SIGTERM
 
 
 def test_a_scheduler_started_by_the_command_it_recovers_does_not_kill_itself(tmp_path, log_path):

@@ -217,7 +217,7 @@ async def test_a_job_that_waits_for_a_handler_runs_when_its_kind_is_changed_to_o
 
 @pytest.mark.promise("H16")
 @virtual
-async def test_a_job_that_waits_for_a_lane_runs_when_it_is_told_to_need_none(scene):
+async def test_a_job_that_waits_for_a_lane_runs_when_it_is_changed_to_need_none(scene):
     scene.act = taking(scene, "5h")
     async with scene.scheduler() as scheduler:
         await scheduler.add_job("busy", Once(at(0)), lanes={"one": 1}, timeout="6h")

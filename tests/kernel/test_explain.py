@@ -8,7 +8,7 @@ from tests.kernel.scene import at, failing, virtual
 from wakeful import After, Every, JobNotFound, Manual, Once, Retention, Wait
 
 
-async def told(scheduler, ref):
+async def explained(scheduler, ref):
     explanation = await scheduler.explain(ref)
     assert explanation.to_dict()["sentences"] == explanation.sentences
     return str(explanation)
@@ -19,7 +19,7 @@ async def told(scheduler, ref):
 async def test_a_job_that_never_ran_says_when_it_will(scene):
     async with scene.scheduler() as scheduler:
         await scheduler.add_job("a", Every("1h"))
-        text = await told(scheduler, "a")
+        text = await explained(scheduler, "a")
         assert "every hour" in text
         assert "never run" in text
         assert "2026-01-01 01:00:00" in text
@@ -32,15 +32,15 @@ async def test_why_a_job_ran_how_it_ended_and_when_it_will_run_again(scene):
         await scheduler.add_job("a", Every("1h"))
         await scheduler.start()
         await scene.until(at(1, 10))
-        text = await told(scheduler, "a")
+        text = await explained(scheduler, "a")
         for words in ("its time had come", "success", "01:00:00", "02:00:00"):
             assert words in text
-        run = await told(scheduler, scene.runs[0].id)
+        run = await explained(scheduler, scene.runs[0].id)
         assert "its time had come" in run
         assert "ended as success" in run
         await scheduler.run_job("a")
         await scene.sleep("1s")
-        assert "asked for it" in await told(scheduler, "a")
+        assert "asked for it" in await explained(scheduler, "a")
 
 
 @pytest.mark.promise("X3")
@@ -57,8 +57,8 @@ async def test_a_running_job_says_so_and_a_waiting_one_too(scene):
         await scheduler.add_job("waits", Once(at(0)))
         await scheduler.start()
         await scene.sleep("1m")
-        assert "is running now" in await told(scheduler, "runs")
-        assert "waits to be completed" in await told(scheduler, "waits")
+        assert "is running now" in await explained(scheduler, "runs")
+        assert "waits to be completed" in await explained(scheduler, "waits")
 
 
 @pytest.mark.promise("X3")
@@ -69,16 +69,16 @@ async def test_paused_disabled_and_ended_jobs_say_why_they_do_not_run(scene):
         await scheduler.start()
         await scheduler.add_job("paused", Every("1h"))
         await scheduler.pause_job("paused", note="over the holidays")
-        text = await told(scheduler, "paused")
+        text = await explained(scheduler, "paused")
         assert "paused" in text
         assert "over the holidays" in text
         await scheduler.add_job("broken", Every("10s"), max_errors=2)
         await scheduler.add_job("over", Every("10s", max_runs=1), max_errors=9)
         await scene.sleep("5m")
-        text = await told(scheduler, "broken")
+        text = await explained(scheduler, "broken")
         for words in ("disabled", "2 errors in a row", "no money"):
             assert words in text
-        assert "max_runs" in await told(scheduler, "over")
+        assert "max_runs" in await explained(scheduler, "over")
 
 
 @pytest.mark.promise("X3")
@@ -89,7 +89,7 @@ async def test_a_job_that_backs_off_says_until_when_and_why(scene):
         await scheduler.add_job("a", Every("1m"), backoff=["30m"])
         await scheduler.start()
         await scene.until(at(0, 2))
-        text = await told(scheduler, "a")
+        text = await explained(scheduler, "a")
         for words in ("00:31:00", "held back", "1 error", "no line"):
             assert words in text
 
@@ -109,14 +109,14 @@ async def test_a_parked_job_says_what_it_waits_for(scene):
         await scheduler.add_job("fourth", Once(at(0, 1)))
         await scheduler.start()
         await scene.until(at(0, 2))
-        assert "lane gpu is full" in await told(scheduler, "second")
-        assert "no running server has a handler" in await told(scheduler, "nobodys")
-        assert "max_running" in await told(scheduler, "fourth")
+        assert "lane gpu is full" in await explained(scheduler, "second")
+        assert "no running server has a handler" in await explained(scheduler, "nobodys")
+        assert "max_running" in await explained(scheduler, "fourth")
 
 
 @pytest.mark.promise("X3")
 @virtual
-async def test_skipped_and_missed_slots_are_told_with_their_number(scene):
+async def test_skipped_and_missed_slots_are_reported_with_their_number(scene):
     async def act(run):
         await scene.sleep("25m")
 
@@ -125,7 +125,7 @@ async def test_skipped_and_missed_slots_are_told_with_their_number(scene):
         await scheduler.add_job("a", Every("10m"))
         await scheduler.start()
         await scene.until(at(0, 36))
-        text = await told(scheduler, "a")
+        text = await explained(scheduler, "a")
         assert "2 starts refused as already_running" in text
         assert "2 scheduled times passed" in text
 
@@ -146,20 +146,20 @@ async def test_catch_up_recovery_retry_and_chained_runs_say_what_they_are(scene)
     async with scene.scheduler() as scheduler:
         await scheduler.start()
         await scene.sleep("10m")
-        assert "caught up once" in await told(scheduler, "late")
+        assert "caught up once" in await explained(scheduler, "late")
         [_, again] = scene.of("flaky")
-        text = await told(scheduler, again.id)
+        text = await explained(scheduler, again.id)
         assert "an earlier attempt did not succeed" in text
         assert "attempt 2" in text
         [chained] = scene.of("next")
-        text = await told(scheduler, chained.id)
+        text = await explained(scheduler, chained.id)
         assert "the job it follows had ended" in text
         assert again.id in text
 
 
 @pytest.mark.promise("X3", "X11")
 @virtual
-async def test_a_pruned_run_is_told_as_pruned(scene):
+async def test_a_pruned_run_is_reported_as_pruned(scene):
     async with scene.scheduler(retention=Retention(days=1)) as scheduler:
         await scheduler.add_job("a", Manual())
         await scheduler.start()
@@ -170,4 +170,4 @@ async def test_a_pruned_run_is_told_as_pruned(scene):
         assert await scheduler.get_run(first) is None
         with pytest.raises(JobNotFound, match="pruned"):
             await scheduler.explain(first)
-        assert "success" in await told(scheduler, "a")
+        assert "success" in await explained(scheduler, "a")

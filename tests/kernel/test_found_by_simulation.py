@@ -1,4 +1,4 @@
-"""What simulation and chaos found and no other test knew, told as small stories."""
+"""Bugs that simulation and chaos found and no other test did, as small scenarios."""
 
 from __future__ import annotations
 

@@ -41,10 +41,10 @@ async def test_nothing_starts_while_everything_is_held_and_what_waits_goes_on_af
         held = await scheduler.get_job("hourly")
         assert (held.status, held.waiting_for) == ("idle", HOLD)
         assert (await scheduler.explain("hourly")).facts["skips"][0]["reason"] == "held"
-        told = str(await scheduler.explain("hourly"))
+        explained = str(await scheduler.explain("hourly"))
         paused = "everything is paused by ada since 2026-01-01 01:30 UTC (maintenance): nothing starts until"
-        assert f"and waits: {paused} wakeful resume --all." in told
-        assert told.lower().count("everything is paused") == 1
+        assert f"and waits: {paused} wakeful resume --all." in explained
+        assert explained.lower().count("everything is paused") == 1
         facts = await scheduler.look(lambda tx: standing(tx, "UTC", NOTHING_SEEN, 0))
         assert facts.held == "by ada since 2026-01-01 01:30 UTC (maintenance)"
         assert await scheduler.list_alerts() == []  # nothing was expected to start
@@ -243,8 +243,8 @@ async def test_explain_gives_the_next_time_and_what_keeps_it_from_running_in_one
         await scheduler.start()
         assert "It will run next at 2026-01-01 01:00:00 UTC." in str(await scheduler.explain("hourly"))
         await hold(scheduler, "maintenance")
-        told = str(await scheduler.explain("hourly"))
+        explained = str(await scheduler.explain("hourly"))
         paused = "everything is paused by ada since 2026-01-01 00:00 UTC (maintenance): nothing starts until"
-        assert f"Its next time is 2026-01-01 01:00:00 UTC, but {paused} wakeful resume --all." in told
-        assert "will run" not in told
+        assert f"Its next time is 2026-01-01 01:00:00 UTC, but {paused} wakeful resume --all." in explained
+        assert "will run" not in explained
         assert f"E{paused[1:]}" in str(await scheduler.explain("hand"))

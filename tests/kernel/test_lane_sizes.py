@@ -1,4 +1,4 @@
-"""How wide a lane is: as wide as the smallest size among its jobs, whoever stored them and whenever they run."""
+"""How wide a lane is: as wide as the smallest size among its jobs, no matter who stored them and when they run."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def test_who_waits_starts_when_the_job_that_bounded_the_lane_is_removed_or
 
 @pytest.mark.promise("D6")
 @virtual
-async def test_a_lane_that_becomes_narrower_lets_nobody_in_until_enough_have_left(scene):
+async def test_a_lane_that_becomes_narrower_admits_no_job_until_enough_have_left(scene):
     scene.act = crowd = Crowd(scene, lambda run: ["l"], "10m")
     async with scene.scheduler() as scheduler:
         await scheduler.add_jobs(wide(8, at(0, 1), size=4))

@@ -1,4 +1,4 @@
-"""Lanes: how many at once, who waits, and that nobody is forgotten."""
+"""Lanes: how many at once, who waits, and that no job is forgotten."""
 
 from __future__ import annotations
 

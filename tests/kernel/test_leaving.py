@@ -1,4 +1,4 @@
-"""A scheduler that stops while its store is out of reach: what it could not record is found by whoever comes next."""
+"""A scheduler that stops while its store is out of reach: what it could not record is found by the next one."""
 
 from __future__ import annotations
 

@@ -230,7 +230,7 @@ async def test_a_finished_run_can_be_tried_again_once(scene):
 @pytest.mark.promise("H17", "D5")
 @pytest.mark.usefixtures("minutely_sweeps")
 @virtual
-async def test_a_job_nobody_handles_stays_due_is_alerted_after_a_minute_and_runs_when_somebody_does(scene):
+async def test_a_job_without_a_handler_stays_due_is_alerted_after_a_minute_and_runs_when_there_is_one(scene):
     async with scene.scheduler() as scheduler:
         await scheduler.add_job("a", Once(at(1)), kind="report")
         await scheduler.start()
@@ -254,7 +254,7 @@ async def test_a_job_nobody_handles_stays_due_is_alerted_after_a_minute_and_runs
 
 @pytest.mark.promise("H17")
 @virtual
-async def test_a_job_nobody_handles_survives_restarts_and_runs_on_a_node_that_can(scene):
+async def test_a_job_without_a_handler_survives_restarts_and_runs_on_a_node_that_can(scene):
     async with scene.scheduler() as scheduler:
         await scheduler.add_job("a", Once(at(1)), kind="report")
         await scheduler.start()

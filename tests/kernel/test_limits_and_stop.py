@@ -67,7 +67,7 @@ async def test_a_handler_that_swallows_its_cancellation_is_timed_out_all_the_sam
 
 @pytest.mark.promise("H10")
 @virtual
-async def test_a_handler_that_cancels_itself_harms_nobody(scene):
+async def test_a_handler_that_cancels_itself_harms_no_other_job(scene):
     async def act(run):
         raise asyncio.CancelledError
 
@@ -230,7 +230,7 @@ async def test_run_forever_returns_when_stopped_and_stops_when_cancelled(scene):
 
 @pytest.mark.promise("D11")
 @virtual
-async def test_status_counts_and_times_are_told(scene):
+async def test_status_counts_and_times_are_reported(scene):
     scene.act = taking(scene, "10m")
     async with scene.scheduler() as scheduler:
         state = scheduler.get_state()
@@ -269,7 +269,7 @@ async def test_an_error_in_one_check_is_logged_and_the_loop_goes_on(scene, caplo
 
 @pytest.mark.promise("D14")
 @virtual
-async def test_a_row_nobody_can_read_disables_its_job_alone(scene, caplog):
+async def test_a_row_that_cannot_be_read_disables_its_job_alone(scene, caplog):
     async with scene.scheduler() as scheduler:
         await scheduler.add_jobs([NewJob("good", Every("1m")), NewJob("bad", Every("1m")), NewJob("fine", Every("1m"))])
         await scheduler._store.write(

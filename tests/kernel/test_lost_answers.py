@@ -9,7 +9,7 @@ from wakeful import Every, Manual, NewJob, StoreUnreachable, Wait
 
 
 class Forgetful:
-    """Makes a scheduler's store say, as often as it is told, that it cannot be reached, though it has stored."""
+    """Makes a scheduler's store report, a given number of times, that it cannot be reached, though it has stored."""
 
     def __init__(self, scheduler):
         self.silent = 0
@@ -72,7 +72,7 @@ async def test_a_run_that_waits_gives_its_lane_back_once_though_the_answer_was_l
     async def act(run):
         if run.job == "waits":
             await scene.sleep("1s")
-            store.silent = 1  # the turn that records the waiting is stored, and nobody hears of it
+            store.silent = 1  # the turn that records the waiting is stored, and its answer is lost
             return Wait()
         await scene.sleep("1h")
         return None

@@ -94,12 +94,12 @@ async def test_a_bounded_job_below_the_minimum_is_passed_over_once_per_slot_and_
         await scheduler.start()
         await scene.until(at(3, 1))
         assert scene.runs == []
-        told = await scheduler.explain("a")
-        [skip] = told.facts["skips"]
+        explained = await scheduler.explain("a")
+        [skip] = explained.facts["skips"]
         assert skip["reason"] == "below_min_interval"
         assert skip["detail"] == "Minimum interval is 60 minutes (1 hour)"
         assert 6 <= skip["count"] <= 7  # one each half hour, whether the first is at once or not
-        assert any("Minimum interval is 60 minutes (1 hour)" in line for line in told.sentences)
+        assert any("Minimum interval is 60 minutes (1 hour)" in line for line in explained.sentences)
         job = await scheduler.get_job("a")
         assert job.next_run_at > scene.now
         assert job.missed == 0
@@ -144,7 +144,7 @@ async def test_without_a_minimum_nothing_is_passed_over(scene):
 
 @pytest.mark.promise("C5")
 @virtual
-async def test_whoever_last_wrote_the_trigger_sets_the_trust_in_it(scene):
+async def test_the_last_writer_of_the_trigger_sets_the_trust_in_it(scene):
     async with scene.scheduler() as scheduler:
         await scheduler.add_job("a", Every("2h"), bounded=True)
         await scheduler.update_job("a", payload={"other": 1}, timeout="5m")

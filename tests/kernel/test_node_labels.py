@@ -1,4 +1,4 @@
-"""A job that asks for labels runs only where all of them are; while there is no such node, people are told."""
+"""A job that asks for labels runs only where all of them are; while there is no such node, there is an alert."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ RIGHTS = Rights("ana")
 MANY = 1_200
 
 
-def once(key="k", body="hash", tell=lambda job: f"made {job.name}, revision {job.revision}"):
-    return IdempotentRequest("ana", key, "make a job", body, tell)
+def once(key="k", body="hash", render=lambda job: f"made {job.name}, revision {job.revision}"):
+    return IdempotentRequest("ana", key, "make a job", body, render)
 
 
 @virtual
@@ -36,7 +36,7 @@ async def test_work_whose_answer_cannot_be_kept_is_not_done(scene):
 
     async with scene.scheduler() as scheduler:
         with pytest.raises(RuntimeError):
-            await scheduler.server_side.create_job(NewJob("a", Every("2h")), RIGHTS, once=once(tell=broken))
+            await scheduler.server_side.create_job(NewJob("a", Every("2h")), RIGHTS, once=once(render=broken))
         assert await scheduler.get_job("a") is None
         job = await scheduler.server_side.create_job(NewJob("a", Every("2h")), RIGHTS, once=once())
         assert job.name == "a", "and its key is free"
@@ -53,7 +53,7 @@ async def test_answers_are_kept_for_a_day_and_then_swept_up(scene):
         with pytest.raises(Replayed):
             await scheduler.server_side.create_job(NewJob("a", Every("2h")), RIGHTS, once=once())
         await scene.sleep("2h")
-        assert await kept(scheduler) is not None, "nobody has swept yet"
+        assert await kept(scheduler) is not None, "it is not swept yet"
         again = await scheduler.server_side.create_job(NewJob("b", Every("2h")), RIGHTS, once=once())
         assert again.name == "b", "but it is forgotten already"
         await scheduler.start()
@@ -62,7 +62,7 @@ async def test_answers_are_kept_for_a_day_and_then_swept_up(scene):
 
 
 @virtual
-async def test_very_many_at_once_are_told_as_a_number(scene):
+async def test_very_many_at_once_are_reported_as_a_number(scene):
     heard = []
     async with scene.scheduler() as scheduler:
         await scheduler.add_jobs([NewJob(f"job-{number}", Every("2h")) for number in range(MANY)])

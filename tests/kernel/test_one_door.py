@@ -1,4 +1,4 @@
-"""However a run ends: it is told once, and the jobs that start after it start once."""
+"""However a run ends: it is reported once, and the jobs that start after it start once."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ FOLLOWERS = (
 )
 
 
-class Told:
-    """What was told about runs."""
+class Events:
+    """The events about runs."""
 
     def __init__(self, scheduler):
         self.ends = []
@@ -74,10 +74,10 @@ WAYS = [cancelled, paused, disabled, removed, paused_with_others]
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 @virtual
-async def test_a_retry_that_is_called_off_is_told_once_and_the_failure_before_it_starts_what_follows(scene, way):
+async def test_a_retry_that_is_called_off_is_reported_once_and_the_failure_before_it_starts_what_follows(scene, way):
     scene.act = up_alone(failing())
     async with scene.scheduler() as scheduler:
-        told = Told(scheduler)
+        events = Events(scheduler)
         await scheduler.add_jobs([NewJob("up", Once(at(1)), retry=RETRY), NewJob("other", Manual()), *FOLLOWERS])
         await scheduler.start()
         await scene.until(at(1, 1))
@@ -86,7 +86,7 @@ async def test_a_retry_that_is_called_off_is_told_once_and_the_failure_before_it
         await way(scheduler, retry.id)
         await scene.until(at(3))
         assert followers(scene) == ["any", "bad"]
-        assert [end for end in told.ends if end[0] in (first.id, retry.id)] == [
+        assert [end for end in events.ends if end[0] in (first.id, retry.id)] == [
             (first.id, "error"), (retry.id, "cancelled"),
         ]  # fmt: skip
         ended = await scheduler.get_run(retry.id)
@@ -104,7 +104,7 @@ async def test_a_start_that_never_was_is_no_failure_to_those_that_follow(scene, 
 
     scene.act = act
     async with scene.scheduler() as scheduler:
-        told = Told(scheduler)
+        events = Events(scheduler)
         lane = {"press": 1}
         await scheduler.add_jobs([NewJob("first", Manual()), NewJob("up", After("first"), lanes=lane), *FOLLOWERS])
         await scheduler.add_jobs([NewJob("holder", Manual(), lanes=lane), NewJob("other", Manual())])
@@ -117,11 +117,11 @@ async def test_a_start_that_never_was_is_no_failure_to_those_that_follow(scene, 
         await way(scheduler, waiting.id)
         await scene.sleep("3h")
         assert [run.job for run in scene.runs] == ["holder", "first", "any"]
-        assert [end for end in told.ends if end[0] == waiting.id] == [(waiting.id, "cancelled")]
+        assert [end for end in events.ends if end[0] == waiting.id] == [(waiting.id, "cancelled")]
 
 
 @virtual
-async def test_a_retry_that_a_new_slot_overtakes_is_told_once_and_counts_as_the_failure_before_it(scene):
+async def test_a_retry_that_a_new_slot_overtakes_is_reported_once_and_counts_as_the_failure_before_it(scene):
     async def act(run):
         if run.job == "holder":
             await scene.sleep("90m")
@@ -130,7 +130,7 @@ async def test_a_retry_that_a_new_slot_overtakes_is_told_once_and_counts_as_the_
 
     scene.act = act
     async with scene.scheduler() as scheduler:
-        told = Told(scheduler)
+        events = Events(scheduler)
         lane = {"press": 1}
         await scheduler.add_jobs([NewJob("up", Every("1h"), retry=RETRY, lanes=lane), *FOLLOWERS])
         await scheduler.add_job("holder", Once(at(1, 5)), lanes=lane)
@@ -139,28 +139,28 @@ async def test_a_retry_that_a_new_slot_overtakes_is_told_once_and_counts_as_the_
         runs = await scheduler.get_run_log("up")
         [retry] = [run for run in runs if run.reason == "retry"]
         assert (retry.outcome, retry.error) == ("cancelled", "a new slot came first")
-        assert [end for end in told.ends if end[0] == retry.id] == [(retry.id, "cancelled")]
+        assert [end for end in events.ends if end[0] == retry.id] == [(retry.id, "cancelled")]
         assert followers(scene) == ["any", "any", "bad", "good", "holder"], "of the retry, and of the slot at two"
 
 
 @virtual
-async def test_a_run_nobody_reported_on_is_told_once_and_starts_what_follows_any_end(scene):
+async def test_a_run_without_a_report_is_reported_once_and_starts_what_follows_any_end(scene):
     async def act(run):
         return Wait(at(1, 30))
 
     scene.act = up_alone(act)
     async with scene.scheduler() as scheduler:
-        told = Told(scheduler)
+        events = Events(scheduler)
         await scheduler.add_jobs([NewJob("up", Once(at(1))), *FOLLOWERS])
         await scheduler.start()
         await scene.until(at(3))
-        assert told.ends[0] == (scene.runs[0].id, "unknown")
-        assert [end[0] for end in told.ends].count(scene.runs[0].id) == 1
+        assert events.ends[0] == (scene.runs[0].id, "unknown")
+        assert [end[0] for end in events.ends].count(scene.runs[0].id) == 1
         assert followers(scene) == ["any"]
 
 
 @virtual
-async def test_a_crash_that_is_not_run_again_is_told_once_and_starts_what_follows_a_failure(scene):
+async def test_a_crash_that_is_not_run_again_is_reported_once_and_starts_what_follows_a_failure(scene):
     async def act(run):
         await scene.sleep("10h")
 
@@ -171,11 +171,11 @@ async def test_a_crash_that_is_not_run_again_is_told_once_and_starts_what_follow
         await scene.until(at(1, 10))
         await scene.crash(scheduler)
     scheduler = scene.scheduler()
-    told = Told(scheduler)
+    events = Events(scheduler)
     async with scheduler:
         await scheduler.start()
         await scene.sleep("1h")
-        assert [end for end in told.ends if end[0] == scene.runs[0].id] == [(scene.runs[0].id, "crashed")]
+        assert [end for end in events.ends if end[0] == scene.runs[0].id] == [(scene.runs[0].id, "crashed")]
     async with scene.scheduler() as scheduler:
         await scheduler.start()
         await scene.sleep("1h")

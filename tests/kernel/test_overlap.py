@@ -172,5 +172,5 @@ async def test_nothing_overlaps_itself_in_a_crowd(scene):
             except ScheduleTriggerError:
                 refused += 1
         assert set(scene.most_busy.values()) == {1}
-        assert set(scene.most_busy) == set(names), "nobody starves"
+        assert set(scene.most_busy) == set(names), "no job starves"
         assert refused

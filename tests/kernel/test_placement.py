@@ -1,4 +1,4 @@
-"""Placement: a job runs where all its labels are, and waits while nobody has them."""
+"""Placement: a job runs where all its labels are, and waits while no node has them."""
 
 from __future__ import annotations
 

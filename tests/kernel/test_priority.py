@@ -72,7 +72,7 @@ async def test_of_a_burst_larger_than_a_batch_the_high_ones_start_first_though_t
         await scheduler.add_jobs([NewJob(f"low-{n}", Once(at(0, 1)), priority=-1) for n in range(30)])
         await scheduler.add_jobs([NewJob(f"plain-{n}", Once(at(0, 1))) for n in range(30)])
         await scheduler.add_jobs([NewJob(f"high-{n}", Once(at(0, 2)), priority=9) for n in range(30)])
-    scene.clock.step(at(0, 3) - at(0))  # all have come by the time somebody looks
+    scene.clock.step(at(0, 3) - at(0))  # all have come due by the next look
     async with scene.scheduler() as scheduler:
         await scheduler.start()
         await scene.sleep("1m")

@@ -27,7 +27,7 @@ def long_first_run(scene, length="1h"):
 @pytest.mark.promise("H11", "X14")
 @pytest.mark.parametrize("trigger", [Every("1h"), Cron("0 * * * *"), Once(at(1))], ids=lambda trigger: trigger.type)
 @virtual
-async def test_a_run_cut_off_by_a_crash_is_recorded_and_its_slot_run_once_more_at_once(scene, trigger):
+async def test_a_run_cut_off_by_a_crash_is_recorded_and_its_slot_runs_again_at_once(scene, trigger):
     scene.act = long_first_run(scene)
     scheduler = await opened(scene)
     await scheduler.add_job("a", trigger)
@@ -49,7 +49,7 @@ async def test_a_run_cut_off_by_a_crash_is_recorded_and_its_slot_run_once_more_a
 
 @pytest.mark.promise("H11", "H7")
 @virtual
-async def test_whoever_merely_ran_beside_a_crash_has_no_error_counted(scene):
+async def test_a_job_that_merely_ran_beside_a_crash_has_no_error_counted(scene):
     async def act(run):
         await scene.sleep("1h")
 

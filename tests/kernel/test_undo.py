@@ -247,7 +247,7 @@ async def test_an_acknowledgement_is_taken_back(scene):
 
 @pytest.mark.promise("X27")
 @virtual
-async def test_many_are_one_action_and_what_somebody_changed_since_is_kept(scene):
+async def test_many_are_one_action_and_later_changes_are_kept(scene):
     async with scene.scheduler() as scheduler:
         for name in "abcd":
             await scheduler.add_job(name, Every("1h"))

@@ -57,7 +57,7 @@ async def test_a_start_that_ran_and_was_cancelled_since_does_not_come_again_with
 
 @pytest.mark.promise("X27")
 @virtual
-async def test_a_start_that_a_person_tried_again_since_does_not_come_once_more_with_an_undo(scene):
+async def test_a_start_that_a_person_tried_again_since_does_not_come_again_with_an_undo(scene):
     scene.act = failing()
     async with scene.scheduler() as scheduler:
         await scheduler.add_job("a", Manual(), retry=3)

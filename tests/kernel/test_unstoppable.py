@@ -95,7 +95,7 @@ async def test_whatever_a_handler_makes_of_its_cancellation_it_has_timed_out(sce
 
 @pytest.mark.promise("H10", "H16")
 @virtual
-async def test_a_cancelled_run_that_does_not_end_is_told_and_ends_as_cancelled(scene):
+async def test_a_cancelled_run_that_does_not_end_is_reported_and_ends_as_cancelled(scene):
     scene.act = deaf(scene, at(1, 30))
     async with scene.scheduler() as scheduler:
         await scheduler.add_job("a", Once(at(1)))

@@ -25,8 +25,8 @@ async def test_a_monitor_goes_from_new_to_up_to_late_to_down_and_up_again(scene)
         assert await state(scheduler) == "late"
         assert await alerts(scheduler) == []
         await scene.until(at(27, 0, 1))
-        told = await monitor(scheduler)
-        assert (told["state"], told["down_since"]) == ("down", "2026-01-02T03:00:00Z")
+        found = await monitor(scheduler)
+        assert (found["state"], found["down_since"]) == ("down", "2026-01-02T03:00:00Z")
         ((kind, message),) = await alerts(scheduler)
         assert kind == "down"
         assert message == ("offsite is down: no ping came, expected 2026-01-02 02:00 UTC with 1h of grace")
@@ -64,8 +64,8 @@ async def test_a_monitor_with_cron_is_expected_at_its_times(scene):
         await scene.until(at(27, 20))
         assert await state(scheduler) == "late"
         await ping(scheduler, key)
-        told = await monitor(scheduler)
-        assert (told["state"], told["expected_at"]) == ("up", "2026-01-03T03:00:00Z")
+        found = await monitor(scheduler)
+        assert (found["state"], found["expected_at"]) == ("up", "2026-01-03T03:00:00Z")
         assert (await scheduler.get_job("offsite")).missed == 1
 
 
@@ -202,6 +202,6 @@ async def test_an_edit_moves_the_deadline_and_keeps_the_key(scene):
         await scheduler.start()
         await ping(scheduler, key)
         await scheduler.update_job("offsite", trigger=Ping(Every("6h"), grace="10m"))
-        told = await monitor(scheduler)
-        assert (told["expected_at"], told["deadline"]) == ("2026-01-01T06:00:00Z", "2026-01-01T06:10:00Z")
+        found = await monitor(scheduler)
+        assert (found["expected_at"], found["deadline"]) == ("2026-01-01T06:00:00Z", "2026-01-01T06:10:00Z")
         assert await ping_key(scheduler, "offsite") == key

@@ -1,4 +1,4 @@
-"""`/ping/KEY` over real connections: open to whoever has the key, and to nothing else."""
+"""`/ping/KEY` over real connections: open to callers with the key, and to nothing else."""
 
 from __future__ import annotations
 

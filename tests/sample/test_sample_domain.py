@@ -62,13 +62,13 @@ def office(request, tmp_path):
 def test_every_part_of_a_domain_works_once_it_is_registered(office):
     office.open()
     client = office.client
-    # A payload is checked when it is written, whoever writes it.
+    # A payload is checked when it is written, no matter who writes it.
     assert office.job("bad", payload={"no": "address"}).json()["error"] == 'A letter needs an address: {"to": "Ada"}.'
     assert office.job("ada", payload={"to": "Ada"}).status_code == 201
     changed = client.patch("/api/jobs/ada", json={"payload": {}})
     assert (changed.status_code, changed.json()["code"]) == (400, "invalid_job")
     assert client.post("/api/jobs/ada/run", json={"payload": {"to": 5}}).status_code == 400
-    # Without stamps nothing is admitted: its reason is told in the domain's own words, and there is one alert.
+    # Without stamps nothing is admitted: its reason is shown in the domain's own words, and there is one alert.
     refused = office.run("ada")
     assert (refused["outcome"], refused["error"]) == ("cancelled", "no stamps are left")
     explained = client.get("/api/jobs/ada/explain").json()

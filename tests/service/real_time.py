@@ -22,7 +22,7 @@ def real(test):
 
 
 class Watch:
-    """Hears what a scheduler stores, and wakes whoever waits for it."""
+    """Gets what a scheduler stores, and wakes the tasks that wait for it."""
 
     def __init__(self, scheduler):
         self.events = []

@@ -18,7 +18,7 @@ from wakeful.store import bell
 from wakeful.store.bell import Bell, ring
 from wakeful.testing import VirtualClock, run
 
-#: Whoever waits for the engine to look by itself waits longer than a test may.
+#: Waiting for the engine to look by itself takes longer than a test may.
 ONLY_THE_BELL = Tuning(poll_ms=4 * PATIENCE * 1000)
 
 
@@ -146,7 +146,7 @@ asyncio.run(main())
 
 @pytest.mark.promise("X23")
 @real
-async def test_the_bell_of_a_killed_engine_hurts_nobody_and_is_replaced_by_the_next(tmp_path):
+async def test_the_bell_of_a_killed_engine_does_no_harm_and_is_replaced_by_the_next(tmp_path):
     url = f"sqlite:///{tmp_path / 'wakeful.db'}"
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", KILLED, url, stdout=asyncio.subprocess.PIPE)
     assert await asyncio.wait_for(process.stdout.readline(), PATIENCE) == b"in\n"

@@ -58,7 +58,7 @@ def test_deadlines_are_kept_for_what_runs_and_a_long_run_among_many_short_ones_s
 
 @pytest.mark.promise("X24", "H10")
 @real
-async def test_a_thread_past_its_limit_is_told_once_however_many_runs_come_and_go(tmp_path):
+async def test_a_thread_past_its_limit_is_reported_once_however_many_runs_come_and_go(tmp_path):
     gate = Gate()
     async with make(tmp_path) as scheduler:
         watch = Watch(scheduler)

@@ -83,5 +83,5 @@ def test_jobs_heartbeats_workflows_and_deliveries_share_one_history_and_one_scre
     def sent():
         return {ids.get(json.loads(line)["run"]) for line in out.read_text().splitlines()} if out.exists() else set()
 
-    assert eventually(sent, lambda told: "nightly" in told) >= {"nightly"}
+    assert eventually(sent, lambda seen: "nightly" in seen) >= {"nightly"}
     assert house.ask("status").out.startswith("All well.")

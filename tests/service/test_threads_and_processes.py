@@ -238,7 +238,7 @@ async def test_what_another_process_adds_is_seen_long_before_the_next_alarm(tmp_
         async with make(tmp_path) as other:  # a connection of its own, as another process has
             await other.add_job("now", Once(soon()))
         await watch.finished()
-        assert Tuning().poll_ms <= 500  # so often it looks; how soon that is on a given machine the benchmarks tell
+        assert Tuning().poll_ms <= 500  # so often it looks; the benchmarks show how soon that is on a given machine
 
 
 @pytest.mark.promise("H5", "H16")
@@ -262,7 +262,7 @@ async def test_a_run_is_cancelled_from_another_process(tmp_path):
 
 @pytest.mark.promise("H9", "H11")
 @real
-async def test_a_second_engine_on_the_same_file_is_refused_and_told_who_has_it(tmp_path):
+async def test_a_second_engine_on_the_same_file_is_refused_with_the_holder(tmp_path):
     async with make(tmp_path, node="first") as scheduler, make(tmp_path, node="second") as other:
         await scheduler.start()
         with pytest.raises(StoreLocked, match=rf"process {os.getpid()} .*first"):

@@ -56,7 +56,7 @@ def main() -> int:
     for seed in range(args.start, args.start + args.seeds):
         try:
             world = _live(args, seed)
-        except Exception as error:  # noqa: BLE001 - counted and told
+        except Exception as error:  # noqa: BLE001 - counted and reported
             broken.append(seed)
             print(f"seed {seed}: {type(error).__name__}: {error}", flush=True)
             continue

@@ -186,7 +186,7 @@ class Employer(Staff, World):
     weights: ClassVar[dict[str, int]] = {
         **World.weights, "_add": 3, "_event": 14, "_item": 12, "_wake": 10, "_rest": 3, "_go_on": 5, "_kill": 8,
     }  # fmt: skip
-    resumes = True  # whether somebody resumes the agents in the end, which also wakes them
+    resumes = True  # whether a person resumes the agents in the end, which also wakes them
 
     def __init__(self, seed: int, folder: Path) -> None:
         super().__init__(seed, folder)
@@ -205,7 +205,7 @@ class Employer(Staff, World):
         await asyncio.sleep(10**9)
 
     async def _furnish(self, scheduler: Scheduler) -> None:
-        self.busy.clear()  # nobody works on after a death
+        self.busy.clear()  # no one works on after a death
         await self._bounded(scheduler.agents.apply(self.agents, folder=self.path.parent))
 
     def _look(self) -> None:

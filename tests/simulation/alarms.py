@@ -81,7 +81,7 @@ def check_outbox(connection: Connection, known: set[int]) -> None:
     known |= found
     for row in rows:
         if row["status"] not in (OPEN if row["open"] else CLOSED):
-            raise Broken(f"A8: message {row['id']} is {row['status']}, which nobody looks after")
+            raise Broken(f"A8: message {row['id']} is {row['status']}, which no job looks after")
 
 
 def check_announced(connection: Connection) -> None:

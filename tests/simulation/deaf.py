@@ -47,6 +47,6 @@ class Deaf:
             if row is None or row["status"] != "active":
                 raise Broken(f"H10: run {run_id} still runs, and is on record as ended")
             if row["phase"] is None:
-                raise Broken(f"H10: run {run_id} does not stop, and nobody is told")
+                raise Broken(f"H10: run {run_id} does not stop, and there is no alert")
             if row["run_id"] != run_id:
                 raise Broken(f"H9: run {run_id} still runs, and its job counts as free")

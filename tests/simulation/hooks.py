@@ -19,7 +19,7 @@ HELD, ENDED = "held:", "ended:"
 
 
 class Hooks:
-    """What each run holds from its claim to its end, and how often it was told of its end."""
+    """What each run holds from its claim to its end, and how often its end was reported."""
 
     def __init__(self, chance: random.Random | None) -> None:
         """`chance`: decides which starts are refused; None: none is."""
@@ -49,7 +49,7 @@ class Hooks:
 
     @staticmethod
     def check(connection: Connection) -> None:
-        """Whatever runs or waits is held, nothing that is over is, and every end was told once."""
+        """Whatever runs or waits is held, nothing that is over is, and every end was reported once."""
         meta = {row["key"]: row["value"] for row in connection.execute("SELECT key, value FROM meta")}
         held = {int(key.removeprefix(HELD)) for key, value in meta.items() if key.startswith(HELD) and value}
         ended = {int(key.removeprefix(ENDED)): value for key, value in meta.items() if key.startswith(ENDED)}
@@ -60,12 +60,12 @@ class Hooks:
         queued = {row["id"] for row in rows if row["status"] == "queued"}
         done = {row["id"] for row in rows if row["status"] == "done"}
         if missing := busy - held:
-            raise Broken(f"run {min(missing)} is in progress, and its claim was not told")
+            raise Broken(f"run {min(missing)} is in progress, and its claim was not reported")
         if more := held - busy - queued:
             raise Broken(f"run {min(more)} is over, and still holds what it claimed")
         if untold := done - ended.keys():
-            raise Broken(f"run {min(untold)} is over, and its end was not told")
+            raise Broken(f"run {min(untold)} is over, and its end was not reported")
         if early := ended.keys() & (busy | queued):
-            raise Broken(f"run {min(early)} goes on, and its end was told")
+            raise Broken(f"run {min(early)} goes on, and its end was reported")
         if twice := {run for run, times in ended.items() if times != "1"}:
-            raise Broken(f"the end of run {min(twice)} was told {ended[min(twice)]} times")
+            raise Broken(f"the end of run {min(twice)} was reported {ended[min(twice)]} times")

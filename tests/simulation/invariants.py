@@ -94,7 +94,7 @@ def check_priorities(connection: Connection, states: Sequence[Row]) -> None:
         if state["priority"] != json.loads(state["options"]).get("priority", 0):
             raise Broken(f"X22: {state['name']} stands at priority {state['priority']}, which is not its own")
         if state["priority"] not in levels:
-            raise Broken(f"X22: {state['name']} stands at priority {state['priority']}, where nobody looks")
+            raise Broken(f"X22: {state['name']} stands at priority {state['priority']}, where no node looks")
 
 
 def check_places(connection: Connection, carried: Sequence[str]) -> None:
@@ -147,7 +147,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self._ends: dict[int, tuple[str, int]] = {}
-        self._drained: dict[int, set[int]] = {}  # what each node held when it was told to start nothing more
+        self._drained: dict[int, set[int]] = {}  # what each node held when it began to drain
 
     def check(self, connection: Connection) -> None:
         self._check_ends(connection)
@@ -169,7 +169,7 @@ class Ledger:
 
     @staticmethod
     def _check_holders(connection: Connection) -> None:
-        """Nobody holds anything who was taken over from. Whoever left may have left something behind, for a while."""
+        """A node that was taken over holds nothing. A node that left may have left something behind, for a while."""
         for row in connection.execute(
             "SELECT r.id, n.name FROM runs r JOIN nodes n ON n.id = r.node "
             "WHERE r.finished_at IS NULL AND r.status = 'active' AND n.taken_by IS NOT NULL ORDER BY r.id"
@@ -177,7 +177,7 @@ class Ledger:
             raise Broken(f"X2: run {row['id']} is held by {row['name']}, which was taken over from")
 
     def _check_drained(self, connection: Connection) -> None:
-        """A node that was told to start nothing more does not."""
+        """A draining node starts nothing more."""
         held: dict[int, set[int]] = {}
         for row in connection.execute(
             "SELECT n.id, r.id AS run_id FROM nodes n LEFT JOIN runs r ON r.node = n.id AND r.status = 'active' "

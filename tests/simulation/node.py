@@ -29,7 +29,7 @@ OWNER: contextvars.ContextVar[Node | None] = contextvars.ContextVar("OWNER", def
 
 
 class NodeClock(VirtualClock):
-    """A machine's own clocks: time passes as everywhere, but they were set by somebody else, at some other time."""
+    """A machine's own clocks: time passes as everywhere, but they were set independently, at some other time."""
 
     def __init__(self, world: VirtualClock, rng: random.Random) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class NodeClock(VirtualClock):
 
 
 class Weather:
-    """What goes wrong, how often, and who is told; shared by all nodes of a world."""
+    """What goes wrong, how often, and who is notified; shared by all nodes of a world."""
 
     max_delay = 0.05  # seconds a request or a reply may take
 
@@ -86,7 +86,7 @@ class _Writer(PostgresWriter):
 
 
 class NodeStore(PostgresStore):
-    """The handle of one incarnation; without a node (somebody's command line) it never fails."""
+    """The handle of one incarnation; without a node (a command line) it never fails."""
 
     def __init__(self, url: str, database_clock: VirtualClock, clock: VirtualClock, weather: Weather) -> None:
         self._weather = weather
@@ -136,8 +136,8 @@ class NodeStore(PostgresStore):
     def _ask_time(self) -> None:
         if self._shared is not None and self._shared.boot() - self._asked_time_at >= TIME_MS:
             self._asked_time_at = self._shared.boot()
-            told = self._database_clock.now() * 1000 if self._database_clock is not None else 0
-            self._shared.hear(self._shared.boot_us(), told, self._shared.boot_us())
+            database_us = self._database_clock.now() * 1000 if self._database_clock is not None else 0
+            self._shared.hear(self._shared.boot_us(), database_us, self._shared.boot_us())
 
     async def _pause(self) -> None:
         """Who comes first is decided here; a frozen node stays until it thaws, a dead one for ever."""

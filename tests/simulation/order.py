@@ -14,10 +14,10 @@ _ALL = "SELECT s.job_id, s.{since}, j.options FROM job_state s JOIN jobs j ON j.
 class Order:
     """Of one world: how many jobs a turn takes at most, and what was seen to be out of order."""
 
-    def __init__(self, most: int, tell: Callable[[str], None]) -> None:
+    def __init__(self, most: int, report: Callable[[str], None]) -> None:
         self.most = most
         self.compared = 0  # how often a turn took less than all
-        self._tell = tell
+        self._report = report
 
     def watch(self, jobs: Jobs) -> Jobs:
         """The same verbs, looked at while they are used."""
@@ -26,7 +26,7 @@ class Order:
     def check(self, what: str, taken: list[int], expected: list[int], of: int) -> None:
         self.compared += 0 < len(taken) < of
         if taken != expected:
-            self._tell(f"X22: of what {what}, jobs {taken} were taken, and {expected} come first")
+            self._report(f"X22: of what {what}, jobs {taken} were taken, and {expected} come first")
 
 
 class _Watched(Jobs):

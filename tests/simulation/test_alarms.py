@@ -64,9 +64,9 @@ def test_an_incident_without_its_message_is_found(deliveries, alerts):
         check_announced(store(deliveries=deliveries, alerts=alerts))
 
 
-def test_a_message_that_is_gone_or_that_nobody_looks_after_is_found():
+def test_a_message_that_is_gone_or_that_no_job_looks_after_is_found():
     check_outbox(store(deliveries=[OPENED]), {1})
     with pytest.raises(Broken, match="gone"):
         check_outbox(store(), {1})
-    with pytest.raises(Broken, match="nobody looks after"):
+    with pytest.raises(Broken, match="no job looks after"):
         check_outbox(store(deliveries=[(1, "pending", 0, None)]), set())

@@ -131,7 +131,7 @@ def test_it_finds_a_node_that_is_taken_over_though_it_was_heard_of_since(monkeyp
 
 
 @pytest.mark.long
-def test_it_finds_runs_that_nobody_takes_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_finds_runs_that_no_node_takes_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Journal, "silent", lambda _self, _since: [])
     assert "has been dead" in _breaks()
 

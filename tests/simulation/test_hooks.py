@@ -81,7 +81,7 @@ def _breaks() -> str:
     return ""
 
 
-def test_it_finds_an_end_that_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_finds_an_end_that_is_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     call = ending._call_hooks
 
     def but_for_dropped(tx: Transaction, context: Context, endings: list[ending.Ending]) -> None:
@@ -91,11 +91,11 @@ def test_it_finds_an_end_that_is_not_told(monkeypatch: pytest.MonkeyPatch) -> No
     assert "is over, and" in _breaks()
 
 
-def test_it_finds_an_end_that_is_told_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_finds_an_end_that_is_reported_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     call = ending._call_hooks
 
     def twice(tx: Transaction, context: Context, endings: list[ending.Ending]) -> None:
         call(tx, context, [*endings, *endings[:1]])
 
     monkeypatch.setattr(ending, "_call_hooks", twice)
-    assert "was told 2 times" in _breaks()
+    assert "was reported 2 times" in _breaks()

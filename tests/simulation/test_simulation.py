@@ -51,7 +51,7 @@ def test_no_fault_at_any_moment_loses_doubles_or_strands_a_run(group: int) -> No
 @pytest.mark.parametrize(
     "group", [0, *(pytest.param(group, marks=pytest.mark.long) for group in range(1, CROWDED_GROUPS))]
 )
-def test_whatever_happens_nobody_is_taken_before_somebody_of_higher_priority(group: int) -> None:
+def test_whatever_happens_no_job_starts_before_one_of_higher_priority(group: int) -> None:
     starts = compared = 0
     for seed in CROWDED_SEEDS[group::CROWDED_GROUPS]:
         world = live(seed, steps=40)
@@ -165,7 +165,7 @@ def test_it_finds_a_change_that_is_covered_up_by_a_turn(monkeypatch: pytest.Monk
 def test_it_finds_a_handler_that_swallows_its_cancellation_unnoticed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _breaks(range(3), Unstoppable) == ""
     monkeypatch.setattr(Active, "refuses_to_end", lambda _self, _now: None)
-    assert "does not stop, and nobody is told" in _breaks(kind=Unstoppable)
+    assert "does not stop, and there is no alert" in _breaks(kind=Unstoppable)
 
 
 @pytest.mark.long

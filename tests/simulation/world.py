@@ -164,7 +164,7 @@ class World(People):
         """What else a node of this world has before it starts."""
 
     async def _rebirth(self, ours: set[asyncio.Task[object] | None]) -> None:
-        """The process is gone: its tasks with it; after a while somebody starts it again."""
+        """The process is gone: its tasks with it; after a while it is started again."""
         store = self._store
         assert store is not None
         self.deaf = Deaf(self.rng)  # nothing outlives its process
@@ -340,7 +340,7 @@ class World(People):
             raise Broken(f"H12: {sorted(lost)} were acknowledged and are gone")
 
     def _look_at_waiting(self) -> None:
-        """Nobody's time to report is cut short, however the clock is set."""
+        """No monitor's time to report is cut short, however the clock is set."""
         for number, finished in self._watch().execute(
             "SELECT r.id, r.finished_at FROM runs r JOIN run_details d ON d.run_id = r.id "
             "WHERE r.outcome = 'unknown' AND d.error LIKE 'no report of its end%'"

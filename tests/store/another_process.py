@@ -1,4 +1,4 @@
-"""Another process that does as it is told, and says so: how two processes meet on one store in tests."""
+"""Another process that follows instructions and reports results: how two processes meet on one store in tests."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class AnotherProcess:
         self._process.wait(PATIENCE_S)
 
 
-def told(code, url):
+def output_of(code, url):
     """The one line that a process says before it ends."""
     with AnotherProcess(code, url) as other:
         return other.hear()

@@ -300,7 +300,7 @@ def test_jobs_with_lanes_are_walked_through_by_id(store):
     assert [found.id for found in store.read(lambda tx: tx.jobs.laned(4, 2))] == [5]
 
 
-def test_a_freed_place_goes_to_whoever_waits_longest(store):
+def test_a_freed_place_goes_to_the_longest_waiting_job(store):
     store.add(
         job(1, parked="lane", ready_at=NOW - 1),
         job(2, parked="lane", ready_at=NOW - 7),

@@ -221,7 +221,7 @@ def test_a_node_that_left_is_neither_alive_nor_to_be_taken_over(store):
     assert not store.write(lambda tx: tx.journal.take_over(node, by=2, now=NOW + 1))
 
 
-def test_a_node_that_is_drained_is_alive_and_serves_nobody(store):
+def test_a_node_that_is_drained_is_alive_and_serves_no_kind(store):
     nodes = [NodeRow(1, "one", NOW, NOW, None, "{}"), NodeRow(2, "two", NOW, NOW, None, "{}")]
     store.write(lambda tx: [tx.journal.join(node) for node in nodes])
     store.write(lambda tx: tx.nodes.drain(1, drain=True))
@@ -243,7 +243,7 @@ def test_a_node_whose_loop_stands_is_found(store):
     assert [node.id for node in store.read(lambda tx: tx.journal.stalled(NOW + 20))] == [2]
 
 
-def test_nobody_was_seen_in_the_future(store):
+def test_no_node_was_seen_in_the_future(store):
     store.write(lambda tx: [tx.journal.join(NodeRow(n, f"{n}", NOW, NOW + n, None, "{}")) for n in (1, 20)])
     store.write(lambda tx: tx.journal.correct_seen(NOW + 10))
     assert [node.seen_at for node in store.read(lambda tx: tx.journal.alive())] == [NOW + 1, NOW + 10]
@@ -254,7 +254,7 @@ def test_the_clock_all_nodes_share_does_not_go_back(store):
     assert store.read(lambda tx: tx.journal.database_now()) >= first >= NOW
 
 
-def test_a_store_that_nobody_else_reads_has_no_old_transaction(store):
+def test_a_store_without_other_readers_has_no_old_transaction(store):
     assert store.write(lambda tx: tx.journal.oldest_transaction()) is None
 
 

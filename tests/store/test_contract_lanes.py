@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 
-def test_a_lane_nobody_used_is_free(store):
+def test_an_unused_lane_is_free(store):
     assert store.read(lambda tx: tx.lanes.used(["agent:a", "agent:b"])) == {"agent:a": 0, "agent:b": 0}
     assert store.read(lambda tx: tx.lanes.used([])) == {}
 
@@ -18,7 +18,7 @@ def test_places_are_taken_and_freed_in_any_number_of_lanes_at_once(store):
     assert store.read(lambda tx: tx.lanes.all()) == {"a": 4, "b": 1, "ü \U0001f319": 1}
 
 
-def test_lanes_can_be_counted_afresh(store):
+def test_lanes_can_be_counted_again(store):
     store.write(lambda tx: tx.lanes.add({"a": 1, "lost": 5}))
     store.write(lambda tx: tx.lanes.reset({"a": 2, "b": 1}))
     assert store.read(lambda tx: tx.lanes.all()) == {"a": 2, "b": 1}

@@ -94,7 +94,7 @@ def test_a_finished_run_is_done_and_a_waiting_one_is_not(store):
     assert ids(store.read(lambda tx: tx.runs.all_open())) == [2]
 
 
-def test_the_runs_that_wait_for_a_person_are_told_apart(store):
+def test_the_runs_that_wait_for_a_person_are_listed_separately(store):
     store.add_runs(run(1, status="waiting", phase="approval"), run(2, status="waiting"), run(3, status="active"))
     store.add_runs(run(4, phase="approval", outcome="cancelled"))
     assert store.read(lambda tx: tx.runs.asking([1, 2, 3, 4, 5])) == {1}

@@ -58,7 +58,7 @@ def test_a_jobs_session_goes_with_its_job(store):
     assert store.read(lambda tx: tx.of(Sessions).of(1)) is None
 
 
-def test_watches_are_told_with_what_became_of_their_runs(store):
+def test_watches_are_listed_with_what_became_of_their_runs(store):
     store.add(job(1), job(2))
     store.add_runs(run(10, status="waiting", node=7), run(11, job_id=2, outcome="success"))
     for run_id in (11, 10, 12):
@@ -96,7 +96,7 @@ def test_reports_about_runs_that_ended_some_other_way_are_swept_up_with_the_next
     assert list(store.read(lambda tx: tx.reports.of([10, 11]))) == [11]
 
 
-def test_the_sessions_of_one_owner_crowd_out_nobody_elses(store):
+def test_the_sessions_of_one_owner_crowd_out_no_others(store):
     store.add(job(1, owner="fox"), job(2, owner="hen"), job(3, owner="hen"), job(4), job(5))
     for number in (1, 2, 3, 4, 5):
         store.write(lambda tx, number=number: tx.of(Sessions).keep(kept(number, used_at=NOW + number)))

@@ -1,4 +1,4 @@
-"""What every store promises about its transactions: all or nothing, alone, and told only when they are stored."""
+"""What every store promises about its transactions: all or nothing, isolated, and announced only once stored."""
 
 from __future__ import annotations
 
@@ -130,8 +130,8 @@ def test_works_are_done_in_the_order_they_were_handed_in(store):
 
 
 def test_a_work_whose_caller_gave_up_is_stored_all_the_same(store):
-    gate, told = Gate(), []
-    store.store.on_events(lambda groups: told.extend(group.body for group in groups))
+    gate, received = Gate(), []
+    store.store.on_events(lambda groups: received.extend(group.body for group in groups))
 
     async def main():
         first = asyncio.create_task(store.store.write(gate))
@@ -148,13 +148,13 @@ def test_a_work_whose_caller_gave_up_is_stored_all_the_same(store):
         return await store.store.write(lambda tx: tx.lanes.used(["a"]))
 
     assert store.do(main()) == {"a": 1}
-    assert told == ['["done"]']
+    assert received == ['["done"]']
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_read_sees_one_moment_and_keeps_nobody_from_writing(store):
+def test_a_read_sees_one_moment_and_does_not_block_writers(store):
     looked, written = threading.Event(), threading.Event()
     store.write(mark("a"))
 
@@ -203,7 +203,7 @@ def test_what_a_read_raises_reaches_its_caller_and_the_next_read_is_fresh(store)
     assert lanes(store) == {"a"}
 
 
-# -- who is told, and when --------------------------------------------------------------------------------------------
+# -- what is announced, and when --------------------------------------------------------------------------------------
 
 
 def test_listeners_hear_of_a_commit_before_its_caller_goes_on_and_never_of_a_failure(store):
@@ -223,7 +223,7 @@ def test_listeners_hear_of_a_commit_before_its_caller_goes_on_and_never_of_a_fai
     assert [(g.stream, g.seq, g.body) for g in store.read(lambda tx: tx.journal.events(0))] == heard
 
 
-def test_nobody_hears_of_what_is_not_committed_yet(store):
+def test_uncommitted_changes_are_not_announced(store):
     gate, heard = Gate(), []
     store.store.on_events(heard.extend)
 

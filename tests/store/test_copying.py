@@ -23,14 +23,14 @@ from wakeful.store.sqlite_file import migrations
 from wakeful.store.tables import OWN_FACTS, known_tables
 
 
-def copy(origin, goal, tell=lambda *_: None):
+def copy(origin, goal, report=lambda *_: None):
     async def main():
         source, target = make_store(origin, SystemClock()), make_store(goal, SystemClock())
         await source.open(create=False)
         try:
             await target.open()
             try:
-                return await copy_store(source, target, tell)
+                return await copy_store(source, target, report)
             finally:
                 await target.close()
         finally:
@@ -259,7 +259,7 @@ def test_a_database_with_a_living_node_is_neither_read_nor_filled(file):
             copy(origin, goal)
 
 
-def test_nobody_writes_to_a_database_while_it_is_copied(tmp_path):
+def test_nothing_is_written_to_a_database_while_it_is_copied(tmp_path):
     there = postgres_url()
     stock(there)
     refused = []
@@ -287,7 +287,7 @@ def test_what_a_newer_version_wrote_is_not_copied_by_halves(file, goal):
     assert content(goal)["jobs"] == []
 
 
-def test_whoever_was_let_into_the_target_stays(file, goal):
+def test_existing_tokens_of_the_target_stay(file, goal):
     tokens = next(table for table in known_tables() if table.name == "tokens")
     for url, hashed in ((file, "ours"), (goal, "theirs")):
         stock(url, jobs=1 if url == file else 0)

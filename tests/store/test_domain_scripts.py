@@ -209,7 +209,7 @@ def test_a_server_on_a_file_says_which_domains_it_knows(tmp_path, scripts):
             pass
 
 
-def test_whoever_opened_a_store_before_a_domain_was_changed_does_not_become_its_node_after(url, scripts):
+def test_a_process_that_opened_a_store_before_a_domain_was_changed_does_not_become_its_node_after(url, scripts):
     scripts({"post": {1: LETTERS}})
     with opened(url) as early:
         scripts({"post": {1: LETTERS, 2: COLOUR}})

@@ -1,4 +1,4 @@
-"""What docs/several-machines.md tells operators: its queries run, and a restored store that is held starts nothing."""
+"""docs/several-machines.md for operators: its queries run, and a restored store that is held starts nothing."""
 
 from __future__ import annotations
 

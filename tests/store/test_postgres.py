@@ -134,7 +134,7 @@ def test_any_number_arrives_as_it_was_given(connection, values):
 
 
 @real
-async def test_a_text_no_server_takes_is_the_callers_mistake_and_harms_nobody_else(url):
+async def test_a_text_no_server_takes_is_the_callers_mistake_and_harms_no_other_caller(url):
     async with Opened(url) as (store,):
         await store.write(lambda tx: tx.jobs.add([job(1)]))
         results = await asyncio.gather(

@@ -64,7 +64,7 @@ def test_the_folder_of_a_store_in_the_usual_schema_follows_from_server_and_datab
         assert Address(url).folder("public") == Address(url).folder() == state / f"postgresql-{mark}.logs"
 
 
-def test_whatever_tells_two_stores_apart_tells_their_folders_apart(monkeypatch):
+def test_whatever_distinguishes_two_stores_distinguishes_their_folders(monkeypatch):
     urls = ["db/jobs", "db:5433/jobs", "other/jobs", "db/other", "db/jobs?service=a", "db/jobs?service=b", ""]
     folders = [Address(f"postgresql://{url}").folder() for url in urls]
     folders += [Address("postgresql://db/jobs").folder("shop"), Address("postgresql://db/jobs").folder("bank")]

@@ -77,7 +77,7 @@ async def test_a_commit_whose_answer_is_cut_off_counts_once_and_is_heard_of():
 
 
 @real
-async def test_a_commit_that_never_reached_the_server_is_an_error_and_nobody_hears_of_it():
+async def test_a_commit_that_never_reached_the_server_is_an_error_and_announces_nothing():
     async with Behind() as behind:
         writing = await behind.write_cut_off("commit")
         behind.way.resume(torn=True)
@@ -88,7 +88,7 @@ async def test_a_commit_that_never_reached_the_server_is_an_error_and_nobody_hea
 
 @pytest.mark.parametrize(("moment", "stored"), [("answer", 1), ("commit", 0)])
 @real
-async def test_a_commit_nobody_can_ask_about_is_called_unknown_whatever_became_of_it(monkeypatch, moment, stored):
+async def test_a_commit_that_cannot_be_looked_up_is_called_unknown_whatever_became_of_it(monkeypatch, moment, stored):
     monkeypatch.setattr(postgres_writer, "FATE_MS", 100)
     async with Behind() as behind:
         writing = await behind.write_cut_off(moment)

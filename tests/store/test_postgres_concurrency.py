@@ -55,7 +55,7 @@ async def test_a_decision_waits_for_the_one_before_it_and_sees_what_it_wrote(url
 
 
 @real
-async def test_reading_waits_for_nobody(url):
+async def test_reading_does_not_wait_for_writers(url):
     async with Opened(url) as (store,):
         await store.write(lambda tx: tx.jobs.add([job(1)]))
         with psycopg.connect(url) as other:
@@ -97,7 +97,7 @@ async def test_nodes_that_count_on_from_the_same_fact_never_get_the_same_number(
 
 
 @real
-async def test_whoever_follows_the_events_of_several_nodes_misses_none(url):
+async def test_a_reader_of_the_events_of_several_nodes_misses_none(url):
     async with Opened(url, 3) as stores:
         seen, last = [], 0
         writing = [
@@ -139,7 +139,7 @@ async def test_a_change_is_heard_of_at_once_and_ones_own_is_not(url):
 
 
 @real
-async def test_what_is_due_after_the_next_alarm_wakes_nobody(url):
+async def test_what_is_due_after_the_next_alarm_wakes_no_node(url):
     async with Opened(url) as (store,):
         numbers, hour, now = itertools.count(1), 3_600_000, store.clock.now()
 
@@ -160,7 +160,7 @@ async def test_what_is_due_after_the_next_alarm_wakes_nobody(url):
 
 
 @real
-async def test_where_nobody_is_heard_it_looks_by_itself_once_a_second(url):
+async def test_without_notifications_it_looks_by_itself_once_a_second(url):
     clock = SteppedClock()
     store = make_store(url, clock)
     await store.open()

@@ -138,7 +138,7 @@ async def test_a_commit_is_on_disk_before_it_is_answered_whatever_the_default_of
 
 
 @real
-async def test_whoever_holds_a_transaction_open_for_long_is_named_in_an_alert_until_it_ends(monkeypatch):
+async def test_a_session_that_holds_a_transaction_open_for_long_is_named_in_an_alert_until_it_ends(monkeypatch):
     from wakeful.kernel.engine import sweep
 
     monkeypatch.setattr(sweep, "OLD_TRANSACTION_MS", 0)

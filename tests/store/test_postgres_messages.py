@@ -1,4 +1,4 @@
-"""Each way in which a PostgreSQL server refuses is told as what it is, with what to do about it."""
+"""Each way in which a PostgreSQL server refuses is reported as what it is, with what to do about it."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ async def test_a_server_without_tls_is_not_said_to_be_unreachable(url):
 
 
 @real
-async def test_a_failed_handshake_is_told_as_a_matter_of_tls():
+async def test_a_failed_handshake_is_reported_as_a_matter_of_tls():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=_agree_and_talk_nonsense, args=(listener,))
         thread.start()
@@ -265,7 +265,7 @@ async def test_a_piece_of_the_password_that_looks_like_a_parameter_is_not_repeat
      "options=-c%20statement_timeout%3Dsoon"],
 )  # fmt: skip
 @real
-async def test_a_wrong_value_of_a_parameter_is_told_as_that(url, given):
+async def test_a_wrong_value_of_a_parameter_is_reported_as_that(url, given):
     said = await refusal(f"{url}?{given}", StoreUnusable)
     assert said.startswith("A parameter in the address of the store is wrong (")
     assert said.endswith("): correct it.")

@@ -37,7 +37,7 @@ def node(url, name, handler, lease=SHORT, **options):
 
 
 class Freezer:
-    """Handlers that hang until told to go on, and what was started where."""
+    """Handlers that hang until they are released, and what was started where."""
 
     def __init__(self):
         self.started = []
@@ -67,7 +67,7 @@ def thawed(scheduler):
 
 @pytest.mark.promise("X2", "H11", "X14")
 @real
-async def test_a_dead_nodes_run_is_recorded_as_crashed_and_run_once_more_elsewhere(url):
+async def test_a_dead_nodes_run_is_recorded_as_crashed_and_run_again_elsewhere(url):
     ice = Freezer()
     async with node(url, "one", ice.on("one", hangs=True)) as one, node(url, "two", ice.on("two", hangs=False)) as two:
         watch = Watch(two)
@@ -185,9 +185,9 @@ async def test_a_node_whose_loop_is_blocked_is_reported_and_not_taken_for_dead(u
         watch = Watch(one)
         await one.add_job("a", Once(PAST), kind="work")
         with ThreadPoolExecutor(1) as pool:
-            told = pool.submit(lambda: asyncio.run(stalled_as_seen_by_another(url, seen)))
+            seen_alerts = pool.submit(lambda: asyncio.run(stalled_as_seen_by_another(url, seen)))
             await watch.finished()
-            alerts = await asyncio.wrap_future(told)
+            alerts = await asyncio.wrap_future(seen_alerts)
         assert alerts == [("stalled", "The event loop of node one has been blocked for 4 s by a handler.")]
         assert [run.outcome for run in await one.get_run_log("a")] == ["success"]
         await one.stop()

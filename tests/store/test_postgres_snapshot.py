@@ -209,7 +209,7 @@ def _truth(tx):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_a_process_arms_clears_parks_or_rolls_back_it_is_told_all_that_is_due(seed):
+def test_whatever_a_process_arms_clears_parks_or_rolls_back_it_gets_all_that_is_due(seed):
     clock = VirtualClock()
     with OpenStore(emptied_url(), clock, inline=True) as store:
         armed = Armed(store, clock, seed)

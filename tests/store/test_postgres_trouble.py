@@ -49,7 +49,7 @@ def url(server):
 
 
 class Heard(logging.Handler):
-    """What the engine says, and whoever waits for it."""
+    """What the engine logs, and the tasks that wait for it."""
 
     def __init__(self):
         super().__init__()
@@ -224,22 +224,22 @@ async def test_a_slow_way_to_the_server_is_no_trouble(server, url, delay):
 
 
 @real
-async def test_a_lock_somebody_holds_for_a_while_is_waited_for(server, url):
+async def test_a_lock_that_is_held_for_a_while_is_waited_for(server, url):
     async with AtWork(url) as node:
         with psycopg.connect(server.url(url.rpartition("/")[2])) as other:
             other.execute("LOCK TABLE job_state IN ACCESS EXCLUSIVE MODE")
             node.let_go.set()
-            await asyncio.to_thread(_somebody_waits, server)
+            await asyncio.to_thread(_until_a_session_waits, server)
             assert len(node.started) == 1
         await node.all_is_done()
         assert node.heard.count(BEGINS) == 0
 
 
-def _somebody_waits(server):
+def _until_a_session_waits(server):
     with psycopg.connect(server.url(), autocommit=True) as admin:
         for _ in range(PATIENCE * 100):
             waiting = admin.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
             if waiting.fetchone()[0]:
                 return
             admin.execute("SELECT pg_sleep(0.01)")
-    pytest.fail("nobody waited for the lock")
+    pytest.fail("no session waited for the lock")

@@ -116,7 +116,7 @@ def test_a_script_that_takes_something_away_suits_only_code_that_came_with_it_or
     assert wrong == []
 
 
-def test_a_lease_is_as_long_to_whoever_changes_the_schema_as_to_the_nodes():
+def test_a_lease_is_as_long_for_a_schema_change_as_for_the_nodes():
     assert LeaseTimes().lease_ms == nodes.LEASE_MS
 
 
@@ -152,7 +152,7 @@ def test_a_store_that_lost_something_refuses_code_that_needs_it_and_says_which_w
         OpenStore(url, SystemClock()).__enter__()
 
 
-def test_a_script_that_says_nothing_suits_nobody_before_it(url, tmp_path, monkeypatch):
+def test_a_script_that_says_nothing_suits_no_earlier_version(url, tmp_path, monkeypatch):
     with OpenStore(url, SystemClock()):
         pass
     open_as(url, folder_of(tmp_path, "next", ADDS), monkeypatch)
@@ -263,7 +263,7 @@ def test_a_node_that_does_not_say_what_it_knows_is_taken_for_the_oldest(shared, 
     open_as(shared, folder_of(tmp_path, "grown", ADDS, oldest=1), monkeypatch)
 
 
-def test_whoever_opened_a_store_before_it_was_changed_does_not_become_its_node_after(url, tmp_path, monkeypatch):
+def test_a_process_that_opened_a_store_before_it_was_changed_does_not_become_its_node_after(url, tmp_path, monkeypatch):
     mine = schema_number()
     with OpenStore(url, SystemClock()) as store:
         open_as(url, folder_of(tmp_path, "next", TAKES_AWAY, oldest=mine + 1), monkeypatch)
@@ -272,7 +272,7 @@ def test_whoever_opened_a_store_before_it_was_changed_does_not_become_its_node_a
         assert store.read(lambda tx: tx.journal.alive()) == []
 
 
-def test_whoever_changes_the_schema_does_not_hold_up_nodes_at_work_for_long(shared, tmp_path, monkeypatch):
+def test_a_schema_change_does_not_hold_up_nodes_at_work_for_long(shared, tmp_path, monkeypatch):
     """Readers that hold a table for a moment are waited for, and asked again after a while."""
     with OpenStore(shared, SystemClock()):
         pass

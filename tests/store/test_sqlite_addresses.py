@@ -97,7 +97,7 @@ def test_what_is_no_address_is_answered_with_one_that_is(clock, address):
     assert "sqlite:///file.db" in str(caught.value)
 
 
-def test_the_home_of_a_stranger_is_no_address(clock):
+def test_the_home_of_an_unknown_user_is_no_address(clock):
     with pytest.raises(StoreUnusable, match="write the whole path"):
         make_store("sqlite:///~nobody-of-that-name/wakeful.db", clock)
 

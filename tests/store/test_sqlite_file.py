@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.another_process import AnotherProcess, told
+from tests.store.another_process import AnotherProcess, output_of
 from tests.store.samples import OpenStore, job
 from tests.store.sqlite_files import a_real_store, everything_in, refusal, url
 from wakeful.clock import SystemClock
@@ -29,7 +29,7 @@ def clock():
 
 @pytest.fixture
 def open_folder():
-    """A folder that everybody may look into and nobody else may write, unlike those of the tests' own user."""
+    """A folder that every user may read and only its owner may write, unlike those of the tests' own user."""
     folder = Path(tempfile.mkdtemp(prefix="wakeful-"))
     folder.chmod(0o755)
     yield folder
@@ -127,7 +127,7 @@ def test_a_damaged_schema_is_found_at_once(file, clock):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_damage_in_the_middle_is_told_by_whoever_meets_it_and_not_made_worse(file, clock, seed):
+def test_damage_in_the_middle_is_reported_by_the_reader_that_meets_it_and_not_made_worse(file, clock, seed):
     a_real_store(file, clock)
     chance = random.Random(seed)
     pages = file.stat().st_size // PAGE
@@ -165,7 +165,7 @@ ATTEMPT_WITHOUT_RIGHTS = "drop_rights(); attempt(url)"
 
 def without_rights(path, folder):
     before = everything_in(folder)
-    answer = told(ATTEMPT_WITHOUT_RIGHTS, url(path))
+    answer = output_of(ATTEMPT_WITHOUT_RIGHTS, url(path))
     assert everything_in(folder) == before
     return answer
 
@@ -176,7 +176,7 @@ def test_a_read_only_store_is_not_written(open_folder, clock):
     open_folder.chmod(0o777)
     file.chmod(0o444)
     wanted = f"StoreUnusable {file} cannot be written: check the permissions of the file and of its directory."
-    assert told(ATTEMPT_WITHOUT_RIGHTS, url(file)) == wanted
+    assert output_of(ATTEMPT_WITHOUT_RIGHTS, url(file)) == wanted
 
 
 def test_a_store_in_a_read_only_directory_is_not_written(open_folder, clock):
@@ -191,7 +191,7 @@ def test_a_store_in_a_read_only_directory_is_not_written(open_folder, clock):
     assert without_rights(file, open_folder) in wanted
 
 
-def test_a_store_nobody_may_read_is_not_opened(open_folder, clock):
+def test_a_store_that_may_not_be_read_is_not_opened(open_folder, clock):
     file = open_folder / "wakeful.db"
     a_real_store(file, clock, jobs=1)
     file.chmod(0o000)

@@ -45,7 +45,7 @@ def url(path):
 # -- writing ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_file_locked_for_too_long_is_told_to_writers_and_openers_but_read_on(file, clock, monkeypatch):
+def test_a_file_locked_for_too_long_is_reported_to_writers_and_openers_but_readable(file, clock, monkeypatch):
     monkeypatch.setattr(sqlite, "LOCK_WAIT_MS", 30)
     wanted = f"{file} has been locked by another process for too long: end what holds it, then try again."
     with OpenStore(url(file), clock) as store, AnotherProcess(HOLDS_THE_WRITE_LOCK, url(file)) as other:
@@ -105,7 +105,7 @@ def test_of_processes_that_make_a_store_at_the_same_moment_each_gets_the_same_on
         assert int(written_by) in {other.pid for other in others}
 
 
-def test_opening_and_closing_side_by_side_disturbs_nobody(file):
+def test_opening_and_closing_side_by_side_disturbs_no_other_process(file):
     many = "say('ready'); wait(); [attempt(url) for _ in range(40)]"
     with AnotherProcess(many, url(file)) as one, AnotherProcess(many, url(file)) as two:
         for other in (one, two):
@@ -131,10 +131,10 @@ async def main():
 asyncio.run(main())
 """
 OURS = {"pid": os.getpid(), "host": "here", "node": "day"}
-TOLD = {**OURS, "schema": schema_number()}
+HOLDER = {**OURS, "schema": schema_number()}
 
 
-def test_a_second_engine_is_refused_and_told_who_the_first_is(file, clock):
+def test_a_second_engine_is_refused_with_the_name_of_the_first(file, clock):
     with OpenStore(url(file), clock) as store, AnotherProcess(RUNS_THE_ENGINE, url(file)) as other:
         assert store.store.holder() is None
         assert other.hear() == "engine"
@@ -150,7 +150,7 @@ def test_a_second_engine_is_refused_and_told_who_the_first_is(file, clock):
         other.say()
         assert other.hear() == "resigned"
         store.do(store.store.become_engine(OURS))
-        assert store.store.holder() == TOLD
+        assert store.store.holder() == HOLDER
 
 
 @pytest.mark.promise("H11")
@@ -160,14 +160,14 @@ def test_an_engine_that_is_killed_leaves_its_place_free(file, clock):
         other.kill()
         assert store.store.holder() is None
         store.do(store.store.become_engine(OURS))
-        assert store.store.holder() == TOLD
+        assert store.store.holder() == HOLDER
 
 
 def test_one_store_has_one_engine_whatever_name_led_to_it(file, clock, tmp_path):
     (tmp_path / "other-name.db").symlink_to(file)
     with OpenStore(url(file), clock) as one, OpenStore(url(tmp_path / "other-name.db"), clock) as two:
         one.do(one.store.become_engine(OURS))
-        assert two.store.holder() == TOLD
+        assert two.store.holder() == HOLDER
         with pytest.raises(StoreLocked):
             two.do(two.store.become_engine(OURS))
 
@@ -179,7 +179,7 @@ def test_a_closed_store_gives_its_place_back(file, clock):
         two.do(two.store.become_engine(OURS))
 
 
-def test_those_who_only_look_keep_nobody_from_starting(file, clock):
+def test_processes_that_only_look_do_not_prevent_a_start(file, clock):
     looking = """
 store = make_store(url, SystemClock())
 say("looking")
@@ -194,7 +194,7 @@ while True:
 
 
 @pytest.mark.parametrize("content", ["", "no json", "[]", '{"pid": 4}'])
-def test_a_lock_file_that_tells_nothing_still_locks(file, clock, content):
+def test_a_lock_file_without_details_still_locks(file, clock, content):
     with OpenStore(url(file), clock) as one, OpenStore(url(file), clock) as two:
         one.do(one.store.become_engine(OURS))
         file.with_name("wakeful.db.lock").write_text(content, encoding="utf-8")
@@ -203,7 +203,7 @@ def test_a_lock_file_that_tells_nothing_still_locks(file, clock, content):
         assert two.store.holder() in ({}, {"pid": 4})
 
 
-def test_a_lock_that_cannot_be_made_is_told(file, clock):
+def test_a_lock_that_cannot_be_made_is_reported(file, clock):
     file.with_name("wakeful.db.lock").mkdir()
     with OpenStore(url(file), clock) as store, pytest.raises(StoreUnusable) as caught:
         store.do(store.store.become_engine(OURS))

@@ -21,7 +21,7 @@ SCRIPTS = sorted((Path(store_room.__file__).parent / "schema").glob("*.sql"))
 
 
 def shape(file):
-    """Every table, its columns in order, and every index, as the database itself tells them."""
+    """Every table, its columns in order, and every index, as the database itself lists them."""
     connection = sqlite3.connect(file)
     tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     columns = {name: connection.execute(f"PRAGMA table_info({name})").fetchall() for name in sorted(tables)}

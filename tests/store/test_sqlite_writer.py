@@ -1,4 +1,4 @@
-"""The one writer of a SQLite store, other processes beside it, and what is on disk when anybody is told."""
+"""The one writer of a SQLite store, other processes beside it, and what is on disk when it is announced."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.store.another_process import AnotherProcess, told
+from tests.store.another_process import AnotherProcess, output_of
 from tests.store.samples import NOW, OpenStore, job, run
 from wakeful import Once, Scheduler
 from wakeful.clock import SystemClock
@@ -38,7 +38,7 @@ def seen_by_others(file, sql):
     return found
 
 
-# -- on disk before it is told ----------------------------------------------------------------------------------------
+# -- on disk before it is announced -----------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("H12")
@@ -51,7 +51,7 @@ def test_the_writer_keeps_a_log_and_forces_every_commit_to_the_disk(store):
 
 
 @pytest.mark.promise("H12")
-def test_what_is_answered_or_told_can_be_read_by_another_process_at_that_moment(store, file):
+def test_what_is_answered_or_announced_can_be_read_by_another_process_at_that_moment(store, file):
     found = []
     store.store.on_events(lambda _: found.append(seen_by_others(file, "SELECT key FROM lanes")))
 
@@ -64,7 +64,7 @@ def test_what_is_answered_or_told_can_be_read_by_another_process_at_that_moment(
 
 
 @pytest.mark.promise("H12")
-def test_a_run_is_on_disk_before_its_handler_is_called_and_its_end_before_it_is_told(file):
+def test_a_run_is_on_disk_before_its_handler_is_called_and_its_end_before_it_is_announced(file):
     found = {}
 
     async def main():
@@ -78,7 +78,7 @@ def test_a_run_is_on_disk_before_its_handler_is_called_and_its_end_before_it_is_
             @scheduler.subscribe
             def listen(event):
                 if "finished" in str(event):
-                    found["told"] = seen_by_others(file, "SELECT status, outcome, attempt FROM runs")
+                    found["announced"] = seen_by_others(file, "SELECT status, outcome, attempt FROM runs")
                     ended.set()
 
             await scheduler.start()
@@ -88,7 +88,7 @@ def test_a_run_is_on_disk_before_its_handler_is_called_and_its_end_before_it_is_
                 await ended.wait()
 
     asyncio.run(main())
-    assert found == {"added": [("once",)], "called": [("active", None, 1)], "told": [("done", "success", 1)]}
+    assert found == {"added": [("once",)], "called": [("active", None, 1)], "announced": [("done", "success", 1)]}
 
 
 # -- beside other processes -------------------------------------------------------------------------------------------
@@ -134,11 +134,11 @@ def test_a_change_made_elsewhere_is_noticed_once_and_an_own_one_never(store, fil
     assert not changed()
     store.write(lambda tx: tx.lanes.add({"ours": 1}))
     assert not changed()
-    assert told("attempt(url)", f"sqlite:///{file}") == "done"
+    assert output_of("attempt(url)", f"sqlite:///{file}") == "done"
     assert changed()
     assert not changed()
     store.write(lambda tx: tx.lanes.add({"ours": 1}))
-    assert told("attempt(url)", f"sqlite:///{file}") == "done"
+    assert output_of("attempt(url)", f"sqlite:///{file}") == "done"
     store.write(lambda tx: tx.lanes.add({"ours": 1}))
     assert [changed(), changed()] == [True, False]
 
@@ -152,7 +152,7 @@ def test_a_writer_that_rests_is_not_woken_to_notice_a_change_and_a_busy_one_is_a
         return await write(work, **options)
 
     store.store.write = recorded
-    assert told("attempt(url)", f"sqlite:///{file}") == "done"
+    assert output_of("attempt(url)", f"sqlite:///{file}") == "done"
     assert store.do(store.store.changed_elsewhere())
     assert handed_in == []
 
@@ -178,7 +178,7 @@ async def main():
     await store.close()
 asyncio.run(main())
 """
-    assert told(only_reads, f"sqlite:///{file}") == "{}"
+    assert output_of(only_reads, f"sqlite:///{file}") == "{}"
     assert not store.do(store.store.changed_elsewhere())
 
 
@@ -203,7 +203,7 @@ def test_any_text_survives_also_a_zero_in_it(store):
     assert store.read(lambda tx: (tx.runs.details(1).error, tx.runs.details_of([1])[1].error)) == (text, text)
 
 
-def test_a_commit_that_fails_fails_every_work_in_it_and_tells_nobody(store):
+def test_a_commit_that_fails_fails_every_work_in_it_and_announces_nothing(store):
     heard = []
     store.store.on_events(heard.extend)
     (pages,) = store.store._writer.execute("PRAGMA page_count").fetchone()
@@ -245,7 +245,7 @@ async def main(inline):
 
 @pytest.mark.promise("H12")
 @pytest.mark.parametrize("inline", [False, True], ids=["in a thread", "inline"])
-def test_a_commit_that_the_disk_refuses_is_told_to_nobody(file, inline):
+def test_a_commit_that_the_disk_refuses_is_not_announced(file, inline):
     with AnotherProcess(f"{REFUSED_COMMIT}\nasyncio.run(main({inline}))", f"sqlite:///{file}") as other:
         assert other.hear() == "[] {'before': 1}"
         assert other.hear() == "[1]"

@@ -69,7 +69,7 @@ def test_apply_deploys_what_is_listed_and_removes_what_this_file_listed_before(f
             assert "No module named 'nonsense_xyz'" in done.wrong[0]
             assert {job.name for job in await scheduler.list_jobs()} == {"three.poll", "two.poll"}
             other = WorkflowSection.model_validate([], context={"folder": folder, "file": folder / "other.yaml"})
-            assert (await apply(scheduler, other)).is_empty, "another file touches only its own"
+            assert (await apply(scheduler, other)).is_empty, "another file changes only its own"
 
     asyncio.run(main())
 

@@ -66,7 +66,7 @@ def test_no_run_mutates_again_while_it_is_unknown_or_certain_that_the_first_did(
 
 @pytest.mark.promise("K10")
 @pytest.mark.parametrize(("phase", "mutation", "failure"), list(product(PHASES, MUTATIONS, FAILURES)))
-def test_reservations_are_released_only_where_everything_begins_anew(phase, mutation, failure):
+def test_reservations_are_released_only_where_everything_begins_again(phase, mutation, failure):
     begin = where_to_begin(phase, mutation, failure)
     assert keeps_reservations(begin) is (begin != "prepare")
     assert first_phase(begin) in PHASES

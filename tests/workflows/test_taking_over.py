@@ -110,7 +110,7 @@ async def test_a_node_with_older_code_does_not_deploy_it_and_leaves_the_workflow
         assert room.calls == []
 
 
-def test_a_node_with_other_code_knows_how_long_nobody_has_run_a_job():
+def test_a_node_with_other_code_knows_how_long_no_node_has_run_a_job():
     registry = Registry()
     assert registry.refused_since(7, 1_000, last_run_at=500) == 1_000
     assert registry.refused_since(7, 20_000, last_run_at=500) == 1_000

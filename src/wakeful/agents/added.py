@@ -1,6 +1,6 @@
 """Schedules of agents that people add beside the file: on the command line and over the network.
 
-Such a job has its own times and prompt. How the agent is asked is looked up when it starts, so that it follows what the
+Such a job has its own times and prompt. The agent's runner is looked up when it starts, so that it follows what the
 file says about the agent.
 """
 
@@ -31,7 +31,7 @@ def added_schedule(
     """The job that asks an agent at times of its own; AgentNotFound where there is no such agent."""
     wake, _ = find_agent(tx, agent)
     if prompt is not None and not prompt.strip():
-        raise InvalidJob("A prompt says something: leave it out for the default one.")
+        raise InvalidJob("A prompt cannot be empty: leave it out to use the default one.")
     known = as_written(from_text(wake.options))
     lanes = {lane: ANY_NUMBER if lane == f"agent:{agent}" else size for lane, size in known.get("lanes", {}).items()}
     schedule = name.removeprefix(f"{agent}.")

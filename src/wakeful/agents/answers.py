@@ -4,9 +4,9 @@
 |---|---|
 | 200, or another 2xx | `Done`, and the body is the run's output |
 | the same from a server that reports | `GoesOn`, unless the body says that it is done |
-| 202, or a body that says it goes on | `GoesOn`: the run waits for a call back, or is asked for at its status address |
+| 202, or a body that says it goes on | `GoesOn`: the run waits for a call back, or its status address is polled |
 | a body that says it failed | `Failed` |
-| 404 | `NoSession`: if it was made by us, forget it, make another one, try once more |
+| 404 | `NoSession`: if it was made by us, forget it, make another one, try again |
 | 409 | `Busy`: the same slot again in an hour |
 | 5xx, 408, 425, 429, no answer, half an answer, nonsense | `Unwell`: the same slot again in half an hour |
 | anything else, redirects included | `Failed`: trying again would not help |
@@ -80,7 +80,7 @@ Decision = Done | GoesOn | NoSession | Busy | Unwell | Failed
 def read_answer(answer: Answer, *, reports: bool = False) -> Decision:
     """What the answer to a message, or to a request for a session, means.
 
-    A server that `reports` answers when it has accepted a message: it is not done before it says so.
+    A server that `reports` answers when it has accepted a message: it is done when it reports that.
     """
     if answer.problem is not None:
         return Failed(answer.problem) if answer.lasting else Unwell(answer.problem)

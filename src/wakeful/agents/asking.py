@@ -48,7 +48,7 @@ class AgentOverloaded(Failed, TransientError):
 
 
 class Kept(NamedTuple):
-    """What is kept for a run: its session, under which name it is kept and what is known of it; and its token."""
+    """What is kept for a run: its session, its name and state, and its token."""
 
     name: str
     session: AgentSession | None
@@ -72,7 +72,7 @@ class AgentKind:
         if does == "event":
             return await self._leave_event(run, payload)
         if payload.get("is_stale"):
-            raise Noop("what it was to be woken for was done by another run")
+            raise Noop("another run already did what it was woken for")
         if payload.get("work") and (does != "wake" or payload.get("work_events")):
             return await self._work(run, payload)
         return await self._ask(run, payload)

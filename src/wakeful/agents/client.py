@@ -52,13 +52,13 @@ class SessionClient:
         return await self._ask("POST", self.messages_url(session), message, key)
 
     async def status(self, url: str) -> Answer:
-        """How is it going? Asked nowhere but where sessions live, also when they have moved since the run was sent."""
+        """The status of a run. Only the server of `server.sessions.url` is asked, even if the run went elsewhere."""
         if _origin(url) != _origin(self.base):
-            return Answer(problem=f"{without_secrets(url)} does not lie where server.sessions.url does", lasting=True)
+            return Answer(problem=f"{without_secrets(url)} is not on the server of server.sessions.url", lasting=True)
         return await self._ask("GET", url, patience=min(30.0, self._settings.answer_s))
 
     async def discard(self, session: str) -> Answer:
-        """The session is not needed any more."""
+        """Delete a session that is no longer needed."""
         return await self._ask("DELETE", f"{self.base}/sessions/{quote(session, safe='')}", patience=10.0)
 
     async def close(self) -> None:
@@ -90,7 +90,7 @@ class SessionClient:
             said = str(error) or type(error).__name__
             lasting = isinstance(error, (httpx.InvalidURL, httpx.UnsupportedProtocol))
             return Answer(
-                problem=f"the session server cannot be asked ({without_secrets(url)}): {said}", lasting=lasting
+                problem=f"the request to the session server failed ({without_secrets(url)}): {said}", lasting=lasting
             )
 
     def _timeout(self, seconds: float) -> httpx.Timeout:
@@ -130,7 +130,7 @@ _WHO = {"User-Agent": "wakeful"}
 
 
 async def _read(response: httpx.Response) -> Answer:
-    """The answer, as far as it is one; no more of it than we are ready to keep."""
+    """The answer, as far as it can be read; at most as much as we keep."""
     encoding = response.headers.get("content-encoding", "identity")
     if encoding != "identity":
         return Answer(problem=f"the session server answered in {encoding}, which was not asked for", lasting=True)
@@ -146,7 +146,7 @@ async def _read(response: httpx.Response) -> Answer:
             body = json.loads(body, parse_constant=_refuse_constant)
         except (ValueError, RecursionError):
             if response.is_success:
-                return Answer(problem="the session server's answer calls itself JSON and is not")
+                return Answer(problem="the session server's answer is not valid JSON")
     return Answer(response.status_code, body, location)
 
 

@@ -184,7 +184,7 @@ def wake(
 
 
 def _say_waiting(asked: dict[str, Any], *, wait: bool) -> None:
-    """That the agent is not woken soon, whoever waits for it."""
+    """Say that the agent is not woken soon, also to a caller that waits for it."""
     if asked["waits_for"] is None:
         return
     name = asked["agent"]
@@ -220,16 +220,16 @@ def event(
     ctx: typer.Context,
     *,
     name: Name,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What it is to hear.", show_default=False)],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The text of the event.", show_default=False)],
     key: Annotated[
         str | None, typer.Option("--key", metavar="KEY", help="A newer event with the same key replaces this one.")
     ] = None,
-    source: Annotated[str | None, typer.Option("--source", metavar="NAME", help="Who says so.")] = None,
+    source: Annotated[str | None, typer.Option("--source", metavar="NAME", help="Where the event comes from.")] = None,
     wake: Annotated[bool, typer.Option("--wake", help="Wake the agent for it.")] = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Leave an agent something to hear when it is next woken."""
+    """Add an event that the agent gets when it is next woken."""
 
     async def work(scheduler: Scheduler) -> dict[str, Any]:
         return await scheduler.agents.add_event(name, text, source=source, context_key=key, wake=wake)
@@ -260,7 +260,7 @@ def pause(ctx: typer.Context, *, name: Name, as_json: Json = False, db: Db = Non
 
 @app.command("resume")
 def resume(ctx: typer.Context, *, name: Name, as_json: Json = False, db: Db = None) -> None:
-    """Resume all jobs of an agent. What waits to be heard wakes it."""
+    """Resume all jobs of an agent. Waiting events wake it."""
     _say_acted(_act(ctx, db, name, resume_agent), f"{name} is resumed.", as_json=as_json)
 
 
@@ -296,14 +296,14 @@ Item = Annotated[str, typer.Argument(metavar="ID", help="A work item's id.", sho
 def work_add(
     ctx: typer.Context,
     *,
-    agent: Annotated[str, typer.Argument(metavar="AGENT", help="Who is to work on it.", show_default=False)],
-    title: Annotated[str, typer.Argument(metavar="TITLE", help="What is to be done.", show_default=False)],
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="The agent that works on it.", show_default=False)],
+    title: Annotated[str, typer.Argument(metavar="TITLE", help="The title of the task.", show_default=False)],
     body: Annotated[str | None, typer.Option("--body", metavar="TEXT", help="More about it.")] = None,
     external: Annotated[
-        str | None, typer.Option("--id", metavar="ID", help="What another system calls it; added once.")
+        str | None, typer.Option("--id", metavar="ID", help="Its id in another system; added only once.")
     ] = None,
     priority: Annotated[
-        int, typer.Option("--priority", metavar="N", min=-100, max=100, help="The higher comes first.")
+        int, typer.Option("--priority", metavar="N", min=-100, max=100, help="Items with a higher priority come first.")
     ] = 0,
     as_json: Json = False,
     db: Db = None,
@@ -359,13 +359,13 @@ def _rest(one: dict[str, Any]) -> list[str | Cell]:
 
 @work.command("release")
 def work_release(ctx: typer.Context, *, ref: Item, as_json: Json = False, db: Db = None) -> None:
-    """Give back an item that nobody works on any more."""
+    """Release an abandoned item, so that another run works on it."""
     found = change(chosen(ctx, db), lambda s: s.transact(lambda tx, _: items.release_item(tx, ref)))
     print_json(found) if as_json else say(f"{ref} is {found['status']}.")
 
 
 @work.command("retry")
 def work_retry(ctx: typer.Context, *, ref: Item, as_json: Json = False, db: Db = None) -> None:
-    """Let a done or failed item be worked on again."""
+    """Queue a done or failed item again."""
     found = change(chosen(ctx, db), lambda s: s.transact(lambda tx, _: items.retry_item(tx, ref)))
     print_json(found) if as_json else say(f"{ref} is {found['status']}.")

@@ -29,7 +29,7 @@ class Sessions(Section):
 
 
 def install_configured(scheduler: Scheduler, settings: Sessions, server: ServerAddress) -> None:
-    """Schedules can be run, and those who work on them can call back."""
+    """Schedules can be run, and servers that work on them can call back."""
     logging.getLogger("httpx").setLevel(logging.WARNING)  # an address may hold a secret; what came of it is in the run
     install(
         scheduler,
@@ -84,7 +84,7 @@ class Output(Section):
 
 
 class Runner(Section):
-    """How an agent is asked: by a preset, a program, a session server or a Python function."""
+    """How an agent is called: by a preset, a program, a session server or a Python function."""
 
     preset: str | None = None
     start: Words | None = None
@@ -129,7 +129,7 @@ class Heartbeat(Section):
 
 
 class AgentSchedule(Section):
-    """When an agent is asked, and what."""
+    """When an agent is called, and with which prompt."""
 
     type: Literal["cron", "interval", "webhook", "chat"] | None = None
     cron: str | None = None
@@ -161,7 +161,7 @@ class Work(Section):
 
 
 class Budget(Section):
-    """What an agent may use in a day: runs, money, tokens. What is left out is not limited."""
+    """What an agent may use in a day: runs, money, tokens. A limit that is left out does not apply."""
 
     runs_per_day: Annotated[int, Field(ge=0)] | None = None
     cost_per_day: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] | None = None
@@ -173,7 +173,7 @@ def _off(value: Any) -> Any:
 
 
 class AgentSettings(Section):
-    """One agent: how it is asked, when, and what it is allowed."""
+    """One agent: how it is called, when, and what it may do."""
 
     runner: Runner
     description: str | None = None

@@ -1,6 +1,6 @@
 """Asking how work goes on that a session server accepted: for servers that do not call back, or whose call was lost.
 
-Everything needed is in the store, so a restart goes on asking. On a store that several nodes share, a run is asked for
+Everything needed is in the store, so a restart goes on asking. On a store that several nodes share, a run is polled
 by the node that started it, and by anybody once that node is gone. Two answers to one question are harmless: the first
 settles the run, the second finds it settled.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("wakeful.sessions")
 
 AT_ONCE = 8  # questions under way
-LOOK_MS = 60_000  # how often the store is asked what there is to ask about
+LOOK_MS = 60_000  # how often the store is read for runs to poll
 
 
 class Question:
@@ -147,7 +147,7 @@ class Polling:
 
 
 def _sorted(tx: Transaction, node_id: int) -> tuple[list[Watch], list[int]]:
-    """What this node is to ask about, and what need not be asked about any more."""
+    """The runs that this node polls, and those that need no more polling."""
     watched = tx.of(Sessions).watched()
     alive = {row.id for row in tx.journal.alive()} if watched and not tx.exclusive else set()
     mine = [

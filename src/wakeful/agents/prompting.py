@@ -1,6 +1,6 @@
-"""What an agent is asked: one pure function from a schedule and what it is to hear to a text.
+"""The prompt of an agent: one pure function from a schedule and its events to a text.
 
-Text from outside stands in a block whose marks carry a nonce of the run, so that nothing in it can end the block.
+Text from outside is in a block whose marks carry a nonce of the run, so that nothing in it can end the block.
 """
 
 from __future__ import annotations

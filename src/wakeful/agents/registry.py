@@ -60,7 +60,7 @@ class AgentRegistry:
     async def apply(self, agents: Mapping[str, Any], *, folder: Path | None = None) -> dict[str, list[str]]:
         """Make the agents of this program what the mapping says; InvalidJob names everything that is wrong.
 
-        JobExists for an agent that somebody else made. Pauses stay, and what is due is run. A schedule that an earlier
+        JobExists for an agent that was made elsewhere. Pauses stay, and due runs start. A schedule that an earlier
         call gave with `enabled: false` is switched on where this one does not; what a person or errors stopped is not.
         """
         scheduler = self._scheduler
@@ -115,7 +115,7 @@ class AgentRegistry:
     async def add_event(
         self, agent: str, text: str, *, source: str | None = None, context_key: str | None = None, wake: bool = False
     ) -> dict[str, Any]:
-        """Leave an agent something to hear, and perhaps wake it for that."""
+        """Add an event for an agent, and wake it if requested."""
         check_labels(source, context_key)
 
         def work(tx: Transaction, context: Context) -> tuple[int, int]:
@@ -141,7 +141,7 @@ class AgentRegistry:
         return (await self._scheduler.transact(lambda tx, context: pause_agent(tx, context, agent, origin))).agent
 
     async def resume(self, agent: str) -> dict[str, Any]:
-        """Resume all jobs of an agent but those that are switched off; what waits to be heard wakes it."""
+        """Resume all jobs of an agent except those that are switched off; waiting events wake it."""
         origin = self._scheduler.acting()
         return (await self._scheduler.transact(lambda tx, context: resume_agent(tx, context, agent, origin))).agent
 
@@ -171,13 +171,13 @@ def shown_request(asked: Requested) -> dict[str, Any]:
 
 
 def _store(tx: Transaction, context: Context, drafts: Sequence[Draft], zone: str) -> None:
-    """Add what is new and change what is known, where this program made it."""
+    """Add new agents and change known ones that this program made."""
     known = tx.jobs.definitions(list(tx.jobs.names([one.name for one in drafts]).values()))
     mine = {job.name: job for job in known.values()}
     for job in sorted(mine.values()):
         if job.source != SOURCE:
             who = MAKERS.get(job.source, job.source)
-            message = f"{job.name!r} was made by {who}, and a program touches only its own: choose another name."
+            message = f"{job.name!r} was made by {who}, and a program changes only its own: choose another name."
             raise JobExists(message)
     states = tx.jobs.states([job.id for job in mine.values()])
     drafted = {one.name: {name: value for name, value in one._asdict().items() if name != "name"} for one in drafts}

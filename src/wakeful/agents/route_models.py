@@ -72,7 +72,7 @@ class SessionConfig(Camel):
     )
 
     def onto(self, task: Task) -> Task:
-        """The task with what was said here; what was not said stays."""
+        """The task with the given fields changed; fields that were left out stay."""
         said = self.model_fields_set
         if "model" in said:
             task = task._replace(model=self.model)
@@ -108,7 +108,9 @@ class ScheduleIn(Camel):
     timing: Timing = Field(alias="schedule")
     session_config: SessionConfig | None = None
     agent: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = Field(
-        None, description="who is asked, in place of a session: an agent of the configuration", examples=["reporter"]
+        None,
+        description="the agent that gets the prompt, instead of a session: one from the configuration",
+        examples=["reporter"],
     )
     enabled: bool | None = None
 
@@ -118,7 +120,7 @@ class ScheduleIn(Camel):
 
 
 class ScheduleChange(Camel):
-    """Some of a schedule: what is left out stays as it is, in `sessionConfig` too."""
+    """Part of a schedule: fields that are left out stay as they are, in `sessionConfig` too."""
 
     model_config = ConfigDict(
         json_schema_extra=partial(
@@ -174,13 +176,13 @@ class SessionConfigOut(Shown):
 
 
 class ScheduleOut(Shown):
-    """A schedule: its definition and where it stands. Times are UTC; `nextRunLocal` is for people."""
+    """A schedule: its definition and its state. Times are UTC; `nextRunLocal` is for people."""
 
     slug: str
     prompt: str
     enabled: bool
     timing: TimingOut = Field(alias="schedule")
-    agent: str | None = Field(description="who is asked, in place of a session", examples=[None])
+    agent: str | None = Field(description="the agent that gets the prompt, instead of a session", examples=[None])
     session_config: SessionConfigOut | None
     last_run: str | None
     last_result: str | None
@@ -204,7 +206,7 @@ class Written(Shown):
 
 
 class Started(Shown):
-    """A run that was asked for; it is not waited for."""
+    """A requested run; the answer does not wait for its end."""
 
     status: str
     run_id: str
@@ -228,7 +230,7 @@ class WakeOut(BaseModel):
     """When an agent is woken."""
 
     agent: str = Field(description="the agent's name", examples=["reporter"])
-    reason: str = Field(description="the most important reason it was asked for", examples=["hook"])
+    reason: str = Field(description="the most important reason of the requests", examples=["hook"])
     wake_at: str | None = Field(
         description="when it is woken; null where it is paused", examples=["2026-01-29T09:00:00.250Z"]
     )
@@ -246,9 +248,9 @@ class EventIn(Strict):
     """Something an agent is to hear when it is next woken."""
 
     text: Annotated[str, StringConstraints(min_length=1, max_length=20_000, pattern=SAYS_SOMETHING)] = Field(
-        description="what it is to hear", examples=["The build is red."]
+        description="the text of the event", examples=["The build is red."]
     )
-    source: Label | None = Field(default=None, description="who says so", examples=["ci"])
+    source: Label | None = Field(default=None, description="where the event comes from", examples=["ci"])
     context_key: Label | None = Field(
         default=None, description="a newer event with the same key replaces this one", examples=["build"]
     )
@@ -316,14 +318,14 @@ class AgentOut(AgentSummary):
 
     description: str | None = Field(description="what it is for", examples=["Looks after the repository"])
     sessions: list[dict[str, Any]] = Field(description="the sessions it keeps", examples=[[]])
-    events: list[dict[str, Any]] = Field(description="what waits to be heard, the oldest first", examples=[[]])
+    events: list[dict[str, Any]] = Field(description="events that wait for its next run, oldest first", examples=[[]])
     heartbeat: dict[str, Any] | None = Field(description="its heartbeat; null where it has none", examples=[None])
 
 
 class WorkIn(Strict):
     """A work item to be added."""
 
-    agent: str = Field(description="who is to work on it", examples=["reporter"])
+    agent: str = Field(description="the agent that works on it", examples=["reporter"])
     title: Annotated[str, StringConstraints(min_length=1, max_length=1000, pattern=SAYS_SOMETHING)] = Field(
         description="what is to be done", examples=["Mend the roof"]
     )
@@ -331,10 +333,10 @@ class WorkIn(Strict):
         default=None, description="more about it", examples=["It leaks above the desk."]
     )
     external_id: Annotated[str, StringConstraints(min_length=1, max_length=500)] | None = Field(
-        default=None, description="what another system calls it; such an item is added once", examples=["TICKET-7"]
+        default=None, description="its id in another system; such an item is added only once", examples=["TICKET-7"]
     )
     priority: Annotated[Annotated[int, Field(ge=-100, le=100)], BeforeValidator(_whole)] = Field(
-        default=0, description="the higher comes first", examples=[10]
+        default=0, description="items with a higher priority come first", examples=[10]
     )
 
 
@@ -342,12 +344,12 @@ class WorkOut(BaseModel):
     """A work item."""
 
     id: str = Field(description="the item's id", examples=["wrk_1hbm1n0w2c9kd"])
-    agent: str = Field(description="who works on it", examples=["reporter"])
+    agent: str = Field(description="the agent that works on it", examples=["reporter"])
     title: str = Field(description="what is to be done", examples=["Mend the roof"])
     body: str | None = Field(description="more about it", examples=[None])
-    external_id: str | None = Field(description="what another system calls it", examples=["TICKET-7"])
+    external_id: str | None = Field(description="its id in another system", examples=["TICKET-7"])
     source: str | None = Field(description="where it is from; null: the queue", examples=["github:owner/name"])
-    priority: int = Field(description="the higher comes first", examples=[0])
+    priority: int = Field(description="items with a higher priority come first", examples=[0])
     status: Literal["ready", "claimed", "done", "failed"] = Field(description="where it stands", examples=["ready"])
     run: str | None = Field(description="the run that claimed it last", examples=["run_1hbm1n0w2c9kd"])
     attempts: int = Field(description="how often it was tried", examples=[1])

@@ -63,7 +63,7 @@ class ScheduleSpec(NamedTuple):
     task: Task | None = None
     timing: dict[str, Any] | None = None
     enabled: bool | None = None
-    agent: str | None = None  # who is asked, in place of a session
+    agent: str | None = None  # the agent that gets the prompt, instead of a session
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ def find(tx: Transaction, slug: str, rights: Rights) -> Schedule:
 
 
 def find_all(tx: Transaction, rights: Rights) -> list[Schedule]:
-    """Every schedule this caller may know of, by name."""
+    """Every schedule that this caller may see, by name."""
     of_sessions = tx.jobs.matching(JobFilter(kind=SESSION, owner=rights.owner))
     of_agents = tx.jobs.matching(JobFilter(kind=AGENT, source=SOURCE, owner=rights.owner))
     return _views(tx, sorted([*of_sessions, *of_agents], key=lambda pair: pair[0].name))
@@ -90,7 +90,7 @@ def _own(tx: Transaction, slug: str, rights: Rights) -> tuple[JobDef, JobState]:
 
 
 def _is_schedule(job: JobDef) -> bool:
-    """Jobs of sessions, and those of agents that were made here: others belong to who made them."""
+    """Jobs of sessions, and jobs of agents that were made here: others belong to their creators."""
     return job.kind == SESSION or (job.kind == AGENT and job.source == SOURCE)
 
 
@@ -127,7 +127,7 @@ def _view(view: Job, job: JobDef, state: JobState, kept: dict[int, str], details
 
 
 def _task_of(job: JobDef) -> Task:
-    """What the job says, as far as it can be read: somebody may have written it elsewhere."""
+    """The job's payload, as far as it can be read: other code may have written it."""
     if job.kind == AGENT:
         return Task(json.loads(job.payload).get("prompt") or "")
     try:
@@ -160,7 +160,7 @@ def _last_error(state: JobState, details: RunDetails | None) -> str | None:
 def put(
     tx: Transaction, context: Context, slug: str, wanted: ScheduleSpec, terms: WriteTerms
 ) -> tuple[Schedule, bool, str | None]:
-    """The schedule of that name as wished, whether this made it, and the action, if it was switched on or off."""
+    """The schedule of that name as requested, whether this made it, and the action, if it was switched on or off."""
     found, action = tx.jobs.by_name(slug), None
     _check(wanted)
     if found is None:
@@ -206,7 +206,7 @@ def _make(tx: Transaction, context: Context, slug: str, wanted: ScheduleSpec, te
 
 
 def _for_agents(terms: WriteTerms) -> WriteTerms:
-    """Operators may ask agents, though not define them; agents themselves make no schedules of agents."""
+    """Operators may schedule prompts for agents, but not define agents; agents cannot do either."""
     if terms.rights.owner is not None:
         message = f"{terms.rights.owner} cannot make or change schedules of agents: an operator can."
         raise NotAllowed(message)

@@ -98,7 +98,7 @@ class SessionKind:
         return await self._create(run, task, attempt)
 
     async def _another(self, run: Run, task: Task, attempt: Attempt, old: str, gone: NoSession) -> str:
-        """A session in place of one that is gone, also for everybody who shares it; only where it was made by us."""
+        """Replace a session that is gone, also for all schedules that share it; only if we created it."""
         if task.session is None:
             await self._forget(_number(run.job_id), old)
             return await self._create(run, task, attempt, again=True)
@@ -112,7 +112,7 @@ class SessionKind:
         return new
 
     async def _create(self, run: Run, task: Task, attempt: Attempt, *, again: bool = False) -> str:
-        """A new session, kept where the task says so."""
+        """A new session, kept if the task asks for that."""
         session = await self._make(run, task.model, attempt, again=again)
         if task.persist:
             await self._keep(_number(run.job_id), session, task.model)
@@ -130,7 +130,7 @@ class SessionKind:
         return session
 
     async def _keep(self, job_id: int, session: str, model: str | None) -> None:
-        """Remember the session before anything is said to it, and let go of those that are too many."""
+        """Store the session before anything is sent to it, and drop those beyond the limit."""
 
         def work(tx: Transaction, _: Context) -> list[str]:
             tx.of(Sessions).keep(KeptSession(job_id, session, model or "", tx.now, tx.now))
@@ -175,7 +175,7 @@ class SessionKind:
         return {"sessionId": session, "answer": decision.output}
 
     async def _wait(self, run: Run, task: Task, session: str, decision: GoesOn) -> Wait:
-        """The work goes on there; the run waits, and is asked for if we know where."""
+        """The work goes on there; the run waits, and is polled if its status address is known."""
         now = self._scheduler.clock.now()
         why = f"{decision.why} (session {session})"
         if decision.status_url is not None:
@@ -183,7 +183,7 @@ class SessionKind:
             if url is None:
                 why += (
                     f"; its status address {decision.status_url[:200]} was refused: "
-                    "it must lie where server.sessions.url does"
+                    "it must be on the server of server.sessions.url"
                 )
                 log.warning("%s of %s: %s", run.id, run.job, why)
             else:

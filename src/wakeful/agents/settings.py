@@ -32,6 +32,6 @@ class SessionSettings:
     answer_s: float = 600.0
     """How long the session server may take to connect, and to answer."""
     poll_s: tuple[float, float] = (5.0, 60.0)
-    """How soon a waiting run's end is asked for, and how far apart the questions grow."""
+    """How soon the status of a waiting run is polled, and how far apart the polls grow."""
     transport: Any = None
     """An httpx transport in place of the network: for your own tests."""

@@ -65,7 +65,7 @@ def _events(subject: Subject, payload: dict[str, Any]) -> list[str]:
     verb = "waits" if len(waiting) == 1 else "wait"
     texts = "; ".join(f"[{event.source or 'event'}] {_short(event.text)}" for event in waiting[:SHOWN_EVENTS])
     more = ", …" if len(waiting) > SHOWN_EVENTS else ""
-    return [f"{_count(len(waiting), 'system event')} {verb} to be heard: {texts}{more}."]
+    return [f"{_count(len(waiting), 'system event')} {verb} for the next run: {texts}{more}."]
 
 
 def _heard(subject: Subject, payload: dict[str, Any]) -> list[str]:
@@ -78,7 +78,7 @@ def _heard(subject: Subject, payload: dict[str, Any]) -> list[str]:
         bound = len(subject.tx.of(AgentTables).given_to(run.id))
         return [*led, f"It was given {_count(bound, 'system event')}."] if bound else led
     if output.get("events"):
-        return [*led, f"It heard {_count(output['events'], 'system event')}."]
+        return [*led, f"It received {_count(output['events'], 'system event')}."]
     return led
 
 

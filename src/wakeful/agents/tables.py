@@ -114,7 +114,7 @@ class Sessions:
         self._session.execute("UPDATE sessions SET session = ? WHERE session = ?", (new, old))
 
     def keep(self, kept: KeptSession) -> None:
-        """Remember a job's session in place of the one it had."""
+        """Store a job's session, replacing the one it had."""
         conflict = (
             "ON CONFLICT (job_id) DO UPDATE SET session = excluded.session, model = excluded.model, "
             "created_at = excluded.created_at, used_at = excluded.used_at"
@@ -164,7 +164,7 @@ class Sessions:
         return [Watched(Watch(run_id, url, since), status, node) for run_id, url, since, status, node in rows]
 
     def unwatch(self, run_ids: list[int]) -> None:
-        """These need not be asked about any more."""
+        """Stop polling these runs."""
         for run_id in run_ids:
             self._session.execute("DELETE FROM run_watches WHERE run_id = ?", (run_id,))
 
@@ -316,7 +316,7 @@ class AgentTables:
     # -- rate limits --------------------------------------------------------------------------------------------------
 
     def limit(self, account: str) -> tuple[int, str] | None:
-        """When the account's rate limit ends, and what was said about it."""
+        """When the account's rate limit ends, and the message about it."""
         found = self._session.rows("SELECT until, why FROM agent_limits WHERE account = ?", (account,))
         return (int(found[0][0]), str(found[0][1])) if found else None
 

@@ -18,7 +18,7 @@ class Task(NamedTuple):
     prompt: str
     model: str | None = None
     persist: bool = True
-    session: str | None = None  # a session that somebody named, to share it
+    session: str | None = None  # a session that the caller named, to share it
     deadline_ms: int | None = None
 
     def to_payload(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Waking agents, in transactions: the one door, what a run takes with it, and what its end gives back."""
+"""Waking agents, in transactions: the wake itself, what a run takes with it, and what its end releases."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def find_agent(tx: Transaction, agent: str) -> tuple[JobDef, JobState]:
 def request_wake(
     tx: Transaction, context: Context, agent: str, reason: str = "manual", *, sender: Sender | None = None
 ) -> Requested:
-    """Wake an agent: the one door. Requests within 250 ms, and those during a run, become one run.
+    """Wake an agent; every wake goes through here. Requests within 250 ms, and those during a run, become one run.
 
     What a run of an agent asks for (`sender`) has a reason of its own, and goes only so far.
     """
@@ -92,9 +92,9 @@ def add_event(
     hops: int = 0,
     is_outside: bool = False,
 ) -> tuple[int, int]:
-    """Leave an agent something to hear when it is next woken; the event's number and how many wait.
+    """Add an event that the agent gets when it is next woken; the event's number and how many wait.
 
-    What is from outside is given to it as data.
+    Text from outside is given to it as data.
     """
     if not text.strip():
         raise InvalidJob("An event needs a text.")
@@ -128,7 +128,7 @@ def take_wake(tx: Transaction, job: JobDef, run: RunRow) -> Mapping[str, Any] | 
 
 
 def _given(bound: list[Event], keys: Collection[str]) -> dict[str, Any]:
-    """The events of a run: what it is told, what others wrote, and what asks for a work item."""
+    """The events of a run: its own, those that others wrote, and those that ask for a work item."""
     events, work_events = list[list[str]](), list[list[str]]()
     for event in bound:
         if event.outside:
@@ -172,7 +172,7 @@ def _store(tx: Transaction, context: Context, pair: tuple[JobDef, JobState], wak
 
 
 def _trim(tables: AgentTables, job_id: int) -> int:
-    """Let go of what is too much; how many wait."""
+    """Drop events beyond the limit; how many wait."""
     waiting = tables.waiting(job_id)
     gone = surplus(waiting)
     tables.drop_events(gone)
@@ -188,13 +188,13 @@ def _end_wake(tx: Transaction, context: Context, job: JobDef, run: RunRow, resul
         _trim(tables, job.id)
     known = tables.wake(job.id)
     if run.started_at is None and known is not None and known.run_id == run.id:
-        tables.drop_wake(job.id)  # it was never started, and is not wanted any more
+        tables.drop_wake(job.id)  # it was never started, and is no longer needed
     elif run.started_at is not None and known is None:
         _try_again(tx, context, job, run, result)
 
 
 def _try_again(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result) -> None:
-    """A run that was claimed and did not succeed has its wake again, unless somebody ended it on purpose."""
+    """A run that was claimed and did not succeed has its wake again, unless a person ended it on purpose."""
     state = tx.jobs.states([job.id])[job.id]
     if job.removed_at is not None or not state.enabled or state.paused:
         return

@@ -63,7 +63,7 @@ def requested(known: Wake | None, job_id: int, reason: str, now: int, hops: int 
 
 
 def after_failure(known: Wake | None, job_id: int, failures: int, now: int, ladder: Sequence[int]) -> Wake:
-    """The wake after a run that failed: once more after a second, then by the ladder."""
+    """The wake after a run that failed: again after a second, then by the ladder."""
     steps = (FIRST_RETRY_MS, *ladder)
     again = Wake(job_id, "retry", now + steps[min(failures, len(steps)) - 1], now)
     return again if known is None else known._replace(due_at=min(known.due_at, again.due_at))

@@ -24,14 +24,14 @@ class Acted(NamedTuple):
 
 
 def pause_agent(tx: Transaction, context: Context, agent: str, origin: Origin) -> Acted:
-    """Pause all jobs of an agent but those that are switched off; runs in progress finish."""
+    """Pause all jobs of an agent except those that are switched off; runs in progress finish."""
     pairs = [pair for pair in _jobs(tx, agent) if pair[1].enabled]
     _, action = on_record(tx, origin, "pause", pairs, lambda: pausing.pause_all(tx, context, pairs, None))
     return Acted(agent_view(tx, agent), action)
 
 
 def resume_agent(tx: Transaction, context: Context, agent: str, origin: Origin) -> Acted:
-    """Resume all jobs of an agent but those that are switched off; what waits to be heard wakes it."""
+    """Resume all jobs of an agent except those that are switched off; waiting events wake it."""
     pairs = _jobs(tx, agent)
 
     def work() -> None:

@@ -1,6 +1,6 @@
 """Work items of agents: a queue in the store. An item is claimed in the transaction that claims its run.
 
-What must stay true: an item is worked on by one run at a time; a run that does not succeed gives it back, also when its
+What must stay true: an item is worked on by one run at a time; a run that does not succeed releases it, also when its
 process or its node dies; one that fails too often is set aside.
 """
 
@@ -31,7 +31,7 @@ LONGEST_TITLE, LONGEST_BODY = 1_000, 100_000
 
 
 class NewItem(NamedTuple):
-    """A work item as somebody adds it."""
+    """A work item as a caller adds it."""
 
     title: str
     body: str | None = None
@@ -144,7 +144,7 @@ def get_item(tx: Transaction, ref: str) -> dict[str, Any]:
 
 
 def release_item(tx: Transaction, ref: str) -> dict[str, Any]:
-    """Give back an item that nobody works on any more; refused while its run is in progress."""
+    """Release an abandoned item; refused while its run is in progress."""
     item = _require(tx, ref)
     run = tx.runs.get(item.run_id) if item.run_id is not None else None
     if item.status == "claimed" and run is not None and run.status != "done":

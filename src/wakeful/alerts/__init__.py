@@ -1,4 +1,4 @@
-"""Alerts as messages: who hears of an incident, what they read, and a sign of life for the world outside.
+"""Alerts as messages: who is notified of an incident, with which text, and a heartbeat to an outside monitor.
 
 What must stay true:
 - a message is stored in the transaction that opens, repeats or closes its incident: a crash neither loses nor

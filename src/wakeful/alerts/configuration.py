@@ -1,4 +1,4 @@
-"""`alerts` of `wakeful.yaml`: who hears of incidents, and when."""
+"""`alerts` of `wakeful.yaml`: who is notified of incidents, and when."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _longer_than_nothing(value: int) -> int:
 
 
 class Alerts(Section):
-    """Who hears of incidents, and when."""
+    """Who is notified of incidents, and when."""
 
     to: Annotated[str, Field(min_length=1)] | None = None
     after: Annotated[int, Field(ge=1, le=1000)] = AFTER

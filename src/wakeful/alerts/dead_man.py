@@ -50,7 +50,7 @@ def _open(tx: Transaction, context: Context, host: str, why: str) -> None:
 
 
 def _close(tx: Transaction, context: Context) -> None:
-    """It answers, and whoever could not call it and is gone does not matter any more."""
+    """It answers: close the alerts of nodes that could not call it and are gone."""
     others = {node.name for node in tx.journal.alive()} - {_own_name(tx, context)}
     for alert in tx.journal.open_alerts_of(DEAD_MAN):
         name = alert.key.partition(":")[2]
@@ -71,7 +71,7 @@ class DeadMan:
         self._call = call if call is not None else self._post
         self._poster: Poster | None = None
         self._failed = 0  # in a row
-        self._fresh = True  # nothing was heard yet: what is open is from an earlier life
+        self._fresh = True  # no answer yet: open alerts are from an earlier process
         self._task: asyncio.Task[None] | None = None
         self._host = read_address(url).host
 

@@ -1,4 +1,4 @@
-"""What a person reads about an incident: enough to act on. Pure, but for the record of what is known about it."""
+"""Messages about incidents, with enough to act on. Pure, except for reading what is known about them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MESSAGE_MOST = 4_000
 #: The kinds about runs that failed, where what the last one said is what a person looks for.
 ABOUT_RUNS = ("failing", "failed", "disabled", "stuck")
 
-#: What is true when an incident is over; `{job}` is its job.
+#: The message when an incident is over; `{job}` is its job.
 OVER = {
     "failing": "{job} succeeded again.",
     "failed": "{job} succeeded.",

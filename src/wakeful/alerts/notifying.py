@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 ABOUT_CONNECTORS = ("delivery_failed", "no_connector")
 UP_AGAIN = "it counts as up again when it reports a success."
 NOTE_MOST = 500
-LATE = "each starts late, as soon as it can, unless its catch_up lets that time go."
+LATE = "each starts late, as soon as it can, unless its catch_up skips that time."
 
 
 def notify(tx: Transaction, context: Context, notice: Notice) -> None:
@@ -112,7 +112,7 @@ def _next(tx: Transaction, job: JobDef) -> str | None:
         return None
     if state.next_at is not None and state.next_at > tx.now:
         zone = place_named(trigger_of(job.trigger).own_zone)
-        return f"that time is let go; it starts again at {spoken(state.next_at, zone)}."
+        return f"that time is skipped; it starts again at {spoken(state.next_at, zone)}."
     if state.next_at is None and not state.queued:
         return "it does not start again by itself."
     return "it starts late, as soon as it can."

@@ -49,7 +49,7 @@ def _found(tx: Transaction, number: int) -> Alert:
     operation_id="list_alerts",
     response_model=Page[AlertOut],
     responses=answers(),
-    summary="What needs a person, the newest first",
+    summary="Alerts that need a person, newest first",
 )
 async def list_alerts(
     scheduler: Sched,
@@ -84,7 +84,7 @@ async def get_alert(scheduler: Sched, _: Viewer, alert_id: Ref) -> Response:
     operation_id="ack_alert",
     response_model=AlertOut,
     responses=answers(404),
-    summary="Say that somebody has seen it; twice is as good as once",
+    summary="Acknowledge an alert; repeating it changes nothing",
 )
 async def acknowledge(scheduler: Sched, _: Operator, rights: Allowed, alert_id: Ref) -> Response:
     number = _number(alert_id)

@@ -48,7 +48,7 @@ async def configure(
 
 
 async def store_rules(scheduler: Scheduler, rules: AlertRules) -> None:
-    """Keep the settings; every process on this store goes by them from now on."""
+    """Store the settings; every process on this store uses them from now on."""
     text = rules_text(rules)
     await scheduler.transact(lambda tx, _: tx.journal.set_meta({RULES: text}))
 

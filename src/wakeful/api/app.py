@@ -21,7 +21,7 @@ ROUTES = (front, health, description, me, jobs, runs, events, stats, record)
 
 
 def create_app(scheduler: Scheduler, settings: ServerSettings) -> FastAPI:
-    """Everything that can be asked of this scheduler over HTTP."""
+    """The HTTP application of this scheduler, with all its routes."""
     app = FastAPI(
         title="Wakeful",
         summary="A durable scheduler: jobs at the right time, once, and why.",

@@ -151,7 +151,7 @@ class BoundedProtocol(H11Protocol):
 
     def _begin_head(self) -> None:
         self._head_began = True
-        if self.cycle is not None:  # the first head's time runs from the start: saying nothing does not extend it
+        if self.cycle is not None:  # the first head's time runs from the start: sending nothing does not extend it
             self._wait_for(self._limits.head_s)
 
     def on_response_complete(self) -> None:
@@ -176,7 +176,7 @@ class BoundedProtocol(H11Protocol):
                 self.transport.close()
 
     def _check_reading(self, now: int) -> None:
-        """Hang up on who does not read; nothing is added to what is left while this is looked at."""
+        """Close the connection of a client that does not read; the buffer does not grow while this is checked."""
         left = self.transport.get_write_buffer_size()
         if self._unread is None or left <= self._unread[0] - LEAST_READ:
             self._unread = (left, now)

@@ -32,7 +32,7 @@ def new_job(written: Written, name: str) -> NewJob:
 
 
 def changes(written: Written) -> dict[str, Any]:
-    """What was said, and nothing else, as `update_job` takes it."""
+    """Only the given fields, as `update_job` takes them."""
     said = written.model_fields_set
     found: dict[str, Any] = {name: getattr(written, name) for name in ("name", "kind", "enabled") if name in said}
     for name, value in found.items():
@@ -50,7 +50,7 @@ def changes(written: Written) -> dict[str, Any]:
 
 
 def read_trigger(written: Written) -> Trigger | None:
-    """The trigger in either place it may stand; None where nothing was said about it."""
+    """The trigger from either place; None if none was given."""
     data = written.model_dump(by_alias=True, include={*RHYTHMS, *BESIDE, "except_"}, exclude_none=True)
     if written.trigger is not None:
         if data:
@@ -69,7 +69,7 @@ def _bounded(trigger: Trigger) -> Trigger:
 
 
 def read_options(written: Written) -> dict[str, Any]:
-    """Every option that was said; one beside the other fields counts more than one nested."""
+    """Every given option; one beside the other fields takes precedence over a nested one."""
     nested = {key: value for key, value in (written.options or {}).items() if key not in NOT_FOR_CALLERS}
     flat = {name: getattr(written, name) for name in OPTIONS if name in written.model_fields_set}
     kernel_options.read_options({**nested, **flat})  # mistakes are reported before they go anywhere

@@ -1,4 +1,4 @@
-"""The API's description of itself: OpenAPI for programs, one page for people. It says nothing about what is stored."""
+"""The description of the API: OpenAPI for programs, one page for people. It shows nothing that is stored."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _explained(field: dict[str, Any], known: tuple[str, Any] | None) -> dict[str
 
 
 def _parameters(operation: dict[str, Any]) -> None:
-    """A parameter is given or left out: an address or a header cannot hold null; nor may there be a NUL."""
+    """A parameter is given or left out: an address or a header cannot hold null, and no NUL character."""
     for parameter in operation.get("parameters", []):
         schema = parameter["schema"]
         said = [one for one in schema.get("anyOf", []) if one != {"type": "null"}]

@@ -35,7 +35,7 @@ router = APIRouter(prefix="/api", tags=["events"])
 BEAT_S = 15.0
 #: A reader's token is looked at again this often, whether events come or not.
 CHECK_S = 5.0
-#: A reader that was up to date and is this many groups behind is let go.
+#: A reader that was up to date and falls this many groups behind is dropped.
 MOST_BEHIND = 5_000
 #: A reader that takes nothing for so long is gone.
 SEND_S = 60.0
@@ -117,7 +117,7 @@ class Reader:
         return str(place.group) if place.last is None else f"{place.group}-{place.last}"
 
     async def more(self) -> list[str] | None:
-        """What came since, some of it; an empty list when there is nothing, None when this reader is let go."""
+        """Some of the newer events; an empty list if there are none, None if this reader is dropped."""
         groups, newest = await self._feed.after(self._place.group - (self._place.last is not None), self._streams)
         if self._live and newest - self._place.group > MOST_BEHIND and groups:
             return None
@@ -162,7 +162,7 @@ class Streams:
 
 
 class Pass(NamedTuple):
-    """The right to read, which may be taken away while somebody reads."""
+    """The right to read, which may be revoked during the stream."""
 
     caller: Caller
     gate: Gate
@@ -275,7 +275,7 @@ async def _until_gone(receive: Receive) -> None:
             },
         },
     },
-    summary="What happens, as it happens",
+    summary="Events as they happen",
 )
 async def read_events(
     *,
@@ -286,7 +286,10 @@ async def read_events(
     stream: Annotated[str | None, Query(max_length=200, description="streams, with commas between")] = None,
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", max_length=100)] = None,
     last_id: Annotated[
-        str | None, Query(alias="last_event_id", max_length=100, description="as the header, for who cannot set one")
+        str | None,
+        Query(
+            alias="last_event_id", max_length=100, description="the same as the header, for clients that cannot set one"
+        ),
     ] = None,
 ) -> Response:
     wanted, place = read_streams(stream), read_place(last_event_id if last_event_id is not None else last_id)

@@ -22,7 +22,7 @@ from wakeful.store.records import EventGroup
 log = logging.getLogger("wakeful.api")
 
 LOOK_S = 1.0
-PAUSE_S = 0.02  # what is committed within it is read together
+PAUSE_S = 0.02  # commits within it are read together
 BATCH = 200
 RING_CHARS = 4_000_000
 
@@ -46,7 +46,7 @@ class Feed:
 
     @contextlib.contextmanager
     def open(self) -> Iterator[None]:
-        """Somebody reads."""
+        """There is a reader."""
         self._readers += 1
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._look(), name="wakeful-feed")

@@ -1,6 +1,6 @@
 """What a job's trigger and options may look like, as JSON Schema: for the API's description of itself.
 
-The kernel reads them and says what is wrong with them. This is the same for programs that want to know before they ask;
+The kernel reads and validates them. These are the same rules for programs that validate before they send;
 what no schema can say (a zone there is none of, a cron line that never comes) is refused with 400.
 """
 
@@ -32,7 +32,7 @@ HOUR: Schema = {"type": "string", "pattern": r"^([01][0-9]|2[0-4]):[0-5][0-9]$",
 
 
 def nullable(schema: Schema) -> Schema:
-    """Null says nothing, as if it were left out."""
+    """Null counts as if the field were left out."""
     return {"anyOf": [schema, NULL]}
 
 
@@ -113,7 +113,7 @@ OPTIONS: dict[str, Schema] = {
         ]
     },
     "backoff": {"type": "array", "items": DURATION, "minItems": 1, "maxItems": MOST},
-    "max_errors": {**COUNT, "description": "so many in a row disable it; 0: never"},
+    "max_errors": {**COUNT, "description": "disable the job after this many errors in a row; 0: never"},
     "error_span": DURATION,
     "on_crash": {"enum": list(ON_CRASH)},
     "lanes": {
@@ -152,7 +152,7 @@ OPTIONS: dict[str, Schema] = {
         "description": "where its results are sent, and which of them",
     },
 }
-NESTED = _map({}, {**OPTIONS, "bounded": {"description": "shown, and not yours to set"}})
+NESTED = _map({}, {**OPTIONS, "bounded": {"description": "read-only"}})
 COMMAND: Schema = {
     "type": "array",
     "items": {"type": "string"},
@@ -259,7 +259,7 @@ def _without_null(schema: Schema) -> Schema:
     return {**said[0], **rest} if len(said) == 1 else {"anyOf": said, **rest} if said else schema
 
 
-#: What is said in many places is described in one.
+#: Schemas that are used in many places are described once.
 SHARED: dict[str, Schema] = {"Trigger": TRIGGER, "Duration": DURATION, "ActiveHours": HOURS}
 
 
@@ -274,7 +274,7 @@ def shared(part: Any, within: str | None = None) -> Any:
 
 
 def whole(value: Any) -> Any:
-    """JSON knows no difference between 5 and 5.0; the kernel does."""
+    """JSON does not distinguish 5 and 5.0; the kernel does."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, dict):

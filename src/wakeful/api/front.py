@@ -1,4 +1,4 @@
-"""`GET /`: where things are. No token is needed, and nothing about what is stored is said."""
+"""`GET /`: the list of addresses. It needs no token and shows nothing that is stored."""
 
 from __future__ import annotations
 

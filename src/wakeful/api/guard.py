@@ -84,11 +84,11 @@ def too_deep(body: bytes, most: int) -> bool:
 
 
 def _refuse_doubles(body: bytes) -> None:
-    """A name that stands twice in one object: parsers differ in which of them counts."""
+    """A name that appears twice in one object: parsers differ in which of them counts."""
     try:
         json.loads(body, object_pairs_hook=_single)
     except json.JSONDecodeError:
-        return  # what is no JSON is reported by the code that reads it
+        return  # the code that reads the body reports invalid JSON
     except ValueError as error:  # the interpreter reads no longer ones
         digits = sys.get_int_max_str_digits()
         raise ApiError(400, "invalid_json", f"The body has a whole number of more than {digits:,} digits.") from error
@@ -184,7 +184,7 @@ class Guard:
     def _check_host(self, scope: Scope, headers: Headers) -> Name:
         name = read_name(headers.get("host", ""), 80)
         server = scope.get("server") or ("", None)
-        # The address the connection came in on is ours, and no name that somebody else's DNS could point here.
+        # The address the connection came in on is ours, and not a name that a foreign DNS server could point here.
         if name is not None and (name in self._names or Name(name.host, None) in self._names or name == tuple(server)):
             return name
         sentence = (

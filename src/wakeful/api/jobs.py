@@ -62,7 +62,7 @@ def _render(job: Job, caller: Caller, scheduler: Scheduler, status: int = 200) -
 
 
 async def _render_whole(job: Job, caller: Caller, scheduler: Scheduler, settings: ServerSettings) -> Answer:
-    """A job alone: of a monitor, also where it is pinged, for those who may change it."""
+    """One job; a monitor also with its ping address, for callers who may change it."""
     headers, shown = {"ETag": etag(job.revision)}, job_shape(job, caller, scheduler.default_zone)
     if shown["monitor"] is not None and caller.role != "viewer":
         key = await ping_key(scheduler, job.id)
@@ -130,7 +130,7 @@ async def create_job(
 async def _with_address(response: Response, scheduler: Scheduler, settings: ServerSettings) -> Response:
     """The answer about a new monitor with where it is pinged: a secret, which is not kept with answers."""
     shown = json.loads(bytes(response.body))
-    with contextlib.suppress(JobNotFound):  # the same request once more, after it was removed
+    with contextlib.suppress(JobNotFound):  # a repeated request, after it was removed
         found = await ping_key(scheduler, shown["id"])
         shown["monitor"]["ping_url"] = None if found is None else ping_url(settings.public_url or settings.url, found)
     headers = {name: value for name, value in response.headers.items() if not name.startswith("content-")}
@@ -213,7 +213,7 @@ async def get_job(
     response_model=JobOut,
     responses={
         **answers(404, 409, 412),
-        200: {"description": "replaced, or as it was", "headers": _ETAG},
+        200: {"description": "replaced, or unchanged", "headers": _ETAG},
         201: {"description": "made", "model": JobOut, "headers": {**_ETAG, **_LOCATION}},
     },
     summary="Make a job, or replace the one of this name",
@@ -291,7 +291,7 @@ async def run_job(
     operation_id="pause_job",
     response_model=JobOut,
     responses={**answers(404), 200: {"description": "the job as it is now", "headers": _ETAG}},
-    summary="Start it no more by time",
+    summary="Pause a job: it no longer starts by time",
 )
 async def pause_job(
     scheduler: Sched, caller: Editor, rights: Allowed, ref: Ref, given: Noted | None = None
@@ -307,7 +307,7 @@ async def pause_job(
     operation_id="resume_job",
     response_model=JobOut,
     responses={**answers(404, 409), 200: {"description": "the job as it is now", "headers": _ETAG}},
-    summary="Let it start by time again",
+    summary="Resume a job: it starts by time again",
 )
 async def resume_job(scheduler: Sched, caller: Editor, rights: Allowed, ref: Ref) -> Response:
     done = await scheduler.server_side.resume_jobs(JobSelection(refs=(ref,)), rights)
@@ -322,7 +322,7 @@ async def resume_job(scheduler: Sched, caller: Editor, rights: Allowed, ref: Ref
     operation_id="explain_job",
     response_model=Explained,
     responses=answers(404),
-    summary="Why it ran, did not, and when it will",
+    summary="Explain why it ran or did not run, and when it runs next",
 )
 async def explain_job(scheduler: Sched, caller: Anyone, rights: Allowed, ref: Ref) -> Response:
     job = await scheduler.server_side.get_job(ref, rights)

@@ -58,7 +58,7 @@ class Written(Strict):
     max_runs: int | None = None
     except_: list[str] | None = Field(None, alias="except", max_length=1000)
 
-    kind: Named | None = Field(None, description="who runs it; a command where `command` is given")
+    kind: Named | None = Field(None, description="what runs the job; `command` when a command is given")
     payload: Json = None
     command: Annotated[list[str] | None, WithJsonSchema(forms.nullable(forms.COMMAND))] = Field(None, max_length=10_000)
     owner: Named | None = None
@@ -104,7 +104,7 @@ class JobCreate(Written):
 
 
 class JobPut(Written):
-    """A whole job; what is left out is at its default. The name is in the address, and may be repeated here."""
+    """A whole job; fields that are left out get defaults. The name is in the address, and may be repeated here."""
 
     model_config = ConfigDict(json_schema_extra=forms.one_trigger)
 
@@ -173,7 +173,7 @@ class ManyJobs(Strict):
 
 
 class MonitorOut(BaseModel):
-    """Whether what a monitor watches is up; `ping_url` is shown with one job, to those who may change it."""
+    """Whether what a monitor watches is up; `ping_url` is shown with one job, to callers who may change it."""
 
     state: Literal["new", "up", "late", "down", "paused"]
     running: bool
@@ -351,7 +351,7 @@ class EngineOut(BaseModel):
 
 
 class Stats(BaseModel):
-    """The scheduler in figures."""
+    """Statistics of the scheduler."""
 
     at: datetime
     jobs: dict[str, int]

@@ -26,7 +26,7 @@ LIMIT = 50
 T = TypeVar("T")
 K = TypeVar("K", str, int)
 CHUNK = 100  # read at a time
-MOST_CHARS = 4_000_000  # in one page, but for a single item that is longer by itself
+MOST_CHARS = 4_000_000  # in one page, except for a single item that is longer by itself
 _ENCODE = json.JSONEncoder(separators=(",", ":")).encode
 
 

@@ -87,7 +87,7 @@ class ApiError(SchedulerError):
 def problem(
     status: int, code: str, sentence: str, *, headers: Mapping[str, str] | None = None, **more: Any
 ) -> Response:
-    """The answer that says so."""
+    """The answer for this problem."""
     body = {
         "error": sentence,
         "code": code,
@@ -108,7 +108,7 @@ def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def add_handlers(app: FastAPI) -> None:
-    """Every error an app can meet is answered in the one shape."""
+    """Every error of an app is answered in the same shape."""
     app.add_exception_handler(SchedulerError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _plain)
@@ -213,7 +213,7 @@ async def _plain(request: Request, error: Exception) -> Response:
         405: f"{request.method} is not possible at this address: use {', '.join(methods) or 'another method'}.",
     }
     default = f"{title(error.status_code)}."
-    is_bare = error.detail == HTTPStatus(error.status_code).phrase  # what the framework says when it says nothing
+    is_bare = error.detail == HTTPStatus(error.status_code).phrase  # the framework's default text
     sentence = sentences.get(error.status_code, default) if is_bare else str(error.detail)
     headers = dict(error.headers or {})
     if methods:

@@ -130,7 +130,7 @@ def _held(hold: Hold | None, action: str | None = None) -> Answer:
     operation_id="list_actions",
     response_model=Page[ActionOut],
     responses=answers(),
-    summary="What people did, the newest first",
+    summary="Actions of people and programs, newest first",
     tags=["actions"],
 )
 async def list_actions(scheduler: Sched, _: Viewer, limit: Limit = LIMIT, cursor: Cursor = None) -> Response:
@@ -145,7 +145,7 @@ async def list_actions(scheduler: Sched, _: Viewer, limit: Limit = LIMIT, cursor
     operation_id="undo_action",
     response_model=UndoneOut,
     responses=answers(404, 409),
-    summary="Take an action back, within ten minutes; what was changed since stays",
+    summary="Undo an action within ten minutes; later changes are kept",
     tags=["actions"],
 )
 async def undo_action(

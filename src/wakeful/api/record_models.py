@@ -19,7 +19,8 @@ class VerdictOut(BaseModel):
     )
     well: bool = Field(description="Whether all is well; never true when that is not known.", examples=[True])
     sentence: str = Field(
-        description="The worst that is so, for people.", examples=["All well. 210 runs since midnight; next in 38s."]
+        description="The most serious finding, as a sentence.",
+        examples=["All well. 210 runs since midnight; next in 38s."],
     )
 
 
@@ -41,7 +42,7 @@ What = Literal[
 
 
 class ActionOut(BaseModel):
-    """What somebody did to jobs or alerts."""
+    """An action on jobs or alerts."""
 
     id: str = Field(description="The action's id.", examples=["act_1frc87n80sngk"])
     at: datetime = Field(description="When it was done.", examples=[NOW])
@@ -53,9 +54,9 @@ class ActionOut(BaseModel):
     name: str = Field(description="The first job or alert it changed.", examples=["backup"])
     changed: int = Field(description="How many it changed.", examples=[1])
     undo_until: datetime | None = Field(
-        description="Until when it can be taken back; null when it cannot, or was.", examples=[NOW]
+        description="Until when it can be undone; null when it cannot be undone or was.", examples=[NOW]
     )
-    undone_at: datetime | None = Field(description="When it was taken back.", examples=[NOW])
+    undone_at: datetime | None = Field(description="When it was undone.", examples=[NOW])
     undone_by: str | None = Field(description="By whom.", examples=["admin"])
 
 
@@ -79,7 +80,7 @@ class HoldOut(BaseModel):
 
 
 class UndoneOut(BaseModel):
-    """What taking an action back did."""
+    """The result of an undo."""
 
     id: str = Field(description="The action's id.", examples=["act_1frc87n80sngk"])
     what: str = Field(description="What had been done.", examples=["pause"])
@@ -97,11 +98,11 @@ class TallyOut(BaseModel):
     due: int = Field(description="How many slots came due.", examples=[168])
     ran: int = Field(description="How many ran, whatever their outcome.", examples=[160])
     running: int = Field(description="How many are running.", examples=[0])
-    waiting: dict[str, int] = Field(description="How many wait, by what for.", examples=[{"at_capacity": 1}])
-    passed_over: dict[str, int] = Field(description="How many were passed over, by why.", examples=[{"paused": 5}])
-    merged: int = Field(description="How many another slot's run stands for.", examples=[2])
+    waiting: dict[str, int] = Field(description="How many wait, by reason.", examples=[{"at_capacity": 1}])
+    passed_over: dict[str, int] = Field(description="How many were passed over, by reason.", examples=[{"paused": 5}])
+    merged: int = Field(description="How many were merged into another slot's run.", examples=[2])
     missing: int = Field(description="How many passed while nothing could run, and were not caught up.", examples=[0])
-    unaccounted: int = Field(description="How many nothing is known of: 0.", examples=[0])
+    unaccounted: int = Field(description="How many have no record; normally 0.", examples=[0])
 
 
 class JobTally(TallyOut):
@@ -129,8 +130,8 @@ class SlotOut(BaseModel):
     )
     why: str | None = Field(description="The reason, of one that waits or was passed over.", examples=["paused"])
     sentence: str = Field(
-        description="The same for people.",
+        description="The same as a sentence.",
         examples=["The slot 2026-01-29T09:00:00Z of backup was passed over: it was paused."],
     )
-    merged_into: datetime | None = Field(description="The slot whose run stands for it.", examples=[NOW])
+    merged_into: datetime | None = Field(description="The slot into whose run it was merged.", examples=[NOW])
     runs: list[RunOut] = Field(description="All attempts at it that are on record, the first one first.", examples=[[]])

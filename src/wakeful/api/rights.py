@@ -1,4 +1,4 @@
-"""What each caller may do, in the kernel's words; and who may change anything at all."""
+"""What each caller may do, as rights of the kernel; and which callers may change anything."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Allowed = Annotated[Rights, Depends(rights_of)]
 
 
 async def editor(caller: Anyone) -> Caller:
-    """Operators, admins, and agents within what they own; neither those who only look, nor a run of an agent."""
+    """Operators, admins, and agents within what they own; not viewers, and not a run of an agent."""
     if caller.role == "viewer":
         raise ApiError(403, "forbidden", f"Token {caller.name} has the role viewer; this needs operator.")
     if caller.run is not None:

@@ -141,7 +141,7 @@ async def list_job_runs(scheduler: Sched, _: Anyone, rights: Allowed, ref: JobRe
     operation_id="get_run",
     response_model=RunDetail,
     responses=answers(404),
-    summary="One run, with everything it said",
+    summary="One run with all its details",
 )
 async def get_run(scheduler: Sched, caller: Anyone, rights: Allowed, run_id: Ref) -> Response:
     return await _shown(scheduler, await scheduler.server_side.get_run(run_id, rights), caller)
@@ -157,14 +157,15 @@ async def _shown(scheduler: Scheduler, run: Run, caller: Caller) -> Response:
     operation_id="get_run_log",
     response_class=PlainTextResponse,
     responses=answers(404),
-    summary="What a run said, as text; a command's also while it runs",
+    summary="The output of a run as text; for a command also while it runs",
 )
 async def get_run_log(
     scheduler: Sched,
     _: Anyone,
     rights: Allowed,
     run_id: Ref,
-    most: Annotated[int, Query(alias="bytes", ge=1, le=LOG_MOST, description="the last so many")] = 1024 * 1024,
+    most: Annotated[int, Query(alias="bytes", ge=1, le=LOG_MOST, description="how many bytes, from the end")] = 1024
+    * 1024,
 ) -> Response:
     run = await scheduler.server_side.get_run(run_id, rights)
     found = await asyncio.to_thread(_tail, scheduler.log_path(run.id), most)
@@ -199,7 +200,7 @@ def _said(run: Run) -> str:
     operation_id="explain_run",
     response_model=Explained,
     responses=answers(404),
-    summary="Why it was started, and what became of it",
+    summary="Explain why it was started and how it ended",
 )
 async def explain_run(scheduler: Sched, _: Anyone, rights: Allowed, run_id: Ref) -> Response:
     run = await scheduler.server_side.get_run(run_id, rights)
@@ -226,7 +227,7 @@ async def cancel_run(scheduler: Sched, caller: Editor, rights: Allowed, run_id: 
     response_model=RunOut,
     status_code=202,
     responses={**answers(404, 409), 202: {"description": "it will start", "headers": _LOCATION}},
-    summary="Try again what a run did not do",
+    summary="Retry a run that has ended",
 )
 async def retry_run(scheduler: Sched, _: Editor, rights: Allowed, run_id: Ref, key: Key) -> Response:
     return await key.do(lambda once: scheduler.server_side.retry_run(run_id, rights, once), _goes_on)
@@ -238,7 +239,7 @@ async def retry_run(scheduler: Sched, _: Editor, rights: Allowed, run_id: Ref, k
     response_model=RunOut,
     status_code=202,
     responses={**answers(404, 409), 202: {"description": "the run that goes on", "headers": _LOCATION}},
-    summary="Say yes to a run that waits for a person",
+    summary="Approve a run that waits for approval",
 )
 async def approve_run(
     scheduler: Sched, _: Operator, rights: Allowed, run_id: Ref, key: Key, given: Noted | None = None
@@ -252,7 +253,7 @@ async def approve_run(
     operation_id="reject_run",
     response_model=RunDetail,
     responses=answers(404, 409),
-    summary="Say no to a run that waits for a person",
+    summary="Reject a run that waits for approval",
 )
 async def reject_run(
     scheduler: Sched, caller: Operator, rights: Allowed, run_id: Ref, given: Noted | None = None

@@ -32,7 +32,7 @@ SEND_BUFFER = 256 * 1024  # what the kernel keeps for a client that reads slowly
 
 
 class CannotListen(SchedulerError):
-    """The port is not to be had; nothing was started."""
+    """The port cannot be used; nothing was started."""
 
     exit_code = 4
     code = "cannot_listen"
@@ -107,9 +107,9 @@ class HttpServer(uvicorn.Server):
             self._task.result()
 
     async def end(self) -> None:
-        """Accept nothing more; streams say so and end; requests in progress have a moment to."""
+        """Accept nothing more; streams announce it and end; requests in progress get a moment to finish."""
         self._app.state.ending.set()
-        self._all.ending = True  # also for who was let in a moment ago and is not there yet
+        self._all.ending = True  # also for connections that were accepted a moment ago and are not set up yet
         self.should_exit = True
         self._asked.set()
         if self._task is not None:
@@ -118,7 +118,7 @@ class HttpServer(uvicorn.Server):
         await self._app.state.gate.finish()
 
     async def _cut_off(self) -> None:
-        """What is still being answered is answered no further; who does not even read is hung up on."""
+        """Cut off answers in progress, and close the connections of clients that do not read."""
         left = set(self.server_state.tasks)
         for task in left:
             task.cancel()

@@ -12,7 +12,7 @@ from wakeful.kernel.views.models import Job, Run
 
 
 def job_shape(job: Job, caller: Caller, zone: str) -> dict[str, Any]:
-    """A job; the variables a command is given are shown to those who may write them."""
+    """A job; a command's variables are shown only to callers who may write them."""
     shown = job.to_dict()
     place = zone_of(job, zone)
     shown["zone"] = place

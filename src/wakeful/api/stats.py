@@ -29,7 +29,7 @@ NodeName = Annotated[str, Path(max_length=300, description="a node's name"), AS_
     operation_id="get_stats",
     response_model=Stats,
     responses=answers(),
-    summary="The scheduler in figures",
+    summary="Statistics of the scheduler",
     tags=["stats"],
 )
 async def get_stats(scheduler: Sched, _: Viewer) -> Response:
@@ -67,7 +67,7 @@ def _shape(figures: Figures, scheduler: Scheduler) -> dict[str, object]:
     operation_id="list_nodes",
     response_model=Nodes,
     responses=answers(),
-    summary="Who runs jobs of this store, and who did lately",
+    summary="Nodes that run jobs of this store, or did recently",
     tags=["nodes"],
 )
 async def list_nodes(scheduler: Sched, _: Viewer) -> Response:
@@ -79,7 +79,7 @@ async def list_nodes(scheduler: Sched, _: Viewer) -> Response:
     operation_id="drain_node",
     response_model=NodeOut,
     responses=answers(404, 409),
-    summary="Let a node start nothing more; what it runs, it finishes",
+    summary="Drain a node: it starts no new runs and finishes those it has",
     tags=["nodes"],
 )
 async def drain_node(scheduler: Sched, _: Admin, name: NodeName) -> Response:
@@ -91,7 +91,7 @@ async def drain_node(scheduler: Sched, _: Admin, name: NodeName) -> Response:
     operation_id="undrain_node",
     response_model=NodeOut,
     responses=answers(404, 409),
-    summary="Let a node start jobs again",
+    summary="End the draining of a node: it starts jobs again",
     tags=["nodes"],
 )
 async def undrain_node(scheduler: Sched, _: Admin, name: NodeName) -> Response:

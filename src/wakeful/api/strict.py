@@ -47,7 +47,7 @@ class Strict(BaseModel):
 
 
 async def refuse_unknown_names(request: Request) -> None:
-    """A dependency of every route: 422 for what the route does not take. Whoever has no right hears that first."""
+    """A dependency of every route: 422 for names that the route does not take. Missing rights are reported first."""
     route = request.scope.get("route")
     if not isinstance(route, APIRoute):
         return

@@ -15,11 +15,11 @@ def user_name() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):
-        return "somebody"
+        return "unknown"
 
 
 def rights_here(scheduler: Scheduler | None = None) -> Rights:
-    """Who can open the store may do everything. With a scheduler, all that is done with these is one action."""
+    """A user who can open the store may do everything. With a scheduler, all of it is recorded as one action."""
     action = scheduler.server_side.new_action() if scheduler is not None else None
     return Rights(user_name(), admin_kinds=True, priority=True, via="cli", action=action)
 

@@ -83,7 +83,7 @@ def add(
         taken = name if definition.agent is None else agent_job_name(definition.agent, name)
         raise JobExists(
             f"A job named {taken!r} already exists: choose another name, change it with wakeful edit, "
-            "or say --if-exists update."
+            "or use --if-exists update."
         ) from None
     _report(done, place, as_json=as_json)
 
@@ -125,7 +125,7 @@ def _work(name: str, definition: Definition, argv: list[str] | None) -> tuple[st
         refuse_beside_ping(definition, argv)
         return MONITOR, None
     if definition.prompt is not None:
-        raise WrongUse("--prompt goes with --agent AGENT: who is asked.")
+        raise WrongUse("--prompt goes with --agent AGENT.")
     option = request_option(definition)
     if argv is None and option is None:
         raise WrongUse(

@@ -1,4 +1,4 @@
-"""What keeps an agent from being asked on this machine: a program that is missing, or one that is logged out."""
+"""What keeps an agent from running on this machine: a program that is missing, or one that is logged out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PATIENCE_S = 10
 
 
 def agent_problems(agents: Iterable[tuple[str, Mapping[str, Any]]]) -> list[tuple[str, str, str]]:
-    """Name, problem and remedy of each agent that cannot be asked; a tool is asked once whether it is logged in."""
+    """Name, problem and remedy of each agent that cannot run; each tool's login is checked once."""
     found, logged_out = [], dict[tuple[str, ...], bool]()
     for name, runner in agents:
         remedy = f"change agents.{name}.runner in wakeful.yaml"
@@ -33,7 +33,7 @@ def agent_problems(agents: Iterable[tuple[str, Mapping[str, Any]]]) -> list[tupl
         if preset.logged_in not in logged_out:
             logged_out[preset.logged_in] = _is_logged_out(preset.logged_in, runner)
         if logged_out[preset.logged_in]:
-            text = f"{preset.logged_in[0]} is not logged in ({' '.join(preset.logged_in)} says so)"
+            text = f"{preset.logged_in[0]} is not logged in (checked with {' '.join(preset.logged_in)})"
             found.append((name, text, f"log in with {preset.logged_in[0]}, or pass its key by runner.env"))
     return found
 
@@ -47,7 +47,7 @@ def _cannot_start(runner: Mapping[str, Any]) -> list[str]:
 
 
 def _has_key(runner: Mapping[str, Any]) -> bool:
-    """Whether the tool needs nobody to be logged in."""
+    """Whether the tool works without a login."""
     return any(item.partition("=")[0].endswith(("_KEY", "_TOKEN")) for item in runner.get("env", ()))
 
 

@@ -19,7 +19,7 @@ _NOT_FOR_AGENTS = (
 
 
 def refuse_beside_agent(definition: Definition, argv: list[str] | None) -> None:
-    """An agent is asked; how is said in the file."""
+    """The payload of a schedule that calls an agent; the file defines how."""
     if argv is not None:
         raise WrongUse("--agent and a command after -- are two things to do: give one of them.")
     for option in _NOT_FOR_AGENTS:

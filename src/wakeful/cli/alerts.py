@@ -123,7 +123,7 @@ def ack_alerts(
 ) -> None:
     """Acknowledge alerts.
 
-    They stay open, marked as seen, until what they are about is over. No message repeats them.
+    They stay open, marked as seen, until the incident is over. No message repeats them.
     """
 
     async def work(scheduler: Scheduler) -> tuple[list[Alert], str | None]:
@@ -162,7 +162,7 @@ def snooze_alerts(
 ) -> None:
     """Send no message about alerts for a time.
 
-    What is still open then is sent once more. A job is snoozed with the alerts it has yet to raise.
+    Alerts that are still open then are sent again. A job's future alerts are snoozed, too.
     """
     time = duration("--for", for_)
 

@@ -75,7 +75,7 @@ WHEN = {"--cron", "--every", "--interval", "--at", "--after"}
 
 
 class WithCommand(TyperCommand):
-    """A command that is given another one after `--`, word for word: `wakeful add NAME --every 5m -- ls -l`."""
+    """A command that takes another one after `--`, unchanged: `wakeful add NAME --every 5m -- ls -l`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Cut at the first `--`, so that a forgotten name is never taken from the command."""

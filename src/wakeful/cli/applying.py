@@ -138,7 +138,7 @@ def _sections(scheduler: Scheduler, loaded: Loaded) -> list[Applicable]:
 
 
 def _budget(loaded: Loaded) -> list[Applicable]:
-    """What all agents may use in a day, of a file that says so or has agents."""
+    """What all agents may use in a day, for a file that sets it or has agents."""
     from wakeful.agents.budgets.applying import FileLimits
     from wakeful.agents.budgets.rules import Caps, in_millionths
     from wakeful.agents.naming import AGENT

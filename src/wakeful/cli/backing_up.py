@@ -1,4 +1,4 @@
-"""`backup` and `restore`: a store at one moment, and back. What is restored is paused until a person resumes it."""
+"""`backup` and `restore`: a store at one moment, and back. A restored store is paused until a person resumes it."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ class Definition:
     agent: Annotated[str | None, _option("--agent", "Ask this agent instead of running a command.", _WHAT, "AGENT")] = (
         None
     )
-    prompt: Annotated[str | None, _option("--prompt", "With --agent: what it is asked.", _WHAT, "TEXT")] = None
+    prompt: Annotated[str | None, _option("--prompt", "With --agent: the prompt.", _WHAT, "TEXT")] = None
 
 
 def takes_definition(function: Callable[..., None]) -> Callable[..., None]:
@@ -168,7 +168,7 @@ def takes_definition(function: Callable[..., None]) -> Callable[..., None]:
 def trigger_data(
     wanted: Definition, now: datetime, default: str, old: Mapping[str, Any] | None = None
 ) -> dict[str, Any] | None:
-    """The trigger as plain data, or None where nothing about it was said.
+    """The trigger as plain data, or None if no option about it was given.
 
     `default` is the zone of a job that names none, `old` what is stored already.
     """
@@ -245,7 +245,7 @@ def _add_companions(merged: dict[str, Any], wanted: Definition, now: datetime, z
 
 
 def _modifiers(wanted: Definition, now: datetime, zone: tzinfo, place: str | None) -> dict[str, Any]:
-    """Only what was said; None takes one away."""
+    """Only the given options; None removes one."""
     read: dict[str, Callable[[str], Any]] = {
         "tz": lambda text: text,
         "start": lambda text: _moment("--start", text, now, zone),
@@ -274,7 +274,7 @@ def _hours(text: str, place: str | None) -> dict[str, str]:
 
 
 def job_options(wanted: Definition, old: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The options that were said; None puts one back to its default. `old` are those that are stored already."""
+    """The given options; None resets one to its default. `old` are the stored ones."""
     read: dict[str, Callable[[str], Any]] = {
         "timeout": lambda text: duration("--timeout", text),
         "catch_up": _catch_up,

@@ -1,4 +1,4 @@
-"""`demo`: a small living fleet in a temporary store, to see what Wakeful does without setting anything up."""
+"""`demo`: a small running fleet in a temporary store, to see what Wakeful does without setting anything up."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def _demo(folder: Path, limit: float | None) -> None:
         asyncio.get_running_loop().call_later(limit, over.set)
     async with scheduler:
         await scheduler.add_jobs(fleet(folder))
-        await scheduler.pause_job("spring-cleaning", "until somebody has looked at it")
+        await scheduler.pause_job("spring-cleaning", "until it has been reviewed")
         await scheduler.start()
         show = _watch if sys.stdout.isatty() else _print
         await show(scheduler, over, folder)

@@ -63,7 +63,7 @@ class Doubts(NamedTuple):
     looked_at: int
     found: list[tuple[str, str, str]]  # a job, what is wrong, and what helps
     elsewhere: bool = False  # commands run on other machines only, and were not looked at
-    agents: Sequence[tuple[str, Mapping[str, Any]]] = ()  # who is asked from here, and how
+    agents: Sequence[tuple[str, Mapping[str, Any]]] = ()  # agents that run from here, and how
 
 
 class Inside(NamedTuple):
@@ -241,7 +241,7 @@ def _agents(doubts: Doubts) -> list[tuple[str, str, str]]:
 
 
 def _first_and_rest(tx: Transaction, key: str, number: int) -> list[tuple[Job, int]]:
-    """The jobs that have waited longest for that handler; the last one named stands for the rest, too."""
+    """The jobs that have waited longest for that handler; the last one also represents the rest."""
     jobs = [Job(*pair, tx.now) for pair in tx.jobs.parked_on(key, tx.now, MOST_NAMED)]
     return [(job, number - len(jobs) if job is jobs[-1] else 0) for job in jobs]
 

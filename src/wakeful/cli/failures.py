@@ -1,7 +1,7 @@
 """What went wrong, as one sentence on standard error and an exit code.
 
 0 done, 1 the thing failed, 2 wrong use, 3 not found, 4 refused. Every error of the library knows its own code; what
-this surface adds is wrong use. A traceback is for those who ask: WAKEFUL_DEBUG=1.
+this surface adds is wrong use. A traceback is shown on request: WAKEFUL_DEBUG=1.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def say_aside(sentence: str) -> None:
 
 
 def _say(label: str, colour: str, sentence: str) -> None:
-    sys.stdout.flush()  # what was said first is read first, also where both streams meet in one file
+    sys.stdout.flush()  # keeps the order of output, also where both streams go to one file
     shown = f"\x1b[{colour}m{label}\x1b[0m" if label and has_colours(sys.stderr) else label
     say_trusted(f"{shown} {visible(sentence, keep=chr(9))}".lstrip(), error=True)
 

@@ -34,7 +34,7 @@ class Glance(NamedTuple):
     questions: int = 0  # runs that wait for a person
     verdict: Verdict | None = None  # none where there is no store
     hold: dict[str, Any] | None = None  # who paused everything
-    budget: dict[str, Any] | None = None  # of all agents together; none where no agent was asked today
+    budget: dict[str, Any] | None = None  # of all agents together; none if no agent ran today
     cut_off: int = 0  # runs whose server has ended
 
 

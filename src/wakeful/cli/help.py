@@ -74,7 +74,7 @@ def _commands(command: Any) -> dict[str, list[tuple[str, str]]]:
 
 
 def _options(options: Iterable[Any]) -> dict[str, list[tuple[str, str]]]:
-    """By group, in the order in which they were declared; those of no group come last."""
+    """By group, in the order of declaration; commands without a group come last."""
     groups: dict[str, list[tuple[str, str]]] = {}
     for one in options:
         group = getattr(one, "rich_help_panel", None)

@@ -66,7 +66,7 @@ def predecessor(job: Job) -> str | None:
 
 
 def missing_predecessors(tx: Transaction, jobs: Iterable[Job]) -> set[str]:
-    """Those that these jobs start after and that do not exist, with one question to the store."""
+    """The missing jobs that these jobs start after, with one query."""
     from wakeful import ids
 
     named = {name for job in jobs if (name := predecessor(job)) is not None}

@@ -41,7 +41,7 @@ def refuse_beside_ping(definition: Definition, argv: list[str] | None) -> None:
 def when_data(
     wanted: Definition, now: datetime, zone: str, old: Mapping[str, Any] | None = None
 ) -> dict[str, Any] | None:
-    """The trigger as plain data, a monitor's or another; None where nothing about it was said."""
+    """The trigger as plain data, a monitor's or another; None if no option about it was given."""
     was_ping = old is not None and old["type"] == "ping"
     if not wanted.ping and not was_ping:
         if wanted.grace is not None:
@@ -75,7 +75,7 @@ def _public_url(place: Place) -> str | None:
 
     try:
         return load(place.config, needs=("server",)).config.server.public_url
-    except ConfigError:  # `wakeful check` says what is wrong with it; the server's own address is on record
+    except ConfigError:  # `wakeful check` reports its mistakes; the server's own address is stored
         return None
 
 

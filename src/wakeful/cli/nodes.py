@@ -156,7 +156,7 @@ def _summary(node: Node) -> str:
 
 
 async def _until_drained(scheduler: Scheduler, node: Node, patience: float) -> Node:
-    """The node when it runs nothing more, or when time is up; how many runs are left is said as it changes."""
+    """The node when it runs nothing more, or when time is up; prints the number of runs left as it changes."""
     waited, shown = 0.0, -1
     while node.running and waited < patience:
         if node.running != shown:

@@ -39,7 +39,7 @@ def read(place: Place, work: Work[T], missing: T) -> T:
 
 
 def change(place: Place, work: Work[T], *, create: bool = False) -> T:
-    """Do something to what is stored; only `create` makes a store where there is none."""
+    """Run an action on the store; only `create` makes a store if there is none."""
     if not create and not place.exists:
         raise StoreNotFound(f"There is no store at {place} yet: add a job first, or name another store with --db.")
     return _run(place, work, create=create, defaults=_defaults(place) if create else None)

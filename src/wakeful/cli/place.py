@@ -1,9 +1,9 @@
 """Which store a command works on.
 
 `--db`, else WAKEFUL_DB, else the `store` of the nearest `wakeful.yaml` upward from here, else the nearest `.wakeful/`
-directory, else one per user. What is found must be trusted (`trust.py`); what is named is taken as it is. Nothing here
-creates anything: a place may well have no store yet. Under WAKEFUL_TOKEN, as in a run of an agent, the place is the
-server at WAKEFUL_URL.
+directory, else one per user. A store that is found must be trusted (`trust.py`); one that is named is used as it is.
+Nothing here creates anything: a place may have no store yet. Under WAKEFUL_TOKEN, as in a run of an agent, the place is
+the server at WAKEFUL_URL.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Place(NamedTuple):
     path: Path | None
     config: Path | None = None
     timezone: str | None = None
-    server: bool = False  # no store: a server that is asked over the network
+    server: bool = False  # no store: a server that is called over the network
 
     def __str__(self) -> str:
         return str(self.path) if self.path is not None else shown_url(self.url)
@@ -71,7 +71,7 @@ class Place(NamedTuple):
 
 
 def chosen(ctx: typer.Context, db: str | None) -> Place:
-    """The place a command is asked to use, before or after its name, or finds by itself."""
+    """The place given before or after the command's name, or found by itself."""
     if os.environ.get(TOKEN):
         return server_place(given_store(ctx, db), os.environ)
     return find_place(given_store(ctx, db), os.environ, Path.cwd())
@@ -94,7 +94,7 @@ def given_store(ctx: typer.Context, db: str | None) -> str | None:
 
 
 def find_place(given: str | None, environ: Mapping[str, str], here: Path) -> Place:
-    """The rule above, as a function of what was said and where."""
+    """The rule above, as a function of the options and the directory."""
     is_named = given is not None or bool(environ.get("WAKEFUL_DB"))
     return place_beside(None if is_named else nearest_config(here), given, environ, here)
 
@@ -118,7 +118,7 @@ def nearest_config(here: Path) -> Path | None:
 
 
 def _nearest_trusted(name: str, here: Path, fits: Callable[[Path], bool], option: str) -> Path | None:
-    """The nearest thing of that name from here upward; what may not be trusted is passed over, and said so."""
+    """The nearest file of that name from here upward; untrusted ones are skipped with a warning."""
     for place in (folder / name for folder in (here, *here.parents)):
         if not _is_there(place, fits):
             continue

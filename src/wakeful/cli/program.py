@@ -27,7 +27,7 @@ def command_payload(
     old: Mapping[str, Any] | None = None,
     read_input: Callable[[], str] = lambda: "",
 ) -> dict[str, Any] | None:
-    """The payload of the command, or None where nothing about it was said. `--stdin -` is what `read_input` gives."""
+    """The payload of the command, or None if no option about it was given. `--stdin -` is what `read_input` gives."""
     changes: dict[str, Any] = {}
     if argv is not None:
         if not argv:

@@ -19,7 +19,7 @@ from wakeful.kernel.views.explain import Explanation
 if TYPE_CHECKING:
     from wakeful.scheduler import Scheduler
 
-#: What can be asked of a server; a group with those of its commands.
+#: Commands that work over a server; a group with those of its commands.
 OFFERED: dict[str, tuple[str, ...]] = {
     "agent": ("list", "show", "wake", "event"),
     "list": (),
@@ -58,17 +58,17 @@ def refuse_other(argv: Sequence[str]) -> None:
 
 
 def server_at(url: str) -> Scheduler:
-    """A server, with those methods of a scheduler that can be asked of it."""
+    """A server, with the methods of a scheduler that work over HTTP."""
     return cast("Scheduler", asked_server(url))
 
 
 def asked_server(url: str) -> Server:
-    """A server that is asked with the token of the environment."""
+    """A server that is called with the token of the environment."""
     return Server(url, os.environ[TOKEN])
 
 
 class Server:
-    """A server that is asked over the network."""
+    """A server that is called over the network."""
 
     def __init__(self, url: str, token: str) -> None:
         self._url = url

@@ -16,12 +16,12 @@ OPTIONS = ("url", "method", "header", "body", "expect", "redirects")
 
 
 def given(wanted: Definition) -> str | None:
-    """The first option about a request that was said; None when there is none."""
+    """The first option about a request that was given; None if there is none."""
     return next((f"--{name}" for name in OPTIONS if getattr(wanted, name) is not None), None)
 
 
 def request_payload(wanted: Definition, old: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
-    """The payload of the request, or None where nothing about it was said. `old` is what is stored already."""
+    """The payload of the request, or None if no option about it was given. `old` is the stored one."""
     if given(wanted) is None:
         return None
     if old is None and wanted.url is None:

@@ -211,7 +211,7 @@ def logs(
 ) -> None:
     """Show the output of a run, or of a job's latest run, or a delivery."""
     if as_json and follow:
-        raise WrongUse("--follow prints what comes as it comes: leave out --json, or --follow.")
+        raise WrongUse("--follow prints output as it arrives: leave out --json, or --follow.")
     place = chosen(ctx, db)
     if ref.startswith(DELIVERY_ID):
         from wakeful.delivery.commands import show_delivery
@@ -238,7 +238,7 @@ def logs(
 
 
 def _log_data(run: Run, left_behind: Path) -> dict[str, Any]:
-    """The output as a text: of a long one the end, and `truncated` says so."""
+    """The output as a text: of a long one the end, with `truncated` set."""
     text, truncated = output_text(run), False
     file = _opened(Path(run.log_file)) if run.log_file else None
     if file is None and (not text or run.status != "done"):

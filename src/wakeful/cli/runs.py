@@ -155,7 +155,7 @@ def print_run(run: Run, zone: tzinfo, cut_off: Container[str], *, as_json: bool)
 
 
 def _request(run: Run) -> dict[str, Any]:
-    """What a run works on that came in from outside: the request, and what its sender calls it."""
+    """The request from outside that a run works on, with its id at the sender."""
     payload = run.payload if isinstance(run.payload, dict) else {}
     if not isinstance(payload.get("request"), str):
         return {}

@@ -1,4 +1,4 @@
-"""`serve`: the engine and its HTTP surface on a store, until it is asked to stop.
+"""`serve`: the engine and its HTTP API on a store, until it is stopped.
 
 Options of the command line take precedence over the configuration file, and the file over the defaults.
 """

@@ -97,7 +97,7 @@ jobs:
     every: 1h
     command: [echo, "Hello from Wakeful"]
 
-# Agents are asked by a prompt and reply.
+# Agents receive a prompt and reply.
 AGENT
 
 # Where replies and alerts go.

@@ -82,7 +82,7 @@ def _job_meant(place: Place, text: str, zone: str) -> Job | None:
 
 
 def _is_word(text: str) -> bool:
-    """Whether somebody may have meant a job's name: nothing in it belongs to an expression alone."""
+    """Whether the text may be a job's name: nothing in it is specific to expressions."""
     return len(text.split()) == 1 and not set("*/,?#@") & set(text) and any(letter.isalpha() for letter in text)
 
 

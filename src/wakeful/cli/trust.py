@@ -1,7 +1,7 @@
 """Whether a store or a configuration that was found, not named, may be used.
 
 A store says which commands run, and a configuration which files are read and sent: a user who can write one acts with
-the rights of those who use it. So what is found must belong to the user or to root, and be writable by no other, and so
+the rights of its user. So a file that is found must belong to the user or to root, and be writable by no other, and so
 must every directory from it to where the search began. Sticky directories such as /tmp are no exception.
 """
 

@@ -39,12 +39,12 @@ def undo(
 ) -> None:
     """Undo a pause, resume, removal, acknowledgement or snooze.
 
-    It works for ten minutes, also for what others did. What was changed since stays as it is.
+    It works for ten minutes, also for what others did. Later changes are kept.
     """
     place = chosen(ctx, db)
     if listed:
         if ref is not None:
-            raise WrongUse("Say --list or an action; not both.")
+            raise WrongUse("Use --list or an action, not both.")
         nothing: list[Action] = []
         _show(read(place, lambda scheduler: scheduler.list_actions(limit=SHOWN), nothing), as_json=as_json)
         return

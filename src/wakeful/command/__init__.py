@@ -8,7 +8,7 @@ What must stay true:
   no process reads from it any more;
 - we never signal a process we did not start. The leader stays unreaped until its group has been killed, because as
   long as it holds the number no other group can get it;
-- what a killed scheduler left running is found again by `kill_leftover`, before the slot is run once more. A domain may
+- what a killed scheduler left running is found again by `kill_leftover`, before the slot runs again. A domain may
   ask for more: that also what left the group is found, by its environment, and ended (`kill_strays`).
 """
 

@@ -2,7 +2,7 @@
 
 The output of a command, however much and however broken, costs bounded memory and bounded disk, never blocks the
 event loop and never fails the command. File work is done by one writer thread: on a journaling disk even creating an
-empty file can wait for somebody else's fsync.
+empty file can wait for the fsync of another file.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ SHORTEST_SECRET = 6
 LONGEST_PIECE = 4096
 REDACTED = b"[redacted]"
 
-# One thread, so that what is handed over is done in order: a close after the write it follows, though the one who asked
-# for the write was cancelled meanwhile.
+# One thread, so that work is done in order: a close after the write it follows, even if the caller of the write was
+# cancelled meanwhile.
 _WRITER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="wakeful-log")
 
 
@@ -109,8 +109,8 @@ def _without_split_start(data: bytes) -> bytes:
 class Redactor:
     """Replaces known secret values in a stream, also where one is split between two chunks.
 
-    Only an end that could be the start of a secret is held back, so a follower sees lines as they come. Each line of a
-    value counts for itself, since programs print them one by one. Lines shorter than SHORTEST_SECRET are left alone:
+    Only an end that could be the start of a secret is held back, so a follower sees lines as they arrive. Each line of
+    a value counts for itself, since programs print them one by one. Lines shorter than SHORTEST_SECRET are left alone:
     replacing them would shred ordinary text. A very long line is found piece by piece, so that little is held back.
     """
 
@@ -164,7 +164,7 @@ def _overlap(data: bytes, secret: bytes) -> int:
 class LogFile:
     """The full output of one run in a file of its own, readable by its owner alone and created with the first byte.
 
-    Every chunk is in the file when `write` returns, for those who follow it. A full disk or a missing directory ends
+    Every chunk is in the file when `write` returns, for readers that follow it. A full disk or a missing directory ends
     the log, not the command: `problem` says what happened. Methods block; they run in the writer thread.
     """
 
@@ -238,7 +238,7 @@ class Capture:
         on_output: Callable[[bytes], None] | None = None,
         closes_log: bool = True,
     ) -> None:
-        """`on_output` gets every chunk as it comes; of two that share a log, one closes it."""
+        """`on_output` gets every chunk as it arrives; of two that share a log, one closes it."""
         self._pipe = pipe
         self._redactor = redactor
         self._on_output = on_output

@@ -39,7 +39,7 @@ def launch(spec: CommandSpec, env: dict[str, str], stderr: int | None = None) ->
 
     With `stderr`, a descriptor, the pipe takes what is printed to the standard output alone.
 
-    Done on the loop: the interpreter stands still until the new program is loaded, so a thread would gain nothing.
+    Done on the loop: the interpreter is blocked until the new program is loaded, so a thread would gain nothing.
     """
     cwd = os.path.expanduser(spec.cwd) if spec.cwd else None  # noqa: PTH111 - an unknown ~user stays as it is
     try:

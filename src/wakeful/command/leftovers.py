@@ -147,7 +147,7 @@ def _kill_group(group: int, members: list[int]) -> bool:
 
 
 def _leftover(run_id: str, pid: int | None, started: str | None) -> tuple[int, list[int]]:
-    """The run's group and those of its members that live, none if there is no proof that they are ours."""
+    """The run's group and its live members; none without proof that they are ours."""
     every = list(_processes())
     if not every:  # no /proc: only the leader can be recognised
         return (pid, [pid]) if pid and started and start_of(pid) == started else (0, [])

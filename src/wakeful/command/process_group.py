@@ -79,7 +79,7 @@ def _collect_later(pid: int) -> None:
 
 
 def _is_collected(pid: int) -> bool:
-    """Whether somebody else collected our child (SIGCHLD ignored, a foreign wait): then its number may be anyone's."""
+    """Whether other code collected our child (SIGCHLD ignored, a foreign wait): then its number may be reused."""
     if sys.platform != "darwin":  # where Python has no waitid
         try:
             os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)

@@ -151,7 +151,7 @@ async def _end_strays(run_id: str, variable: str) -> None:
 
 
 class _Ending(NamedTuple):
-    exit_code: int | None  # None: somebody else collected it
+    exit_code: int | None  # None: other code collected it
     timed_out: bool
     note: str | None
     lingered: bool
@@ -194,7 +194,7 @@ async def _supervise(
 
 
 async def _ended(group: ProcessGroup, exited: asyncio.Event, over: asyncio.Event | None, linger: float) -> None:
-    """Wait until the leader has exited, which sets `exited`, or lingers though all is over."""
+    """Wait until the leader has exited, which sets `exited`, or lingers although everything else has ended."""
 
     async def leave() -> None:
         await group.exited()

@@ -1,4 +1,4 @@
-"""What is wrong with a value of the settings, in words of our own instead of those of the models."""
+"""Error messages for wrong settings: our own wording instead of that of the models."""
 
 from __future__ import annotations
 

@@ -35,8 +35,8 @@ def read_fleet_file(
 ) -> tuple[FleetFile, list[Fault]]:
     """The jobs and everything that is wrong with them; `look_up`: also what they refer to and is not there.
 
-    `agents_of`: a file's agents as their model has checked them. `connectors`: those the file has; None when nobody
-    knows.
+    `agents_of`: a file's agents as their model has checked them. `connectors`: those of the file; None if they are
+    not known.
     """
     files, faults = [raw], list[Fault]()
     for path in _included(raw, config.include, faults):
@@ -186,7 +186,7 @@ def _entries(
 
 
 def _circles(found: Mapping[str, tuple[Entry, Raw]]) -> Iterator[Fault]:
-    """Jobs that start after each other: none of them would ever start, or all of them for ever."""
+    """Jobs that start after each other: none of them would ever start, or all of them forever."""
     after = {name: entry.new.trigger.job for name, (entry, _) in found.items() if isinstance(entry.new.trigger, After)}
     looked_at: set[str] = set()
     for first in after:

@@ -107,7 +107,7 @@ def _place(fault: Fault) -> tuple[str, int]:
 
 
 def _readable(raw: Raw, sections: Sequence[str]) -> BaseConfig:
-    """Those of the sections that are right, where another part of the file is not."""
+    """The valid sections of a file whose other parts are not."""
     found: dict[str, Any] = {}
     for name in sections:
         with contextlib.suppress(ValidationError):
@@ -148,7 +148,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def _is_other_branch(error: dict[str, Any]) -> bool:
-    """A section where a word could stand, too: what is wrong is in the section."""
+    """A section where a word is also valid: the mistake is in the section."""
     return error["type"] == "literal_error" and isinstance(error["input"], dict)
 
 
@@ -232,7 +232,7 @@ def _below(level: _Level, key: str) -> list[_Level]:
 
 
 def _complaint(raw: Raw, where: Where, error: dict[str, Any]) -> str:
-    """What is wrong with a value, in words of our own; the value itself only where it cannot be a secret."""
+    """The error message for a value, in our own wording; with the value only if it cannot be a secret."""
     secret = any(where[:end] in raw.secrets for end in range(len(where) + 1))
     secret = secret or where[:1] == ("connectors",) or where == ("alerts", "dead_man_url")  # addresses, tokens and keys
     return complaint(error, secret=secret)

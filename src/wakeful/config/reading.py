@@ -26,7 +26,7 @@ DEEPEST = 50
 TAGS = ("null", "bool", "int", "float", "str", "seq", "map")
 
 KEPT = ("jobs", "agents")
-"""Sections whose references are kept: what they stand for is looked up when it is used."""
+"""Sections whose references are kept: their values are looked up when they are used."""
 
 Where = tuple[str | int, ...]
 
@@ -155,7 +155,7 @@ class Basics(NamedTuple):
 
 
 def basics_in(path: Path, environ: Mapping[str, str] = os.environ) -> Basics:
-    """Both, without looking at the rest of the file. A zone that is no text is left to whoever needs one."""
+    """Both, without looking at the rest of the file. A zone that is no text is reported where it is used."""
     raw = _parse(path, _text_of(path))
     if raw.repeated:
         raise ConfigError(raw.repeated)
@@ -305,7 +305,7 @@ def _filled(raw: Raw, value: Any, where: Where, known: Mapping[str, str], faults
 
     def replace(match: re.Match[str]) -> str:
         if match[1]:
-            return match[0][1:]  # $${NAME} is ${NAME}, word for word
+            return match[0][1:]  # $${NAME} is ${NAME}, literally
         raw.secrets.add(where)
         try:
             return looked_up(match[2], raw.path.parent, known)

@@ -2,7 +2,7 @@
 
 What must stay true:
 - a message is stored in the transaction that causes it, and an attempt is on record before it is made: nothing is lost
-  by a crash, and what may have arrived twice has one id and says so;
+  by a crash, and a message that may have arrived twice keeps its id and is marked;
 - one connector's messages go out in order, and one that is dead delays its own queue alone;
 - secrets of connectors are in no table, log, error or answer.
 

@@ -29,7 +29,7 @@ deliveries = typer.Typer(help="List messages, and send those that failed again."
 connectors = typer.Typer(help="List, test and pair connectors, which send messages.")
 
 #: Why a message is held, in words.
-HELD_FOR = {"quiet": "the end of quiet hours", "pairing": "somebody to be paired with its chat"}
+HELD_FOR = {"quiet": "the end of quiet hours", "pairing": "a person to be paired with its chat"}
 STYLES = {"sent": "green", "failed": "red", "unknown": "yellow", "held": "blue", "expired": "dim"}
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="A delivery's id.", show_default=False)]
@@ -227,7 +227,7 @@ def try_out(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Send one message for real from here, and say what came of it."""
+    """Send a test message from here, and print the result."""
     place = chosen(ctx, db)
 
     async def work(scheduler: Scheduler) -> dict[str, Any]:

@@ -40,7 +40,7 @@ class Unclear(Temporary):
 
 
 class Message(NamedTuple):
-    """What is sent: the same for every attempt, but for `attempt`."""
+    """The message as sent: the same for every attempt, except `attempt`."""
 
     id: str
     kind: str

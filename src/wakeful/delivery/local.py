@@ -152,7 +152,7 @@ class CommandConnector:
 
 
 async def _feed(process: asyncio.subprocess.Process, line: bytes) -> None:
-    """Give a program its input; one that does not read it may well succeed."""
+    """Give a program its input; one that does not read it may still succeed."""
     stream = process.stdin
     assert stream is not None  # noqa: S101 - asked for
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):

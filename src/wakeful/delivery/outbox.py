@@ -33,7 +33,7 @@ NO_CONNECTOR = "no_connector"
 
 
 def enqueue(tx: Transaction, context: Context, post: Post) -> int | None:
-    """Store a message and arm whoever sends it; its number, or None where `to` is none.
+    """Store a message and arm the job that sends it; its number, or None where `to` is none.
 
     In a chat it is stored once for each person who is paired there; the number is that of the first.
     """

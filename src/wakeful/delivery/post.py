@@ -1,4 +1,4 @@
-"""A message as whoever sends it writes it."""
+"""A message as its sender writes it."""
 
 from __future__ import annotations
 

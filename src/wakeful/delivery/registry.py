@@ -1,4 +1,4 @@
-"""The connectors of one scheduler: which there are here, what everybody may know of them, who wrote through them."""
+"""The connectors of one scheduler: those registered here, their public settings, and who wrote through them."""
 
 from __future__ import annotations
 
@@ -115,14 +115,14 @@ class Registry:
         return unregister
 
     def configured(self, written: Mapping[str, Any]) -> None:
-        """A file was read: connectors that came from one and are in it no more are gone."""
+        """A file was read: connectors from a file that are no longer in it are gone."""
         self._file = True
         self.written = dict(written)
 
     async def replace(self, changed: Mapping[str, tuple[Connector, Rules]], gone: Collection[str]) -> None:
         """The file says something else now: some connectors are added or changed, others are gone.
 
-        What is being sent is finished with the connector it began with.
+        A message that is being sent is finished with the connector it began with.
         """
         gone = {name for name in gone if name in self._entries and self._entries[name].source == "file"}
         for name in (*gone, *changed):
@@ -157,7 +157,7 @@ class Registry:
             await asyncio.gather(*self._writes, return_exceptions=True)
 
     async def _store_all(self) -> None:
-        """Before anything fires: everybody knows the connectors, and what is pending is tried again."""
+        """Before anything fires: store the connectors, and retry pending messages."""
         await self._store(list(self._entries), is_start=True)
 
     async def _store(self, names: list[str], *, is_start: bool = False) -> None:
@@ -199,7 +199,7 @@ class Registry:
                 arm(tx, row, at)
 
     def _job(self, tx: Transaction, context: Context, name: str, before: ConnectorRow | None) -> int:
-        """The job that sends what waits for a connector; made with the connector, and made anew if it was removed."""
+        """The job that sends the messages of a connector; created with it, and again if it was removed."""
         found = tx.jobs.by_id(before.job_id) if before is not None else None
         if found is not None and found[0].removed_at is None:
             return found[0].id
@@ -237,7 +237,10 @@ class Registry:
         return ids.encode("dlv", await self._scheduler.transact(work))
 
     def touch(self, name: str, sender: str, agent: str | None = None) -> Awaitable[None]:
-        """Somebody wrote through a connector: `last` leads there from now on. Await it to know that it is stored."""
+        """Record that a person wrote through a connector: `last` routes there from now on.
+
+        Await it to be sure that it is stored.
+        """
         check_connector_name(name)
 
         async def write() -> None:
@@ -248,12 +251,12 @@ class Registry:
     def listen(self, listener: Listener, connector: str | None = None) -> Callable[[], None]:
         """Call `listener(message)`, async or not, with what paired people write, in one chat or in all.
 
-        It is called on the node that receives, so let every node listen. Call the answer to end it.
+        It is called on the node that receives, so register it on every node. Call the returned function to unsubscribe.
         """
         return self._listeners.listen(listener, connector)
 
     def hand_over(self, name: str) -> None:
-        """Messages came in: hand them to those who listen."""
+        """Hand new messages to the listeners."""
         self._listeners.hand_over(name)
 
     async def test(self, name: str, text: str | None = None) -> int:
@@ -315,7 +318,7 @@ def touch(tx: Transaction, context: Context, name: str, sender: str, agent: str 
 
 
 def require_connector(tx: Transaction, name: str) -> ConnectorRow:
-    """What the store knows of a connector, or ConnectorNotFound."""
+    """The stored record of a connector, or ConnectorNotFound."""
     rows = tx.of(Outbox).connectors()
     found = next((row for row in rows if row.name == name), None)
     if found is None:
@@ -326,7 +329,7 @@ def require_connector(tx: Transaction, name: str) -> ConnectorRow:
 
 
 def role_of(tx: Transaction, name: str, sender: str) -> str | None:
-    """What somebody may do who writes through a connector: in a chat, what they were paired as; None for a stranger.
+    """The role of a person who writes through a connector: in a chat, the paired role; None for an unpaired person.
 
     For a connector where people are not paired, the program that passes their messages on answers for them.
     """

@@ -25,7 +25,7 @@ PUBLIC_URL = "public_url"
 
 
 def deliver_result(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result, *, last: bool) -> None:
-    """Store what the run's handler asked to send, and its result where the job says so."""
+    """Store what the run's handler asked to send, and its result if the job asks for that."""
     if result.outcome in ("success", "noop"):
         for message in result.messages:
             post = Post(message.text, message.to, title=message.title, job_id=job.id, job=job.name, run_id=run.id)

@@ -119,7 +119,7 @@ async def all_connectors(scheduler: Sched, _: Viewer) -> Response:
     operation_id="test_connector",
     response_model=DeliveryOut,
     responses=answers(404),
-    summary="Send one message for real, and say what came of it",
+    summary="Send a test message through a connector, and return the result",
 )
 async def try_connector(scheduler: Sched, _: Operator, name: Name) -> Response:
     registry = scheduler.connectors

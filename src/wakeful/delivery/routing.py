@@ -9,9 +9,9 @@ LAST, NOWHERE = "last", "none"
 
 
 class Interaction(NamedTuple):
-    """Somebody wrote through a connector."""
+    """A person wrote through a connector."""
 
-    agent: str  # empty: to nobody in particular
+    agent: str  # empty: to no agent in particular
     connector: str
     sender: str
     at: int
@@ -39,4 +39,4 @@ def route(to: str, agent: str | None, names: Sequence[str], interactions: Sequen
             return Route(latest.connector, latest.sender)
     if names:
         return Route(names[0])
-    return Route(None, None, "nobody has written yet and no connector is registered: add one to connectors")
+    return Route(None, None, "no person has written yet and no connector is registered: add one to connectors")

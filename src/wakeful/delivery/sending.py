@@ -63,7 +63,7 @@ class Sender:
         self._find = find
 
     async def __call__(self, run: Run) -> dict[str, int]:
-        """Send what is due, oldest first, until nothing is or the budget is used up."""
+        """Send due messages, oldest first, until none is left or the budget is used up."""
         name = str(run.payload["connector"])
         connector = self._find(name)
         if connector is None:  # unregistered since it was claimed
@@ -190,7 +190,7 @@ def _expire(tx: Transaction, row: DeliveryRow, rules: Rules) -> None:
 
 
 def record(tx: Transaction, context: Context, taken: Taken, tried: Tried, ms: int | None) -> None:
-    """How an attempt ended. One whose delivery is not being sent any more, or again, changes nothing else."""
+    """Record how an attempt ended. If its delivery is no longer being sent, or is sent again, nothing else changes."""
     outbox = tx.of(Outbox)
     row = outbox.get(taken.row.id)
     connector = find_connector(tx, taken.row.connector or "")
@@ -239,7 +239,7 @@ def release(tx: Transaction, context: Context, connector: ConnectorRow, rules: R
 
 
 def _digest(tx: Transaction, context: Context, held: list[DeliveryRow], zone: str | None) -> None:
-    """One message for one recipient that stands for many."""
+    """One message for one recipient that combines many."""
     from wakeful.delivery.chat.buttons import gathered  # loaded with the first digest
 
     buttons = gathered(held)

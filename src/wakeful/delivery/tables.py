@@ -41,7 +41,7 @@ class DeliveryRow(NamedTuple):
 
 
 class AttemptRow(NamedTuple):
-    """One attempt; `ok` is None while it goes on and where nobody knows how it ended."""
+    """One attempt; `ok` is None while it goes on and when its result is unknown."""
 
     id: int
     delivery_id: int
@@ -98,7 +98,7 @@ class Outbox:
         return _first(self._session.rows(f"{_SELECT}id = ?{self._session.lock_clause}", (number,)))
 
     def by_dedupe(self, key: str) -> int | None:
-        """The delivery with that key; nobody else stores one before this transaction ends."""
+        """The delivery with that key; no other transaction can store one before this one ends."""
         self._session.serialize(f"delivery:{key}")
         found = self._session.rows("SELECT id FROM deliveries WHERE dedupe = ?", (key,))
         return int(found[0][0]) if found else None
@@ -109,7 +109,7 @@ class Outbox:
         return _first(self._session.rows(sql, (connector,)))
 
     def in_flight(self, connector: str) -> list[DeliveryRow]:
-        """Those that are on record as being sent: one at most, and it is the head or was."""
+        """The deliveries recorded as being sent: one at most, and it is or was the head of the queue."""
         sql = f"{_SELECT}connector = ? AND open = 1 AND status = 'sending' ORDER BY id LIMIT 10"
         return [DeliveryRow._make(row) for row in self._session.rows(sql, (connector,))]
 
@@ -122,7 +122,7 @@ class Outbox:
         )
 
     def hold_all(self, reason: str) -> int:
-        """Nothing is sent until somebody releases it: what a restored backup has pending."""
+        """Hold the pending messages of a restored backup until a person releases them."""
         return self._session.execute(
             "UPDATE deliveries SET status = 'held', open = 0, held_for = ?, next_at = NULL WHERE open = 1", (reason,)
         )
@@ -135,7 +135,7 @@ class Outbox:
         )
 
     def hold_for_pairing(self, connector: str, reason: str) -> int:
-        """What waits there and is for no person in particular is held until somebody is paired; how many."""
+        """Hold waiting messages without a recipient until a person is paired; how many."""
         return self._session.execute(
             "UPDATE deliveries SET status = 'held', open = 0, held_for = 'pairing', next_at = NULL, last_error = ? "
             "WHERE connector = ? AND open = 1 AND recipient IS NULL AND status <> 'sending'",
@@ -143,7 +143,7 @@ class Outbox:
         )
 
     def give_up_for(self, connector: str, recipient: str, reason: str) -> int:
-        """What waits for a person is not sent to them any more; how many."""
+        """Cancel the messages that wait for a person; how many."""
         return self._session.execute(
             "UPDATE deliveries SET status = 'expired', open = 0, held_for = NULL, next_at = NULL, last_error = ? "
             "WHERE connector = ? AND recipient = ? AND status IN ('pending', 'unknown', 'held') AND digest_id IS NULL "
@@ -152,7 +152,7 @@ class Outbox:
         )
 
     def release_to(self, connector: str, recipient: str, now: int) -> int:
-        """What was held until somebody is paired waits in the queue, for that person; how many."""
+        """Queue the messages that were held for a pairing, for that person; how many."""
         return self._session.execute(
             "UPDATE deliveries SET status = 'pending', open = 1, held_for = NULL, last_error = NULL, recipient = ?, "
             "next_at = ? WHERE connector = ? AND held_for IS NOT NULL AND held_for = 'pairing'",
@@ -190,7 +190,7 @@ class Outbox:
         self._session.execute(f"UPDATE deliveries SET {REQUEUED} WHERE id = ?", (now, number))
 
     def requeue_all(self, status: str, now: int) -> list[str | None]:
-        """All of one status, but for those that are part of a digest; the connectors of each."""
+        """All of one status, except those that are part of a digest; the connectors of each."""
         sql = (
             f"UPDATE deliveries SET {REQUEUED} WHERE status = ? AND digest_id IS NULL AND kind <> 'test' "
             "RETURNING connector"
@@ -262,7 +262,7 @@ class Outbox:
         )
 
     def open_attempt(self, delivery: int) -> AttemptRow | None:
-        """The last attempt, if nobody recorded how it ended."""
+        """The last attempt, if its result was not recorded."""
         found = self.attempts(delivery)
         return found[-1] if found and found[-1].ok is None and found[-1].error is None else None
 
@@ -304,7 +304,7 @@ class Outbox:
         )
 
     def serialize(self) -> None:
-        """From here on nobody else changes connectors until this transaction ends."""
+        """Lock: no other transaction changes connectors until this one ends."""
         self._session.serialize("connectors")
 
     def touch(self, item: Interaction) -> None:

@@ -18,7 +18,7 @@ class Entry(NamedTuple):
 
 
 def digest(entries: Sequence[Entry]) -> tuple[str, str]:
-    """Title and text of one message that stands for many; what does not fit is counted."""
+    """Title and text of one message that combines many; those that do not fit are counted."""
     title = "1 message from quiet hours" if len(entries) == 1 else f"{len(entries)} messages from quiet hours"
     parts: list[str] = []
     size = 0
@@ -67,6 +67,6 @@ def cut_at(text: str, most: int) -> int:
     """Where to cut a text so that the first part has at most `most` characters."""
     for mark in ("\n\n", "\n", " "):
         found = text.rfind(mark, 0, most + 1)
-        if found > most // 4:  # a part much shorter than it may be helps nobody
+        if found > most // 4:  # avoid parts that are much shorter than allowed
             return found
     return most

@@ -3,7 +3,7 @@
 What must stay true:
 - a file touches only what it made: everything else in the store is left alone, also what another file made;
 - applying a file that says what is stored changes nothing, and moves no time;
-- a person's pause stays, and a slot that is due is run, also when the file has changed;
+- a person's pause stays, and a due slot runs, also when the file has changed;
 - values that a file refers to are never stored: the job keeps the reference, and the node that runs it looks it up.
 """
 

@@ -69,7 +69,7 @@ def terms_of(file: FleetFile, now: int) -> Terms:
 
 
 def plan_fleet(tx: Transaction, fleet: Fleet, terms: Terms) -> Plan:
-    """What applying the file would do now; JobExists for a name that belongs to somebody else."""
+    """What applying the file would do now; JobExists for a name that belongs to another owner."""
     plan = make_plan(fleet.wanted, _owned(tx, fleet.name), terms)
     _refuse_taken(tx, plan)
     return plan
@@ -98,7 +98,7 @@ def apply_fleet(
     if plan.removes_most and not confirmed:
         raise TooMuchRemoved(
             f"The file would remove {len(plan.remove)} of its {plan.owned} jobs: see wakeful plan, "
-            "then say wakeful apply --yes if that is meant."
+            "then run wakeful apply --yes if that is intended."
         )
     origin = Origin(*((person, "cli") if person is not None else (fleet.place, SOURCE)), context.new_id())
     removed = _remove(tx, context, plan, origin)
@@ -136,7 +136,7 @@ def _refuse_taken(tx: Transaction, plan: Plan) -> None:
     is_anothers = owner is not None and job.source == SOURCE
     who = f"belongs to the file of fleet {owner!r}" if is_anothers else f"was made by {_MAKERS.get(job.source)}"
     more = f" (and {len(taken) - 1} more)" if len(taken) > 1 else ""
-    raise JobExists(f"A job named {name!r} {who}, and a file touches only its own{more}: rename or remove one of them.")
+    raise JobExists(f"A job named {name!r} {who}, and a file changes only its own{more}: rename or remove one of them.")
 
 
 _MAKERS = {"cli": "wakeful add", "api": "the API", "mcp": "an agent", "code": "a program", "file": "another file"}

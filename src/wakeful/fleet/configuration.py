@@ -1,4 +1,4 @@
-"""`jobs` of `wakeful.yaml`, for editors: what may be in it. What is in it is read by `entries`."""
+"""The schema of `jobs` in `wakeful.yaml`, for editors. `entries` reads the jobs."""
 
 from __future__ import annotations
 

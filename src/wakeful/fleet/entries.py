@@ -65,7 +65,7 @@ class FleetFile(NamedTuple):
     path: Path
     name: str
     entries: tuple[Entry, ...]
-    defaults: Mapping[str, Any]  # options of jobs that say nothing else
+    defaults: Mapping[str, Any]  # default options of jobs
     hash: str
     references: tuple[str, ...]
     include: tuple[str, ...]
@@ -74,7 +74,7 @@ class FleetFile(NamedTuple):
 
 
 def forms() -> dict[str, tuple[str, WrittenForm]]:
-    """The kinds a file can write, by the key that says so: the name of each and its form."""
+    """The kinds a file can write, by their key: the name of each and its form."""
     written = [(kind.name, kind.written()) for domain in domains() for kind in domain.kinds if kind.written is not None]
     return {form.key: (name, form) for name, form in written}
 

@@ -1,4 +1,4 @@
-"""What a file wants, and what is stored, as a list of things to do. Pure: the present is given."""
+"""The difference between a file and the store, as a list of changes. Pure: the time is a parameter."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Terms(NamedTuple):
 
 
 def make_plan(wanted: Iterable[Wanted], owned: Iterable[Owned], terms: Terms) -> Plan:
-    """Names that are stored become what is wanted, others are made, and what is not wanted any more goes."""
+    """Stored jobs are changed as the file has them, new ones are added, and those no longer in the file are removed."""
     stored = {one.job.name: one for one in owned}
     plan = Plan([], [], [], 0, [])
     unchanged = 0
@@ -95,7 +95,7 @@ def make_plan(wanted: Iterable[Wanted], owned: Iterable[Owned], terms: Terms) ->
 
 
 def _is_over(known: Owned, now: int) -> bool:
-    """Whether the job stands still because its trigger has no further start, and for no other reason."""
+    """Whether the job is stopped because its trigger has no further start, and for no other reason."""
     job, state = known.job, known.state
     stands = known.enabled and not state.enabled and not state.paused
     return stands and next_start(trigger_of(job.trigger), state, now, 0.0).ended is not None

@@ -105,7 +105,7 @@ def complaint(spec: RequestSpec, reply: Reply) -> str:
         " ".join("".join(c if c.isprintable() else " " for c in line).split()) for line in (body or "").splitlines()
     )
     first = next((line for line in lines if line), "")
-    if not first or first.startswith("<"):  # a page of markup says nothing in one line
+    if not first or first.startswith("<"):  # one line of markup is no useful message
         return said
     return without(f"{said}: {beginning(first, SAID_MOST)}", secret_values(spec))
 

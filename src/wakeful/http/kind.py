@@ -21,11 +21,11 @@ MOST_TRIES = 5  # of one slot, because the other side asked for it
 
 
 class RequestFailed(Failed):
-    """The answer is not one of those that were expected, or there is none and will be none."""
+    """The answer is not an expected one, or there is none and a retry would not help."""
 
 
 class RequestFailedForNow(RequestFailed, TransientError):
-    """The same request may well be answered in a minute."""
+    """The same request may succeed in a minute."""
 
 
 class HttpKind:

@@ -1,4 +1,4 @@
-"""What of a request is secret, and how it is shown to those who may not see it."""
+"""Which parts of a request are secret, and how they are shown to callers who may not see them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 HIDDEN = "***"
 SHORTEST = 6  # replacing shorter values would shred ordinary text
-_TELLING = re.compile(r"auth|token|key|secret|passw|pwd|cookie|sig|session|credential", re.IGNORECASE)
+_SECRET_NAME = re.compile(r"auth|token|key|secret|passw|pwd|cookie|sig|session|credential", re.IGNORECASE)
 _USER = re.compile(r"^(?P<scheme>[a-z]+://)(?P<user>[^/?#@]*)@", re.IGNORECASE)
 
 
@@ -47,11 +47,11 @@ def redacted_url(url: str) -> str:
 
 def _redacted_pair(pair: str) -> str:
     name, equals, _ = pair.partition("=")
-    return f"{name}={HIDDEN}" if equals and _TELLING.search(unquote(name)) else pair
+    return f"{name}={HIDDEN}" if equals and _SECRET_NAME.search(unquote(name)) else pair
 
 
 def hides(payload: Mapping[str, Any]) -> str | None:
-    """The part of a payload that holds not a value but what is shown in place of one; None when there is none."""
+    """The part of a payload that holds the placeholder of a hidden value; None if there is none."""
     headers = payload.get("headers")
     if isinstance(headers, Mapping):
         for name, value in headers.items():
@@ -67,18 +67,18 @@ def _holds_hidden(url: str) -> bool:
     if found is not None and found["user"].rpartition(":")[2] == HIDDEN:
         return True
     pairs = (pair.partition("=") for pair in query.split("&"))
-    return any(value == HIDDEN and _TELLING.search(unquote(name)) for name, _, value in pairs)
+    return any(value == HIDDEN and _SECRET_NAME.search(unquote(name)) for name, _, value in pairs)
 
 
 def secret_values(spec: RequestSpec) -> list[str]:
-    """The values an answer must not bring back into what is kept, the longest first."""
-    found = [*spec.secrets, *(value for name, value in spec.headers.items() if _TELLING.search(name))]
+    """The values that must be redacted from a stored answer, longest first."""
+    found = [*spec.secrets, *(value for name, value in spec.headers.items() if _SECRET_NAME.search(name))]
     found += [value.partition(" ")[2] for value in found]  # without "Bearer"
     address = read_address(spec.url)
     found += [address.password or "", basic(address)]
     pairs = (pair.partition("=") for pair in address.target.partition("?")[2].split("&"))
     for name, _, value in pairs:
-        if _TELLING.search(unquote(name)):
+        if _SECRET_NAME.search(unquote(name)):
             found += [value, unquote(value)]
     return sorted({value for value in found if len(value) >= SHORTEST}, key=len, reverse=True)
 

@@ -1,1 +1,1 @@
-"""The job kernel: what is due, what may start, what happened, what comes next. It knows nothing of agents or HTTP."""
+"""The job kernel: what is due, what may start, what happened, what comes next. It does not depend on agents or HTTP."""

@@ -1,4 +1,4 @@
-"""What the engine's transactions, and those of people and programs beside it, are carried out with."""
+"""The context of transactions, of the engine and of actions by people and programs."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ class Domain(NamedTuple):
     routes: Reference | tuple[Reference, ...] = ()
     """A FastAPI router, or several, each with its whole prefix: one included in another is not seen."""
     open_paths: tuple[str, ...] = ()
-    """Where its routes are open to whoever knows the rest of the path: without a token, and with any body."""
+    """Path prefixes of its public routes, where the rest of the path is the secret: no token, and any body."""
     commands: Reference | Mapping[str, Reference] | None = None
     """A Typer app: a group of commands under the domain's name; or several, each with the name of its group."""
 
@@ -163,7 +163,7 @@ def load_routers(domain: Domain) -> list[Any]:
 
 
 def declare(domain: Domain) -> Domain:
-    """Make a domain's words, ids, tables and scripts known to the parts of the kernel that speak of them."""
+    """Register a domain's descriptions, ids, tables and scripts with the parts of the kernel that use them."""
     alerts.MEANINGS.update(domain.alerts)
     reasons.REASONS.update(domain.skip_reasons)
     reasons.STARTED_BY.update(domain.start_reasons)

@@ -117,13 +117,13 @@ class Kind(NamedTuple):
     before_recovery: Callable[[Path, list[str]], Awaitable[None]] | None = None
     """Ends what a killed process left running of these runs, before they are run again."""
     from_outside: Callable[[Any], Any] | None = None
-    """The payload as it is kept when somebody wrote it over the network; the handler sees what it marks."""
+    """The payload as it is kept when it was written over the network; the handler sees what it marks."""
     written: Callable[[], WrittenForm] | None = None
     """How it is written in a configuration file; None for a kind that cannot be."""
     trigger: str | None = None
     """Jobs with a trigger of this type are of this kind, and jobs of this kind have no other."""
     rearmed: Rearmed | None = None
-    """Called when the next start of a job is computed anew, after a resume or because the clock was set back.
+    """Called when the next start of a job is computed again, after a resume or because the clock was set back.
 
     Returns the state with an earlier start, for a kind whose jobs are also due for reasons of their own.
     """
@@ -172,7 +172,7 @@ class Kinds:
         self._by_trigger = {kind.trigger: kind.name for kind in self._declared.values() if kind.trigger is not None}
         self._reserving = [kind for kind in self._declared.values() if kind.reserves is not None]
         self._handlers: dict[str, tuple[Handler, bool]] = {}
-        self._plain = Kind("")  # the last that was asked for and not declared: many jobs in a row are of one kind
+        self._plain = Kind("")  # the last undeclared kind that was looked up: many jobs in a row are of one kind
         self.hooks = Hooks(
             {name: kind.admit for name, kind in self._declared.items() if kind.admit is not None},
             {name: kind.claimed for name, kind in self._declared.items() if kind.claimed is not None},
@@ -212,7 +212,7 @@ class Kinds:
         return found
 
     def for_trigger(self, trigger: Trigger, name: str) -> str:
-        """The kind of a job with that trigger that is said to be of kind `name`; InvalidJob where they do not match."""
+        """The kind of a job with that trigger and kind `name`; InvalidJob if they do not match."""
         owner = self._by_trigger.get(trigger.type)
         if owner is None and (wanted := self.declared(name).trigger) is not None:
             message = f"A job of kind {name} has a {wanted} trigger, not one of type {trigger.type}."

@@ -4,7 +4,7 @@ What must stay true:
 - a ping is a run like any other: it is stored, ended and counted through the kernel, in one transaction;
 - silence is noticed by the job's own alarm, set to the time a ping is expected plus the grace: nothing is polled, and
   what is not due costs nothing;
-- whoever has the key may ping, and nothing else; the key is shown to those who may change jobs, and never logged.
+- the key allows pings and nothing else; it is shown to callers who may change jobs, and never logged.
 """
 
 from __future__ import annotations

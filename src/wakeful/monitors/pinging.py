@@ -1,6 +1,6 @@
-"""A ping as a run: begun, ended or added to, in one transaction and through the kernel's one door.
+"""A ping as a run: begun, ended or added to, in one transaction and through the kernel's end of runs.
 
-A monitor may have several runs open at once, told apart by the `rid` of their pings. The job itself is occupied with
+A monitor may have several runs open at once, identified by the `rid` of their pings. The job itself is occupied with
 the oldest of them, whose deadline is its alarm; when that ends, the next takes its place.
 """
 
@@ -173,7 +173,7 @@ class Monitor:
         settle_all(self._tx, self._context, [Ended(self._job, state.revision, run, result)])
 
     def _silent(self, state: JobState) -> JobState:
-        now_due = state._replace(due_at=self._tx.now)  # nobody came late: the run that is replaced was waited for
+        now_due = state._replace(due_at=self._tx.now)  # nothing was late: the job waited for the run that is replaced
         silence = note_silence(self._tx, self._context, self._job, now_due, self._trigger)
         self._tx.journal.skip([silence.skip])
         keep_passed(self._tx, silence.passed)
@@ -196,7 +196,7 @@ def _about(report: Report) -> dict[str, Any]:
 
 
 def _with_text(said: Mapping[str, Any], text: str) -> dict[str, Any]:
-    """What was said, with one more text; the beginning is kept where it is too much."""
+    """The kept text with one more added; the beginning is kept if it is too long."""
     if not text:
         return dict(said)
     before = said.get("text", "")

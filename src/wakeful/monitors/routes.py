@@ -1,7 +1,7 @@
 """`/ping/KEY`: where outside jobs report in, with `curl` or anything else; and a new key for a monitor.
 
-No token is needed: the key in the address is the secret. `GET` and `HEAD` work like `POST`, for tools that know nothing
-else. A key that is used too fast is asked to wait.
+No token is needed: the key in the address is the secret. `GET` and `HEAD` work like `POST`, for tools that send only
+those. A key that is used too often gets 429.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ What = Annotated[
 ]
 Rid = Annotated[
     str | None,
-    Query(max_length=1000, description="tells runs apart that overlap, such as a UUID"),
+    Query(max_length=1000, description="identifies one of several overlapping runs, such as a UUID"),
     WithJsonSchema({"type": "string", "pattern": "^[A-Za-z0-9._:-]{1,64}$"}),
 ]
 _RID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
@@ -70,7 +70,7 @@ class Allowance:
         if left < 1:
             wait = {"Retry-After": str(max(1, round((1 - left) / PER_S)))}
             raise ApiError(
-                429, "too_many_pings", "This key is used too often: send a ping a second at most.", headers=wait
+                429, "too_many_pings", "This key is used too often: send at most one ping per second.", headers=wait
             )
 
 
@@ -129,7 +129,7 @@ async def ping(request: Request, scheduler: Sched, key: Key, rid: Rid = None) ->
     operation_id="get_ping_what",
     response_class=PlainTextResponse,
     responses=_ANSWERS,
-    summary="It started, failed, ended with an exit code, or has something to say",
+    summary="Report a start, a failure, an exit code or a log message",
 )
 async def get_ping_what(request: Request, scheduler: Sched, key: Key, what: What, rid: Rid = None) -> Response:
     return await _take(request, scheduler, key, what, rid)
@@ -140,7 +140,7 @@ async def get_ping_what(request: Request, scheduler: Sched, key: Key, what: What
     operation_id="ping_what",
     response_class=PlainTextResponse,
     responses=_ANSWERS,
-    summary="It started, failed, ended with an exit code, or has something to say",
+    summary="Report a start, a failure, an exit code or a log message",
 )
 async def ping_what(request: Request, scheduler: Sched, key: Key, what: What, rid: Rid = None) -> Response:
     return await _take(request, scheduler, key, what, rid)
@@ -151,7 +151,7 @@ async def ping_what(request: Request, scheduler: Sched, key: Key, what: What, ri
     operation_id="rotate_key",
     response_model=JobOut,
     responses=answers(404),
-    summary="Give a monitor a new key; the old one opens nothing any more",
+    summary="Give a monitor a new key; the old one stops working",
 )
 async def rotate_key(scheduler: Sched, caller: Editor, rights: Allowed, settings: Settings, ref: Ref) -> Response:
     await scheduler.transact(lambda tx, _: rotate(tx, own_job(tx, ref, rights)[0]))

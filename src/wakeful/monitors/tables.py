@@ -16,7 +16,7 @@ class Monitors:
         self._session = session
 
     def give(self, keys: Sequence[tuple[int, str]], now: int) -> None:
-        """These are the keys of these jobs from now on; those they had open nothing any more."""
+        """Set the keys of these jobs; their old keys stop working."""
         rows = [(job_id, key, now) for job_id, key in keys]
         replace = "ON CONFLICT (job_id) DO UPDATE SET key = excluded.key, created_at = excluded.created_at"
         self._session.insert_many("monitors", ("job_id", "key", "created_at"), rows, replace)

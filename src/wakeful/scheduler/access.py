@@ -1,4 +1,4 @@
-"""Who may ask the scheduler over the network: tokens are made, listed and revoked here."""
+"""Who may call the scheduler over the network: tokens are created, listed and revoked here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class AccessApi(Core):
-    """What can be done with tokens. Everyone who can open the store can do all of it."""
+    """Actions on tokens. Every user who can open the store may do all of them."""
 
     async def create_token(self, name: str, role: str) -> str:
         """Create a token for the HTTP server and return it; it is not shown again.

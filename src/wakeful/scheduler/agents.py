@@ -36,7 +36,7 @@ class Agents(Protocol):
     async def add_event(
         self, agent: str, text: str, *, source: str | None = None, context_key: str | None = None, wake: bool = False
     ) -> dict[str, Any]:
-        """Leave an agent something to hear when it is next woken; one with the same key replaces the older one."""
+        """Add an event that the agent gets when it is next woken; one with the same key replaces the older one."""
 
     async def get(self, agent: str) -> dict[str, Any]:
         """An agent with its schedules, sessions and events."""

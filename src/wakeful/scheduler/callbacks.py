@@ -53,7 +53,7 @@ class Callbacks:
             return lookup.require_run(id)
 
         if result.output is not None and len(result.output) > MAX_OUTPUT:
-            # A file is written only for who may report, and for a run that takes the report now.
+            # A file is written only for a caller that may report, and for a run that takes the report now.
             waiting = await self._wiring.write(lambda tx: callbacks.waiting_for(tx, admit(tx), result))
             if waiting is not None:
                 result = self._wiring.engine.shorten(ids.run_text(waiting), result)

@@ -58,7 +58,7 @@ class Wiring(NamedTuple):
     draft: Callable[[NewJob, str], Draft]
     default_zone: Callable[[], str]
     viewpoint: Callable[[], Viewpoint]
-    hidden_kinds: tuple[str, ...]  # those that listings and counts leave out unless they are asked for
+    hidden_kinds: tuple[str, ...]  # those that listings and counts leave out unless requested
 
 
 class Core:
@@ -118,7 +118,7 @@ class Core:
 
     @property
     def hidden_kinds(self) -> tuple[str, ...]:
-        """The kinds that listings and counts leave out unless they are asked for."""
+        """The kinds that listings and counts leave out unless requested."""
         return tuple(sorted(self._kinds.hooks.internal))
 
     def _wiring(self) -> Wiring:
@@ -170,7 +170,7 @@ class Core:
         await self._store.become_engine(who)
 
     def _draft(self, new: NewJob, source: str, job_defaults: Mapping[str, Any] | None = None) -> Draft:
-        """The job as it can be stored, with this scheduler's defaults, or others, where it says nothing itself."""
+        """The job as it can be stored, with this scheduler's defaults, or others, for options that it leaves out."""
         chosen = self._job_defaults if job_defaults is None else job_defaults
         defaults = {**self._kinds.declared(new.kind).options, **chosen}
         if defaults:

@@ -18,12 +18,15 @@ class Connectors(Protocol):
         """Send what is delivered to `name` with a function or a connector; call the answer to end that."""
 
     def touch(self, name: str, sender: str, agent: str | None = None) -> Awaitable[None]:
-        """Somebody wrote through a connector: `last` leads there from now on. Await it to know that it is stored."""
+        """Record that a person wrote through a connector: `last` routes there from now on.
+
+        Await it to be sure that it is stored.
+        """
 
     def listen(self, listener: Callable[[Any], Any], connector: str | None = None) -> Callable[[], None]:
         """Call `listener(message)` with what paired people write, in one chat or in all; call the answer to end that.
 
-        It is called on the node that receives, so let every node listen.
+        It is called on the node that receives, so register it on every node.
         """
 
     def hand_over(self, name: str) -> None: ...

@@ -93,7 +93,7 @@ class Domains(Core):
         return self._job_defaults
 
     def acting(self) -> Origin:
-        """Who acts where no other is named: this program. What it does with one of these is one action on record."""
+        """The rights of this program, if no others are given. What it does with one of these is one recorded action."""
         return self._origin()
 
     def drafted(self, new: NewJob, source: str, defaults: Mapping[str, Any]) -> Draft:
@@ -118,7 +118,7 @@ class Domains(Core):
         self._engine.offer_labels(frozenset(labels))
 
     def withdraw_labels(self, labels: Iterable[str]) -> None:
-        """This node has these labels no more."""
+        """This node no longer has these labels."""
         self._engine.offer_labels(without=frozenset(labels))
 
     def accompany(self, companion: Companion) -> None:

@@ -143,7 +143,7 @@ class Life(JobsApi):
             raise SchedulerShutdownError(message, {"timed_out": True, "running_count": left})
 
     async def _wind_down(self, seconds: float) -> int:
-        """Return what never started, wait for the rest, cancel what is left; how many had to be cancelled."""
+        """Return runs that never started, wait for the others, then cancel what is left; how many were cancelled."""
         engine, since = self._engine, self._clock.now()
         await engine.finish_turn()
         back = engine.release_unstarted()

@@ -37,7 +37,7 @@ class _Call(Generic[T]):
     def _settle(self, task: asyncio.Task[T]) -> None:
         if task.cancelled():
             self._ended.cancel()
-            self._ended.set_running_or_notify_cancel()  # whoever waits is woken by this, not by the line above
+            self._ended.set_running_or_notify_cancel()  # this wakes waiting threads, the line above does not
         elif (error := task.exception()) is not None:
             self._ended.set_exception(error)
         else:

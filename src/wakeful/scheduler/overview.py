@@ -1,4 +1,4 @@
-"""The scheduler at a glance: what it is doing, what is stored, what needs a person, and events as they come."""
+"""The scheduler at a glance: what it is doing, what is stored, what needs a person, and events as they happen."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SchedulerState(NamedTuple):
     check_count: int
     trigger_count: int
     last_check_at: datetime | None
-    trouble: str | None = None  # what is wrong with the store right now; nothing starts until it is over
+    trouble: str | None = None  # the current problem of the store; nothing starts until it is over
     draining: bool = False  # a person asked this node to start nothing more
 
 
@@ -139,7 +139,7 @@ class Overview(Core):
         return await self._store.read(work)
 
     async def get_verdict(self) -> Verdict:
-        """Whether all is well, in one sentence, the worst first. What cannot be known is never called well.
+        """Whether all is well, in one sentence, the most serious problem first. An unknown state is never called well.
 
         >>> (await scheduler.get_verdict()).sentence
         'All well. ...'
@@ -161,7 +161,7 @@ class Overview(Core):
         return 3 * self._tuning.sweep_ms
 
     async def list_alerts(self, *, open_only: bool = True, limit: int = 50) -> list[Alert]:
-        """What needs a person, the newest first.
+        """Alerts that need a person, newest first.
 
         >>> await scheduler.list_alerts()
         []
@@ -174,7 +174,7 @@ class Overview(Core):
         )
 
     async def ack_alert(self, id: str) -> Alert:  # noqa: A002
-        """Note that a person has seen an alert. It stays open until what it is about is over.
+        """Note that a person has seen an alert. It stays open until the incident is over.
 
         >>> for alert in await scheduler.list_alerts():
         ...     alert = await scheduler.ack_alert(alert.id)
@@ -189,7 +189,7 @@ class Overview(Core):
 
     @property
     def events(self) -> Bus:
-        """What happens, as it happens.
+        """Events as they happen.
 
         >>> unsubscribe = scheduler.events.subscribe(lambda event: print(event.type), "job")
         >>> unsubscribe()

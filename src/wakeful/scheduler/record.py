@@ -32,9 +32,9 @@ class RecordApi(Core):
         return await self._requests().list_actions(None, limit)
 
     async def undo(self, id: str | None = None) -> Undone:  # noqa: A002
-        """Take an action back, within ten minutes: without an id, the last one made through this scheduler.
+        """Undo an action within ten minutes: without an id, the last one made through this scheduler.
 
-        What was changed since stays as it is, and the answer says so; CannotUndo is raised if that is all of it.
+        Later changes are kept, and the answer lists them; CannotUndo is raised if nothing is left to undo.
 
         >>> await scheduler.remove_job("backup")
         >>> (await scheduler.undo()).restored

@@ -1,4 +1,4 @@
-"""What callers from outside ask of the scheduler: within their rights, under conditions, once per key."""
+"""Requests of outside callers to the scheduler: within their rights, under conditions, once per key."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Requests:
     # -- jobs ---------------------------------------------------------------------------------------------------------
 
     async def list_jobs(self, wanted: JobFilter, rights: Rights) -> list[Job]:
-        """Jobs by name; of those whose owner the caller is, where it is limited to them."""
+        """Jobs by name; only the caller's own, if it is limited to them."""
         if rights.owner is not None:
             if wanted.owner not in (None, rights.owner):
                 return []
@@ -134,7 +134,7 @@ class Requests:
         return await self._store.read(lambda tx: hold_of(tx.nodes.held()))
 
     async def undo(self, action: str, rights: Rights) -> Undone:
-        """Take an action back, as far as what it left behind is still so; CannotUndo where none of it is."""
+        """Undo an action, as far as its changes are still in place; CannotUndo if none of them is."""
         number = ids.action_number(action)
         if number is None:
             message = f"There is no action {action!r:.300}: an action's id looks like act_0000000000000."
@@ -172,7 +172,7 @@ class Requests:
         return ids.encode("act", found)
 
     async def list_actions(self, before: int | None, limit: int) -> list[Action]:
-        """What people did, the newest first."""
+        """Actions of people and programs, newest first."""
         return await self._store.read(
             lambda tx: [action_view(head, tx.now) for head in tx.actions.before(before, limit)]
         )
@@ -203,12 +203,12 @@ class Requests:
     async def approve_run(
         self, run: str, note: str | None, rights: Rights, once: IdempotentRequest | None = None
     ) -> Run:
-        """Say yes to a run that asked; the run that goes on."""
+        """Approve a run that asked; the run that goes on."""
         number = lookup.require_run(run)
         return await self._ask(lambda tx, context: authorized.approve_run(tx, context, number, note, rights), once)
 
     async def reject_run(self, run: str, note: str | None, rights: Rights) -> Run:
-        """Say no to a run that asked."""
+        """Reject a run that asked."""
         number = lookup.require_run(run)
         return await self._ask(lambda tx, context: authorized.reject_run(tx, context, number, note, rights))
 
@@ -253,7 +253,7 @@ class Requests:
         return await self._store.read(work)
 
     async def get_ledger(self, ref: str | None, since: Callable[[int], int], rights: Rights) -> Ledger:
-        """What became of the slots of one job, or of all the caller may know of; `since`: from when, as of now."""
+        """What became of the slots of one job, or of all jobs the caller may see; `since`: from when, as of now."""
 
         def work(tx: Transaction) -> Ledger:
             if ref is None:

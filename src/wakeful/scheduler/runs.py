@@ -179,7 +179,7 @@ class RunsApi(Core):
         return run
 
     async def get_run_log(self, id: str | None = None, limit: int = 50, before: str | None = None) -> list[Run]:  # noqa: A002
-        """The newest runs first, of one job (also a removed one), or of all but those of internal kinds.
+        """The newest runs first, of one job (also a removed one), or of all jobs except internal kinds.
 
         `before` is the id of the run that the previous page ended with.
 

@@ -37,7 +37,7 @@ class ServerSide(Requests, Callbacks):
         await self._store.write(lambda tx: tx.access.token_used(token.hash, tx.now))
 
     def token_path(self) -> Path:
-        """Where the first admin's token lies, for those who may read files beside the store."""
+        """The file of the first admin's token, for users who may read files beside the store."""
         path = getattr(self._store, "path", None)
         return Path(f"{path}.token") if path not in (None, ":memory:") else self._store.folder / "admin.token"
 
@@ -47,7 +47,7 @@ class ServerSide(Requests, Callbacks):
         return await self._store.read(lambda tx: figures(tx, self.hidden_kinds))
 
     async def ack_alert(self, alert_id: int, rights: Rights) -> tuple[Alert, str | None]:
-        """A person has seen it; it stays open until what it is about is over. And the action, if it is new."""
+        """Acknowledge an alert; it stays open until the incident is over. Also returns the action, if it is new."""
         return await self._ask(lambda tx, context: acknowledge(tx, alert_id, origin_of(context, rights)))
 
     # -- events -------------------------------------------------------------------------------------------------------

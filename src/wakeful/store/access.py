@@ -1,4 +1,4 @@
-"""Who may ask over the network, and what was answered to requests that must not be done twice."""
+"""Tokens of callers over the network, and stored answers to requests that must not be done twice."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Access:
     # -- answers kept for a request that is made again ----------------------------------------------------------------
 
     def begin_answer(self, kept: KeptAnswer) -> KeptAnswer | None:
-        """Take a caller's key for a request; who has it already, or None when it is ours."""
+        """Take a caller's key for a request; its current holder, or None when it is ours."""
         columns, row = ("method", *_ANSWER_COLUMNS), ("", *kept)
         if self._session.insert_many("idempotency", columns, [row], "ON CONFLICT DO NOTHING") == 1:
             return None

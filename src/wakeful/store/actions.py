@@ -218,7 +218,7 @@ def _packed(changes: Sequence[Change]) -> str:
 
 
 def _unpacked(stored: Sequence[Any]) -> Iterator[ActionRow]:
-    """What a stored row keeps, but for what was brought back."""
+    """What a stored row keeps, except what was restored."""
     number, place, at, what, actor, via, name, before, after, _, _, members, restored = stored
     if members is None:
         yield ActionRow(number, place, at, what, actor, via, name, json.loads(before), json.loads(after))

@@ -1,7 +1,7 @@
 """The address of a store as it may be shown, and what looks like an address and is none.
 
 A password can be in an address in more than one place, and a mistake in writing it can move it to others. So what is
-shown is put together from the parts that are known to hold none; what is unclear is left out.
+shown is built from the parts that are known to hold none; unclear parts are left out.
 """
 
 from __future__ import annotations

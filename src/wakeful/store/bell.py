@@ -60,7 +60,7 @@ def _open_bell(bell: Path, store: str) -> Iterator[str]:
 
 def _refuse_foreign(found: os.stat_result, store: str) -> None:
     if not stat.S_ISSOCK(found.st_mode) or found.st_uid not in (os.geteuid(), Path(store).stat().st_uid):
-        raise PermissionError(errno.EPERM, "it is somebody else's")
+        raise PermissionError(errno.EPERM, "it belongs to another user")
 
 
 class Bell:
@@ -90,7 +90,7 @@ class Bell:
         self._listen()
 
     def take_down(self) -> None:
-        """Hear nothing more, and leave nothing behind."""
+        """Stop listening, and remove the socket."""
         if self._task is not None:
             self._task.cancel()
             self._task = None
@@ -137,7 +137,7 @@ class Bell:
             self._loop.add_reader(self._socket, self._rung)
 
     def _rung(self) -> None:
-        """Ringing without end costs one look per pause, and no more."""
+        """Endless ringing costs only one look per pause."""
         assert self._loop is not None  # noqa: S101 - it called us
         assert self._socket is not None  # noqa: S101 - or it would not have
         self._loop.remove_reader(self._socket)

@@ -62,7 +62,7 @@ async def copy_store(source: Store, target: Store, report: Report, finish: Finis
         try:
             carrier = _Carrier(source, target, report, stop, finish)
             await target.read(lambda tx: _refuse_full(tx, target))
-            # Before the transactions: no server likes one that stands still while gigabytes of logs are copied.
+            # Before the transactions: one that is idle while gigabytes of logs are copied burdens the server.
             await asyncio.to_thread(carrier.files.carry, stop)
             return await source.write(lambda tx: carrier.carry(tx, loop))
         finally:

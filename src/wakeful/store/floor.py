@@ -1,6 +1,6 @@
-"""From where on alarms are asked for, so that the question does not walk over those that are long past.
+"""The time from which alarms are read, so that the query does not scan those that are long past.
 
-While somebody holds a snapshot open, PostgreSQL keeps the index entry of every alarm that has been cleared since, all
+While a session holds a snapshot open, PostgreSQL keeps the index entry of every alarm that has been cleared since, all
 of them at the low end of their priority's part of the index, where "what is due first?" begins. The floor of a priority
 is a time below which no alarm of its jobs is set, as far as this process knows, and the questions begin there.
 
@@ -13,7 +13,7 @@ Why nothing is missed:
 - What another process writes below it (a job released with the time it was first due, one that is given another
   priority, a clock set back) is found by a look below the floor. A node looks once a second, and when it hears of a
   change: a notification says which alarm is the earliest that was set, and one above the floor needs no look. A process
-  that does not listen looks whenever it has reason to believe that others wrote.
+  that does not listen looks whenever others may have written.
 - A commit whose fate is not known forgets it. Then, as at the start, the question begins at the lowest time there is.
 """
 
@@ -25,7 +25,7 @@ from collections.abc import Mapping
 LOWEST = -(2**63)
 #: It stays so far below now: nodes arm what is due at once by clocks that differ by less.
 RECENT_MS = 1_000
-#: After a look that took long, none is taken for so many times as long, at most this long.
+#: After a slow look, the next one waits for this many times its duration, within the limit below.
 COSTLY_MS, REST_TIMES, LONGEST_REST_MS = 200, 10, 10_000
 #: After this long it looks, whatever it has heard: not all that is set below a floor is announced.
 LOOK_MS = 900
@@ -42,12 +42,12 @@ class Floor:
         self.crowded = False
         self._begun = self._rest_until = self._looked_at = 0
         self._looked = False
-        # What others announce is heard by another thread.
+        # Another thread receives announcements.
         self._lock = threading.Lock()
         self._listening = False
         self._announced: int | None = None  # the earliest alarm of those heard of and not looked for yet
         self._times = 0  # that something was heard, ever
-        self._known_times: int | None = None  # of those, how many the transaction under way knows of
+        self._known_times: int | None = None  # how many of those the current transaction has seen
 
     @property
     def since(self) -> Mapping[int, int]:
@@ -67,7 +67,7 @@ class Floor:
     # -- what others announce -----------------------------------------------------------------------------------------
 
     def listen(self, *, listening: bool) -> None:
-        """Whether this process hears what others announce, from now on; what they did before is not known."""
+        """Whether this process receives announcements of others from now on; earlier changes are unknown."""
         with self._lock:
             self._listening = listening
         self.heard(None)

@@ -33,7 +33,7 @@ V = TypeVar("V", bound="Verbs")
 
 
 class Transaction:
-    """The verbs, grouped by what they speak about."""
+    """The verbs, grouped by subject."""
 
     __slots__ = (
         "_rooms",
@@ -94,13 +94,13 @@ class Store(Protocol):
     """Whether only one process at a time can be this store's engine; else nodes share it, with leases."""
 
     clock: Clock
-    """The time this store goes by: where nodes share it, the database's."""
+    """The time this store uses: the database's, if nodes share it."""
 
     async def open(self, *, create: bool = True) -> None:
         """Connect, check that this is a store of ours, and bring its schema up to date."""
 
     async def close(self) -> None:
-        """Finish what was handed in and let go of the database."""
+        """Finish submitted work and close the database."""
 
     async def write(self, work: Callable[[Transaction], T], *, not_before: int | None = None) -> T:
         """Run `work` in one transaction, durably; what it raises undoes all of it.
@@ -115,10 +115,10 @@ class Store(Protocol):
         """Run a small `work` from any one thread, waiting for no other; only where nodes share the store."""
 
     async def changed_elsewhere(self) -> bool:
-        """Whether another process committed since this was asked last. Cheap enough to ask twice a second."""
+        """Whether another process committed since the last call. Cheap enough to call twice a second."""
 
     async def become_engine(self, who: dict[str, object]) -> None:
-        """Become the process that starts this store's jobs, or raise StoreLocked saying who is."""
+        """Become the process that starts this store's jobs, or raise StoreLocked with the holder."""
 
     def holder(self) -> dict[str, object] | None:
         """Which process that is right now, or None."""

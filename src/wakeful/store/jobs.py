@@ -30,7 +30,7 @@ class Jobs(Alarms, Listing):
     """Verbs on jobs; each call is part of the transaction it was made in."""
 
     def overdue(self, now: int, hidden: Sequence[str] = ()) -> int:
-        """How many jobs are due and have not been looked at yet, but for those of hidden kinds."""
+        """How many jobs are due and not yet handled by the engine, without hidden kinds."""
         found = int(self._session.rows(priorities.OVERDUE, (now,))[0][0])
         for kind in hidden:
             sql = f"SELECT count(*) FROM {JOINED} WHERE j.kind = ? AND s.due_at <= ?"
@@ -40,7 +40,7 @@ class Jobs(Alarms, Listing):
     def late(
         self, since: int, hidden: Sequence[str], limit: int, *, after: int = 0, but: str | None = None
     ) -> list[tuple[int, str, int]]:
-        """(job, name, since when) of those that have been due since that time or longer, the first `limit` by time.
+        """(job, name, since when) of jobs that have been due since that time or longer, the first `limit` by time.
 
         But for jobs in progress, those that were ready and only waited in a line, those that run elsewhere, and those
         of hidden kinds. `after`: of these, what became due later. `but`: what was not refused for that reason since.
@@ -60,7 +60,7 @@ class Jobs(Alarms, Listing):
 
     @staticmethod
     def _late(hidden: Sequence[str]) -> str:
-        # CROSS JOIN keeps the levels outside, so that only what is due is read.
+        # CROSS JOIN keeps the levels in the outer loop, so that only due jobs are read.
         return (
             "FROM priorities p CROSS JOIN job_state s CROSS JOIN jobs j WHERE s.priority = p.level "
             "AND s.due_at IS NOT NULL AND s.due_at <= ? AND s.run_id IS NULL AND s.ready_at IS NULL "
@@ -91,7 +91,7 @@ class Jobs(Alarms, Listing):
         return {row[0]: tuple(row[1:]) for row in rows}
 
     def state_of(self, job_id: int) -> JobState | None:
-        """The state of a job as it is, for words about it: nobody waits for it."""
+        """The state of a job for descriptions: read without a lock."""
         rows = self._session.select_in(STATE_COLUMNS, "job_state", "job_id", [job_id])
         return JobState._make(rows[0]) if rows else None
 
@@ -171,7 +171,7 @@ class Jobs(Alarms, Listing):
             self._session.delete_in(table, "job_id", job_ids)
 
     def requeue_parked(self, parked: str, now: int, limit: int) -> int:
-        """Requeue those who go first of the jobs that wait for `parked`; how many there were."""
+        """Requeue the first of the jobs that wait for `parked`; how many there were."""
         back = self._session.rows(
             # Due since it first was: so it comes before jobs that became due while it waited. Where the clock was set
             # back meanwhile, that is in the future, and it is due now.
@@ -188,14 +188,14 @@ class Jobs(Alarms, Listing):
         return len(back)
 
     def parked_counts(self, hidden: Sequence[str] = ()) -> dict[str, int]:
-        """How many jobs wait, by what they wait for, but for those of hidden kinds."""
+        """How many jobs wait, by what they wait for, without hidden kinds."""
         source = JOINED if hidden else "job_state s"
         sql = f"SELECT s.parked, count(*) FROM {source} WHERE s.parked IS NOT NULL{shown('j.kind', hidden)} "
         rows = self._session.rows(sql + "GROUP BY s.parked ORDER BY s.parked", tuple(hidden))
         return {str(key): int(count) for key, count in rows}
 
     def lines(self, hidden: Sequence[str] = ()) -> list[tuple[str, int, int]]:
-        """What jobs wait for, how many do, and since when the first; but for those of hidden kinds."""
+        """What jobs wait for, how many, and since when the first; without hidden kinds."""
         source = JOINED if hidden else "job_state s"
         sql = (
             f"SELECT s.parked, count(*), min(s.ready_at) FROM {source} WHERE s.parked IS NOT NULL "
@@ -266,7 +266,7 @@ class Jobs(Alarms, Listing):
         return self._at_rest(found), (int(over[-1][0]), int(over[-1][1])) if len(over) == look_at else None
 
     def _at_rest(self, job_ids: list[int]) -> list[int]:
-        """Those that still have no run in progress; locked, so that none is started before they are gone."""
+        """The jobs that still have no run in progress; locked, so that none is started before they are removed."""
         states = self.states(job_ids) if job_ids else {}
         return [job_id for job_id in job_ids if (state := states.get(job_id)) and not (state.run_id or state.queued)]
 

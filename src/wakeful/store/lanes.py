@@ -52,7 +52,7 @@ class Lanes:
         self._session.insert_many("lanes", ("key", "used", "size"), counted, conflict)
 
     def leave(self, job_ids: Sequence[int]) -> dict[str, int]:
-        """Jobs are in no lane any more; the lanes that are wider for it, with how many may start in each now."""
+        """Take jobs out of their lanes; the lanes that become wider, with how many may start in each."""
         left = self._session.select_in(("job_id", "lane"), "lane_sizes", "job_id", job_ids)
         if not left:
             return {}

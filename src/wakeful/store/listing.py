@@ -1,7 +1,7 @@
 """Jobs as people ask for them: pages in the order of names, how many there are, and what starts next.
 
-A question costs its answer and not the store: a page is found by an index that has its order, what is rare is found by
-an index of its own, and what is common is counted as the rest.
+A query costs its answer and not the store: a page is found by an index that has its order, rare rows are found by
+an index of their own, and common ones are counted as the rest.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class JobFilter(NamedTuple):
     after: str | None = None
     limit: int | None = None
     contains: str | None = None  # in the name; letters of ASCII in either case
-    hidden: tuple[str, ...] = ()  # kinds that are left out unless one is asked for by name
+    hidden: tuple[str, ...] = ()  # kinds that are left out unless one is requested by name
 
 
 #: How the last run of a job ended that is over, but not done.
@@ -55,7 +55,7 @@ STATUS_SQL = {
 }
 #: Jobs that a program declares with their handler (`@scheduler.job`): such a job is of a kind of its own.
 DECLARED = "j.source = 'code' AND j.kind = j.name"
-_STOPPED = "(enabled = 0 OR paused = 1)"  # word for word the condition of the index
+_STOPPED = "(enabled = 0 OR paused = 1)"  # exactly the condition of the index
 _STOPPED_S = "(s.enabled = 0 OR s.paused = 1)"
 _OPEN_RUNS = "SELECT DISTINCT job_id FROM runs WHERE finished_at IS NULL"
 _REMOVED = "removed_at IS NOT NULL"
@@ -149,7 +149,7 @@ class Listing:
         return self._number(f"SELECT count(*) FROM {source} WHERE {' AND '.join(where)}", params)
 
     def counts(self, hidden: Sequence[str] = ()) -> dict[str, int]:
-        """How many jobs there are by status, but for those of hidden kinds; none where there are none."""
+        """How many jobs there are by status, without hidden kinds; statuses without jobs are left out."""
         active = self._in_progress()
         gone = self._session.select_in(("id",), "jobs", "id", [row.job_id for row in active], only=_REMOVED)
         removed_ids = {row[0] for row in gone}
@@ -274,7 +274,7 @@ class Listing:
         return int(self._session.rows(sql, tuple(params))[0][0])
 
     def _by_status(self, source: str, where: str) -> Counter[str]:
-        """How many stopped jobs there are by the status they have at rest."""
+        """How many stopped jobs there are, by status while they do not run."""
         found = self._session.rows(
             f"SELECT CASE WHEN s.paused = 1 THEN 'paused' WHEN {_DONE} THEN 'done' ELSE 'disabled' END, count(*) "
             f"FROM {source} WHERE {where} GROUP BY 1"
@@ -289,6 +289,6 @@ def pair_of(row: Iterable[object]) -> tuple[JobDef, JobState]:
 
 
 def _pattern(text: str) -> str:
-    """For LIKE: word for word, and small letters only where both databases know them."""
+    """For LIKE: taken literally, and lower case only where both databases support it."""
     small = "".join(letter.lower() if letter.isascii() else letter for letter in text)
     return small.replace("!", "!!").replace("%", "!%").replace("_", "!_")

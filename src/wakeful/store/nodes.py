@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 #: A node that has been silent for so long is dead to the others.
 LEASE_MS = 20_000
 
-#: Under which name the store's facts keep that everything is held: who said so, when, and why. Absent: it is not.
+#: The key of the hold on everything in the store's facts: by whom, since when, and why. Absent: there is none.
 HOLD_KEY = "hold"
 
-#: Without `held`: who brings an older store up to date looks for living nodes before it has that column.
+#: Without `held`: a migration looks for live nodes before an older store has that column.
 _NODE = ", ".join(name for name in NodeDetails._fields if name != "held")
 
 
@@ -66,7 +66,7 @@ class Nodes:
         return [str(row[0]) for row in self._session.rows("SELECT DISTINCT name FROM nodes ORDER BY name")]
 
     def living(self, since: int) -> list[NodeDetails]:
-        """Those that have not left and were heard of since."""
+        """The nodes that have not left and sent a heartbeat since."""
         return self._read("stopped_at IS NULL AND seen_at >= ? ORDER BY id", since)
 
     def drain(self, node_id: int, *, drain: bool) -> bool:

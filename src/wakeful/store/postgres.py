@@ -1,8 +1,9 @@
 """The PostgreSQL store: several nodes on one database, each with one writer and readers beside it.
 
 All writes of a process go through one connection on one thread, as on SQLite; what differs is that other nodes write
-at the same time, so transactions may have to be run again, and that the server may go away, so connections are made
-anew and a commit whose answer was lost is looked up. Time is the server's: the nodes' own clocks may differ by minutes.
+at the same time, so transactions may have to be run again, and that the server may go away, so connections are
+reopened and a commit whose answer was lost is looked up. Time is the server's: the nodes' own clocks may differ by
+minutes.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 READERS = 2
-FIRST_TELLINGS = 3  # of the time, so that one slow answer does not decide it
+FIRST_READINGS = 3  # of the time, so that one slow answer does not decide it
 #: Notifications may never come (a pooler in transaction mode swallows them), so we look by ourselves this often.
 LOOK_MS = 1_000
 
@@ -100,7 +101,7 @@ class PostgresStore:
             migrate(connection, self._address, create=create)
             self._types = column_types(connection)
             self.folder = self._address.folder(current_schema(connection))
-            for _ in range(FIRST_TELLINGS):
+            for _ in range(FIRST_READINGS):
                 self._set_time(connection)
         except psycopg.Error as error:
             raise explain(error, self._address) from error

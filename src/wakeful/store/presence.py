@@ -1,4 +1,4 @@
-"""Who a process is, in words another process can check: is it still there?"""
+"""The identity of a process, in a form that another process can check: is it still running?"""
 
 from __future__ import annotations
 

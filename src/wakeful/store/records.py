@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class JobDef(NamedTuple):
-    """A job's definition as stored: JSON stays text until somebody needs it."""
+    """A job's definition as stored: JSON stays text until it is needed."""
 
     id: int
     name: str
@@ -101,7 +101,7 @@ class RunRow(NamedTuple):
         retry_of: int | None = None,
         caused_by: int | None = None,
     ) -> RunRow:
-        """A run that was asked for and waits for its turn."""
+        """A requested run that waits for its turn."""
         return cls(
             run_id, job.id, job.kind, reason, slot, attempt, retry_of, caused_by, None, "queued", None, due_at, None
         )
@@ -220,7 +220,7 @@ class NodeDetails(NamedTuple):
 
 
 class Token(NamedTuple):
-    """Somebody who may ask over the network; the token itself is not kept, only its hash."""
+    """A caller over the network; the token itself is not kept, only its hash."""
 
     hash: str
     name: str

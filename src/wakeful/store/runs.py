@@ -35,7 +35,7 @@ class RunFilter(NamedTuple):
     from_id: int | None = None
     before_id: int | None = None
     limit: int = 50
-    hidden: tuple[str, ...] = ()  # kinds that are left out unless one, or a job, is asked for
+    hidden: tuple[str, ...] = ()  # kinds that are left out unless one, or a job, is requested
 
 
 class Runs:
@@ -125,7 +125,7 @@ class Runs:
         return [RunRow._make(row[:-3]) for row in rows], first
 
     def all_open(self) -> list[RunRow]:
-        """Every run that is not done, oldest first; costs what is open, not what is stored."""
+        """Every run that is not done, oldest first; the cost depends on the open runs, not on all stored ones."""
         # Without the + the planner walks the whole table in the order of ids rather than the index of open runs.
         sql = f"SELECT {_R} FROM runs WHERE finished_at IS NULL ORDER BY id + 0"
         return [RunRow._make(row) for row in self._session.rows(sql)]
@@ -146,7 +146,7 @@ class Runs:
         self._session.update_many("runs", ("id", "node"), [(run_id, node_id) for run_id in run_ids])
 
     def to_cancel(self) -> list[int]:
-        """Runs in progress that somebody asked to cancel."""
+        """Runs in progress whose cancellation was requested."""
         sql = "SELECT id FROM runs WHERE finished_at IS NULL AND status = 'active' AND cancel = 1 ORDER BY id + 0"
         return [int(row[0]) for row in self._session.rows(sql)]
 
@@ -160,7 +160,7 @@ class Runs:
         self._session.announce()
 
     def goes_on(self, run_id: int, phase: str | None) -> bool:
-        """Note on an active run under which phase it goes on though it should have ended; False when it is over."""
+        """Record the phase of an active run that goes on although it should have ended; False if it has ended."""
         sql = "UPDATE runs SET phase = ? WHERE id = ? AND finished_at IS NULL AND status = 'active'"
         return bool(self._session.execute(sql, (phase, run_id)))
 
@@ -192,7 +192,7 @@ class Runs:
         *,
         hidden: Sequence[str] = (),
     ) -> list[RunRow]:
-        """The newest runs first, of one job, or of all but those of hidden kinds."""
+        """The newest runs first, of one job, or of all jobs except hidden kinds."""
         where, params = ["1 = 1"], list[object]()
         for condition, value in (("job_id = ?", job_id), ("id < ?", before), ("status = ?", status)):
             if value is not None:

@@ -43,7 +43,7 @@ def seen_scripts(scripts: Sequence[str], found: AbstractSet[Column], before: Seq
     columns than after any of them.
 
     Scripts that change no column leave more than one answer. `before`: what was done before the first of them. Columns
-    that no script makes belong to somebody else.
+    that no script makes belong to another program.
     """
     base = columns_after(before)
     shapes = [columns_after([*before, *scripts[:count]]) - base for count in range(len(scripts) + 1)]

@@ -76,7 +76,7 @@ def _numbered(folder: str) -> list[tuple[int, Path]]:
 
 
 def _oldest(script: str, number: int) -> int:
-    """What the script says; one that says nothing suits only its own code, which is the safe default."""
+    """The declaration of the script; without one it suits only its own code, which is the safe default."""
     found = _OLDEST.search(script)
     return int(found[1]) if found is not None else number
 
@@ -276,7 +276,7 @@ def refuse_outgrown(facts: Mapping[str, str]) -> None:
 
 
 class Living(NamedTuple):
-    """A node that is alive while somebody wants to change the schema, and what it knows of each folder it has."""
+    """A node that is alive during a schema change, and the version it knows of each folder."""
 
     name: str
     known: Mapping[str, int]

@@ -16,7 +16,7 @@ Row = Sequence[Any]
 
 
 class OldTransaction(NamedTuple):
-    """A transaction that somebody holds open."""
+    """A transaction that a session holds open."""
 
     pid: int | None  # of the server process; None for a prepared transaction
     name: str  # of the program, or of the prepared transaction
@@ -56,7 +56,7 @@ class Session(Protocol):
     def append_events(self, at: int, groups: Sequence[Row]) -> list[tuple[int, int]]:
         """Add groups of events, each with its stream, how many there are, and their body; (id, seq) of each.
 
-        From here to the end of the transaction nobody else adds any.
+        Until this transaction ends, no other one adds any.
         """
 
     def contains(self, column: str) -> str:
@@ -81,7 +81,7 @@ class Session(Protocol):
 
     @property
     def skip_clause(self) -> str:
-        """The same for a read that can do without the rows somebody else is deciding about."""
+        """The same for a read that can skip rows locked by another transaction."""
 
     @property
     def floor(self) -> Floor | None:
@@ -91,10 +91,10 @@ class Session(Protocol):
         """The first alarm below the floor."""
 
     def among(self, select: str) -> str:
-        """The condition `IN (select)`, less the rows somebody else is deciding about."""
+        """The condition `IN (select)`, without rows locked by another transaction."""
 
     def serialize(self, what: str) -> None:
-        """From here to the end of the transaction, be the only one who does `what`."""
+        """Lock: until the transaction ends, no other one does `what`."""
 
     def select_serialized(
         self, what: str, columns: Sequence[str], table: str, key: str, keys: Sequence[Any]

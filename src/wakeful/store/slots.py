@@ -35,7 +35,7 @@ class Slots:
         self._session = session
 
     def jobs(self, hidden: Sequence[str] = (), owner: str | None = None) -> list[Placed]:
-        """All jobs, or an owner's, but removed ones and those of hidden kinds."""
+        """All jobs, or an owner's, except removed ones and hidden kinds."""
         source = f"jobs j JOIN job_state s ON s.job_id = j.id WHERE j.removed_at IS NULL{shown('j.kind', hidden)}"
         params = list[object](hidden)
         if owner is not None:
@@ -64,7 +64,7 @@ class Slots:
         return {int(found): int(count) for found, count in rows}
 
     def opened(self, span: Span) -> list[RunRow]:
-        """The runs that stand for a slot of the span and are not done."""
+        """The runs for a slot of the span that are not done."""
         sql = f"SELECT {_RUN} FROM runs WHERE finished_at IS NULL AND slot > ? AND slot <= ?"
         return [RunRow._make(row) for row in self._session.rows(sql, (span.after, span.until))]
 

@@ -112,7 +112,7 @@ class SqliteStore:
         connection = None
         try:
             connection = self._patiently(lambda: connect(self.path))
-            # Looked at before anything is changed: somebody else's file must stay as it is, to the byte.
+            # Checked before anything is changed: another program's file must stay as it is, to the byte.
             self._patiently(partial(schema_version, connection, self.path))
             self._patiently(partial(keep_log, connection, self.path))
             self._patiently(partial(connection.execute, "BEGIN IMMEDIATE"))

@@ -99,7 +99,7 @@ def check_file(path: str, *, create: bool) -> None:
         except OSError as error:
             message = f"The directory of {path} cannot be made ({error.strerror}): choose another place."
             raise StoreUnusable(message) from error
-        # Its owner's alone, as are the files SQLite makes beside it. What stands in the way, connecting will say.
+        # Private to its owner, as are the files SQLite makes beside it. Connecting reports any obstacle.
         with contextlib.suppress(OSError):
             _make_private(path)
 
@@ -204,7 +204,7 @@ class EngineLock:
         self._file: IO[str] | None = None
 
     def acquire(self, who: dict[str, object]) -> None:
-        """Take it, or raise StoreLocked saying who has it."""
+        """Take it, or raise StoreLocked with the holder."""
         try:
             file = os.fdopen(open_private(self._path, os.O_RDWR | os.O_CREAT), "r+", encoding="utf-8")
         except OSError as error:
@@ -227,7 +227,7 @@ class EngineLock:
 
     @property
     def held(self) -> bool:
-        """Whether this process took it, and has not let go of it."""
+        """Whether this process holds it."""
         return self._file is not None
 
     def release(self) -> None:
@@ -237,7 +237,7 @@ class EngineLock:
 
 
 def _lock(file: IO[str]) -> None:
-    """Take the lock, past those who only look who has it: they hold it for a moment too."""
+    """Take the lock, and retry while other processes only check who has it: they hold it for a moment too."""
     for attempt in range(LOOKERS):
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -295,7 +295,7 @@ def explain(error: sqlite3.Error, path: str) -> NoReturn:
     raise (StoreRefused if code in _REFUSED else StoreError)(message) from error
 
 
-#: The fault lies in what was to be written (or in a row it met), not in the machine.
+#: The fault is in the data to be written (or in a conflicting row), not in the machine.
 _REFUSED = {
     sqlite3.SQLITE_ERROR,
     sqlite3.SQLITE_CONSTRAINT,

@@ -38,7 +38,7 @@ _ADD_EVENTS = (
 
 
 class SqliteSession:
-    """Statements on a connection whose transaction somebody else begins and ends."""
+    """Statements on a connection; the caller begins and ends its transaction."""
 
     repeated = False
     exclusive = True  # BEGIN IMMEDIATE: one writer at a time, in all processes

@@ -14,9 +14,9 @@ from wakeful.store.schema_version import DOMAINS_KEY, NUMBER_KEY, OLDEST_KEY, le
 if TYPE_CHECKING:
     from wakeful.store.session import Row, Session
 
-#: What somebody would miss: a store with any of these is not empty.
+#: Tables with user data: a store with rows in any of these is not empty.
 PRECIOUS: dict[str, None] = {"jobs": None, "runs": None}
-#: What is added to what is there: tokens stay, and a name that is taken keeps its own.
+#: Tables that are merged: existing tokens stay, and a name that is taken keeps its own.
 JOINED = ("tokens",)
 #: What a store says about itself alone.
 OWN_FACTS = (OLDEST_KEY, NUMBER_KEY, DOMAINS_KEY)
@@ -43,7 +43,7 @@ class Tables:
         return int(self._session.rows(f"SELECT count(*) FROM {name}")[0][0])
 
     def row_counts(self) -> dict[str, int]:
-        """How many rows there are of what somebody would miss."""
+        """How many rows of user data there are."""
         return {name: number for name in PRECIOUS if (number := self.count(name))}
 
     def too_new(self) -> bool:
@@ -80,13 +80,13 @@ class Tables:
 
     def fill(self, table: Table, rows: Sequence[Row]) -> None:
         if not self._session.exclusive:
-            # PostgreSQL knows no NUL in a text, and what an error said is worth more than that letter.
+            # PostgreSQL does not store NUL in a text, and the text of an error matters more than that character.
             rows = [[_without_nul(value) for value in row] for row in rows]
         conflict = "ON CONFLICT DO NOTHING" if table.name in JOINED else ""
         self._session.insert_many(table.name, table.columns, rows, conflict)
 
     def go_on_counting(self) -> None:
-        """Ids that the database gives continue above those that were carried here."""
+        """Ids that the database assigns continue above those that were copied here."""
         if not self._session.exclusive:  # SQLite counts on from the highest by itself
             self._session.rows(
                 "SELECT setval(pg_get_serial_sequence('events', 'id'), coalesce(max(id), 0) + 1, false) FROM events"

@@ -1,7 +1,7 @@
 """Triggers: values that say when. Pure: no clock, no store, no randomness of their own.
 
 `Every` is a grid, `Interval` a pause after each run, `Cron` a calendar, `Once` a single time. `After`, `Webhook`,
-`Chat` and `Manual` have no time of their own. `Ping` says when somebody else is expected to report in.
+`Chat` and `Manual` have no time of their own. `Ping` says when a ping from outside is expected.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Trigger(Value):
-    """A trigger with no time of its own; timed ones override what they know better."""
+    """A trigger with no time of its own; timed triggers override its methods."""
 
     __slots__ = ()
     type: ClassVar[str]
@@ -99,7 +99,7 @@ class Trigger(Value):
     def resolved(self, now_ms: int, zone: str, keep: Trigger | None = None) -> Trigger:
         """The trigger as a job stores it: an anchor or zone that was left open is settled.
 
-        `keep` is what is stored already. Where this trigger means the same, `keep` is the answer, so that writing a
+        `keep` is the stored trigger. Where this trigger means the same, `keep` is the answer, so that writing a
         job again does not move its times.
         """
         return self

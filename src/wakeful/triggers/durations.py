@@ -1,6 +1,6 @@
 """Durations: "30s", "5m", "1h30m", "1d", "1w", a timedelta, or a number of seconds.
 
-Whole numbers with units, such as "5m" or "5min"; anything else is refused with what is wrong and what is expected.
+Whole numbers with units, such as "5m" or "5min"; anything else is refused with the mistake and the expected form.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Ping(TimedTrigger):
         if schedule is not None and (not isinstance(schedule, TimedTrigger) or isinstance(schedule, (Once, Ping))):
             raise InvalidTrigger("schedule must be a trigger that repeats, such as Every or Cron.", "schedule")
         if schedule is not None and schedule.max_runs is not None:
-            raise InvalidTrigger("max_runs counts starts, and what is only pinged has none.", "max_runs")
+            raise InvalidTrigger("max_runs counts starts, and a monitor has none.", "max_runs")
         self._set(
             schedule=schedule,
             grace_ms=interval_ms(grace),

@@ -19,7 +19,7 @@ class Value:
         return tuple([getattr(self, name) for name in self._fields])
 
     def _replaced(self, **parts: object) -> Self:
-        """The same value but for these parts, which are not checked again."""
+        """The same value with these parts changed, which are not checked again."""
         copy = object.__new__(type(self))
         for name in self._fields:
             object.__setattr__(copy, name, parts[name] if name in parts else getattr(self, name))

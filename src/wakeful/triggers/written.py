@@ -15,7 +15,7 @@ from wakeful.errors import InvalidTrigger
 from wakeful.triggers.base import Trigger
 from wakeful.triggers.data import trigger_from_data
 
-#: The short word -> the type it stands for, and the field its value goes to.
+#: The short word -> its type, and the field its value goes to.
 SHORT = {
     "cron": ("cron", "expression"),
     "every": ("every", "interval"),
@@ -54,7 +54,7 @@ def trigger_as_written(data: object) -> Trigger:
 
 
 def _ping(given: dict[str, Any]) -> Trigger:
-    """A schedule that says when somebody else reports in."""
+    """A schedule that says when pings are expected."""
     grace = {"grace": given["grace"]} if "grace" in given else {}
     rest = {key: value for key, value in given.items() if key not in ("ping", "grace")}
     return trigger_from_data({"type": "ping", **({"schedule": trigger_as_written(rest)} if rest else {}), **grace})

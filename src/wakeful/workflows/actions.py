@@ -46,7 +46,7 @@ def record(
 
 
 def keep_change(tx: Transaction, row: WorkflowRow, number: int, origin: Origin, what: str) -> str | None:
-    """Keep how a workflow stood before; the action by which that can be undone, where anything changed."""
+    """Record the earlier state of a workflow; returns the action to undo, if anything changed."""
     left = find_workflow(tx, row.name)
     before, after = (tuple(getattr(found, name) for name in STANDING) for found in (row, left))
     changes = [Change(number, row.name, STANDING, before, after)] if before != after else []
@@ -92,7 +92,7 @@ def _queue(tx: Transaction, context: Context, producer: HandlerRow, states: Mapp
 def pause(
     tx: Transaction, context: Context, name: str, *, who: str, origin: Origin | None = None, note: str | None = None
 ) -> str | None:
-    """Start nothing more of the workflow; the run in progress ends, and what is due meanwhile waits.
+    """Pause the workflow; the run in progress ends, and what is due meanwhile waits.
 
     The action by which that can be undone, where it was not paused like that already.
     """
@@ -137,7 +137,7 @@ def go_on(tx: Transaction, context: Context, name: str) -> None:
 
 
 def approve(tx: Transaction, context: Context, name: str, ref: str, *, who: str, note: str | None = None) -> str | None:
-    """Say yes to a run that asked, or to the correction of one that failed; the run that goes on, where it is known."""
+    """Approve a run that asked, or the correction of one that failed; the run that goes on, if it is known."""
     find_workflow(tx, name)
     attempt = find_attempt(tx, name, ref)
     fix = proposed_for(tx, name, attempt.id)
@@ -166,7 +166,7 @@ def _about_fix(fix: FixRow, note: str | None) -> str:
 
 
 def reject(tx: Transaction, context: Context, name: str, ref: str, *, who: str, note: str | None = None) -> None:
-    """Say no to a run that asked: what it reserved is released, and the workflow is paused. Or to a correction."""
+    """Reject a run that asked: what it reserved is released, and the workflow is paused. Or reject a correction."""
     find_workflow(tx, name)
     attempt = find_attempt(tx, name, ref)
     fix = proposed_for(tx, name, attempt.id)

@@ -21,7 +21,7 @@ RESTS = "its workflow waits before it tries again"
 
 
 class Standing(NamedTuple):
-    """What is known about a workflow when one of its handlers is due."""
+    """The state of a workflow when one of its handlers is due."""
 
     paused: bool
     issue: str | None

@@ -85,12 +85,12 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class NotApplied:
-    """What reconcile returns when the mutation did not happen: it is prepared anew."""
+    """What reconcile returns when the mutation did not happen: it is prepared again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """What reconcile returns when it cannot say yet; it is asked again, and at last a person is."""
+    """What reconcile returns when it does not know yet; it is called again, and finally a person decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +258,7 @@ class Workflow:
         self.handlers[handler.name] = handler
 
     def code_version(self) -> str:
-        """The hash that tells one version of its code from another."""
+        """The hash that identifies this version of its code."""
         if self.version is not None:
             return self.version
         parts = [self.name]

@@ -50,7 +50,7 @@ class Outgoing(NamedTuple):
 
 
 def fence(tx: Transaction, attempt: WorkflowRun) -> None:
-    """Raise Fenced when the run is not the job's run any more; from here on it stays so.
+    """Raise Fenced if the run is no longer the job's run; this holds until the transaction ends.
 
     Enough for what changes the attempt alone, and events: who publishes or skips those locks all jobs of the workflow.
     """
@@ -180,7 +180,7 @@ def _arm_again(tx: Transaction, context: Context, jobs: LockedJobs, attempt: Wor
 
 
 class Failed(NamedTuple):
-    """What is stored about a failure: the attempt, and when it is tried again (None: when a person has acted)."""
+    """The stored part of a failure: the attempt, and when it is tried again (None: when a person has acted)."""
 
     attempt: WorkflowRun
     until: int | None
@@ -223,7 +223,7 @@ def failed(tx: Transaction, context: Context, attempt: WorkflowRun, cause: Cause
 
 
 def uncertain(tx: Transaction, context: Context, attempt: WorkflowRun, message: str, *, asks: bool) -> Failed:
-    """Whether the mutation happened is not known: reconcile is asked now or later (`asks`), or at last a person is."""
+    """It is unknown whether the mutation happened: reconcile is called now or later (`asks`), or a person decides."""
     fence_all(tx, attempt)
     until: int | None = None
     if asks:
@@ -238,7 +238,7 @@ def uncertain(tx: Transaction, context: Context, attempt: WorkflowRun, message: 
 
 
 def not_applied(tx: Transaction, context: Context, attempt: WorkflowRun) -> WorkflowRun:
-    """Reconcile says that the mutation did not happen: a new run prepares it afresh, at once."""
+    """Reconcile says that the mutation did not happen: a new run prepares it again, at once."""
     fence_all(tx, attempt)
     tx.of(Topics).release(attempt.id)
     message = "the mutation did not happen"

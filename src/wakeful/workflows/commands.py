@@ -126,7 +126,7 @@ def run(ctx: typer.Context, name: Name, *, as_json: Json = False, db: Db = None)
 
 @app.command("pause")
 def pause(ctx: typer.Context, name: Name, *, note: Note = None, as_json: Json = False, db: Db = None) -> None:
-    """Start nothing more of a workflow. The run in progress ends, and what is due meanwhile waits."""
+    """Pause a workflow. The run in progress ends, and what is due meanwhile waits."""
 
     def work(tx: Transaction, context: Context) -> str | None:
         return actions.pause(tx, context, name, who=who(), origin=_origin(context), note=note)
@@ -138,7 +138,7 @@ def pause(ctx: typer.Context, name: Name, *, note: Note = None, as_json: Json = 
 
 @app.command("resume")
 def resume(ctx: typer.Context, name: Name, *, as_json: Json = False, db: Db = None) -> None:
-    """Let a workflow go on; what failed in its code is tried again."""
+    """Resume a workflow; what failed in its code is tried again."""
 
     def work(tx: Transaction, context: Context) -> str | None:
         return actions.resume(tx, context, name, who=who(), origin=_origin(context))
@@ -171,7 +171,7 @@ def settle(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Say whether a change happened that was cut off."""
+    """Settle a change that was cut off: say whether it happened."""
     value = read_json("--result", result)
 
     def work(tx: Transaction, context: Context) -> None:
@@ -185,7 +185,7 @@ def settle(
 def approve(
     ctx: typer.Context, name: Name, run_id: RunId, *, note: Note = None, as_json: Json = False, db: Db = None
 ) -> None:
-    """Say yes to a run that asks, or to the correction of its code."""
+    """Approve a run that asks, or the correction of its code."""
 
     def work(tx: Transaction, context: Context) -> str | None:
         return actions.approve(tx, context, name, run_id, who=who(), note=note)
@@ -199,7 +199,7 @@ def approve(
 def reject(
     ctx: typer.Context, name: Name, run_id: RunId, *, note: Note = None, as_json: Json = False, db: Db = None
 ) -> None:
-    """Say no to a run that asks, or to a correction. A run's workflow is paused."""
+    """Reject a run that asks, or a correction. A run's workflow is paused."""
 
     def work(tx: Transaction, context: Context) -> bool:
         actions.reject(tx, context, name, run_id, who=who(), note=note)
@@ -219,7 +219,7 @@ def drain(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Finish what a workflow has, take in nothing new, then pause it."""
+    """Drain a workflow: finish what it has, then pause it."""
 
     async def work(scheduler: Scheduler) -> tuple[dict[str, Any], str | None]:
         _, action = await scheduler.transact(

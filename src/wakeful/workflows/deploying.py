@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
 
 log = logging.getLogger("wakeful.workflows")
-CONSUMER_PRIORITY = 1  # above producers: what is there is worked on before more is fetched
+CONSUMER_PRIORITY = 1  # above producers: existing events are consumed before more are fetched
 PHASES_PER_RUN = 4
 
 
@@ -148,7 +148,7 @@ def _is_news(tx: Transaction, row: WorkflowRow, wanted: Deployment) -> bool:
 
 
 def _drop_placeholder(tx: Transaction, context: Context, wanted: Deployment) -> None:
-    """What stood for this file while it could not be loaded, under the file's own name."""
+    """The placeholder for this file while it could not be loaded, under the file's own name."""
     for row in tx.of(Workflows).all():
         if row.source == wanted.source and row.name != wanted.name and not row.version:
             resolve_issue(tx, context, row)
@@ -170,7 +170,7 @@ def _refuse_taken(tx: Transaction, wanted: Deployment) -> None:
 
 
 def _store_handlers(tx: Transaction, context: Context, wanted: Deployment, job_ids: Sequence[int]) -> list[str]:
-    """Define the handlers, and remove the jobs of those that are gone; the names of these."""
+    """Define the handlers, and remove the jobs of missing ones; their names."""
     table = tx.of(Workflows)
     before = {handler.name: handler for handler in table.handlers(wanted.name)}
     for handler, job_id in zip(wanted.handlers, job_ids, strict=True):
@@ -184,14 +184,14 @@ def _store_handlers(tx: Transaction, context: Context, wanted: Deployment, job_i
             tx.of(Topics).await_again(wanted.name, handler.subscribes)
             _start_at_once(tx, context, job_id)
     for gone in before.values():
-        # First: what a person is asked about it is cancelled with the job, and is no rejection of the workflow.
+        # First: an open question is cancelled with the job, and that is no rejection of the workflow.
         table.change_handler(wanted.name, gone.name, job_id=None)
         remove_job(tx, context, f"{wanted.name}.{gone.name}")
     return list(before)
 
 
 def _start_at_once(tx: Transaction, context: Context, job_id: int) -> None:
-    """A trigger may say so by itself, as an interval does that never ran."""
+    """A trigger may be due at once by itself, as an interval that never ran."""
     next_at = tx.jobs.states([job_id])[job_id].next_at
     if next_at is None or next_at > tx.now:
         arm(tx, context, job_id, tx.now, DEPLOYED)

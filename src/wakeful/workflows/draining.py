@@ -1,4 +1,4 @@
-"""Draining a workflow before a deploy: nothing new comes in, what is there is worked on, and then it is paused."""
+"""Draining a workflow before a deploy: producers stop, existing events are consumed, and then it is paused."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Drained(NamedTuple):
 def drain(
     tx: Transaction, context: Context, name: str, *, who: str, origin: Origin | None = None, note: str | None = None
 ) -> Drained:
-    """Start no producer any more, and pause the workflow once its consumers have looked at every event."""
+    """Start no more producers, and pause the workflow once its consumers have processed every event."""
     row = locked(tx, name)
     if row.paused:
         message = f"{name} is paused: nothing of it runs."

@@ -32,7 +32,7 @@ TRANSPORT = frozenset(
 
 
 class LogicError(Exception):
-    """The workflow's code or data is wrong: no retry helps, a person or a new version must."""
+    """The workflow's code or data is wrong: a retry does not help; a person or a new version must correct it."""
 
 
 def classify(error: BaseException, place: Place) -> Failure:

@@ -182,7 +182,7 @@ def mark_broken(tx: Transaction, context: Context, broken: CannotLoad, listed: L
 
 
 def remove_unlisted(tx: Transaction, context: Context, listed: Listed) -> list[str]:
-    """Remove what this file listed once and lists no more; the names."""
+    """Remove workflows that this file no longer lists; their names."""
     gone = [
         row.name
         for row in tx.of(Workflows).all()

@@ -149,7 +149,7 @@ def ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: R
 
 
 def _approved(tx: Transaction, context: Context, workflow: WorkflowRow) -> None:
-    """A person has answered: nothing more is asked, and the next run goes on."""
+    """A person has answered: the question is closed, and the next run goes on."""
     tx.of(Workflows).change(workflow.name, tx.now, issue="transient", issue_message="approved, and going on")
     close_alert(tx, context, ALERT, workflow.name)
 
@@ -244,7 +244,7 @@ def prune(tx: Transaction, before: int, limit: int) -> int:
     if deleted < limit:
         deleted += tx.of(Fixes).prune(number, limit - deleted)
     if deleted < limit:
-        # Counted from when the event was published: whoever sends something again does so within a year.
+        # Counted from when the event was published: a sender that repeats an event does so within a year.
         oldest = ids.first_id_at(min(before, tx.now - MESSAGE_IDS_MS))
         deleted += tx.of(Topics).prune_messages(oldest, limit - deleted)
     return deleted

@@ -60,7 +60,7 @@ def alert_about(tx: Transaction, context: Context, workflow: str, message: str, 
 
 
 def resolve_issue(tx: Transaction, context: Context, row: WorkflowRow) -> None:
-    """Nothing is wrong any more: the handlers that waited may start."""
+    """The issue is resolved: the handlers that waited may start."""
     if row.issue is None and not row.failures:
         return
     table = tx.of(Workflows)

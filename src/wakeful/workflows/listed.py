@@ -63,7 +63,7 @@ class ListedWorkflows:
         )
 
     def apply(self, tx: Transaction, context: Context) -> FileChanges:
-        """Deploy what is new or changed, and remove what this file listed and lists no more."""
+        """Deploy new and changed workflows, and remove those that this file no longer lists."""
         changes = self.plan(tx)
         for wanted in self._wanted:
             deploy(tx, context, wanted)

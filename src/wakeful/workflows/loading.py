@@ -1,4 +1,4 @@
-"""Workflows from files: loaded afresh under private names, and known by the hash of all their source.
+"""Workflows from files: loaded again under private names, and known by the hash of all their source.
 
 A version is the hash of the file and of everything it imports from its own folder. Two versions, or two folders with a
 module of the same name, never see each other's modules: `import helpers` in such a file means the one beside it.
@@ -149,7 +149,7 @@ def _hash(files: Mapping[str, bytes], ref: FileRef) -> str:
 
 
 def _import(path: Path, version: str) -> ModuleType:
-    """The file as a module that nobody else has."""
+    """The file as a private module."""
     place = hashlib.sha256(str(path).encode()).hexdigest()[:8]
     parent = f"_wakeful_workflow_{place}_{version}"
     _forget(parent)

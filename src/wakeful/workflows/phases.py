@@ -1,7 +1,7 @@
 """The phases of a run, and where an attempt begins that continues another. Pure.
 
 A mutation in flight is examined before anything else: nothing mutates again until it is known whether the first did
-happen. Only then it matters whether the mutation was applied: before it, everything begins anew; after it, only what
+happen. Only then it matters whether the mutation was applied: before it, everything begins again; after it, only what
 follows is done again.
 """
 

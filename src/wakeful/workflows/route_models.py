@@ -70,7 +70,7 @@ class WorkflowRunOut(_Answer):
     job: str = Field(description="The handler's job.", examples=["invoices.append"])
     handler: str = Field(description="The handler.", examples=["append"])
     phase: Literal["preparing", "prepared", "mutating", "mutated", "emitting", "committed"] = Field(
-        description="How far it came; a phase never goes back.", examples=["committed"]
+        description="The last phase it reached; a phase never goes back.", examples=["committed"]
     )
     workflow_status: str = Field(
         description="`active`, `committed`, `paused:transient`, `paused:approval`, `paused:reconciliation`, "
@@ -94,7 +94,7 @@ class WorkflowRunOut(_Answer):
 
 
 class FixOut(_Answer):
-    """A correction of a workflow's code that its hook was asked for."""
+    """A correction of a workflow's code that was requested from its hook."""
 
     id: str = Field(description="The correction's id.", examples=[FIX])
     handler: str = Field(description="The handler whose code failed.", examples=["append"])
@@ -104,7 +104,7 @@ class FixOut(_Answer):
     status: Literal["asked", "none", "failed", "proposed", "accepted", "applied", "refused", "lapsed"] = Field(
         description="What became of it.", examples=["proposed"]
     )
-    at: datetime = Field(description="When it was asked for.", examples=[NOW])
+    at: datetime = Field(description="When it was requested.", examples=[NOW])
     ended_at: datetime | None = Field(description="When the hook had answered.", examples=[NOW])
     made: str | None = Field(description="The version it would be.", examples=["91c0e2d7f4a3b865"])
     note: str | None = Field(
@@ -120,7 +120,7 @@ class IssueOut(_Answer):
     """What keeps a workflow from going on."""
 
     kind: Literal["transient", "approval", "reconciliation", "logic", "internal", "paused"] = Field(
-        description="What sort of trouble it is.", examples=["approval"]
+        description="The kind of issue.", examples=["approval"]
     )
     handler: str | None = Field(description="The handler it is about.", examples=["append"])
     run: str | None = Field(description="The run it is about.", examples=[RUN])
@@ -261,7 +261,7 @@ class SettledOut(_Answer):
     """A mutation whose fate is known."""
 
     run: str = Field(description="The run.", examples=[RUN])
-    verdict: str = Field(description="What a person said.", examples=["happened"])
+    verdict: str = Field(description="The verdict of the person.", examples=["happened"])
 
 
 class SkippedOut(_Answer):
@@ -272,7 +272,7 @@ class SkippedOut(_Answer):
 
 
 class AgainOut(_Answer):
-    """Events that were published once more."""
+    """Events that were published again."""
 
     id: str = Field(description="The input or event.", examples=[INPUT])
     events: list[str] = Field(description="The new events.", examples=[[EVENT]])

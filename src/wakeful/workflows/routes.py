@@ -80,7 +80,7 @@ async def run_workflow(scheduler: Sched, caller: Operator, name: Name) -> Respon
     operation_id="pause_workflow",
     response_model=WorkflowOut,
     responses=answers(404),
-    summary="Start nothing more of it",
+    summary="Pause a workflow: it starts nothing more",
 )
 async def pause_workflow(scheduler: Sched, caller: Operator, name: Name, given: PauseIn | None = None) -> Response:
     note = given.note if given is not None else None
@@ -96,7 +96,7 @@ async def pause_workflow(scheduler: Sched, caller: Operator, name: Name, given: 
     status_code=202,
     response_model=WorkflowOut,
     responses=answers(404, 409),
-    summary="Start no producer any more, finish what is there, then pause",
+    summary="Drain a workflow: finish what has been published, then pause it",
 )
 async def drain_workflow(scheduler: Sched, caller: Operator, name: Name, given: PauseIn | None = None) -> Response:
     note = given.note if given is not None else None
@@ -111,7 +111,7 @@ async def drain_workflow(scheduler: Sched, caller: Operator, name: Name, given: 
     operation_id="resume_workflow",
     response_model=WorkflowOut,
     responses=answers(404, 409),
-    summary="Let it go on",
+    summary="Resume a workflow",
 )
 async def resume_workflow(scheduler: Sched, caller: Operator, name: Name) -> Response:
     action = await scheduler.transact(
@@ -137,7 +137,7 @@ def _origin(context: Context, caller: Operator) -> Origin:
     operation_id="settle_workflow",
     response_model=SettledOut,
     responses=answers(404, 409),
-    summary="Say whether a mutation happened that was cut off",
+    summary="Settle a mutation that was cut off: did it happen?",
 )
 async def settle_workflow(scheduler: Sched, caller: Operator, name: Name, given: SettleIn) -> Response:
     await scheduler.transact(
@@ -153,7 +153,7 @@ async def settle_workflow(scheduler: Sched, caller: Operator, name: Name, given:
     operation_id="approve_workflow",
     response_model=ApprovedOut,
     responses=answers(404, 409),
-    summary="Say yes to a run that asks, or to the correction of one that failed",
+    summary="Approve a run that asks, or the correction of one that failed",
 )
 async def approve_workflow(scheduler: Sched, caller: Operator, name: Name, given: AnswerIn) -> Response:
     again = await scheduler.transact(
@@ -167,7 +167,7 @@ async def approve_workflow(scheduler: Sched, caller: Operator, name: Name, given
     operation_id="reject_workflow",
     response_model=RejectedOut,
     responses=answers(404, 409),
-    summary="Say no to a run that asks, or to the correction of one that failed",
+    summary="Reject a run that asks, or the correction of one that failed",
 )
 async def reject_workflow(scheduler: Sched, caller: Operator, name: Name, given: AnswerIn) -> Response:
     await scheduler.transact(

@@ -169,7 +169,7 @@ class Attempt:
             return
         if isinstance(verdict, NotApplied):
             await self._store(lambda tx, context: checkpoints.not_applied(tx, context, self._row))
-            raise Noop("the mutation did not happen, and is prepared afresh")
+            raise Noop("the mutation did not happen, and is prepared again")
         if not isinstance(verdict, Unknown):
             message = f"reconcile returns Applied(...), NotApplied() or Unknown(), not {verdict!r:.80}."
         await self._ask_about_mutation(message, asks=consumer.on_reconcile is not None)

@@ -137,7 +137,7 @@ class Workflows:
         return {str(row[0]) for row in rows}
 
     def lock(self, name: str) -> WorkflowRow | None:
-        """The same, and from here to the end of the transaction nobody else changes it."""
+        """The same, locked: no other transaction changes it before this one ends."""
         sql = f"SELECT {_W} FROM workflows WHERE name = ?{self._session.lock_clause}"
         found = self._session.rows(sql, (name,))
         return WorkflowRow._make(found[0]) if found else None
@@ -225,7 +225,7 @@ class Workflows:
         return [_with_job(row) for row in self._session.rows(sql, (workflow,))]
 
     def save_handler(self, row: HandlerRow) -> None:
-        """Insert it, or define it anew; what it has stored stays."""
+        """Insert it, or replace its definition; its stored state stays."""
         self._session.insert_many(
             "workflow_handlers",
             HandlerRow._fields,

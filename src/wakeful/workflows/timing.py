@@ -12,7 +12,7 @@ MAX_WAKE_MS = 86_400_000
 FIRST_BACKOFF_MS = 10_000
 MAX_BACKOFF_MS = 600_000
 ATTENTION_AFTER = 5  # transient failures in a row
-MAX_FIXES = 3  # corrections that are asked for between two commits of a handler
+MAX_FIXES = 3  # corrections that are requested between two commits of a handler
 RECONCILE_LIMIT_MS = 30_000
 RECONCILE_TRIES = 5
 FIRST_RECONCILE_MS = 10_000
@@ -58,7 +58,7 @@ def backoff(failures: int) -> int:
 
 
 def reconcile_delay(tries: int) -> int | None:
-    """How long after the n-th try in vain the next one comes; None when a person must decide."""
+    """The delay after the n-th failed try; None when a person must decide."""
     if tries >= RECONCILE_TRIES:
         return None
     return min(FIRST_RECONCILE_MS << max(tries - 1, 0), MAX_RECONCILE_MS)

@@ -18,7 +18,7 @@ DRAINED = {"paused": 1, "draining": 0}  # how one that was drained is left at th
 
 
 def take_back(tx: Transaction, context: Context, row: ActionRow, by: str) -> str | None:
-    """Bring a workflow back to how it stood; why not, where it was changed since."""
+    """Restore the earlier state of a workflow; returns the reason if it was changed since."""
     table = tx.of(Workflows)
     found = table.get(row.name)
     if found is None or found.removed_at is not None:

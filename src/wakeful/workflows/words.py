@@ -47,7 +47,7 @@ def status_word(*, paused: bool, issue: str | None, active: bool, failures: int 
 
 
 def issue_words(kind: str, handler: str | None, message: str | None, fix: Any = None) -> str:
-    """What is wrong and what happens next, as one or two sentences; `fix` is the correction of code that failed."""
+    """The problem and what happens next, as one or two sentences; `fix` is the correction of code that failed."""
     said = (message or "").partition("\n")[0].rstrip(".")
     if kind == "logic" and fix is not None:
         return f"The code of {handler} failed: {said}. {fix_words(fix)}"
@@ -68,7 +68,7 @@ def fix_words(fix: Any) -> str:
     then = "Correct it and apply, or resume to try again."
     about = f": {fix.note.rstrip('.')}" if fix.note else ""
     return {
-        "asked": f"A correction is being asked for, try {fix.number} of {MAX_FIXES}.",
+        "asked": f"A correction is being requested, try {fix.number} of {MAX_FIXES}.",
         "proposed": f"A correction is proposed{about}. Approve or reject it.",
         "accepted": "A correction is being deployed.",
         "refused": f"The correction was rejected. {then}",

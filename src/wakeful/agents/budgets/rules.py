@@ -21,7 +21,7 @@ MILLION = 1_000_000
 FREE = ("noop", "skipped", "deferred")
 RUNS_PER_DAY, COST_PER_DAY = 100, 20.0
 """What all agents together may use where nothing is configured."""
-MOST = 2**53  # more than anything costs; what a tool reports beyond it is not believed
+MOST = 2**53  # more than anything costs; higher reports are ignored
 
 
 class Caps(NamedTuple):

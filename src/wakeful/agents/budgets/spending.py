@@ -1,4 +1,4 @@
-"""Budgets in transactions: whether an agent may be asked once more, what a run reserves, and what its end counts as."""
+"""Budgets in transactions: whether an agent may run again, what a run reserves, and what its end counts as."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def refuse_by_hand(tx: Transaction, context: Context, job: JobDef) -> Refused | 
 
 
 def waits_for(tx: Transaction, job: JobDef) -> str | None:
-    """Why a start that is asked for now waits: everything is held, or it is over budget; None where it does not."""
+    """Why a start that is requested now waits: everything is held, or it is over budget; None if it does not wait."""
     if tx.nodes.held() is not None:
         return "held"
     limits = limits_of(tx)
@@ -148,7 +148,7 @@ def _alert(tx: Transaction, context: Context, agent: str, why: tuple[str, str]) 
         return
     known = tx.jobs.names([wake_job(agent)]) if subject != FLEET else {}
     begun = text if subject != FLEET else f"{text[0].upper()}{text[1:]}"
-    message = f"{begun}. Slots are passed over, and what else is to start waits for the next day or a larger budget."
+    message = f"{begun}. Slots are passed over, and other starts wait for the next day or a larger budget."
     open_alert(tx, context, ALERT, subject, message, job_id=known.get(wake_job(agent)))
 
 
@@ -200,7 +200,7 @@ def shown(spent: Spent) -> dict[str, Any]:
 
 
 def fleet_today(tx: Transaction) -> dict[str, Any] | None:
-    """What all agents together have used today, as plain data and in words; None where no agent was asked."""
+    """What all agents together have used today, as plain data and in words; None where no agent ran."""
     spent, _ = spent_today(tx)
     if spent == Spent():
         return None

@@ -67,7 +67,7 @@ class Budgets:
         return [Reservation._make(row) for row in rows]
 
     def settle(self, made: Reservation, counts: Charge) -> None:
-        """The run counts as that, and reserves nothing any more."""
+        """Count the run with that usage, and release its reservation."""
         self._session.execute("DELETE FROM budget_reservations WHERE run_id = ?", (made.run_id,))
         self._add(made, Spent(*counts, held_runs=-1, held_cost=-made.cost))
 

@@ -73,7 +73,7 @@ def _rows(found: list[dict[str, Any]]) -> tuple[list[Column], list[list[str | Ce
 
 @app.command("show")
 def show(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = None) -> None:
-    """Show a request with what it brought."""
+    """Show a request with its content."""
     place = chosen(ctx, db)
     found = change(place, lambda s: s.look(lambda tx: receiving.get_request(tx, ref)))
     if as_json:
@@ -101,7 +101,7 @@ def _content(body: str | None) -> str:
 
 @app.command("replay")
 def replay(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = None) -> None:
-    """Start a schedule again with what came in then."""
+    """Replay a request: start its schedule again."""
     place = chosen(ctx, db)
 
     async def work(scheduler: Scheduler) -> tuple[receiving.Taken, bool]:

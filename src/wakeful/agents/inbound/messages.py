@@ -1,4 +1,4 @@
-"""Chat messages: which schedules they start, and agents that only hear of them.
+"""Chat messages: which schedules they start, and which agents only get them as events.
 
 A message starts every schedule whose `match` finds something in it. One without `match` gets what no other one
 matches. Where an agent is named and none of its schedules takes the message, it waits as a system event and the agent
@@ -64,7 +64,7 @@ def hear(tx: Transaction, context: Context, incoming: Any) -> None:
 
 
 def receive(tx: Transaction, context: Context, message: Message, agent: str | None) -> Received:
-    """A program passes on a message; NotAllowed for somebody who is not paired with a chat."""
+    """A program passes on a message; NotAllowed for a sender who is not paired with a chat."""
     if not message.text.strip() or not message.sender.strip() or not message.sender.isprintable():
         raise InvalidJob("A message needs a text, and a sender of printable characters.")
     message = message._replace(text=clean(message.text))
@@ -113,7 +113,7 @@ def _start(tx: Transaction, context: Context, message: Message, jobs: list[JobDe
 
 
 def _wake(tx: Transaction, context: Context, message: Message, agent: str) -> Taken:
-    """The agent hears of the message when it is woken, which is now."""
+    """Leave the message as an event and wake the agent."""
     job, _ = find_agent(tx, agent)
     inbound, requests = message.inbound(), tx.of(Requests)
     known = requests.called(job.id, inbound.delivery_id) if inbound.delivery_id is not None else None

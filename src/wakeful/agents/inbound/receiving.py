@@ -1,4 +1,4 @@
-"""Requests and the runs they ask for, in transactions: stored once, given to their run, run again by a person."""
+"""Requests and the runs they start, in transactions: stored once, given to their run, run again by a person."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def take_request(tx: Transaction, job: JobDef, run: RunRow) -> Mapping[str, Any]
         return None
     payload: dict[str, Any] = json.loads(job.payload)
     row = tx.of(Requests).get(named)
-    if row is None:  # retention was quicker: its handler says so
+    if row is None:  # retention was quicker: its handler reports that
         return {**payload, "request": {"body": None}}
     return {**payload, "request": {**shown(row, job.name), "about": json.loads(row.about), "body": row.body}}
 

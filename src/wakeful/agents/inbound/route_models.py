@@ -37,7 +37,7 @@ class MessageIn(Strict):
         examples=["reporter"],
     )
     message_id: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = Field(
-        default=None, description="what the connector calls it; the same one counts once", examples=["1017"]
+        default=None, description="its id at the connector; the same id counts once", examples=["1017"]
     )
 
 
@@ -53,7 +53,7 @@ class RequestOut(BaseModel):
     id: str = Field(description="the request's id", examples=["req_1hbm1n0w2c9kd"])
     job: str | None = Field(description="the schedule it starts", examples=["reporter.deploy"])
     type: Literal["webhook", "chat"] = Field(description="what it is", examples=["webhook"])
-    delivery_id: str | None = Field(description="what its sender calls it", examples=["msg_p5jXN8AQM9LW"])
+    delivery_id: str | None = Field(description="its id at the sender", examples=["msg_p5jXN8AQM9LW"])
     replay_of: str | None = Field(description="the request that it repeats", examples=[None])
     run: str | None = Field(description="the run it started", examples=["run_1hbm1n0w2c9kd"])
     at: str = Field(description="when it came in", examples=["2026-01-29T09:00:00Z"])

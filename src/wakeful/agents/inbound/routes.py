@@ -92,7 +92,9 @@ async def call_hook(request: Request, scheduler: Sched, agent: AgentName, schedu
     given = Given(headers, body, lambda: values_in(body.decode("utf-8", "replace"), form))
     verified = verify(scheme, _keys(scheme, webhook, name), given, scheduler.clock.now())
     if verified is None:
-        wrong = ApiError(401, "unauthorized", "This request is not signed as it must be.", headers=_challenge(scheme))
+        wrong = ApiError(
+            401, "unauthorized", "The signature of this request is missing or wrong.", headers=_challenge(scheme)
+        )
         # A signature cannot be guessed, a token can.
         raise gate.failures.refusal(address_of(request), wrong) if scheme.algorithm == "token" else wrong
     if request.headers.get("content-encoding", "identity").lower() != "identity":
@@ -228,7 +230,7 @@ async def get_inbound(scheduler: Sched, _: Operator, request_id: Ref) -> Respons
     status_code=202,
     response_model=HookTaken,
     responses=answers(404, 409, 429),
-    summary="Start a schedule again with what came in then",
+    summary="Replay a request: start its schedule again with the same content",
 )
 async def replay_request(scheduler: Sched, _: Operator, request_id: Ref) -> Response:
     found = _accepted(await scheduler.transact(lambda tx, context: replay(tx, context, request_id)))

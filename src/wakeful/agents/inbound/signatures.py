@@ -1,4 +1,4 @@
-"""Whether a request to a webhook comes from somebody who knows its secret: pure functions over raw bytes.
+"""Whether the sender of a request to a webhook knows its secret: pure functions over raw bytes.
 
 | `verify` | header | signed | replays are refused by |
 |---|---|---|---|
@@ -70,7 +70,7 @@ class Given(NamedTuple):
 
 
 class Verified(NamedTuple):
-    """A request that is what it says; `delivery_id` is what its sender calls it."""
+    """A verified request; `delivery_id` is its id at the sender."""
 
     delivery_id: str | None
 
@@ -126,7 +126,7 @@ def verify(scheme: Scheme, keys: Sequence[bytes], given: Given, now: int) -> Ver
     delivery_id = _in_header(given, scheme.id)
     if not _is_signed(scheme, keys, given, timestamp or "", delivery_id or ""):
         return None
-    # Only now may the body be looked at: whoever wrote it knows the secret.
+    # Only now may the body be parsed: its sender knows the secret.
     if scheme.timestamp is not None:
         at = _moment(timestamp if scheme.timestamp.header is not None else _in_body(given, scheme.timestamp))
         if at is None or abs(now - at) > scheme.tolerance_ms:

@@ -1,4 +1,4 @@
-"""Runners: how an agent is asked.
+"""Runners: how an agent is called.
 
 What must stay true:
 - a runner's program gets an argument list, never a shell, and sees the variables it was given, nothing else of ours;

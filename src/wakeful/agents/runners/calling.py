@@ -40,7 +40,7 @@ async def call_agent(runner: Mapping[str, Any], turn: Turn, around: Surroundings
 
 
 def looked_up(runner: Mapping[str, Any]) -> tuple[dict[str, Any], set[str]]:
-    """The runner with every `${NAME}` replaced, and what they stand for; InvalidJob names one that leads nowhere."""
+    """The runner with every `${NAME}` replaced, and their values; InvalidJob names one that cannot be resolved."""
     secrets: set[str] = set()
 
     def fill(value: Any, place: str) -> Any:
@@ -97,7 +97,7 @@ async def _ask_program(form: CommandForm, turn: Turn, around: Surroundings, secr
 def environment(cwd: str | None, given: Mapping[str, str]) -> dict[str, str]:
     """What a runner's program sees: a short list of ours, and what the runner names."""
     inherited = {name: text for name, text in os.environ.items() if name in INHERITED or name.startswith("LC_")}
-    place = cwd if cwd is not None else str(Path.cwd())  # some tools believe PWD before they look
+    place = cwd if cwd is not None else str(Path.cwd())  # some tools trust PWD instead of asking the system
     return {**inherited, "TERM": "dumb", "PWD": place, **given}
 
 

@@ -94,7 +94,7 @@ def _failure(call: Call, signs: Signs) -> str | None:
 
 
 def _limited(call: Call, signs: Signs, said: str, *, failed: bool) -> bool:
-    # The reply of a good call may speak of limits; plain text has nothing else to say it with.
+    # The reply of a successful call may mention limits; plain text has no other place for them.
     return (failed or call.is_text) and _matches(signs.rate_limit, said)
 
 

@@ -1,4 +1,4 @@
-"""Reading what a tool prints, as it comes: its reply, session, cost and tokens. Pure but for what it remembers.
+"""Reading the output of a tool as it arrives: its reply, session, cost and tokens. Pure except for its own state.
 
 Text is the reply as it is. Of JSON lines, the last that matches has the reply, sessions are taken from any line, and
 cost and tokens from the last line that has them, or as a sum. Lines that are not JSON are ignored: tools print those,
@@ -17,7 +17,7 @@ from wakeful.agents.runners.turn import usable_session
 
 LONGEST_LINE = 4 * 1024 * 1024
 MOST_STARTS = 200  # places where a document may begin, of which each may take long to be found wrong
-LONGEST_REPLY = 100_000  # characters: what is longer is in the run's log
+LONGEST_REPLY = 100_000  # characters: the run's log has longer ones
 
 
 class OutputForm(NamedTuple):
@@ -31,7 +31,7 @@ class OutputForm(NamedTuple):
     error: tuple[str, ...] = ()
     match: tuple[tuple[str, Any], ...] = ()
     resets_at: str | None = None  # of a rate limit
-    limited: tuple[tuple[str, Any], ...] = ()  # lines that speak of a limit which is reached; others only of one
+    limited: tuple[tuple[str, Any], ...] = ()  # lines that report a reached limit; others only mention one
     wrong: tuple[tuple[str, Any], ...] = ()  # a line with one of these failed, whatever else it says
     sums: bool = False  # cost and tokens of all lines count together
     ends: tuple[tuple[str, Any], ...] = ()  # a line with one of these is the last that counts
@@ -118,7 +118,7 @@ class OutputReader:
             self._on_end()
 
     def _take_error(self, data: Any) -> None:
-        """Of what is not where results are, only what says that something is wrong."""
+        """Of output outside the results, only the error messages."""
         error = next((value for path in self._form.error if isinstance(value := value_at(data, path), str)), None)
         self._found = self._found._replace(error=error)
 

@@ -28,7 +28,7 @@ class Preset(NamedTuple):
     max_cost: str | None = None
     env: tuple[tuple[str, str], ...] = ()
     cumulative: bool = False  # its tokens are those of the whole session
-    logged_in: tuple[str, ...] | None = None  # exits with 0 where somebody is
+    logged_in: tuple[str, ...] | None = None  # exits with 0 when a user is logged in
 
 
 PRESETS: dict[str, Preset] = {

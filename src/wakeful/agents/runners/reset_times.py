@@ -20,7 +20,7 @@ from zoneinfo import ZoneInfo
 from wakeful.triggers.moments import from_ms
 
 SECONDS_MOST = 100_000_000_000  # as milliseconds that is 1973, as seconds the year 5138
-FURTHEST_MS = 35 * 86_400_000  # a month: what is said to be further away was misread
+FURTHEST_MS = 35 * 86_400_000  # a month: a time further away was misread
 _UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _AMOUNT = r"\d+(?:\.\d+)?\s*(?:days?|d|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s)\b"
 _SPAN = re.compile(rf"\b(?:in|after)\s+((?:{_AMOUNT}\s*,?\s*(?:and\s+)?)+|(?:\d+[dhms]){{1,4}})", re.IGNORECASE)
@@ -48,7 +48,7 @@ def moment_of(value: Any, now: int) -> int | None:
 
 
 def reset_time(text: str, now: int, zone: str = "UTC") -> int | None:
-    """When the limit that a text speaks of ends, in epoch milliseconds; None where it does not say."""
+    """When the limit that a text mentions ends, in epoch milliseconds; None if it names no time."""
     if (found := _EPOCH.search(text)) and (moment := moment_of(int(found[1]), now)) is not None:
         return moment
     if (found := _ISO.search(text)) and (moment := _ahead(_iso(found, zone), now)) is not None:

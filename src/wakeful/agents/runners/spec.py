@@ -1,4 +1,4 @@
-"""What a runner is: the part of an agent's definition that says how it is asked, read and checked."""
+"""What a runner is: the part of an agent's definition that says how it is called, read and checked."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class CommandForm(NamedTuple):
 
 
 def form_of(runner: Mapping[str, Any]) -> str:
-    """Which of the forms a runner has; InvalidJob where it is none or several."""
+    """Which of the forms a runner has; InvalidJob if it has none or several."""
     given = [form for form in FORMS if runner.get(form) is not None]
     if len(given) != 1:
         what = "has none of" if not given else f"has {' and '.join(given)}, and takes one of"

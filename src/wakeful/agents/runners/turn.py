@@ -1,4 +1,4 @@
-"""One call of an agent: what it is asked, and what came of it."""
+"""One call of an agent: its prompt, and its result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,199}")
 
 
 class Turn(NamedTuple):
-    """What an agent is asked in one run. `session` is None where a new one begins."""
+    """The input of an agent in one run. `session` is None where a new one begins."""
 
     prompt: str
     session: str | None
@@ -24,7 +24,7 @@ class Turn(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What an agent answered; None where it did not say. `tokens_in` and `tokens_out` are those of this run alone."""
+    """What an agent answered; None if not reported. `tokens_in` and `tokens_out` are those of this run alone."""
 
     text: str
     session: str | None = None
@@ -41,7 +41,7 @@ class Answered(NamedTuple):
 
 
 class Limited(NamedTuple):
-    """The account's rate limit is reached; `until` (epoch milliseconds) where the tool says so."""
+    """The account's rate limit is reached; `until` (epoch milliseconds) where the tool names it."""
 
     why: str
     until: int | None = None
@@ -49,7 +49,7 @@ class Limited(NamedTuple):
 
 
 class Gone(NamedTuple):
-    """The session is not known any more: a new one may work."""
+    """The session no longer exists: a new one may work."""
 
     why: str
     log_file: str | None = None
@@ -63,7 +63,7 @@ class Overloaded(NamedTuple):
 
 
 class Wrong(NamedTuple):
-    """The call failed; `outcome` is error or timeout. What it cost is known in `reply`, where the tool said so."""
+    """The call failed; `outcome` is error or timeout. `reply` has its cost, where the tool reported it."""
 
     why: str
     log_file: str | None = None
@@ -75,7 +75,7 @@ Ending = Answered | Limited | Gone | Overloaded | Wrong
 
 
 class Surroundings(NamedTuple):
-    """What a call is made with: the folder for its log, what else its program sees, and who hears of its session."""
+    """The context of a call: the folder for its log, its environment, and who is notified of its session."""
 
     folder: Path
     environment: dict[str, str]

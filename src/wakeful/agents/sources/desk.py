@@ -77,7 +77,7 @@ class Desk:
         return await self._scheduler.look(lambda tx: _has_ready(tx, agent, key))
 
     async def holding(self, run: Run, payload: Mapping[str, Any], work: Callable[[], Awaitable[Any]]) -> Any:
-        """Do the work, and report to the item's source what came of it. What is raised is raised."""
+        """Do the work, and report the result to the item's source. Exceptions pass through."""
         post = self._post(run, payload)
         if post is None:
             return await work()
@@ -115,7 +115,7 @@ class Desk:
         return await self._scheduler.transact(lambda tx, _: marking.claim(tx, post, passed, nonce))
 
     async def _take(self, post: Post, item: WorkItem) -> Mapping[str, Any] | None:
-        """Claim an item at its source, too; None where that was in vain."""
+        """Claim an item at its source, too; None if that failed."""
         if item.source is None:
             return known_item(item)
         claimed = await post.source.claim(_in_hand(post, item), self._note(item))

@@ -1,7 +1,7 @@
 """The source `directory`: a file in `new` is an item; it moves to `doing`, then to `done` or `failed`.
 
 Files move by rename alone, which either happens or does not. A claim goes through a hidden name that carries our nonce:
-whoever can rename a file out of `new` has it, and after a crash the name or the note in the store says that it was us.
+the process that renames a file out of `new` has it, and after a crash the name or the note in the store identifies us.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class DirectorySource:
         return None if item.mark.get("host") == socket.gethostname() else Lost()
 
     def _take(self, item: InHand, hidden: Path) -> bool:
-        """Take the file; False where it is not there, or somebody else was faster."""
+        """Take the file; False if it is not there, or another process was faster."""
         self._make_folders()
         for folder in ("new", "failed", "done") if item.mark.get("again") else ("new",):
             path = self._in(folder, item.external_id)
@@ -185,7 +185,7 @@ def _is_item(entry: os.DirEntry[str]) -> bool:
 
 
 def _age(entry: os.DirEntry[str]) -> int | None:
-    """When it was last written; None where somebody took it just now."""
+    """When it was last written; None if another process just took it."""
     try:
         return entry.stat(follow_symlinks=False).st_mtime_ns
     except FileNotFoundError:

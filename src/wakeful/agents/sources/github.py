@@ -19,7 +19,7 @@ from wakeful.clock import sleep
 from wakeful.triggers.moments import iso, to_ms
 
 LONGEST_CLAIM_MS = 24 * 3_600_000
-"""However long a claim says that it holds: a comment of a stranger must not keep an issue from us for ever."""
+"""The longest claim that counts: a comment by another user must not keep an issue from us forever."""
 RECENT_MS = 7 * 24 * 3_600_000  # comments that are looked at; an issue may have thousands
 LONGEST_COMMENT = 60_000
 LONGEST_TITLE, LONGEST_BODY = 1_000, 100_000
@@ -29,7 +29,7 @@ _CLAIM = re.compile(r"<!-- wakeful-claim ([A-Za-z0-9]+) until (\S+) -->")
 
 
 class Claim(NamedTuple):
-    """A claim of somebody, as a comment has it."""
+    """A claim, as a comment has it."""
 
     comment: int
     nonce: str
@@ -125,7 +125,7 @@ class GitHubSource:
             await api.ask("DELETE", self._comment(comment), expected=GONE)
 
     def _claims(self, comments: list[dict[str, Any]]) -> list[Claim]:
-        """Live claims of those who may write, the lowest id first."""
+        """Live claims of users with write access, the lowest id first."""
         found = (claim for comment in comments if _may_write(comment) and (claim := read_claim(comment)) is not None)
         return sorted(claim for claim in found if claim.until > self._now())
 
@@ -165,14 +165,14 @@ def read_claim(comment: Mapping[str, Any]) -> Claim | None:
 
 
 def _may_write(comment: Mapping[str, Any]) -> bool:
-    """Whether its author could work on issues at all: a stranger's comment claims nothing."""
+    """Whether its author may work on issues: other users' comments claim nothing."""
     user = comment.get("user")
     is_bot = isinstance(user, dict) and user.get("type") == "Bot"
     return is_bot or comment.get("author_association") in MAY_WRITE
 
 
 def _says(comments: list[dict[str, Any]], mark: str) -> dict[str, Any] | None:
-    """Our report. Everybody can read our nonce in the claim: a stranger's comment reports nothing."""
+    """Our report. Anyone can read our nonce in the claim, so comments by other users do not count."""
     return next((one for one in comments if _may_write(one) and str(one.get("body") or "").startswith(mark)), None)
 
 

@@ -72,7 +72,7 @@ class GitHub:
 
 
 class Connection:
-    """Requests to one GitHub, one after the other. What is no success is an error of `source`, or `expected`."""
+    """Requests to one GitHub, one after the other. Failures raise an error of `source`, unless `expected`."""
 
     def __init__(self, github: GitHub, client: httpx.AsyncClient) -> None:
         self._github = github

@@ -47,7 +47,7 @@ def verdict(item: WorkItem) -> str | None:
 
 
 def bring_in(tx: Transaction, context: Context, post: Claimant, listing: Listing, most: int) -> None:
-    """Make the items of a source that wait here those that wait there; what runs have is left alone."""
+    """Sync the waiting items with those at the source; items that runs hold are left alone."""
     owner, source = owner_of(tx, post.agent), post.source
     if owner is None:
         return
@@ -118,7 +118,7 @@ def refresh(tx: Transaction, item: WorkItem, held: Held) -> WorkItem:
 
 
 def decide(tx: Transaction, run_id: int, status: str) -> WorkItem | None:
-    """Note what became of a run's item before its source hears of it; None where it is of no source."""
+    """Store the result of a run's item before it is reported to its source; None if it has no source."""
     item = tx.of(AgentTables).item_of(run_id)
     if item is None or item.source is None:
         return None
@@ -128,7 +128,7 @@ def decide(tx: Transaction, run_id: int, status: str) -> WorkItem | None:
 
 
 def let_go(tx: Transaction, item_id: int, said: Mapping[str, Any] | None) -> None:
-    """The source does not know the item as ours any more; `said`: what it said to a report."""
+    """The item is no longer ours at the source; `said`: its answer to a report."""
     item = tx.of(AgentTables).item(item_id)
     if item is None:
         return

@@ -1,4 +1,4 @@
-"""What a source of work items is: it lists them, claims one for us, and hears what became of it.
+"""What a source of work items is: it lists them, claims one for us, and receives the result.
 
 An item is claimed in our store first, so that the nodes of one store never meet at the source. What the source knows of
 our claim is noted in the store before the source can act on it, so that a crash at any point leaves no doubt about who
@@ -39,7 +39,7 @@ class Found(NamedTuple):
     external_id: str
     title: str
     body: str | None = None
-    version: str | None = None  # grows with every change at the source, where it says so
+    version: str | None = None  # grows with every change at the source, if it has versions
 
 
 class Listing(NamedTuple):
@@ -71,11 +71,11 @@ class Held(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """Somebody else has the item now."""
+    """Another worker has the item now."""
 
 
 class Missing(NamedTuple):
-    """The item does not wait at the source any more."""
+    """The item no longer waits at the source."""
 
 
 class Settled(NamedTuple):
@@ -94,7 +94,7 @@ class WorkSource(Protocol):
 
     @property
     def key(self) -> str:
-        """What tells it from other sources, as it is stored with its items."""
+        """The key of this source, as it is stored with its items."""
 
     async def waiting(self, most: int) -> Listing:
         """The items that wait, so many at most."""

@@ -34,7 +34,7 @@ class SourceTables:
         return [WorkItem._make(row) for row in self._session.rows(sql, (job_id, source, limit))]
 
     def waiting(self, job_id: int, source: str) -> list[tuple[int, str]]:
-        """Items that wait here and that nobody has touched: id and what the source calls them."""
+        """Waiting items that were never claimed: id here and id at the source."""
         sql = f"SELECT id, external_id FROM agent_work WHERE {_READY} AND mark IS NULL"
         return [(int(row[0]), str(row[1])) for row in self._session.rows(sql, (job_id, source))]
 

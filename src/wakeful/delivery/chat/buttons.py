@@ -1,8 +1,8 @@
 """Buttons under a message: what each does, who may press it, and that it works once.
 
 A message has buttons if it is stored with `Post(..., extra={"buttons": [button("approve", "run_…"), ...]})`. A press
-names the message and the place of the button in it; everything else is looked up, because a press is a stranger's text.
-Several people's copies of one message share their buttons, and a digest has those of the messages it stands for.
+names the message and the place of the button in it; everything else is looked up, because a press is untrusted text.
+Several people's copies of one message share their buttons, and a digest has those of the messages it combines.
 
 Actions: `approve` and `reject` (a run), `acknowledge` (an alert), `pause` (a job). A domain adds others, as alerts do
 with `snooze`, or replaces these, with `buttons` of its `Domain`: `{"snooze": "wakeful.alerts.buttons:snooze"}`, each a
@@ -41,7 +41,7 @@ GATHERED_MOST = 24
 
 
 class Button(NamedTuple):
-    """What is under a message: an action, and what it is done to."""
+    """A button under a message: an action and its subject."""
 
     action: str
     on: str  # a run's, alert's or job's id, or a job's name
@@ -89,9 +89,9 @@ def button(action: str, on: str, label: str | None = None, **more: Any) -> dict[
 
 
 def buttons_of(extra: Mapping[str, Any] | None) -> list[Button]:
-    """The buttons a message is stored with; what is none is left out."""
+    """The buttons a message is stored with; invalid ones are left out."""
     about = (extra or {}).get("alert")
-    of_alert = about.get("buttons") if isinstance(about, Mapping) else None  # those of whoever opened the incident
+    of_alert = about.get("buttons") if isinstance(about, Mapping) else None  # set by the code that opened the incident
     found = [one for some in (of_alert, (extra or {}).get("buttons")) if isinstance(some, list) for one in some]
     given = [item for item in found if isinstance(item, Mapping)]
     return [

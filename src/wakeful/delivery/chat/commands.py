@@ -1,4 +1,4 @@
-"""`wakeful connector pair`, `people` and `unpair`: who is let into a chat."""
+"""`wakeful connector pair`, `people` and `unpair`: who may use a chat."""
 
 from __future__ import annotations
 
@@ -82,9 +82,9 @@ def unpair(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Forget a person who was paired with a connector.
+    """Unpair a person from a connector.
 
-    What they write and press no longer counts, and nothing more is sent to them.
+    Their messages and presses no longer count, and nothing more is sent to them.
     """
     place = chosen(ctx, db)
 

@@ -21,7 +21,7 @@ ROLES = ("viewer", "operator", "admin")
 ROLE = "operator"
 LIFE_MS = 600_000
 TRIES = 5
-LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # none is taken for another
+LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # none looks like another
 LENGTH = 10
 NAME_MOST = 100
 
@@ -80,20 +80,20 @@ def _drop_expired(tx: Transaction, connector: str) -> None:
 
 
 def release_waiting(tx: Transaction, context: Context, connector: str, sender: str) -> None:
-    """What waited for somebody to be paired goes to the first who is."""
+    """Messages that waited for a pairing go to the first paired person."""
     if tx.of(Outbox).release_to(connector, sender, tx.now):
         close_alert(tx, context, NO_CONNECTOR, connector)
         arm_named(tx, {connector})
 
 
 def forget(tx: Transaction, connector: str, sender: str) -> None:
-    """A person is paired no more: nothing of theirs counts, and nothing is sent to them."""
+    """Unpair a person: their messages no longer count, and nothing is sent to them."""
     tx.of(Chats).unpair(connector, sender)
     tx.of(Outbox).give_up_for(connector, sender, f"{sender} is no longer paired with {connector}")
 
 
 def allow(tx: Transaction, context: Context, connector: str, senders: Iterable[str]) -> None:
-    """Pair whom the file lets in with `allow_from`, and forget whom it does so no more."""
+    """Pair the people in the file's `allow_from`, and unpair those who are no longer in it."""
     chats, wanted = tx.of(Chats), list(dict.fromkeys(senders))
     known = {person.sender: person for person in chats.people(connector)}
     for person in known.values():

@@ -32,7 +32,7 @@ WRONG_CODE = "This code is not valid. Ask for a new one: wakeful connector pair"
 
 
 class Incoming(NamedTuple):
-    """A message from a paired person, as those who listen get it."""
+    """A message from a paired person, as listeners get it."""
 
     id: str  # the same if it is handed over again
     connector: str
@@ -76,7 +76,7 @@ def take_lease(tx: Transaction, account: Account) -> int | None:
 
 
 def _holds(tx: Transaction, row: ReceiverRow) -> bool:
-    if tx.exclusive:  # there is no other node, only an earlier life of this one
+    if tx.exclusive:  # there is no other node, only an earlier process of this one
         return False
     # One that is held for longer than a lease was taken before the clock was set back.
     return tx.now < row.until <= tx.now + LEASE_MS and row.node in {node.id for node in tx.journal.alive()}
@@ -89,7 +89,7 @@ def give_up_lease(tx: Transaction, account: Account) -> None:
 
 
 def _advance(tx: Transaction, account: Account, position: int) -> bool:
-    """Whether an update is taken here and now: this node receives, and nobody took it before."""
+    """Whether to process an update: this node receives, and the update is new."""
     row = tx.of(Chats).receiver(account.hash)
     if row is None or row.node != account.node or row.position > position:
         return False
@@ -103,7 +103,7 @@ def skip(tx: Transaction, account: Account, position: int) -> bool:
 
 
 def take(tx: Transaction, context: Context, account: Account, update: Update) -> str | None:
-    """What an update means; a text to answer a stranger with, if there is one. Raises what a press raises."""
+    """Process an update; returns the answer to an unpaired person, if any. Raises what a button press raises."""
     if not _advance(tx, account, update.position):
         return None
     if update.query is not None:
@@ -168,7 +168,7 @@ def _written(tx: Transaction, context: Context, connector: str, update: Update) 
 
 
 def _start(tx: Transaction, context: Context, connector: str, update: Update, code: str) -> str | None:
-    """Somebody wrote a code. Strangers are answered only while a code is open, so at most a few times."""
+    """A person sent a code. Unpaired people are answered only while a code is open, so at most a few times."""
     person = tx.of(Chats).person(connector, update.sender)
     was_open = pairing.has_open_code(tx, connector)
     paired = pairing.redeem(tx, context, connector, update.sender, code[:64], name=update.name)

@@ -40,7 +40,7 @@ class ReceiverRow(NamedTuple):
 
 
 class MessageRow(NamedTuple):
-    """A message from a paired person; `open` until it was handed to those who listen."""
+    """A message from a paired person; `open` until it was handed to the listeners."""
 
     id: int
     connector: str
@@ -83,7 +83,7 @@ class Chats:
     # -- people -------------------------------------------------------------------------------------------------------
 
     def people(self, connector: str) -> list[Person]:
-        """Those who are paired, the first one first."""
+        """The paired people, in the order they were paired."""
         sql = f"SELECT {', '.join(Person._fields)} FROM people WHERE connector = ? ORDER BY paired_at, sender"
         return [Person._make(row) for row in self._session.rows(sql, (connector,))]
 

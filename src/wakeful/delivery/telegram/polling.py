@@ -1,7 +1,7 @@
 """Receiving from Telegram: long polling by one node at a time, and the answers to what people press.
 
 An update is taken in the transaction that moves the position past it. A node that dies before that leaves the update to
-whoever polls next; one that dies after it leaves answers to presses and messages to hand over, which are stored.
+the next poller; one that dies after it leaves answers to presses and messages to hand over, which are stored.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ REFUSED_WAIT_S = 30.0
 UPDATES = ["message", "callback_query", "my_chat_member"]  # the service remembers the last list it was given
 ANSWERS_AT_ONCE = 20
 BROKEN = "This did not work: see the server's log."
-#: What a person must see to: a wrong token, or somebody else who polls with it.
+#: Errors that need a person: a wrong token, or another program that polls with it.
 TROUBLE = {401: "the token is wrong", 404: "the token is wrong", 409: "another program receives with this token"}
 
 
@@ -53,7 +53,7 @@ class Receiver:
         self._task: asyncio.Task[None] | None = None
         self._prepared = False
         self._troubled = ""
-        self._alerted: bool | None = None  # None: one may be open from an earlier life
+        self._alerted: bool | None = None  # None: one may be open from an earlier process
 
     @property
     def _account(self) -> Account:
@@ -143,7 +143,7 @@ class Receiver:
             await self._say(update.chat, said)
 
     async def _say(self, chat: str, text: str) -> None:
-        """Answer a stranger; if it does not arrive, they may ask again."""
+        """Answer a person who is not paired; if the answer does not arrive, they can ask again."""
         try:
             async with asyncio.timeout(CALL_LIMIT_S):
                 await self._api.call("sendMessage", {"chat_id": chat, "text": text})

@@ -1,7 +1,7 @@
 """What callers from outside may not do.
 
-Each function raises inside the transaction that would do it. Who is limited to its own jobs (`owner`) knows of no
-others: it cannot start after them, feed what starts after its own name, or get rid of what an operator put on it.
+Each function raises inside the transaction that would do it. A caller that is limited to its own jobs (`owner`)
+sees no others: it cannot start after them, take a name that they start after, or remove what an operator set.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Rights(NamedTuple):
 
 
 def own_job(tx: Transaction, ref: str, rights: Rights) -> tuple[JobDef, JobState]:
-    """The job of that id or name, if this caller may know of it."""
+    """The job of that id or name, if this caller may see it."""
     if rights.owner is None:
         return find_job(tx, ref)
     message = f"There is no job {ref!r:.300} of {rights.owner}."
@@ -73,9 +73,9 @@ def refuse_said(tx: Transaction, rights: Rights, kind: str, payload: str, before
 
 
 def refuse_unseen(tx: Transaction, rights: Rights, trigger: Trigger) -> None:
-    """A job starts after jobs its writer can see: when others run is not for everybody to know.
+    """A job may start only after jobs that its writer can see: when other jobs run is not visible to everyone.
 
-    A job that is not there yet is refused like one that is not to be seen, or it could be waited for.
+    A job that does not exist yet is refused like an invisible one; otherwise the caller could wait for it.
     """
     if rights.owner is None or not isinstance(trigger, After):
         return
@@ -87,7 +87,7 @@ def refuse_unseen(tx: Transaction, rights: Rights, trigger: Trigger) -> None:
 
 
 def refuse_awaited(tx: Transaction, rights: Rights, name: str) -> None:
-    """A name that jobs of others start after is not for everybody: taking it would be starting them."""
+    """Refuse a name that jobs of other owners start after: taking it would start them."""
     if rights.owner is None:
         return
     waiting = tx.jobs.definitions([job_id for job_id, _ in tx.jobs.chained(name)])
@@ -97,14 +97,14 @@ def refuse_awaited(tx: Transaction, rights: Rights, name: str) -> None:
 
 
 def refuse_unasked(rights: Rights, job: JobDef, options: str) -> None:
-    """Who is limited to its own jobs cannot free them from asking a person."""
+    """A caller that is limited to its own jobs cannot remove their approval."""
     if rights.owner is not None and asks(job.options) and not asks(options):
         message = f"{job.name} needs approval before every start; only an operator can change that."
         raise NotAllowed(message)
 
 
 def refuse_shedding(rights: Rights, job: JobDef) -> None:
-    """Nor can it remove them, or take their name away, to make them anew under it."""
+    """Nor can it remove or rename them, to create them again under that name."""
     if rights.owner is not None and asks(job.options):
         message = f"{job.name} needs approval before every start; only an operator can remove or rename it. Pause it."
         raise NotAllowed(message)
@@ -126,7 +126,7 @@ def refuse_more(tx: Transaction, rights: Rights, size: int, *, jobs: int = 0) ->
         if stored + size > rights.max_bytes:
             message = (
                 f"{rights.owner} may store {rights.max_bytes} bytes, and has {stored} in its jobs, their runs and "
-                "answers: say less, or wait until old ones are forgotten."
+                "answers: store less, or wait until old ones are pruned."
             )
             raise QuotaReached(message)
 

@@ -57,7 +57,7 @@ class Condition(NamedTuple):
         """ChangedSinceRead when it is not so."""
         if state is None:
             if self.exists or self.revisions is not None:
-                message = f"There is no job {name!r}, and the change was to be made only if there is."
+                message = f"There is no job {name!r}, and the request changes only an existing one."
                 raise ChangedSinceRead(message)
             return
         if self.absent:
@@ -95,7 +95,7 @@ class Changed(NamedTuple):
 
 
 def ensure_own_run(tx: Transaction, run_id: int, rights: Rights) -> None:
-    """RunNotFound unless this caller may know of the run."""
+    """RunNotFound unless this caller may see the run."""
     job, _, _ = find_run(tx, run_id)
     if rights.owner is not None and job.owner != rights.owner:
         message = f"There is no run {ids.run_text(run_id)} of {rights.owner}."
@@ -124,7 +124,7 @@ def create_job(tx: Transaction, context: Context, draft: Draft, terms: WriteTerm
 
 
 def put_job(tx: Transaction, context: Context, draft: Draft, terms: WriteTerms, *, enabled: bool | None) -> Changed:
-    """The job of that name as given, whether there was one or not. What is as it was stays as it is."""
+    """Create or replace the job of that name. An unchanged definition is not written."""
     rights, zone = terms.rights, terms.zone
     found = tx.jobs.by_name(draft.name)
     if found is not None and rights.owner is not None and found[0].owner != rights.owner:
@@ -279,7 +279,7 @@ class JobSelection(NamedTuple):
 
 
 class BulkResult(NamedTuple):
-    """What became of many: the names of those that changed, and why others did not."""
+    """The result for many jobs: the names of those that changed, and why others did not."""
 
     changed: list[str]
     unchanged: list[str]

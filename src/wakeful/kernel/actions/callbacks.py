@@ -1,4 +1,4 @@
-"""How a run's work that goes on elsewhere is reported to have ended: who may say so, and which run it ends.
+"""Reports that a run's work elsewhere has ended: who may send them, and which run they end.
 
 A report names the run that asked for the work. By the time it comes that run may still be on its way to waiting, or a
 crash may have cut it off, or it may have ended some other way and be tried again. So:
@@ -70,7 +70,7 @@ def waiting_for(tx: Transaction, run_id: int, result: Result) -> int | None:
 
 
 def _open_end(tx: Transaction, run_id: int, result: Result) -> RunRow:
-    """The run that the report is about by now; refused when all is over."""
+    """The run that the report applies to; refused if that has ended."""
     job, _, run = find_run(tx, run_id)
     tx.jobs.states([run.job_id])  # locks the job: what we read of its runs stays so
     found: RunRow | None = run

@@ -17,7 +17,7 @@ def follows(job: JobDef) -> bool:
 
 
 def chain(tx: Transaction, job: JobDef) -> None:
-    """Put an `after` job behind the one it follows; a circle would run for ever and is refused."""
+    """Put an `after` job behind the one it follows; a circle would run forever and is refused."""
     trigger = trigger_of(job.trigger)
     if not isinstance(trigger, After):
         return

@@ -53,7 +53,7 @@ class NewJob:
 
 
 class Draft(NamedTuple):
-    """A job as it was asked for: validated, not yet placed in time."""
+    """A requested job: validated, its next time not yet computed."""
 
     name: str
     trigger: Trigger

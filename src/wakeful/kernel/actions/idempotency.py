@@ -28,7 +28,7 @@ class IdempotentRequest(NamedTuple):
 
     caller: str
     key: str
-    request: str  # what was asked for, in words for people
+    request: str  # the request as a sentence
     content: str  # the same for the same request in every detail
     render: Callable[[Any], str]
 

@@ -173,7 +173,7 @@ def change_all(
 ) -> list[JobDef]:
     """Change many jobs at the price of a few statements; each as it is then.
 
-    With `keep_due` a slot that is due is run all the same, though its trigger is another one now.
+    With `keep_due` a due slot still runs, even if the trigger changed.
     """
     passed: list[Passed] = []
     made = [
@@ -184,7 +184,7 @@ def change_all(
     tx.jobs.save([state for _, _, state in moved])
     keep_passed(tx, passed)
     _note_stored(tx, context, [changed for job, changed, _ in moved if changed.kind != job.kind])
-    close_alerts(tx, context, UNSERVED, [job.id for job, changed, _ in moved if _waits_anew(job, changed)])
+    close_alerts(tx, context, UNSERVED, [job.id for job, changed, _ in moved if _waits_again(job, changed)])
     chained = [(job, changed) for job, changed, _ in moved if follows(job) or follows(changed)]
     for job, _ in chained:
         tx.jobs.unchain(job.id)
@@ -240,7 +240,7 @@ def _let_old_pass(job: JobDef, state: JobState, now: int, *, kept_slot: bool) ->
     return let_pass(job.trigger, state._replace(counted_to=begin, slot=None), now, MERGED)
 
 
-def _waits_anew(job: JobDef, changed: JobDef) -> bool:
+def _waits_again(job: JobDef, changed: JobDef) -> bool:
     """Whether the job is due at another time now, or waits for another node."""
     return (job.trigger, job.kind, from_text(job.options).labels) != (
         changed.trigger, changed.kind, from_text(changed.options).labels,

@@ -38,7 +38,7 @@ def _require_name(ref: object) -> None:
 
 
 def history_of(tx: Transaction, ref: str) -> int:
-    """The job whose history is asked for; a removed one is found by its id or last name."""
+    """The job for a history; a removed one is found by its id or last name."""
     _require_name(ref)
     number = ids.number_of("job", ref)
     found = tx.jobs.by_id(number) if number is not None else tx.jobs.by_name(ref)

@@ -28,7 +28,7 @@ def pause_job(tx: Transaction, context: Context, ref: str, note: str | None = No
 def pause_all(
     tx: Transaction, context: Context, pairs: Sequence[tuple[JobDef, JobState]], note: str | None
 ) -> list[str]:
-    """Pause many at the price of a few statements; the names of those that were not paused already."""
+    """Pause many with a few statements; the names of those that were not paused already."""
     text = pause_note(note)
     passed: list[Passed] = []
     paused = [
@@ -78,7 +78,7 @@ def resume_job(tx: Transaction, context: Context, ref: str) -> None:
 def resume_all(
     tx: Transaction, context: Context, pairs: Sequence[tuple[JobDef, JobState]]
 ) -> dict[str, ScheduleTriggerError]:
-    """Resume many at the price of a few statements; those that cannot be, with the reason, stay as they are."""
+    """Resume many with a few statements; those that cannot be resumed stay as they are, with the reason."""
     resumed, refused, passed = [], {}, list[Passed]()
     for job, state in _without_leftovers(tx, context, pairs):
         if state.enabled and not state.paused and not state.errors:
@@ -98,7 +98,7 @@ def resume_all(
 def _without_pending(
     tx: Transaction, context: Context, pair: tuple[JobDef, JobState], why: str, keep: Sequence[str] = KEPT
 ) -> JobState:
-    """End what waits to be started, but for what was asked for: the rest belongs to a time that is over."""
+    """End queued runs except requested ones: the others belong to a time that has passed."""
     job, state = pair
     if not state.queued:
         return state
@@ -141,7 +141,7 @@ def _paused(job: JobDef, state: JobState, note: str | None, now: int, passed: li
 
 
 def _alarm_for_queue(state: JobState, now: int) -> int | None:
-    """When a job that starts no more by time is looked at: only for what waits to be started."""
+    """The alarm of a job that no longer starts by time: only for its queued runs."""
     return state.due_at if state.run_id is not None else now if state.queued else None
 
 
@@ -190,7 +190,7 @@ def _resumed(tx: Transaction, context: Context, job: JobDef, state: JobState, pa
 
 
 def _again_once(tx: Transaction, context: Context, job: JobDef, state: JobState, coming: Next) -> JobState:
-    """A one-shot that did not succeed is tried once more, now; any other job without a next time cannot be resumed."""
+    """A one-shot that did not succeed is tried again, now; any other job without a next time cannot be resumed."""
     last = tx.runs.get(state.last_run_id) if state.last_run_id is not None else None
     if trigger_of(job.trigger).type != "once" or last is None or last.outcome in ("success", "noop"):
         why = coming.ended or "its one time has passed"

@@ -19,7 +19,7 @@ from wakeful.store.records import JobDef, JobState
 T = TypeVar("T")
 NOTHING_MORE = (None, None)
 SNOOZE = "snooze"
-UNTIL, OF_JOB = "snoozed_until", "job_snoozed_until"  # of an alert, and of all that is said about a job
+UNTIL, OF_JOB = "snoozed_until", "job_snoozed_until"  # of an alert, and of all messages about a job
 
 
 class Origin(NamedTuple):
@@ -70,7 +70,7 @@ def keep(tx: Transaction, origin: Origin, what: str, changes: Sequence[Change]) 
 
 
 def acknowledge(tx: Transaction, alert_id: int, origin: Origin) -> tuple[records.Alert, str | None]:
-    """A person has seen an alert; it stays open until what it is about is over. AlertNotFound where there is none."""
+    """Acknowledge an alert; it stays open until the incident is over. AlertNotFound if there is none."""
     name = ids.encode("alr", alert_id)
     is_new = tx.journal.ack_alert(alert_id, tx.now)
     alert = tx.journal.alert(alert_id)
@@ -99,7 +99,7 @@ def snooze(
 def _left(
     tx: Transaction, what: str, pairs: Sequence[tuple[JobDef, JobState]]
 ) -> tuple[dict[int, tuple[Any, ...]], list[int]]:
-    """How the jobs stand now, and which of them have runs that wait to be started."""
+    """The current state of the jobs, and which of them have queued runs."""
     job_ids = [job.id for job, _ in pairs]
     removed = {job.id: job.removed_at for job, _ in pairs}
     if what == "remove":
@@ -110,7 +110,7 @@ def _left(
 
 
 def _more(tx: Transaction, job_ids: Collection[int], queued: Sequence[int]) -> dict[int, tuple[Any, Any]]:
-    """What else belongs to how a job stands, of those that have it: its queued runs, and its open alerts."""
+    """The rest of a job's state, where it has any: its queued runs, and its open alerts."""
     runs = {job_id: [run.id for run in tx.runs.open(job_id) if run.status == "queued"] for job_id in queued}
     alerts = defaultdict[int, list[int]](list)
     for alert_id, job_id in tx.journal.open_alerts_about(list(job_ids)):

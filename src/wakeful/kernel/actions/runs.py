@@ -88,7 +88,7 @@ def _refuse_busy(tx: Transaction, job: JobDef, state: JobState) -> None:
 
 
 def _refuse_start(tx: Transaction, context: Context, job: JobDef) -> None:
-    """Nothing is started by hand while everything is held, nor what the job's kind does not admit now."""
+    """Refuse a manual start while everything is held, or while the job's kind does not admit it."""
     refuse_held(tx, job.name)
     hook = context.declared.declared(job.kind).by_hand
     refused = hook(tx, context, job) if hook is not None else None
@@ -137,7 +137,7 @@ def cancel_run(tx: Transaction, context: Context, run_id: int) -> str:
         drop_runs(tx, context, job, [run], "cancelled by hand")
         state = tx.jobs.states([job.id])[job.id]
         state = state._replace(queued=max(0, state.queued - 1))
-        if state.run_id is None:  # what it is armed or parked for may be gone: let the engine look at it afresh
+        if state.run_id is None:  # what it is armed or parked for may be gone: let the engine check it again
             state = state._replace(due_at=tx.now, parked=None)
         tx.jobs.save([state])
     return run.status

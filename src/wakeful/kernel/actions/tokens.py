@@ -1,8 +1,8 @@
-"""Tokens: who may ask over the network, and as what.
+"""Tokens: who may call over the network, and with which role.
 
 A token is 256 random bits behind `wk_`. It is shown once, when it is made; the store keeps its SHA-256 alone, so
 a reader of the store learns no token. A name is taken until its token is revoked, and free again after that. Who
-gets a name that somebody had before inherits nothing: jobs of that owner have none from then on, and keys are free.
+gets a name that was used before inherits nothing: jobs of that owner have none from then on, and keys are free.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def new_secret() -> str:
 
 
 def hash_of(secret: str) -> str:
-    """What is stored of a token. Its 256 bits are random, so a plain hash is as good as a slow one."""
+    """The stored form of a token. Its 256 bits are random, so a plain hash is as good as a slow one."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -58,7 +58,7 @@ def create_first(tx: Transaction, name: str, secret: str) -> bool:
 
 
 def check_name(name: object) -> None:
-    """A name can stand in a table, a log line and a command without quotes getting in the way."""
+    """A name must be usable in a table, a log line and a command."""
     good = isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable() and name == name.strip()
     if not good:
         raise InvalidSetting(f"A token's name is a text of 1 to {LONGEST_NAME} printable characters, not {name!r:.80}.")

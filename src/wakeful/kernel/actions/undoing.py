@@ -1,7 +1,7 @@
-"""Taking actions back: for ten minutes, by anyone who may do the same, on any node.
+"""Undoing actions: for ten minutes, by anyone who may do the same, on any node.
 
-An action is compared with what it left behind before anything is written. What was changed since stays as it is, and
-the answer says so.
+An action is compared with what it left behind before anything is written. Later changes are kept, and
+the answer lists them.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def undo_some(tx: Transaction, context: Context, action_id: int, rights: Rights,
 
 
 class _Undo:
-    """Some subjects of one action; what is read of all of them is read once."""
+    """Some subjects of one action; data about all of them is read once."""
 
     def __init__(self, tx: Transaction, context: Context, rights: Rights, rows: Sequence[ActionRow]) -> None:
         self.tx, self.context, self.rights = tx, context, rights
@@ -113,7 +113,7 @@ class _Undo:
         return self.states.get(row.subject)
 
     def take_back(self, row: ActionRow) -> None:
-        """Bring one subject back, or note why not. Who is limited to its own jobs hears nothing of others."""
+        """Restore one subject, or note why not. A caller limited to its own jobs learns nothing about others."""
         owned = self.jobs.get(row.subject)
         if self.rights.owner is not None and (owned is None or owned.owner != self.rights.owner):
             return

@@ -1,4 +1,4 @@
-"""The heartbeat of a node: from a thread of its own, so that a busy loop is not taken for a dead node.
+"""The heartbeat of a node: from a thread of its own, so that a node with a busy loop does not look dead.
 
 A beat carries how long the loop has been blocked, so that other nodes can distinguish a busy node from one that hangs.
 Its result is handed to the loop. A failed beat is not reported here: the lease runs out, and the loop logs why.
@@ -24,7 +24,7 @@ LEAVE_S = 2.0  # how long an ending beat is waited for
 
 
 class Heartbeat:
-    """Beats from `start` to `stop`. `node_id` and `turned_at` (by boot time) are asked anew for every beat."""
+    """Beats from `start` to `stop`. `node_id` and `turned_at` (by boot time) are read again for every beat."""
 
     def __init__(
         self,
@@ -67,8 +67,8 @@ class Heartbeat:
 
     def _beat(self) -> None:
         asked_at, node_id = self._clock.boot(), self._node_id()
-        stood = max(0, asked_at - self._turned_at())
-        found = self._store.write_apart(lambda tx: beat(tx, node_id, stood))
+        blocked_ms = max(0, asked_at - self._turned_at())
+        found = self._store.write_apart(lambda tx: beat(tx, node_id, blocked_ms))
         if found.alive:
             self._lease.confirm(asked_at)
         if not self._stop.is_set():

@@ -1,4 +1,4 @@
-"""How often nodes that share a store say that they live, and how long after that others believe it."""
+"""How often nodes that share a store send heartbeats, and how long a heartbeat counts."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ class LeaseTimes(NamedTuple):
     lease_ms: int = LEASE_MS
     #: A node stops admitting this long before others may call it dead.
     margin_ms: int = 5_000
-    #: A loop that stands still for this long is reported, and for this long is as good as dead, though its node beats.
+    #: A loop that is blocked for this long is reported, and for this long counts as dead, though its node beats.
     stalled_ms: int = 30_000
     given_up_ms: int = 600_000

@@ -1,11 +1,11 @@
-"""Several nodes on one store: who lives, who is dead, and who takes over what the dead held.
+"""Several nodes on one store: which are alive, which are dead, and who takes over the work of dead ones.
 
 A node beats by the database's clock. Silent for a lease it is dead: one other node marks it so (compare and set on its
 row) and in the same transaction records its runs as crashed and queues them again. A node admits only while its own
 last beat is young by boot time, which goes on through suspend; and every claim reads the node's own row again, so that
 one that was frozen and declared dead meanwhile claims nothing. What it still had running settles as lost.
 
-On a store that only one process can run (SQLite) none of this happens: the file lock stands for it.
+On a store that only one process can run (SQLite) none of this happens: the file lock replaces it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
     from wakeful.store.records import RunRow
 
-#: A lease is looked at this long after it may have run out: who was heard at the last moment is spared.
+#: A lease is checked this long after it may have run out, so that a heartbeat at the last moment still counts.
 SOON_MS = 100
 
 
@@ -44,7 +44,7 @@ class Lease:
         self._confirmed = clock.boot()
 
     def confirm(self, asked_at: int) -> None:
-        """A beat was stored that was asked for at `asked_at` of boot time."""
+        """A beat that was requested at boot time `asked_at` was stored."""
         self._confirmed = asked_at
 
     def holds(self) -> bool:
@@ -59,15 +59,15 @@ class Beat(NamedTuple):
     draining: bool  # a person asked us to start nothing more
 
 
-def beat(tx: Transaction, node_id: int, stood_ms: int) -> Beat:
+def beat(tx: Transaction, node_id: int, blocked_ms: int) -> Beat:
     """Record that this node is alive, and for how long its loop has been blocked."""
     now = tx.journal.database_now()
-    draining = tx.journal.beat(node_id, now, now - stood_ms)
+    draining = tx.journal.beat(node_id, now, now - blocked_ms)
     return Beat(alive=draining is not None, draining=bool(draining))
 
 
 class PeerObserver:
-    """What this node saw of the others with its own eyes: when, by boot time, each was last heard of anew.
+    """What this node itself observed of the others: when, by boot time, each last sent a new heartbeat.
 
     The database's clock decides who is silent; but when it jumps forward, every node seems to be. A node that we heard
     ourselves within a lease is not.
@@ -96,12 +96,12 @@ class Look(NamedTuple):
     """What a look at the others found."""
 
     taken: list[str]  # the names of those we took over from
-    left: list[NodeRow]  # everybody who has not left or been taken over from
+    left: list[NodeRow]  # nodes that have not left or been taken over
     soonest: int  # in how many milliseconds the next lease may run out
 
 
 def take_over_silent(tx: Transaction, context: Context, observer: PeerObserver) -> Look:
-    """Take over from those who have been silent for a lease."""
+    """Take over from nodes that have been silent for a lease."""
     now, times = tx.journal.database_now(), context.lease
     tx.journal.correct_seen(now)
     taken = []
@@ -136,8 +136,8 @@ def _alert_stalled(tx: Transaction, context: Context, stalled: set[int], rows: I
     for row in rows:
         key = alert_key("stalled", row.name)
         if row.id in stalled and key not in reported:
-            stood = context.lease.stalled_ms // 1000
-            why = f"The event loop of node {row.name} has been blocked for {stood} s by a handler."
+            blocked_s = context.lease.stalled_ms // 1000
+            why = f"The event loop of node {row.name} has been blocked for {blocked_s} s by a handler."
             open_alert(tx, context, "stalled", row.name, why)
         elif row.id not in stalled and key in reported:
             close_alert(tx, context, "stalled", row.name)
@@ -151,7 +151,7 @@ def take_runs(tx: Transaction, context: Context, runs: list[RunRow]) -> int:
 
 
 def recover_name(tx: Transaction, context: Context, name: str, alive: Collection[int] = ()) -> Recovered:
-    """Take over from earlier incarnations of our own name; a living node of that name is not to be pushed aside.
+    """Take over from earlier incarnations of our own name; a live node of that name is not replaced.
 
     `alive`: runs that outlived a stop in threads of this very process; they are this incarnation's now.
     """
@@ -185,7 +185,7 @@ def own_details(context: Context) -> str:
 
 
 def served_elsewhere(tx: Transaction, key: str) -> bool:
-    """Whether a living node can run what is parked on `key`."""
+    """Whether a live node can run jobs parked on `key`."""
     for other in tx.journal.serving():
         details = json.loads(other.details)
         if serves(frozenset(details.get("kinds", ())), frozenset(details.get("labels", ())), key):

@@ -71,7 +71,7 @@ class NodeLease:
             self._heartbeat = None
 
     def came_back(self, node_id: int, asked_at: int) -> None:
-        """The node joined anew, under another id, asked for at that boot time."""
+        """The node joined again, under another id, requested at that boot time."""
         self._node_id = node_id
         self._turned_at = self._clock.boot()
         self.draining = self.fenced = False

@@ -1,4 +1,4 @@
-"""The nodes of a store as people see them: who lives, who is silent, who was taken over from, and what they run.
+"""The nodes of a store as people see them: alive, silent or taken over, and what they run.
 
 A node is judged by the database's clock where nodes share a store. Where one process at a time runs it, the file's
 lock says which process is alive, and there are no heartbeats.
@@ -77,14 +77,14 @@ NOTHING_SEEN = Seen()
 
 
 def list_nodes(tx: Transaction, seen: Seen, limit: int) -> list[Node]:
-    """Everybody who has not left and the latest who have, the youngest last."""
+    """Nodes that have not left and the latest that have, the youngest last."""
     rows = tx.nodes.latest(limit)
     names = tx.journal.node_names([row.taken_by for row in rows if row.taken_by is not None])
     return _infos(tx, seen, rows, rows[-1].id if rows else 0, names)
 
 
 def find_node(tx: Transaction, name: str, seen: Seen = NOTHING_SEEN) -> tuple[int, Node]:
-    """The node of that name, the living one before those that are gone; NodeNotFound offers the nearest name."""
+    """The node of that name, a live one before those that are gone; NodeNotFound offers the nearest name."""
     row = tx.nodes.named(name)
     if row is None:
         from difflib import get_close_matches  # only when something is wrong
@@ -99,7 +99,7 @@ def find_node(tx: Transaction, name: str, seen: Seen = NOTHING_SEEN) -> tuple[in
 
 
 def drain_node(tx: Transaction, name: str, seen: Seen = NOTHING_SEEN, *, drain: bool) -> Node:
-    """Ask the living node of that name to start nothing more, or to go on."""
+    """Ask the live node of that name to start nothing more, or to go on."""
     node_id, info = find_node(tx, name, seen)
     if tx.exclusive:
         message = "A SQLite store has only one node, so no other can take over its work: stop its server instead."
@@ -111,7 +111,7 @@ def drain_node(tx: Transaction, name: str, seen: Seen = NOTHING_SEEN, *, drain: 
 
 
 def is_gone(tx: Transaction, node_id: int, seen: Seen) -> bool:
-    """Whether that incarnation of a node has ended, so that what it ran is not running any more."""
+    """Whether that incarnation of a node has ended, so that its runs are no longer running."""
     if node_id == seen.own:
         return False
     if tx.exclusive:
@@ -136,14 +136,14 @@ def _infos(tx: Transaction, seen: Seen, rows: Sequence[NodeDetails], last: int, 
     found = []
     for row in _seen_now(tx, seen, rows, last) if tx.exclusive else rows:
         state = _one_node_state(row, last, seen) if tx.exclusive else _state(row, now, seen.times)
-        stood = now - row.loop_at if row.loop_at is not None else 0
-        stalled = state in ("alive", "draining") and stood >= seen.times.stalled_ms
+        blocked_ms = now - row.loop_at if row.loop_at is not None else 0
+        stalled = state in ("alive", "draining") and blocked_ms >= seen.times.stalled_ms
         found.append(_info(row, state, running.get(row.id, 0), names, stalled=stalled))
     return found
 
 
 def _seen_now(tx: Transaction, seen: Seen, rows: Sequence[NodeDetails], last: int) -> list[NodeDetails]:
-    """Where nobody beats, the lock of the file says that the last node lives, and the store when it last did."""
+    """Without heartbeats, the lock of the file shows that the last node is alive, and the store when it last was."""
     at = tx.now if seen.holder is not None else int(tx.journal.get_meta(["alive_at"]).get("alive_at", "0"))
     return [row._replace(seen_at=max(at, row.seen_at)) if row.id == last else row for row in rows]
 

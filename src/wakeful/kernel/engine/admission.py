@@ -22,7 +22,7 @@ ASK_AGAIN_MS = 1_000  # when a kind lets a start wait for a moment that has pass
 
 
 class Admission:
-    """Admits the due jobs of one transaction, and keeps what is to be written about those that wait."""
+    """Admits the due jobs of one transaction, and collects what to write about those that wait."""
 
     def __init__(self, tx: Transaction, context: Context, held: int | None = None) -> None:
         """`held`: how far everything is held, where that was read already."""

@@ -1,7 +1,7 @@
-"""Alerts: incidents that a person should know of. The one place that opens and closes them, and makes their keys.
+"""Alerts: incidents that a person should know about. The one place that opens and closes them, and makes their keys.
 
 An incident has a key, so it is open once however often it is noticed. The code that sees that it is over closes it.
-What is worth a message is handed to the domain that sends it, in the transaction that opens or closes the incident:
+An incident that needs a message is handed to the domain that sends it, in the transaction that opens or closes it:
 there is no incident without its message, and no message without its incident.
 """
 
@@ -32,11 +32,11 @@ MEANINGS: dict[str, str] = {
 }
 #: Where the settings of alerts are stored.
 RULES = "alerts"
-#: So many keys are closed one by one; of more, only those that are open.
+#: Up to this many keys are closed one by one; of more, only those that are open.
 FEW = 16
-#: What is over once its job is gone.
+#: Incidents that are over once their job is gone.
 OF_A_JOB = ("disabled", "failed", "failing", "stuck", "missed", "no_handler", "no_node", "down")
-#: What is over once its job is no longer due.
+#: Incidents that are over once their job is no longer due.
 UNSERVED = ("no_handler", "no_node")
 
 
@@ -69,7 +69,7 @@ def open_alert(
     job_id: int | None = None,
     data: str | None = None,
 ) -> bool:
-    """Open the incident, or count it once more if it is open; True when it is new. Its kind must be declared."""
+    """Open the incident, or count it again if it is open; True when it is new. Its kind must be declared."""
     if kind not in MEANINGS:
         message = f"There is no alert kind {kind!r}: list it, with its meaning, in `alerts` of its domain."
         raise ValueError(message)
@@ -90,7 +90,7 @@ def open_alert(
 
 
 def close_alert(tx: Transaction, context: Context, kind: str, subject: object, why: str | None = None) -> bool:
-    """The incident is over; True when it was open. `why` is said in the message."""
+    """Close the incident; True when it was open. `why` appears in the message."""
     return _close(tx, context, alert_key(kind, subject), why)
 
 
@@ -119,7 +119,7 @@ def close_forgotten(tx: Transaction, context: Context, job_ids: Collection[int])
 
 
 def send_snoozed(tx: Transaction, context: Context, limit: int) -> int:
-    """Announce what is still open now that its snooze is over; how many there were."""
+    """Announce alerts that are still open after their snooze; how many there were."""
     over = tx.journal.snoozes_over(tx.now, limit) if context.declared.hooks.alerted else []
     rules = alert_rules(tx) if over else None
     for alert in over:

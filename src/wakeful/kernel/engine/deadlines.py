@@ -1,4 +1,4 @@
-"""How long runs may take: who is past its limit is asked to end, and who does not end is put on record."""
+"""How long runs may take: a run past its limit is asked to end, and one that does not end is recorded."""
 
 from __future__ import annotations
 
@@ -79,14 +79,14 @@ class Deadlines:
             self._stuck.append(active)
 
     async def alert_stuck(self, store: Store, context: Context) -> bool:
-        """What does not end when it is asked to keeps its job, and a person should know; whether there was any."""
+        """Alert about runs that do not end when asked to, and that keep their jobs busy; whether there was any."""
         if not self._stuck:
             return False
         stuck = list(self._stuck)
 
         def work(tx: Transaction) -> None:
             for active in stuck:
-                if tx.runs.goes_on(active.claimed.run.id, active.reported_phase):  # else somebody else has settled it
+                if tx.runs.goes_on(active.claimed.run.id, active.reported_phase):  # else another node has settled it
                     job_id = active.claimed.job.id
                     open_alert(tx, context, "stuck", job_id, _goes_on(active), job_id=job_id)
 

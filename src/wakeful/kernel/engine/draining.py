@@ -1,7 +1,7 @@
 """Starts that are refused because every node that could make them is draining or stopping.
 
 A job that becomes due then stays due: the next node that may start something starts it, late or as `catch_up` says.
-What is written is the reason alone, once for each slot.
+Only the reason is written, once for each slot.
 """
 
 from __future__ import annotations

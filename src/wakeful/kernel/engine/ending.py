@@ -1,4 +1,4 @@
-"""The one door to `done`: every run ends here, for every reason, and all that follows is written with it.
+"""The only place where runs become `done`: every run ends here, and all that follows is written with it.
 
 A handler that returned, a crash, a deadline, a cancel, an edit that takes a waiting start away: each decides what the
 end means (`Settled`, pure) and hands it in. One transaction then holds the run's end and details, its job's state,
@@ -66,7 +66,7 @@ def end_runs(tx: Transaction, context: Context, endings: Sequence[Ending], *, an
 
 
 def drop_runs(tx: Transaction, context: Context, job: JobDef, runs: Sequence[RunRow], why: str) -> None:
-    """End runs that wait to be started and are not wanted any more; the caller writes the job's state."""
+    """End queued runs that are no longer needed; the caller writes the job's state."""
     endings = []
     for run in runs:
         before = tx.runs.get(run.retry_of) if run.retry_of is not None else None
@@ -127,7 +127,7 @@ def _call_hooks(tx: Transaction, context: Context, endings: Sequence[Ending]) ->
         hook = hooks.ended.get(run.kind)
         if hook is not None:
             hook(tx, context, job, run, result)
-        if DELIVER in job.options or result.messages:  # most jobs say nothing about it, and pay nothing for it
+        if DELIVER in job.options or result.messages:  # most jobs do not deliver, and have no extra cost
             for deliver in hooks.delivers:
                 deliver(tx, context, job, run, result, last=not settled.queue)
 

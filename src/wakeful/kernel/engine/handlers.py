@@ -82,7 +82,7 @@ class Active:
         # A task that is cancelled before its first step ends without a trace: that step looks at the verdict instead.
         if self.task is None or not (self.started or self.threaded):
             return
-        # One that still waits for a thread must not be begun by it any more.
+        # A handler that still waits for a thread must not start any more.
         if not self.threaded or self.release():
             self.task.cancel()
 

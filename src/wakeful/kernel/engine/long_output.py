@@ -16,7 +16,7 @@ MAX_FILE = 100 * 1024 * 1024
 
 
 def log_path(folder: Path, run_id: str) -> Path:
-    """Where a command's output goes as it comes."""
+    """Where a command's output goes as it arrives."""
     return folder / f"{run_id}.log"
 
 

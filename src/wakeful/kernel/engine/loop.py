@@ -147,7 +147,7 @@ class Engine:
     async def wait_idle(self, seconds: float, *, but_for_threads: bool = False) -> bool:
         """Wait until nothing runs and everything is settled; False when that took too long.
 
-        `but_for_threads`: what is known not to stop is not waited for.
+        `but_for_threads`: do not wait for runs that are known not to stop.
         """
         self._wake()
         try:
@@ -168,7 +168,7 @@ class Engine:
 
     def interrupt_all(self) -> None:
         """Cancel what still runs because we are going down; its slots are run again at the next start."""
-        self._hurried = True  # threads, which cannot be stopped, are not waited for any more
+        self._hurried = True  # stop waiting for threads, which cannot be stopped
         self._deadlines.cancel_all(Result("cancelled", error="cut off by shutdown", interrupted=True))
         self._idle.set()
 
@@ -178,7 +178,7 @@ class Engine:
         await self._deadlines.alert_stuck(self._store, self.context)
 
     def release_unstarted(self) -> list[RunRow]:
-        """Let go of runs that were claimed and whose handler has not been called; it never will be."""
+        """Drop claimed runs whose handler has not been called; it will not be called."""
         back = [active for active in self.active.values() if active.release()]
         for active in back:
             del self.active[active.claimed.run.id]
@@ -358,7 +358,7 @@ class Engine:
     # -- other nodes --------------------------------------------------------------------------------------------------
 
     async def _rejoin(self) -> None:
-        """Others took over from us: what runs here is theirs now. Let go of it, and come back as a new incarnation."""
+        """Other nodes took over our runs. Drop them, and come back as a new incarnation."""
         log.warning("this node lost its lease; other nodes took over its %s", counted(len(self.active), "run"))
         self._deadlines.cancel_all(Result("cancelled", error="the node lost its lease"))
         asked_at = self._clock.boot()

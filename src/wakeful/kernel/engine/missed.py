@@ -59,13 +59,13 @@ def look_for_missed(tx: Transaction, context: Context, away_since: int | None = 
     """
     since = tx.now - alert_rules(tx).grace
     found = _overdue(tx, context, since)
-    if found.total and tx.nodes.held() is None:  # what is held is not expected to start
+    if found.total and tx.nodes.held() is None:  # held jobs are not expected to start
         note_missed(tx, context, found, _outage(tx, away_since))
     return found.total
 
 
 def watch_missed(tx: Transaction, context: Context, lines: dict[str, int]) -> None:
-    """What a sweep does: close what is over, and look for more; `lines` are those that wait, by what they wait for."""
+    """Part of a sweep: close incidents that are over, and find new ones; `lines`: jobs by what they wait for."""
     for alert in tx.journal.open_alerts_of(MISSED):
         if not _still_missed(tx, alert):
             close_alert(tx, context, MISSED, alert.key.partition(":")[2])
@@ -85,7 +85,7 @@ def watch_missed(tx: Transaction, context: Context, lines: dict[str, int]) -> No
 
 
 def note_missed(tx: Transaction, context: Context, found: Found, why: str = "") -> None:
-    """Open an incident about those that no other is about, or count the one that is once more."""
+    """Open an incident for jobs that have none yet, or count the existing one again."""
     known = {job_id: alert for alert in tx.journal.open_alerts_of(MISSED) for job_id in _data(alert)["jobs"]}
     again = {known[late.job_id].key: known[late.job_id] for late in found.jobs if late.job_id in known}
     for alert in again.values():

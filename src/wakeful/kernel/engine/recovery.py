@@ -1,6 +1,6 @@
 """What the engine finds when it starts: runs that died with their process, and a clock that may have moved.
 
-A run cut off by a crash is recorded as crashed and its slot is run once more at once. From the second crash in a row
+A run cut off by a crash is recorded as crashed and its slot runs again at once. From the second crash in a row
 the ladder holds. A job that crashed twice is a suspect, and suspects run one at a time; so the one that takes the
 process down is found, and only it is counted toward being disabled.
 """
@@ -60,7 +60,7 @@ def recover(tx: Transaction, context: Context, alive: Collection[int] = ()) -> R
 
 
 def crash_all(tx: Transaction, context: Context, runs: Sequence[RunRow]) -> None:
-    """Settle runs that died together, and free what they held. What somebody had cancelled is not run again.
+    """Settle runs that died together, and free what they held. Cancelled runs are not run again.
 
     A run that was settled while we waited for its job is left alone: its node was quicker, or another one was.
     """
@@ -89,7 +89,7 @@ def crash_all(tx: Transaction, context: Context, runs: Sequence[RunRow]) -> None
 def _without_overdue(
     tx: Transaction, context: Context, runs: Sequence[RunRow], jobs: dict[int, JobDef], states: dict[int, JobState]
 ) -> list[RunRow]:
-    """Those of the runs that were cut off in time. The others had timed out, and only would not end before."""
+    """The runs that were cut off within their time limit. The others had timed out, but had not ended."""
     late = [run for run in runs if run.phase == "timeout"]
     settle_all(
         tx,
@@ -109,7 +109,7 @@ def _without_overdue(
 def _without_reported(
     tx: Transaction, context: Context, runs: Sequence[RunRow], jobs: dict[int, JobDef], states: dict[int, JobState]
 ) -> list[RunRow]:
-    """Those of the runs whose end is not known; what was reported about the others is how they ended."""
+    """The runs whose end is not known; the others end as reported."""
     found = tx.reports.of([run.id for run in runs])
     reported = [run for run in runs if run.id in found]
     tx.reports.drop([run.id for run in reported])
@@ -161,7 +161,7 @@ def crash(job: JobDef, state: JobState, run: RunRow, context: Context, *, now: i
 
 
 def _again(job: JobDef, state: JobState, run: RunRow, context: Context, now: int) -> RunRow:
-    """The same slot once more: at once after the first crash, by the ladder after that."""
+    """Run the same slot again: at once after the first crash, by the ladder after that."""
     options, at = from_text(job.options), now
     if state.crashes >= SUSPECT_AFTER:
         delay = backoff_delay(options, state.crashes - 1)
@@ -177,7 +177,7 @@ REARM_BATCH = 512
 def rearm(tx: Transaction, context: Context, back_ms: int, cursor: int, newer: int) -> tuple[int, int]:
     """After a step back, bring alarms into the new time, a batch at a time: (how many moved, where to go on or 0).
 
-    What was to happen "in 30 seconds" still happens in 30 seconds; slots are computed afresh, and those that were
+    A wait of "30 seconds" still takes 30 seconds; slots are computed again, and those that were
     run stay run. What runs from the id `newer` on asked for lies in the new time already.
     """
     step = _Step(back_ms, newer)

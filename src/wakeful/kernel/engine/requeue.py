@@ -18,12 +18,12 @@ def requeue_served(tx: Transaction, context: Context) -> int:
 
 
 def requeue_released(tx: Transaction) -> int:
-    """Put back the first of those that waited for the end of a hold, if it has ended; how many there were."""
+    """Requeue the first jobs that waited for the end of a hold, if it has ended; how many there were."""
     return tx.jobs.requeue_parked(HOLD, tx.now, TOGETHER) if tx.nodes.held() is None else 0
 
 
 def requeue_waiting(tx: Transaction, context: Context, key: str, count: int) -> int:
-    """Somebody can run them now: put the jobs parked there back, and close their alerts; how many there were."""
+    """A node can run them now: requeue the jobs parked there, and close their alerts; how many there were."""
     waiting = {state.job_id for _, state in tx.jobs.parked_on(key, tx.now, count)}
     close_alerts(tx, context, UNSERVED, waiting)
     return tx.jobs.requeue_parked(key, tx.now, count)

@@ -1,7 +1,7 @@
 """One poisoned row must not fail its group.
 
-A turn is one transaction for hundreds of runs. If the database refuses it for what is in it, each run is settled by
-itself, and the one that cannot be is recorded as failed for that reason; a job that cannot be claimed is disabled.
+A turn is one transaction for hundreds of runs. If the database refuses its content, each run is settled by itself,
+and the one that cannot be is recorded as failed for that reason; a job that cannot be claimed is disabled.
 """
 
 from __future__ import annotations

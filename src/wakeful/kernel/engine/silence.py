@@ -3,7 +3,7 @@
 Nothing is run: the slot passes with the reason `no_ping`, the job counts an error, and an alert opens. Reports that
 could not be received are not held against anybody: where this store had no engine when a report was expected, or the
 engine comes to the deadline more than a minute late (a sleeping laptop, a database that was away, a clock set forward),
-the grace begins once more.
+the grace begins again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What became of slots that have no run on record: those that passed without one, and those whose runs were pruned.
+"""Slots that have no run on record: those that passed without one, and those whose runs were pruned.
 
 A stretch costs one row however many slots it spans. As long as a job's slots meet one fate one after the other, one
-stretch says so; a slot with another fate begins a new one. A job whose slots differ all the time would make a stretch
-for each: beyond a few a day they share a row, and its pattern says which slots they are.
+stretch covers them; a slot with another fate begins a new one. A job whose slots differ all the time would make a
+stretch for each: beyond a few a day they share a row, and its pattern says which slots they are.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _changed(known: Sequence[Stretch], new: Sequence[Stretch], trigger: str) -> 
 
 
 def take_back(tx: Transaction, job: JobDef, slot: int) -> int:
-    """This slot of the job and those of its trigger after it have not passed after all; up to when all others have."""
+    """Take back that this slot and later ones have passed; returns the time up to which all others have."""
     reigns = Reigns(tx.stretches.past_triggers(job.id), job.trigger)
     begin = reigns.key_at(LATEST)
     old, new = list[Stretch](), list[Stretch]()

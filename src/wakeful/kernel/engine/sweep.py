@@ -35,8 +35,8 @@ NO_HANDLER_GRACE_MS = 60_000
 OLD_TRANSACTION, OLD_TRANSACTION_MS = "old_transaction", 15 * 60_000
 CHUNK = 200
 DAY_MS = 86_400_000
-LOOK_AT = 1_000  # jobs in one bite, to find those that may be forgotten
-JOBS_AT_ONCE = 10  # in one bite, to find those that have more runs than are kept
+LOOK_AT = 1_000  # jobs in one batch, to find those that may be pruned
+JOBS_AT_ONCE = 10  # in one batch, to find those that have more runs than are kept
 SMALLEST_BITE, FIRST_BITE, LARGEST_BITE = 50, 200, 2_000  # runs deleted in one transaction
 BITE_US = 5_000  # what takes longer than this makes others wait: the next bite is smaller
 REST = 4  # times what a bite took, before the next one
@@ -65,7 +65,7 @@ NO_ROWS = DomainRows()
 
 
 class Cursors(NamedTuple):
-    """Where a round of pruning goes on, and of what there is no more."""
+    """Where a round of pruning continues, and what is finished."""
 
     runs: int | None = 0
     jobs: tuple[int, int] | None = (0, 0)
@@ -85,7 +85,7 @@ class Swept(NamedTuple):
 
 
 def guard(tx: Transaction, context: Context) -> int:
-    """Offer each lane with a line once more, and alert about jobs that no node can run; how many were requeued.
+    """Offer each lane with waiting jobs again, and alert about jobs that no node can run; how many were requeued.
 
     Where nodes share the store, also take over what one that left in good order could not end.
     """
@@ -247,7 +247,7 @@ class Housekeeping:
             self._crowded[job_id] = None
 
     async def sweep(self, context: Context) -> bool:
-        """Offer the lanes once more, alert about what waits for too long, and begin to prune.
+        """Offer the lanes again, alert about jobs that wait for too long, and begin to prune.
 
         True when that made something due: jobs were requeued, or messages about what it found wait to be sent.
         """
@@ -268,7 +268,7 @@ class Housekeeping:
         return requeued > 0 or announced
 
     async def prune(self, context: Context, *, quiet: bool) -> None:
-        """One bite, if it is time for one. While there is no `quiet` it waits, though not for ever."""
+        """Prune one batch, if it is time for one. Without `quiet` it waits, but not forever."""
         now = self._clock.boot()
         if self._cursors == NOTHING_LEFT or now < self._next_bite:
             return

@@ -1,6 +1,6 @@
 """When an incident is worth a message: pure rules over an alert, the settings and a `now`.
 
-An incident is announced once when it opens, once more at most per cooldown while it happens again, and once when it is
+An incident is announced once when it opens, again at most once per cooldown while it repeats, and once when it is
 over. A person can acknowledge it (no repeats) or snooze it (no message before a time).
 """
 
@@ -59,7 +59,7 @@ def rules_text(rules: AlertRules) -> str:
 
 
 def rules_from(text: str | None) -> AlertRules:
-    """The settings behind what is stored; what a later version added is left out."""
+    """The settings from their stored form; fields that a later version added are left out."""
     if not text:
         return DEFAULTS
     found: dict[str, Any] = json.loads(text)

@@ -46,7 +46,7 @@ def decided(record: str | None, verdict: str, by: str, note: str | None, now: in
 
 
 def question_before(job_name: str, options: str, record: str | None) -> ApprovalNeeded | None:
-    """What must be asked before the handler is called at all: only where the job says so, and once per attempt."""
+    """The question before the handler is called: only if the job requires approval, and once per attempt."""
     if not from_text(options).approval or is_approved(record):
         return None
     return ApprovalNeeded(f"Run {job_name}?")

@@ -1,4 +1,4 @@
-"""A hold on everything: what it says, as it is stored and in words. Pure."""
+"""A hold on everything: its fields, its stored form and its description. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wakeful.triggers.moments import iso, spoken
 
 
 class Hold(NamedTuple):
-    """Everything is held: who said so, when and why. With `messages` nothing is sent either."""
+    """Everything is held: by whom, since when and why. With `messages` nothing is sent either."""
 
     at: int
     by: str
@@ -27,7 +27,7 @@ class Hold(NamedTuple):
 
 
 def hold_of(text: str | None) -> Hold | None:
-    """The hold behind what is stored; what a later version added is left out."""
+    """The hold from its stored form; fields that a later version added are left out."""
     if text is None:
         return None
     found: dict[str, Any] = json.loads(text)

@@ -69,7 +69,7 @@ class Account(NamedTuple):
     reigns: Reigns
     trigger: str
     created_at: int
-    span: Span  # what is asked for; it ends now or before
+    span: Span  # the requested span; it ends now or before
     now: int
     waits: str = DUE  # what a slot waits for whose time has come, and that is in no line
 
@@ -101,8 +101,8 @@ class Open(NamedTuple):
     fate: Fate
     slot: int | None = None
 
-    def tells(self, kept: Fate | None) -> bool:
-        """Whether it says more of one of its slots than what is kept of that."""
+    def overrides(self, kept: Fate | None) -> bool:
+        """Whether its fate replaces the one that is kept for one of its slots."""
         if kept is None or kept == UNACCOUNTED:
             return True
         return self.slot is not None and self.fate.what == "waiting" and kept != Fate("ran")
@@ -121,7 +121,7 @@ def open_parts(account: Account) -> list[Open]:
         return [] if slot is None or fate == NOT_DUE else [Open(Span(slot - 1, slot), fate, slot)]
     stopped = NOT_DUE if used_up(trigger_of(account.trigger), state) else _stopped(state)
     if stopped == UNACCOUNTED and state.slot is None and state.queued:
-        stopped = Fate("waiting", _waits_for(account))  # for a run that stands for them, and waits itself
+        stopped = Fate("waiting", _waits_for(account))  # for a run that covers them, and waits itself
     if stopped != UNACCOUNTED:
         return [Open(whole, stopped)]
     parts = []
@@ -257,7 +257,7 @@ def list_slots(account: Account, runs: Iterable[SlotRun], stretches: Sequence[St
         inside = Span(max(part.span.after, span.after), min(part.span.until, span.until))
         slots = [part.slot] if part.slot is not None else list(_slots(account.trigger, inside))
         fates |= {
-            slot: part.fate for slot in slots if inside.after < slot <= inside.until and part.tells(fates.get(slot))
+            slot: part.fate for slot in slots if inside.after < slot <= inside.until and part.overrides(fates.get(slot))
         }
     by_slot: dict[int, list[SlotRun]] = {}
     for run in runs:

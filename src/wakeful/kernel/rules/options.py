@@ -139,7 +139,7 @@ def as_written(options: OptionValues) -> dict[str, Any]:
 
 
 def _written(ms: int) -> str | float:
-    """A duration as people write it; what is not whole seconds is a number of them."""
+    """A duration as people write it; a fraction of a second is a number of seconds."""
     return ms / 1000 if ms % 1000 else format_interval(ms)
 
 

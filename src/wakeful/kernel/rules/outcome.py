@@ -1,4 +1,4 @@
-"""How a run ends, and how a handler says so.
+"""How a run ends, and how a handler reports it.
 
 A handler that returns has succeeded, and what it returned is the run's output. To say more it raises or returns one
 of `Skip`, `Noop`, `Defer`, `Wait` and `ApprovalNeeded`. `TransientError` says that the same thing may well work in a
@@ -137,7 +137,7 @@ class Result(NamedTuple):
     error: str | None = None
     trace: str | None = None
     transient: bool = False
-    until: int | None = None  # deferred, or an error that says so: when again; waiting: the deadline
+    until: int | None = None  # deferred, or an error with a time: when again; waiting: the deadline
     log_file: str | None = None
     interrupted: bool = False  # cut off by our own shutdown: the slot is run again at the next start
     phase: str | None = None  # waiting: for what

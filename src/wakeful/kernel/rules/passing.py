@@ -1,9 +1,9 @@
 """Slots that pass without a run of their own: which they are, and why. Pure.
 
-All slots of a job up to `counted_to` are accounted for, by runs and stretches. What lets slots go says so here, and
-moves `counted_to`. What is going on, such as a pause or a run in progress, is counted when somebody asks or when it
-ends. Triggers without a grid (`interval`, `once`, monitors, and those that ask for more than the floor allows) have no
-slots but those they were armed for.
+All slots of a job up to `counted_to` are accounted for, by runs and stretches. Code that lets slots pass records it
+here and moves `counted_to`. What is going on, such as a pause or a run in progress, is counted when it is read or
+when it ends. Triggers without a grid (`interval`, `once`, monitors, and those that ask for more than the floor allows)
+have no slots but those they were armed for.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from wakeful.kernel.rules.policy import FLOOR_MS, count_passed, trigger_of, used
 from wakeful.store.records import JobState
 from wakeful.triggers import Once, Trigger
 
-MERGED = "merged"  # a later run stands for them
-MISSED = "missed"  # nothing could run, and nothing stands for them
+MERGED = "merged"  # a later run covers them
+MISSED = "missed"  # nothing could run, and no run covers them
 ALREADY_RUNNING, BACKING_OFF = "already_running", "backing_off"
 PAUSED, DISABLED, REMOVED = "paused", "disabled", "removed"
 REPLACED = "replaced"  # the job was given other times before they could start
@@ -64,7 +64,7 @@ def let_pass(text: str, state: JobState, until: int, fate: str) -> tuple[JobStat
         fate = OVER  # further attempts may still wait, but no slot is due any more
     passes = []
     if state.slot is not None and state.slot <= min(state.counted_to, until):
-        passes.append(Passed(state.job_id, fate, state.slot, state.slot, 1, text))  # it was kept though it had passed
+        passes.append(Passed(state.job_id, fate, state.slot, state.slot, 1, text))  # it was kept although it had passed
     further = _on_grid(trigger, state.counted_to, until) if has_grid(trigger) else _armed(trigger, state, until)
     if further is not None:
         passes.append(Passed(state.job_id, fate, *further, text))

@@ -35,7 +35,7 @@ def trigger_text(trigger: Trigger) -> str:
 
 
 class Next(NamedTuple):
-    """When a job starts next: the slot it stands for and the moment; or why there is none any more."""
+    """When a job starts next: its slot and the moment; or why there is no next start."""
 
     slot: int | None
     at: int | None
@@ -104,7 +104,7 @@ def too_late(options: OptionValues, state: JobState, run: RunRow, now: int) -> b
 def upcoming_starts(trigger: Trigger, options: OptionValues, state: JobState, now: int) -> Iterator[int]:
     """The starts by time of a job that is not stopped, in order, as if each run ended in the moment it began.
 
-    What is left out is what will not fire: slots below the floor or beyond `max_runs`, and one that `catch_up` lets
+    Slots that will not fire are left out: slots below the floor or beyond `max_runs`, and one that `catch_up` lets
     go. Jitter of later starts is not known yet, and counts as none.
     """
     coming = Next(state.slot, state.next_at)
@@ -227,7 +227,7 @@ def pause_note(said: str | None) -> str | None:
 
 
 def notes_of_pause(state: JobState) -> str | None:
-    """Of a job's notes those that say why it is paused: they hold for as long as it is."""
+    """The notes that say why a job is paused: they stay as long as it is paused."""
     known: list[str] = json.loads(state.notes) if state.paused and state.notes else []
     kept = [item for item in known if item.startswith("paused: ")]
     return json.dumps(kept) if kept else None

@@ -14,11 +14,11 @@ from wakeful.store.records import JobState
 from wakeful.triggers import Trigger
 
 DOWN = "down"  # the alert
-LIVES = frozenset({"success", *FAILURES})  # ends after which the next report is expected anew
+LIVES = frozenset({"success", *FAILURES})  # ends after which another report is expected
 
 
 def expected_next(trigger: Trigger, state: JobState, result: Result, now: int, rand: float) -> Next:
-    """When the next report is expected. An end that says nothing, such as a replaced start, moves nothing."""
+    """When the next report is expected. An end without a report, such as a replaced start, does not move it."""
     if state.slot is not None:
         ahead = not trigger.relative and state.slot > now
         if ahead or result.outcome not in LIVES:

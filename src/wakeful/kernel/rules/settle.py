@@ -119,7 +119,7 @@ def _settle_report(job: JobDef, state: JobState, run: RunRow, result: Result, *,
         last_outcome=result.outcome, crashes=0,
     )  # fmt: skip
     alerts: tuple[AlertChange, ...] = ()
-    if not stopped or result.outcome == "success":  # whoever paused it does not want to hear of failures
+    if not stopped or result.outcome == "success":  # a person who paused the job expects no messages about failures
         state, message = judge(job.name, state, result, now)
         alerts = () if message is None else (AlertChange(DOWN, message or None),)
     if coming.ended is not None:
@@ -128,9 +128,9 @@ def _settle_report(job: JobDef, state: JobState, run: RunRow, result: Result, *,
 
 
 def dropped(run: RunRow, why: str, now: int, before: str | None) -> Settled:
-    """A run that waited to be started and is not wanted any more; `before` is the outcome of the one it continues.
+    """End a queued run that is no longer needed; `before` is the outcome of the one it continues.
 
-    Where that one had failed, it failed for good: so it is to the jobs that start after a failure.
+    If that one had failed, it failed for good, also for jobs that start after a failure.
     """
     finish = Finish(run.id, "done", "cancelled", None, now, None)
     ended_as = "failure" if before in FAILURES or before == "crashed" else "other"
@@ -138,7 +138,7 @@ def dropped(run: RunRow, why: str, now: int, before: str | None) -> Settled:
 
 
 def _wait(state: JobState, run: RunRow, result: Result) -> Settled:
-    """The run holds nothing any more; its alarm is the deadline, after which it is unknown."""
+    """The run no longer holds anything; its alarm is the deadline, after which it is unknown."""
     finish = Finish(run.id, "waiting", None, run.started_at, None, None)
     return Settled(state._replace(due_at=result.until), finish, details=_details(run, result))
 

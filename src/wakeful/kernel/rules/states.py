@@ -31,7 +31,7 @@ TRANSITIONS: dict[str, tuple[frozenset[str], str]] = {
 
 
 class ImpossibleTransition(SchedulerError):
-    """A run was asked to do what its state does not allow."""
+    """A transition that the run's state does not allow."""
 
 
 #: (from, to) of every arrow.

@@ -29,7 +29,7 @@ MORE = ("queued", "alerts")  # what few jobs have: runs that wait to be started,
 _OF_ERRORS = ("errors", "crashes", "failing_since", "backoff_until")
 
 Standing = Mapping[str, Any]
-"""How a job stood: the fields above, when it was `removed`, and its `queued` runs and open `alerts`, if any."""
+"""An earlier state of a job: the fields above, when it was `removed`, its `queued` runs and open `alerts`, if any."""
 
 
 def values_of(state: JobState, removed_at: int | None) -> tuple[Any, ...]:
@@ -58,7 +58,7 @@ def brought_back(
 ) -> JobState:
     """The state the job returns to. Its slot is the one it had, though its time may have passed: then it is due.
 
-    What runs since have changed stays: errors are forgotten by nobody but their own action.
+    What later runs changed stays: errors are restored only if the job has not run since.
     """
     before, left = action
     fields: dict[str, Any] = {name: before[name] for name in ("enabled", "paused", "ended_at")}

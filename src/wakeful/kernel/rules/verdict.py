@@ -1,7 +1,7 @@
 """Is all well? One sentence from recorded facts, the worst first. Pure.
 
 What cannot be known is never called well: without a server, with a store that fails or a clock that contradicts the
-record, the sentence says so and nothing else.
+record, the sentence reports only that.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ class Line(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What a verdict is made from. The defaults are those of a store in which nothing is wrong, or scheduled."""
+    """The input of a verdict. The defaults describe a store without problems and without jobs."""
 
     now: int
     served: bool = True  # whether a server runs this store
     trouble: str | None = None  # what is wrong with the store
     heard_at: int | None = None  # when a server last gave a sign of life
     silence_ms: int = 180_000  # for how long one that works may give none
-    stalled: tuple[str, ...] = ()  # the nodes, where the loop of every living one is blocked
-    draining: bool = False  # whether every living node was asked to start nothing more
+    stalled: tuple[str, ...] = ()  # the nodes, if the loop of every live one is blocked
+    draining: bool = False  # whether every live node is draining
     held: str | None = None  # who paused everything, since when and why; None where it is not
     unaccounted: int = 0  # slots that have no record
     questions: int = 0  # runs that wait for a person

@@ -12,7 +12,7 @@ from wakeful.triggers.moments import from_ms, iso, to_ms
 
 
 class Action(NamedTuple):
-    """What somebody did to jobs or alerts."""
+    """An action on jobs or alerts."""
 
     id: str
     at: datetime
@@ -43,7 +43,7 @@ class Action(NamedTuple):
 
 
 class Undone(NamedTuple):
-    """What taking an action back did; `kept` says why others stay as they are."""
+    """The result of an undo; `kept` says why others stay as they are."""
 
     id: str
     what: str

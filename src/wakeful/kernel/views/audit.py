@@ -1,4 +1,4 @@
-"""A look, now and then, at whether every slot has a record: what it finds is said by the verdict.
+"""A regular check that every slot has a record: the verdict reports what it finds.
 
 It goes through the jobs a few at a time, so that it costs the same however many there are.
 """

@@ -62,7 +62,7 @@ def explain_run(tx: Transaction, job: JobDef, run: RunRow, view: Viewpoint) -> E
 
 
 class _Story:
-    """The sentences about one job; its times are told in its own zone, with UTC beside them."""
+    """The sentences about one job; its times are in its own zone, with UTC beside them."""
 
     def __init__(self, tx: Transaction, job: JobDef, view: Viewpoint) -> None:
         self.tx = tx
@@ -239,7 +239,7 @@ class _Story:
         if self.job.removed_at is not None:
             return ["It will not run again: it was removed."]
         if self.trigger.type == "once" and status_at_rest(state) == "done":
-            return ["It is done: its one time has come and gone."]
+            return ["It is done: its one time has passed."]
         if self.trigger.type == "once" and state.ended_at is not None:
             return ["It did not succeed at its one time, and will not run again by itself. Resume it to try it now."]
         ended = next_start(self.trigger, state, self.tx.now, 0.0).ended
@@ -303,7 +303,7 @@ class _Story:
         """What the next server makes of a run that ended with its server."""
         who = "The next server" if not is_served(self.tx, self.seen) else "Another server"
         if run.cancel:
-            return f"{who} records it as cancelled, as was asked for."
+            return f"{who} records it as cancelled, as requested."
         if run.phase == "timeout":
             return f"{who} records it as timed out."
         state = self.tx.jobs.states([self.job.id])[self.job.id]

@@ -45,15 +45,15 @@ class Tally(NamedTuple):
     ran: int = 0
     running: int = 0
     waiting: Mapping[str, int] = {}
-    """How many wait, by what for."""
+    """How many wait, by reason."""
     passed_over: Mapping[str, int] = {}
-    """How many were passed over, by why."""
+    """How many were passed over, by reason."""
     merged: int = 0
-    """Those that another slot's run stands for."""
+    """How many were merged into another slot's run."""
     missing: int = 0
-    """Those whose time passed while nothing could run, and that were not caught up."""
+    """How many passed while nothing could run, and were not caught up."""
     unaccounted: int = 0
-    """Those that nothing is known of: 0, unless something is wrong with Wakeful."""
+    """How many have no record: 0, unless there is a bug in Wakeful."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -73,7 +73,7 @@ class Ledger(NamedTuple):
         return sorted(self.jobs.items(), key=_worst_first)[:limit]
 
     def to_dict(self, limit: int | None = None) -> dict[str, Any]:
-        """Plain data, times as ISO 8601 in UTC; of the jobs, only so many."""
+        """Plain data, times as ISO 8601 in UTC; with a limited number of jobs."""
         return {
             "since": iso(to_ms(self.since)),
             "until": iso(to_ms(self.until)),
@@ -89,7 +89,7 @@ def _worst_first(item: tuple[str, Tally]) -> tuple[int, int, int, str]:
 
 
 def read_since(given: str | timedelta | datetime, now: int) -> int:
-    """From when a ledger is asked for: a duration up to now, or a time; InvalidSetting for anything else."""
+    """The start of a ledger: a duration up to now, or a time; InvalidSetting for anything else."""
     try:
         if isinstance(given, str) and not re.match(r"\d{4}-", given):
             return now - interval_ms(given)
@@ -100,7 +100,7 @@ def read_since(given: str | timedelta | datetime, now: int) -> int:
 
 
 def ledger_of_all(tx: Transaction, since: int, hidden: Sequence[str] = (), owner: str | None = None) -> Ledger:
-    """All jobs, or an owner's, but removed ones and those of hidden kinds: a few questions, however many there are."""
+    """All jobs, or an owner's, except removed ones and hidden kinds: a few queries, however many jobs there are."""
     span = Span(max(since, kept_from(tx)), tx.now)
     jobs = [placed for placed in tx.slots.jobs(hidden, owner) if is_timed(placed.trigger)]
     counts = _Counts(tx, span, [placed.state for placed in jobs])

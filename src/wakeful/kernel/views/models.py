@@ -34,7 +34,7 @@ def _trigger_words(text: str) -> tuple[str, str]:
 
 
 class Job:
-    """A job: its definition and where it stands, as of one moment."""
+    """A job: its definition and its state, as of one moment."""
 
     __slots__ = ("_asking", "_definition", "_min_interval", "_now", "_state")
 
@@ -207,7 +207,7 @@ class Job:
     def _next_ms(self) -> int | None:
         state = self._state
         if state.run_id is None and state.queued and state.due_at is not None:
-            return state.due_at  # a further attempt, or a start somebody asked for, comes before the next slot
+            return state.due_at  # a further attempt, or a requested start, comes before the next slot
         if state.next_at is not None or state.run_id is None or not state.enabled or state.paused:
             return state.next_at
         # While it runs nothing is armed; what a person wants to see is when it would start again.

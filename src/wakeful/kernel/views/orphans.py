@@ -11,7 +11,7 @@ MOST_NAMED = 20
 
 
 def orphans(tx: Transaction, handled: Iterable[str] = ()) -> list[str]:
-    """The names of enabled jobs that a program once declared and no living node handles; `handled`: by this one.
+    """The names of enabled jobs that a program once declared and no live node handles; `handled`: by this one.
 
     The program that declares such a job may merely not be running: only a person knows, so nothing is removed.
     """

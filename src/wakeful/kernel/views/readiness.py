@@ -1,4 +1,4 @@
-"""Whether a job would start by itself now, and why not: answered when somebody asks, from the store as it is."""
+"""Whether a job would start by itself now, and why not: computed on request, from the store as it is."""
 
 from __future__ import annotations
 

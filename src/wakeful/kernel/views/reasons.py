@@ -16,7 +16,7 @@ REASONS = {
     "no_node": "no node had the labels it asks for",
     "paused": "it was paused",
     "held": "everything was paused, so it waited",
-    "draining": "no node started anything more",
+    "draining": "no node was starting runs",
     "disabled": "it was disabled",
     NO_PING: "no ping came in time",
     UNHEARD: "no ping could be received when it was expected",

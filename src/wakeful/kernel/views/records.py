@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Alert(NamedTuple):
-    """One incident that a person should know of: open until `closed_at`."""
+    """One incident that a person should know about: open until `closed_at`."""
 
     id: str
     key: str
@@ -51,7 +51,7 @@ class Alert(NamedTuple):
 
 
 class Token(NamedTuple):
-    """Somebody who may use the server. The token itself is not kept, only its hash."""
+    """A token for the server. The token itself is not kept, only its hash."""
 
     name: str
     role: str

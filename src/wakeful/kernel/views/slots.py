@@ -32,12 +32,12 @@ WHY = {
     "no_node": "no node has the labels it asks for",
     "delayed": "its jitter or stagger puts it off",
     "due": "nothing has started it yet",
-    "schedule": "it was given back before it began",
-    "catch_up": "it was given back before it began",
-    "retry": "a further attempt is to come",
-    "recovery": "it was cut off, and is to run once more",
-    "approval": "it was approved, and is to run",
-    "manual": "a further attempt was asked for",
+    "schedule": "it was released before it began",
+    "catch_up": "it was released before it began",
+    "retry": "another attempt will follow",
+    "recovery": "it was cut off and will run again",
+    "approval": "it was approved and will run",
+    "manual": "another attempt was requested",
 }
 
 
@@ -52,7 +52,7 @@ class Slot(NamedTuple):
     """The reason, of one that waits or was passed over."""
     sentence: str
     merged_into: datetime | None
-    """The slot whose run stands for it."""
+    """The slot into whose run it was merged."""
     runs: list[Run]
     """All attempts at it that are on record, the first one first."""
 
@@ -92,7 +92,7 @@ def _without_run(tx: Transaction, account: Account, slot: int) -> Fate | None:
     is_slot = has_grid(trigger) and slot > account.created_at and trigger.next_slot(slot - 1) == slot
     for part in open_parts(account):
         is_part = part.slot == slot or (part.slot is None and is_slot and part.span.after < slot <= part.span.until)
-        if is_part and part.tells(kept):
+        if is_part and part.overrides(kept):
             return part.fate
     if kept is not None:
         return kept
@@ -125,7 +125,7 @@ def _sentence(name: str, slot: int, fate: Fate, runs: list[Run], merged: int | N
         "running": f"{which} is running.",
         "waiting": f"{which} waits: {reason}.",
         "passed_over": f"{which} was passed over: {reason}.",
-        "merged": f"{which} was merged: the run{into} stands for it.",
+        "merged": f"{which} was merged: the run{into} covers it.",
         "missing": f"{which} is missing: its time passed while nothing could run, and it was not caught up.",
         "ahead": f"{which} has not come yet.",
         NOT_DUE.what: f"{which} was not due: the job had come to its end.",

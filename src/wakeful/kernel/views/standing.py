@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
     from wakeful.store.interface import Transaction
 
-COUNTED = 1_000  # runs since midnight; of more it is said that there are more
+COUNTED = 1_000  # runs since midnight; a higher count is shown as "more than"
 
 
 def standing(tx: Transaction, zone: str, seen: Seen, silence_ms: int, hidden: Sequence[str] = ()) -> Facts:
-    """As the store says it now, but for jobs and runs of hidden kinds."""
+    """As the store is now, without jobs and runs of hidden kinds."""
     runs = tx.runs.open_counts(hidden)
     unseen, seen_alerts = tx.journal.open_alert_counts(but=APPROVAL)  # a question is counted as the run that asks
     started, failed, looked_at = tx.runs.tally(ids.first_id_at(midnight(tx.now, zone)), COUNTED, hidden)
@@ -65,7 +65,7 @@ def _is_served(tx: Transaction, seen: Seen) -> bool:
 
 
 def _with_life(tx: Transaction, seen: Seen, facts: Facts) -> Facts:
-    """When a server last gave a sign of life, and whether any of those that live can start something."""
+    """When a server was last seen alive, and whether any live one can start something."""
     said = int(tx.journal.get_meta(["alive_at"]).get("alive_at", "0"))
     if tx.exclusive:
         since = seen.holder.get("since") if seen.holder is not None else None

@@ -37,7 +37,7 @@ class Figures(NamedTuple):
 
 
 def figures(tx: Transaction, hidden: Sequence[str] = ()) -> Figures:
-    """The store as it is now, but for jobs and runs of hidden kinds."""
+    """The store as it is now, without jobs and runs of hidden kinds."""
     day, week = (ids.first_id_at(tx.now - days * DAY_MS) for days in (1, 7))
     return Figures(
         tx.now,

@@ -5,7 +5,7 @@ before it, are one bisection each. Days come from bit sets per month, offsets fr
 
 When the clock is moved, an expression that is *fixed* keeps its appointments: what the clock jumps over happens at the
 first moment after the gap, once; what it shows twice happens the first time only. The segment's mark, how far the
-local clock had come before, says both. Any other expression goes by elapsed time: what matches on the wall, fires.
+local clock had come before, says both. Any other expression uses elapsed time: what matches on the wall, fires.
 """
 
 from __future__ import annotations

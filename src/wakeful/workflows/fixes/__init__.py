@@ -1,7 +1,7 @@
-"""Corrections of workflows' code: a hook is asked after a failure, and its answer is kept, checked and deployed.
+"""Corrections of workflows' code: a hook is called after a failure, and its answer is kept, checked and deployed.
 
 What must stay true:
-- a correction is asked for three times at most between two commits of a handler; then a person decides;
-- what is answered is stored before it is used, and used only if it loads as a version of the same workflow;
+- a correction is requested three times at most between two commits of a handler; then a person decides;
+- an answer is stored before it is used, and used only if it loads as a version of the same workflow;
 - unless `auto_fix_apply` is set, nothing is deployed that no person approved.
 """

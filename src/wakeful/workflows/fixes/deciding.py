@@ -81,7 +81,7 @@ def next_step(tx: Transaction, context: Context, name: str, code: Code) -> Ask |
 
 
 def _was_cut_off(tx: Transaction, context: Context, fix: FixRow) -> bool:
-    """Whether the process that asks is known to be over, or must have given up by now."""
+    """Whether the process that asked has ended, or must have given up by now."""
     if fix.node == context.id:
         return False
     if tx.exclusive or tx.now > fix.at + PATIENCE_MS:
@@ -120,7 +120,7 @@ def answered(
     note: str | None,
     applies: bool,
 ) -> None:
-    """Keep what the hook answered; without `made` it answered nothing. A person is asked unless `applies`."""
+    """Keep the hook's answer; without `made` there was none. A person decides unless `applies`."""
     fix = _locked(tx, fix_id)
     if fix is None or fix.status != "asked":
         return  # a new version came first
@@ -174,7 +174,7 @@ def decide(tx: Transaction, name: str, fix: FixRow, *, accepted: bool, who: str)
 
 
 def lapse(tx: Transaction, name: str, version: str | None = None) -> None:
-    """Another version is deployed, or a person tries again: what was asked for is applied with it, or not needed."""
+    """Another version is deployed, or a person tries again: the correction is applied with it, or not needed."""
     latest = tx.of(Fixes).latest(name)
     if latest is not None and latest.status in OPEN:
         done = version is not None and latest.made == version

@@ -244,7 +244,7 @@ def load_elsewhere(ref: FileRef, files: Mapping[str, str]) -> Workflow | CannotL
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Replace a file at once: whoever reads it finds the old text or the new one."""
+    """Replace a file atomically: a reader finds the old text or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

@@ -12,7 +12,7 @@ OPEN = ("asked", "proposed", "accepted")
 
 
 class FixRow(NamedTuple):
-    """A correction that was asked for, and what became of it."""
+    """A requested correction, and what became of it."""
 
     id: int
     workflow: str

@@ -69,7 +69,7 @@ def acting(work: Callable[[Transaction, Context], Any]) -> Callable[[Scheduler],
 
 
 def found_or_not(place: Any, look: Callable[[Scheduler], Awaitable[Any]], name: str) -> Any:
-    """What is read of a workflow; NotFound where there is no store."""
+    """Read something of a workflow; NotFound if there is no store."""
     found = read(place, look, None)
     if found is None:
         message = f"There is no workflow {name!r} in {place}."
@@ -180,7 +180,7 @@ def skip(ctx: typer.Context, name: Name, ref: Skipped, *, reason: Reason, as_jso
 def rerun(
     ctx: typer.Context, name: Name, input_id: InputId, *, reason: Reason, as_json: Json = False, db: Db = None
 ) -> None:
-    """Work on an input once more, as new events."""
+    """Run an input again, as new events."""
 
     def work(tx: Transaction, context: Context) -> list[str]:
         return input_actions.rerun_input(tx, context, name, input_id, reason=reason, who=who())
@@ -217,7 +217,7 @@ def publish(
 def replay(
     ctx: typer.Context, name: Name, event_id: EventId, *, reason: Reason, as_json: Json = False, db: Db = None
 ) -> None:
-    """Publish a consumed event once more, as a new one."""
+    """Publish a consumed event again, as a new one."""
 
     def work(tx: Transaction, context: Context) -> str:
         return input_actions.replay_event(tx, context, name, event_id, reason=reason, who=who())

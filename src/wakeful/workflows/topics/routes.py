@@ -131,7 +131,7 @@ async def list_inputs(
     operation_id="skip_input",
     response_model=SkippedOut,
     responses=answers(404, 409),
-    summary="Let nothing more happen to an input",
+    summary="Skip an input: its pending events are not consumed",
 )
 async def skip_input(scheduler: Sched, caller: Operator, name: Name, input_id: InputId, given: ReasonIn) -> Response:
     skipped = await scheduler.transact(
@@ -145,7 +145,7 @@ async def skip_input(scheduler: Sched, caller: Operator, name: Name, input_id: I
     operation_id="rerun_input",
     response_model=AgainOut,
     responses=answers(404, 409),
-    summary="Work on an input once more, as new events",
+    summary="Run an input again, as new events",
 )
 async def rerun_input(scheduler: Sched, caller: Operator, name: Name, input_id: InputId, given: ReasonIn) -> Response:
     made = await scheduler.transact(
@@ -174,7 +174,7 @@ async def skip_event(scheduler: Sched, caller: Operator, name: Name, event_id: E
     status_code=201,
     response_model=AgainOut,
     responses=answers(404, 409),
-    summary="Publish a consumed event once more, as a new one",
+    summary="Publish a consumed event again, as a new one",
 )
 async def replay_event(scheduler: Sched, caller: Operator, name: Name, event_id: EventId, given: ReasonIn) -> Response:
     made = await scheduler.transact(

@@ -100,7 +100,7 @@ class Topics:
     # -- consuming ----------------------------------------------------------------------------------------------------
 
     def pending(self, workflow: str, topic: str, limit: int) -> list[tuple[EventRow, int | None]]:
-        """The oldest events that nobody has reserved, each with the first of the inputs that caused it."""
+        """The oldest events that are not reserved, each with the first of the inputs that caused it."""
         columns = ", ".join(f"e.{name}" for name in EventRow._fields)
         sql = (
             f"SELECT {columns}, (SELECT min(c.input_id) FROM workflow_causes c WHERE c.event_id = e.id) "
@@ -152,7 +152,7 @@ class Topics:
         return self._session.execute(sql, (to, run_id))
 
     def consume(self, run_id: int, now: int) -> None:
-        """What the run reserved is consumed. Nothing else is the run's: what it releases is nobody's again."""
+        """Consume what the run reserved. It owns nothing else: released events are free again."""
         self._session.update_many("workflow_events", ("run_id", "status", "settled_at"), [(run_id, "consumed", now)])
 
     def skip(self, event_ids: Sequence[int], now: int, reason: str | None = None) -> int:
@@ -295,7 +295,7 @@ class Topics:
         return len(old)
 
     def prune_messages(self, before_id: int, limit: int) -> int:
-        """Forget message ids whose events are below that id and gone; they may be published anew."""
+        """Forget message ids whose events are below that id and gone; they may be published again."""
         return self._session.execute(
             "DELETE FROM workflow_messages WHERE event_id IN (SELECT m.event_id FROM workflow_messages m "
             "WHERE m.event_id < ? AND NOT EXISTS (SELECT 1 FROM workflow_events e WHERE e.id = m.event_id) "
