@@ -241,7 +241,7 @@ async def test_jobs_resumed_together_lose_no_start_of_each_other(scene):
 @virtual
 async def test_a_run_that_has_ended_does_not_end_again_and_nothing_of_the_attempt_is_stored(scene):
     async with scene.scheduler() as scheduler:
-        told = Told(scheduler)
+        events = Events(scheduler)
         await scheduler.add_job("up", Once(at(1)))
         await scheduler.add_jobs(FOLLOWERS)
         await scheduler.start()
@@ -256,4 +256,4 @@ async def test_a_run_that_has_ended_does_not_end_again_and_nothing_of_the_attemp
             await scheduler.transact(again)
         await scene.until(at(3))
         assert (await scheduler.get_run(before.id)).outcome == "success"
-        assert (len(told.ends), followers(scene)) == (3, ["any", "good"])
+        assert (len(events.ends), followers(scene)) == (3, ["any", "good"])
