@@ -42,7 +42,7 @@ GROUPS = {
     ],
     "workflow orders": [
         "run_workflow", "pause_workflow", "resume_workflow", "settle_workflow", "approve_workflow", "reject_workflow",
-        "publish_event", "skip_input", "rerun_input", "replay_event", "drain_workflow",
+        "publish_event", "skip_input", "skip_event", "rerun_input", "replay_event", "drain_workflow",
     ],
     "server": [
         "livez", "readyz", "healthz", "me", "get_stats", "get_verdict", "list_nodes", "drain_node", "undrain_node",
