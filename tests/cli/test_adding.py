@@ -127,6 +127,7 @@ def test_what_follows_the_dashes_is_the_command_word_for_word(wakeful):
         (["new", "--every", "5m", "--priority", "high", "--", "true"], "--priority 'high' is not a whole number"),
         (["new", "--every", "5m", "--priority", "--5", "--", "true"], "--priority '--5' is not a whole number"),
         (["new", "--every", "5m", "--priority", "101", "--", "true"], "priority is a whole number from -100 to 100"),
+        (["new", "--every", "5m", "--priority", "9" * 20, "--", "true"], "priority is a whole number from -100 to 100"),
         (["new", "--every", "5m", "--max-runs", "-1", "--", "true"], "--max-runs '-1' is not a whole number"),
         (["new", "--every", "5m", "--active-hours", "9", "--", "true"], "write 09:00-17:00"),
         (["new", "--every", "5m", "--active-hours", "9-17", "--", "true"], 'is not a time of day: write "09:00"'),

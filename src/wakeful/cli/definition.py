@@ -358,7 +358,7 @@ def _whole(option: str, text: str) -> int:
 
 def _signed(option: str, text: str) -> int:
     digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdecimal() and len(digits) < 10):
+    if not (digits.isascii() and digits.isdecimal() and len(digits) < 1000):  # the interpreter reads so many
         raise WrongUse(f"{option} {text!r} is not a whole number.")
     return int(text)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -62,10 +63,18 @@ def retry_run(tx: Transaction, context: Context, run_id: int) -> int:
         raise ScheduleTriggerError(message, {**about, "reason": "already_retried"})
     _refuse_busy(tx, job, state)
     _refuse_start(tx, context, job)
+    _check_own_payload(tx, context, job, run)
     again = RunRow.again(context.new_id(), run, "manual", tx.now)._replace(kind=job.kind, caused_by=None)
     queue_runs(tx, [again])
     _wake(tx, state)
     return again.id
+
+
+def _check_own_payload(tx: Transaction, context: Context, job: JobDef, run: RunRow) -> None:
+    """What the run was given is given again: it must suit the kind that its job is of now."""
+    details = tx.runs.details(run.id) if run.kind != job.kind else None
+    if details is not None and details.payload is not None:
+        check_payload(json.loads(details.payload), context.declared.declared(job.kind))
 
 
 def _refuse_busy(tx: Transaction, job: JobDef, state: JobState) -> None:
