@@ -39,7 +39,7 @@ class CannotListen(SchedulerError):
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """The socket to listen on, ours from here on; it accepts no connections yet. One sentence when it cannot be had."""
+    """The socket to listen on, ours from here on; it accepts no connections yet. One sentence if it cannot be bound."""
     try:
         family, kind, number, _, address = socket.getaddrinfo(
             host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

@@ -152,7 +152,7 @@ class Journal(Snoozes):
         return Alert._make(found[0]) if found else None
 
     def ack_alert(self, alert_id: int, now: int) -> bool:
-        """A person has seen it; False when somebody had before."""
+        """A person has seen it; False when one already had."""
         acked = self._session.rows(
             "UPDATE alerts SET acked_at = ? WHERE id = ? AND acked_at IS NULL RETURNING id, kind, message, job_id",
             (now, alert_id),
@@ -333,7 +333,7 @@ class Journal(Snoozes):
         return {str(key): str(value) for key, value in rows}
 
     def fact(self, key: str) -> str | None:
-        """One fact as it is, without waiting for whoever changes others."""
+        """One fact as it is, without waiting for transactions that change others."""
         found = self._session.rows("SELECT value FROM meta WHERE key = ?", (key,))
         return str(found[0][0]) if found else None
 

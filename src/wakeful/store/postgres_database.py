@@ -46,7 +46,7 @@ def connect(address: Address) -> psycopg.Connection[Any]:
         connection = psycopg.connect(**address.settings, autocommit=True)
     except (psycopg.Error, UnicodeError) as error:
         raise explain(error, address) from error
-    # One type for every number: else a statement is planned anew for each size of its parameters.
+    # One type for every number: otherwise a statement is planned again for each size of its parameters.
     connection.adapters.register_dumper(int, Int8Dumper)
     connection.prepared_max = PREPARED
     connection.prepare_threshold = None  # until a transaction says which server process it runs on

@@ -45,7 +45,7 @@ SELECT pid, name, usr, greatest(0, extract(epoch FROM statement_timestamp() - si
 ) held ORDER BY since LIMIT 1
 """
 
-#: Whoever reads events goes on from the last id it saw: ids must become visible in their order. So the lock is had
+#: A reader of events continues from the last id it saw, so ids must become visible in their order. The lock is taken
 #: before the first id is drawn, and after all that may have to wait for others: `done` reads what was put off to its
 #: end. One statement, because each that is waited for delays the start of what was claimed.
 _APPEND_EVENTS = """
@@ -79,7 +79,7 @@ CHANNEL = "wakeful"
 
 
 class PostgresSession:
-    """Statements on a connection whose transaction somebody else begins and ends."""
+    """Statements on a connection whose transaction the caller begins and ends."""
 
     exclusive = False
 
@@ -93,7 +93,7 @@ class PostgresSession:
         floor: Floor | None = None,
         repeated: bool = False,
     ) -> None:
-        """`clock`: what the server's clock is said to show, in virtual time. `floor`: of the process that writes.
+        """`clock`: stands for the server's clock in virtual time. `floor`: of the process that writes.
 
         `repeated`: the transaction was begun before, and undone.
         """
@@ -201,8 +201,8 @@ class PostgresSession:
     def first_alarm_below(self) -> int | None:
         if self.floor is None:
             return None
-        # By a bitmap, which reads each page once: in the order of the index, each entry that is kept for somebody's
-        # snapshot costs a page.
+        # By a bitmap, which reads each page once: in the order of the index, each entry that is kept for the snapshot of
+        # another session costs a page.
         self.rows("SELECT set_config('enable_indexscan', 'off', true)")
         sql, params = first_below(self.floor)
         found = self.rows(f"SELECT ({sql}), set_config('enable_indexscan', 'on', true)", params)

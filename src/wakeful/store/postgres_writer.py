@@ -40,7 +40,7 @@ _SETTINGS = {
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
     "jit": "off",
-    # So plans do not depend on the values: making them anew each time costs as much as a small turn itself.
+    # So plans do not depend on the values: planning again each time costs as much as a small turn itself.
     "plan_cache_mode": "force_generic_plan",
     # A node that freezes, or is cut off, inside a transaction must not hold up the others, nor the take-over.
     "idle_in_transaction_session_timeout": "5s",
@@ -88,7 +88,7 @@ class PostgresWriter:
             self._connection = None
 
     def visit(self, look: Callable[[psycopg.Connection[Any]], None]) -> None:
-        """Let `look` read on our connection, outside of any transaction; one that is lost in it is made anew later."""
+        """Let `look` read on our connection, outside of any transaction; if it is lost, it is opened again later."""
         if self._connection is None:
             return
         try:
@@ -183,7 +183,7 @@ class PostgresWriter:
             if not alone:  # else what was put off goes with the events
                 session.finish()
         except psycopg.Error:
-            raise  # whose it is shows when each work is run by itself
+            raise  # which work caused it shows when each is run by itself
         except UnicodeError as error:
             item.error = explain(error, self._address)
         except Exception as error:  # noqa: BLE001 - it belongs to the caller that handed in the work
@@ -209,7 +209,7 @@ class PostgresWriter:
                 raise
             return
         if cursor.statusmessage != "COMMIT":
-            # A statement had failed, and whoever sent it took no notice: the server then rolls back, without an error.
+            # A statement failed and its error was ignored: the server then rolls back, without an error.
             message = f"{self._address} rolled back a transaction in which a statement had failed; nothing was stored."
             raise StoreRefused(message)
 

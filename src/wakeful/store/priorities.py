@@ -5,7 +5,7 @@ one level after the other, from the highest on, all in one statement that ends w
 the priority, so each level's part is read in its order. This costs an index entry per level, however many jobs there
 are of any.
 
-Levels are not derived from the alarms that are set: while somebody holds a snapshot open, PostgreSQL keeps the entries
+Levels are not derived from the alarms that are set: while a session holds a snapshot open, PostgreSQL keeps the entries
 of alarms that were cleared, and looking for the next level would walk over those of the one before. From a table that
 hardly changes, each level is asked from its own floor (see `floor.py`).
 """
@@ -67,7 +67,7 @@ def due_shared(floor: Floor | None, now: int, limit: int, skip_clause: str, node
     """The jobs that are due and not locked, to be locked one by one until there are enough; and what comes after them.
 
     Each row has, as JSON, of every level how many of its jobs are due and its first alarm after that, if these are all
-    that can be had; the state of a job; if there are few, its definition, and the revision of the state that this
+    that are left; the state of a job; if there are few, its definition, and the revision of the state that this
     definition goes with. If nothing is due, there is one row, without a job.
 
     `node` asks for the standing of the node that claims. It comes first in each row, a node that is draining takes no

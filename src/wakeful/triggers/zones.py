@@ -63,7 +63,7 @@ class Zone:
     def when(self, ms: int, wait: Callable[[int], int | None]) -> int:
         """The first moment at or after `ms` at which `wait` is 0.
 
-        `wait` gets a local second and says how many more it would take if the clock were never moved; None: for ever.
+        `wait` gets a local second and says how many more it would take if the clock were never moved; None: forever.
         """
         second = max(ms // 1000, FIRST_SECOND)
         while second < LAST_SECOND:

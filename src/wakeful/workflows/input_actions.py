@@ -68,7 +68,7 @@ def skip_input(tx: Transaction, context: Context, name: str, ref: str, *, reason
 
 
 def skip_event(tx: Transaction, context: Context, name: str, ref: str, *, reason: str, who: str) -> int:
-    """Let nobody consume a pending event: how many were skipped. An input whose last event it was is skipped, too."""
+    """Skip a pending event; how many were skipped. An input whose last event this was is skipped too."""
     event, why = _event(tx, name, ref), _reason(reason)
     if event.status == "reserved":
         raise _is_worked_on(name, ref)

@@ -77,7 +77,7 @@ async def get_work(scheduler: Sched, _: Viewer, item_id: Ref) -> Response:
     operation_id="release_work",
     response_model=WorkOut,
     responses=answers(404, 409),
-    summary="Give back an item that nobody works on any more",
+    summary="Release an item that no run works on any more",
 )
 async def release_work(scheduler: Sched, _: Operator, item_id: Ref) -> Response:
     return respond(answer(200, await scheduler.transact(lambda tx, _: work.release_item(tx, item_id))))

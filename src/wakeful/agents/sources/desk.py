@@ -44,7 +44,7 @@ log = logging.getLogger("wakeful.work")
 
 
 class Post(NamedTuple):
-    """Where a run looks for work: the source, whose it is, and the run."""
+    """Where a run looks for work: the source, its agent, and the run."""
 
     source: WorkSource
     agent: str

@@ -84,7 +84,7 @@ class GitHubSource:
         found = self._found(issue.body)
         return Held(found.title, found.body)
 
-    async def release(self, item: InHand, note: Note) -> None:  # noqa: ARG002 - the comment itself says whose it is
+    async def release(self, item: InHand, note: Note) -> None:  # noqa: ARG002 - the comment itself names the claimant
         async with self._api.connected() as api:
             await self._withdraw(api, item.mark.get("comment"))
 

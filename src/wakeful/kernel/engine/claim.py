@@ -348,7 +348,7 @@ class Claim:
     def _poisoned(self, job: JobDef, state: JobState, error: Exception) -> None:
         log.error("job %s cannot be scheduled and was disabled", job.name, exc_info=error)
         message = f"{job.name} cannot be scheduled and was disabled: {type(error).__name__}: {error}"
-        # What waits to be started would wait for ever.
+        # Runs that wait to start would wait forever.
         waiting = [run for run in self._tx.runs.open(job.id) if run.status == "queued"] if state.queued else []
         self._dropped = [item for item in self._dropped if item[0].id != job.id]
         self._dropped += [(job, run, message) for run in waiting]

@@ -24,7 +24,7 @@ from wakeful.store.records import JobDef, JobState, RunRow, Standing
 from wakeful.store.reports import Report
 from wakeful.triggers import Ping, format_interval
 
-#: Ends after which a run's work may still be done elsewhere: what is said about it there counts more.
+#: Ends after which a run's work may still be done elsewhere: a report from there takes precedence.
 _NOT_THE_LAST_WORD = frozenset({WAITING, "deferred", "error", "timeout", "crashed"})
 
 
@@ -42,7 +42,7 @@ class TurnResult(NamedTuple):
 
     claimed: list[Claimed]
     settled: list[int]
-    lost: list[int]  # runs somebody else settled first: their results are discarded
+    lost: list[int]  # runs that another process settled first: their results are discarded
     to_cancel: list[int]
     next_alarm: int | None
     fenced: bool = False  # another node took over from this one: it must claim nothing under its old id
@@ -168,5 +168,5 @@ def take_reports(tx: Transaction, ended: Sequence[Ended]) -> Sequence[Ended]:
 
 
 def from_report(report: Report) -> Result:
-    """What somebody else said about a run."""
+    """A result as another process reported it."""
     return Result(report.outcome, report.output, report.error_type, report.error)

@@ -159,7 +159,7 @@ async def rerun_input(scheduler: Sched, caller: Operator, name: Name, input_id: 
     operation_id="skip_event",
     response_model=SkippedOut,
     responses=answers(404, 409),
-    summary="Let nobody consume a pending event",
+    summary="Skip a pending event",
 )
 async def skip_event(scheduler: Sched, caller: Operator, name: Name, event_id: EventId, given: ReasonIn) -> Response:
     skipped = await scheduler.transact(

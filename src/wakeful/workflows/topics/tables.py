@@ -156,7 +156,7 @@ class Topics:
         self._session.update_many("workflow_events", ("run_id", "status", "settled_at"), [(run_id, "consumed", now)])
 
     def skip(self, event_ids: Sequence[int], now: int, reason: str | None = None) -> int:
-        """Events that nobody will consume; only pending ones."""
+        """Mark pending events as skipped."""
         sql = (
             "UPDATE workflow_events SET status = 'skipped', settled_at = ?, reason = ? "
             "WHERE id = ? AND status = 'pending'"
