@@ -201,7 +201,7 @@ class PostgresSession:
     def first_alarm_below(self) -> int | None:
         if self.floor is None:
             return None
-        # By a bitmap, which reads each page once: in the order of the index, each entry that is kept for the snapshot of
+        # By a bitmap, which reads each page once: in the order of the index, each entry that is kept for a snapshot of
         # another session costs a page.
         self.rows("SELECT set_config('enable_indexscan', 'off', true)")
         sql, params = first_below(self.floor)
