@@ -12,6 +12,7 @@ from wakeful import Cron, Every, Interval, NewJob, Once, Scheduler
 from wakeful.testing import VirtualClock, run
 
 
+@pytest.mark.long
 @pytest.mark.promise("H16", "X12")
 def test_the_contracts_example_does_what_it_says():
     clock = VirtualClock(datetime(2026, 3, 2, tzinfo=UTC))  # a Monday
@@ -49,6 +50,7 @@ def test_the_contracts_example_does_what_it_says():
     run(main(), clock)
 
 
+@pytest.mark.long
 @pytest.mark.promise("X12")
 def test_the_example_of_the_test_kit_runs_as_it_stands_there():
     example = re.search(r"\n\n((?:    .*\n|\n)+)", wakeful.testing.__doc__).group(1)
@@ -59,6 +61,7 @@ def test_the_example_of_the_test_kit_runs_as_it_stands_there():
     assert names["clock"].now() >= VirtualClock().now() + 3 * 86_400_000
 
 
+@pytest.mark.long
 @pytest.mark.promise("X12")
 def test_weeks_pass_in_moments_and_always_in_the_same_way():
     def life():

@@ -132,6 +132,7 @@ def test_a_run_that_is_asked_about_is_asked_about_in_the_next_life(place):
         assert len(place.sessions.messages) == 1
 
 
+@pytest.mark.long
 @pytest.mark.promise("C2", "C4")
 def test_what_schedules_know_survives_a_kill(place):
     with place.start() as client:

@@ -163,6 +163,7 @@ def test_requests_within_250_ms_are_one_process_and_those_during_a_run_one_more(
     assert runs[1]["started_at"] >= runs[0]["finished_at"]
 
 
+@pytest.mark.long
 def test_explain_says_what_wakes_an_agent_what_it_hears_its_session_its_work_and_what_became_of_its_reply(house, does):
     does("a", "")
     house.post("b/events", text="The build is red.", source="ci")

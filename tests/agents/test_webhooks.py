@@ -62,6 +62,7 @@ async def test_a_signed_request_starts_the_schedule_and_time_never_does(scene, a
         assert len(await runs(scheduler)) == 1
 
 
+@pytest.mark.long
 @pytest.mark.promise("D4")
 @virtual
 async def test_requests_during_a_run_queue_with_their_payloads_and_run_in_order(scene, agents):

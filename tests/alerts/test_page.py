@@ -156,6 +156,7 @@ def test_alerts_are_shown_acknowledged_and_snoozed_over_http(house):
     assert house.client.post("/api/alerts:snooze", json={"job": "nobody", "for": "1h"}).status_code == 404
 
 
+@pytest.mark.long
 @pytest.mark.promise("X5")
 def test_the_dead_mans_url_was_called_and_is_written_nowhere(house, site):
     calls = house.until(lambda: [one for one in site.seen if PLANTED in one["path"]])

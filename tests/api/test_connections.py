@@ -211,6 +211,7 @@ def test_connections_leave_most_file_descriptors_to_jobs():
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+@pytest.mark.long
 def test_jobs_go_on_while_every_connection_is_held(tmp_path):
     terminal = Terminal(tmp_path)
     with contextlib.ExitStack() as held:
@@ -305,6 +306,7 @@ async def test_a_stream_of_events_outlives_every_limit(place):
 # -- answers that are not read ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @serving(send_buffer=4096, drain_s=0.2)
 async def test_who_does_not_read_an_answer_is_hung_up_on_whatever_else_is_to_come(place):
     with deaf(place.port) as link:
@@ -314,6 +316,7 @@ async def test_who_does_not_read_an_answer_is_hung_up_on_whatever_else_is_to_com
     assert status(await place.ask()) == 200
 
 
+@pytest.mark.long
 @serving(send_buffer=4096, drain_s=0.2)
 async def test_who_does_not_read_the_last_answer_is_hung_up_on(place):
     with deaf(place.port) as link:

@@ -110,6 +110,7 @@ def test_what_cannot_be_meant_is_refused(client, query):
     assert client.get("/api/events", params=query).status_code == 400
 
 
+@pytest.mark.long
 def test_a_server_that_ends_says_so_and_is_not_kept(tmp_path):
     terminal = Terminal(tmp_path)
     try:
@@ -335,5 +336,6 @@ async def test_streams_are_bounded_in_all_and_of_each_caller(scene, monkeypatch)
     scene.streams.check("ana")
 
 
+@pytest.mark.long
 def test_streams_leave_half_of_the_connections_to_others():
     assert ConnectionLimits(most=20).most_streams == 10

@@ -89,6 +89,7 @@ def test_every_operation_has_a_name_of_its_own(client):
     assert len(names) == len(set(names))
 
 
+@pytest.mark.long
 def test_the_first_start_makes_a_token_that_its_owner_alone_can_read(terminal):
     server = Server(terminal)
     assert stat.S_IMODE(server.token_file.stat().st_mode) == 0o600
@@ -121,6 +122,7 @@ def test_a_revoked_token_is_not_pointed_at(terminal):
     assert "no valid token is stored beside it" in said(Server(terminal))
 
 
+@pytest.mark.long
 def test_an_app_of_ones_own_answers_too(terminal):
     (terminal.folder / "jobs.py").write_text(
         "from wakeful import Scheduler\nscheduler = Scheduler('sqlite:///app.db')\n"
@@ -131,12 +133,14 @@ def test_an_app_of_ones_own_answers_too(terminal):
         assert client.get("/api/me").json()["role"] == "admin"
 
 
+@pytest.mark.long
 def test_a_server_that_others_can_reach_says_what_protects_it(terminal):
     server = Server(terminal, "--host", "0.0.0.0")  # noqa: S104 - what is tested
     assert server.url == f"http://127.0.0.1:{server.port}"
     assert "is reachable from other machines; only tokens protect it" in said(server)
 
 
+@pytest.mark.long
 def test_labels_are_what_jobs_can_ask_for(terminal):
     Server(terminal, "--labels", "gpu, big", "--labels", "eu")
     connection = sqlite3.connect(terminal.folder / ".wakeful" / "wakeful.db")
@@ -207,6 +211,7 @@ def test_what_cannot_be_served_is_reported_in_one_sentence(terminal, argv, code,
 # -- the configuration file -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_file_says_where_and_the_command_line_says_it_louder(terminal):
     with socket.create_server(("127.0.0.1", 0)) as link:
         free = link.getsockname()[1]
@@ -239,6 +244,7 @@ def test_a_file_with_a_mistake_starts_nothing(terminal):
     assert list((terminal.folder / ".wakeful").iterdir()) == []
 
 
+@pytest.mark.long
 def test_limits_and_defaults_hold_for_what_is_made_through_the_server(terminal):
     (terminal.folder / "wakeful.yaml").write_text(
         "limits: {min_interval: 10m}\ndefaults: {timezone: Asia/Tokyo, catch_up: {within: 2h}}\n"
@@ -260,6 +266,7 @@ def test_limits_and_defaults_hold_for_what_is_made_through_the_server(terminal):
     assert (standup["zone"], standup["options"]["catch_up"]) == ("Asia/Tokyo", {"within": "2h"})
 
 
+@pytest.mark.long
 @pytest.mark.promise("C3")
 def test_with_a_limit_of_one_due_jobs_run_one_at_a_time(terminal):
     (terminal.folder / "my.yaml").write_text("limits: {max_running: 1}\n")
@@ -292,6 +299,7 @@ def test_a_stopping_server_answers_no_requests_while_it_waits_for_what_runs(term
     assert terminal.ask("runs", "--json").json[0]["outcome"] == "success"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_request_that_never_ends_does_not_hold_up_the_end(terminal, number):
     server = Server(terminal)
@@ -307,6 +315,7 @@ def test_a_request_that_never_ends_does_not_hold_up_the_end(terminal, number):
     assert "Traceback" not in answer.err
 
 
+@pytest.mark.long
 def test_a_connection_that_is_kept_open_does_not_hold_up_the_end(terminal):
     server = Server(terminal)
     with server.client(server.token) as client:

@@ -40,6 +40,7 @@ def test_a_token_is_good_on_every_node_and_worthless_on_every_node_once_revoked(
         assert [client.get("/api/me").status_code for client in (first, second)] == [401, 401]
 
 
+@pytest.mark.long
 def test_a_name_that_is_alive_is_refused_in_a_sentence(terminal):
     url = postgres_url()
     serve(terminal, url, "one")

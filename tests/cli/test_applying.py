@@ -118,6 +118,7 @@ def alerts_of(terminal):
     return [alert["message"] for alert in terminal.ask("alert", "list", "--json").json if alert["closed_at"] is None]
 
 
+@pytest.mark.long
 @pytest.mark.promise("X15")
 def test_a_server_applies_its_file_at_the_start_and_whenever_it_changes(terminal):
     file = terminal.folder / "wakeful.yaml"
@@ -136,6 +137,7 @@ def test_a_server_applies_its_file_at_the_start_and_whenever_it_changes(terminal
     assert alerts_of(terminal) == []
 
 
+@pytest.mark.long
 def test_a_large_removal_waits_for_a_person_while_the_server_goes_on(terminal):
     file = terminal.folder / "wakeful.yaml"
     file.write_text(JOBS)
@@ -150,6 +152,7 @@ def test_a_large_removal_waits_for_a_person_while_the_server_goes_on(terminal):
     assert alerts_of(terminal) == []
 
 
+@pytest.mark.long
 def test_included_files_are_watched_too(terminal):
     file = terminal.folder / "wakeful.yaml"
     file.write_text(f"include: ['jobs/*.yaml']\n{JOBS}")
@@ -161,6 +164,7 @@ def test_included_files_are_watched_too(terminal):
     assert "more" in jobs_of(terminal)
 
 
+@pytest.mark.long
 def test_a_server_that_was_killed_goes_on_with_what_it_applied(terminal):
     file = terminal.folder / "wakeful.yaml"
     file.write_text(JOBS)

@@ -72,6 +72,7 @@ def test_starting_a_job_that_waits_for_approval_is_refused_with_how_to_approve_i
         assert f"wakeful approve {asked}" in answer.out + answer.err
 
 
+@pytest.mark.long
 def test_waiting_for_a_run_that_waits_for_a_person_ends_without_success(terminal):
     terminal.ask("add", "deploy", "--every", "1d", "--approval", "yes", "--", "echo", "deployed")
     terminal.serve("--port", "0")
@@ -80,6 +81,7 @@ def test_waiting_for_a_run_that_waits_for_a_person_ends_without_success(terminal
     assert "waits for approval: wakeful approve run_" in answer.err
 
 
+@pytest.mark.long
 def test_a_running_server_goes_on_with_what_is_approved_at_a_terminal(terminal):
     terminal.ask("add", "deploy", "--every", "1d", "--approval", "yes", "--", "sh", "-c", "echo deployed > out")
     said = terminal.pipe("out")

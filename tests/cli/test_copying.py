@@ -87,6 +87,7 @@ def test_what_cannot_be_copied_is_one_sentence(wakeful, here, argv, code, said):
     assert not (here / "to.db").exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("served", ["from", "to"])
 def test_a_store_whose_server_runs_is_left_alone(terminal, served):
     for name in ("from", "to"):

@@ -27,6 +27,7 @@ def test_every_example_is_run_by_a_test():
     assert rest == {"app.py"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_an_example_prints_what_it_says(path, tmp_path):
     program = [sys.executable] if path.suffix == ".py" else ["sh", "-eu"]
@@ -38,6 +39,7 @@ def test_an_example_prints_what_it_says(path, tmp_path):
     assert done.stdout == said(path)
 
 
+@pytest.mark.long
 def test_the_example_app_is_served(terminal):
     (terminal.folder / "app.py").write_text((FOLDER / "app.py").read_text(encoding="utf-8"))
     terminal.serve("--app", "app:scheduler")

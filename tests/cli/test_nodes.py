@@ -94,6 +94,7 @@ def test_without_any_server_yet_the_listing_says_that(wakeful, store):
     assert wakeful("node", "list", "--json").json == []
 
 
+@pytest.mark.long
 def test_a_file_has_one_node_and_it_cannot_be_drained(terminal):
     server = terminal.serve("--node", "kitchen", "--port", "0")
     (node,) = terminal.ask("node", "list", "--json").json

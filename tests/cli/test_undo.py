@@ -111,6 +111,7 @@ async def with_alert(store):
         return (await scheduler.list_alerts())[0].id
 
 
+@pytest.mark.long
 @pytest.mark.promise("X27")
 @pytest.mark.usefixtures("stocked")
 def test_every_command_that_can_be_undone_says_how_and_is_on_record(wakeful, here, store):

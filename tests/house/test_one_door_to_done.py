@@ -56,6 +56,7 @@ def test_only_admission_and_release_change_what_a_run_is_doing():
     assert users_of("activate", OURS) == STARTERS
 
 
+@pytest.mark.long
 def test_only_the_runs_of_the_store_write_rows_of_runs():
     assert batch_writers(OURS) == {RUNS}
     found = {module.name for module in modules() for text, _ in strings(module) if WRITES_RUNS.search(text)}

@@ -73,6 +73,7 @@ def test_a_list_whose_kept_promises_are_proved_is_accepted():
     assert lines[-1] == "1 kept, 0 planned"
 
 
+@pytest.mark.long
 def test_what_became_of_each_test_is_recorded(tmp_path):
     run_pytest(tmp_path, SAMPLE, f"--promises-json={tmp_path / 'out.json'}")
     record = json.loads((tmp_path / "out.json").read_text())
@@ -80,6 +81,7 @@ def test_what_became_of_each_test_is_recorded(tmp_path):
     assert outcomes == {"H1": ["passed"], "H2": ["passed"], "H3": ["failed"], "H4": ["skipped"], "H5": ["failed"]}
 
 
+@pytest.mark.long
 def test_a_test_that_carries_an_unknown_promise_is_an_error(tmp_path):
     done = run_pytest(tmp_path, 'import pytest\n@pytest.mark.promise("H99")\ndef test_it(): ...')
     assert done.returncode == pytest.ExitCode.USAGE_ERROR

@@ -70,6 +70,7 @@ async def test_a_rejected_run_is_cancelled_and_the_next_slot_comes_as_usual(scen
         assert len(scene.runs) == 2
 
 
+@pytest.mark.long
 @virtual
 async def test_a_question_waits_for_days_and_survives_restarts(scene):
     async with scene.scheduler() as scheduler:

@@ -126,6 +126,7 @@ def test_the_end_of_the_loop_ends_its_commands(tmp_path, log_path, lifeline, has
     assert not has_children()
 
 
+@pytest.mark.long
 def test_a_cancellation_before_the_start_starts_nothing(tmp_path, log_path):
     async def main():
         task = asyncio.create_task(
@@ -181,6 +182,7 @@ os._exit(4)
     assert lifeline.gone(), "the noisy one ends by itself when its output is not read"
 
 
+@pytest.mark.long
 def test_fifty_commands_leave_no_descriptor_no_zombie_and_no_file(log_path, has_children):
     async def main():
         specs = [

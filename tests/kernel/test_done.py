@@ -81,6 +81,7 @@ async def test_a_new_time_revives_a_job_that_is_over_but_not_one_that_a_person_d
         assert (await statuses(scheduler))["a"] == "done"
 
 
+@pytest.mark.long
 @pytest.mark.promise("X11")
 @virtual
 async def test_a_one_shot_that_is_over_leaves_with_its_history_unless_it_would_be_added_again(scene):

@@ -105,6 +105,7 @@ async def test_the_size_follows_every_edit_and_nothing_is_left_of_a_lane_without
         assert await scheduler._store.read(lambda tx: tx.lanes.all()) == {}
 
 
+@pytest.mark.long
 @pytest.mark.promise("D6", "X11")
 @virtual
 async def test_a_forgotten_job_bounds_nothing(scene):

@@ -14,6 +14,7 @@ from wakeful.kernel.engine.long_output import log_path, remove_files
 from wakeful.kernel.engine.sweep import Housekeeping
 
 
+@pytest.mark.long
 @pytest.mark.promise("X11")
 @virtual
 async def test_runs_older_than_kept_are_deleted_and_the_last_one_stays(scene):
@@ -40,6 +41,7 @@ async def test_no_more_runs_are_kept_than_said(scene):
         assert log[0].slot == at(5)
 
 
+@pytest.mark.long
 @pytest.mark.promise("X11")
 @virtual
 async def test_waiting_and_open_runs_and_what_they_continue_are_kept(scene):
@@ -62,6 +64,7 @@ async def test_waiting_and_open_runs_and_what_they_continue_are_kept(scene):
         assert [run.attempt for run in scene.of("retried")] == [1, 2]
 
 
+@pytest.mark.long
 @pytest.mark.promise("X11")
 @virtual
 async def test_finished_one_shot_jobs_and_removed_jobs_are_forgotten_in_time(scene):
@@ -117,6 +120,7 @@ def bites(scheduler):
     return sizes
 
 
+@pytest.mark.long
 @pytest.mark.promise("X11")
 @virtual
 async def test_bites_are_small_and_become_smaller_where_they_take_long(scene, monkeypatch):
@@ -169,6 +173,7 @@ async def test_pruning_waits_while_due_jobs_wait_but_not_for_ever(scene):
         assert len(deleted) == 10
 
 
+@pytest.mark.long
 @pytest.mark.promise("X11")
 @virtual
 async def test_a_removed_job_with_more_runs_than_a_bite_is_forgotten_with_all_of_them_and_their_files(

@@ -38,6 +38,7 @@ async def test_a_slot_whose_run_was_pruned_is_not_run_again_when_the_clock_goes_
         assert max(slots) > at(minutes=60), "it goes on once the old time has passed"
 
 
+@pytest.mark.long
 @pytest.mark.promise("H2")
 @virtual
 async def test_a_slot_older_than_all_history_is_not_run_again(scene):

@@ -56,6 +56,7 @@ class Noted(World):
         return {(row[0], row[1]) for row in self._watch().execute("SELECT DISTINCT before, after FROM steps")}
 
 
+@pytest.mark.long
 @pytest.mark.promise("X9")
 def test_every_step_a_run_takes_is_an_arrow_of_the_table() -> None:
     seen: set[tuple[str | None, str]] = set()

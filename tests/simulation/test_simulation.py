@@ -66,6 +66,7 @@ def test_what_once_broke_a_promise_breaks_none(seed: int) -> None:
     live(seed)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [3, 71])
 def test_a_seed_replays_exactly(seed: int) -> None:
     first, second = live(seed, steps=40), live(seed, steps=40)
@@ -161,6 +162,7 @@ def test_it_finds_a_change_that_is_covered_up_by_a_turn(monkeypatch: pytest.Monk
     assert "nothing happens" in _breaks(range(40), Prompt, steps=1)
 
 
+@pytest.mark.long
 @pytest.mark.promise("H10")
 def test_it_finds_a_handler_that_swallows_its_cancellation_unnoticed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _breaks(range(3), Unstoppable) == ""

@@ -83,6 +83,7 @@ def test_the_busiest_tables_are_cleaned_up_early():
     assert sorted(settings) == sorted(re.findall(r"`(\w+)`", named))
 
 
+@pytest.mark.long
 def test_a_restored_store_whose_jobs_are_paused_starts_nothing_until_they_are_resumed(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     clock, url, started = VirtualClock(), emptied_url(), []

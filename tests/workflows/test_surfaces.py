@@ -69,6 +69,7 @@ def quiet(found):
     return found["status"] == "idle" and not any(one["pending_events"] for one in found["handlers"])
 
 
+@pytest.mark.long
 @pytest.mark.promise("K16", "X1")
 def test_people_see_status_schedule_activity_and_what_inputs_caused(shop, http):
     found = until(http, lambda found: quiet(found) and found["recent"])
@@ -170,6 +171,7 @@ def test_pause_skip_and_rerun_are_kept_with_their_reason(shop, http):
     assert http.post("/api/workflows/shop/resume").json()["paused"] is False
 
 
+@pytest.mark.long
 @pytest.mark.promise("K16")
 def test_an_event_is_replayed_and_the_workflow_drained_on_record(shop, http):
     until(http, quiet)
@@ -211,6 +213,7 @@ def test_every_answer_of_workflows_is_described(http):
         assert all(answer["content"]["application/json"]["schema"] != {} for answer in good), place
 
 
+@pytest.mark.long
 def test_a_viewer_may_look_and_not_act(shop):
     made = shop.terminal("token", "create", "looker", "--role", "viewer").out.strip()
     headers = {"Authorization": f"Bearer {made}"}
