@@ -291,3 +291,26 @@ async def test_a_scheduler_that_is_not_open_says_so(scene):
         await scheduler.add_job("a", Every("1h"))
     with pytest.raises(SchedulerError, match="async with"):
         await scheduler.list_jobs()
+
+
+@pytest.mark.promise("H15")
+@virtual
+async def test_a_handler_that_ends_well_when_the_scheduler_stops_has_ended_and_is_not_run_again(scene):
+    async def act(run):
+        try:
+            await scene.sleep("10h")
+        except asyncio.CancelledError:
+            return "saved"
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Once(at(0)))
+        await scheduler.start()
+        await scene.sleep("5s")
+        with pytest.raises(SchedulerShutdownError):
+            await scheduler.stop(timeout=1)
+        [run] = await scheduler.get_run_log("a")
+        assert (run.status, run.outcome, run.output) == ("done", "success", "saved")
+        await scheduler.start()
+        await scene.sleep("1m")
+        assert len(scene.runs) == 1

@@ -367,3 +367,22 @@ async def test_an_error_that_says_it_all_is_logged_without_a_trace(scene, caplog
     run, _ = await one_run(scene, act)
     assert (run.error, run.trace is not None) == (str(error), traced)
     assert ("Traceback" in caplog.text) is traced
+
+
+@pytest.mark.promise("H16")
+@virtual
+async def test_a_result_that_cannot_be_kept_is_an_error_and_its_job_goes_on(scene):
+    def fail(*_):
+        raise RuntimeError("no place for it")
+
+    async def act(run):
+        return "x" * 300_000
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1h"))
+        await scheduler.start()
+        scheduler._engine.shorten = fail
+        await scene.until(at(2, 30))
+        runs = await scheduler.get_run_log("a")
+        assert [(run.outcome, run.error) for run in runs] == [("error", "no place for it")] * 2

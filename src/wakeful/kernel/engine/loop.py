@@ -31,7 +31,7 @@ from wakeful.kernel.engine.sweep import Housekeeping
 from wakeful.kernel.engine.turn import Ended, TurnResult
 from wakeful.kernel.kinds import Kinds
 from wakeful.kernel.rules.options import from_text
-from wakeful.kernel.rules.outcome import MAX_OUTPUT, Result, shortened
+from wakeful.kernel.rules.outcome import MAX_OUTPUT, Result, from_exception, shortened
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
@@ -345,9 +345,13 @@ class Engine:
 
     async def _drive(self, active: Active) -> None:
         handler, awaits = self._kinds.handler(active.claimed.run.kind)
-        result = await drive(active, handler, self._threads, awaits=awaits)
-        if result.output is not None and len(result.output) > MAX_OUTPUT:
-            result = self.shorten(active.run.id, result)
+        try:
+            result = await drive(active, handler, self._threads, awaits=awaits)
+            if result.output is not None and len(result.output) > MAX_OUTPUT:
+                result = self.shorten(active.run.id, result)
+        except Exception as error:  # a fault of ours: without an end, its job would count as running for ever
+            log.exception("the result of %s cannot be kept", active.run.id)
+            result = from_exception(error)
         claimed = active.claimed
         if self.active.pop(claimed.run.id, None) is None:
             return  # returned or lost meanwhile
