@@ -244,7 +244,13 @@ class Listing:
                 where.append(f"j.{column} = ?")
                 params.append(value)
         if wanted.hidden and wanted.kind is None:
-            where.append(shown("j.kind", wanted.hidden).removeprefix(" AND "))
+            kinds = shown("j.kind", wanted.hidden).removeprefix(" AND ")
+            if wanted.contains is not None:  # kinds only of the names that have the text: the others come from an index
+                kinds = (
+                    "NOT EXISTS (SELECT 1 FROM jobs h WHERE h.removed_at IS NULL AND h.name = j.name "
+                    f"AND h.kind IN ({', '.join('?' * len(wanted.hidden))}))"
+                )
+            where.append(kinds)
             params += wanted.hidden
         if wanted.owner is not None:
             where.append("j.owner IS NOT NULL")  # as the condition of its index says
