@@ -254,6 +254,26 @@ async def test_a_claim_that_fails_stores_nothing_of_it_disables_its_job_and_stop
 
 
 @virtual
+async def test_a_job_that_cannot_be_read_is_disabled_by_itself_after_hooks_that_did_well(scene):
+    """Its error is its own: nothing of what the hooks wrote must be undone for it."""
+    hooks = Hooks()
+
+    def spoil(tx, _context):
+        job, _ = find_job(tx, "spoilt")
+        tx.jobs.define(job._replace(trigger='{"type":"nonsense"}'))
+
+    async with scene.scheduler(kinds=[hooks.kind]) as scheduler:
+        await scheduler.add_jobs([NewJob("good", Once(at(1)), priority=1), NewJob("spoilt", Once(at(1)))])
+        await scheduler.start()
+        await scheduler.transact(spoil)
+        await scene.until(at(1, 1))
+        assert [run.job for run in scene.runs] == ["good"]
+        assert len(hooks.asked) == 1, "the turn was not begun again"
+        [alert] = await scheduler.list_alerts()
+        assert alert.message.startswith("spoilt cannot be scheduled and was disabled")
+
+
+@virtual
 async def test_a_job_run_alone_whose_claim_fails_is_the_one_that_is_disabled(scene):
     hooks = Hooks()
     hooks.fail_claimed = lambda job: job.name == "broken"
