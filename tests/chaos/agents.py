@@ -28,6 +28,7 @@ LISTENING = re.compile(r"listening on (http://\S+:\d+)")
 
 FILE = """
 store: sqlite:///wakeful.db
+limits: {runs_per_day: null}
 agents:
   clerk:
     runner: {start: [PYTHON, -S, -E, agent.py], cwd: .}
@@ -144,7 +145,10 @@ class Drill:
         time.sleep(self._rng.uniform(0, 0.3))  # requests come at any moment of a life, not as fast as they can
 
     def _unsettled(self, server: Server) -> list[Any]:
-        """What still has to happen."""
+        """What still has to happen; the rest of the queue is asked for, because schedules start every 10 s at most."""
+        for name in ("smith.one", "smith.two"):
+            if server.client.get(f"/api/jobs/{name}").json()["status"] == "idle":
+                server.post(f"/api/jobs/{name}/run", {})
         keys = ("name", "status", "events_waiting", "work_waiting", "last_error")
         shown = server.client.get("/api/agents").json()["items"]
         left: list[Any] = [[one[key] for key in keys] for one in shown if one["events_waiting"] or one["work_waiting"]]
