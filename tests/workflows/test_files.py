@@ -245,6 +245,24 @@ def test_two_files_with_one_name_stop_the_second_alone_whatever_the_files_are_ca
     asyncio.run(main())
 
 
+def test_any_number_of_broken_files_with_one_long_name_have_each_a_place_of_its_own(tmp_path):
+    refs = [write(tmp_path / folder, "n" * 64) for folder in ("one", "two", "three", "four")]
+    for ref in refs:
+        ref.path.write_text("1 / 0\n")
+
+    async def main():
+        scheduler = Scheduler(f"sqlite:///{tmp_path}/w.db")
+        files = WorkflowFiles(scheduler, Listed(refs))
+        files.load_all()
+        async with scheduler:
+            await scheduler.start()
+            found = await rows(scheduler)
+            assert {row.source for row in found.values()} == {ref.source for ref in refs}
+            assert all(len(name) <= 64 for name in found)
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize(
     ("entry", "says"),
     [

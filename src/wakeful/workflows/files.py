@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import re
 from collections.abc import Sequence
@@ -171,8 +172,11 @@ def mark_broken(tx: Transaction, context: Context, broken: CannotLoad, listed: L
     others = listed.sources - {ref.source} if listed is not None else frozenset[str]()
     row = next((one for one in table.all() if one.source == ref.source), None)
     name = stem(ref) if row is None else row.name
-    while row is None and (row := table.get(name)) is not None and row.removed_at is None and row.source in others:
-        name, row = f"{name[:60]}-2", None  # another file's workflow has that name
+    for number in itertools.count(2):
+        row = row or table.get(name)
+        if row is None or row.removed_at is not None or row.source not in others:
+            break
+        name, row = f"{stem(ref)[:56]}-{number}", None  # another file's workflow has that name
     if row is None:
         row = WorkflowRow.new(name, "", ref.source, tx.now)._replace(owner=owner)
         table.add(row)
