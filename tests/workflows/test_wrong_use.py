@@ -13,6 +13,7 @@ from wakeful import ApprovalNeeded, Interval, Prepared, ScheduleTriggerError, Tr
 from wakeful.errors import InvalidJob, NotFound, StoreUnreachable
 from wakeful.testing import WorkflowTest
 from wakeful.workflows import hooks, input_actions, views
+from wakeful.workflows.handler_context import HandlerContext
 from wakeful.workflows.topics.tables import InputRow, Topics
 
 
@@ -53,6 +54,43 @@ def test_an_input_that_the_workflow_does_not_have_causes_nothing(given):
         "failed:logic",
         f"input is what register_input returned, or the input of an event, not {given!r}.",
     )
+
+
+def test_a_consumer_that_publishes_for_the_input_of_each_event_asks_for_them_at_once(monkeypatch):
+    workflow, asked, counting = Workflow("flow"), [], [False]
+
+    @workflow.producer(Interval("1h"))
+    async def poll(ctx, state):
+        for name in "abcdef":
+            await ctx.publish("mail", message_id=name, input=await ctx.register_input("imap", "mail", name))
+
+    sort = workflow.consumer("sort", subscribes=["mail"])
+
+    @sort.prepare
+    async def prepare(ctx, state):
+        found = await ctx.peek("mail")
+        return Prepared({"mail": [event.id for event in found]}, {event.message_id: event.input for event in found})
+
+    @sort.next
+    async def next_(ctx, prepared, result):
+        counting[0] = bool(prepared.data)
+        for name, cause in prepared.data.items():
+            await ctx.publish("sorted", message_id=name, input=cause)
+        counting[0] = False
+
+    look = HandlerContext._read
+
+    async def counted(self, work):
+        asked.extend([work] if counting[0] else [])
+        return await look(self, work)
+
+    monkeypatch.setattr(HandlerContext, "_read", counted)
+    with WorkflowTest(workflow) as test:
+        test.advance("1m")
+        events = test.events("sorted")
+        assert sorted(event["message_id"] for event in events) == list("abcdef")
+        assert len({event["input"] for event in events}) == 6
+    assert len(asked) == 1
 
 
 @pytest.mark.promise("K12")
