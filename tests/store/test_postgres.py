@@ -19,7 +19,7 @@ from wakeful.clock import SystemClock
 from wakeful.errors import InvalidJob, StoreUnreachable, StoreUnusable
 from wakeful.store import make_store
 from wakeful.store.postgres_session import PostgresSession, _array
-from wakeful.store.records import RunDetails
+from wakeful.store.records import NodeRow, RunDetails
 from wakeful.store.schema_version import steps
 
 pytestmark = pytest.mark.promise("X2")
@@ -161,7 +161,7 @@ class Planning(PostgresSession):
         run = connection.execute
 
         def execute(sql, params=()):
-            if sql.lstrip().startswith(("SELECT", "UPDATE", "WITH taken")) and "advisory" not in sql:
+            if sql.lstrip().startswith(("SELECT", "UPDATE", "WITH me")) and "advisory" not in sql:
                 self.plans.append("\n".join(line for (line,) in run("EXPLAIN " + sql, params)))
             return run(sql, params)
 
@@ -213,11 +213,13 @@ async def test_the_hot_statements_find_their_rows_by_key_also_without_statistics
 
     async with Opened(url) as (store,):
         await store.write(lambda tx: tx.jobs.add([job(number, due_at=NOW + number) for number in range(1, 3001)]))
+        await store.write(lambda tx: tx.journal.join(NodeRow(1, "one", NOW, NOW, None, "{}")))
 
         def work(tx):
             planning = Planning(tx.jobs._session._connection, store._types)
             asked = Transaction(planning, NOW)
-            states = [state for _, state in asked.jobs.due(NOW + 512, 512)]
+            states = [state for _, state in asked.jobs.due_for(1, NOW + 512, 512, parked=False)[1]]
+            assert len(states) == 512
             asked.jobs.save_started(states)
             asked.jobs.save_settled(list(asked.jobs.states([state.job_id for state in states]).values()))
             asked.jobs.next_alarm()

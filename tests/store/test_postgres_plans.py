@@ -108,8 +108,8 @@ _RUNS = [ROWS + number for number in _SOME]
 
 def _turn(tx):
     """All that a turn writes, for one batch."""
-    due = tx.jobs.due(NOW, BATCH)
-    assert len(due) == BATCH
+    standing, due = tx.jobs.due_for(NODES, NOW, BATCH, parked=True)
+    assert (standing.draining, len(due)) == (False, BATCH)
     tx.jobs.save_started([state for _, state in due])
     tx.runs.add([new_run(10 * ROWS + state.job_id, state.job_id, slot=1) for _, state in due])
     tx.jobs.next_alarm()
@@ -133,8 +133,8 @@ def _settle(tx):
 
 def _wake_queued(tx):
     for job_id in QUEUED[:50]:
-        (found,) = tx.runs.open(job_id)
-        tx.runs.details(found.id)
+        (found,), given = tx.runs.open_and_first(job_id)
+        assert list(given) == [found.id]
         tx.runs.activate([found._replace(status="active", started_at=NOW, node=1)])
 
 

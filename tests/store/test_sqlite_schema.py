@@ -196,3 +196,38 @@ def test_jobs_that_were_over_before_there_was_a_word_for_it_are_over_and_others_
     found = connection.execute("SELECT ended_at FROM job_state ORDER BY job_id").fetchall()
     connection.close()
     assert [row[0] for row in found] == [6, 7, 9, None, None, None]
+
+
+def test_events_of_an_earlier_version_wait_only_where_a_handler_subscribes(tmp_path, clock):
+    file = tmp_path / "old.db"
+    a_store_of_version(file, [number for number, _ in STEPS].index(31))
+    connection = sqlite3.connect(file)
+    for name, removed_at in (("flow", None), ("gone", NOW)):
+        connection.execute(
+            "INSERT INTO workflows (name, version, source, created_at, updated_at, removed_at) "
+            "VALUES (?, 'v', 's', 1, 1, ?)",
+            (name, removed_at),
+        )
+    for name, job_id, topics in (("now", 1, '["a-b", "c"]'), ("before", None, '["d"]')):
+        connection.execute(
+            "INSERT INTO workflow_handlers (workflow, name, job_id, type, subscribes, timeout) "
+            "VALUES ('flow', ?, ?, 'consumer', ?, 1)",
+            (name, job_id, topics),
+        )
+    events = [("flow", "a"), ("flow", "a-b"), ("flow", "c"), ("flow", "d"), ("gone", "d")]
+    for number, (workflow, topic) in enumerate(events):
+        connection.execute(
+            "INSERT INTO workflow_events (id, workflow, topic, message_id, seq, payload, status, at) "
+            "VALUES (?, ?, ?, 'm', ?, '{}', 'pending', 7)",
+            (number, workflow, topic, number),
+        )
+    connection.commit()
+    connection.close()
+    with OpenStore(f"sqlite:///{file}", clock):
+        pass
+    connection = sqlite3.connect(file)
+    found = connection.execute(
+        "SELECT workflow, topic FROM workflow_events WHERE settled_at = 7 ORDER BY id"
+    ).fetchall()
+    connection.close()
+    assert found == [("flow", "a"), ("flow", "d")]

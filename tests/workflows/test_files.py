@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -241,6 +242,52 @@ def test_two_files_with_one_name_stop_the_second_alone_whatever_the_files_are_ca
             second.path.write_text(second.path.read_text().replace('"shop"', '"other"'))
             await files.look()
             assert {name: row.issue for name, row in (await rows(scheduler)).items()} == {"shop": None, "other": None}
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("names", "changes", "left"),
+    [
+        ("aa", [("a", "c")], {"a": "two", "c": "one"}),  # the first is renamed, as the second's issue advises
+        ("ab", [("b", "a"), ("a", "b")], {"b": "one", "a": "two"}),
+        ("ab", [("b", "c"), ("a", "b")], {"b": "one", "c": "two"}),
+    ],
+)
+def test_a_name_that_another_file_gives_up_is_free_at_once(tmp_path, names, changes, left):
+    refs = [write(tmp_path / folder, name) for folder, name in zip(("one", "two"), names, strict=True)]
+
+    async def main():
+        scheduler = Scheduler(f"sqlite:///{tmp_path}/w.db")
+        files = WorkflowFiles(scheduler, Listed(refs))
+        files.load_all()
+        async with scheduler:
+            await scheduler.start()
+            sources = list(reversed(refs)) if len(changes) > 1 else refs
+            for ref, (old, new) in zip(sources, changes, strict=False):
+                ref.path.write_text(ref.path.read_text().replace(f'"{old}"', f'"{new}"'))
+            await files.look()
+            found = await rows(scheduler)
+            assert {name: found[name].issue for name in left} == dict.fromkeys(left)
+            assert {name: Path(found[name].source).parent.name for name in left} == left
+
+    asyncio.run(main())
+
+
+def test_any_number_of_broken_files_with_one_long_name_have_each_a_place_of_its_own(tmp_path):
+    refs = [write(tmp_path / folder, "n" * 64) for folder in ("one", "two", "three", "four")]
+    for ref in refs:
+        ref.path.write_text("1 / 0\n")
+
+    async def main():
+        scheduler = Scheduler(f"sqlite:///{tmp_path}/w.db")
+        files = WorkflowFiles(scheduler, Listed(refs))
+        files.load_all()
+        async with scheduler:
+            await scheduler.start()
+            found = await rows(scheduler)
+            assert {row.source for row in found.values()} == {ref.source for ref in refs}
+            assert all(len(name) <= 64 for name in found)
 
     asyncio.run(main())
 

@@ -31,11 +31,11 @@ async def test_events_move_only_from_the_status_they_are_in(room):
             events = [EventRow(n, "mailroom", "mail", name, n, "{}", "pending", tx.now) for n, name in names]
             topics.add(events, [])
             topics.reserve([1, 2], 7)
-            assert topics.release(8) == 0
+            assert topics.release(8, tx.now) == 0
             assert topics.skip([1], tx.now) == 0
             assert not topics.replace_payload(1, '{"n": 2}')
             topics.consume(7, tx.now)
-            assert topics.release(7) == 0
+            assert topics.release(7, tx.now) == 0
             assert topics.hand_over(7, 8) == 0
             assert not topics.replace_payload(1, '{"n": 2}')
             assert topics.skip([1], tx.now) == 0

@@ -6,13 +6,14 @@ import contextlib
 
 import pytest
 
-from tests.workflows.mailroom import virtual
+from tests.workflows.mailroom import fails, virtual
 from tests.workflows.test_operating import did
 from tests.workflows.test_runs import publish
-from wakeful import Interval, Prepared, ScheduleTriggerError, Workflow, ids
+from wakeful import ApprovalNeeded, Interval, Prepared, ScheduleTriggerError, TransientError, Workflow, ids
 from wakeful.errors import InvalidJob, NotFound, StoreUnreachable
 from wakeful.testing import WorkflowTest
 from wakeful.workflows import hooks, input_actions, views
+from wakeful.workflows.handler_context import HandlerContext
 from wakeful.workflows.topics.tables import InputRow, Topics
 
 
@@ -53,6 +54,43 @@ def test_an_input_that_the_workflow_does_not_have_causes_nothing(given):
         "failed:logic",
         f"input is what register_input returned, or the input of an event, not {given!r}.",
     )
+
+
+def test_a_consumer_that_publishes_for_the_input_of_each_event_asks_for_them_at_once(monkeypatch):
+    workflow, asked, counting = Workflow("flow"), [], [False]
+
+    @workflow.producer(Interval("1h"))
+    async def poll(ctx, state):
+        for name in "abcdef":
+            await ctx.publish("mail", message_id=name, input=await ctx.register_input("imap", "mail", name))
+
+    sort = workflow.consumer("sort", subscribes=["mail"])
+
+    @sort.prepare
+    async def prepare(ctx, state):
+        found = await ctx.peek("mail")
+        return Prepared({"mail": [event.id for event in found]}, {event.message_id: event.input for event in found})
+
+    @sort.next
+    async def next_(ctx, prepared, result):
+        counting[0] = bool(prepared.data)
+        for name, cause in prepared.data.items():
+            await ctx.publish("sorted", message_id=name, input=cause)
+        counting[0] = False
+
+    look = HandlerContext._read
+
+    async def counted(self, work):
+        asked.extend([work] if counting[0] else [])
+        return await look(self, work)
+
+    monkeypatch.setattr(HandlerContext, "_read", counted)
+    with WorkflowTest(workflow) as test:
+        test.advance("1m")
+        events = test.events("sorted")
+        assert sorted(event["message_id"] for event in events) == list("abcdef")
+        assert len({event["input"] for event in events}) == 6
+    assert len(asked) == 1
 
 
 @pytest.mark.promise("K12")
@@ -265,6 +303,47 @@ async def test_a_consumer_that_is_deployed_later_finds_what_was_published_before
         assert await input_status(scheduler) == ("pending", None)
         await scheduler.transact(lambda tx, _: hooks.prune(tx, tx.now, 99))
         assert await room.events(scheduler, "rows") == {"a": "pending"}
+
+
+def only_polling(room):
+    """The workflow without its consumer."""
+    workflow = room.workflow()
+    del workflow.handlers["append"]
+    return workflow
+
+
+@pytest.mark.promise("K16")
+@virtual
+async def test_what_a_consumer_left_pending_keeps_no_input_pending_once_the_consumer_is_removed(room):
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1m")
+        room.mails = ["a"]
+        room.act["prepare"] = fails(TransientError("busy"), 99)
+        await room.sleep("5m")
+        assert await input_status(scheduler) == ("pending", None)
+        await scheduler.add_workflow(only_polling(room))
+        assert await room.events(scheduler) == {"a": "pending"}
+        assert await input_status(scheduler) == ("done", None)
+        assert await scheduler.transact(lambda tx, _: hooks.prune(tx, tx.now + 1, 99)) > 0
+        assert await room.events(scheduler) == {}
+
+
+@pytest.mark.promise("K16")
+@virtual
+async def test_what_a_removed_consumer_had_reserved_keeps_no_input_pending_and_a_later_one_finds_it(room):
+    room.mails = ["a"]
+    room.act["mutate"] = fails(ApprovalNeeded("May I?"), 99)
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1m")
+        assert await room.events(scheduler) == {"a": "reserved"}
+        await scheduler.add_workflow(only_polling(room))
+        assert await room.events(scheduler) == {"a": "pending"}
+        assert await input_status(scheduler) == ("done", None)
+        room.act["prepare"] = lambda _: room.sleep("1h")
+        await scheduler.add_workflow(room.workflow(append={"subscribes": ["rows", "mail"]}))
+        assert await input_status(scheduler) == ("pending", None)
 
 
 @pytest.mark.promise("K6")

@@ -249,10 +249,11 @@ class PostgresSession:
     ) -> list[Row]:
         if self._writing and what not in self.serialized:
             (cast,) = self._casts(table, (key,))
-            # The statement sees what was there before it waited, but it reads the rows that it locks as they are then.
+            # The lock is a condition on no row: it is taken before the first is read, and also where there is none. The
+            # statement sees what was there before it waited, but it reads the rows that it locks as they are then.
             sql = (
-                f"WITH alone AS MATERIALIZED (SELECT pg_advisory_xact_lock(%s::int, %s::int)) "
-                f"SELECT {', '.join(columns)} FROM alone, {table} WHERE {key} = ANY (%s::{cast}) FOR UPDATE OF {table}"
+                f"SELECT {', '.join(columns)} FROM {table} WHERE (SELECT pg_advisory_xact_lock(%s::int, %s::int)) "
+                f"IS NOT NULL AND {key} = ANY (%s::{cast}) FOR UPDATE"
             )
             found = self._run(sql, (LOCK_SPACE, lock_number(what), _array(keys))).fetchall()
             self.serialized.add(what)

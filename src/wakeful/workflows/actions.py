@@ -205,7 +205,7 @@ def settle(
         updated_at=tx.now,
     )  # fmt: skip
     if verdict == "did_not_happen":
-        tx.of(Topics).release(attempt.id)
+        tx.of(Topics).release(attempt.id, tx.now)
         settled = settled._replace(reserved=0)
     tx.of(Workflows).save_run(settled)
     said = f"{who} settled {ids.run_text(attempt.id)} as {verdict}"

@@ -205,7 +205,7 @@ def failed(tx: Transaction, context: Context, attempt: WorkflowRun, cause: Cause
         raise Fenced
     begin = where_to_begin(attempt.phase, attempt.mutation, failure)
     if not keeps_reservations(begin):
-        tx.of(Topics).release(attempt.id)
+        tx.of(Topics).release(attempt.id, tx.now)
     failures = row.failures + 1 if failure == "transient" else row.failures
     until = tx.now + backoff(failures) if failure == "transient" else None
     said = f"{cause.message}\n{cause.trace}".strip()
@@ -240,7 +240,7 @@ def uncertain(tx: Transaction, context: Context, attempt: WorkflowRun, message: 
 def not_applied(tx: Transaction, context: Context, attempt: WorkflowRun) -> WorkflowRun:
     """Reconcile says that the mutation did not happen: a new run prepares it again, at once."""
     fence_all(tx, attempt)
-    tx.of(Topics).release(attempt.id)
+    tx.of(Topics).release(attempt.id, tx.now)
     message = "the mutation did not happen"
     raise_issue(
         tx, context, attempt.workflow, Issue("transient", attempt.handler, attempt.id, message, None, alert=False)

@@ -173,6 +173,9 @@ def _store_handlers(tx: Transaction, context: Context, wanted: Deployment, job_i
     """Define the handlers, and remove the jobs of missing ones; their names."""
     table = tx.of(Workflows)
     before = {handler.name: handler for handler in table.handlers(wanted.name)}
+    awaited = {topic for handler in wanted.handlers for topic in handler.subscribes}
+    dropped = {topic for handler in before.values() for topic in handler.topics()} - awaited
+    tx.of(Topics).await_no_more(wanted.name, sorted(dropped), tx.now)
     for handler, job_id in zip(wanted.handlers, job_ids, strict=True):
         publishes = None if handler.publishes is None else json.dumps(handler.publishes)
         topics: Any = json.dumps(handler.subscribes)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -49,6 +50,7 @@ class WorkflowFiles:
         self._listed = listed
         self._seen: dict[str, Signature] = {}
         self._names: dict[str, str] = {}
+        self._clashing: set[str] = set()  # files whose workflow has a name that another file's has
         self._task: asyncio.Task[None] | None = None
         self._looking = asyncio.Lock()
 
@@ -78,21 +80,19 @@ class WorkflowFiles:
     async def look(self) -> None:
         """Deploy the files that have changed since they were looked at last."""
         async with self._looking:
-            for ref in self._listed.refs:
-                now = await asyncio.to_thread(_signature, ref)
-                if now != self._seen.get(ref.source):
-                    self._seen[ref.source] = now
-                    await self._deploy(ref)
+            signatures = {ref.source: await asyncio.to_thread(_signature, ref) for ref in self._listed.refs}
+            changed = [ref for ref in self._listed.refs if signatures[ref.source] != self._seen.get(ref.source)]
+            if changed:
+                await self._deploy_all(changed, signatures)
 
     async def relist(self, listed: Listed) -> None:
         """Take over another list."""
         async with self._looking:
             before = {ref.source: ref for ref in self._listed.refs}
             self._listed = listed
-            for ref in listed.refs:
-                if before.get(ref.source) != ref:
-                    self._seen[ref.source] = await asyncio.to_thread(_signature, ref)
-                    await self._deploy(ref)
+            changed = [ref for ref in listed.refs if before.get(ref.source) != ref]
+            signatures = {ref.source: await asyncio.to_thread(_signature, ref) for ref in changed}
+            await self._deploy_all(changed, signatures)
             gone = set(before) - listed.sources
             if gone:
                 removed = await self._scheduler.transact(lambda tx, context: remove_unlisted(tx, context, listed))
@@ -100,9 +100,21 @@ class WorkflowFiles:
                     install(self._scheduler).drop(name)
                 log.info("workflows removed: %s", ", ".join(sorted(removed)) or "none")
 
-    async def _deploy(self, ref: FileRef) -> None:
-        """The code of a file becomes what this scheduler runs, or its workflow is stopped."""
-        found = await asyncio.to_thread(load_file, ref)
+    async def _deploy_all(self, changed: Sequence[FileRef], signatures: Mapping[str, Signature]) -> None:
+        """Deploy changed files, and those that waited for a name that may be free now."""
+        waiting = [ref for ref in self._listed.refs if ref.source in self._clashing and ref not in changed]
+        loaded = [(ref, await asyncio.to_thread(load_file, ref)) for ref in [*changed, *waiting]]
+        before = dict(self._names)
+        for ref, found in loaded:  # first, because another of them may have the name now
+            if not isinstance(found, CannotLoad) and found.name != before.get(ref.source):
+                self._names.pop(ref.source, None)
+        for ref, found in loaded:
+            if ref.source in signatures:
+                self._seen[ref.source] = signatures[ref.source]
+            await self._deploy(ref, found, before.get(ref.source))
+
+    async def _deploy(self, ref: FileRef, found: Workflow | CannotLoad, before: str | None) -> None:
+        """The code of a file becomes what this scheduler runs, or its workflow, called `before`, is stopped."""
         try:
             found = self._refuse_taken(ref, found)
             if not isinstance(found, CannotLoad):
@@ -111,9 +123,9 @@ class WorkflowFiles:
                 return
         except SchedulerError as error:
             found = CannotLoad(ref, str(error))
-        name = self._report(found)
-        if name is not None:
-            install(self._scheduler).drop(name)
+        self._report(found)
+        if before is not None and before not in self._others(ref):
+            install(self._scheduler).drop(before)
         broken = found
         await self._scheduler.transact(lambda tx, context: mark_broken(tx, context, broken, self._listed))
 
@@ -134,15 +146,20 @@ class WorkflowFiles:
 
     def _refuse_taken(self, ref: FileRef, found: Workflow | CannotLoad) -> Workflow | CannotLoad:
         """The same, unless another of the files has a workflow of that name."""
-        others = {name: source for source, name in self._names.items() if source in self._listed.sources}
-        if isinstance(found, CannotLoad) or others.get(found.name, ref.source) == ref.source:
+        taken = None if isinstance(found, CannotLoad) else self._others(ref).get(found.name)
+        if isinstance(found, CannotLoad) or taken is None:
+            self._clashing.discard(ref.source)
             return found
-        return CannotLoad(ref, same_name(found.name, others[found.name]))
+        self._clashing.add(ref.source)
+        return CannotLoad(ref, same_name(found.name, taken))
 
-    def _report(self, found: CannotLoad) -> str | None:
-        """Log it; the name of the workflow whose code this scheduler had of that file."""
+    def _others(self, ref: FileRef) -> dict[str, str]:
+        """The names of other files' workflows, each with its file."""
+        listed = self._listed.sources - {ref.source}
+        return {name: source for source, name in self._names.items() if source in listed}
+
+    def _report(self, found: CannotLoad) -> None:
         log.error("%s cannot be loaded: %s", found.ref.path, found.message, extra={"trace": found.trace})
-        return self._names.get(found.ref.source)
 
     async def _watch(self) -> None:
         while True:
@@ -171,8 +188,11 @@ def mark_broken(tx: Transaction, context: Context, broken: CannotLoad, listed: L
     others = listed.sources - {ref.source} if listed is not None else frozenset[str]()
     row = next((one for one in table.all() if one.source == ref.source), None)
     name = stem(ref) if row is None else row.name
-    while row is None and (row := table.get(name)) is not None and row.removed_at is None and row.source in others:
-        name, row = f"{name[:60]}-2", None  # another file's workflow has that name
+    for number in itertools.count(2):
+        row = row or table.get(name)
+        if row is None or row.removed_at is not None or row.source not in others:
+            break
+        name, row = f"{stem(ref)[:56]}-{number}", None  # another file's workflow has that name
     if row is None:
         row = WorkflowRow.new(name, "", ref.source, tx.now)._replace(owner=owner)
         table.add(row)

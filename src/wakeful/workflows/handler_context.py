@@ -62,6 +62,7 @@ class HandlerContext:
         self._messages: list[Message] = []
         self._inputs: dict[tuple[str, str, str], InputRow] = {}
         self._causes: set[int] = set()  # inputs that are known to be this workflow's
+        self._knows_reserved = False  # whether those of the reserved events are among them
         self._calls = 0
         self.failure: tuple[BaseException, Place] | None = None
         self.config = {} if config is None else config
@@ -146,6 +147,10 @@ class HandlerContext:
 
     async def _is_input(self, number: int) -> bool:
         """Whether this workflow has the input."""
+        if number not in self._causes and self._attempt.reserved and not self._knows_reserved:
+            # At once: a consumer of many events publishes for the input of each.
+            self._causes.update(await self._read(lambda tx: tx.of(Topics).causes_of_run(self._attempt.id)))
+            self._knows_reserved = True
         if number not in self._causes:
             row = await self._read(lambda tx: tx.of(Topics).input(number))
             if row is None or row.workflow != self._attempt.workflow:

@@ -120,7 +120,7 @@ def _new_attempt(tx: Transaction, parts: tuple[HandlerRow, WorkflowRow], job: Jo
     if begin == "mutate" and handler.type == "producer":
         begin = "prepare"  # it was a consumer: the new code has no mutation to make
     if not keeps_reservations(begin):
-        tx.of(Topics).release(before.id)
+        tx.of(Topics).release(before.id, tx.now)
         return fresh
     tx.of(Topics).hand_over(before.id, run.id)
     error = before.error if begin == "reconcile" else None  # why it is uncertain, until that is known
@@ -172,7 +172,7 @@ def _cut_off(
         gone = _is_gone(tx, context, run)
         reconcile_at = tx.now if gone else attempt.updated_at + handler.timeout
     if not keeps_reservations(begin):
-        tx.of(Topics).release(attempt.id)
+        tx.of(Topics).release(attempt.id, tx.now)
     cut = attempt._replace(status=CRASHED, error=why, reconcile_at=reconcile_at, updated_at=tx.now)
     tx.of(Workflows).save_run(cut)
     kind = "reconciliation" if begin == "reconcile" else "transient"
@@ -204,7 +204,7 @@ def _rejected(tx: Transaction, context: Context, attempt: WorkflowRun, handler: 
     begin = where_to_begin(attempt.phase, attempt.mutation, "crashed")
     over = not keeps_reservations(begin)
     if over:
-        tx.of(Topics).release(attempt.id)
+        tx.of(Topics).release(attempt.id, tx.now)
         table.change_handler(handler.workflow, handler.name, open_run=None, seen=0)
     status = REJECTED if over else CRASHED
     table.save_run(attempt._replace(status=status, error=why, updated_at=tx.now))

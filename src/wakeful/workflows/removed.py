@@ -57,7 +57,7 @@ def _ask(tx: Transaction, context: Context, attempt: WorkflowRun) -> None:
 def _give_up(tx: Transaction, context: Context, attempt: WorkflowRun) -> None:
     topics, events = tx.of(Topics), attempt.reserved
     if attempt.mutation == "none":
-        topics.release(attempt.id)
+        topics.release(attempt.id, tx.now)
         became = "pending again"
     else:
         topics.consume(attempt.id, tx.now)

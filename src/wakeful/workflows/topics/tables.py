@@ -23,7 +23,7 @@ class EventRow(NamedTuple):
     at: int
     run_id: int | None = None
     made_by: int | None = None
-    settled_at: int | None = None  # also of one that was published where no handler subscribes
+    settled_at: int | None = None  # also of one that is pending where no handler subscribes
     reason: str | None = None
 
     @property
@@ -48,6 +48,11 @@ class InputRow(NamedTuple):
 
 _E, _I = ", ".join(EventRow._fields), ", ".join(InputRow._fields)
 _MESSAGE = ("workflow", "topic", "message_id", "event_id")
+#: Whether a handler of the deployed version subscribes to an event's topic.
+_AWAITED = (
+    "EXISTS (SELECT 1 FROM workflow_handlers h WHERE h.workflow = workflow_events.workflow AND h.job_id IS NOT NULL "
+    "AND replace(h.subscribes, '\"' || workflow_events.topic || '\"', '') <> h.subscribes)"
+)
 _SIZES = (1, 8, 64, 512)  # how many message ids one question asks about: so few distinct ones stay prepared
 
 
@@ -97,6 +102,15 @@ class Topics:
         for topic in topics:
             self._session.execute(sql, (workflow, topic))
 
+    def await_no_more(self, workflow: str, topics: Sequence[str], now: int) -> None:
+        """No handler subscribes to these topics any more: what is pending there waits for nothing."""
+        sql = (
+            "UPDATE workflow_events SET settled_at = ? WHERE workflow = ? AND topic = ? AND status = 'pending' "
+            "AND settled_at IS NULL"
+        )
+        for topic in topics:
+            self._session.execute(sql, (now, workflow, topic))
+
     # -- consuming ----------------------------------------------------------------------------------------------------
 
     def pending(self, workflow: str, topic: str, limit: int) -> list[tuple[EventRow, int | None]]:
@@ -141,10 +155,14 @@ class Topics:
         rows = [(event_id, "reserved", run_id) for event_id in event_ids]
         self._session.update_many("workflow_events", ("id", "status", "run_id"), rows)
 
-    def release(self, run_id: int) -> int:
+    def release(self, run_id: int, now: int) -> int:
         """What the run reserved is pending again."""
-        sql = "UPDATE workflow_events SET status = 'pending', run_id = NULL WHERE run_id = ? AND status = 'reserved'"
-        return self._session.execute(sql, (run_id,))
+        sql = (
+            "UPDATE workflow_events SET status = 'pending', run_id = NULL, "
+            f"settled_at = CASE WHEN {_AWAITED} THEN NULL ELSE CAST(? AS bigint) END "
+            "WHERE run_id = ? AND status = 'reserved'"
+        )
+        return self._session.execute(sql, (now, run_id))
 
     def hand_over(self, run_id: int, to: int) -> int:
         """What the run reserved is another run's."""
