@@ -158,7 +158,7 @@ def job_rows(
     rows: list[list[str | Cell]] = [
         [
             job.name,
-            job.trigger.describe(),
+            job.schedule,
             _status(job, cut_off),
             *next_start(job, now, zone, exact=exact),
             _last(job, now),
@@ -248,7 +248,7 @@ Facts = list[tuple[str, str | Cell]]
 
 def _facts(job: Job, now: int, current: Run | None, zone: tzinfo, monitor: Facts, *, cut_off: bool) -> Facts:
     verb = "is" if monitor else "runs"
-    facts: Facts = [("name", job.name), ("id", job.id), (verb, job.trigger.describe()), *monitor]
+    facts: Facts = [("name", job.name), ("id", job.id), (verb, job.schedule), *monitor]
     if job.kind == COMMAND:
         facts += [("command", shlex.join(job.payload["argv"]))]
         rest = {key: value for key, value in job.payload.items() if key != "argv"}

@@ -91,7 +91,7 @@ def _print_job(job: Job, zone: tzinfo, number: int, *, as_json: bool) -> None:
     if as_json:
         print_json([_start(job, ms) for ms in times])
         return
-    say(f"{job.name}: {job.trigger.describe()}")
+    say(f"{job.name}: {job.schedule}")
     present, exact = now_ms(), need_seconds(times)
     for ms in times:
         say(f"  {stamp(ms, zone, exact=exact)}  {ahead(ms, present)}")
@@ -134,7 +134,7 @@ def _print_starts(place: Place, number: int, *, as_json: bool) -> None:
     elif starts:
         present, zone, exact = now_ms(), shown_zone(place), need_seconds(ms for _, ms in starts)
         rows = [
-            [ahead(ms, present), stamp(ms, zone_of(job, zone), exact=exact), job.name, job.trigger.describe()]
+            [ahead(ms, present), stamp(ms, zone_of(job, zone), exact=exact), job.name, job.schedule]
             for job, ms in starts
         ]
         print_table([Column("WHEN", 8), Column("TIME", 20), Column("JOB", 10), Column("SCHEDULE", 16, spare=1)], rows)
@@ -145,7 +145,7 @@ def _print_starts(place: Place, number: int, *, as_json: bool) -> None:
 
 
 def _start(job: Job, ms: int) -> dict[str, Any]:
-    return {"job": job.name, "job_id": job.id, "at": iso(ms), "schedule": job.trigger.describe()}
+    return {"job": job.name, "job_id": job.id, "at": iso(ms), "schedule": job.schedule}
 
 
 async def next_starts(scheduler: Scheduler, number: int) -> list[tuple[Job, int]]:

@@ -9,7 +9,7 @@ from wakeful import ids
 from wakeful.kernel.engine.alerts import close_alert, open_alert
 from wakeful.kernel.engine.ending import drop_runs
 from wakeful.kernel.kinds import Refused
-from wakeful.kernel.rules.outcome import FAILURES
+from wakeful.kernel.rules.outcome import APPROVAL, FAILURES
 from wakeful.workflows.admission import SKIP_REASONS, Standing, Wait, may_start
 from wakeful.workflows.arming import CONTINUED, OURS, arm, look_again
 from wakeful.workflows.fixes.tables import Fixes
@@ -218,12 +218,15 @@ def _rejected(tx: Transaction, context: Context, attempt: WorkflowRun, handler: 
 
 
 def merge_waiting(tx: Transaction, context: Context, job: JobDef) -> None:
-    """One start is enough: where several wait for the same handler, the first stays."""
+    """One start is enough: where several wait for the same handler, the one that continues a run stays, or the first.
+
+    What was approved goes before an event that came meanwhile: otherwise that start continues the run, unapproved.
+    """
     state = tx.jobs.states([job.id]).get(job.id)
     if state is None or state.queued < 2:
         return
-    waiting = [run for run in tx.runs.open(job.id) if run.status == "queued" and run.reason in OURS]
-    waiting.sort(key=lambda run: (run.reason not in ("retry", "recovery"), run.due_at, run.id))
+    waiting = [run for run in tx.runs.open(job.id) if run.status == "queued" and run.reason in (*OURS, APPROVAL)]
+    waiting.sort(key=lambda run: (run.reason not in (APPROVAL, "retry", "recovery"), run.due_at, run.id))
     extra = waiting[1:]
     if not extra:
         return
