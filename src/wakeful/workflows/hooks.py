@@ -74,7 +74,10 @@ def by_hand(tx: Transaction, job: JobDef) -> Refused | None:
     """A person starts nothing of a workflow that is paused, drains or has an issue."""
     found = tx.of(Workflows).of_job(job.id)
     wait = standing_of(tx, found) if found is not None else None
-    return Refused(wait.reason, wait.detail) if wait is not None else None
+    if found is None or wait is None:
+        return None
+    verb = "resume" if wait.reason in ("paused", "draining") else "show"
+    return Refused(wait.reason, f"{wait.detail} (wakeful workflow {verb} {found[1].name})")
 
 
 def _leave_to_others(tx: Transaction, context: Context, job: JobDef, state: JobState, version: str) -> Refused:
