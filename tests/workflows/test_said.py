@@ -7,8 +7,9 @@ import pytest
 from tests.workflows.mailroom import fails, virtual
 from tests.workflows.test_failures import ask_a_person
 from tests.workflows.test_runs import publish
-from wakeful import ScheduleTriggerError, ids
-from wakeful.errors import NotFound
+from wakeful import Every, ScheduleTriggerError, ids
+from wakeful.errors import InvalidJob, NotFound
+from wakeful.kernel.actions.authorization import Rights
 from wakeful.triggers.moments import spoken
 from wakeful.workflows import views
 from wakeful.workflows.input_actions import skip
@@ -127,3 +128,24 @@ async def test_pausing_a_paused_workflow_leaves_the_first_pause_to_be_undone(roo
         assert [one["action"] for one in found["actions"]] == ["paused", "paused"]
         with pytest.raises(ScheduleTriggerError, match=r"is paused \(wakeful workflow resume mailroom\)"):
             await scheduler.run_job("mailroom.poll")
+
+
+@pytest.mark.promise("K16")
+@virtual
+async def test_a_handler_is_changed_and_removed_with_its_workflow_only(room):
+    async with room.open() as scheduler:
+        await scheduler.start()
+        rights, name = Rights("Ada", admin_kinds=True), "mailroom.append"
+        doors = [
+            scheduler.update_job(name, trigger=Every("1h")),
+            scheduler.remove_job(name),
+            scheduler.add_job(name, Every("1h"), kind="other", if_exists="update"),
+            scheduler.server_side.remove_job(name, rights),
+        ]
+        for door in doors:
+            with pytest.raises(InvalidJob, match=f"{name} cannot be changed or removed: it belongs to its workflow"):
+                await door
+        assert (await scheduler.get_job(name)).revision == 1
+        await publish(scheduler, "a")
+        await room.sleep("1s")
+        assert room.ledger == ["a"]

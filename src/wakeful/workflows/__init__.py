@@ -122,6 +122,7 @@ domain = Domain(
             claimed=_claimed,
             ended=_ended,
             reserves=_reserves,
+            managed="it belongs to its workflow. Change the workflow, or take it out of wakeful.yaml",
         ),
     ),
     precious_tables=("workflows", "workflow_events"),
