@@ -131,6 +131,13 @@ def test_a_forgotten_double_dash_is_put_where_it_belongs(wakeful, argv, right):
 
 
 @pytest.mark.usefixtures("here")
+def test_a_misspelled_option_is_what_is_wrong_and_no_forgotten_double_dash(wakeful):
+    answer = wakeful("add", "x", "--evry", "5m", "echo", "hi")
+    wrong = "Error: No such option: --evry. Did you mean --every? See wakeful add --help.\n"
+    assert (answer.code, answer.err) == (2, wrong)
+
+
+@pytest.mark.usefixtures("here")
 def test_every_five_minutes_is_no_cron_expression_and_the_right_way_is_named(wakeful):
     answer = wakeful("add", "x", "--cron", "@every 5m", "--", "true")
     assert (answer.code, answer.err) == (2, "Error: --cron '@every 5m' is not a cron expression: write --every 5m.\n")

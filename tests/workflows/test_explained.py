@@ -22,7 +22,13 @@ async def test_a_consumer_is_said_to_run_for_events_and_at_its_wake_time(room):
         await scheduler.start()
         await room.sleep("1m")
         consumer = "It is a consumer of the workflow mailroom: it runs when an event comes into mail"
-        assert f"{consumer}." in await said(scheduler, "mailroom.append")
+        about = await said(scheduler, "mailroom.append")
+        assert about.startswith("mailroom.append runs when an event arrives.\n")
+        assert f"{consumer}." in about
+        assert "ask" not in about, "no person asks for it"
+        job = await scheduler.get_job("mailroom.append")
+        assert job.schedule == job.to_dict()["schedule"] == "when an event arrives"
+        assert (await scheduler.get_job("mailroom.poll")).schedule == "5 minutes after the last run ends"
         room.wake_at = "2099-01-01T00:00:00Z"
         await publish(scheduler, "a")
         await room.sleep("1m")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.workflows.mailroom import fails, virtual
+from tests.workflows.test_runs import publish
 from wakeful import (
     Applied,
     ApprovalNeeded,
@@ -305,3 +306,25 @@ async def test_a_workflow_that_is_paused_after_an_approval_says_so_and_asks_noth
         await room.act_on(scheduler, "resume", who="Ada")
         await room.sleep("1s")
         assert room.ledger == ["a"]
+
+
+@pytest.mark.promise("K12", "X8")
+@pytest.mark.parametrize("meanwhile", ["an event comes", "it is resumed"])
+@virtual
+async def test_what_was_approved_goes_on_at_once_whatever_came_while_it_waited(room, meanwhile):
+    room.mails, room.batch = ["a"], 1
+    room.act["mutate"] = ask_a_person
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1m")
+        run = ids.run_text((await room.row(scheduler)).issue_run)
+        if meanwhile == "an event comes":
+            await publish(scheduler, "b")
+        else:
+            await room.act_on(scheduler, "resume", who="Ada")
+        again = await room.act_on(scheduler, "approve", run, who="Ada")
+        await room.sleep("10s")
+        assert (await scheduler.get_run(again)).outcome == "success"
+        assert room.ledger == ["a"], "the approval is of one change only"
+        asks = (await room.row(scheduler)).issue
+        assert asks == ("approval" if meanwhile == "an event comes" else None)

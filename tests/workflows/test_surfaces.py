@@ -126,7 +126,8 @@ def test_an_uncertain_mutation_is_settled_from_http(http):
     issue = found["issue"]
     assert (issue["kind"], issue["handler"], issue["actions"]) == ("reconciliation", "book", ["settle"])
     refused = http.post("/api/workflows/shop/run")
-    assert (refused.status_code, refused.json()["error"]) == (409, f"shop cannot run. {issue['message']}")
+    why = f"shop cannot run. {issue['message'].rstrip('.')} (wakeful workflow show shop)."
+    assert (refused.status_code, refused.json()["error"]) == (409, why)
     body = {"run": issue["run"], "verdict": "perhaps"}
     assert http.post("/api/workflows/shop/settle", json=body).status_code == 422
     body["verdict"] = "happened"

@@ -344,4 +344,4 @@ async def upcoming(
     job = await scheduler.server_side.get_job(ref, rights)
     zone = zone_of(job, scheduler.default_zone)
     times = [{"at": iso(to_ms(at)), "local": local(at, zone)} for at in job.upcoming(n)]
-    return respond(answer(200, {"job": job.name, "zone": zone, "schedule": job.trigger.describe(), "items": times}))
+    return respond(answer(200, {"job": job.name, "zone": zone, "schedule": job.schedule, "items": times}))

@@ -277,7 +277,7 @@ def _print_schedule(done: Written, times: list[int], zone: tzinfo) -> None:
     say(f"{_DONE[done.action]} {job.name} ({job.id}){as_it_was}")
     if done.changed:
         say(f"  new    {', '.join(done.changed)}")
-    say(f"  {'is' if job.monitor is not None else 'runs':<5}  {job.trigger.describe()}")
+    say(f"  {'is' if job.monitor is not None else 'runs':<5}  {job.schedule}")
     if job.monitor is not None:
         say(f"  ping   {done.url}")
         return

@@ -95,14 +95,20 @@ class WithCommand(TyperCommand):
             raise WrongUse(f"The command to run goes after --: {ctx.command_path} {shlex.join(right)}") from None
 
     def _with_dashes(self, words: list[str]) -> list[str] | None:
-        """The words with `--` where the command begins: at the second that belongs to no option; None without one."""
+        """The words with `--` where the command begins: at the second that belongs to no option.
+
+        None without one, and after an option that there is not: then that is what is wrong.
+        """
         takes = {flag: not getattr(each, "is_flag", False) for each in self.params for flag in each.opts}
+        takes |= {flag: False for each in self.params for flag in each.secondary_opts}
         options, places, left = list[str](), list[str](), list(words)
         while left and len(places) < 2:
             word = left.pop(0)
             if not word.startswith("-"):
                 places.append(word)
                 continue
+            if word.partition("=")[0] not in takes:
+                return None
             options.append(word)
             if takes.get(word) and left:
                 options.append(left.pop(0))

@@ -207,4 +207,4 @@ def job_names(prefix: str, store: str | None) -> list[Candidate]:
         found = read(find_place(store, os.environ, Path.cwd()), work, nothing)
     except (SchedulerError, OSError):  # a Tab asks for nothing that could fail: there is nothing to complain about
         return []
-    return [Candidate(job.name, job.trigger.describe()) for job in found if job.name.startswith(prefix)]
+    return [Candidate(job.name, job.schedule) for job in found if job.name.startswith(prefix)]

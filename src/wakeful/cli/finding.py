@@ -12,7 +12,7 @@ from wakeful import Job, Run, Scheduler
 from wakeful.errors import JobNotFound, RunNotFound
 
 LOOKED_AT = 20  # of a job's runs, only the latest can still be open
-DELIVERY_ID = "dlv_"  # how the id of a delivery begins
+DELIVERY_ID, EVENT_ID, INPUT_ID = "dlv_", "evt_", "inp_"  # how ids of deliveries, events and inputs begin
 OPEN = ("active", "waiting", "queued")
 
 Ref = Annotated[str, typer.Argument(metavar="ID", help="A job's name or id, or a run's id.", show_default=False)]

@@ -19,7 +19,7 @@ from wakeful.cli.adding import next_times
 from wakeful.cli.app import JOBS, app
 from wakeful.cli.approval import question_facts
 from wakeful.cli.failures import WrongUse, say_note
-from wakeful.cli.finding import DELIVERY_ID, Ref, job_named, job_or_run
+from wakeful.cli.finding import DELIVERY_ID, EVENT_ID, INPUT_ID, Ref, job_named, job_or_run
 from wakeful.cli.job_warnings import COMMAND, HTTP, returning_note
 from wakeful.cli.monitoring import monitor_data, monitor_facts, ping_address, state_cell
 from wakeful.cli.opening import change, now_ms, read
@@ -158,7 +158,7 @@ def job_rows(
     rows: list[list[str | Cell]] = [
         [
             job.name,
-            job.trigger.describe(),
+            job.schedule,
             _status(job, cut_off),
             *next_start(job, now, zone, exact=exact),
             _last(job, now),
@@ -220,6 +220,9 @@ def show(
         show_delivery(place, ref, as_json=as_json)
         return
 
+    if ref.startswith((EVENT_ID, INPUT_ID)):
+        raise WrongUse(f"{ref} is of a workflow: wakeful explain {ref}")
+
     async def work(scheduler: Scheduler) -> tuple[Job | Run, list[Run], Zones, frozenset[str], str | None]:
         subject, cut_off = await job_or_run(scheduler, ref), await cut_off_ids(scheduler)
         runs = [subject] if isinstance(subject, Run) else await scheduler.get_run_log(subject.id, RECENT)
@@ -248,7 +251,7 @@ Facts = list[tuple[str, str | Cell]]
 
 def _facts(job: Job, now: int, current: Run | None, zone: tzinfo, monitor: Facts, *, cut_off: bool) -> Facts:
     verb = "is" if monitor else "runs"
-    facts: Facts = [("name", job.name), ("id", job.id), (verb, job.trigger.describe()), *monitor]
+    facts: Facts = [("name", job.name), ("id", job.id), (verb, job.schedule), *monitor]
     if job.kind == COMMAND:
         facts += [("command", shlex.join(job.payload["argv"]))]
         rest = {key: value for key, value in job.payload.items() if key != "argv"}

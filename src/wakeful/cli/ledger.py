@@ -60,7 +60,7 @@ def ledger(
     async def work(scheduler: Scheduler) -> Ledger:
         job = await scheduler.get_job(ref) if ref is not None else None
         if job is not None and not job.trigger.timed:
-            say_note(f"{job.name} starts {job.trigger.describe()}, not by time, so it has no slots: see wakeful runs.")
+            say_note(f"{job.name} starts {job.schedule}, not by time, so it has no slots: see wakeful runs.")
         return await scheduler.server_side.get_ledger(ref, partial(read_since, since), rights_here())
 
     read_since(since, 0)  # wrong use is reported without a store as well

@@ -14,7 +14,7 @@ from wakeful import Cron, Every, Explanation, Job, Scheduler, Trigger
 from wakeful.cli.adding import next_times as next_times_of
 from wakeful.cli.app import TIME, app
 from wakeful.cli.failures import WrongUse, say_note
-from wakeful.cli.finding import DELIVERY_ID, Ref
+from wakeful.cli.finding import DELIVERY_ID, EVENT_ID, INPUT_ID, Ref
 from wakeful.cli.opening import change, now, now_ms, read
 from wakeful.cli.place import Db, Place, chosen
 from wakeful.cli.saying import say
@@ -26,6 +26,7 @@ from wakeful.errors import IntervalParseError, InvalidTrigger
 from wakeful.kernel.rules.policy import spaced_slots, thinned_note
 from wakeful.kernel.views.models import job_views
 from wakeful.triggers import iso, parse_interval, settled_zone, system_zone, to_ms, zone_name
+from wakeful.triggers.moments import spoken
 
 
 @app.command("next", rich_help_panel=TIME)
@@ -91,7 +92,7 @@ def _print_job(job: Job, zone: tzinfo, number: int, *, as_json: bool) -> None:
     if as_json:
         print_json([_start(job, ms) for ms in times])
         return
-    say(f"{job.name}: {job.trigger.describe()}")
+    say(f"{job.name}: {job.schedule}")
     present, exact = now_ms(), need_seconds(times)
     for ms in times:
         say(f"  {stamp(ms, zone, exact=exact)}  {ahead(ms, present)}")
@@ -134,7 +135,7 @@ def _print_starts(place: Place, number: int, *, as_json: bool) -> None:
     elif starts:
         present, zone, exact = now_ms(), shown_zone(place), need_seconds(ms for _, ms in starts)
         rows = [
-            [ahead(ms, present), stamp(ms, zone_of(job, zone), exact=exact), job.name, job.trigger.describe()]
+            [ahead(ms, present), stamp(ms, zone_of(job, zone), exact=exact), job.name, job.schedule]
             for job, ms in starts
         ]
         print_table([Column("WHEN", 8), Column("TIME", 20), Column("JOB", 10), Column("SCHEDULE", 16, spare=1)], rows)
@@ -145,7 +146,7 @@ def _print_starts(place: Place, number: int, *, as_json: bool) -> None:
 
 
 def _start(job: Job, ms: int) -> dict[str, Any]:
-    return {"job": job.name, "job_id": job.id, "at": iso(ms), "schedule": job.trigger.describe()}
+    return {"job": job.name, "job_id": job.id, "at": iso(ms), "schedule": job.schedule}
 
 
 async def next_starts(scheduler: Scheduler, number: int) -> list[tuple[Job, int]]:
@@ -161,19 +162,24 @@ def merged_starts(jobs: list[Job], number: int) -> list[tuple[Job, int]]:
 
 
 async def _explained(scheduler: Scheduler, ref: str, place: Place) -> Explanation:
-    if not ref.startswith(DELIVERY_ID):
+    if place.server or not ref.startswith((DELIVERY_ID, EVENT_ID, INPUT_ID)):
         return await scheduler.explain(ref)
-    from wakeful.delivery.views import delivery_number, explain_delivery
-
     zone = shown_zone(place)
-    return await scheduler.look(lambda tx: explain_delivery(tx, delivery_number(ref), zone))
+    if ref.startswith(DELIVERY_ID):
+        from wakeful.delivery.views import delivery_number, explain_delivery
+
+        return await scheduler.look(lambda tx: explain_delivery(tx, delivery_number(ref), zone))
+    from wakeful.workflows.topics.story import explain_event, explain_input
+
+    explained = explain_event if ref.startswith(EVENT_ID) else explain_input
+    return await scheduler.look(lambda tx: explained(tx, ref, lambda ms: spoken(ms, zone, exact=True)))
 
 
 @app.command("explain", rich_help_panel=TIME)
 def explain(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = None) -> None:
     """Explain why a job ran or did not run, and when it runs next.
 
-    A run or a delivery is explained, too.
+    A run, a delivery, and an event or an input of a workflow are explained, too.
     """
     place = chosen(ctx, db)
     explanation = change(place, lambda scheduler: _explained(scheduler, ref, place))

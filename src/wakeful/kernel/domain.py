@@ -127,6 +127,9 @@ class Domain(NamedTuple):
     standings: Mapping[str, Standing] = MappingProxyType({})
     """By kind: the sentence for `explain` that says why a job does not start now, whatever its time is; or None."""
 
+    started_when: Mapping[str, str] = MappingProxyType({})
+    """By kind: when it starts those of its jobs that have no times, to follow "runs"."""
+
     run_deliveries: Callable[[Transaction, Sequence[int]], Mapping[int, list[dict[str, Any]]]] | None = None
     """What was sent about runs, by run, for everybody who looks at them."""
 
@@ -169,6 +172,7 @@ def declare(domain: Domain) -> Domain:
     reasons.STARTED_BY.update(domain.start_reasons)
     stories.STORIES.update(domain.stories)
     stories.STANDINGS.update(domain.standings)
+    stories.STARTED_WHEN.update(domain.started_when)
     events.STREAMS.update(dict.fromkeys(domain.streams))
     events.ID_FIELDS.update(domain.id_prefixes)
     undoing.TAKEN_BACK_BY.update(domain.undo)

@@ -135,6 +135,8 @@ class Kind(NamedTuple):
     """The payload as callers without full rights see it."""
     reserves: Callable[[Transaction, Sequence[str]], str | None] | None = None
     """Why new jobs of other kinds may not have one of these names, which have a dot in them; None where they may."""
+    managed: str | None = None
+    """Why people may not change or remove jobs of this kind, which their domain writes; None where they may."""
 
 
 class Hooks(NamedTuple):
@@ -240,6 +242,13 @@ class Kinds:
             if self.declared(kind).reserves is None and not self.declared(kind).internal:
                 message = f"{name!r:.120} has a dot, as schedules of agents have: choose a name without one."
                 raise InvalidJob(message)
+
+    def refuse_managed(self, job: JobDef) -> None:
+        """InvalidJob for a change or removal of a job that belongs to its domain."""
+        why = self.declared(job.kind).managed
+        if why is not None:
+            message = f"{job.name} cannot be changed or removed: {why}."
+            raise InvalidJob(message)
 
     def with_recovery(self) -> list[Kind]:
         return [kind for kind in self._declared.values() if kind.before_recovery is not None]

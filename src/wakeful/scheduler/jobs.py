@@ -148,6 +148,8 @@ class JobsApi(Core):
         switch = {"enabled": others.pop("enabled")} if "enabled" in others else {}
 
         def work(tx: Transaction) -> Job:
+            if others:
+                context.declared.refuse_managed(lookup.find_job(tx, id)[0])
             job = job_actions.update_job(tx, context, id, others, revision=revision, zone=zone)
             if not switch:
                 return job
@@ -168,6 +170,7 @@ class JobsApi(Core):
 
         def work(tx: Transaction) -> None:
             pair = lookup.find_job(tx, id)
+            context.declared.refuse_managed(pair[0])
             on_record(tx, origin, "remove", [pair], lambda: job_actions.remove_job(tx, context, id))
 
         await self._write(work)

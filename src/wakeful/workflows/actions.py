@@ -46,10 +46,14 @@ def record(
 
 
 def keep_change(tx: Transaction, row: WorkflowRow, number: int, origin: Origin, what: str) -> str | None:
-    """Record the earlier state of a workflow; returns the action to undo, if anything changed."""
+    """Record the earlier state of a workflow; returns the action to undo, if it stands otherwise than before.
+
+    Another note alone is nothing to undo.
+    """
     left = find_workflow(tx, row.name)
     before, after = (tuple(getattr(found, name) for name in STANDING) for found in (row, left))
-    changes = [Change(number, row.name, STANDING, before, after)] if before != after else []
+    changed = (row.paused, row.draining) != (left.paused, left.draining)
+    changes = [Change(number, row.name, STANDING, before, after)] if changed else []
     return keep(tx, origin, what, changes)
 
 
@@ -64,6 +68,7 @@ def run_now(tx: Transaction, context: Context, name: str, *, who: str) -> list[s
         raise ScheduleTriggerError(message, {**about, "reason": "paused"})
     if row.issue is not None:
         message = f"{name} cannot run. {issue_words(row.issue, row.issue_handler, row.issue_message)}"
+        message = f"{message.rstrip('.')} (wakeful workflow show {name})."
         raise ScheduleTriggerError(message, {**about, "reason": row.issue})
     handlers = tx.of(Workflows).handlers(name)
     states = tx.jobs.states([handler.job_id for handler in handlers if handler.job_id is not None])
@@ -98,6 +103,8 @@ def pause(
     """
     row = locked(tx, name)
     kept = clean(note)[:MAX_NOTE] if note else None
+    if row.paused and kept in (None, row.pause_note):
+        return None
     tx.of(Workflows).change(name, tx.now, paused=1, pause_note=kept, draining=0)
     number = record(tx, context, name, who=who, action="paused", detail=note)
     return keep_change(tx, row, number, origin or Origin(who, "code", context.new_id()), "pause_workflow")

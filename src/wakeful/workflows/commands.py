@@ -36,7 +36,7 @@ from wakeful.workflows.topics.commands import (
     who,
 )
 from wakeful.workflows.wiring import mistakes, warnings
-from wakeful.workflows.words import IDLE, NEEDS_ATTENTION, SHOWN, STOPPED, answer_commands
+from wakeful.workflows.words import IDLE, NEEDS_ATTENTION, SHOWN, STOPPED, answer_commands, still_waits
 
 if TYPE_CHECKING:
     from wakeful import Scheduler
@@ -140,11 +140,13 @@ def pause(ctx: typer.Context, name: Name, *, note: Note = None, as_json: Json = 
 def resume(ctx: typer.Context, name: Name, *, as_json: Json = False, db: Db = None) -> None:
     """Resume a workflow; what failed in its code is tried again."""
 
-    def work(tx: Transaction, context: Context) -> str | None:
-        return actions.resume(tx, context, name, who=who(), origin=_origin(context))
+    def work(tx: Transaction, context: Context) -> tuple[str | None, str | None]:
+        action = actions.resume(tx, context, name, who=who(), origin=_origin(context))
+        return action, still_waits(find_workflow(tx, name))
 
-    action = change(chosen(ctx, db), acting(work))
-    done({"name": name, "paused": False, "action": action}, f"{name} goes on", as_json=as_json)
+    action, waits = change(chosen(ctx, db), acting(work))
+    said = f"{name} goes on" if waits is None else f"{name} is not paused. {waits}"
+    done({"name": name, "paused": False, "action": action}, said, as_json=as_json)
     _say_undo(action, as_json=as_json)
 
 

@@ -9,7 +9,7 @@ from wakeful import ids
 from wakeful.kernel.engine.alerts import close_alert, open_alert
 from wakeful.kernel.engine.ending import drop_runs
 from wakeful.kernel.kinds import Refused
-from wakeful.kernel.rules.outcome import FAILURES
+from wakeful.kernel.rules.outcome import APPROVAL, FAILURES
 from wakeful.workflows.admission import SKIP_REASONS, Standing, Wait, may_start
 from wakeful.workflows.arming import CONTINUED, OURS, arm, look_again
 from wakeful.workflows.fixes.tables import Fixes
@@ -74,7 +74,10 @@ def by_hand(tx: Transaction, job: JobDef) -> Refused | None:
     """A person starts nothing of a workflow that is paused, drains or has an issue."""
     found = tx.of(Workflows).of_job(job.id)
     wait = standing_of(tx, found) if found is not None else None
-    return Refused(wait.reason, wait.detail) if wait is not None else None
+    if found is None or wait is None:
+        return None
+    verb = "resume" if wait.reason in ("paused", "draining") else "show"
+    return Refused(wait.reason, f"{wait.detail} (wakeful workflow {verb} {found[1].name})")
 
 
 def _leave_to_others(tx: Transaction, context: Context, job: JobDef, state: JobState, version: str) -> Refused:
@@ -218,12 +221,15 @@ def _rejected(tx: Transaction, context: Context, attempt: WorkflowRun, handler: 
 
 
 def merge_waiting(tx: Transaction, context: Context, job: JobDef) -> None:
-    """One start is enough: where several wait for the same handler, the first stays."""
+    """One start is enough: where several wait for the same handler, the one that continues a run stays, or the first.
+
+    What was approved goes before an event that came meanwhile: otherwise that start continues the run, unapproved.
+    """
     state = tx.jobs.states([job.id]).get(job.id)
     if state is None or state.queued < 2:
         return
-    waiting = [run for run in tx.runs.open(job.id) if run.status == "queued" and run.reason in OURS]
-    waiting.sort(key=lambda run: (run.reason not in ("retry", "recovery"), run.due_at, run.id))
+    waiting = [run for run in tx.runs.open(job.id) if run.status == "queued" and run.reason in (*OURS, APPROVAL)]
+    waiting.sort(key=lambda run: (run.reason not in (APPROVAL, "retry", "recovery"), run.due_at, run.id))
     extra = waiting[1:]
     if not extra:
         return

@@ -59,8 +59,13 @@ def publish_by_hand(tx: Transaction, context: Context, name: str, given: ByHand,
 def skip_input(tx: Transaction, context: Context, name: str, ref: str, *, reason: str, who: str) -> int:
     """Let nothing more happen to an input: its pending events are skipped; how many."""
     row, why = _input(tx, name, ref), _reason(reason)
-    if "reserved" in tx.of(Topics).statuses_of(row.id):
+    statuses = tx.of(Topics).statuses_of(row.id)
+    if "reserved" in statuses:
         raise _is_worked_on(name, ref)
+    if statuses and "pending" not in statuses:
+        status = "skipped" if row.skipped_at is not None else "done"
+        message = f"{ref} is {status} already: nothing more happens to it."
+        raise ScheduleTriggerError(message, {"workflow": name, "reason": status})
     skipped = tx.of(Topics).skip_caused(row.id, tx.now, why)
     tx.of(Topics).mark_input(row.id, tx.now, why)
     record(tx, context, name, who=who, action="skipped", detail=f"{ref}: {why}")

@@ -32,7 +32,7 @@ def find_attempt(tx: Transaction, name: str, ref: str) -> WorkflowRun:
     number = ids.number_of("run", ref)
     attempt = tx.of(Workflows).run(number) if number is not None else None
     if attempt is None or attempt.workflow != name:
-        message = f"{name} has no run {ref!r:.80}."
+        message = f"{name} has no run {ref!r:.80}: wakeful workflow show {name} names the one that waits."
         raise RunNotFound(message)
     return attempt
 
@@ -42,7 +42,7 @@ def find_input(tx: Transaction, name: str, ref: str) -> InputRow:
     number = ids.number_of("inp", ref)
     row = tx.of(Topics).input(number) if number is not None else None
     if row is None or row.workflow != name:
-        message = f"{name} has no input {ref!r:.80}."
+        message = f"{name} has no input {ref!r:.80}: wakeful workflow inputs {name} lists them."
         raise NotFound(message)
     return row
 

@@ -49,7 +49,7 @@ def workflow_view(tx: Transaction, name: str, seen: Seen | None = None) -> dict[
         "status": status_word(paused=bool(row.paused), issue=row.issue, active=active, failures=row.failures),
         "cut_off": bool(cut_off),
         "issue": _issue_view(tx, row),
-        "schedule": schedule_words(triggers, None if row.paused else next_in, loaded=bool(row.version)),
+        "schedule": schedule_words(triggers, None if waits else next_in, loaded=bool(row.version)),
         "paused": bool(row.paused),
         "draining": bool(row.draining),
         "version": row.version,
@@ -121,14 +121,14 @@ def _diff(before: Mapping[str, str], after: Mapping[str, str]) -> str:
 def _handler_view(tx: Transaction, handler: HandlerRow, jobs: dict[int, Any], *, waits: bool) -> dict[str, Any]:
     job, state = jobs[handler.job_id or 0]
     last = tx.of(Workflows).latest(job.id)
-    due_at = None if waits else state.due_at
+    comes_at = state.next_at if handler.type == "producer" else state.due_at
     return {
         "name": handler.name,
         "type": handler.type,
         "job": job.name,
         "state": json.loads(handler.state),
         "topics": handler.topics() if handler.type == "consumer" else json.loads(handler.publishes or "[]"),
-        "next_run_at": _time(state.next_at if handler.type == "producer" else due_at),
+        "next_run_at": _time(None if waits else comes_at),
         "wake_at": _time(handler.wake_at),
         "pending_events": tx.of(Topics).count_pending(handler.workflow, handler.topics()),
         "last_run": run_view(tx, last) if last is not None else None,

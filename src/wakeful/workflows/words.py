@@ -35,6 +35,14 @@ def answer_commands(name: str, actions: Sequence[str], run: str | None) -> list[
     return look + [written[action] for action in actions]
 
 
+def still_waits(row: Any) -> str | None:
+    """What a person must do before it goes on, though it is not paused; None where nothing is."""
+    if row.issue not in ("approval", "reconciliation", "logic", "internal"):
+        return None
+    words = issue_words(row.issue, row.issue_handler, row.issue_message).rstrip(".")
+    return f"It cannot go on: {words} (wakeful workflow show {row.name})."
+
+
 def status_word(*, paused: bool, issue: str | None, active: bool, failures: int = 0) -> str:
     """One of four words; what a person must do comes before what goes on."""
     if issue in ("internal", "load"):
@@ -88,7 +96,9 @@ def schedule_words(triggers: Sequence[Trigger], next_in: str | None, *, loaded: 
 
 def activity_words(attempt: Any) -> str:
     """What a run that committed did."""
+    skipped = " (not done: a person skipped it)" if attempt.mutation == "skipped" else ""
     if attempt.title:
-        return str(attempt.title)
+        return f"{attempt.title}{skipped}"
     things = "event" if attempt.reserved == 1 else "events"
-    return f"{attempt.handler}: {attempt.reserved} {things}" if attempt.reserved else f"{attempt.handler} ran"
+    did = f"{attempt.handler}: {attempt.reserved} {things}" if attempt.reserved else f"{attempt.handler} ran"
+    return f"{did}{skipped}"

@@ -139,6 +139,7 @@ def put_job(tx: Transaction, context: Context, draft: Draft, terms: WriteTerms, 
     job, _ = found
     draft = _allowed(draft, rights, context.declared, job)
     refuse_admin_kind(rights, context.declared, job.kind)
+    context.declared.refuse_managed(job)
     refuse_unasked(rights, job, draft.options)
     refuse_said(tx, rights, draft.kind, draft.payload, job)
     refuse_more(tx, rights, size_of(trigger_text(draft.trigger), draft.payload, draft.options) - _size(job))
@@ -175,6 +176,7 @@ def patch_job(tx: Transaction, context: Context, ref: str, changes: dict[str, An
     fields = changed_fields(job, changes, context.declared)
     _refuse_fields(tx, rights, job, fields)
     if changes:
+        context.declared.refuse_managed(job)
         job_actions.update_job(tx, context, ids.job_text(job.id), changes, revision=None, zone=zone)
     action = _switch(tx, context, job.id, rights, enabled=enabled)
     return Changed(_view(tx, job.id), created=False, action=action)
@@ -217,6 +219,7 @@ def remove_job(tx: Transaction, context: Context, ref: str, terms: WriteTerms) -
     job, state = own_job(tx, ref, terms.rights)
     terms.condition.check(job.name, state)
     refuse_admin_kind(terms.rights, context.declared, job.kind)
+    context.declared.refuse_managed(job)
     refuse_shedding(terms.rights, job)
     origin = origin_of(context, terms.rights)
     removal = partial(job_actions.remove_job, tx, context, ids.job_text(job.id))

@@ -108,6 +108,8 @@ def _update_known(
         raise JobExists(message)
     pair = tx.jobs.by_id(known)
     assert pair is not None  # noqa: S101 - read in this transaction
+    if pair[0].kind != draft.kind:
+        context.declared.refuse_managed(pair[0])
     changes = draft._asdict()
     changes.pop("name")
     return pair[0], _change(tx, context, pair, changes, zone)

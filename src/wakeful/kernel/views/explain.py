@@ -18,7 +18,7 @@ from wakeful.kernel.rules.policy import next_start, trigger_of
 from wakeful.kernel.views.models import job_view
 from wakeful.kernel.views.readiness import why_not_now
 from wakeful.kernel.views.reasons import REASONS, STARTED_BY, waits_for
-from wakeful.kernel.views.stories import STANDINGS, STORIES, Subject
+from wakeful.kernel.views.stories import STANDINGS, STARTED_WHEN, STORIES, Subject
 from wakeful.store.interface import Transaction
 from wakeful.store.listing import status_at_rest
 from wakeful.store.records import JobDef, JobState, RunDetails, RunRow, SkipRow
@@ -76,7 +76,8 @@ class _Story:
         last = _last_run(tx, state)
         skips = tx.journal.skips(job.id)
         verb = "is" if isinstance(self.trigger, Ping) else "runs"
-        sentences = [f"{job.name} {verb} {self.trigger.describe()}."]
+        view = job_view(tx, (job, state))
+        sentences = [f"{job.name} {verb} {view.schedule}."]
         sentences += self._future(state)
         sentences += self._past(state, last) + self._more(last, of_run=False)
         sentences += [self._refused(skip) for skip in skips]
@@ -86,7 +87,6 @@ class _Story:
             )
         open_alerts = [alert for alert in tx.journal.alerts(job.id) if alert.closed_at is None]
         sentences += [_stop(f"Alert since {self.when(alert.opened_at)}: {alert.message}") for alert in open_alerts]
-        view = job_view(tx, (job, state))
         sentences += [_stop(f"Note: {note}") for note in view.notes]
         facts = {
             "job": view.to_dict(),
@@ -206,6 +206,8 @@ class _Story:
         ahead = self.tx.jobs.upstream(self.job.id) if isinstance(self.trigger, After) else None
         if ahead is not None and not self.tx.jobs.names([ahead]):
             return [f"It will not run: there is no job {ahead!r} for it to start after."]
+        if self.job.kind in STARTED_WHEN:
+            return []  # said already
         return ["It has no time of its own: it runs when something else asks for it."]
 
     def _unserved(self) -> list[str]:

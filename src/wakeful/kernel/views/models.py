@@ -15,9 +15,10 @@ from wakeful.kernel.rules.limits import too_often
 from wakeful.kernel.rules.policy import next_start, trigger_of, upcoming_starts
 from wakeful.kernel.views.monitors import monitor_of
 from wakeful.kernel.views.run_model import Run, moment, wire
+from wakeful.kernel.views.stories import STARTED_WHEN
 from wakeful.store.listing import status_of
 from wakeful.store.records import JobDef, JobState
-from wakeful.triggers import Trigger
+from wakeful.triggers import Manual, Trigger
 from wakeful.triggers.moments import from_ms, iso
 
 if TYPE_CHECKING:
@@ -27,10 +28,11 @@ __all__ = ["Job", "Run", "job_view", "job_views"]
 
 
 @lru_cache(maxsize=8192)
-def _trigger_words(text: str) -> tuple[str, str]:
+def _trigger_words(text: str, kind: str) -> tuple[str, str]:
     """A stored trigger as data, in JSON, and in words. Cached by text, as triggers are."""
     trigger = trigger_of(text)
-    return json.dumps(trigger.to_data()), trigger.describe()
+    by_kind = STARTED_WHEN.get(kind) if isinstance(trigger, Manual) else None
+    return json.dumps(trigger.to_data()), by_kind or trigger.describe()
 
 
 class Job:
@@ -55,7 +57,7 @@ class Job:
         self._min_interval = min_interval  # what bounded jobs obey where it runs
 
     def __repr__(self) -> str:
-        return f"<Job {self.name} {self.status} {self.trigger.describe()}>"
+        return f"<Job {self.name} {self.status} {self.schedule}>"
 
     @property
     def id(self) -> str:
@@ -81,6 +83,11 @@ class Job:
     @property
     def trigger(self) -> Trigger:
         return trigger_of(self._definition.trigger)
+
+    @property
+    def schedule(self) -> str:
+        """When it runs, in words."""
+        return _trigger_words(self._definition.trigger, self._definition.kind)[1]
 
     @property
     def payload(self) -> Any:
@@ -176,7 +183,7 @@ class Job:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, times as ISO 8601 in UTC."""
-        trigger, schedule = _trigger_words(self._definition.trigger)
+        trigger, schedule = _trigger_words(self._definition.trigger, self._definition.kind)
         return {
             "id": self.id,
             "name": self.name,

@@ -27,3 +27,4 @@ Standing = Callable[[Subject], str | None]
 #: By kind; domains add theirs.
 STORIES: dict[str, Story] = {}
 STANDINGS: dict[str, Standing] = {}
+STARTED_WHEN: dict[str, str] = {}

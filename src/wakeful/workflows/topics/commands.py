@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wakeful.cli.failures import WrongUse
+from wakeful.cli.failures import WrongUse, say_note
 from wakeful.cli.opening import change, now_ms, read
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say
@@ -168,12 +168,17 @@ def inputs(
 def skip(ctx: typer.Context, name: Name, ref: Skipped, *, reason: Reason, as_json: Json = False, db: Db = None) -> None:
     """Let nothing more happen to an input, or to a pending event."""
 
-    def work(tx: Transaction, context: Context) -> int:
-        return input_actions.skip(tx, context, name, ref, reason=reason, who=who())
+    def work(tx: Transaction, context: Context) -> tuple[int, str | None]:
+        number = input_actions.skip(tx, context, name, ref, reason=reason, who=who())
+        return number, find_workflow(tx, name).issue
 
-    skipped = change(chosen(ctx, db), acting(work))
+    skipped, issue = change(chosen(ctx, db), acting(work))
     what = "event" if ref.startswith("evt_") else "input"
     done({what: ref, "skipped": skipped}, f"{count(skipped, 'event')} skipped", as_json=as_json)
+    if issue == "logic":
+        say_note(
+            f"{name} still waits: its code failed. Once nothing is left to correct: wakeful workflow resume {name}"
+        )
 
 
 @events_app.command("rerun")
