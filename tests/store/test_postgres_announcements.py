@@ -7,9 +7,13 @@ import threading
 import psycopg
 import pytest
 
+from tests.service.real_time import real
 from tests.store.postgres_server import postgres_url
 from tests.store.samples import NOW, OpenStore, job
+from wakeful import Manual, Scheduler, ids
 from wakeful.clock import VirtualClock
+from wakeful.kernel.actions.lookup import find_job
+from wakeful.kernel.engine.recovery import crash_all
 from wakeful.store.floor import LOOK_MS, Floor
 from wakeful.store.postgres_address import Address
 from wakeful.store.postgres_listener import Listener, announcement, earliest, sent_by
@@ -109,6 +113,29 @@ def test_other_processes_are_sent_the_earliest_alarm_of_a_transaction_with_event
         store.write(lambda tx: tx.runs.ask_cancel(7))
         said = [notice.payload for notice in other.notifies(timeout=10, stop_after=3)]
     assert [earliest(payload) for payload in said] == [NOW - 70, NOW - 90, None]
+
+
+@real
+async def test_what_a_take_over_queues_again_is_announced_to_the_other_nodes():
+    """The node that takes over may not have a place for all of it."""
+    url = postgres_url()
+    async with Scheduler(url) as scheduler, await psycopg.AsyncConnection.connect(url, autocommit=True) as other:
+        await scheduler.add_job("cut-off", Manual())
+        run_id = ids.number_of("run", await scheduler.run_job("cut-off"))
+
+        def begin(tx, _context):
+            _, state = find_job(tx, "cut-off")
+            run = tx.runs.get(run_id)._replace(status="active", started_at=tx.now, node=7)
+            tx.jobs.save_started([state._replace(due_at=None, run_id=run_id, queued=0)])
+            tx.runs.activate([run])
+            return run
+
+        run = await scheduler.transact(begin)
+        await other.execute(f"LISTEN {CHANNEL}")
+        await scheduler.transact(lambda tx, context: crash_all(tx, context, [run]))
+        said = [earliest(notice.payload) async for notice in other.notifies(timeout=10, stop_after=1)]
+        again = await scheduler.look(lambda tx: find_job(tx, "cut-off")[1].due_at)
+    assert said == [again]
 
 
 def test_a_listener_hears_of_what_is_set_below_the_floor_and_of_what_is_not():
