@@ -9,6 +9,7 @@ from tests.workflows.test_runs import publish
 from wakeful import Interval, Prepared, ScheduleTriggerError, TransientError, Unknown, Workflow, ids
 from wakeful.testing import WorkflowTest
 from wakeful.workflows import views
+from wakeful.workflows.topics.tables import EventRow, Topics
 
 
 async def said(scheduler, ref):
@@ -38,6 +39,26 @@ async def test_a_consumer_is_said_to_run_for_events_and_at_its_wake_time(room):
         assert "Its phase is committed, its status in the workflow committed." in about
         assert "It reserved 1 event." in about
         assert "Note: wake_at 2099-01-01T00:00:00Z was moved to" in about
+
+
+@virtual
+async def test_a_thousand_pending_events_are_counted_and_more_are_said_to_be_more(room):
+    async with room.open(append={"subscribes": ["mail", "more"]}) as scheduler:
+
+        def add(tx, first, count, topic):
+            numbers = range(first, first + count)
+            rows = [EventRow(n, "mailroom", topic, str(n), n, "{}", "pending", tx.now) for n in numbers]
+            tx.of(Topics).add(rows, [])
+
+        await scheduler.start()
+        await room.act_on(scheduler, "pause", who="Ada")
+        await scheduler.transact(lambda tx, _: add(tx, 1, 600, "mail"))
+        await scheduler.transact(lambda tx, _: add(tx, 601, 400, "more"))
+        about = await said(scheduler, "mailroom.append")
+        assert "1,000 events are pending." in about
+        assert "More than" not in about
+        await scheduler.transact(lambda tx, _: add(tx, 1001, 200, "more"))
+        assert "More than 1,000 events are pending." in await said(scheduler, "mailroom.append")
 
 
 @pytest.mark.promise("K3")

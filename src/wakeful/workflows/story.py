@@ -39,12 +39,13 @@ def _consumer(subject: Subject, handler: HandlerRow) -> list[str]:
 
 
 def _waiting(subject: Subject, handler: HandlerRow) -> list[str]:
-    count = subject.tx.of(Topics).count_pending(handler.workflow, handler.topics(), MOST_COUNTED)
+    count = subject.tx.of(Topics).count_pending(handler.workflow, handler.topics(), MOST_COUNTED + 1)
     if not count:
         return []
     if count == 1:
         return ["1 event is pending."]
-    return [f"{'More than ' if count >= MOST_COUNTED else ''}{count:,} events are pending."]
+    many = f"{count:,}" if count <= MOST_COUNTED else f"More than {MOST_COUNTED:,}"
+    return [f"{many} events are pending."]
 
 
 def _of_run(subject: Subject) -> list[str]:
