@@ -149,3 +149,21 @@ async def test_a_handler_is_changed_and_removed_with_its_workflow_only(room):
         await publish(scheduler, "a")
         await room.sleep("1s")
         assert room.ledger == ["a"]
+
+
+@pytest.mark.promise("K16")
+@virtual
+async def test_a_run_of_a_workflow_is_shown_with_its_phase(room):
+    room.reconciles = False
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1m")
+        room.act["mutate"] = ask_a_person
+        await publish(scheduler, "a")
+        await room.sleep("1s")
+        found = await scheduler.get_run_log("mailroom.append", 9)
+        assert [(run.status, run.phase) for run in found] == [("waiting", "approval"), ("done", "committed")]
+        room.act["mutate"] = fails(ValueError("cut off"))
+        await room.act_on(scheduler, "approve", found[0].id, who="Ada")
+        await room.sleep("1s")
+        assert (await scheduler.get_run_log("mailroom.append", 1))[0].phase == "mutating"
