@@ -7,11 +7,12 @@ import pytest
 from tests.workflows.mailroom import fails, virtual
 from tests.workflows.test_failures import ask_a_person
 from tests.workflows.test_runs import publish
-from wakeful import Every, ScheduleTriggerError, ids
+from wakeful import Every, ScheduleTriggerError, TransientError, ids
 from wakeful.errors import InvalidJob, NotFound
 from wakeful.kernel.actions.authorization import Rights
 from wakeful.triggers.moments import spoken
 from wakeful.workflows import views
+from wakeful.workflows.draining import drain
 from wakeful.workflows.input_actions import skip
 from wakeful.workflows.topics.story import explain_event, explain_input
 from wakeful.workflows.topics.tables import Topics
@@ -117,7 +118,7 @@ async def test_a_workflow_that_waits_for_a_person_has_no_next_check_and_resuming
 
 @pytest.mark.promise("K16")
 @virtual
-async def test_pausing_a_paused_workflow_leaves_the_first_pause_to_be_undone(room):
+async def test_pausing_or_draining_a_workflow_again_is_no_second_action(room):
     async with room.open() as scheduler:
         await scheduler.start()
         assert await room.act_on(scheduler, "pause", who="Ada", note="holiday") is not None
@@ -126,6 +127,13 @@ async def test_pausing_a_paused_workflow_leaves_the_first_pause_to_be_undone(roo
         assert await room.act_on(scheduler, "pause", who="Ada", note="longer") is None, "it is paused either way"
         found = await shown(scheduler)
         assert [one["action"] for one in found["actions"]] == ["paused", "paused"]
+        await room.act_on(scheduler, "resume", who="Ada")
+        room.act["prepare"] = fails(TransientError("busy"))
+        await publish(scheduler, "a")
+        for is_first in (True, False):
+            done = await scheduler.transact(lambda tx, context: drain(tx, context, "mailroom", who="Ada"))
+            assert (done.paused, done.action is not None) == (False, is_first)
+        await room.act_on(scheduler, "pause", who="Ada")
         with pytest.raises(ScheduleTriggerError, match=r"is paused \(wakeful workflow resume mailroom\)"):
             await scheduler.run_job("mailroom.poll")
 
