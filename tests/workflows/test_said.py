@@ -133,6 +133,7 @@ async def test_pausing_or_draining_a_workflow_again_is_no_second_action(room):
         for is_first in (True, False):
             done = await scheduler.transact(lambda tx, context: drain(tx, context, "mailroom", who="Ada"))
             assert (done.paused, done.action is not None) == (False, is_first)
+        assert [one["action"] for one in (await shown(scheduler))["actions"]].count("draining") == 1
         await room.act_on(scheduler, "pause", who="Ada")
         with pytest.raises(ScheduleTriggerError, match=r"is paused \(wakeful workflow resume mailroom\)"):
             await scheduler.run_job("mailroom.poll")
