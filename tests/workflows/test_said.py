@@ -146,14 +146,14 @@ async def test_a_handler_is_changed_and_removed_with_its_workflow_only(room):
         await scheduler.start()
         rights, name = Rights("Ada", admin_kinds=True), "mailroom.append"
         doors = [
-            scheduler.update_job(name, trigger=Every("1h")),
-            scheduler.remove_job(name),
-            scheduler.add_job(name, Every("1h"), kind="other", if_exists="update"),
-            scheduler.server_side.remove_job(name, rights),
+            lambda: scheduler.update_job(name, trigger=Every("1h")),
+            lambda: scheduler.remove_job(name),
+            lambda: scheduler.add_job(name, Every("1h"), kind="other", if_exists="update"),
+            lambda: scheduler.server_side.remove_job(name, rights),
         ]
         for door in doors:
             with pytest.raises(InvalidJob, match=f"{name} cannot be changed or removed: it belongs to its workflow"):
-                await door
+                await door()
         assert (await scheduler.get_job(name)).revision == 1
         await publish(scheduler, "a")
         await room.sleep("1s")
