@@ -7,11 +7,12 @@ import pytest
 from tests.workflows.mailroom import fails, virtual
 from tests.workflows.test_failures import ask_a_person
 from tests.workflows.test_runs import publish
-from wakeful import Every, ScheduleTriggerError, ids
+from wakeful import Every, ScheduleTriggerError, TransientError, ids
 from wakeful.errors import InvalidJob, NotFound
 from wakeful.kernel.actions.authorization import Rights
 from wakeful.triggers.moments import spoken
 from wakeful.workflows import views
+from wakeful.workflows.draining import drain
 from wakeful.workflows.input_actions import skip
 from wakeful.workflows.topics.story import explain_event, explain_input
 from wakeful.workflows.topics.tables import Topics
@@ -117,7 +118,7 @@ async def test_a_workflow_that_waits_for_a_person_has_no_next_check_and_resuming
 
 @pytest.mark.promise("K16")
 @virtual
-async def test_pausing_a_paused_workflow_leaves_the_first_pause_to_be_undone(room):
+async def test_pausing_or_draining_a_workflow_again_is_no_second_action(room):
     async with room.open() as scheduler:
         await scheduler.start()
         assert await room.act_on(scheduler, "pause", who="Ada", note="holiday") is not None
@@ -126,6 +127,14 @@ async def test_pausing_a_paused_workflow_leaves_the_first_pause_to_be_undone(roo
         assert await room.act_on(scheduler, "pause", who="Ada", note="longer") is None, "it is paused either way"
         found = await shown(scheduler)
         assert [one["action"] for one in found["actions"]] == ["paused", "paused"]
+        await room.act_on(scheduler, "resume", who="Ada")
+        room.act["prepare"] = fails(TransientError("busy"))
+        await publish(scheduler, "a")
+        for is_first in (True, False):
+            done = await scheduler.transact(lambda tx, context: drain(tx, context, "mailroom", who="Ada"))
+            assert (done.paused, done.action is not None) == (False, is_first)
+        assert [one["action"] for one in (await shown(scheduler))["actions"]].count("draining") == 1
+        await room.act_on(scheduler, "pause", who="Ada")
         with pytest.raises(ScheduleTriggerError, match=r"is paused \(wakeful workflow resume mailroom\)"):
             await scheduler.run_job("mailroom.poll")
 
@@ -137,15 +146,33 @@ async def test_a_handler_is_changed_and_removed_with_its_workflow_only(room):
         await scheduler.start()
         rights, name = Rights("Ada", admin_kinds=True), "mailroom.append"
         doors = [
-            scheduler.update_job(name, trigger=Every("1h")),
-            scheduler.remove_job(name),
-            scheduler.add_job(name, Every("1h"), kind="other", if_exists="update"),
-            scheduler.server_side.remove_job(name, rights),
+            lambda: scheduler.update_job(name, trigger=Every("1h")),
+            lambda: scheduler.remove_job(name),
+            lambda: scheduler.add_job(name, Every("1h"), kind="other", if_exists="update"),
+            lambda: scheduler.server_side.remove_job(name, rights),
         ]
         for door in doors:
             with pytest.raises(InvalidJob, match=f"{name} cannot be changed or removed: it belongs to its workflow"):
-                await door
+                await door()
         assert (await scheduler.get_job(name)).revision == 1
         await publish(scheduler, "a")
         await room.sleep("1s")
         assert room.ledger == ["a"]
+
+
+@pytest.mark.promise("K16")
+@virtual
+async def test_a_run_of_a_workflow_is_shown_with_its_phase(room):
+    room.reconciles = False
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1m")
+        room.act["mutate"] = ask_a_person
+        await publish(scheduler, "a")
+        await room.sleep("1s")
+        found = await scheduler.get_run_log("mailroom.append", 9)
+        assert [(run.status, run.phase) for run in found] == [("waiting", "approval"), ("done", "committed")]
+        room.act["mutate"] = fails(ValueError("cut off"))
+        await room.act_on(scheduler, "approve", found[0].id, who="Ada")
+        await room.sleep("1s")
+        assert (await scheduler.get_run_log("mailroom.append", 1))[0].phase == "mutating"

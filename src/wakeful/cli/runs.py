@@ -133,7 +133,7 @@ def print_run(run: Run, zone: tzinfo, cut_off: Container[str], *, as_json: bool)
         return
     now = now_ms()
     facts: list[tuple[str, str | Cell]] = [("run", run.id), ("job", f"{run.job} ({run.job_id})")]
-    facts += [("outcome", how(run, cut_off)), ("why", run.reason)]
+    facts += [("outcome", how(run, cut_off)), *([("phase", run.phase)] if run.phase else []), ("why", run.reason)]
     if found := _request(run):
         facts += [("request", _request_words(found))]
     if run.unstoppable is not None:

@@ -22,7 +22,7 @@ from wakeful.store import schema_version, tables
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
-    from wakeful.kernel.views.stories import Standing, Story
+    from wakeful.kernel.views.stories import Phases, Standing, Story
     from wakeful.store.interface import Transaction
 
 
@@ -130,6 +130,8 @@ class Domain(NamedTuple):
     started_when: Mapping[str, str] = MappingProxyType({})
     """By kind: when it starts those of its jobs that have no times, to follow "runs"."""
 
+    run_phases: Mapping[str, Phases] = MappingProxyType({})
+    """By kind: the phases of runs, for everybody who looks at them, where the engine gives them none."""
     run_deliveries: Callable[[Transaction, Sequence[int]], Mapping[int, list[dict[str, Any]]]] | None = None
     """What was sent about runs, by run, for everybody who looks at them."""
 
@@ -173,6 +175,7 @@ def declare(domain: Domain) -> Domain:
     stories.STORIES.update(domain.stories)
     stories.STANDINGS.update(domain.standings)
     stories.STARTED_WHEN.update(domain.started_when)
+    stories.PHASES.update(domain.run_phases)
     events.STREAMS.update(dict.fromkeys(domain.streams))
     events.ID_FIELDS.update(domain.id_prefixes)
     undoing.TAKEN_BACK_BY.update(domain.undo)

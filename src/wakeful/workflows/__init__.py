@@ -102,6 +102,12 @@ def _ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: 
     hooks.ended(tx, context, job, run, result)
 
 
+def _phases(tx: Transaction, run_ids: Sequence[int]) -> Mapping[int, str]:
+    from wakeful.workflows.tables import Workflows
+
+    return tx.of(Workflows).phases(run_ids)
+
+
 def _prune(tx: Transaction, before: int, limit: int) -> int:
     from wakeful.workflows import hooks
 
@@ -140,6 +146,7 @@ domain = Domain(
     stories={KIND: _story},
     standings={KIND: _standing},
     started_when={KIND: "when an event arrives"},
+    run_phases={KIND: _phases},
     section="workflows",
     settings="wakeful.workflows.configuration:WorkflowSection",
     install="wakeful.workflows.configuration:install_configured",

@@ -29,9 +29,11 @@ def drain(
     """Start no more producers, and pause the workflow once its consumers have processed every event."""
     row = locked(tx, name)
     if row.paused:
-        message = f"{name} is paused: nothing of it runs."
+        message = f"{name} is paused: nothing of it runs. To let it finish what it has, resume it first."
         raise ScheduleTriggerError(message, {"workflow": name, "reason": "paused"})
     kept = clean(note)[:MAX_NOTE] if note else None
+    if row.draining and kept in (None, row.pause_note):
+        return Drained(finish_drain(tx, name), None)
     tx.of(Workflows).change(name, tx.now, draining=1, pause_note=kept)
     number = record(tx, context, name, who=who, action="draining", detail=note)
     action = keep_change(tx, row, number, origin or Origin(who, "code", context.new_id()), "drain_workflow")

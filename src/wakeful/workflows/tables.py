@@ -293,6 +293,12 @@ class Workflows:
         rows = self._session.select_in(WorkflowRun._fields, "workflow_runs", "id", run_ids)
         return {int(row[0]): WorkflowRun._make(row) for row in rows}
 
+    def phases(self, run_ids: Sequence[int]) -> dict[int, str]:
+        """The phase of those of the runs that are of workflows."""
+        return {
+            int(row[0]): str(row[1]) for row in self._session.select_in(("id", "phase"), "workflow_runs", "id", run_ids)
+        }
+
     def prune_runs(self, before_id: int, limit: int) -> int:
         """Delete attempts below that id that are over, whose runs are gone, and that no handler needs."""
         return self._session.execute(

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from wakeful.kernel.views.models import Run
 from wakeful.kernel.views.outgoing import with_deliveries
+from wakeful.kernel.views.stories import PHASES
 from wakeful.store.interface import Transaction
 from wakeful.store.records import RunRow
 
@@ -45,7 +46,7 @@ def view(tx: Transaction, rows: list[RunRow]) -> list[Run]:
     details = tx.runs.details_of([row.id for row in rows])
     nodes = tx.journal.node_names(sorted({row.node for row in rows if row.node is not None}))
     found = []
-    for row in rows:
+    for row in _with_phases(tx, rows):
         job, detail = jobs.get(row.job_id), details.get(row.id)
         payload = (
             detail.payload if detail is not None and detail.payload is not None else job.payload if job else "null"
@@ -54,3 +55,12 @@ def view(tx: Transaction, rows: list[RunRow]) -> list[Run]:
         found.append(Run(row, name, payload, detail, nodes.get(row.node) if row.node is not None else None))
     with_deliveries(tx, [(row.id, run) for row, run in zip(rows, found, strict=True)])
     return found
+
+
+def _with_phases(tx: Transaction, rows: list[RunRow]) -> list[RunRow]:
+    """The runs with the phases that their kinds know."""
+    known: dict[int, str] = {}
+    for kind, phases in PHASES.items():
+        asked = [row.id for row in rows if row.kind == kind and row.phase is None]
+        known |= phases(tx, asked) if asked else {}
+    return [row._replace(phase=known[row.id]) if row.id in known else row for row in rows]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -24,7 +24,10 @@ Story = Callable[[Subject], list[str]]
 
 Standing = Callable[[Subject], str | None]
 
+Phases = Callable[["Transaction", Sequence[int]], Mapping[int, str]]
+
 #: By kind; domains add theirs.
 STORIES: dict[str, Story] = {}
 STANDINGS: dict[str, Standing] = {}
 STARTED_WHEN: dict[str, str] = {}
+PHASES: dict[str, Phases] = {}
