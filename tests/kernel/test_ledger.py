@@ -385,3 +385,18 @@ async def test_what_an_undo_makes_due_again_leaves_the_slots_of_earlier_times_al
         await scene.sleep("1m")
         found = await _tally(scheduler)
         assert (found.due, found.waiting, found.passed_over) == (5, {"held": 1}, {"paused": 4})
+
+
+@pytest.mark.promise("X25")
+@virtual
+async def test_a_slot_that_was_run_does_not_pass_as_well_when_its_time_comes_again(scene):
+    """After the clock went back, a failure makes a job wait past slots of which some were run before."""
+    async with scene.scheduler(retention=Retention(runs_per_job=1)) as scheduler:
+        await scheduler.add_job("a", Every("3s", anchor=at()))
+        await scheduler.start()
+        await scene.sleep("29s")
+        scene.act = failing()
+        scene.step(hours=-1)
+        await scene.sleep("1h1m")
+        found = await _tally(scheduler)
+        assert found.ran > 4

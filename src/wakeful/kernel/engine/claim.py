@@ -313,7 +313,7 @@ class Claim:
         """Whether the slot is on record; can only be once the clock went back or the trigger was changed."""
         if slot > max(state.last_run_at or 0, state.last_slot or 0):
             return False
-        return was_run(self._tx, job, slot)
+        return was_run(self._tx, job.id, job.trigger, slot)
 
     def _counted(self, job: JobDef, state: JobState, due: Due, slot: int) -> JobState:
         """With what passed before the slot that is run; most starts have nothing before them, and only compare."""

@@ -74,6 +74,7 @@ class _Fated(NamedTuple):
 
 def keep_passed(tx: Transaction, passes: Sequence[Passed]) -> None:
     """Keep what became of slots that have no run; the caller holds their jobs."""
+    passes = [item for item in passes if not (item.again and was_run(tx, item.job_id, item.trigger, item.first_slot))]
     if not passes:
         return
     past = tx.stretches.past_triggers_of(sorted({item.job_id for item in passes}))
@@ -163,12 +164,12 @@ def _pruned(run: RunRow, reigns: Reigns) -> Passed:
     return Passed(run.job_id, RAN if run.started_at is not None else MISSED, slot, slot, 1, reigns.trigger_at(slot))
 
 
-def was_run(tx: Transaction, job: JobDef, slot: int) -> bool:
-    """Whether that slot of the job was run, as far back as stretches are kept."""
-    if tx.runs.has_slot(job.id, slot):
+def was_run(tx: Transaction, job_id: int, trigger: str, slot: int) -> bool:
+    """Whether that slot of a job with this trigger was run, as far back as stretches are kept."""
+    if tx.runs.has_slot(job_id, slot):
         return True
-    found = tx.stretches.covering(job.id, slot, RAN)
+    found = tx.stretches.covering(job_id, slot, RAN)
     if not found:
         return False
-    reigns = Reigns(tx.stretches.past_triggers(job.id), job.trigger)
+    reigns = Reigns(tx.stretches.past_triggers(job_id), trigger)
     return any(has_slot(stretch, slot, reigns) for stretch in found)

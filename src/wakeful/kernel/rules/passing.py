@@ -35,6 +35,7 @@ class Passed(NamedTuple):
     last_slot: int
     slots: int
     trigger: str
+    again: bool = False  # its time had come before, and may have been run then: the clock was set back since
 
 
 def has_grid(trigger: Trigger) -> bool:
@@ -64,7 +65,7 @@ def let_pass(text: str, state: JobState, until: int, fate: str) -> tuple[JobStat
         fate = OVER  # further attempts may still wait, but no slot is due any more
     passes = []
     if state.slot is not None and state.slot <= min(state.counted_to, until):
-        passes.append(Passed(state.job_id, fate, state.slot, state.slot, 1, text))  # it was kept although it had passed
+        passes.append(Passed(state.job_id, fate, state.slot, state.slot, 1, text, again=True))
     further = _on_grid(trigger, state.counted_to, until) if has_grid(trigger) else _armed(trigger, state, until)
     if further is not None:
         passes.append(Passed(state.job_id, fate, *further, text))
