@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import json
 import os
@@ -46,6 +47,12 @@ def pytest_xdist_auto_num_workers(config):
     if a_part or config.option.collectonly:
         return 0
     return min(MOST_WORKERS, WORKERS_PER_CORE * (os.cpu_count() or 1))
+
+
+def pytest_collection_finish():
+    """Thousands of tests stay in memory to the end: no collection of garbage need look at them again."""
+    gc.collect()
+    gc.freeze()
 
 
 class PromiseRecorder:

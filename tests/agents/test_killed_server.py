@@ -64,6 +64,7 @@ def sent(place, client, name="standup"):
     place.sessions.wait_for(lambda server: len(server.messages) > before)
 
 
+@pytest.mark.long
 @pytest.mark.promise("C2", "C8", "C10")
 def test_messages_that_were_under_way_are_sent_again_and_answered(place):
     sessions = place.sessions

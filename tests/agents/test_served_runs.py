@@ -158,7 +158,8 @@ def test_requests_within_250_ms_are_one_process_and_those_during_a_run_one_more(
     house.there.line()
     house.gate.write("go on")
     runs = [ended(house.client, one["run"]) for one in (asked[0], during[0])]
-    assert [run["reason"] for run in runs] == ["hook", "hook"]
+    assert runs[0]["reason"] in {"hook", "manual"}  # of equal rank, and which of them came first is chance
+    assert runs[1]["reason"] == "hook"
     assert runs_of(house, "b") == [run["id"] for run in runs]
     assert runs[1]["started_at"] >= runs[0]["finished_at"]
 

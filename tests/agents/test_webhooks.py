@@ -102,6 +102,7 @@ async def test_only_so_many_requests_wait_and_what_is_turned_away_is_counted(sce
         assert len(await runs(scheduler)) == 5
 
 
+@pytest.mark.long
 @pytest.mark.promise("D4")
 @virtual
 async def test_a_delivery_id_counts_once(scene, agents):

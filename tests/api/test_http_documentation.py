@@ -83,6 +83,7 @@ def test_the_walk_goes_as_it_is_written(tmp_path):
         assert steady(answer) == steady(shown), command
 
 
+@pytest.mark.long
 @pytest.mark.promise("C1")
 def test_every_endpoint_of_the_document_is_walked():
     asked = [re.search(r"(?:-X (\w+) )?\"?\$api(/[^\s\"?]*)", command) for command, _ in STEPS]

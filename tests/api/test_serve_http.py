@@ -167,6 +167,7 @@ def test_a_port_in_use_is_reported_before_anything_is_started(terminal):
     assert not (terminal.folder / "new").exists()
 
 
+@pytest.mark.long
 def test_a_second_server_on_the_same_file_is_refused_with_the_holder_and_leaves_the_first_alone(terminal):
     server = Server(terminal)
     refused(
@@ -286,6 +287,7 @@ def test_with_a_limit_of_one_due_jobs_run_one_at_a_time(terminal):
 # -- ending -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_stopping_server_answers_no_requests_while_it_waits_for_what_runs(terminal):
     server = Server(terminal)
     started, go_on = terminal.pipe("started"), terminal.pipe("go_on")
@@ -323,6 +325,7 @@ def test_a_connection_that_is_kept_open_does_not_hold_up_the_end(terminal):
         assert said(server).splitlines()[-1].endswith("stopped")
 
 
+@pytest.mark.long
 def test_a_stream_announces_that_the_server_ends(terminal):
     server = Server(terminal)
     with server.client(server.token) as client, client.stream("GET", "/api/events") as stream:

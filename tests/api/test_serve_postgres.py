@@ -49,6 +49,7 @@ def test_a_name_that_is_alive_is_refused_in_a_sentence(terminal):
     assert "A node named one is alive" in answer.err
 
 
+@pytest.mark.long
 def test_a_database_out_of_reach_is_reported_by_health_until_it_is_back(terminal):
     database = PostgresServer()
     try:

@@ -35,6 +35,7 @@ def test_a_job_added_beside_a_running_server_is_noticed_within_a_second(terminal
     assert waited.total_seconds() <= 1.0
 
 
+@pytest.mark.long
 def test_a_server_logs_its_start_each_end_and_its_stop_in_plain_lines(terminal):
     terminal.ask("add", "well", "--at", "now", "--", "true")
     terminal.ask("add", "ill", "--at", "now", *SHELL, "echo reason; exit 3")

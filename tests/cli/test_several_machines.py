@@ -59,7 +59,7 @@ def test_the_numbers_on_the_page_are_those_of_the_code():
         postgres_writer._SETTINGS[name].removesuffix("s") for name in ("statement_timeout", "lock_timeout")
     )
     for said in (
-        f"A node beats every {beat // 1000} seconds. Silent for {lease // 1000} it is dead",
+        f"A node beats every {beat // 1000} seconds. After {lease // 1000} seconds of silence",
         f"within {(lease + beat) // 1000} seconds its runs are `crashed`",
         f"after {(lease - margin) // 1000} seconds without a confirmed beat",
         f"After {stalled // 1000} seconds `node list` says `stalled`",

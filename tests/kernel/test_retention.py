@@ -97,6 +97,7 @@ async def test_pruning_does_not_let_a_slot_run_twice(scene):
         assert len(scene.slots) == len(set(scene.slots))
 
 
+@pytest.mark.long
 @pytest.mark.promise("X11", "X24")
 @pytest.mark.usefixtures("minutely_sweeps")
 @virtual
@@ -241,6 +242,7 @@ async def test_several_jobs_with_more_runs_than_a_bite_are_all_pruned_to_what_is
         )
 
 
+@pytest.mark.long
 @pytest.mark.promise("X11")
 @virtual
 async def test_what_is_open_about_a_job_is_over_once_it_is_forgotten(scene):

@@ -82,6 +82,7 @@ def _breaks() -> str:
     return ""
 
 
+@pytest.mark.long
 def test_it_finds_an_end_that_is_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     call = ending._call_hooks
 

@@ -57,7 +57,7 @@ def test_such_worlds_alone_break_nothing(kind: type[World]) -> None:
 
 @pytest.mark.promise("H2")
 def test_it_finds_a_slot_that_is_forgotten_with_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claim, "was_run", lambda tx, job, slot: tx.runs.has_slot(job.id, slot))
+    monkeypatch.setattr(claim, "was_run", lambda tx, job_id, _trigger, slot: tx.runs.has_slot(job_id, slot))
     assert "ran the slot" in _breaks(Stepped)
 
 

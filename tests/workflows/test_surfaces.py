@@ -150,6 +150,7 @@ def test_a_run_that_asks_is_approved_on_the_command_line(shop, http):
     until(http, quiet)
 
 
+@pytest.mark.long
 @pytest.mark.promise("K3", "K16")
 def test_pause_skip_and_rerun_are_kept_with_their_reason(shop, http):
     assert http.post("/api/workflows/shop/pause", json={"note": "holiday"}).json()["issue"]["kind"] == "paused"
