@@ -201,9 +201,6 @@ def settle(
     if verdict not in VERDICTS:
         message = f"A verdict is one of {', '.join(VERDICTS)}, not {verdict!r:.80}."
         raise InvalidJob(message)
-    if result is not None and verdict != "happened":
-        message = f"Only a change that happened has a result: settle it as happened, or as {verdict} without a result."
-        raise InvalidJob(message)
     locked(tx, name)
     handler, attempt = _uncertain(tx, find_attempt(tx, name, ref))
     try:
