@@ -79,16 +79,22 @@ def test_json_has_everything_that_matches_one_job_on_a_line(wakeful):
     assert len(wakeful("list", "--json", "--limit", "7").json) == 7
 
 
+def _live_jobs():
+    return sum(type(each) is Job for each in gc.get_objects())
+
+
 @pytest.mark.long
 @pytest.mark.promise("X24")
 @pytest.mark.usefixtures("many")
 @pytest.mark.parametrize("argv", [["--json"], ["--all"]])
 def test_a_listing_keeps_a_few_pages_however_long_it_is(wakeful, monkeypatch, argv):
     kept, rows, data = [], listing.job_rows, listing._data
+    gc.collect()
+    before = _live_jobs()  # of other tests
 
     def watch(show):
         def shown(jobs, *rest):
-            kept.append(sum(type(each) is Job for each in gc.get_objects()))
+            kept.append(_live_jobs() - before)
             return show(jobs, *rest)
 
         return shown
