@@ -68,19 +68,17 @@ def test_a_gigabyte_of_output_is_bounded_in_memory_on_disk_and_in_the_reply(tmp_
 
 
 CHILDREN = """
-import subprocess
+import signal, subprocess
 pids = [subprocess.Popen(["sleep", "1000"]).pid, subprocess.Popen(["sleep", "1000"], start_new_session=True).pid]
+here, there = os.pipe()
 if os.fork() == 0:  # a daemon, as they are made
     os.setsid()
     if os.fork() == 0:
-        with open("daemon", "w") as file:
-            file.write(str(os.getpid()))
-        time.sleep(1000)
+        os.write(there, str(os.getpid()).encode())
+        signal.pause()
     os._exit(0)
 os.wait()
-while not os.path.exists("daemon") or not open("daemon").read():
-    time.sleep(0.01)
-print(json.dumps([*pids, int(open("daemon").read())]))
+print(json.dumps([*pids, int(os.read(here, 20))]))
 """
 
 

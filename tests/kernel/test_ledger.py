@@ -7,24 +7,12 @@ import asyncio
 import pytest
 
 from tests.kernel.scene import at, failing, virtual
+from tests.kernel.tallying import HOURLY, tally
 from wakeful import ApprovalNeeded, Cron, Every, InvalidSetting, JobNotFound, Once, Ping, Retention, SlotNotFound, ids
 from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.kinds import Kind, Refused
 from wakeful.kernel.views.ledger import ledger_of_job
 from wakeful.triggers.moments import to_ms
-
-HOURLY = Every("1h", anchor=at(days=-30))
-
-
-async def _tally(scheduler, job="a"):
-    one = (await scheduler.get_ledger(job, since="3650d")).total
-    everyone = await scheduler.get_ledger(since="3650d")
-    assert everyone.jobs.get(job, one) == one, "counted and listed are the same"
-    assert one.unaccounted == 0
-    assert one.due == one.ran + one.running + one.merged + one.missing + sum(one.waiting.values()) + sum(
-        one.passed_over.values()
-    )
-    return one
 
 
 async def _fates(scheduler, hours, job="a"):
@@ -38,7 +26,7 @@ async def test_a_job_that_runs_on_time_has_nothing_but_runs(scene):
         await scheduler.add_job("a", HOURLY)
         await scheduler.start()
         await scene.sleep("5h")
-        found = await _tally(scheduler)
+        found = await tally(scheduler)
         assert (found.due, found.ran) == (5, 5)
         job_id = scene.runs[0]._row.job_id
         assert await scheduler._store.read(lambda tx: tx.stretches.of_job(job_id)) == [], "its runs account for them"
@@ -59,10 +47,10 @@ async def test_what_passes_during_a_pause_is_counted_while_it_lasts_and_after(sc
         await scene.sleep("2h30m")
         await scheduler.pause_job("a")
         await scene.sleep("3h")
-        assert (await _tally(scheduler)).passed_over == {"paused": 3}
+        assert (await tally(scheduler)).passed_over == {"paused": 3}
         await scheduler.resume_job("a")
         await scene.sleep("2h")
-        found = await _tally(scheduler)
+        found = await tally(scheduler)
         assert (found.due, found.ran, found.passed_over) == (7, 4, {"paused": 3})
         assert await _fates(scheduler, range(1, 8)) == ["ran", "ran", *["passed_over"] * 3, "ran", "ran"]
 
@@ -76,12 +64,12 @@ async def test_what_comes_due_while_everything_is_paused_waits_for_the_end_of_th
         await scene.sleep("2h30m")
         await scheduler.server_side.hold_all(None, Rights("ada"))
         await scene.sleep("1h")
-        assert (await _tally(scheduler)).waiting == {"held": 1}
+        assert (await tally(scheduler)).waiting == {"held": 1}
         slot = await scheduler.get_slot("a", at(hours=3))
         assert (slot.fate, "everything is paused" in slot.sentence) == ("waiting", True)
         await scheduler.server_side.release_all(Rights("ada"))
         await scene.sleep("1m")
-        assert (await _tally(scheduler)).waiting == {}
+        assert (await tally(scheduler)).waiting == {}
 
 
 @pytest.mark.promise("X25")
@@ -94,10 +82,10 @@ async def test_an_outage_merges_or_misses_what_came_meanwhile(scene, catch_up, e
         await scene.sleep("1h30m")
     await scene.sleep("3h")
     async with scene.scheduler() as scheduler:
-        assert (await _tally(scheduler)).waiting == {"due": 3}
+        assert (await tally(scheduler)).waiting == {"due": 3}
         await scheduler.start()
         await scene.sleep("1h")
-        found = await _tally(scheduler)
+        found = await tally(scheduler)
         assert (found.due, (found.ran, found.missing, found.merged)) == (5, expected)
         if catch_up == "once":
             slot = await scheduler.get_slot("a", at(hours=2))
@@ -115,10 +103,10 @@ async def test_slots_that_come_while_the_job_runs_wait_for_its_end_and_are_passe
         await scheduler.add_job("a", HOURLY, timeout="9h")
         await scheduler.start()
         await scene.sleep("3h30m")
-        found = await _tally(scheduler)
+        found = await tally(scheduler)
         assert (found.due, found.running, found.waiting) == (3, 1, {"already_running": 2})
         await scene.sleep("1h15m")
-        found = await _tally(scheduler)
+        found = await tally(scheduler)
         assert (found.due, found.ran, found.passed_over) == (4, 1, {"already_running": 3})
 
 
@@ -130,12 +118,12 @@ async def test_errors_that_delay_a_job_are_why_its_slots_were_passed_over(scene)
         await scheduler.add_job("a", Every("1m", anchor=at(days=-1)), backoff=["5m"], max_errors=0)
         await scheduler.start()
         await scene.sleep("30m")
-        found = await _tally(scheduler)
+        found = await tally(scheduler)
         assert found.passed_over.keys() == {"backing_off"}
         assert found.due == 30
-        assert (await _tally(scheduler)).waiting.keys() <= {"backing_off"}
+        assert (await tally(scheduler)).waiting.keys() <= {"backing_off"}
         await scene.sleep("2m30s")  # within a wait, with slots that have passed
-        assert (await _tally(scheduler)).waiting.keys() == {"backing_off"}
+        assert (await tally(scheduler)).waiting.keys() == {"backing_off"}
 
 
 @pytest.mark.promise("X25")
@@ -150,11 +138,11 @@ async def test_an_edit_accounts_for_the_old_times_and_begins_with_the_new(scene)
         await scheduler.update_job("a", trigger=Every("30m", anchor=at(days=-30)))
         await scheduler.resume_job("a")
         await scene.sleep("1h")
-        found = await _tally(scheduler)
+        found = await tally(scheduler)
         assert (found.due, found.ran, found.passed_over) == (6, 4, {"paused": 2})
         await scheduler.update_job("a", trigger=Cron("0 12 * * *"))
         await scene.sleep("1d")
-        assert (await _tally(scheduler)).due == 7
+        assert (await tally(scheduler)).due == 7
 
 
 @pytest.mark.promise("X25")
@@ -166,7 +154,7 @@ async def test_a_job_that_is_over_or_has_no_grid_is_due_as_often_as_it_ran(scene
         await scheduler.add_job("old", Once(at(days=-1)))
         await scheduler.start()
         await scene.sleep("5h")
-        assert [(await _tally(scheduler, name)).due for name in ("few", "once", "old")] == [2, 1, 1]
+        assert [(await tally(scheduler, name)).due for name in ("few", "once", "old")] == [2, 1, 1]
         assert (await scheduler.get_slot("few", at(hours=4))).fate == "over"
 
 
@@ -182,29 +170,13 @@ async def test_sums_and_single_slots_outlive_the_runs(scene, minutely_sweeps):
         await scheduler.add_job("a", Every("1m", anchor=at(days=-30)))
         await scheduler.start()
         await scene.sleep("5h30s")
-        found = await _tally(scheduler)
+        found = await tally(scheduler)
         assert (found.due, found.ran, found.running, found.passed_over) == (300, 200, 1, {"already_running": 99})
         assert len(await scheduler.get_run_log("a", limit=500)) < 20, "nothing was pruned, nothing is proved"
         fates = [(await scheduler.get_slot("a", at(minutes=minute))).fate for minute in range(1, 300)]
         assert fates == ["passed_over" if minute % 3 == 1 and minute > 3 else "ran" for minute in range(1, 300)]
         kept = await scheduler._store.read(lambda tx: tx.stretches.of_job(scene.runs[0]._row.job_id))
         assert len(kept) <= 2 * 9, "a few rows a day"
-
-
-@pytest.mark.promise("X25")
-@virtual
-async def test_a_clock_that_goes_forward_and_back_leaves_no_slot_without_a_record(scene):
-    async with scene.scheduler() as scheduler:
-        await scheduler.add_job("a", HOURLY)
-        await scheduler.start()
-        await scene.sleep("2h30m")
-        scene.step(hours=10)
-        await scene.sleep("2h")
-        await _tally(scheduler)
-        scene.step(hours=-10)
-        for _ in range(14):
-            await scene.sleep("1h")
-            await _tally(scheduler)
 
 
 @pytest.mark.promise("X25")
@@ -225,7 +197,7 @@ async def test_a_monitor_is_due_as_often_as_its_ping_did_not_come(scene):
         await scheduler.add_job("m", Ping(Cron("0 * * * *"), grace="10m"))
         await scheduler.start()
         await scene.sleep("3h30m")
-        found = await _tally(scheduler, "m")
+        found = await tally(scheduler, "m")
         assert (found.due, found.passed_over) == (3, {"no_ping": 3})
         slot = await scheduler.get_slot("m", at(hours=2))
         assert (slot.why, slot.sentence) == (
@@ -243,10 +215,10 @@ async def test_what_a_pause_passed_over_is_due_again_when_the_pause_is_undone(sc
         await scene.sleep("1h55m")
         await scheduler.pause_job("a")
         await scene.sleep("8m")
-        assert (await _tally(scheduler)).passed_over == {"paused": 1}
+        assert (await tally(scheduler)).passed_over == {"paused": 1}
         await scheduler.undo()
         await scene.sleep("1m")
-        found = await _tally(scheduler)
+        found = await tally(scheduler)
         assert (found.due, found.ran, found.passed_over) == (2, 2, {})
 
 
@@ -261,7 +233,7 @@ async def test_a_slot_whose_run_waits_for_a_person_is_running(scene):
         await scheduler.add_job("a", HOURLY)
         await scheduler.start()
         await scene.sleep("1h1m")
-        found = await _tally(scheduler)
+        found = await tally(scheduler)
         assert (found.due, found.ran, found.running) == (1, 0, 1)
 
 
@@ -294,7 +266,7 @@ async def test_no_slot_is_due_once_a_job_has_run_as_often_as_it_may_though_it_is
         await scene.sleep("16m")
         await scheduler.pause_job("a")
         await scene.sleep("5m")
-        found = await _tally(scheduler)
+        found = await tally(scheduler)
         assert (found.due, found.ran) == (1, 1)
 
 
@@ -308,21 +280,21 @@ async def test_a_one_shot_that_was_refused_and_is_resumed_is_one_slot_whose_late
         await scheduler.add_job("a", Once(at(hours=1)), kind="job")
         await scheduler.start()
         await scene.sleep("3h")
-        assert (await _tally(scheduler)).passed_over == {"closed": 1}
+        assert (await tally(scheduler)).passed_over == {"closed": 1}
         await scheduler.update_job("a", enabled=False)
-        assert (await _tally(scheduler)).passed_over == {"closed": 1}
+        assert (await tally(scheduler)).passed_over == {"closed": 1}
         await scheduler.server_side.hold_all(None, Rights("ada"))
         await scheduler.resume_job("a")
         await scene.sleep("1m")
-        found = await _tally(scheduler)
+        found = await tally(scheduler)
         assert (found.due, found.waiting, await _fates(scheduler, [1])) == (1, {"held": 1}, ["waiting"])
         await scheduler.undo()
-        found = await _tally(scheduler)
+        found = await tally(scheduler)
         assert (found.due, found.passed_over, await _fates(scheduler, [1])) == (1, {"closed": 1}, ["passed_over"])
         await scheduler.resume_job("a")
         await scheduler.server_side.release_all(Rights("ada"))
         await scene.sleep("1m")
-        found = await _tally(scheduler)
+        found = await tally(scheduler)
         assert (found.due, found.ran, await _fates(scheduler, [1])) == (1, 1, ["ran"])
 
 
@@ -336,37 +308,17 @@ async def test_a_stopped_one_shot_that_is_given_a_grid_counts_that_from_then_on(
             await scheduler.pause_job("a")
         await scheduler.start()
         await scene.sleep("5h30m")
-        before = await _tally(scheduler)
+        before = await tally(scheduler)
         await scheduler.update_job("a", trigger=HOURLY)
-        assert await _tally(scheduler) == before
+        assert await tally(scheduler) == before
         await scheduler.resume_job("a")
     await scene.sleep("3h")
     async with scene.scheduler() as scheduler:
         await scheduler.start()
         await scene.sleep("1m")
-        found = await _tally(scheduler)
+        found = await tally(scheduler)
         assert (found.due, found.merged) == (4, 2)
         assert (found.ran, found.passed_over) == ((2, {}) if stop == "over" else (1, {"paused": 1}))
-
-
-@pytest.mark.promise("X25")
-@virtual
-async def test_times_that_are_given_after_the_clock_went_back_count_from_then_on(scene):
-    async with scene.scheduler() as scheduler:
-        await scheduler.add_job("a", Cron("30 2 * * *"))
-        await scheduler.start()
-        await scene.sleep("12h10m")
-        await scheduler.update_job("a", trigger=Cron("40 2 * * *"))
-        scene.step(hours=-8)
-        await scene.sleep("2m")
-        await scheduler.update_job("a", trigger=HOURLY)
-        await scene.sleep("1h")
-    await scene.sleep("3h")
-    async with scene.scheduler() as scheduler:
-        await scheduler.start()
-        await scene.sleep("1m")
-        found = await _tally(scheduler)
-        assert (found.due, found.ran, found.merged) == (5, 3, 2)
 
 
 @pytest.mark.promise("X25")
@@ -383,20 +335,5 @@ async def test_what_an_undo_makes_due_again_leaves_the_slots_of_earlier_times_al
         await scheduler.pause_job("a")
         await scheduler.undo()
         await scene.sleep("1m")
-        found = await _tally(scheduler)
+        found = await tally(scheduler)
         assert (found.due, found.waiting, found.passed_over) == (5, {"held": 1}, {"paused": 4})
-
-
-@pytest.mark.promise("X25")
-@virtual
-async def test_a_slot_that_was_run_does_not_pass_as_well_when_its_time_comes_again(scene):
-    """After the clock went back, a failure makes a job wait past slots of which some were run before."""
-    async with scene.scheduler(retention=Retention(runs_per_job=1)) as scheduler:
-        await scheduler.add_job("a", Every("3s", anchor=at()))
-        await scheduler.start()
-        await scene.sleep("29s")
-        scene.act = failing()
-        scene.step(hours=-1)
-        await scene.sleep("1h1m")
-        found = await _tally(scheduler)
-        assert found.ran > 4
