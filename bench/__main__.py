@@ -22,6 +22,7 @@ from bench.measures import (
     lateness,
     ledger,
     million,
+    mixed,
     postgres,
     raw,
     recurring,
@@ -44,8 +45,9 @@ MEASURES: dict[str, Callable[[Plan], list[Table]]] = {
     "ledger": ledger.measure,
     "million": million.measure,
     "soak": soak.measure,
+    "mixed": mixed.measure,
 }
-ON_REQUEST = {"soak"}  # half an hour of waiting
+ON_REQUEST = {"soak", "mixed"}  # half an hour of waiting
 NOT_QUICK = {"workflows", "ledger"}  # they fill two stores, or start one after the other
 
 

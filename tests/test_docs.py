@@ -9,8 +9,6 @@ import sys
 import tomllib
 from pathlib import Path
 
-import pytest
-
 import wakeful
 from tests.cli.terminal import PATIENCE, Terminal
 
@@ -49,7 +47,6 @@ def test_the_readmes_program_prints_what_it_says(tmp_path: Path) -> None:
     assert re.fullmatch(pattern, result.stdout), result.stdout
 
 
-@pytest.mark.long
 def test_the_readmes_commands_print_what_it_says(tmp_path):
     terminal = Terminal(tmp_path)
     (tmp_path / ".wakeful").rmdir()  # the store is the one of the user

@@ -12,7 +12,6 @@ from wakeful import Cron, Every, Interval, NewJob, Once, Scheduler
 from wakeful.testing import VirtualClock, run
 
 
-@pytest.mark.long
 @pytest.mark.promise("H16", "X12")
 def test_the_contracts_example_does_what_it_says():
     clock = VirtualClock(datetime(2026, 3, 2, tzinfo=UTC))  # a Monday
@@ -50,7 +49,6 @@ def test_the_contracts_example_does_what_it_says():
     run(main(), clock)
 
 
-@pytest.mark.long
 @pytest.mark.promise("X12")
 def test_the_example_of_the_test_kit_runs_as_it_stands_there():
     example = re.search(r"\n\n((?:    .*\n|\n)+)", wakeful.testing.__doc__).group(1)
@@ -61,7 +59,6 @@ def test_the_example_of_the_test_kit_runs_as_it_stands_there():
     assert names["clock"].now() >= VirtualClock().now() + 3 * 86_400_000
 
 
-@pytest.mark.long
 @pytest.mark.promise("X12")
 def test_weeks_pass_in_moments_and_always_in_the_same_way():
     def life():
@@ -90,13 +87,14 @@ def test_weeks_pass_in_moments_and_always_in_the_same_way():
 
 
 @pytest.mark.promise("X12")
-def test_virtual_time_refuses_what_it_cannot_wait_for():
+def test_virtual_time_runs_threads_inline_and_refuses_what_it_cannot_wait_for():
     import asyncio
+    import threading
 
     from wakeful import SchedulerError
 
     async def thread():
-        await asyncio.to_thread(print)
+        return await asyncio.to_thread(threading.get_ident)
 
     async def socket():
         await asyncio.open_connection("localhost", 1)
@@ -104,7 +102,8 @@ def test_virtual_time_refuses_what_it_cannot_wait_for():
     async def process():
         await asyncio.create_subprocess_exec("true")
 
-    for main in (thread, socket, process):
+    assert run(thread()) == threading.get_ident()
+    for main in (socket, process):
         with pytest.raises(SchedulerError, match="real event loop"):
             run(main())
     with pytest.raises(SchedulerError, match="aware"):

@@ -14,8 +14,6 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-import pytest
-
 from tests.cli.terminal import PATIENCE, Terminal
 from wakeful.cli import command_tree
 from wakeful.triggers import parse_interval
@@ -100,7 +98,6 @@ def test_the_links_of_the_page_lead_somewhere():
         assert (ROOT / "docs" / target).exists(), target
 
 
-@pytest.mark.long
 def test_what_the_files_start_runs_answers_its_health_check_and_stops_cleanly(tmp_path):
     terminal = Terminal(tmp_path)
     store = tmp_path / "wakeful.db"

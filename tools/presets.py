@@ -7,16 +7,51 @@ from pathlib import Path
 from wakeful.agents.runners.presets import OPTIONS, PRESETS, Preset
 
 PAGE = Path(__file__).parent.parent / "docs" / "presets.md"
+RECORDINGS = PAGE.parents[1] / "tests" / "agents" / "recordings"
 HEAD = """# Presets
 
 Programs that [agents](agents.md) can be: `runner: {preset: NAME}`. This page is made from the presets themselves
 (`python -m tools.presets`).
+
+`make test-tools` runs the presets with the programs themselves, as far as those can be installed.
 """
 
 
 def render() -> str:
     """The page."""
-    return "\n".join([HEAD, *(_section(name, preset) for name, preset in PRESETS.items())])
+    columns = ("preset", "program", "session", "cost", "tokens", "limits", "known from")
+    rows = [columns, ("---",) * len(columns), *(_row(name, preset) for name, preset in PRESETS.items())]
+    table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return "\n".join([HEAD, table, *(_section(name, preset) for name, preset in PRESETS.items())])
+
+
+def _row(name: str, preset: Preset) -> tuple[str, ...]:
+    """What a preset reports."""
+    program = "your own" if preset.start[0] == OPTIONS else f"`{preset.start[0]}`"
+    session = "new each time" if preset.resume is None else "kept"
+    cost = "yes" if preset.output.reports_cost else "no"
+    return (f"[{name}](#{name})", program, session, cost, _tokens(preset), _limits(preset), _seen(name))
+
+
+def _tokens(preset: Preset) -> str:
+    if not preset.output.reports_tokens:
+        return "no"
+    return "those that came out" if "report the tokens that went in" in preset.cannot else "yes"
+
+
+def _limits(preset: Preset) -> str:
+    """Whether a rate limit is recognised, and when it ends."""
+    if preset.signs.rate_limit is None or any("report a rate limit" in text for text in preset.cannot):
+        return "no"
+    return "yes, not when they end" if "say when a rate limit ends" in preset.cannot else "yes, and when they end"
+
+
+def _seen(name: str) -> str:
+    """The versions whose answers were recorded."""
+    if name == "scripted":
+        return "nothing"
+    found = sorted(path.parent.name.rpartition("-")[2] for path in RECORDINGS.glob(f"{name}-*/*ok.txt"))
+    return f"its output: {', '.join(dict.fromkeys(found))}" if found else "its documentation"
 
 
 def _section(name: str, preset: Preset) -> str:
@@ -28,9 +63,12 @@ def _section(name: str, preset: Preset) -> str:
         ("resumes", resume),
         ("takes", ", ".join(f"`{key}`" for key in (*takes, "args"))),
         ("sets", ", ".join(f"`{key}={value}`" for key, value in preset.env) or "nothing"),
-        ("reports cost", "yes" if preset.output.cost else "no"),
-        ("reports tokens", "yes" if preset.output.tokens else "no"),
+        ("reports cost", "yes" if preset.output.reports_cost else "no"),
+        ("reports tokens", _tokens(preset)),
+        ("reports limits", _limits(preset)),
+        ("known from", _seen(name)),
         ("cannot", "; ".join(preset.cannot) or "nothing that Wakeful asks for"),
+        *([("note", "; ".join(preset.hints))] if preset.hints else []),
     ]
     lines = [f"| {key} | {value} |" for key, value in rows]
     return "\n".join([f"## {name}", "", "| | |", "|---|---|", *lines, ""])

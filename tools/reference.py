@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import textwrap
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import Any, is_typeddict
 
 import wakeful
 import wakeful.testing
+from wakeful.scheduler.workflows import Workflows
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
 INTRODUCTION = (
@@ -27,7 +29,9 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "How a handler ends": ("Skip", "Noop", "Defer", "Wait", "ApprovalNeeded", "TransientError"),
     "Agents": ("Turn", "Reply"),
-    "Workflows": ("Workflow", "Prepared", "Applied", "NotApplied", "Unknown", "LogicError"),
+    "Workflows": (
+        "Workflow", "Context", "Prepared", "MutationResult", "Applied", "NotApplied", "Unknown", "LogicError",
+    ),
     "Records": (
         "Job", "Run", "RunStats", "Explanation", "Event", "Alert", "Token", "Node", "SchedulerState", "Summary",
         "Verdict", "Action", "Undone", "Ledger", "Tally", "Slot",
@@ -58,12 +62,16 @@ def render() -> str:
         parts.append(f"## {title}")
         for name in names:
             parts += _entry(name, getattr(wakeful, name))
+        parts += _part("workflows", Workflows) if title == "Workflows" else ()
     parts += ["## Errors", *_errors()]
     parts += ["## wakeful.sync", _prose(wakeful.sync.__doc__)]
     parts += ["## wakeful.testing", _prose(wakeful.testing.__doc__)]
     parts += ["### wakeful.testing.VirtualClock", *_methods(wakeful.testing.VirtualClock, level="####")]
     parts += [f"### wakeful.testing.run\n\n{_code(_signature('run', wakeful.testing.run))}"]
     parts += [_prose(wakeful.testing.run.__doc__)]
+    tested = wakeful.testing.WorkflowTest
+    parts += [f"### wakeful.testing.WorkflowTest\n\n{_code(_signature('WorkflowTest', tested.__init__))}"]
+    parts += [_prose(tested.__doc__), *_methods(tested, level="####")]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -76,7 +84,7 @@ def _entry(name: str, value: Any) -> Iterator[str]:
     own_init = (
         inspect.isfunction(value.__init__) and not issubclass(value, (tuple, dict)) and name not in {"Job", "Run"}
     )
-    if own_init and not inspect.isabstract(value):
+    if own_init and not inspect.isabstract(value) and not getattr(value, "_is_protocol", False):
         yield _code(_signature(name, value.__init__))
     yield _prose(value.__doc__)
     rows = list(_fields(value))
@@ -84,6 +92,13 @@ def _entry(name: str, value: Any) -> Iterator[str]:
         yield "\n".join(["| | type | |", "|---|---|---|", *rows])
     if name == "Trigger" or not issubclass(value, wakeful.Trigger):
         yield from _methods(value, level="####")
+
+
+def _part(name: str, cls: type) -> Iterator[str]:
+    """An object on the scheduler."""
+    yield f"### scheduler.{name}"
+    yield _prose(cls.__doc__)
+    yield from _methods(cls, level="####")
 
 
 def _fields(cls: type) -> Iterator[str]:
@@ -113,8 +128,8 @@ def _row(name: str, annotation: str, said: str) -> str:
 
 def _methods(cls: type, level: str) -> Iterator[str]:
     for name, member in _members(cls):
-        if isinstance(member, property):
-            if not issubclass(cls, wakeful.Scheduler):
+        if isinstance(member, (property, functools.cached_property)):
+            if cls not in (wakeful.Scheduler, wakeful.Context, wakeful.testing.WorkflowTest):
                 continue
             yield f"{level} {name}\n\n{_prose(member.__doc__)}"
         else:
@@ -129,7 +144,7 @@ def _members(cls: type) -> Iterator[tuple[str, Any]]:
             if (
                 name.startswith("_")
                 or name in shown
-                or not (inspect.isfunction(member) or isinstance(member, property))
+                or not (inspect.isfunction(member) or isinstance(member, (property, functools.cached_property)))
             ):
                 continue
             shown.add(name)

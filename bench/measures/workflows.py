@@ -22,10 +22,6 @@ if TYPE_CHECKING:
 STORES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 BATCH = 1_000
 PATIENCE_S = 300.0
-YIELDS = (
-    "A consumer that always finds more to do pauses for 30 s after 100 runs in a row: "
-    "so the benchmark runs no more than that."
-)
 
 
 class Flow:
@@ -114,7 +110,7 @@ def _events(plan: Plan, server: Server) -> list[Table]:
                 Column("events_per_s", "events /s", "more"), Column("runs_per_s", "runs /s"),
                 Column("cpu_ms", "CPU ms an event"), Column("count", "events"),
             ],
-            notes=[YIELDS], ours=shapes[2][0], section="workflows",
+            ours=shapes[2][0], section="workflows",
         )  # fmt: skip
         entries: list[Entry] = [
             (title, partial(_through_on, server if name == "postgres" else None, flows, count, batch))

@@ -22,12 +22,14 @@ from wakeful.errors import (
     NotFound,
     RunNotFound,
     SchedulerError,
+    SchedulerForked,
     SchedulerNotOpen,
     SchedulerShutdownError,
     ScheduleTriggerError,
     SlotNotFound,
     StoreError,
     StoreFull,
+    StoreGone,
     StoreLocked,
     StoreRefused,
     StoreUnreachable,
@@ -70,7 +72,7 @@ if TYPE_CHECKING:
         Webhook,
         parse_interval,
     )
-    from wakeful.workflows import Applied, LogicError, NotApplied, Prepared, Unknown, Workflow
+    from wakeful.workflows import Applied, Context, LogicError, MutationResult, NotApplied, Prepared, Unknown, Workflow
 
 #: The modules that the public names are in. A module is loaded when one of its names is first used, so that a program
 #: that only runs jobs starts without what explains, lists and undoes.
@@ -93,7 +95,7 @@ _HOMES = {
     "kernel.views.slots": "Slot",
     "scheduler": "Scheduler SchedulerState Summary",
     "triggers": "ActiveHours After Chat Cron Every Interval Manual Once Ping Trigger Webhook parse_interval",
-    "workflows": "Applied LogicError NotApplied Prepared Unknown Workflow",
+    "workflows": "Applied Context LogicError MutationResult NotApplied Prepared Unknown Workflow",
 }
 _HOME_OF = {name: f"{__name__}.{module}" for module, names in _HOMES.items() for name in names.split()}
 _MODULES = ("sync", "triggers")
@@ -126,6 +128,7 @@ __all__ = [
     "CannotUndo",
     "ChangedSinceRead",
     "Chat",
+    "Context",
     "Cron",
     "Defer",
     "Event",
@@ -144,6 +147,7 @@ __all__ = [
     "Ledger",
     "LogicError",
     "Manual",
+    "MutationResult",
     "NewJob",
     "Node",
     "NodeNotAlive",
@@ -162,6 +166,7 @@ __all__ = [
     "ScheduleTriggerError",
     "Scheduler",
     "SchedulerError",
+    "SchedulerForked",
     "SchedulerNotOpen",
     "SchedulerShutdownError",
     "SchedulerState",
@@ -170,6 +175,7 @@ __all__ = [
     "SlotNotFound",
     "StoreError",
     "StoreFull",
+    "StoreGone",
     "StoreLocked",
     "StoreRefused",
     "StoreUnreachable",

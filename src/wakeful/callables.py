@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from wakeful.errors import InvalidJob
+from wakeful.trust import ADVICE, distrust_below
 
 _loaded: dict[str, tuple[int, Any]] = {}
 
@@ -53,6 +54,8 @@ def _from_file(path: Path) -> Any:
     known = _loaded.get(str(path))
     if known is not None and known[0] == changed:
         return known[1]
+    if (doubt := distrust_below(path)) is not None:
+        raise InvalidJob(f"{path} is not used because {doubt}: {ADVICE}.")
     private = f"_wakeful_file_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}"
     spec = importlib.util.spec_from_file_location(private, path)
     if spec is None or spec.loader is None:

@@ -14,6 +14,7 @@ SchedulerError
 │   ├── NodeNotFound                            no node ever had that name
 │   ├── AlertNotFound                           no alert of that id
 │   ├── AgentNotFound                           no agent of that name
+│   ├── LimitNotFound                           an account that is at no rate limit
 │   ├── WorkNotFound                            no work item of that id
 │   ├── RequestNotFound                         no request from outside of that id
 │   ├── ActionNotFound                          no action of that id
@@ -35,11 +36,14 @@ SchedulerError
 │   └── OutboundRefused                         an address from the network leads where it may not
 ├── QuotaReached                                the caller has as many jobs as it may have
 ├── QueueFull                                   as many requests wait as may
+├── ThreadsBusy                                 calls that never returned have taken all threads for this
 ├── WrongCallbackToken                          a report about a run without its callback token
 ├── SchedulerNotOpen                            used before `async with scheduler` or after it
+│   └── SchedulerForked                         used in a forked child of the process that opened it
 ├── StoreError                                  the database: operator's turn
 │   ├── StoreLocked                             another server holds it
 │   ├── StoreUnusable                           not a database, foreign, newer, corrupt or read-only
+│   │   └── StoreGone                           its file was removed or replaced while it was in use
 │   ├── StoreRefused                            it does not accept what was to be written
 │   ├── StoreUnreachable                        the server does not answer, or not us; we go on when it does
 │   └── StoreFull                               no space left on the device
@@ -50,6 +54,7 @@ SchedulerError
 ├── ImpossibleTransition    kernel/rules/states         a transition that the run's state does not allow
 ├── Failed                  kernel/rules/outcome        a run's error that has output to keep
 │   ├── AgentFailed         agents/asking               an agent's call that failed
+│   │   └── AgentNotStarted  agents/asking              an agent's program that could not be started
 │   ├── AgentOverloaded     agents/asking               an agent's service that is not available now
 │   └── RequestFailed       http/kind                   a request without a good answer
 │       └── RequestFailedForNow  http/kind              one that may well have a good one in a minute
@@ -57,7 +62,7 @@ SchedulerError
 ├── CommandTimedOut         command/result              a command that ran longer than it may
 ├── SendingFailed           http/sending                a request without any answer
 ├── NoSessionServer         agents/client               no server for messages is configured
-├── SessionFailed           agents/session_kind         a session says that it did not work
+├── SessionFailed           agents/talking              a session says that it did not work
 ├── SourceFailed            agents/sources/source       a source of work items that cannot be used
 │   ├── SourceAway          agents/sources/source       one that cannot be reached now
 │   └── SourceLimited       agents/sources/source       one that asks us to wait
@@ -69,6 +74,7 @@ SchedulerError
 ├── NotPressed              delivery/chat/buttons       the press of a button that does not count
 ├── DeliveryRefused         delivery/commands           a test that did not arrive
 ├── TooMuchRemoved          fleet/applying              a file that would remove more than half of its jobs
+│   └── OfAnotherFile       fleet/applying              one that would remove jobs of another file
 ├── ApiError                api/problems                a refusal that only the HTTP server makes
 ├── CannotListen            api/server                  the port cannot be used
 ├── ServerRefused           cli/remote                  what a server answered to a command under WAKEFUL_TOKEN
@@ -174,6 +180,10 @@ class AlertNotFound(NotFound):
 
 class AgentNotFound(NotFound):
     """No agent has that name."""
+
+
+class LimitNotFound(NotFound):
+    """No account of that name is at its rate limit."""
 
 
 class WorkNotFound(NotFound):
@@ -292,6 +302,13 @@ class QueueFull(SchedulerError):
     code = "queue_full"
 
 
+class ThreadsBusy(SchedulerError):
+    """Calls that were given up and never returned have taken all threads of this kind of work."""
+
+    status = 503
+    code = "threads_busy"
+
+
 class WrongCallbackToken(SchedulerError):
     """This token does not belong to this run."""
 
@@ -318,6 +335,10 @@ class SchedulerNotOpen(SchedulerError):
         super().__init__(message or str(type(self).__doc__))
 
 
+class SchedulerForked(SchedulerNotOpen):
+    """The scheduler was opened before this process was forked: make and open another one here."""
+
+
 class StoreError(SchedulerError):
     """The database could not carry out the operation; nothing was half written."""
 
@@ -336,6 +357,12 @@ class StoreUnusable(StoreError):
     """The file or server is not a Wakeful store this version can use."""
 
     code = "store_unusable"
+
+
+class StoreGone(StoreUnusable):
+    """The store's file was removed or replaced while in use: the engine stops, and nothing is stored any more."""
+
+    code = "store_gone"
 
 
 class StoreRefused(StoreError):

@@ -49,6 +49,11 @@ def first_id_at(ms: int) -> int:
     return max(0, (ms - EARLIEST_MS) << _COUNTER_BITS)
 
 
+def made_at(number: int) -> int:
+    """When an id was made, in milliseconds."""
+    return (number >> _COUNTER_BITS) + EARLIEST_MS
+
+
 def encode(prefix: str, number: int) -> str:
     high, low = number >> 30, number & 0x3FFFFFFF
     return (

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from wakeful.errors import InvalidSetting
+from wakeful.trust import ADVICE, distrust_below
 
 LARGEST_VALUE = 64 * 1024  # of what ${file:…} names
 
@@ -121,6 +122,8 @@ def _unquoted(text: str) -> str:
 
 def variables_of(path: Path) -> dict[str, str]:
     """What a file of NAME=value lines sets; InvalidSetting, as the end of a sentence, where it cannot be read."""
+    if (doubt := distrust_below(path)) is not None:
+        raise InvalidSetting(f"{path} is not used because {doubt}: {ADVICE}.")
     try:
         found, wrong = variables_in(_value_in(path).splitlines())
     except (OSError, ValueError) as error:

@@ -16,18 +16,15 @@ notebook. Its methods may be called from any thread, plain handlers included. Ex
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
 
 from wakeful.errors import SchedulerNotOpen
 from wakeful.kernel.kinds import AnyHandler
 from wakeful.kernel.views.bus import Bus
 from wakeful.scheduler import Scheduler as AsyncScheduler
-from wakeful.scheduler.agents import Agents as AsyncAgents
-from wakeful.scheduler.delivery import Connectors as AsyncConnectors
 from wakeful.scheduler.loop_thread import NOT_OPEN, LoopThread, Work
+from wakeful.scheduler.without_await import Agents, Connectors, Workflows, documented
 
 __all__ = ["Scheduler"]
 
@@ -36,82 +33,10 @@ T = TypeVar("T")
 H = TypeVar("H", bound=AnyHandler)
 
 
-class Connectors:
-    """The connectors of one scheduler."""
-
-    def __init__(self, inner: AsyncConnectors, ask: Callable[[Callable[[], Any]], Any], thread: LoopThread) -> None:
-        self._inner = inner
-        self._ask = ask
-        self._thread = thread
-
-    def register(self, name: str, send: Callable[[Any], Any]) -> Callable[[], None]:
-        """Send what is delivered to `name` with a function or a connector; call the answer to end that."""
-        unregister = self._ask(lambda: self._inner.register(name, send))
-        return lambda: self._ask(unregister)
-
-    def touch(self, name: str, sender: str, agent: str | None = None) -> None:
-        """Record that a person wrote through a connector: `last` routes there from now on."""
-
-        async def write() -> None:
-            await self._inner.touch(name, sender, agent)
-
-        self._thread.call(write())
-
-
-class Agents:
-    """The agents of one scheduler."""
-
-    def __init__(self, inner: AsyncAgents, thread: LoopThread) -> None:
-        self._inner = inner
-        self._thread = thread
-
-    def apply(self, agents: Mapping[str, Any], *, folder: Path | None = None) -> dict[str, list[str]]:
-        """Make the agents of this program what the mapping says, as the section `agents` of wakeful.yaml would."""
-        return self._thread.call(self._inner.apply(agents, folder=folder))
-
-    def request_wake(self, agent: str, reason: str = "manual") -> dict[str, Any]:
-        """Wake an agent; requests within 250 ms become one run."""
-        return self._thread.call(self._inner.request_wake(agent, reason))
-
-    def add_event(
-        self, agent: str, text: str, *, source: str | None = None, context_key: str | None = None, wake: bool = False
-    ) -> dict[str, Any]:
-        """Add an event that the agent gets when it is next woken; one with the same key replaces the older one."""
-        event = self._inner.add_event(agent, text, source=source, context_key=context_key, wake=wake)
-        return self._thread.call(event)
-
-    def get(self, agent: str) -> dict[str, Any]:
-        """An agent with its schedules, sessions and events."""
-        return self._thread.call(self._inner.get(agent))
-
-    def all(self) -> list[dict[str, Any]]:
-        """All agents, by name."""
-        return self._thread.call(self._inner.list())
-
-    def pause(self, agent: str) -> dict[str, Any]:
-        """Pause all jobs of an agent."""
-        return self._thread.call(self._inner.pause(agent))
-
-    def resume(self, agent: str) -> dict[str, Any]:
-        """Resume all jobs of an agent."""
-        return self._thread.call(self._inner.resume(agent))
-
-    def reset_session(self, agent: str) -> int:
-        """Forget the sessions of an agent, so that new ones begin; how many there were."""
-        return self._thread.call(self._inner.reset_session(agent))
-
-    list = all  # noqa: A003 - the name it has on the other scheduler; as a method it would hide the type above
-
-
 class Register(Protocol):
     """A decorator that returns the handler as it is."""
 
     def __call__(self, handler: H, /) -> H: ...
-
-
-def _documented(call: Callable[..., Any], method: Callable[..., Any]) -> None:
-    functools.update_wrapper(call, method)
-    call.__doc__ = (method.__doc__ or "").replace("await ", "")
 
 
 def _blocking(method: Callable[Concatenate[AsyncScheduler, P], Work[T]]) -> Callable[Concatenate[Any, P], T]:
@@ -120,7 +45,7 @@ def _blocking(method: Callable[Concatenate[AsyncScheduler, P], Work[T]]) -> Call
     def call(self: Scheduler, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._loop_thread().call(method(self._scheduler, *args, **kwargs))
 
-    _documented(call, method)
+    documented(call, method)
     return call
 
 
@@ -130,7 +55,7 @@ def _plain(method: Callable[Concatenate[AsyncScheduler, P], T]) -> Callable[Conc
     def call(self: Scheduler, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._ask(lambda: method(self._scheduler, *args, **kwargs))
 
-    _documented(call, method)
+    documented(call, method)
     return call
 
 
@@ -141,7 +66,7 @@ def _decorator(method: Callable[Concatenate[AsyncScheduler, P], Register]) -> Ca
         register = method(self._scheduler, *args, **kwargs)
         return lambda handler: self._ask(lambda: register(handler))
 
-    _documented(call, method)
+    documented(call, method)
     return call
 
 
@@ -151,7 +76,7 @@ def _constructor(
     """A constructor with the parameters of the scheduler's own."""
 
     def typed(init: Callable[..., None]) -> Callable[Concatenate[Any, P], None]:
-        _documented(init, method)
+        documented(init, method)
         return init
 
     return typed
@@ -192,7 +117,8 @@ class Scheduler:
         """Stop if running, without waiting for jobs, and close the store."""
         if self._thread is not None:
             try:
-                self._thread.call(self._scheduler.close())
+                if not self._thread.left:
+                    self._thread.call(self._scheduler.close())
             finally:
                 self._end_thread()
 
@@ -233,6 +159,19 @@ class Scheduler:
     def connectors(self) -> Connectors:
         """Where messages go: register, touch."""
         return Connectors(self._scheduler.connectors, self._ask, self._loop_thread())
+
+    @property
+    def workflows(self) -> Workflows:
+        """Workflows: the methods of `scheduler.workflows`, without `await`."""
+        return Workflows(self._scheduler.workflows, self._loop_thread())
+
+    def add_workflow(self, workflow: Any) -> None:
+        """Let this scheduler run a `Workflow`. It is stored when the scheduler starts, or at once where it runs."""
+
+        async def add() -> None:
+            await self._scheduler.add_workflow(workflow)
+
+        self._loop_thread().call(add())
 
     @overload
     def on_job_due(self, kind: str) -> Register: ...

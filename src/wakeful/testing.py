@@ -15,29 +15,25 @@ moment that a task waits for, so a week of schedules passes in milliseconds and 
     clock = VirtualClock()
     run(main(), clock)
 
-Threads, subprocesses and sockets have no place in virtual time: sync handlers are run inline, the rest is refused.
+Threads, subprocesses and sockets have no place in virtual time: sync handlers and what is given to `asyncio.to_thread`
+are run inline and take no time, the rest is refused.
 """
 
 from __future__ import annotations
 
 import asyncio
-import copy
-import functools
+import importlib
 import selectors
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
+from collections.abc import Callable, Coroutine, Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from wakeful import clock as clocks
 from wakeful.errors import SchedulerError
-from wakeful.kernel.domain import load
-from wakeful.scheduler import Scheduler
 from wakeful.triggers.durations import interval_ms
 
 if TYPE_CHECKING:
-    from wakeful.kernel.context import Context
-    from wakeful.store.interface import Transaction
-    from wakeful.workflows import Workflow
+    from wakeful.workflow_testing import WorkflowTest
 
 T = TypeVar("T")
 
@@ -85,6 +81,8 @@ class _JumpingSelector(selectors.BaseSelector):
 class VirtualLoop(asyncio.SelectorEventLoop):
     """An event loop on a virtual clock."""
 
+    runs_inline = True  # what is for threads
+
     def __init__(self, clock: clocks.VirtualClock) -> None:
         self._virtual = clock
         self._settling = 0
@@ -110,8 +108,14 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def call_soon_threadsafe(self, *_: Any, **__: Any) -> NoReturn:  # type: ignore[override]
         self._refuse("another thread")
 
-    def run_in_executor(self, *_: Any) -> NoReturn:  # type: ignore[override]
-        self._refuse("a thread")
+    def run_in_executor(self, _: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
+        """Run it at once, on this thread: as seen by virtual time it takes none."""
+        done: asyncio.Future[T] = self.create_future()
+        try:
+            done.set_result(func(*args))
+        except Exception as error:  # noqa: BLE001 - it belongs to whoever awaits the call
+            done.set_exception(error)
+        return done
 
     async def create_connection(self, *_: Any, **__: Any) -> NoReturn:
         self._refuse("a socket")
@@ -138,204 +142,8 @@ def run(main: Coroutine[Any, Any, T], clock: clocks.VirtualClock | None = None) 
         return runner.run(main)
 
 
-class Crash(BaseException):
-    """The process ends here, as far as a workflow can see."""
-
-
-FUNCTIONS = ("prepare", "mutate", "reconcile", "next", "producer")
-#: What a run of a consumer has reached once the checkpoint after a function is stored.
-_STORED = {"prepared": "prepare", "mutated": "mutate", "committed": "next"}
-
-
-class WorkflowTest:
-    """A workflow in virtual time, for its author's tests: days pass in milliseconds.
-
-    >>> with WorkflowTest(workflow) as test:
-    ...     test.publish("mail", {"subject": "Hello"}, message_id="1")
-    ...     test.advance("1d")
-    ...     print([event["status"] for event in test.events("mail")])
-    ['consumed']
-
-    `fail_in` and `crash_in` take `prepare`, `mutate`, `reconcile`, `next`, `producer`, or the name of a handler: then
-    it is whichever function of it comes next.
-    """
-
-    def __init__(self, workflow: Workflow, *, start: datetime | None = None) -> None:
-        self.clock = VirtualClock(start) if start is not None else VirtualClock()
-        self._name = workflow.name
-        self._places = (*FUNCTIONS, *workflow.handlers)
-        self._errors: dict[str, list[BaseException]] = {}
-        self._crashes: dict[str, bool] = {}
-        self._published = 0
-        self._loop = VirtualLoop(self.clock)
-        self._runner = asyncio.Runner(loop_factory=lambda: self._loop)
-        self._scheduler = _WatchedScheduler("sqlite://", clock=self.clock, timezone="UTC", seed=1)
-        self._scheduler.on_stored = self._stored
-        self._scheduler.add_workflow(self._watched(workflow))
-        self._runner.run(self._begin())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """End the test; nothing of it is kept."""
-        self._runner.run(self._scheduler.close())
-        self._runner.close()
-
-    @property
-    def now(self) -> datetime:
-        """The virtual time."""
-        return datetime.fromtimestamp(self.clock.now() / 1000, UTC)
-
-    # -- what happens ---------------------------------------------------------------------------------------------
-
-    def publish(self, topic: str, payload: Any = None, *, message_id: str | None = None) -> str:
-        """Publish an event by hand, and let happen what follows from it at once; its message id."""
-        self._published += 1
-        chosen = message_id if message_id is not None else f"test-{self._published}"
-        by_hand = load("wakeful.workflows.input_actions:ByHand")(topic, chosen, payload)
-        self._act("input_actions:publish_by_hand", by_hand, who="test")
-        return chosen
-
-    def advance(self, interval: str | float | timedelta) -> None:
-        """Let that much time pass, and everything that is due in it happen."""
-        self._runner.run(self.clock.sleep(interval))
-
-    def fail_in(self, phase: str, error: BaseException, times: int = 1) -> None:
-        """Raise the error where that function would be called, the next so many times."""
-        self._check_name(phase)
-        self._errors.setdefault(phase, []).extend([error] * times)
-
-    def crash_in(self, phase: str, *, after_commit: bool = True) -> None:
-        """Let the process die once: after that function, and after its checkpoint is stored or just before."""
-        self._check_name(phase)
-        self._crashes[phase] = after_commit
-
-    def approve(self) -> None:
-        """Approve the run that asks."""
-        self._act("actions:approve", self._waiting(), who="test")
-
-    def resume(self) -> None:
-        """Resume the workflow, as a person does after a correction."""
-        self._act("actions:resume", who="test")
-
-    def settle(self, verdict: str, result: Any = None) -> None:
-        """Say what became of an uncertain mutation: `happened`, `did_not_happen` or `skip`."""
-        self._act("actions:settle", self._waiting(), verdict, who="test", result=result)
-
-    # -- what there is --------------------------------------------------------------------------------------------
-
-    def workflow(self) -> dict[str, Any]:
-        """Status, issue, schedule and handlers, as `/api/workflows/NAME` shows them."""
-        return self._look(lambda tx: load("wakeful.workflows.views:workflow_view")(tx, self._name))
-
-    def events(self, topic: str) -> list[dict[str, Any]]:
-        """The events of a topic, oldest first."""
-        topics, views = load("wakeful.workflows.topics.tables:Topics"), load("wakeful.workflows.views:event_views")
-        return self._look(lambda tx: views(tx, tx.of(topics).matching(self._name, topic, None, None, 10_000)[::-1]))
-
-    def runs(self) -> list[dict[str, Any]]:
-        """The runs of all handlers, oldest first."""
-        table, view = load("wakeful.workflows.tables:Workflows"), load("wakeful.workflows.views:run_view")
-        return self._look(lambda tx: [view(tx, one) for one in tx.of(table).runs(self._name, 10_000)[::-1]])
-
-    def state(self, handler: str) -> Any:
-        """What a handler has stored."""
-        states = {one["name"]: one["state"] for one in self.workflow()["handlers"]}
-        if handler not in states:
-            message = f"{self._name} has no handler {handler!r:.80}. It has: {', '.join(states)}."
-            raise SchedulerError(message)
-        return states[handler]
-
-    # -- how it is done -------------------------------------------------------------------------------------------
-
-    async def _begin(self) -> None:
-        await self._scheduler.open()
-        await self._scheduler.start()
-        await self._loop.settle()
-
-    def _look(self, work: Callable[[Transaction], T]) -> T:
-        return self._runner.run(self._scheduler.look(work))
-
-    def _act(self, action: str, *args: Any, **kwargs: Any) -> None:
-        chosen = load(f"wakeful.workflows.{action}")
-
-        async def act() -> None:
-            await self._scheduler.transact(lambda tx, context: chosen(tx, context, self._name, *args, **kwargs))
-            await self._loop.settle()
-
-        self._runner.run(act())
-
-    def _waiting(self) -> str:
-        issue = self.workflow()["issue"]
-        if issue is None or issue["run"] is None:
-            message = f"{self._name} does not wait for a person."
-            raise SchedulerError(message)
-        return str(issue["run"])
-
-    def _watched(self, workflow: Workflow) -> Workflow:
-        """The workflow, with its functions wrapped so that they can be made to fail; its own is left as it is."""
-        watched = copy.copy(workflow)
-        watched.version = workflow.code_version()
-        watched.handlers = {name: copy.copy(handler) for name, handler in workflow.handlers.items()}
-        for handler in watched.handlers.values():
-            for phase, (function, _) in handler.functions().items():
-                name = "run" if phase == "producer" else f"on_{phase}"
-                setattr(handler, name, self._wrapped(phase, handler.name, function))
-        return watched
-
-    def _wrapped(self, phase: str, handler: str, function: Callable[..., Awaitable[Any]]) -> Any:
-        @functools.wraps(function)
-        async def called(*given: Any) -> Any:
-            for name in (phase, handler):
-                if self._errors.get(name):
-                    raise self._errors[name].pop(0)
-            value = await function(*given)
-            for name in (phase, handler):
-                if self._crashes.get(name) is False:
-                    del self._crashes[name]
-                    raise Crash
-            return value
-
-        return called
-
-    def _check_name(self, name: str) -> None:
-        if name not in self._places:
-            message = f"{self._name} has no function {name!r:.80}. It has: {', '.join(self._places)}."
-            raise SchedulerError(message)
-
-    def _stored(self, result: Any) -> None:
-        """A transaction is stored: die, where that is what it waits for."""
-        function, handler = _function_before(result)
-        for name in (function, handler if function in ("next", "producer") else None):
-            if name is not None and self._crashes.get(name):
-                del self._crashes[name]
-                raise Crash
-
-
-def _function_before(result: Any) -> tuple[str | None, str | None]:
-    """The function whose checkpoint a transaction has stored, where it is one; and its handler."""
-    attempt = getattr(result, "attempt", result)
-    phase, handler = getattr(attempt, "phase", None), getattr(attempt, "handler", None)
-    if phase in ("mutating", "mutated") and attempt.begins == "reconcile":
-        return "reconcile", handler
-    if attempt is not result or phase is None:  # it failed, or is no checkpoint
-        return None, None
-    if attempt.type == "producer":
-        return ("producer" if phase == "committed" else None), handler
-    return _STORED.get(phase), handler
-
-
-class _WatchedScheduler(Scheduler):
-    """A scheduler that lets a test see each transaction of a domain once it is stored."""
-
-    on_stored: Callable[[Any], None] = staticmethod(lambda _: None)
-
-    async def transact(self, work: Callable[[Transaction, Context], T], *, wakes: bool = True) -> T:
-        """As every scheduler does."""
-        result = await super().transact(work, wakes=wakes)
-        self.on_stored(result)
-        return result
+def __getattr__(name: str) -> Any:
+    if name == "WorkflowTest":
+        return importlib.import_module("wakeful.workflow_testing").WorkflowTest
+    message = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(message)

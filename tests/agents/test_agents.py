@@ -10,6 +10,9 @@ from tests.agents.virtual_agents import PLACE, agent
 from tests.kernel.scene import at, virtual
 from wakeful import InvalidJob
 from wakeful.agents import Reply
+from wakeful.agents.limits.holding import meet_limit
+from wakeful.agents.limits.rules import RateLimit
+from wakeful.agents.limits.tables import RateLimits
 from wakeful.agents.tables import AgentTables
 from wakeful.errors import AgentNotFound
 from wakeful.kernel.actions.pausing import disable_job
@@ -56,7 +59,7 @@ async def test_ephemeral_sessions_are_new_and_named_ones_are_shared(scene, agent
         others = {turn.session for turn in agents.turns if turn.agent != "a"}
         assert of_a == [None, None, None]
         assert len(others - {None}) == 1
-        assert await scheduler.look(lambda tx: tx.of(AgentTables).sessions_of("a")) == []  # none is kept
+        assert await scheduler.look(lambda tx: tx.of(AgentTables).sessions_of("a", None)) == []  # none is kept
         assert [turn.session for turn in agents.turns if turn.agent != "a"].count(None) == 1
 
 
@@ -244,13 +247,17 @@ async def test_an_empty_heartbeat_file_calls_no_agent_unless_an_event_waits(scen
 @virtual
 async def test_of_two_runs_that_meet_a_limit_the_later_end_counts(scene, agents):
     def limits(*ends):
-        return lambda tx, _: [tx.of(AgentTables).put_limit("work", end, f"until {end}") for end in ends]
+        return lambda tx, _: [meet_limit(tx, "work", tx.now + end, f"for {end}") for end in ends]
 
     async with agents.scheduler() as scheduler:
+        began = scene.clock.now()
         await scheduler.transact(limits(5000, 2000))
-        assert await scheduler.look(lambda tx: tx.of(AgentTables).limit("work")) == (5000, "until 5000")
+        found = await scheduler.look(lambda tx: tx.of(RateLimits).of("work"))
+        assert found == RateLimit("work", began + 5000, "for 5000", began)
+        await scene.sleep(1)
         await scheduler.transact(limits(9000))
-        assert await scheduler.look(lambda tx: tx.of(AgentTables).limit("work")) == (9000, "until 9000")
+        found = await scheduler.look(lambda tx: tx.of(RateLimits).of("work"))
+        assert found == RateLimit("work", began + 10_000, "for 9000", began)
 
 
 @virtual
@@ -322,8 +329,7 @@ async def test_events_that_a_failed_run_gives_back_and_those_that_came_meanwhile
         for number in range(3):
             await scheduler.agents.add_event("a", f"second {number}")
         await scene.sleep(5.5)
-        job_id = (await scheduler.look(lambda tx: tx.jobs.by_name("a.wake")))[0].id
-        waiting = await scheduler.look(lambda tx: tx.of(AgentTables).waiting(job_id))
+        waiting = await scheduler.look(lambda tx: tx.of(AgentTables).waiting("a"))
         assert (len(waiting), waiting[0].text, waiting[-1].text) == (50, "first 3", "second 2")
 
 

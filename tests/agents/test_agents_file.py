@@ -11,6 +11,7 @@ from wakeful.config.agents_file import entries_of
 from wakeful.config.loading import load
 from wakeful.config.reading import ConfigError
 from wakeful.errors import InvalidJob
+from wakeful.triggers import system_zone
 
 GOOD = """
 agents:
@@ -57,7 +58,7 @@ def test_an_agent_becomes_its_jobs(read, tmp_path):
     standup = entries["reporter.standup"].new
     assert (standup.kind, standup.owner) == ("agent", "reporter")
     assert standup.trigger.to_data() == {"type": "cron", "expression": "0 9 * * 1-5", "tz": "Europe/Berlin"}
-    assert standup.options["lanes"] == {"agent:reporter": 2, "session:team": 1}
+    assert standup.options["lanes"] == {"agent:reporter": 2, "account:claude": 1, "session:team": 1}
     assert (standup.options["timeout"], standup.options["labels"]) == (660, ["gpu"])
     runner = standup.payload["runner"]
     assert runner["cwd"] == str(tmp_path / "repo")
@@ -67,7 +68,7 @@ def test_an_agent_becomes_its_jobs(read, tmp_path):
     assert (check.enabled, check.new.payload["does"], "lanes" in check.new.options) == (False, "event", False)
     beat = entries["reporter.heartbeat"].new
     assert beat.trigger.to_data()["interval"] == "30m"
-    assert beat.payload["active_hours"] == {"start": "09:00", "end": "22:00", "timezone": "local"}
+    assert beat.payload["active_hours"] == {"start": "09:00", "end": "22:00", "timezone": system_zone()}
     wake = entries["reporter.wake"].new.payload
     assert wake["prompt_file"] == str(tmp_path / "HEARTBEAT.md")
     assert entries["reporter.legacy"].new.trigger.to_data()["expression"] == "0 9 * * 1-5"
@@ -85,23 +86,39 @@ def test_an_agent_becomes_its_jobs(read, tmp_path):
         ("{S: {}}", 5, "agents.a.schedules.s does not say when: give"),
         ("{S: {cron: '* * * * *', crn: 1}}", 5, "There is no key 'crn' in agents.a.schedules.s. Did you mean 'cron'?"),
         ("{S: {webhook: {verify: github}}}", 5, "agents.a.schedules.s.webhook.secret is missing."),
-        ("{S: {webhook: {verify: gitub, secret: x}}}", 5, "agents.a.schedules.s.webhook.verify must be"),
-        ("{S: {webhook: {secret: ''}}}", 5, "agents.a.schedules.s.webhook.secret must be a text that is not empty"),
-        ("{S: {webhook: {secret: plain!}}}", 5, "agents.a.schedules.s.webhook.secret is not base64"),
-        ("{S: {webhook: {verify: bearer, secret: '${UNSET}'}}}", 5, "s.webhook.secret needs ${UNSET}, which is not"),
-        ("{S: {webhook: {secret: x, verify: {header: X-Sig}}}}", 5, "s.webhook.verify needs timestamp or id: else"),
         (
-            "{S: {webhook: {secret: x, verify: {header: X-Sig, timestamp: {header: T}}}}}",
+            "{S: {webhook: {verify: gitub, secret: a-long-random-text}}}",
+            5,
+            "agents.a.schedules.s.webhook.verify must be",
+        ),
+        ("{S: {webhook: {secret: ''}}}", 5, "agents.a.schedules.s.webhook.secret must be a text that is not empty"),
+        ("{S: {webhook: {secret: plain-and-not-base64!}}}", 5, "agents.a.schedules.s.webhook.secret is not base64"),
+        ("{S: {webhook: {verify: bearer, secret: '${UNSET}'}}}", 5, "s.webhook.secret needs ${UNSET}, which is not"),
+        (
+            "{S: {webhook: {secret: a-long-random-text, verify: {header: X-Sig}}}}",
+            5,
+            "s.webhook.verify needs timestamp or id: else",
+        ),
+        (
+            "{S: {webhook: {secret: a-long-random-text, verify: {header: X-Sig, timestamp: {header: T}}}}}",
             5,
             "s.webhook.verify.timestamp is not signed: put {timestamp} into signed.",
         ),
-        ("{S: {webhook: {secret: x, verify: {header: X-Sig, id: {}}}}}", 5, "s.webhook.verify needs timestamp or id"),
         (
-            "{S: {webhook: {verify: bearer, secret: x}, cron: '@daily'}}",
+            "{S: {webhook: {secret: a-long-random-text, verify: {header: X-Sig, id: {}}}}}",
+            5,
+            "s.webhook.verify needs timestamp or id",
+        ),
+        (
+            "{S: {webhook: {verify: bearer, secret: a-long-random-text}, cron: '@daily'}}",
             5,
             "s.cron is a second schedule beside webhook",
         ),
-        ("{S: {webhook: {verify: bearer, secret: x}, target: main}}", 5, "s.target must be isolated: what others"),
+        (
+            "{S: {webhook: {verify: bearer, secret: a-long-random-text}, target: main}}",
+            5,
+            "s.target must be isolated: what others",
+        ),
         ("{S: {type: webhook}}", 5, "agents.a.schedules.s.type webhook needs a secret: add webhook: {verify: github"),
         ("{S: {chat: {match: '('}}}", 5, "agents.a.schedules.s.chat.match is no regular expression"),
         (
@@ -138,6 +155,26 @@ def test_an_agent_becomes_its_jobs(read, tmp_path):
             5,
             "agents.a.budget.cost_per_day is 1, and one run may cost 2 (runner.max_cost): no run would ever start.",
         ),
+        (
+            "runner: {preset: claude, max_cost: 1}\n    untrusted: {max_cost: 3}\n    budget: {cost_per_day: 2}",
+            6,
+            "agents.a.budget.cost_per_day is 2, and one run may cost 3 (untrusted.max_cost): no run would ever start.",
+        ),
+        (
+            "runner: {preset: codex}\n    budget: {cost_per_day: 2}",
+            5,
+            "agents.a.budget.cost_per_day cannot be kept: this runner does not report what a run cost. Give runner.",
+        ),
+        (
+            "runner: {preset: claude, max_cost: 21}",
+            4,
+            "agents.a.runner.max_cost is 21, and all agents together may cost 20 a day (limits.cost_per_day): no run",
+        ),
+        (
+            "runner: {start: [x, '{prompt}'], resume: [x, '{session}']}",
+            4,
+            "agents.a.runner cannot be used: start has {prompt} and resume does not: write it into resume as well.",
+        ),
         ("max_concurrent: 0", 4, "agents.a.max_concurrent must be at least 1, not 0."),
         ("heartbeat: {every: 0m}", 4, "agents.a.heartbeat.every: Zero interval is not allowed."),
         ("heartbeat: {active_hours: {start: '25:00', end: '9:00'}}", 4, "agents.a.heartbeat.active_hours cannot be"),
@@ -160,13 +197,32 @@ def test_a_mistake_is_reported_with_its_place_and_the_nearest_right_name(read, w
     assert [fault for fault in found if fault[0] == line and message in fault[2]], found
 
 
+@pytest.mark.promise("D1")
+@pytest.mark.parametrize(
+    ("schedule", "places"),
+    [
+        ("{cron: '99 * * * *', prompt: x, prompt_file: y}", ["cron", "prompt_file"]),
+        ("{every: 5m, work: true, timezone: No/Where}", ["timezone", "work"]),
+        ("{webhook: {verify: bearer, secret: a-long-random-text}, cron: '@daily'}", ["cron"]),
+        ("{type: cron}", ["type"]),
+    ],
+)
+def test_of_a_schedule_each_mistake_is_reported_once_and_none_hides_another(read, schedule, places):
+    text = f"agents:\n  a:\n    runner: {{preset: claude}}\n    schedules:\n      s: {schedule}\n"
+    with pytest.raises(ConfigError) as caught:
+        read(text)
+    assert sorted(fault.key for fault in caught.value.faults) == [f"agents.a.schedules.s.{key}" for key in places]
+
+
 def test_agents_of_included_files_belong_to_the_fleet_and_are_checked_alike(read):
     main = "include: ['more*.yaml']\nagents: {a: {runner: {preset: claude}}}\n"
     more = "agents:\n  b: {runner: {preset: claude}}\n"
     assert [entry.new.name for entry in read(main, more1=more).entries] == ["a.wake", "b.wake"]
     wrong = "agents:\n  b: {runner: {presett: claude}}\n  a: {runner: {preset: claude}}\n"
     messages = [message for _, _, message in faults(read, main, more1=wrong)]
-    assert messages == ["There is no key 'presett' in agents.b.runner. Did you mean 'preset'?"]
+    assert messages[0] == "There is no key 'presett' in agents.b.runner. Did you mean 'preset'?"
+    assert messages[1].startswith("agents.a is also in ")
+    assert len(messages) == 2
     twice = "agents:\n  a: {runner: {preset: claude}}\n"
     assert "agents.a is also in" in faults(read, main, more1=twice)[0][2]
 
@@ -212,7 +268,7 @@ agents:
       deploy: {webhook: {verify: github, secret: "${TOKEN}"}, prompt: "Deployed {payload.ref}"}
       stripe:
         webhook:
-          secret: [one, two]
+          secret: [the-first-long-secret, the-second-long-secret]
           verify: {header: Stripe-Signature, prefix: "v1=", signed: "{timestamp}.{body}",
                    timestamp: {header: Stripe-Signature, prefix: "t="}, id: {body: id}, tolerance: 1m}
       ask: {chat: {match: "^/ask "}}

@@ -6,8 +6,9 @@ import pytest
 
 from tests.agents.virtual_agents import agent
 from tests.delivery.targets import Target
-from tests.kernel.scene import virtual
-from wakeful.agents import Reply, asking
+from tests.kernel.scene import at, virtual
+from tests.store.samples import job
+from wakeful.agents import Reply, kept_session
 from wakeful.agents.budgets import spending
 from wakeful.agents.budgets.rules import Charge
 from wakeful.agents.budgets.tables import Budgets, Reservation
@@ -22,12 +23,14 @@ from wakeful.store.records import RunRow
 @virtual
 async def test_of_a_tool_that_counts_the_whole_session_only_what_is_new_counts(scene):
     payload = {"agent": "a", "runner": {"preset": "codex"}}
-    kept = asking.Kept("a/wake", None)
+    kept = kept_session.Kept(1, "a/wake", None)
     async with scene.scheduler() as scheduler:
+        active = RunRow.queued(1, job(1)[0], "manual", 0)._replace(status="active")
+        await scheduler.transact(lambda tx, _: tx.runs.add([active]))
 
         async def keep(session, tokens_in, tokens_out):
             said = Reply("ok", session, None, tokens_in, tokens_out)
-            own = await scheduler.transact(lambda tx, _: asking._keep(tx, payload, kept, said))
+            own = await scheduler.transact(lambda tx, _: kept_session.keep(tx, payload, kept, said))
             return own.tokens_in, own.tokens_out
 
         assert await keep("one", 100, 10) == (100, 10)
@@ -109,8 +112,8 @@ async def test_a_claim_that_the_source_gave_to_another_is_no_attempt(scene, agen
 
         def lose(tx, context):
             owner = tx.jobs.by_name("a.wake")[0].id
-            item = WorkItem(5, owner, "Roof", None, "x", 0, "claimed", 7, 3, tx.now, None, "directory:/x", "{}", 1)
-            tx.of(AgentTables).add_item(item)
+            item = WorkItem(5, "a", "Roof", None, "x", 0, "claimed", 7, 3, tx.now, None, "directory:/x", "{}", 1)
+            tx.of(AgentTables).add_item(item, owner)
             desk._not_ours(tx, item, Lost())
             left = tx.of(AgentTables).item(5)
             return left.status, left.attempts, left.held, left.mark
@@ -126,6 +129,25 @@ async def test_a_day_on_which_a_run_in_progress_counts_is_kept(scene):
         await scheduler.transact(lambda tx, _: tx.of(Budgets).reserve(made))
         assert await scheduler.transact(lambda tx, _: tx.of(Budgets).prune(20260601, 10)) == 0
         await scheduler.transact(lambda tx, _: tx.of(Budgets).settle(made, Charge(1, 100_000, 5)))
-        assert (
-            await scheduler.transact(lambda tx, _: tx.of(Budgets).prune(20260601, 10)) == 2
-        )  # its own and the fleet's
+        first = await scheduler.transact(lambda tx, _: tx.of(Budgets).prune(20260601, 2))
+        assert first == 2  # its own and the fleet's
+        assert await scheduler.look(lambda tx: tx.of(Budgets).charged(7)) is not None  # the rest of a step
+        assert await scheduler.transact(lambda tx, _: tx.of(Budgets).prune(20260601, 10)) == 1
+        assert await scheduler.look(lambda tx: tx.of(Budgets).charged(7)) is None
+
+
+@virtual
+async def test_a_prompt_file_that_another_user_could_write_is_not_given_to_the_agent(scene, agents, tmp_path):
+    file = tmp_path / "prompt.md"
+    file.write_text("Say hello.")
+    file.chmod(0o666)
+    plan = {"a": agent(schedules={"s": {"every": "10m", "prompt_file": str(file)}})}
+    async with agents.scheduler_with(plan) as scheduler:
+        await scheduler.start()
+        await scene.until(at(minutes=11))
+        (run,) = await scheduler.get_run_log("a.s", 10)
+        assert (run.outcome, agents.turns) == ("error", [])
+        assert f"The prompt file {file} is not used because it is writable by everybody" in run.error
+        file.chmod(0o600)
+        await scene.until(at(minutes=25))
+        assert agents.prompts

@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wakeful.agents.budgets.rules import (
+    Assumed,
     Caps,
     Charge,
     Spent,
+    assumed,
     caps_of,
     charge,
     day_of,
@@ -62,34 +64,47 @@ def test_one_run_more_is_too_much_where_any_part_of_a_budget_would_be_exceeded(c
     ("outcome", "usage", "counts"),
     [
         ("noop", None, Charge()),
-        ("noop", {"cost": 1.0}, Charge()),
         ("skipped", None, Charge()),
         ("deferred", None, Charge()),
-        ("success", {"cost": 0.1, "tokens_in": 100, "tokens_out": 20}, Charge(1, 10 * CENT, 120)),
-        ("success", {"cost": 0, "tokens_in": None, "tokens_out": 20}, Charge(1, 0, 20)),
-        ("success", {"cost": 0.9}, Charge(1, 90 * CENT, 0)),  # beyond its limit: what it cost counts
-        ("success", {"tokens_in": 100}, Charge(1, 50 * CENT, 100)),
-        ("success", None, Charge(1, 50 * CENT, 0)),
-        ("error", None, Charge(1, 50 * CENT, 0)),
-        ("error", {"cost": 0.02}, Charge(1, 2 * CENT, 0)),
-        ("timeout", None, Charge(1, 50 * CENT, 0)),
-        ("crashed", None, Charge(1, 50 * CENT, 0)),
-        ("cancelled", None, Charge(1, 50 * CENT, 0)),
-        ("unknown", None, Charge(1, 50 * CENT, 0)),
-        ("success", {"cost": -5}, Charge(1, 50 * CENT, 0)),
-        ("success", {"cost": math.inf}, Charge(1, 50 * CENT, 0)),
-        ("success", {"cost": math.nan, "tokens_in": math.inf}, Charge(1, 50 * CENT, 0)),
-        ("success", {"cost": True, "tokens_out": "many"}, Charge(1, 50 * CENT, 0)),
-        ("success", {"cost": 1e300, "tokens_out": 1e300}, Charge(1, 50 * CENT, 0)),
-        ("success", {"cost": 1e-9}, Charge(1, 1, 0)),
+        ("noop", {"cost": 1.0}, Charge(1, 100 * CENT, 0, "reported")),
+        ("deferred", {"cost": 0.02}, Charge(1, 2 * CENT, 0, "reported")),  # a limit that was met after some work
+        ("deferred", {}, Charge(1, 50 * CENT, 0, "max_cost")),  # it was called
+        ("success", {"cost": 0.1, "tokens_in": 100, "tokens_out": 20}, Charge(1, 10 * CENT, 120, "reported")),
+        ("success", {"cost": 0, "tokens_in": None, "tokens_out": 20}, Charge(1, 0, 20, "reported")),
+        ("success", {"cost": 0.9}, Charge(1, 90 * CENT, 0, "reported")),  # beyond its limit: what it cost counts
+        ("success", {"tokens_in": 100}, Charge(1, 50 * CENT, 100, "max_cost")),
+        ("error", {"cost": 0.02}, Charge(1, 2 * CENT, 0, "reported")),
+        ("timeout", {"cost": 0.02}, Charge(1, 2 * CENT, 0, "reported")),
+        *[
+            (outcome, None, Charge(1, 50 * CENT, 0, "max_cost"))
+            for outcome in ("success", "error", "timeout", "crashed", "cancelled", "unknown")
+        ],
+        *[
+            ("success", {"cost": cost, "tokens_in": cost}, Charge(1, 50 * CENT, 0, "max_cost"))
+            for cost in (-5, math.inf, -math.inf, math.nan, True, "many", 1e300, 10**400, [1])
+        ],
+        ("success", {"cost": 1_000_000.01}, Charge(1, 50 * CENT, 0, "max_cost")),
+        ("success", {"cost": 1e-9}, Charge(1, 1, 0, "reported")),
     ],
 )
 def test_a_run_counts_what_was_reported_or_its_limit(outcome, usage, counts):
-    assert charge(outcome, usage, 50 * CENT) == counts
+    assert charge(outcome, usage, Assumed(50 * CENT, "max_cost")) == counts
 
 
-def test_a_run_without_a_report_and_without_a_limit_costs_nothing():
-    assert charge("success", None, None) == Charge(1, 0, 0)
+@pytest.mark.promise("X7")
+@pytest.mark.parametrize(
+    ("max_cost", "reported", "costs"),
+    [
+        (50, [10, 20], Assumed(50, "max_cost")),
+        (0, [10, 20], Assumed(0, "max_cost")),
+        (None, [10, 20], Assumed(15, "mean")),
+        (None, [1, 1, 2], Assumed(2, "mean")),  # rounded up
+        (None, [7] * 20 + [10**9], Assumed(7, "mean")),
+        (None, [], Assumed(0, "unknown")),
+    ],
+)
+def test_a_cost_that_is_not_reported_is_the_limit_or_the_mean_of_the_last_twenty(max_cost, reported, costs):
+    assert assumed(max_cost, reported) == costs
 
 
 @pytest.mark.promise("X7")
@@ -147,7 +162,9 @@ def test_no_order_of_starts_and_ends_gets_past_a_budget(caps, max_cost, steps):
             spent = spent._replace(held_runs=spent.held_runs + 1, held_cost=spent.held_cost + max_cost)
             running += 1
         elif running:
-            counted = charge("success", {"cost": min(cost, max_cost) / 1_000_000, "tokens_in": tokens}, max_cost)
+            counted = charge(
+                "success", {"cost": min(cost, max_cost) / 1_000_000, "tokens_in": tokens}, Assumed(max_cost)
+            )
             spent = Spent(
                 spent.runs + counted.runs,
                 spent.cost + counted.cost,
@@ -159,3 +176,21 @@ def test_no_order_of_starts_and_ends_gets_past_a_budget(caps, max_cost, steps):
         assert spent.runs + spent.held_runs <= caps.runs
         assert spent.cost + spent.held_cost <= caps.cost
         assert spent.held_runs == running
+
+
+@pytest.mark.parametrize(
+    ("caps", "spent", "words"),
+    [
+        (Caps(None, None, None), Spent(1, 0, 1), "1 run, 1 token"),
+        (Caps(1, None, 1), Spent(0, 0, 0), "0 of 1 run, 0 of 1 token"),
+        (Caps(50, None, None), Spent(1, 0, 0), "1 of 50 runs"),
+        (Caps(None, None, 2_000_000), Spent(0, 0, 1_500), "0 runs, 1,500 of 2,000,000 tokens"),
+    ],
+)
+def test_what_was_used_reads_well_for_one_and_for_many(caps, spent, words):
+    assert spent_words(caps, spent) == words
+
+
+def test_a_budget_of_one_run_that_is_used_up_is_told_in_words():
+    assert over(Caps(1, None, None), Spent(1, 0, 0), None) == "1 of 1 run is used today"
+    assert over(Caps(None, None, 1), Spent(1, 0, 5), None) == "5 of 1 token is used today"

@@ -15,7 +15,6 @@ from wakeful import Scheduler
 from wakeful.agents import Reply
 from wakeful.agents.budgets.tables import Budgets
 
-pytestmark = pytest.mark.long
 SCHEDULES, RUNS = 40, 10
 
 

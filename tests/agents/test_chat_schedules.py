@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 
 import pytest
 
@@ -13,11 +14,13 @@ from tests.delivery.bot_server import ZOE, bot_server
 from tests.delivery.test_telegram import BOB, on, taken, wait
 from tests.kernel.scene import at, virtual
 from wakeful.agents import Reply
-from wakeful.agents.inbound.messages import Message, receive
-from wakeful.delivery.chat import pairing
+from wakeful.agents.inbound.messages import Message, pass_on
+from wakeful.agents.inbound.tables import Requests
+from wakeful.delivery.chat import pairing, receiving
 from wakeful.delivery.chat.receiving import Incoming
 from wakeful.delivery.chat.tables import Chats, Person
 from wakeful.errors import AgentNotFound, ConnectorNotFound, InvalidJob, NotAllowed
+from wakeful.patterns import Pattern
 
 MARK = re.compile(r"<<<data ([0-9a-f]{16})\n(.*)\ndata \1>>>", re.DOTALL)
 CHATS = {
@@ -45,8 +48,7 @@ class Bot:
 
 
 async def write(scheduler, text, *, to=None, sender="42", connector="phone", number=None):
-    message = Message(connector, sender, text, number)
-    found = await scheduler.transact(lambda tx, context: receive(tx, context, message, to))
+    found = await pass_on(scheduler, Message(connector, sender, text, number), to)
     return [one._asdict() for one in found.taken]
 
 
@@ -246,3 +248,80 @@ async def test_a_person_is_answered_when_too_many_messages_wait(scene, agents, m
         body = {"connector": "phone", "sender": "42", "text": "Hello"}
         late = await Sender(scheduler).client.post("/api/messages", json=body, headers=headers)
         assert (late.status_code, late.headers["Retry-After"]) == (429, "60")
+
+
+# -- patterns that others wrote ----------------------------------------------------------------------------------------
+
+SLOW = ["(a+)+$", "^(a|a)*$", "(a|aa)+$", "(.*)*x$", "a*a*a*a*a*a*b", "(x*a?)*y", "([a-z]+)*[0-9]"]
+
+
+@pytest.mark.promise("X18")
+@pytest.mark.timeout(20)
+@virtual
+async def test_a_message_that_would_backtrack_for_years_is_answered_at_once(scene, agents):
+    async with agents.scheduler() as scheduler:
+        Phone(scheduler)
+        schedules = {f"s{n}": {"chat": {"match": pattern}, "prompt": "Look"} for n, pattern in enumerate(SLOW)}
+        await scheduler.agents.apply({"a": agent(schedules=schedules)})
+        await scheduler.start()
+        began = time.perf_counter()
+        assert await write(scheduler, "a" * 3999 + "!") == []
+        assert time.perf_counter() - began < 1
+
+
+@pytest.mark.promise("X18")
+@virtual
+async def test_patterns_are_searched_outside_the_transaction_and_only_for_people_who_may_start_something(
+    scene, agents, monkeypatch
+):
+    searched, writing = [], []
+    monkeypatch.setattr(Pattern, "is_in", lambda self, text: searched.append((text, bool(writing))))
+    async with agents.scheduler() as scheduler:
+        scheduler.connectors.register("bot", Bot())
+        await scheduler.agents.apply({"a": agent(schedules={"ask": {"chat": {"match": "a", "connector": "bot"}}})})
+        await scheduler.start()
+        for sender, role in (("7", "viewer"), ("8", "operator")):
+            person = Person("bot", sender, role, None, "code", 0)
+            await scheduler.transact(lambda tx, _, one=person: tx.of(Chats).pair(one))
+        transact = scheduler.transact
+
+        async def noted(work, **more):
+            def work_noted(tx, context):
+                writing.append(True)
+                try:
+                    return work(tx, context)
+                finally:
+                    writing.pop()
+
+            return await transact(work_noted, **more)
+
+        monkeypatch.setattr(scheduler, "transact", noted)
+        with pytest.raises(NotAllowed):
+            await write(scheduler, "one", sender="7", connector="bot")
+        await write(scheduler, "two", sender="8", connector="bot")
+        account = receiving.Account("hash", "bot", 1)
+        for sender, text in (("7", "three"), ("8", "four")):
+            update = receiving.Update(1, sender, None, text=text)
+            found = await receiving.read(scheduler, account, update)
+            await scheduler.transact(
+                lambda tx, context, one=update, known=found: receiving.take(tx, context, account, one, known)
+            )
+        assert searched == [("two", False), ("four", False)]
+
+
+@virtual
+async def test_a_pattern_that_an_older_version_stored_and_that_is_refused_now_matches_nothing_and_is_logged(
+    scene, agents, caplog
+):
+    async with agents.scheduler() as scheduler:
+        Phone(scheduler)
+        schedules = {"old": {"chat": {"match": "XX"}}, "rest": {"chat": {}}}
+        await scheduler.agents.apply({"a": agent(schedules=schedules)})
+        await scheduler.start()
+        sql = "UPDATE jobs SET payload = replace(payload, 'XX', ?)"
+        await scheduler.transact(lambda tx, _: tx.of(Requests)._session.execute(sql, ("(?=a+)+",)))
+        await write(scheduler, "a" * 3999 + "!")
+        await scene.sleep(5)
+        assert [turn.schedule for turn in agents.turns] == ["rest"]
+        assert "a.old: no message matches, because chat.match has a lookahead or lookbehind" in caplog.text
+        assert (await Sender(scheduler).client.get("/healthz")).status_code == 200

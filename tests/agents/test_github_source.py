@@ -198,6 +198,8 @@ def test_an_issue_that_does_not_wait_any_more_is_missing(github, source, change)
         (403, {"retry-after": "30"}, "slow down", 31_000),
         (429, {}, "", 61_000),
         (403, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "90"}, "limit", 90_000),
+        (429, {"retry-after": "999999"}, "", 24 * HOUR_MS + 1000),
+        (403, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "9" * 12}, "limit", 24 * HOUR_MS + 1000),
         (403, {}, "You have exceeded a secondary rate limit", 61_000),
         (403, {"x-ratelimit-remaining": "17"}, "Resource not accessible by personal access token", None),
         (404, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "90"}, "Not Found", None),
@@ -224,7 +226,6 @@ def answers(turn):
     return f"Mended: {turn.prompt.count('<<<data')} block"
 
 
-@pytest.mark.long
 @pytest.mark.promise("D9", "D10", "X18")
 @real
 async def test_an_issue_is_worked_on_through_a_scheduler_and_a_limit_defers_the_run(tmp_path, github, monkeypatch):

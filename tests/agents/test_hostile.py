@@ -47,7 +47,6 @@ print(json.dumps([type(ending).__name__, text[:20], len(text), (after - before) 
 GIGABYTE = "head -c 1073741824 /dev/zero | tr '\\0' x"
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("script", "output", "reply"),
     [
@@ -103,7 +102,6 @@ time.sleep(1000)
 """
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("last", "kind"),
     [
@@ -142,7 +140,7 @@ print("yes")
 
 def test_a_tool_that_waits_for_an_answer_gets_none_and_ends_with_its_time_limit(call):
     ending = call(start=call.script(ASKS), timeout=700)
-    assert ending == Wrong("stopped after its limit of 0.7 s: Continue? [y/n]", outcome="timeout")
+    assert ending[:3] == ("stopped after its limit of 0.7 s: Continue? [y/n]", None, "timeout")
 
 
 @pytest.mark.parametrize(

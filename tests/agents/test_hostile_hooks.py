@@ -169,7 +169,6 @@ async def test_a_wrong_signature_is_one_401_that_says_nothing_more(scene, agents
         await nothing_stored(scheduler)
 
 
-@pytest.mark.long
 @virtual
 async def test_a_wrong_signature_is_a_401_however_often_it_comes(scene, agents):
     async with agents.scheduler() as scheduler:

@@ -34,7 +34,6 @@ def lines(path):
     return path.read_text().splitlines() if path.exists() else []
 
 
-@pytest.mark.long
 @pytest.mark.promise("D4")
 def test_what_was_answered_before_kill_9_is_run_once_and_what_is_sent_again_is_known(tmp_path):
     house = House(tmp_path)
@@ -82,7 +81,6 @@ def test_what_was_answered_before_kill_9_is_run_once_and_what_is_sent_again_is_k
         house.close()
 
 
-@pytest.mark.long
 def test_the_commands_show_and_replay_what_came_in(tmp_path):
     house = House(tmp_path)
     (tmp_path / "wakeful.yaml").write_text(FILE)

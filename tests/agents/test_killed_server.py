@@ -64,7 +64,6 @@ def sent(place, client, name="standup"):
     place.sessions.wait_for(lambda server: len(server.messages) > before)
 
 
-@pytest.mark.long
 @pytest.mark.promise("C2", "C8", "C10")
 def test_messages_that_were_under_way_are_sent_again_and_answered(place):
     sessions = place.sessions
@@ -92,7 +91,6 @@ def test_messages_that_were_under_way_are_sent_again_and_answered(place):
         )  # and once more to a session made anew, where one was missing
 
 
-@pytest.mark.long
 @pytest.mark.promise("C2", "C10")
 def test_a_run_that_waits_is_found_waiting_and_its_call_back_still_counts(place):
     place.sessions.behave("accepts")
@@ -116,7 +114,6 @@ def test_a_run_that_waits_is_found_waiting_and_its_call_back_still_counts(place)
         assert len(place.sessions.messages) == 1
 
 
-@pytest.mark.long
 @pytest.mark.promise("C2", "C10")
 def test_a_run_that_is_asked_about_is_asked_about_in_the_next_life(place):
     place.sessions.behave("accepts-with-status")
@@ -133,7 +130,6 @@ def test_a_run_that_is_asked_about_is_asked_about_in_the_next_life(place):
         assert len(place.sessions.messages) == 1
 
 
-@pytest.mark.long
 @pytest.mark.promise("C2", "C4")
 def test_what_schedules_know_survives_a_kill(place):
     with place.start() as client:

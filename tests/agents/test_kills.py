@@ -10,7 +10,7 @@ import pytest
 from tests.agents.test_served_agents import House
 from tests.cli.terminal import lives
 
-pytestmark = [pytest.mark.long, pytest.mark.promise("A4", "D10")]
+pytestmark = pytest.mark.promise("A4", "D10")
 
 FILE = """
 store: sqlite:///t.db
@@ -119,7 +119,7 @@ def test_between_claim_and_start(house):
     again(house)
     settled(house, "worker.next", ["crashed", "success"])
     found = house.client.get(f"/api/work/{item}").json()
-    assert (found["status"], found["attempts"]) == ("done", 2)
+    assert (found["status"], found["attempts"]) == ("done", 1)
     check(house, 2)
 
 
@@ -137,6 +137,6 @@ def test_in_the_middle_of_a_tools_run(house):
     again(house)
     settled(house, "worker.next", ["crashed", "success"])
     found = house.client.get(f"/api/work/{item}").json()
-    assert (found["status"], found["attempts"], found["last_error"]) == ("done", 2, None)
+    assert (found["status"], found["attempts"], found["last_error"]) == ("done", 1, None)
     assert "Your last run was cut off" in (house.folder / "prompt").read_text()
     check(house, 2)

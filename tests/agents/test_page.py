@@ -36,7 +36,6 @@ def test_the_program_prints_what_it_says(tmp_path):
     assert result.stdout == promised
 
 
-@pytest.mark.long
 def test_the_first_agent_answers_as_shown(tmp_path):
     terminal = Terminal(tmp_path)
     try:

@@ -10,7 +10,7 @@ from tests.agents.virtual_agents import VirtualAgents, agent
 from tests.kernel.scene import at, virtual
 from tests.workflows.mailroom import Mailroom, fails
 from wakeful import After, Every, LogicError, Manual, Once, ScheduleTriggerError, Webhook
-from wakeful.agents.tables import AgentTables
+from wakeful.agents.limits.holding import meet_limit
 from wakeful.kernel.actions.authorization import Rights
 
 pytestmark = pytest.mark.promise("D5", "X3")
@@ -107,7 +107,7 @@ async def rate_limited(scene, scheduler):
     runner = {"start": ["true"], "account": "work"}
     await scheduler.agents.apply({"a": {"runner": runner, "schedules": {"tick": {"every": "1h", "prompt": "x"}}}})
     until = int(at(9).timestamp() * 1000)
-    await scheduler.transact(lambda tx, _: tx.of(AgentTables).put_limit("work", until, "usage limit"))
+    await scheduler.transact(lambda tx, _: meet_limit(tx, "work", until, "usage limit"))
     await scene.until(at(1, 30))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 
 import pytest
@@ -34,7 +35,9 @@ def ms(text):
         ("Please try again in 2 hours", "2026-08-05T16:00+00:00"),
         ("Please retry after 2733 seconds", "2026-08-05T14:45:33+00:00"),
         ("try again later.", None),
+        ("rate limited you. Retrying in 0.2 seconds...", None),  # the tool itself does
         ("resets in 9000 days", None),
+        (f"try again in {'9' * 400} days", None),
         ("", None),
     ],
 )
@@ -47,7 +50,7 @@ def test_a_moment_is_read_in_seconds_milliseconds_and_iso(value):
     assert moment_of(value, int(NOW.timestamp() * 1000)) == 1_786_000_000_000
 
 
-@pytest.mark.parametrize("value", [None, True, "soon", 5, [], 9e99])
+@pytest.mark.parametrize("value", [None, True, "soon", 5, [], 9e99, math.inf, -math.inf, math.nan, "9" * 400, 10**400])
 def test_what_is_no_moment_ahead_is_none(value):
     assert moment_of(value, int(NOW.timestamp() * 1000)) is None
 

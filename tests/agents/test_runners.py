@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from wakeful.agents.runners.calling import call_agent
-from wakeful.agents.runners.spec import command_form
+from wakeful.agents.runners.spec import command_form, takes_paths
 from wakeful.agents.runners.turn import Answered, Gone, Limited, Overloaded, Surroundings, Turn, Wrong
+from wakeful.agents.runners.versions import installed_version
 from wakeful.callables import beside
 from wakeful.errors import InvalidJob
 
@@ -66,10 +67,36 @@ def test_a_preset_starts_a_session_and_resumes_it(call, preset):
 
 
 def test_cost_and_tokens_are_those_the_tool_reports(call):
-    assert call(preset="claude").reply[2:] == (0.083, 12, 310)
+    assert call(preset="claude").reply[2:] == (0.083, 21012, 310)
     assert call(preset="codex").reply[2:] == (None, 18400, 240)
-    assert call(preset="gemini").reply[2:] == (None, 5100, 120)
-    assert call(preset="opencode").reply[2:] == (pytest.approx(0.0084), 1800, 80)
+    assert call(preset="gemini").reply[2:] == (None, 5100, 200)
+    assert call(preset="opencode").reply[2:] == (pytest.approx(0.0084), 17800, 80)
+
+
+def test_the_version_of_the_tool_its_start_and_what_it_was_denied_are_known(call):
+    tool = call("DENIED", preset="claude").tool
+    assert tool == (NOW, "2.1.325", ("Bash(rm x)",))
+    assert tool.shown() == {"started_at": "2026-09-20T10:26:40Z", "version": "2.1.325", "denied": ["Bash(rm x)"]}
+    assert call(preset="codex").tool == (NOW, None, ())
+    assert call(preset="scripted", args=["cat"]).tool is None
+
+
+def test_the_version_of_a_program_is_that_of_the_package_it_is_in(tmp_path):
+    package, links = tmp_path / "node_modules" / "@some" / "agent", tmp_path / "bin"
+    program = package / "dist" / "cli.js"
+    program.parent.mkdir(parents=True)
+    links.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    (links / "agent").symlink_to(program)
+    (tmp_path / "node_modules" / "package.json").write_text('{"version": "9.9.9"}')  # that of no package
+    environment = {"PATH": str(links)}
+    assert installed_version("agent", environment) is None
+    (package / "package.json").write_text('{"name": "@some/agent", "version": "1.2.3"}')
+    os.utime(program, (1, 1))  # installed anew
+    assert installed_version("agent", environment) == "1.2.3"
+    assert installed_version("sh", {"PATH": "/bin"}) is None
+    assert installed_version("no-such-agent", environment) is None
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -78,11 +105,12 @@ def test_a_session_that_the_tool_does_not_know_is_gone(call, preset):
 
 
 def test_a_rate_limit_is_recognised_with_the_time_the_tool_names(call):
-    assert call("LIMIT", preset="claude") == Limited("You've hit your session limit · resets 3:45pm", 1_790_000_000_000)
-    codex = call("LIMIT", preset="codex")
-    assert (type(codex), codex.until) == (Limited, 1_790_175_900_000)
-    assert call("LIMIT", preset="gemini").until == NOW + 12_300
-    assert call("LIMIT", preset="opencode") == Limited("Rate limit exceeded", None)
+    claude, codex, gemini, opencode = (call("LIMIT", preset=preset) for preset in PRESETS)
+    assert {type(ending) for ending in (claude, codex, gemini, opencode)} == {Limited}
+    assert claude[:2] == ("You've hit your session limit · resets 3:45pm", 1_790_000_000_000)
+    assert (codex.until, gemini.until) == (1_790_175_900_000, NOW + 12_300)
+    assert opencode[:2] == ("Rate limit exceeded", None)
+    assert [ending.confirmed for ending in (claude, codex, gemini, opencode)] == [True, True, True, False]
 
 
 def test_what_a_failed_tool_says_is_the_error(call):
@@ -101,6 +129,8 @@ def test_an_empty_reply_is_an_answer_and_a_missing_result_is_an_error(call):
 
 def test_a_reply_that_speaks_of_limits_is_a_reply(call):
     assert isinstance(call("Why did I hit my usage limit? Overloaded?", preset="claude"), Answered)
+    text = call.script("print('Our limit reached the moon; try again in 30 days')")
+    assert isinstance(call(start=text, rate_limit={"pattern": "limit reached"}), Answered)
     warns = call.script("print('near the usage limit', file=sys.stderr); print(json.dumps({'r': 'fine'}))")
     near = call(start=warns, output={"format": "json", "reply": "r"}, rate_limit={"pattern": "usage limit"})
     assert near.reply.text == "fine"
@@ -139,9 +169,9 @@ def test_a_value_that_a_runner_refers_to_is_in_no_output(call, monkeypatch):
 
 def test_patterns_say_what_an_exit_code_does_not(call):
     script = call.script("print('Try again in 2 hours'); sys.exit(0)")
-    limited = call(start=script, rate_limit={"pattern": "try again"})
-    assert limited.until == NOW + 7_200_000
     assert call(start=script, failure={"pattern": "again"}).why == "Try again in 2 hours"
+    both = {"failure": {"pattern": "again"}, "rate_limit": {"pattern": "try again"}}
+    assert call(start=script, **both)[:2] == ("Try again in 2 hours", NOW + 7_200_000)
     assert isinstance(call(start=call.script("print('fine'); sys.exit(3)"), success={"pattern": "fine"}), Answered)
 
 
@@ -209,6 +239,40 @@ def test_files_of_one_name_do_not_meet_and_a_changed_one_is_loaded_again(call, t
     assert call(python=f"{file}:reply").reply.text == "changed"
     assert sys.modules["json"] is json
     assert str(tmp_path / "one") not in sys.path
+
+
+@pytest.mark.promise("X18")
+def test_a_run_that_is_fed_by_others_reads_no_file_unless_it_has_the_tool():
+    denied = ("--settings", '{"permissions":{"deny":["Read(//**)"]}}')
+
+    def options(*tools, **more):
+        return command_form({"preset": "claude", "tools": [*tools], "args": ["--verbose"], **more}).start
+
+    assert options("WebSearch", only_tools=True)[-2:] == denied
+    assert options(only_tools=True)[-2:] == denied
+    assert denied[0] not in options("Read(docs/**)", only_tools=True)
+    assert denied[0] not in options("WebSearch")
+
+
+def test_programs_that_put_files_into_their_requests_are_known_also_by_their_name():
+    runners = [
+        {"preset": "claude"},
+        {"preset": "gemini"},
+        {"start": ["/usr/bin/claude", "-p"]},
+        {"start": ["bwrap", "--ro-bind", "/usr", "/usr", "/usr/bin/claude", "-p"]},
+        {"start": ["sh", "-c", "cd /srv; exec gemini -p x"]},
+        {"start": ["cursor-agent", "-p"]},
+        {"preset": "scripted", "args": ["/opt/qwen"]},
+    ]
+    others = [
+        {"preset": "codex"},
+        {"preset": "opencode"},
+        {"start": ["my-agent"]},
+        {"url": "http://x"},
+        {"python": "a:b"},
+    ]
+    assert [takes_paths(runner) for runner in runners] == [True] * 7
+    assert [takes_paths(runner) for runner in others] == [False] * 5
 
 
 def test_a_preset_refuses_what_it_cannot_do():

@@ -94,7 +94,7 @@ def test_agents_and_their_schedules_can_be_read(house):
     shown = house.client.get("/api/agents/reporter").json()
     assert (shown["status"], shown["running"], shown["max_concurrent"]) == ("idle", 0, 1)
     assert [one["job"] for one in shown["schedules"]] == ["reporter.quiet", "reporter.standup"]
-    assert shown["schedules"][0] | {"next_run_at": None} == {
+    assert shown["schedules"][0] | {"next_run_at": None, "last_run_at": None} == {
         "name": "quiet", "job": "reporter.quiet", "status": "idle", "cut_off": False, "last_run_at": None,
         "next_run_at": None, "last_error": None, "type": "cron",
     }  # fmt: skip
@@ -159,6 +159,23 @@ def test_a_work_item_is_added_worked_on_and_tried_again(house):
     (house.folder / "worked").unlink()
 
 
+@pytest.mark.promise("D10")
+def test_work_items_and_events_are_moved_to_another_agent_over_http(house):
+    item = house.client.post("/api/work", json={"agent": "worker", "title": "Paint the wall"}).json()
+    assert item["orphaned"] is False
+    moved = house.client.post(f"/api/work/{item['id']}/move", json={"agent": "reporter"}).json()
+    assert (moved["agent"], moved["status"]) == ("reporter", "ready")
+    assert house.client.post(f"/api/work/{item['id']}/move", json={"agent": "nobody"}).status_code == 404
+    assert house.client.post(f"/api/work/{item['id']}/move", json={}).status_code == 422
+    assert house.client.get("/api/work?orphaned=true").json()["items"] == []
+    both = house.client.post("/api/agents/reporter/move", json={"agent": "worker"}).json()
+    assert both == {"agent": "reporter", "to": "worker", "items": 1, "events": 0, "left": 0}
+    assert house.client.post("/api/agents/nobody/move", json={"agent": "worker"}).status_code == 404
+    assert house.client.get(f"/api/work/{item['id']}").json()["agent"] == "worker"
+    assert ended(house.client, house.client.post("/api/jobs/worker.next/run").json()["id"])["outcome"] == "success"
+    (house.folder / "worked").unlink()
+
+
 @pytest.mark.promise("X15")
 def test_a_schedule_over_http_asks_an_agent_and_belongs_to_who_made_it(house):
     hourly = {"type": "interval", "intervalMinutes": 90}
@@ -187,7 +204,7 @@ def test_a_schedule_over_http_asks_an_agent_and_belongs_to_who_made_it(house):
     token = house.ask("token", "create", "reporter", "--role", "agent", "--json").json["token"]
     own = {"Authorization": f"Bearer {token}"}
     assert house.client.put("/api/schedule/mine", json=body, headers=own).status_code == 403
-    assert house.client.patch("/api/schedule/patrol", json={"prompt": "x"}, headers=own).status_code == 403
+    assert house.client.patch("/api/schedule/patrol", json={"prompt": "x"}, headers=own).status_code == 404
     assert house.client.delete("/api/schedule/patrol").status_code == 204
 
 
@@ -215,7 +232,6 @@ def test_a_schedule_added_on_the_command_line_follows_its_agent_and_survives_an_
     assert house.ask("remove", "reporter.nightly", "--yes").code == 0
 
 
-@pytest.mark.long
 @pytest.mark.promise("D1")
 def test_an_edit_of_the_file_is_taken_over_and_a_broken_one_changes_nothing(house):
     path = house.folder / "wakeful.yaml"
@@ -235,7 +251,6 @@ def test_an_edit_of_the_file_is_taken_over_and_a_broken_one_changes_nothing(hous
     house.until(lambda: not alert(), "the end of the alert")
 
 
-@pytest.mark.long
 @pytest.mark.promise("A4")
 def test_a_killed_server_leaves_no_process_and_goes_on_in_the_session_with_the_event(house):
     hang, worked = house.folder / "hang", house.folder / "worked"

@@ -109,7 +109,6 @@ def test_the_token_of_a_run_reads_its_own_wakes_agents_changes_nothing_and_dies_
     assert (house.folder / "prompt-b").read_text().endswith("System events:\n- [a] From a.")
 
 
-@pytest.mark.long
 def test_the_command_line_in_a_run_asks_the_server_and_never_opens_the_store(house, does):
     does(
         "a",
@@ -164,7 +163,6 @@ def test_requests_within_250_ms_are_one_process_and_those_during_a_run_one_more(
     assert runs[1]["started_at"] >= runs[0]["finished_at"]
 
 
-@pytest.mark.long
 def test_explain_says_what_wakes_an_agent_what_it_hears_its_session_its_work_and_what_became_of_its_reply(house, does):
     does("a", "")
     house.post("b/events", text="The build is red.", source="ci")

@@ -58,7 +58,6 @@ async def test_a_new_slot_takes_the_place_of_the_retry(scene):
         assert (await scheduler.get_job("standup")).consecutive_errors == 2  # one for each slot that was given up
 
 
-@pytest.mark.long
 @pytest.mark.promise("C6")
 @virtual
 async def test_a_network_that_is_down_is_tried_again_and_a_one_time_schedule_for_a_day(scene):

@@ -9,6 +9,7 @@ import pytest
 
 from tests.service.real_time import Watch, make, real
 from wakeful.clock import SystemClock
+from wakeful.triggers.moments import read_moment
 
 TOOL = f"""#!{sys.executable}
 import json, os, sys, time
@@ -92,7 +93,7 @@ async def test_a_rate_limit_defers_every_agent_of_the_account_from_the_first_tha
         (tool.folder / "limit").write_text(str(ends))
         met = await scheduler.wait_for_run(await scheduler.run_job("a.tick"))
         assert (met.outcome, tool.calls) == ("deferred", ["a"])
-        assert (await scheduler.agents.get("a"))["spent_today"]["runs"] == 0  # nothing was done
+        assert (await scheduler.agents.get("a"))["spent_today"]["runs"] == 1  # it was called
         others = [await scheduler.run_job(f"{name}.tick") for name in ("b", "c")]
         ended = [await scheduler.wait_for_run(run) for run in others]
         await watch.until(lambda _: len(tool.calls) >= 4)
@@ -100,3 +101,30 @@ async def test_a_rate_limit_defers_every_agent_of_the_account_from_the_first_tha
         assert sorted(tool.calls[1:]) == ["a", "b", "c"]  # once each, and after the limit
         assert [run.outcome for run in ended] == ["success", "success"]
         assert (await scheduler.agents.get("b"))["skips"] == {"rate_limited": 1}
+
+
+@pytest.mark.promise("X7")
+@real
+async def test_words_about_a_limit_stop_nobody_and_an_error_without_proof_for_an_hour_at_most(tmp_path):
+    words = tmp_path / "words.sh"
+    words.write_text('echo called >> calls\necho "Our limit reached the moon; try again in 30 days"\n[ ! -e fails ]\n')
+    runner = {"start": ["sh", "words.sh"], "cwd": str(tmp_path), "account": "work"}
+    runner["rate_limit"] = {"pattern": "limit reached"}
+    plan = {"runner": runner, "schedules": {"tick": {"every": "1d", "prompt": "x"}}, "budget": {"runs_per_day": 3}}
+    async with started(tmp_path, {"a": plan, "b": plan}) as (scheduler, _):
+        for name in ("a", "b"):
+            run = await scheduler.wait_for_run(await scheduler.run_job(f"{name}.tick"))
+            assert run.outcome == "success"
+        assert await scheduler.agents.rate_limits() == []
+        (tmp_path / "fails").touch()
+        began = SystemClock().now()
+        run = await scheduler.wait_for_run(await scheduler.run_job("a.tick"))
+        [limit] = await scheduler.agents.rate_limits()
+        assert (run.outcome, limit["account"]) == ("deferred", "work")
+        assert 0 < read_moment(limit["until"], "until") - began <= 3_600_000 + 60_000
+        spent = [(await scheduler.agents.get(name))["spent_today"]["runs"] for name in ("a", "b")]
+        assert spent == [2, 1]  # what was started counts
+        (tmp_path / "fails").unlink()
+        await scheduler.agents.clear_rate_limit("work")
+        run = await scheduler.wait_for_run(await scheduler.run_job("b.tick"))
+        assert (run.outcome, await scheduler.agents.rate_limits()) == ("success", [])

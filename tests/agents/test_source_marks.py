@@ -10,6 +10,7 @@ import pytest
 from tests.agents.test_directory_source import Inbox, items, working
 from tests.agents.virtual_agents import agent
 from tests.kernel.scene import at, virtual
+from wakeful.agents.limits.holding import meet_limit
 from wakeful.agents.sources import marking
 from wakeful.agents.sources.directory import DirectorySource
 from wakeful.agents.sources.source import Found, Listing
@@ -17,6 +18,7 @@ from wakeful.agents.sources.tables import SourceTables
 from wakeful.agents.tables import AgentTables, KeptSession, Sessions, WorkItem
 from wakeful.agents.work import item_text, next_for, retry_item
 from wakeful.kernel.rules.outcome import Defer
+from wakeful.store.records import RunRow
 from wakeful.triggers import from_ms
 
 
@@ -41,17 +43,24 @@ def post(inbox):
 
 def item(tx, context, **changes):
     """An item of the agent `a`, stored."""
-    owner = marking.owner_of(tx, "a")
-    made = WorkItem(context.new_id(), owner, "Roof", None, "roof.md", 0, "ready", None, 0, tx.now, None)
+    made = WorkItem(context.new_id(), "a", "Roof", None, "roof.md", 0, "ready", None, 0, tx.now, None)
     made = made._replace(**changes)
-    tx.of(AgentTables).add_item(made)
+    tx.of(AgentTables).add_item(made, marking.owner_of(tx, "a"))
     return made
 
 
 async def within(agents, work):
-    """What a transaction gives in a store with the agent `a`."""
+    """What a transaction gives in a store with the agent `a`, whose run 6 is over and whose run 7 is in progress."""
+
+    def with_runs(tx, context):
+        job = tx.jobs.by_name("a.wake")[0]
+        over = {"status": "done", "outcome": "crashed", "finished_at": tx.now}
+        states = {6: over, 7: {"status": "active", "started_at": tx.now}}
+        tx.runs.add([RunRow.queued(number, job, "manual", tx.now)._replace(**how) for number, how in states.items()])
+        return work(tx, context)
+
     async with agents.scheduler_with({"a": agent()}) as scheduler:
-        return await scheduler.transact(work)
+        return await scheduler.transact(with_runs)
 
 
 @pytest.mark.promise("D10")
@@ -70,8 +79,7 @@ async def test_an_item_that_is_tried_again_is_not_done_before_it_is_worked_on(sc
 async def test_an_agent_is_given_items_of_its_queue_and_of_its_source_alone(scene, agents):
     def work(tx, context):
         item(tx, context, source="directory:/other")
-        tables, owner = tx.of(AgentTables), marking.owner_of(tx, "a")
-        before = next_for(tx, "a", "directory:/x"), tables.has_ready(owner, "directory:/x")
+        before = next_for(tx, "a", "directory:/x"), tx.of(AgentTables).has_ready("a", "directory:/x")
         item(tx, context, title="Queue", external_id=None)
         return before, next_for(tx, "a", "directory:/x").title, next_for(tx, "a", "directory:/other").title
 
@@ -144,7 +152,7 @@ async def test_what_its_source_has_heard_of_is_not_reported_again(scene, agents)
         more = {"status": "done", "source": "directory:/x", "mark": '{"nonce": "n"}'}
         item(tx, context, held=0, **more)
         claimed = item(tx, context, held=1, external_id="wall.md", **more)
-        found = tx.of(SourceTables).unreported(claimed.job_id, "directory:/x", 9)
+        found = tx.of(SourceTables).unreported(claimed.agent, "directory:/x", 9)
         return [one.external_id for one in found]
 
     assert await within(agents, work) == ["wall.md"]
@@ -170,7 +178,7 @@ async def test_a_limit_of_a_source_puts_runs_off_until_it_ends(scene, agents, in
     until = int(at(minutes=30).timestamp() * 1000)
     async with agents.scheduler_with({"a": working(inbox)}) as scheduler:
         limit = (f"directory:{inbox.path}", until, "busy")
-        await scheduler.transact(lambda tx, _: tx.of(AgentTables).put_limit(*limit))
+        await scheduler.transact(lambda tx, _: meet_limit(tx, *limit))
         await scheduler.start()
         await scene.until(at(minutes=29))
         assert (agents.turns, inbox.files) == ([], {"new": ["roof.md"]})

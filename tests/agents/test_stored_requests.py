@@ -10,6 +10,7 @@ from tests.agents.hooks import hook
 from tests.agents.test_chat_schedules import Phone, write
 from tests.agents.virtual_agents import agent
 from tests.kernel.scene import virtual
+from wakeful import ids
 from wakeful.agents.inbound.messages import Message
 from wakeful.agents.inbound.payloads import DEEPEST, values_in
 from wakeful.agents.inbound.receiving import Inbound, replay, request_text, take, take_request
@@ -66,7 +67,7 @@ async def test_a_delivery_id_counts_for_its_own_schedule(scene, agents):
 
 @pytest.mark.promise("D4")
 @virtual
-async def test_a_run_by_time_works_on_no_request_and_one_that_was_pruned_says_so(scene, agents):
+async def test_a_run_by_time_works_on_no_request(scene, agents):
     async with agents.scheduler_with({"a": agent(schedules=HOOKS)}) as scheduler:
 
         def work(tx, context):
@@ -83,6 +84,27 @@ async def test_a_run_by_time_works_on_no_request_and_one_that_was_pruned_says_so
             return found
 
         assert await scheduler.transact(work) == [None, None, '{"ref": "main"}', '{"ref": "main"}']
+
+
+@pytest.mark.promise("D4")
+@virtual
+async def test_a_run_whose_request_was_pruned_says_so_and_asks_no_agent(scene, agents):
+    async with agents.scheduler_with({"a": agent(schedules=HOOKS)}) as scheduler:
+
+        def work(tx, context):
+            taken = take(tx, context, tx.jobs.by_name("a.deploy"), given())
+            tx.of(Requests)._session.execute("DELETE FROM agent_requests")
+            return ids.run_text(taken.run_id)
+
+        run = await scheduler.transact(work)
+        await scheduler.start()
+        await scene.sleep("1m")
+        found = await scheduler.get_run(run)
+        assert (found.outcome, found.error) == (
+            "error",
+            "The request it was to work on was pruned: its content is gone.",
+        )
+        assert agents.turns == []
 
 
 @pytest.mark.promise("D4")

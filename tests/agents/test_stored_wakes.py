@@ -18,8 +18,10 @@ from wakeful.agents.budgets.spending import refuse_start, settle, store_limits
 from wakeful.agents.budgets.tables import Budgets, Reservation
 from wakeful.agents.hops import Sender
 from wakeful.agents.inherited import whole_payload
+from wakeful.agents.limits.holding import meet_limit
+from wakeful.agents.replies.routing import send_reply
 from wakeful.agents.tables import AgentTables
-from wakeful.agents.wakes import add_event, end_run, find_agent, request_wake, take_wake
+from wakeful.agents.wakes import add_event, find_agent, request_wake, take_wake
 from wakeful.delivery.tables import Outbox, Wanted
 from wakeful.kernel.rules.outcome import Defer, Result
 from wakeful.store.records import RunRow
@@ -46,6 +48,16 @@ async def test_a_run_that_is_claimed_again_has_its_wake_and_one_whose_wake_is_go
         assert first == {"reason": "hook", "events": [["house", "The door is open."]], "outside": []}
         assert again == first
         assert other == {"is_stale": True}
+
+
+@pytest.mark.promise("A3")
+@virtual
+async def test_a_wake_delays_no_run_that_is_due_before_it(scene, agents):
+    async with agents.scheduler_with({"a": agent()}) as scheduler:
+        await scheduler.run_job("a.wake")
+        due = await scheduler.look(lambda tx: find_agent(tx, "a")[1].due_at)
+        assert (await scheduler.transact(lambda tx, context: request_wake(tx, context, "a", "hook"))).wake_at > due
+        assert await scheduler.look(lambda tx: find_agent(tx, "a")[1].due_at) == due
 
 
 @pytest.mark.promise("A4")
@@ -108,7 +120,7 @@ async def test_a_reply_is_delivered_once_though_the_end_of_its_run_is_stored_aga
             job, _ = find_agent(tx, "a")
             run = RunRow.queued(context.new_id(), job, "hook", tx.now)
             for _ in range(2):
-                end_run(tx, context, job, run, Result("success", output='{"reply":"Hello","outcome":"sent"}'))
+                send_reply(tx, context, job, run, Result("success", output='{"reply":"Hello","outcome":"sent"}'))
             return [row.text for row in tx.of(Outbox).matching(Wanted())]
 
         assert await scheduler.transact(work) == ["Hello"]
@@ -173,7 +185,7 @@ async def test_a_limit_that_ends_now_holds_nothing_up(scene, agents):
             job, state = tx.jobs.by_name("a.tick")
             payload = json.loads(job.payload)
             payload["runner"]["account"] = "work"
-            tx.of(AgentTables).put_limit("work", tx.now + ends, "busy")
+            meet_limit(tx, "work", tx.now + ends, "busy")
             return admit(tx, context, job._replace(payload=json.dumps(payload)), state)
 
         assert await scheduler.transact(lambda tx, context: refused(tx, context, 0)) is None
@@ -210,7 +222,7 @@ async def test_a_wake_for_work_that_is_gone_is_for_what_else_waits(scene, agents
             add_event(tx, context, "a", "Work.", source="cron", context_key="next")
             if others is not None:
                 outside = others == "outside"
-                add_event(tx, context, "a", "Open.", source="door", context_key=None, is_outside=outside)
+                add_event(tx, context, "a", "Open.", source="door", context_key=None, outside=int(outside))
             request_wake(tx, context, "a", "cron")
 
         await scheduler.transact(work)

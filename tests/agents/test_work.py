@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
-from tests.agents.virtual_agents import agent
+from tests.agents.virtual_agents import PLACE, agent
 from tests.kernel.crashing import die
 from tests.kernel.scene import at, virtual
 from tests.service.real_time import Watch, make, real
@@ -15,6 +16,7 @@ from wakeful.agents.work import NewItem, add_item, after, get_item, list_items, 
 from wakeful.errors import ScheduleTriggerError, WorkNotFound
 
 WORK = {"source": "queue"}
+PATIENT = {"python": PLACE, "timeout": "12h"}
 NEXT = {"next": {"every": "10m", "work": True, "prompt": "Work on this item."}}
 
 
@@ -30,26 +32,32 @@ async def items(scheduler):
 
 @pytest.mark.promise("D10")
 @pytest.mark.parametrize(
-    ("attempts", "outcome", "expected"),
+    ("attempts", "outcome", "is_blamed", "expected"),
     [
-        (1, "success", ("done", 1, None)),
-        (1, "error", ("ready", 1, "why")),
-        (4, "timeout", ("ready", 4, "why")),
-        (5, "error", ("failed", 5, "why")),
-        (5, "crashed", ("failed", 5, "why")),
-        (1, "deferred", ("ready", 0, None)),
-        (1, "cancelled", ("ready", 0, None)),
+        (1, "success", False, ("done", 1, None)),
+        (1, "error", False, ("ready", 1, "why")),
+        (4, "timeout", False, ("ready", 4, "why")),
+        (5, "error", False, ("failed", 5, "why")),
+        (5, "crashed", False, ("ready", 4, "why")),
+        (4, "crashed", True, ("ready", 4, "why")),
+        (5, "crashed", True, ("failed", 5, "why")),
+        (1, "deferred", False, ("ready", 0, None)),
+        (1, "cancelled", False, ("ready", 0, None)),
     ],
 )
-def test_an_item_is_done_given_back_or_set_aside(attempts, outcome, expected):
-    item = after(WorkItem(1, 2, "t", None, None, 0, "claimed", 3, attempts, 0, None), outcome, "why")
+def test_an_item_is_done_given_back_or_set_aside(attempts, outcome, is_blamed, expected):
+    claimed = WorkItem(1, 2, "t", None, None, 0, "claimed", 3, attempts, 0, None)
+    item = after(claimed, outcome, "why", is_blamed=is_blamed)
     assert (item.status, item.attempts, item.last_error) == expected
 
 
 @pytest.mark.promise("D10")
-def test_what_was_decided_before_the_source_heard_of_it_counts_also_after_a_crash():
-    item = WorkItem(1, 2, "t", None, "x", 0, "claimed", 3, 1, 0, None, "directory:/x", '{"verdict":"done"}', 1)
-    assert (after(item, "crashed", "why").status, after(item, "crashed", "why").held) == ("done", 1)
+@pytest.mark.parametrize("decided", ["done", "failed"])
+@pytest.mark.parametrize("outcome", ["crashed", "cancelled"])
+def test_what_was_decided_before_the_source_heard_of_it_counts_also_where_its_run_is_cut_off(decided, outcome):
+    mark = json.dumps({"verdict": decided})
+    item = WorkItem(1, 2, "t", None, "x", 0, "claimed", 3, 1, 0, None, "directory:/x", mark, 1)
+    assert (after(item, outcome, "why").status, after(item, outcome, "why").held) == (decided, 1)
 
 
 @pytest.mark.promise("D9")
@@ -156,7 +164,7 @@ async def test_an_item_is_worked_on_by_one_run_and_given_back_by_a_crash(scene, 
         await scheduler.start()
         await scene.sleep(60)
         item = (await items(scheduler))["Roof"]
-        assert (item["status"], item["attempts"], len(agents.turns)) == ("done", 2, 2)
+        assert (item["status"], item["attempts"], len(agents.turns)) == ("done", 1, 2)
 
 
 @pytest.mark.promise("D9")
@@ -172,3 +180,67 @@ async def test_a_run_whose_program_failed_still_names_its_item(tmp_path):
         await watch.finished()
         found = await scheduler.get_run(run)
         assert (found.outcome, found.output) == ("error", {"item": item["id"]})
+
+
+async def worked_on_until_death(scene, agents, lives):
+    """Servers that end while they work on what waits, one after the other; what the items had cost them each time."""
+    seen = []
+    for _ in range(lives):
+        async with agents.scheduler() as scheduler:
+            await scheduler.start()
+            await scene.sleep("90m")
+            assert agents.busy
+            found = await items(scheduler)
+            seen.append({title: (one["status"], one["attempts"]) for title, one in found.items()})
+            await die(scheduler)
+            agents.busy = 0
+    return seen
+
+
+@pytest.mark.promise("D10", "X14")
+@virtual
+async def test_runs_that_end_with_their_server_use_up_no_attempt(scene, agents):
+    async def hang(turn):
+        await asyncio.Event().wait()
+
+    agents.act = hang
+    async with agents.scheduler_with(
+        {name: agent(work=WORK, schedules=NEXT, runner=PATIENT) for name in "ab"}
+    ) as scheduler:
+        for name in "ab":
+            await add(scheduler, name, name)
+    seen = await worked_on_until_death(scene, agents, 2)
+    assert seen == [{"a": ("claimed", 1), "b": ("claimed", 1)}] * 2
+    agents.act = lambda turn: "Done."
+    async with agents.scheduler() as scheduler:
+        await scheduler.start()
+        found = (await items(scheduler)).values()
+        assert [(one["attempts"], one["last_error"]) for one in found] == [(0, "the process ended while it ran")] * 2
+        await scene.sleep("1h")
+        assert {one["status"] for one in (await items(scheduler)).values()} == {"done"}
+
+
+@pytest.mark.promise("D10", "X14")
+@virtual
+async def test_an_item_that_was_alone_with_every_server_that_died_is_set_aside_and_one_death_proves_nothing(
+    scene, agents
+):
+    async def hang(turn):
+        await asyncio.Event().wait()
+
+    agents.act = hang
+    async with agents.scheduler_with({"a": agent(work=WORK, schedules=NEXT, runner=PATIENT)}) as scheduler:
+        await add(scheduler, "Poison")
+        await scheduler.update_job("a.next", max_errors=0)
+    seen = await worked_on_until_death(scene, agents, 6)
+    assert [one["Poison"] for one in seen] == [("claimed", used) for used in (1, 1, 2, 3, 4, 5)]
+    agents.act = lambda turn: "Done."
+    async with agents.scheduler() as scheduler:
+        await scheduler.start()
+        await add(scheduler, "Roof")
+        await scene.sleep("2h")
+        found = await items(scheduler)
+        assert {title: (one["status"], one["attempts"]) for title, one in found.items()} == {
+            "Poison": ("failed", 5),
+            "Roof": ("done", 1),
+        }

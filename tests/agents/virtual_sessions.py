@@ -18,11 +18,13 @@ class VirtualSessions(httpx.AsyncBaseTransport):
         self.made = 0
         self.messages = []  # (when, message)
         self.keys = []
+        self.discarded = []
         self.states = {}
 
     async def handle_async_request(self, request):
         parts = request.url.path.strip("/").split("/")
         if request.method == "DELETE":
+            self.discarded.append(parts[-1])
             return httpx.Response(204)
         if request.method == "GET":
             return httpx.Response(200, json=self.states.get(parts[-1], {"status": "running"}))

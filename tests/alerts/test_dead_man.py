@@ -9,14 +9,18 @@ import pytest
 from tests.alerts.phones import Phone, with_phone
 from tests.kernel.scene import virtual
 from wakeful.alerts import configure
-from wakeful.alerts.dead_man import DeadMan, is_healthy
+from wakeful.alerts.configuration import Alerts, install, reload
+from wakeful.alerts.dead_man import DEAD_MAN, DeadMan, _close, is_healthy
 from wakeful.errors import SchedulerError
+from wakeful.kernel.engine.alerts import open_alert
 from wakeful.scheduler import SchedulerState
+from wakeful.store.records import NodeRow
 from wakeful.triggers.moments import from_ms
 
 pytestmark = pytest.mark.usefixtures("minutely_sweeps")
 
 URL = "https://dead.example.org/ping/PLANTED-SECRET"
+OTHER = "https://other.example.org/ping/KEY"
 NOW = 1_800_000_000_000
 
 
@@ -123,3 +127,68 @@ async def test_what_an_earlier_life_could_not_call_is_closed_by_the_first_call_t
         await scheduler.start()
         await scene.sleep("1m")
         assert await scheduler.list_alerts() == []
+
+
+@virtual
+async def test_an_answer_closes_the_alerts_of_nodes_that_are_gone_and_of_no_other(scene):
+    def answered(tx, context):
+        for number, name, left_at in ((1, "gone", tx.now), (2, "there", None)):
+            tx.journal.join(NodeRow(number, name, tx.now, tx.now, left_at, "{}"))
+            open_alert(tx, context, DEAD_MAN, name, f"Node {name} cannot call the dead man's URL")
+        _close(tx, context)
+        return [alert.key for alert in tx.journal.open_alerts_of(DEAD_MAN)]
+
+    async with scene.scheduler() as scheduler:
+        assert await scheduler.transact(answered) == ["dead_man:there"]
+
+
+@pytest.mark.promise("X5")
+@virtual
+async def test_an_address_that_is_changed_in_the_file_is_called_from_then_on(scene):
+    called = []
+
+    async def call(url):
+        called.append(url)
+        return 500 if url == OTHER else 200
+
+    async with scene.scheduler() as scheduler:
+        companion = DeadMan(scheduler, None, call)
+        scheduler.accompany(companion)
+        await scheduler.start()
+        await scene.sleep("5m")
+        assert called == []
+        for url in (URL, OTHER, URL, None):
+            called.clear()
+            await companion.take(url)
+            await scene.sleep("5m")
+            assert set(called) == ({url} if url is not None else set())
+            kinds = [alert.kind for alert in await scheduler.list_alerts()]
+            assert kinds == ([DEAD_MAN] if url == OTHER else [])
+        await scheduler.stop()
+        await companion.take(URL)
+        called.clear()
+        await scene.sleep("5m")
+        assert called == [], "nothing is called while nothing runs"
+
+
+@pytest.mark.promise("X5")
+@virtual
+async def test_a_file_that_is_read_again_changes_the_address(scene, monkeypatch):
+    called = []
+
+    async def post(self, url):
+        called.append(url)
+        return 200
+
+    monkeypatch.setattr(DeadMan, "_post", post)
+    async with scene.scheduler() as scheduler:
+        install(scheduler, Alerts(dead_man_url=URL), None)
+        await scheduler.start()
+        await scene.sleep("1m")
+        await reload(scheduler, Alerts(dead_man_url=OTHER))
+        await scene.sleep("1m")
+        assert (called[0], called[-1], set(called)) == (URL, OTHER, {URL, OTHER})
+        await reload(scheduler, Alerts())
+        called.clear()
+        await scene.sleep("5m")
+        assert called == []

@@ -13,7 +13,7 @@ from tests.monitors.pinged import watch
 from wakeful import Every, Manual, Once
 from wakeful.alerts import configure, snooze
 from wakeful.errors import AlertNotFound, IntervalParseError, InvalidSetting, JobNotFound
-from wakeful.kernel.engine.alerts import close_alert, open_alert
+from wakeful.kernel.engine.alerts import RULES, close_alert, open_alert
 from wakeful.monitors import ping
 
 pytestmark = pytest.mark.usefixtures("minutely_sweeps")
@@ -223,6 +223,9 @@ async def test_what_cannot_be_snoozed_is_said_and_changes_nothing(scene):
             await configure(scheduler, to=None, urgent=["nope"])
         with pytest.raises(InvalidSetting, match="after"):
             await configure(scheduler, to=None, after=0)
+        job_id = (await scheduler.get_job("a"))._state.job_id
+        kept = await scheduler.look(lambda tx: (tx.journal.job_snoozed_until(job_id), tx.journal.fact(RULES)))
+        assert (kept, await scheduler.list_actions()) == ((None, None), [])
 
 
 @pytest.mark.promise("X19")
@@ -368,3 +371,78 @@ async def test_a_message_about_a_monitor_says_what_is_expected_when_it_last_repo
         "Next: it counts as up again when it reports a success.",
         "Look closer: wakeful explain offsite",
     ]
+
+
+def in_turns(failures, successes):
+    """An act that fails so often, succeeds so often, and so on."""
+    made = [-1]
+
+    async def act(_):
+        made[0] += 1
+        if made[0] % (failures + successes) < failures:
+            raise RuntimeError("disk full")
+
+    return act
+
+
+@pytest.mark.promise("X5")
+@virtual
+async def test_a_job_that_fails_and_recovers_again_and_again_is_announced_as_flapping_and_its_end(scene):
+    phone = Phone(scene)
+    scene.act = in_turns(2, 1)
+    async with with_phone(scene, phone) as scheduler:
+        await configure(scheduler, to="phone")
+        await scheduler.add_job("backup", Every("1m"), max_errors=0, backoff=["1s"])
+        await scheduler.start()
+        await scene.sleep("4h")
+        told = [("failing", "opened"), ("failing", "closed")] * 2 + [("flapping", "opened")]
+        assert phone.events == told, "and no more, however long it goes on"
+        assert phone.titles[-1] == "backup: flapping"
+        assert "This comes and goes, 3 times within 1h: backup has failed 2 times in a row" in phone.texts[-1]
+        assert "Look closer: wakeful explain backup" in phone.texts[-1]
+        phone.clear()
+        scene.act = None
+        await scene.sleep("2h")
+        assert phone.events == [("flapping", "closed")]
+        assert await scheduler.list_alerts() == []
+
+
+@pytest.mark.promise("X5")
+@virtual
+async def test_what_flapped_and_then_stays_broken_is_announced(scene):
+    phone = Phone(scene)
+    scene.act = in_turns(2, 1)
+    async with with_phone(scene, phone) as scheduler:
+        await configure(scheduler, to="phone")
+        await scheduler.add_job("backup", Every("1m"), max_errors=0, backoff=["1s"])
+        await scheduler.start()
+        await scene.sleep("1h")
+        phone.clear()
+        scene.act = failing()
+        await scene.sleep("65m")
+        assert phone.events == [("failing", "opened")]
+        assert [alert.kind for alert in await scheduler.list_alerts()] == ["failing"]
+
+
+@pytest.mark.promise("X5", "X27")
+@virtual
+async def test_when_a_resume_is_undone_the_incident_goes_on_and_its_second_end_is_told_too(scene):
+    phone = Phone(scene)
+    scene.act = failing("no space")
+    async with with_phone(scene, phone) as scheduler:
+        await configure(scheduler, to="phone")
+        await scheduler.add_job("backup", Every("1h"), max_errors=1)
+        await scheduler.start()
+        await scene.sleep("61m")
+        assert phone.events == [("disabled", "opened")]
+        for _ in range(2):
+            phone.clear()
+            await scheduler.resume_job("backup")
+            await scene.sleep("1s")
+            await scheduler.undo()
+            await scene.sleep("1s")
+            assert phone.events == [("disabled", "closed"), ("disabled", "repeated")]
+        phone.clear()
+        await scheduler.resume_job("backup")
+        await scene.sleep("1s")
+        assert phone.events == [("disabled", "closed")]

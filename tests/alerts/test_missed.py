@@ -205,19 +205,25 @@ async def test_what_is_paused_or_removed_is_not_missed_any_more(scene):
         assert "the job was paused" in phone.texts[-1]
 
 
+@pytest.mark.parametrize("restarted", [True, False])
 @virtual
-async def test_monitors_and_messages_that_were_due_meanwhile_are_not_missed_starts(scene):
+async def test_monitors_and_messages_that_were_due_meanwhile_are_not_missed_starts(scene, restarted):
     phone = Phone(scene)
     async with with_phone(scene, phone) as scheduler:
         await configure(scheduler, to="phone")
         await scheduler.add_job("offsite", Ping(Every("1h"), grace="10m"))
         await scheduler.start()
-        await scheduler.stop()
-    await scene.until(at(6))
-    async with with_phone(scene, phone) as scheduler:
+        phone.error = RuntimeError("switched off")
+        await scheduler.deliver("Good morning", to="phone")
+        await scene.sleep("1s")
+        phone.error = None
+        if restarted:
+            await scheduler.stop()
+        scene.clock.elapse(6 * 3600)
         await scheduler.start()
         await scene.sleep("5m")
-        assert phone.events == []
+        alerts = await scheduler.list_alerts(open_only=False)
+        assert (phone.texts, [alert.message for alert in alerts]) == (["Good morning"], [])
 
 
 @virtual

@@ -10,7 +10,7 @@ import pytest
 
 from wakeful import Scheduler
 from wakeful.api.app import create_app
-from wakeful.api.auth import FREE_FAILURES, MOST_ADDRESSES, Admin, Anyone, Failures, Gate, Operator, Viewer
+from wakeful.api.auth import FREE_FAILURES, MOST_ADDRESSES, WINDOW_MS, Admin, Anyone, Failures, Gate, Operator, Viewer
 from wakeful.api.settings import ServerSettings
 from wakeful.clock import VirtualClock
 
@@ -173,6 +173,17 @@ def test_the_table_of_those_who_guessed_is_bounded_and_forgets_the_oldest():
         failures.count(f"192.0.2.{number}")
     assert failures.wait("first") == 0
     assert len(failures._seen) == MOST_ADDRESSES
+
+
+def test_who_guesses_again_after_waiting_waits_again():
+    clock = VirtualClock()
+    failures = Failures(clock)
+    for _ in range(2):
+        assert failures.wait("here") == 0
+        for _ in range(FREE_FAILURES):
+            failures.count("here")
+        assert failures.wait("here") == WINDOW_MS // 1000
+        clock.elapse(WINDOW_MS / 1000)
 
 
 def test_the_use_of_a_token_is_noted_once_a_minute(tmp_path):

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import signal
+import socket
 import threading
+from contextlib import closing
+from time import monotonic
 
 import pytest
 
@@ -15,10 +18,12 @@ from tests.cli.terminal import Terminal
 from tests.waiting import ended
 from wakeful import Every, NewJob, Scheduler
 from wakeful.api import events as module
+from wakeful.api import feed as feed_module
 from wakeful.api.auth import Caller, Gate
 from wakeful.api.events import EventStream, Pass, Place, Reader, Streams
 from wakeful.api.feed import Feed
 from wakeful.api.problems import ApiError
+from wakeful.api.server import PATIENCE_S
 from wakeful.api.settings import ConnectionLimits
 from wakeful.testing import VirtualClock, run
 
@@ -110,7 +115,6 @@ def test_what_cannot_be_meant_is_refused(client, query):
     assert client.get("/api/events", params=query).status_code == 400
 
 
-@pytest.mark.long
 def test_a_server_that_ends_says_so_and_is_not_kept(tmp_path):
     terminal = Terminal(tmp_path)
     try:
@@ -119,6 +123,30 @@ def test_a_server_that_ends_says_so_and_is_not_kept(tmp_path):
             server.process.signal(signal.SIGTERM)
             assert take(events, 1)[0].event == "closing"
         assert server.process.ended().code == 0
+    finally:
+        terminal.close()
+
+
+@pytest.mark.promise("H15")
+def test_a_stream_that_nobody_reads_does_not_delay_the_end_of_the_server(tmp_path):
+    terminal = Terminal(tmp_path)
+    try:
+        server = Server(terminal)
+        with closing(socket.socket()) as deaf:
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            deaf.connect(("127.0.0.1", server.port))
+            host, right = f"127.0.0.1:{server.port}", f"Authorization: Bearer {server.token}"
+            deaf.sendall(f"GET /api/events HTTP/1.1\r\nHost: {host}\r\n{right}\r\n\r\n".encode())
+            assert deaf.recv(4096).startswith(b"HTTP/1.1 200")
+            told = {"type": "paused", "job": "x" * 100_000}
+            for _ in range(8):
+                elsewhere(server, lambda tx, _: tx.journal.emit("job", *[told] * 5))
+            with server.client(server.token) as client, reading(client, last="0") as events:
+                take(events, 40)  # so it was sent to the other one, too
+            began = monotonic()
+            server.process.signal(signal.SIGTERM)
+            assert server.process.ended().code == 0
+            assert monotonic() - began < PATIENCE_S / 2
     finally:
         terminal.close()
 
@@ -235,7 +263,6 @@ async def test_a_revoked_token_loses_its_stream_within_five_seconds_while_events
     assert scene.gate.failures.wait("here") == 0
 
 
-@pytest.mark.long
 def test_a_server_ends_the_stream_of_a_revoked_token_though_events_go_on(server, client):
     assert client.post("/api/jobs", json={"name": "noisy", "every": "6h", "kind": "noise"}).status_code == 201
     token = server.terminal.ask("token", "create", "listener", "--role", "viewer").out.strip()
@@ -318,6 +345,54 @@ async def test_what_is_kept_in_memory_is_bounded_and_the_store_has_the_rest(scen
     await task
 
 
+@pytest.mark.promise("X24")
+@virtual
+async def test_a_reader_looks_only_at_what_is_new_however_much_is_kept_for_others(scene, monkeypatch):
+    looked = [0]
+
+    class Counted(list):
+        def __getitem__(self, at):
+            looked[0] += 1
+            return super().__getitem__(at)
+
+        def __iter__(self):
+            for one in super().__iter__():
+                looked[0] += 1
+                yield one
+
+    scene.feed._ring = Counted()
+    wires = [Wire() for _ in range(5)]
+    tasks = [await scene.read(wire) for wire in wires]
+    await scene.touch(1000)
+    await scene.clock.sleep("1s")
+    assert len(scene.feed._ring) == 1000, "all of it is kept"
+    looked[0] = 0
+    await scene.touch()
+    await scene.clock.sleep("1s")
+    assert looked[0] <= 100 * len(wires), "a few searches for its place, and the one that is new"
+    assert [len(wire.events) for wire in wires] == [1001] * 5
+    for wire in wires:
+        wire.left.set()
+    await asyncio.gather(*tasks)
+
+
+@pytest.mark.promise("X24")
+@virtual
+async def test_events_are_written_out_once_for_all_readers(scene, monkeypatch):
+    written = []
+    events_of = feed_module.events_of
+    monkeypatch.setattr(feed_module, "events_of", lambda group: written.append(group.id) or events_of(group))
+    wires = [Wire() for _ in range(10)]
+    tasks = [await scene.read(wire) for wire in wires]
+    await scene.touch(50)
+    await scene.clock.sleep("1s")
+    assert len(written) == 50
+    assert [len(wire.events) for wire in wires] == [50] * 10
+    for wire in wires:
+        wire.left.set()
+    await asyncio.gather(*tasks)
+
+
 @virtual
 async def test_streams_are_bounded_in_all_and_of_each_caller(scene, monkeypatch):
     scene.streams = Streams(ConnectionLimits(streams=3, streams_of_one=2))
@@ -336,6 +411,5 @@ async def test_streams_are_bounded_in_all_and_of_each_caller(scene, monkeypatch)
     scene.streams.check("ana")
 
 
-@pytest.mark.long
 def test_streams_leave_half_of_the_connections_to_others():
     assert ConnectionLimits(most=20).most_streams == 10

@@ -56,6 +56,9 @@ FINAL = {
     *(
         "release_work",
         "retry_work",
+        "move_work",
+        "move_belongings",
+        "clear_limit",
         "call_hook",
         "pass_on_message",
         "replay_request",
@@ -65,7 +68,7 @@ FINAL = {
     ),
     *("requeue_delivery", "requeue_deliveries", "test_connector", "run_workflow", "settle_workflow"),
     *("approve_workflow", "reject_workflow", "publish_event", "skip_input", "skip_event", "rerun_input"),
-    "replay_event",
+    *("replay_event", "remove_workflow"),
 }
 VOLATILE = {"revision", "updated_at", "pause_note", "actions", "recent", "history"}
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cli.terminal import PATIENCE
-from wakeful.api.guard import Name, read_name, too_deep
+from wakeful.api.bodies import too_deep
+from wakeful.api.guard import Name, read_name
 
 JOB = {"name": "planted", "trigger": {"every": "1d"}, "kind": "command", "payload": {"argv": ["true"]}}
 MIB = 1024 * 1024
@@ -205,6 +206,13 @@ def test_json_ten_thousand_levels_deep_is_refused_unparsed(client, unchanged, pi
     refused(answer, 400, "too_deep")
 
 
+def test_json_in_another_encoding_whose_nesting_cannot_be_seen_is_refused(client, unchanged):
+    deep = "[" * 900 + "]" * 900
+    body = ('{"name": "a", "every": "6h", "x": "\u2200", "payload": ' + deep + ', "y": "\u2200"}').encode("utf-16-le")
+    answer = client.post("/api/jobs", content=body, headers={"Content-Type": "application/json"})
+    refused(answer, 400, "invalid_json")
+
+
 @pytest.mark.parametrize("body", [b"\xff\xfe", b'{"name": "\xed\xa0\x80"}'])
 def test_a_body_that_is_no_utf_8_is_refused(client, unchanged, body):
     answer = client.post("/api/jobs", content=body, headers={"Content-Type": "application/json"})
@@ -311,12 +319,14 @@ def test_every_answer_carries_what_browsers_must_know(client):
 @pytest.mark.parametrize(
     "garbage", [b"\0" * 100, b"GET\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", b"GET / HTTP/9.9\r\n\r\n", b"a" * 200_000]
 )
-def test_garbage_is_answered_or_hung_up_on_and_no_other_client_notices(server, unchanged, garbage):
+def test_garbage_is_answered_or_hung_up_on_and_no_other_client_notices(server, client, unchanged, garbage):
+    assert client.get("/api/me").status_code == 200
     try:
         answer = raw(server, garbage)
     except OSError:  # hung up on while still talking
         answer = b""
     assert answer == b"" or answer.startswith(b"HTTP/1.1 4")
+    assert client.get("/api/me").status_code == 200
 
 
 def test_a_request_cut_off_in_its_middle_leaves_nothing_behind(server, unchanged):
@@ -327,3 +337,5 @@ def test_a_request_cut_off_in_its_middle_leaves_nothing_behind(server, unchanged
     link.sendall(head.encode())
     link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # gone without a goodbye
     link.close()
+    with server.client() as another:
+        assert another.get("/healthz").status_code == 200

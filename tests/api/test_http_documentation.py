@@ -28,7 +28,7 @@ STEPS = [
 [YAML] = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # where the `wakeful` of these tests is
 #: `/api/docs` has them; tests/delivery/test_server.py walks deliveries, tests/agents/test_served_agents.py agents,
-#: test_killed_hooks.py requests, test_chat_schedules.py messages.
+#: test_limits.py limits, test_killed_hooks.py requests, test_chat_schedules.py messages.
 NOT_WALKED = (
     "/api/alerts",
     "/api/nodes",
@@ -36,6 +36,7 @@ NOT_WALKED = (
     "/api/deliveries",
     "/api/connectors",
     "/api/agents",
+    "/api/limits",
     "/api/messages",
     "/api/requests",
     "/api/work",
@@ -54,7 +55,6 @@ def steady(text):
     return text.strip()
 
 
-@pytest.mark.long
 @pytest.mark.promise("C1")
 def test_the_walk_goes_as_it_is_written(tmp_path):
     with SessionServer() as sessions:
@@ -83,7 +83,6 @@ def test_the_walk_goes_as_it_is_written(tmp_path):
         assert steady(answer) == steady(shown), command
 
 
-@pytest.mark.long
 @pytest.mark.promise("C1")
 def test_every_endpoint_of_the_document_is_walked():
     asked = [re.search(r"(?:-X (\w+) )?\"?\$api(/[^\s\"?]*)", command) for command, _ in STEPS]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,6 +11,7 @@ import pytest
 
 from tests.api.conftest import Server
 from tests.cli.terminal import Terminal
+from wakeful.api.idempotency import Keyed, answer
 
 
 def keyed(client, path, body, key, how="POST"):
@@ -41,6 +43,17 @@ def test_a_key_is_for_one_request(client, name):
     assert (other.status_code, other.json()["code"]) == (422, "key_reused")
     assert keyed(client, f"/api/jobs/{name}/run", {"name": name}, name).status_code == 422
     assert client.get(f"/api/jobs/{name}").json()["trigger"]["interval"] == "6h"
+
+
+def test_a_key_is_for_one_method_and_one_address():
+    asked = []
+
+    async def work(once):
+        asked.append((once.caller, once.key, once.request))
+
+    for how, path in (("POST", "/api/jobs"), ("PUT", "/api/jobs"), ("POST", "/api/jobs/a/run")):
+        asyncio.run(Keyed("ann", "one", how, path, "hash").do(work, lambda _: answer(200, None)))
+    assert len(set(asked)) == 3
 
 
 def test_each_caller_has_keys_of_its_own(client, client_for, name):
@@ -79,7 +92,6 @@ def test_of_many_at_once_one_is_done_and_all_are_answered_alike(client, server, 
     assert len(client.get(f"/api/jobs/{name}/runs").json()["items"]) == 1
 
 
-@pytest.mark.long
 def test_servers_that_are_killed_do_nothing_twice_and_forget_nothing(tmp_path):
     """Each job is asked for until there is an answer. Done twice it would be refused, for its name is taken."""
     terminal = Terminal(tmp_path)

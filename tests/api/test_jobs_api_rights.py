@@ -10,6 +10,7 @@ from tests.api.making import make
 def test_a_viewer_reads_and_changes_nothing(client, client_for, name):
     make(client, name)
     viewer = client_for("viewer")
+    before = client.get("/api/jobs", params={"limit": 200}).json()
     for path in (f"/api/jobs/{name}", "/api/jobs", f"/api/jobs/{name}/explain", f"/api/jobs/{name}/upcoming"):
         assert viewer.get(path).status_code == 200
     for how, path in (
@@ -23,6 +24,8 @@ def test_a_viewer_reads_and_changes_nothing(client, client_for, name):
     ):
         body = {} if how == "DELETE" else {"json": {"name": name, "every": "6h"}}
         assert viewer.request(how, path, **body).status_code == 403, (how, path)
+    assert client.get("/api/jobs", params={"limit": 200}).json() == before
+    assert client.get(f"/api/jobs/{name}/runs").json()["items"] == []
 
 
 @pytest.mark.promise("X22")

@@ -42,7 +42,7 @@ GROUPS = {
     ],
     "workflow orders": [
         "run_workflow", "pause_workflow", "resume_workflow", "settle_workflow", "approve_workflow", "reject_workflow",
-        "publish_event", "skip_input", "skip_event", "rerun_input", "replay_event", "drain_workflow",
+        "publish_event", "skip_input", "skip_event", "rerun_input", "replay_event", "drain_workflow", "remove_workflow",
     ],
     "server": [
         "livez", "readyz", "healthz", "me", "get_stats", "get_verdict", "list_nodes", "drain_node", "undrain_node",
@@ -54,8 +54,9 @@ GROUPS = {
     ],
     "agents": [
         "list_agents", "get_agent", "wake_agent", "add_agent_event", "pause_agent", "resume_agent",
-        "reset_agent_session", "list_work", "add_work", "get_work", "release_work", "retry_work",
+        "reset_agent_session", "list_limits", "clear_limit",
     ],
+    "work": ["list_work", "add_work", "get_work", "release_work", "retry_work", "move_work", "move_belongings"],
     "hooks": ["call_hook"],  # a made-up address is a wrong one, and after ten of them it has to wait
     "inbound": ["pass_on_message", "list_requests", "get_request", "replay_request"],
 }  # fmt: skip
@@ -176,7 +177,6 @@ def fresh(request, tmp_path):
     terminal.close()
 
 
-@pytest.mark.long
 @pytest.mark.promise("C1")
 @pytest.mark.parametrize("group", GROUPS)
 def test_requests_made_from_the_description_are_answered_as_it_says(fresh, group):

@@ -73,7 +73,6 @@ def test_a_job_that_a_change_switched_off_or_on_is_switched_back(client, name):
     assert client.get(f"/api/jobs/{name}").json()["status"] == "disabled"
 
 
-@pytest.mark.long
 @pytest.mark.promise("X25")
 def test_the_ledger_and_single_slots_have_addresses(client, client_for, name):
     make(client, name)

@@ -105,7 +105,7 @@ def test_runs_are_listed_newest_first_in_pages_that_stay_true(client, start):
         page = Page[RunOut].model_validate(client.get("/api/runs", params=asked).json())
         seen += [run.id for run in page.items]
         ended(client, start("quick"))  # newer ones do not move the older
-        if page.next is None:
+        if page.next is None or made[0] in seen:
             break
         cursor = page.next
     assert [run for run in seen if run in made] == made[::-1]
@@ -217,13 +217,15 @@ def test_an_agent_sees_only_runs_of_its_own_jobs(client, client_for, start):
     assert fox.get(f"/api/runs/{run}").status_code == 404
     assert fox.post(f"/api/runs/{run}/cancel").status_code == 404
     assert fox.get(f"/api/runs/{owned}").status_code == 200
-    assert [one["id"] for one in fox.get("/api/runs").json()["items"]] == [owned]
+    seen = [one["id"] for one in fox.get("/api/runs", params={"limit": 100}).json()["items"]]
+    assert owned in seen
+    assert run not in seen
     assert fox.get("/api/runs", params={"job": client.get(f"/api/runs/{run}").json()["job"]}).status_code == 404
 
 
 def test_figures_alerts_and_nodes(client, client_for, start):
     ended(client, start("quick"))
-    assert client.get("/api/verdict").json()["state"] in ("needs_you", "well", "quiet")
+    assert client.get("/api/verdict").json()["state"] in ("needs_you", "failing", "well", "quiet")
     stats = Stats.model_validate(client.get("/api/stats").json())
     assert stats.runs_24h["success"] >= 1
     assert stats.engine.status == "running"

@@ -15,6 +15,10 @@ STANDUP = {
     "sessionConfig": {"model": "claude-sonnet", "persistSession": True},
 }
 STATE = ("lastRun", "lastResult", "lastError", "sessionId", "nextRun")
+MODIFIED = {
+    "until": "2099-01-01T09:00:00Z", "maxRuns": 3, "except": ["2098-12-24"], "jitter": 5.0, "stagger": "10m",
+    "activeHours": {"start": "00:00", "end": "24:00", "timezone": "UTC"},
+}  # fmt: skip
 TOO_OFTEN = "Minimum interval is 60 minutes (1 hour)"
 
 
@@ -106,6 +110,7 @@ def test_a_patch_changes_what_it_names_and_nothing_else(client, slug):
         ),
         ({**CRON, "timezone": "Asia/Tokyo"}, {**CRON, "timezone": "Asia/Tokyo"}),
         (HOURLY, HOURLY),
+        ({**HOURLY, **MODIFIED}, {**HOURLY, **MODIFIED}),
         ({"type": "interval", "intervalMinutes": 90.5}, {"type": "interval", "intervalMinutes": 90.5}),
         ({"type": "every", "intervalMinutes": 60}, {"type": "every", "intervalMinutes": 60}),
         ({"type": "once", "at": "2099-01-01T10:00:00+01:00"}, {"type": "once", "at": "2099-01-01T09:00:00Z"}),
@@ -118,6 +123,19 @@ def test_every_type_of_schedule_is_shown_as_it_was_written(client, slug, timing,
     assert found["schedule"] == shown
     assert MOMENT.fullmatch(found["nextRun"])
     assert put(client, slug, found["schedule"]).json()["nextRun"] == found["nextRun"]
+
+
+@pytest.mark.promise("C1")
+def test_options_and_a_job_to_start_after_are_taken_shown_and_written_back(client, slug):
+    after = {"type": "after", "job": "backup", "on": "failure"}
+    assert put(client, slug, after, options={"catchUp": "skip", "timeout": "10m"}).status_code == 201
+    found = get(client, slug)
+    assert (found["schedule"], found["nextRun"]) == (after, None)
+    assert {"catchUp": "skip", "timeout": "10m"}.items() <= found["options"].items()
+    assert client.put(f"/api/schedule/{slug}", json=found).status_code == 200
+    assert get(client, slug) == found
+    changed = client.patch(f"/api/schedule/{slug}", json={"options": {"timeout": None}}).json()
+    assert changed["options"] == {name: value for name, value in found["options"].items() if name != "timeout"}
 
 
 @pytest.mark.promise("C9")
@@ -193,7 +211,13 @@ def test_a_definition_that_is_wrong_is_refused_with_what_is_wrong(client, slug, 
 
 
 @pytest.mark.promise("C1")
-@pytest.mark.parametrize("body", [{}, {"enabled": None}, {"prompt": None}, {"schedule": None}, {"enabld": True}])
+@pytest.mark.parametrize(
+    "body",
+    [
+        {}, {"enabled": None}, {"prompt": None}, {"schedule": None}, {"options": None}, {"enabld": True},
+        {"options": {"kind": "command"}}, {"options": {"catch_up": "skip"}},
+    ],
+)  # fmt: skip
 def test_a_patch_that_says_nothing_is_refused(client, slug, body):
     put(client, slug)
     assert client.patch(f"/api/schedule/{slug}", json=body).status_code == 422

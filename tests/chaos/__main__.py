@@ -56,9 +56,12 @@ def main() -> int:
         "workflows": lambda: _in_folder(lambda folder: workflow_kill.drill(folder, asked.seed)),
         "simulation": lambda: _simulation(asked.seeds),
         "employers": lambda: _simulation(asked.seeds // FLEET, "--world", "agents"),
+        "bureau": lambda: _simulation(asked.seeds // FLEET, "--world", "bureau"),
+        "relays": lambda: _simulation(asked.seeds // FLEET, "--world", "relays"),
         "fleets": lambda: _simulation(asked.seeds // FLEET, "--store", "postgres"),
         "alarms": lambda: _simulation(asked.seeds // FLEET // 4, "--store", "postgres", "--world", "alarms"),
         "flows": lambda: _simulation(asked.seeds // FLEET, "--world", "workflows"),
+        "tangles": lambda: _simulation(asked.seeds // FLEET, "--world", "tangles"),
     }
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that an interrupted drill cleans up
     broken = False
@@ -151,7 +154,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=2000, help="simulated worlds")
     parts = (
         "kill,messages,cluster,partition,pooler,poison,agents,disk,calls,matrix,workflows,simulation,employers,fleets,"
-        "alarms,flows"
+        "alarms,flows,tangles"
     )
     parser.add_argument("--only", metavar="PARTS", help=f"some of: {parts}")
     parser.add_argument("--keep", action="store_true", help="leave the ledgers behind, and the kill loop's store")

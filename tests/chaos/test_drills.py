@@ -1,4 +1,4 @@
-"""The drills of `make chaos` one by one, for `pytest -m chaos`."""
+"""The drills of `make chaos`, each in a short form."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.chaos.cluster import ClusterDrill
 from tests.chaos.cluster import Scenario as ClusterScenario
 from tests.chaos.killing import Drill, Scenario
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.timeout(400)
 
 
 @pytest.mark.promise("H4", "H9", "H11", "H12", "X14")

@@ -7,7 +7,6 @@ import pytest
 from tests.chaos.killing import Drill, Scenario
 
 
-@pytest.mark.long
 @pytest.mark.promise("H9", "H11", "H12", "X14")
 def test_a_server_killed_again_and_again_loses_nothing_and_does_nothing_twice(tmp_path):
     verdict = Drill(tmp_path, Scenario(seed=7, kills=4, longest_life_s=1.5, per_second=10, cancels=False)).run()

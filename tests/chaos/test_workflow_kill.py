@@ -6,7 +6,7 @@ import pytest
 
 from tests.chaos.workflow_kill import one_node, two_nodes
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.timeout(240)
 
 
 @pytest.mark.promise("K9", "K10", "K11", "K14")

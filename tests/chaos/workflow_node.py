@@ -1,7 +1,8 @@
 """One node with a workflow, to be killed: `python -m tests.chaos.workflow_node URL NAME LEDGER`.
 
-Each message is added to a ledger outside the store: one line, in one write. Reconcile looks there. The node ends in
-good order on SIGTERM, and at once when its parent is gone.
+Each message is added to a ledger outside the store, by a thread: one line, in one write. At times that takes longer
+than mutate may, and the thread goes on. Reconcile looks into the ledger. The node ends in good order on SIGTERM, and at
+once when its parent is gone.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import random
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,8 @@ from wakeful.kernel.engine.config import Tuning
 NAME, TOPIC = "ledgered", "mail"
 #: Short, so that take-overs happen within a drill.
 QUICK = Tuning(lease=LeaseTimes(beat_ms=300, lease_ms=2_000, margin_ms=500))
-TIMEOUT_S = 2.0
+TIMEOUT_S = 1.0
+LATE = 0.03  # how often a thread works longer than that
 
 
 def workflow(ledger: Path) -> Workflow:
@@ -39,12 +42,8 @@ def workflow(ledger: Path) -> Workflow:
 
     @add.mutate
     async def mutate(ctx: Any, prepared: Prepared) -> int:
-        await asyncio.sleep(chance.uniform(0, 0.1))
-        file = os.open(ledger, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            os.write(file, f"{' '.join(prepared.data)}\n".encode())
-        finally:
-            os.close(file)
+        takes = 2 * TIMEOUT_S if chance.random() < LATE else chance.uniform(0, 0.1)
+        await asyncio.to_thread(_add, ledger, prepared.data, takes)
         await asyncio.sleep(chance.uniform(0, 0.1))
         return len(prepared.data)
 
@@ -60,6 +59,16 @@ def workflow(ledger: Path) -> Workflow:
         return {"last": prepared.data[-1:]}
 
     return flow
+
+
+def _add(ledger: Path, names: list[str], takes: float) -> None:
+    """What the thread does: so slow is what it works with."""
+    time.sleep(takes)
+    file = os.open(ledger, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        os.write(file, f"{' '.join(names)}\n".encode())
+    finally:
+        os.close(file)
 
 
 def read_ledger(ledger: Path) -> list[str]:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import threading
+
 import pytest
 
 from tests.agents.virtual_agents import VirtualAgents, agent
 from tests.kernel.crashing import die
 from wakeful import Interval, Scheduler, Workflow
 from wakeful.agents.commands import _state, _state_words
+from wakeful.agents.limits.holding import meet_limit
 from wakeful.testing import VirtualClock, run
+from wakeful.triggers.moments import read_moment, spoken
 from wakeful.workflows.views import workflow_view
 
 
@@ -73,10 +79,87 @@ def test_a_listing_says_which_agents_are_paused_and_which_are_over_budget(wakefu
             await die(scheduler)
         return found
 
-    why = "spent is over budget: 1 of 1 runs are used today"
+    why = "spent is over budget: 1 of 1 run is used today"
     assert run(work_a_while(), clock) == [("running", True, None), ("paused", True, None), ("idle", False, why)]
     assert _state({"status": "running", "paused": True, "over_budget": None, "cut_off": 0}).text == "running, paused"
     over = {"status": "idle", "paused": False, "over_budget": why, "cut_off": 0}
     assert (_state(over).text, _state_words(over).text) == ("over budget", why)
     found = wakeful("agent", "list").out
     assert "paused" in next(line for line in found.splitlines() if line.startswith("resting"))
+
+
+@contextlib.contextmanager
+def served(store, plan, *, holds=None):
+    """A server's engine on the store, in a thread of its own; `holds`: the limit of the account `work` in seconds."""
+    begun, over, failed = threading.Event(), threading.Event(), []
+
+    async def serve():
+        async with Scheduler(f"sqlite:///{store}", timezone="UTC") as scheduler:
+            await scheduler.agents.apply(plan)
+            if holds is not None:
+                await scheduler.transact(lambda tx, _: meet_limit(tx, "work", tx.now + holds * 1000, "usage limit"))
+            await scheduler.start()
+            begun.set()
+            await asyncio.to_thread(over.wait)
+
+    def run_engine():
+        try:
+            asyncio.run(serve())
+        except Exception as error:
+            failed.append(error)
+            raise
+        finally:
+            begun.set()
+
+    store.parent.mkdir(exist_ok=True)
+    VirtualAgents()
+    thread = threading.Thread(target=run_engine)
+    thread.start()
+    try:
+        assert begun.wait(20)
+        assert failed == []
+        yield
+    finally:
+        over.set()
+        thread.join(20)
+
+
+WORK = {"runner": {**agent()["runner"], "account": "work"}, "schedules": {"tick": {"every": "1d", "prompt": "x"}}}
+
+
+@pytest.mark.promise("X7")
+def test_who_waits_for_an_agent_at_its_limit_hears_until_when_and_can_clear_it(wakeful, store):
+    with served(store, {"a": WORK, "b": WORK}, holds=3600):
+        [limit] = wakeful("agent", "limits", "--json").json
+        assert (limit["account"], limit["agents"], limit["why"]) == ("work", ["a", "b"], "usage limit")
+        until = spoken(read_moment(limit["until"], "until"))
+        woken = wakeful("agent", "wake", "a", "--wait")
+        assert (woken.code, woken.out.startswith("a is woken (manual): run_")) == (4, True)
+        assert f"a waits until {until} (rate_limited): wakeful explain a.wake says why." in woken.err
+        begun = wakeful("run", "b.tick")
+        assert (begun.code, f"is queued until {until} (rate_limited): wakeful explain b.tick" in begun.out) == (0, True)
+        assert wakeful("agent", "list").out.count("rate limited") == 2
+        assert f"rate limited until {until}: usage limit" in wakeful("agent", "show", "a").out
+        table = wakeful("agent", "limits").out
+        assert "work" in table
+        assert "a, b" in table
+        wrong = wakeful("agent", "limits", "clear", "other")
+        assert (wrong.code, "At their limit are: work." in wrong.err) == (3, True)
+        assert wakeful("agent", "limits", "clear", "work").out == "The rate limit of work is cleared.\n"
+        assert wakeful("agent", "limits").out == "No account is at its rate limit.\n"
+        assert wakeful("agent", "wake", "a", "--wait").out == "All is well.\n"
+
+
+@pytest.mark.promise("X7")
+def test_a_run_that_is_queued_is_not_said_to_have_started(wakeful, store):
+    with served(store, {"a": WORK}, holds=3600):
+        begun = wakeful("run", "a.tick", "--json").json
+        assert (begun["status"], begun["waits_for"]) == ("queued", "rate_limited")
+        assert begun["waits_until"] == wakeful("agent", "limits", "--json").json[0]["until"]
+        wakeful("cancel", begun["run"])
+        waited = wakeful("run", "a.tick", "--wait")
+        assert (waited.code, "is queued until" in waited.err) == (4, True)
+    with served(store, {"a": WORK}):
+        wakeful("agent", "limits", "clear", "work")
+        wakeful("cancel", waited.err.split()[1])
+        assert " started; follow it with " in wakeful("run", "a.tick").out

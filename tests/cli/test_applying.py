@@ -74,7 +74,7 @@ def test_a_broken_file_changes_nothing(wakeful, write, store):
     write(JOBS.replace("every: 1h", "evry: 1h"))
     for command in ("plan", "apply"):
         answer = wakeful(command)
-        assert (answer.code, answer.out) == (2, "")
+        assert (answer.code, answer.out) == (1, "")
         assert "There is no key 'evry' in jobs.third. Did you mean 'every'?" in answer.err
     assert not store.exists()
 
@@ -118,7 +118,6 @@ def alerts_of(terminal):
     return [alert["message"] for alert in terminal.ask("alert", "list", "--json").json if alert["closed_at"] is None]
 
 
-@pytest.mark.long
 @pytest.mark.promise("X15")
 def test_a_server_applies_its_file_at_the_start_and_whenever_it_changes(terminal):
     file = terminal.folder / "wakeful.yaml"
@@ -137,7 +136,6 @@ def test_a_server_applies_its_file_at_the_start_and_whenever_it_changes(terminal
     assert alerts_of(terminal) == []
 
 
-@pytest.mark.long
 def test_a_large_removal_waits_for_a_person_while_the_server_goes_on(terminal):
     file = terminal.folder / "wakeful.yaml"
     file.write_text(JOBS)
@@ -152,7 +150,6 @@ def test_a_large_removal_waits_for_a_person_while_the_server_goes_on(terminal):
     assert alerts_of(terminal) == []
 
 
-@pytest.mark.long
 def test_included_files_are_watched_too(terminal):
     file = terminal.folder / "wakeful.yaml"
     file.write_text(f"include: ['jobs/*.yaml']\n{JOBS}")
@@ -164,7 +161,6 @@ def test_included_files_are_watched_too(terminal):
     assert "more" in jobs_of(terminal)
 
 
-@pytest.mark.long
 def test_a_server_that_was_killed_goes_on_with_what_it_applied(terminal):
     file = terminal.folder / "wakeful.yaml"
     file.write_text(JOBS)
@@ -185,7 +181,7 @@ PAGE = (Path(__file__).resolve().parents[2] / "docs" / "configuration.md").read_
 
 
 def test_the_pages_jobs_are_planned_as_it_says(wakeful, write, monkeypatch):
-    text = PAGE.partition("## Jobs")[2]
+    text = PAGE.partition("## Jobs")[2].partition("\n## ")[0]
     [jobs] = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
     [(command, shown)] = re.findall(r"```console\n\$ wakeful (\w+)\n(.*?)```", text, re.DOTALL)
     write(jobs)
@@ -219,6 +215,22 @@ def test_check_warns_of_what_is_missing_on_this_machine_and_finds_the_file_valid
 
 
 @pytest.mark.promise("X7", "D1")
+def test_check_plan_and_apply_say_which_budget_the_schedules_alone_exceed(wakeful, write, here):
+    (here / "work").mkdir()
+    often = 'agents: {a: {runner: {start: ["true"], cwd: work}, heartbeat: {every: 5m}}}\n'
+    write(f"store: sqlite:///.wakeful/wakeful.db\n{often}")
+    said = "agents.a.budget.runs_per_day: its schedules ask for 288 runs a day, and 100 may start: later ones"
+    checked = wakeful("check")
+    assert (checked.code, checked.err.startswith(f"{here / 'wakeful.yaml'}: warning: {said}")) == (0, True)
+    planned = wakeful("plan")
+    assert (planned.code, said in planned.err) == (5, True)
+    assert wakeful("plan", "--json").json["notes"][0].startswith(said)
+    assert said in wakeful("apply").err
+    write(f"store: sqlite:///.wakeful/wakeful.db\nlimits: {{runs_per_day: null}}\n{often}")
+    assert (wakeful("check").err, wakeful("plan").out) == ("", "~ limits  default_runs_per_day: 100 -> none\n")
+
+
+@pytest.mark.promise("X7", "D1")
 def test_what_all_agents_may_use_in_a_day_is_planned_and_applied_too(wakeful, write):
     agents = """\
 store: sqlite:///.wakeful/wakeful.db
@@ -226,7 +238,7 @@ connectors: {phone: {url: "${UNSET_HERE}"}}
 agents: {a: {runner: {start: ["true"]}, schedules: {tick: {every: 1h, prompt: x}}}}
 """
     write(f"{agents}limits: {{runs_per_day: 7, cost_per_day: 1.5}}\n")
-    said = "~ limits  runs_per_day: 100 -> 7; cost_per_day: 20.0 -> 1.5"
+    said = "~ limits  runs_per_day: none -> 7; cost_per_day: 20.0 -> 1.5"
     assert said in wakeful("plan").out.splitlines()
     assert said in wakeful("apply").out.splitlines()
     assert "of 7 runs, cost 0.00 of 1.50" in wakeful("explain", "a.tick").out

@@ -72,7 +72,6 @@ def test_starting_a_job_that_waits_for_approval_is_refused_with_how_to_approve_i
         assert f"wakeful approve {asked}" in answer.out + answer.err
 
 
-@pytest.mark.long
 def test_waiting_for_a_run_that_waits_for_a_person_ends_without_success(terminal):
     terminal.ask("add", "deploy", "--every", "1d", "--approval", "yes", "--", "echo", "deployed")
     terminal.serve("--port", "0")
@@ -81,7 +80,6 @@ def test_waiting_for_a_run_that_waits_for_a_person_ends_without_success(terminal
     assert "waits for approval: wakeful approve run_" in answer.err
 
 
-@pytest.mark.long
 def test_a_running_server_goes_on_with_what_is_approved_at_a_terminal(terminal):
     terminal.ask("add", "deploy", "--every", "1d", "--approval", "yes", "--", "sh", "-c", "echo deployed > out")
     said = terminal.pipe("out")
@@ -97,3 +95,13 @@ def test_saying_neither_yes_nor_no_is_wrong_use(wakeful):
     answer = wakeful("add", "deploy", "--every", "1d", "--approval", "maybe", "--", "true")
     assert answer.code == 2
     assert "maybe" in answer.err
+
+
+@pytest.mark.usefixtures("asked")
+def test_more_questions_than_are_shown_are_mentioned(wakeful):
+    assert "--limit N" not in wakeful("approvals", "--limit", "1").err
+    wakeful("add", "publish", "--every", "1d", "--approval", "yes", "--", "true")
+    wakeful("run", "publish")
+    answer = wakeful("approvals", "--limit", "1")
+    assert ("publish" in answer.out, "deploy" in answer.out) == (True, False)
+    assert "Use --limit N to see more" in answer.err

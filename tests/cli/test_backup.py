@@ -8,9 +8,15 @@ import pytest
 
 from tests.store.postgres_server import postgres_url
 from wakeful import Every, Once, Scheduler
+from wakeful.kernel.actions import callbacks, run_tokens
 from wakeful.triggers.moments import from_ms
 
 PAUSED = "Everything is paused: look through wakeful list and wakeful delivery list, then wakeful resume --all."
+
+KEYS = (
+    "The restored store has new keys: tokens of runs and callback addresses that were given out before the backup are "
+    "not valid here. Work that goes on elsewhere cannot report to it."
+)
 
 
 def names(answer):
@@ -95,7 +101,6 @@ def test_what_was_due_and_what_waited_to_be_sent_stays_until_a_person_resumes(wa
     assert sent.read_text() == "Hello."
 
 
-@pytest.mark.long
 @pytest.mark.promise("X17")
 def test_a_store_on_postgresql_is_backed_up_while_a_server_works_and_restored_into_either(wakeful):
     url, started = postgres_url(), []
@@ -138,3 +143,35 @@ def test_a_store_on_postgresql_is_backed_up_while_a_server_works_and_restored_in
 
     assert asyncio.run(serve_restored()) == 1
     assert started == ["past", "recovery"]  # what was running at the time of the backup, once a person said so
+
+
+@pytest.mark.promise("X17")
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+def test_neither_a_backup_nor_what_is_restored_from_it_has_the_keys_of_the_running_server(wakeful, here, store):
+    """Whoever gets hold of a backup makes no tokens of runs and no callbacks for the server it was made of."""
+    live = f"sqlite:///{here}/live.db" if store == "sqlite" else postgres_url()
+    facts = (callbacks.KEY, run_tokens.KEY)
+
+    async def keys(url, *, make=False):
+        async with Scheduler(url, timezone="UTC") as scheduler:
+            if make:
+                await scheduler.add_job("job", Every("1h"))
+                await scheduler.transact(lambda tx, _: (callbacks.callback_token(tx, 1), run_tokens.run_token(tx, 1)))
+            return await scheduler.look(lambda tx: [tx.journal.get_meta([fact]).get(fact) for fact in facts])
+
+    def keys_of(url, **how):
+        return asyncio.run(keys(url, **how))
+
+    before = keys_of(live, make=True)
+    assert all(before)
+    assert wakeful("backup", "saved.db", "--db", live).code == 0
+    found = [path.read_bytes() for path in here.glob("saved.db*")]
+    assert not any(key.encode() in content for key in before for content in found)
+    restored = wakeful("restore", "saved.db", "--db", "new.db")
+    assert KEYS in restored.err
+    new = [*keys_of(f"sqlite:///{here}/saved.db"), *keys_of(f"sqlite:///{here}/new.db")]
+    assert len({*before, *new}) == 6
+    assert keys_of(live) == before, "the server itself goes on with its own"
+    if store == "sqlite":  # a copy of the file that was made without Wakeful has them: they are replaced here
+        assert wakeful("restore", "live.db", "--db", "other.db").code == 0
+        assert set(keys_of(f"sqlite:///{here}/other.db")).isdisjoint(before)

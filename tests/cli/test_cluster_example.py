@@ -21,7 +21,6 @@ APP = (FOLDER / "app.py").read_text(encoding="utf-8")
 COMPOSE = (FOLDER / "compose.yaml").read_text(encoding="utf-8")
 
 
-@pytest.mark.long
 @pytest.mark.promise("X2")
 @pytest.mark.promise("X13")
 def test_two_nodes_run_the_example_together(terminal):

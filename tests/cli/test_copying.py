@@ -29,9 +29,8 @@ def outputs(wakeful, db):
     return {name: re.sub(r'"(/[^"]*/)(run_\w+\.\w+)', r'"\2', text) for name, text in lasting.items()}
 
 
-@pytest.mark.long
 @pytest.mark.promise("X2")
-@pytest.mark.parametrize("seed", [3, pytest.param(4, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seed", [3, 4])
 def test_every_command_prints_the_same_for_the_copy(wakeful, here, seed):
     make_history(here / "from.db", seed)
     there = postgres_url()
@@ -87,7 +86,6 @@ def test_what_cannot_be_copied_is_one_sentence(wakeful, here, argv, code, said):
     assert not (here / "to.db").exists()
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("served", ["from", "to"])
 def test_a_store_whose_server_runs_is_left_alone(terminal, served):
     for name in ("from", "to"):
@@ -100,9 +98,8 @@ def test_a_store_whose_server_runs_is_left_alone(terminal, served):
     assert "node mill): stop it first" in answer.err
 
 
-@pytest.mark.long
 @pytest.mark.promise("X2")
-@pytest.mark.parametrize("kind", [pytest.param("sqlite", marks=pytest.mark.long), "postgres"])
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_what_a_killed_server_left_running_is_recovered_where_it_was_copied_to(terminal, kind):
     goal = postgres_url() if kind == "postgres" else "to.db"
     inside, again = terminal.pipe("inside"), terminal.pipe("again")

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from wakeful.cli.doctor import examine
+from wakeful.cli.health import _with_cut_off
 from wakeful.cli.opening import now_ms
 from wakeful.cli.place import find_place
 
@@ -30,6 +31,18 @@ def test_status_of_nothing_is_an_answer_too(wakeful, store):
         "budget": None,
         "next_start": None,
     }
+
+
+@pytest.mark.parametrize(
+    ("jobs", "number", "shown"),
+    [
+        ({"running": 1, "idle": 2}, 0, {"running": 1, "idle": 2}),
+        ({"running": 1, "idle": 2}, 1, {"idle": 2, "cut_off": 1}),
+        ({"running": 3}, 1, {"running": 2, "cut_off": 1}),
+    ],
+)
+def test_a_job_whose_server_has_ended_is_cut_off_and_not_running(jobs, number, shown):
+    assert _with_cut_off(jobs, number) == shown
 
 
 @pytest.mark.usefixtures("stocked")

@@ -155,7 +155,6 @@ def _read(fd):
         return b""
 
 
-@pytest.mark.long
 def test_logs_shows_escape_sequences_on_a_terminal_and_hands_them_on_through_a_pipe(here, wakeful):
     for name, size in (("short", 1), ("long", 20_000)):  # in the row, and in a file of its own
         script = f"import sys\nfor n in range({size}): sys.stdout.buffer.write('é{EVIL}\\r\\n'.encode())"

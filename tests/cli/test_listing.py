@@ -83,7 +83,6 @@ def _live_jobs():
     return sum(type(each) is Job for each in gc.get_objects())
 
 
-@pytest.mark.long
 @pytest.mark.promise("X24")
 @pytest.mark.usefixtures("many")
 @pytest.mark.parametrize("argv", [["--json"], ["--all"]])

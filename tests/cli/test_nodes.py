@@ -94,7 +94,6 @@ def test_without_any_server_yet_the_listing_says_that(wakeful, store):
     assert wakeful("node", "list", "--json").json == []
 
 
-@pytest.mark.long
 def test_a_file_has_one_node_and_it_cannot_be_drained(terminal):
     server = terminal.serve("--node", "kitchen", "--port", "0")
     (node,) = terminal.ask("node", "list", "--json").json
@@ -155,7 +154,6 @@ def test_the_library_says_the_same(fleet):
     asyncio.run(main())
 
 
-@pytest.mark.long
 @pytest.mark.promise("X2")
 def test_a_drained_node_finishes_what_it_runs_and_the_other_takes_the_rest(terminal, url):
     inside, out = terminal.pipe("inside"), terminal.pipe("out")

@@ -23,7 +23,6 @@ def ended(terminal, ref):
     return terminal.ask("runs", ref, "--json").json[0]
 
 
-@pytest.mark.long
 @pytest.mark.promise("H5")
 def test_a_job_added_beside_a_running_server_is_noticed_within_a_second(terminal):
     server = terminal.serve()
@@ -35,7 +34,6 @@ def test_a_job_added_beside_a_running_server_is_noticed_within_a_second(terminal
     assert waited.total_seconds() <= 1.0
 
 
-@pytest.mark.long
 def test_a_server_logs_its_start_each_end_and_its_stop_in_plain_lines(terminal):
     terminal.ask("add", "well", "--at", "now", "--", "true")
     terminal.ask("add", "ill", "--at", "now", *SHELL, "echo reason; exit 3")
@@ -53,14 +51,12 @@ def test_a_server_logs_its_start_each_end_and_its_stop_in_plain_lines(terminal):
     assert lines[-1] == "INFO    stopped"
 
 
-@pytest.mark.long
 def test_a_server_makes_the_store_it_serves(terminal):
     terminal.serve("--db", "made/here.db")
     assert (terminal.folder / "made" / "here.db").exists()
     assert terminal("--db", "made/here.db", "status", "--json").json["server"] is not None
 
 
-@pytest.mark.long
 def test_a_second_server_on_the_same_store_is_refused(terminal):
     server = terminal.serve()
     answer = terminal("serve", "--port", "0")
@@ -68,7 +64,6 @@ def test_a_second_server_on_the_same_store_is_refused(terminal):
     assert answer.err.startswith(f"Error: Another server already runs this store (process {server.pid} on ")
 
 
-@pytest.mark.long
 def test_a_second_server_on_the_same_store_and_port_names_the_first_one(terminal):
     server = terminal.start("serve", "--port", "0")
     port = re.search(r"http://\S+:(\d+)", server.until("listening on"))[1]
@@ -77,7 +72,6 @@ def test_a_second_server_on_the_same_store_and_port_names_the_first_one(terminal
     assert answer.err.startswith(f"Error: Another server already runs this store (process {server.pid} on ")
 
 
-@pytest.mark.long
 def test_status_says_who_serves_and_since_when(terminal):
     assert terminal.ask("status", "--json").json["server"] is None
     server = terminal.serve("--node", "kitchen")
@@ -87,7 +81,6 @@ def test_status_says_who_serves_and_since_when(terminal):
     assert f"running: process {server.pid} on " in terminal("status").out
 
 
-@pytest.mark.long
 def test_run_beside_a_server_leaves_the_work_to_it(terminal):
     terminal.serve("--node", "kitchen")
     terminal.ask("add", "job", "--every", "1h", *SHELL, "echo from the server; exit 5")
@@ -98,7 +91,6 @@ def test_run_beside_a_server_leaves_the_work_to_it(terminal):
     assert (run["node"], run["reason"]) == ("kitchen", "manual")
 
 
-@pytest.mark.long
 def test_a_running_job_is_not_started_again_and_can_be_cancelled(terminal):
     terminal.serve()
     pipe = terminal.pipe("pipe")
@@ -119,7 +111,6 @@ def test_a_running_job_is_not_started_again_and_can_be_cancelled(terminal):
     assert not lives(pid)
 
 
-@pytest.mark.long
 def test_what_a_run_printed_before_its_time_was_up_is_not_lost(terminal):
     terminal.serve()
     terminal.ask("add", "job", "--every", "1h", "--timeout", "1s", *SHELL, "echo first words; exec sleep 600")
@@ -129,7 +120,6 @@ def test_what_a_run_printed_before_its_time_was_up_is_not_lost(terminal):
     assert terminal("logs", "job").out == "first words\n"
 
 
-@pytest.mark.long
 def test_logs_follow_a_run_to_its_end(terminal):
     terminal.serve()
     started, go_on = terminal.pipe("started"), terminal.pipe("go_on")
@@ -148,7 +138,6 @@ def test_logs_follow_a_run_to_its_end(terminal):
     assert (answer.code, answer.out, answer.err) == (0, "first\nsecond\n", "")
 
 
-@pytest.mark.long
 def test_a_retry_is_run_by_the_server_for_the_same_slot(terminal):
     terminal.ask("add", "job", "--at", "now", "--retry", "0", *SHELL, "test -e mended || exit 1; echo mended")
     terminal.serve()
@@ -161,7 +150,6 @@ def test_a_retry_is_run_by_the_server_for_the_same_slot(terminal):
     assert (second["retry_of"], second["slot"]) == (first["id"], first["slot"])
 
 
-@pytest.mark.long
 def test_a_job_that_had_its_one_time_is_done_and_resume_says_what_it_does(terminal):
     terminal.ask("add", "bad", "--at", "now", "--", "false")
     terminal.ask("add", "once", "--at", "now", "--", "true")
@@ -181,7 +169,6 @@ def test_a_job_that_had_its_one_time_is_done_and_resume_says_what_it_does(termin
     assert terminal("run", "once", "--wait").code == 0
 
 
-@pytest.mark.long
 def test_a_job_can_be_edited_while_it_runs(terminal):
     terminal.serve()
     started, go_on = terminal.pipe("started"), terminal.pipe("go_on")
@@ -197,7 +184,6 @@ def test_a_job_can_be_edited_while_it_runs(terminal):
 # -- endings ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.long
 def test_stopping_waits_for_what_runs(terminal):
     server = terminal.serve()
     started, go_on = terminal.pipe("started"), terminal.pipe("go_on")
@@ -210,7 +196,6 @@ def test_stopping_waits_for_what_runs(terminal):
     assert terminal.ask("runs", "--json").json[0]["outcome"] == "success"
 
 
-@pytest.mark.long
 def test_a_second_signal_does_not_wait_and_the_slot_is_run_again(terminal):
     pipe = terminal.pipe("pipe")
     terminal.ask("add", "job", "--at", "now", *SHELL, f"echo started > {pipe.path}; test -e second || exec sleep 600")
@@ -229,7 +214,6 @@ def test_a_second_signal_does_not_wait_and_the_slot_is_run_again(terminal):
     assert (again["outcome"], again["reason"], again["retry_of"]) == ("success", "recovery", cut_off["id"])
 
 
-@pytest.mark.long
 def test_what_still_runs_after_the_wait_is_cut_off(terminal):
     pipe = terminal.pipe("pipe")
     terminal.ask("add", "job", "--at", "now", *SHELL, f"echo started > {pipe.path}; exec sleep 600")
@@ -243,7 +227,6 @@ def test_what_still_runs_after_the_wait_is_cut_off(terminal):
     )
 
 
-@pytest.mark.long
 @pytest.mark.promise("H11")
 def test_a_killed_server_leaves_nothing_that_the_next_one_does_not_settle(terminal):
     pipe = terminal.pipe("pipe")
@@ -291,7 +274,6 @@ number = 7
 """
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", ["scheduler", "make"])
 def test_an_app_brings_its_own_jobs_handlers_and_store(terminal, name):
     (terminal.folder / "jobs.py").write_text(APP)
@@ -338,7 +320,6 @@ def test_an_app_that_cannot_be_served_is_reported_in_a_sentence(wakeful, here, r
     assert answer.err.count("\n") == 1
 
 
-@pytest.mark.long
 @pytest.mark.promise("H17", "D5")
 def test_a_job_without_a_handler_is_reported_by_status_explain_run_and_doctor(terminal):
     app = APP + (
@@ -361,4 +342,4 @@ def test_a_job_without_a_handler_is_reported_by_status_explain_run_and_doctor(te
     server.kill()
     refused = terminal("run", "report", "--db", "app.db")
     assert (refused.code, refused.out) == (4, "")
-    assert "is of kind 'report', which only a server with its handler can run" in refused.err
+    assert "is of kind 'report', which only a server can run: start one with wakeful serve --app" in refused.err

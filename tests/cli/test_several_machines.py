@@ -22,7 +22,6 @@ BLOCKS = re.findall(r"```(console|text)\n(.*?)```", PAGE, re.DOTALL)
 WRITTEN = "postgresql://wakeful@db/wakeful"
 
 
-@pytest.mark.long
 @pytest.mark.promise("X2")
 def test_what_the_page_shows_is_what_happens(terminal):
     url = postgres_url()

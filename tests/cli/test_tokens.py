@@ -118,7 +118,7 @@ def test_a_file_that_names_no_store_leaves_the_choice_as_it_is(wakeful, here, st
 def test_a_file_that_cannot_be_read_is_reported_unless_the_store_is_named(wakeful, here, stocked):
     (here / "wakeful.yaml").write_text("store: [half a li")
     answer = wakeful("list")
-    assert (answer.code, answer.out) == (2, "")
+    assert (answer.code, answer.out) == (1, "")
     assert "wakeful.yaml, line 1: This is not YAML" in answer.err
     assert wakeful("list", "--db", stocked).code == 0
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import getpass
 import re
+from types import SimpleNamespace
 
 import pytest
 
 from wakeful import Scheduler, ids
+from wakeful.cli import pausing
+from wakeful.kernel.actions.selections import BulkResult
 from wakeful.kernel.engine.alerts import open_alert
 
 
@@ -111,7 +114,6 @@ async def with_alert(store):
         return (await scheduler.list_alerts())[0].id
 
 
-@pytest.mark.long
 @pytest.mark.promise("X27")
 @pytest.mark.usefixtures("stocked")
 def test_every_command_that_can_be_undone_says_how_and_is_on_record(wakeful, here, store):
@@ -150,3 +152,16 @@ jobs:
     assert (head["id"], head["what"], head["changed"]) == (action_in(answer), "apply", 2)
     assert wakeful("undo").out == "Undone: kept, gone\n"
     assert standing(wakeful) == before
+
+
+def test_what_is_refused_is_said_of_every_part_of_many_jobs(monkeypatch):
+    monkeypatch.setattr(pausing, "TOGETHER", 2)
+    jobs = [SimpleNamespace(id=f"job_{number}") for number in range(5)]
+
+    async def act(part):
+        first, *others = part.refs
+        return BulkResult(others, [first], {first: "no"}, f"act of {first}")
+
+    done = asyncio.run(pausing._by_parts(jobs, act))
+    firsts = ["job_0", "job_2", "job_4"]
+    assert done == BulkResult(["job_1", "job_3"], firsts, dict.fromkeys(firsts, "no"), "act of job_0")

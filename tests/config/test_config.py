@@ -341,3 +341,64 @@ def test_every_mistake_is_reported_at_once_also_about_jobs_that_have_others(writ
     assert [line for line, _ in found] == [1, 4, 6, 7]
     assert "jobs.a.env.K needs ${MISSING}" in found[2][1]
     assert found[3] == (7, "'every' is given twice.")
+
+
+@pytest.mark.promise("D1")
+def test_no_mistake_hides_another(write):
+    """A wrong value beside an unknown key, in the same section, in another agent, and in another part of the file."""
+    text = """\
+zzz: 1
+alerts: {to: phon}
+connectors:
+  phone: {type: log}
+  wrong: {tpye: log}
+jobs:
+  a: {cron: "99 * * * *", evry: 1, jitter: 50, command: [echo], deliver: phon}
+  b: {every: 1h, command: [echo], deliver: wrong}
+agents:
+  broken:
+    runner: {preset: claude, cwdd: x}
+    heartbeat: {every: 5x}
+    deliver: nowhere
+    schedules:
+      typo: {cron: "99 * * * *", promt: x}
+      other: {cron: "0 9 * * 1-9", prompt: x}
+      none: {evry: 5m}
+  bare:
+    schedules:
+      s: {cron: "98 * * * *"}
+      t: {webhook: {verify: github}}
+  right:
+    runner: {preset: claude}
+    budget: {cost_per_day: 1}
+    work: {source: directory}
+    schedules:
+      s: {interval: 5y}
+      t: {type: cron}
+"""
+    found = faults(write(text))
+    expected = [
+        (1, "There is no key 'zzz'."),
+        (2, "alerts.to: there is no connector named 'phon'. Did you mean 'phone'?"),
+        (5, "There is no key 'tpye' in connectors.wrong."),
+        (7, "There is no key 'evry' in jobs.a."),
+        (7, "jobs.a.cron: "),
+        (7, "jobs.a.jitter"),
+        (7, "jobs.a.deliver: there is no connector named 'phon'."),
+        (11, "There is no key 'cwdd' in agents.broken.runner."),
+        (12, 'agents.broken.heartbeat.every: Invalid time unit "x".'),
+        (13, "agents.broken.deliver: there is no connector named 'nowhere'."),
+        (15, "There is no key 'promt' in agents.broken.schedules.typo."),
+        (15, "agents.broken.schedules.typo.cron: "),
+        (16, "agents.broken.schedules.other.cron: "),
+        (17, "There is no key 'evry' in agents.broken.schedules.none."),
+        (18, "agents.bare.runner is missing."),
+        (20, "agents.bare.schedules.s.cron: "),
+        (21, "agents.bare.schedules.t.webhook.secret is missing."),
+        (25, "agents.right.work.path is missing"),
+        (27, "agents.right.schedules.s.interval: "),
+        (28, "agents.right.schedules.t.type cron needs expression"),
+    ]
+    told = [(line, message) for line, message in expected if any(a == line and message in b for a, b in found)]
+    assert told == expected
+    assert len(found) == len(expected), found

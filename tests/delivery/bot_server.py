@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import threading
@@ -134,6 +135,9 @@ class BotServer:
                 return refusal(said)
             if method == "getUpdates":
                 return self._poll(params)
+            if method == "sendMessage" and (wrong := _refusal(params)) is not None:
+                self.calls.pop()  # nobody gets it
+                return 400, {"ok": False, "error_code": 400, "description": f"Bad Request: {wrong}"}
             if method in ("sendMessage", "sendDocument"):
                 self._messages += 1
                 return 200, {"ok": True, "result": {"message_id": self._messages}}
@@ -185,3 +189,13 @@ def bot_server():
         yield made
     finally:
         made.close()
+
+
+def _refusal(params):
+    """What Telegram has against a text: it counts UTF-16 units of what is shown, and sends nothing that is blank."""
+    shown = params["text"]
+    if "parse_mode" in params:
+        shown = html.unescape(re.sub(r"</?(b|i|a|pre|code)( [^>]*)?>", "", shown))
+    if not re.sub(r"[\s\u200b\u2800\u3164]", "", shown):
+        return "message text is empty"
+    return "message is too long" if len(shown.encode("utf-16-le")) // 2 > 4_096 else None

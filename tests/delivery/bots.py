@@ -25,7 +25,7 @@ def bot():
         yield made
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.long)])
+@pytest.fixture(params=["sqlite", "postgres"])
 def url(request, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     return emptied_url() if request.param == "postgres" else f"sqlite:///{tmp_path}/t.db"

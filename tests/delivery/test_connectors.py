@@ -13,6 +13,7 @@ import pytest
 
 from wakeful.clock import SystemClock
 from wakeful.delivery.apprise_urls import AppriseConnector, check_url
+from wakeful.delivery.configuration import ConnectorSettings
 from wakeful.delivery.connector import Message, Permanent, Temporary, Unclear
 from wakeful.delivery.local import CallConnector, CommandConnector, FileConnector, LazyCall, LogConnector
 from wakeful.delivery.sending import attempt
@@ -267,3 +268,14 @@ def test_an_address_apprise_does_not_know_is_refused_without_being_shown(url):
     with pytest.raises(InvalidSetting, match="that Apprise knows") as error:
         check_url(url)
     assert "planted" not in str(error.value)
+
+
+def test_a_program_gets_what_its_connector_lists_and_no_secret_of_the_server(tmp_path, monkeypatch):
+    for name in ("DB_PASSWORD", "PHONE_KEY"):
+        monkeypatch.setenv(name, f"value of {name}")
+    code = "import json, os, sys; sys.stdin.read(); json.dump(dict(os.environ), open('env.json', 'w'))"
+    entry = {"type": "command", "argv": [sys.executable, "-c", code], "env": ["PHONE_KEY", "MODE=quiet"]}
+    connector = ConnectorSettings.model_validate(entry).make("local", tmp_path, SystemClock())
+    assert send(connector).ok
+    seen = json.loads((tmp_path / "env.json").read_text())
+    assert (seen.get("DB_PASSWORD"), seen["PHONE_KEY"], seen["MODE"]) == (None, "value of PHONE_KEY", "quiet")

@@ -7,7 +7,6 @@ import pytest
 from tests.chaos.messages import STEPS, kill_at
 
 
-@pytest.mark.long
 @pytest.mark.promise("A8")
 @pytest.mark.parametrize("step", STEPS)
 def test_a_message_survives_a_kill_at_every_step(tmp_path, step):

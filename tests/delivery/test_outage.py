@@ -34,7 +34,6 @@ async def test_messages_to_one_target_keep_their_order_and_a_dead_target_delays_
 
 
 @pytest.mark.promise("A8")
-@pytest.mark.long
 @virtual
 async def test_a_thousand_messages_queued_for_a_target_that_is_down_for_an_hour_arrive_in_order_within_its_rate(scene):
     target = refusing(scene)

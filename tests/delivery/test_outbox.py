@@ -257,7 +257,6 @@ async def test_a_node_without_a_connector_leaves_its_messages_to_one_that_has_it
         assert target.texts == ["hello"]
 
 
-@pytest.mark.long
 @virtual
 async def test_finished_messages_are_pruned_and_waiting_ones_never(scene):
     target = Target(scene)

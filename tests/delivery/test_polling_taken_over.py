@@ -55,7 +55,6 @@ def start(tmp_path):
         process.communicate()
 
 
-@pytest.mark.long
 @pytest.mark.promise("A10")
 @pytest.mark.parametrize("moment", ["polling", "answered"])
 def test_another_node_takes_over_from_one_that_was_killed_and_each_message_counts_once(start, moment):

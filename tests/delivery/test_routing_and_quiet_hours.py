@@ -8,7 +8,7 @@ from tests.delivery.targets import NIGHT, Target, one, refusing, sending_to, sto
 from tests.kernel.scene import at, virtual
 from wakeful import Manual
 from wakeful.delivery import Post, enqueue
-from wakeful.delivery.outbox import hold_pending, release_pending, requeue, unmoved
+from wakeful.delivery.outbox import hold_pending, release_pending, requeue
 from wakeful.delivery.views import delivery_number
 
 
@@ -100,8 +100,8 @@ async def test_messages_in_quiet_hours_become_one_digest_at_their_end_and_urgent
         await scene.sleep(1)
         assert target.texts == ["fire"]
         assert [(await one(scheduler, number))["status"] for number in held] == ["held", "held"]
-        kept = await scheduler.transact(lambda tx, _: requeue(tx, delivery_number(held[0])))
-        assert (kept.status, unmoved(kept)) == ("held", "held until quiet hours end")
+        kept, why = await scheduler.transact(lambda tx, _: requeue(tx, delivery_number(held[0])))
+        assert (kept.status, why) == ("held", "held until quiet hours end")
         target.mark()
         await scene.until(at(days=1, hours=7, seconds=1))
         (call,) = target.calls

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.store.samples import job
+from wakeful.delivery.outbox import armed_at
 from wakeful.delivery.routing import Interaction, route
 from wakeful.delivery.rules import (
     Rate,
@@ -146,13 +148,15 @@ def test_a_change_is_one_of_outcome_or_output():
 
 
 @pytest.mark.promise("X19")
-def test_a_digest_has_every_message_in_order_or_says_how_many_are_left_out():
-    title, text = digest([Entry("22:05", "backup: error", "broken"), Entry("23:00", None, "hello")])
-    assert (title, text) == ("2 messages from quiet hours", "22:05 backup: error\nbroken\n\n23:00\nhello")
-    title, text = digest([Entry("22:05", None, "x" * 1500)] * 100)
-    assert title == "100 messages from quiet hours"
-    assert len(text) < 25_000
-    assert text.endswith(f"... and {100 - text.count('22:05')} more: wakeful delivery list")
+def test_a_digest_has_every_message_in_order_in_parts_of_a_readable_length():
+    (part,) = digest([Entry("22:05", "backup: error", "broken"), Entry("23:00", None, "hello")])
+    assert part == ("2 messages from quiet hours", "22:05 backup: error\nbroken\n\n23:00\nhello", 2)
+    parts = digest([Entry(f"{number:02}", None, "x" * 1500) for number in range(100)])
+    assert parts[0].title == f"100 messages from quiet hours, part 1 of {len(parts)}"
+    assert sum(part.entries for part in parts) == 100
+    assert all(len(part.text) <= 20_000 for part in parts)
+    assert "".join(part.text for part in parts).count("x") == 150_000
+    assert [part.entries for part in digest([Entry("1", None, "y" * 50_000), Entry("2", None, "z")])] == [1, 1]
 
 
 @given(st.text(alphabet="ab \n", max_size=300), st.integers(8, 60))
@@ -221,3 +225,37 @@ def test_long_output_is_cut_and_says_where_the_rest_is():
 
 def test_what_a_request_does_is_shown_without_its_secrets():
     assert work_of("http", {"url": "https://u:pw@example.org/a?key=1"}) == "GET https://example.org/a"
+
+
+def test_a_run_that_is_queued_earlier_is_not_delayed_by_what_is_to_be_sent_later():
+    _, state = job(1, due_at=NOW)
+    for queued, due_at in ((1, NOW), (0, NOW + 9_000)):
+        armed = armed_at(state._replace(queued=queued), NOW + 9_000)
+        assert (armed.due_at, armed.next_at) == (due_at, NOW + 9_000)
+
+
+@pytest.mark.promise("X20")
+@pytest.mark.parametrize(
+    ("kind", "payload", "expected"),
+    [
+        ("command", {"argv": ["./backup.sh", "a b"]}, "./backup.sh 'a b'"),
+        ("http", {"url": "https://u:p@example.org/x?key=1", "method": "POST"}, "POST https://example.org/x"),
+        (
+            "agent",
+            {"agent": "fox", "runner": {"preset": "claude"}, "prompt": "Look at\nthe mail."},
+            "the agent fox (claude): Look at the mail.",
+        ),
+        ("agent", {"agent": "fox", "runner": {"start": ["./ask", "-p"]}, "prompt": "Hi"}, "the agent fox (./ask): Hi"),
+        (
+            "agent",
+            {"agent": "fox", "runner": {"url": "http://u:p@h/?k=1"}, "prompt_file": "p.md"},
+            "the agent fox (http://h/): p.md",
+        ),
+        ("agent", {"agent": "fox", "does": "beat"}, "the agent fox"),
+        ("session", {"prompt": "Check\nthe mail"}, "a session: Check the mail"),
+        ("report", {"a": 1}, "report"),
+        ("report", None, None),
+    ],
+)
+def test_what_a_job_does_is_said_in_one_line_without_secrets(kind, payload, expected):
+    assert work_of(kind, payload) == expected

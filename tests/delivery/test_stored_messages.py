@@ -12,14 +12,14 @@ import pytest
 
 from tests.delivery.targets import Target, refusing, sending_to, stored
 from tests.kernel.scene import virtual
-from wakeful import ids
+from wakeful import Retention, ids
 from wakeful.delivery import Post, enqueue, role_of
 from wakeful.delivery.chat.buttons import NotPressed, button, press
 from wakeful.delivery.chat.receiving import LEASE_MS, Account, Update, give_up_lease, refuse, skip, take, take_lease
 from wakeful.delivery.chat.tables import Chats, Person, ReceiverRow
 from wakeful.delivery.connector import Message
 from wakeful.delivery.local import CommandConnector
-from wakeful.delivery.outbox import NO_CONNECTOR, attempt_at
+from wakeful.delivery.outbox import NO_CONNECTOR, attempt_at, hasten
 from wakeful.delivery.tables import AttemptRow, ConnectorRow, Outbox
 from wakeful.delivery.telegram.polling import read_update
 from wakeful.delivery.views import delivery_number
@@ -66,7 +66,7 @@ async def test_a_start_tries_the_first_message_at_once_and_leaves_the_order(scen
         def due(tx, _):
             for number in numbers:
                 tx.of(Outbox).save(tx.of(Outbox).get(number)._replace(next_at=tx.now + 600_000))
-            tx.of(Outbox).due_now("phone", tx.now)
+            hasten(tx, "phone", tx.now)
             found = [tx.of(Outbox).get(number).next_at - tx.now for number in numbers]
             tx.of(Outbox).save(tx.of(Outbox).get(numbers[0])._replace(next_at=tx.now + 600_000))
             return found
@@ -255,3 +255,20 @@ def test_a_program_that_is_given_up_leaves_no_process_behind(tmp_path):
             return ended
 
     assert asyncio.run(main())
+
+
+@pytest.mark.promise("X11")
+@virtual
+async def test_of_messages_that_are_over_no_more_are_kept_than_said(scene):
+    target = Target(scene)
+    async with scene.scheduler(retention=Retention(records=20)) as scheduler:
+        scheduler.connectors.register("phone", target)
+        await scheduler.start()
+        for number in range(60):
+            await scheduler.deliver(str(number), to="phone")
+        await scene.sleep("30m")
+        assert len(target.calls) == 60
+        counts = await scheduler._store.read(
+            lambda tx: (tx.tables.count("deliveries"), tx.tables.count("delivery_attempts"))
+        )
+        assert counts == (20, 20)

@@ -14,7 +14,7 @@ from tests.store.postgres_server import emptied_url
 from wakeful import Scheduler
 from wakeful.delivery import Post, enqueue
 from wakeful.delivery.chat import pairing
-from wakeful.delivery.chat.tables import Chats
+from wakeful.delivery.chat.tables import Chats, Person
 from wakeful.delivery.tables import Outbox
 from wakeful.kernel.domain import Domain
 
@@ -44,27 +44,64 @@ def test_a_person_pairs_with_a_code_once_and_is_answered(url, bot):
 
 
 @pytest.mark.promise("A10")
-def test_five_wrong_codes_or_ten_minutes_close_a_code(tmp_path):
+def test_a_stranger_who_guesses_is_no_longer_heard_and_the_owner_pairs_with_the_code(url, bot):
     async def main():
-        async with Scheduler(f"sqlite:///{tmp_path}/t.db") as scheduler:
+        async with on(url, bot) as scheduler:
+            await scheduler.start()
             code = await offer(scheduler)
-            for number in range(4):
-                wrong = f"WRONG{number}"
-                assert await scheduler.transact(lambda tx, c, w=wrong: pairing.redeem(tx, c, "bot", "9", w)) is None
-            assert await scheduler.look(lambda tx: pairing.has_open_code(tx, "bot"))
-            await scheduler.transact(lambda tx, c: pairing.redeem(tx, c, "bot", "9", "WRONG"))
-            assert not await scheduler.look(lambda tx: pairing.has_open_code(tx, "bot"))
-            assert await scheduler.transact(lambda tx, c: pairing.redeem(tx, c, "bot", "42", code)) is None
-            again = await offer(scheduler)
-
-            def later(tx, context):
-                tx.now += pairing.LIFE_MS
-                return pairing.redeem(tx, context, "bot", "42", again)
-
-            assert await scheduler.transact(later) is None
-            assert await scheduler.look(lambda tx: tx.of(Chats).people("bot")) == []
+            for number in range(7):
+                bot.write(f"/start WRONG{number}", sender=BOB)
+            bot.write(f"/start {code}", sender=BOB)  # too late, even if it is the right one
+            await taken(bot)
+            await wait(bot.until, lambda: len(bot.texts(BOB)) == pairing.TRIES)
+            assert all("This code is not valid" in text for text in bot.texts(BOB))
+            assert await paired(scheduler) == []
+            bot.write(f"/start {code}")
+            assert "You are paired, as operator" in await wait(bot.until_text, "paired")
+            assert [one.sender for one in await paired(scheduler)] == ["42"]
+            assert len(bot.texts(BOB)) == pairing.TRIES
+            await scheduler.stop()
 
     asyncio.run(main())
+
+
+@pytest.mark.promise("A10")
+def test_wrong_codes_count_for_ten_minutes_or_until_there_is_a_new_code(tmp_path):
+    async def main():
+        async with Scheduler(f"sqlite:///{tmp_path}/t.db") as scheduler:
+
+            async def redeem(sender, code, later=0):
+                def work(tx, context):
+                    tx.now += later
+                    return pairing.redeem(tx, context, "bot", sender, code) is not None
+
+                return await scheduler.transact(work)
+
+            first = await offer(scheduler)
+            assert [await redeem("9", f"WRONG{number}") for number in range(5)] == [False] * 5
+            assert await redeem("9", first) is False
+            second = await offer(scheduler)
+            assert await redeem("9", second) is True
+            assert await redeem("42", first, later=pairing.LIFE_MS) is False, "no code lives longer"
+            third = await offer(scheduler)
+            for number in range(3 * pairing.MOST_SENDERS):
+                await redeem(f"s{number}", "WRONG")
+            tries = await scheduler.look(lambda tx: tx.tables.count("pairing_tries"))
+            assert tries <= pairing.MOST_SENDERS, "however many senders guess"
+            assert await redeem("42", third) is True
+            assert await redeem("s1", "WRONG") is False
+            assert await scheduler.look(lambda tx: tx.tables.count("pairing_tries")) == tries, "nothing is open"
+
+    asyncio.run(main())
+
+
+def test_the_record_names_people_by_the_name_they_chose_and_by_their_id():
+    def by(sender, name):
+        return Person("bot", sender, "operator", name, "code", 0).signature
+
+    assert (by("42", "Zoe"), by("42", None)) == ("Zoe (bot 42)", "42 (bot)")
+    assert by("7", "Zoe (bot 42)") == "Zoe (bot 42) (bot 7)", "the end of it is ours"
+    assert by("7", "Zoe\nby admin\u202e") == "Zoe by admin (bot 7)"
 
 
 @pytest.mark.promise("X18")

@@ -37,7 +37,7 @@ def test_a_run_is_approved_by_a_button_that_works_once_and_survives_a_restart(ur
             assert [call["text"] for call in bot.of("answerCallbackQuery")] == ["Approved."] * 3
             bot.press(bot.buttons()["Reject"], query="late")
             await wait(bot.until, lambda: len(bot.of("answerCallbackQuery")) == 4)
-            assert "already approved by Zoe (bot)" in bot.of("answerCallbackQuery")[3]["text"]
+            assert "already approved by Zoe (bot 42)" in bot.of("answerCallbackQuery")[3]["text"]
             assert (await wait(bot.until, lambda: bot.of("editMessageReplyMarkup")))[0]["reply_markup"] == {
                 "inline_keyboard": []
             }
@@ -59,7 +59,7 @@ def test_a_run_is_rejected_by_a_written_command(tmp_path, bot):
             await asyncio.wait_for(waits(scheduler, run), PATIENCE)
             bot.write(f"/reject {run} not on a Friday")
             await wait(bot.until_text, "Rejected.")
-            assert "rejected by Zoe (bot): not on a Friday" in (await scheduler.get_run(run)).error
+            assert "rejected by Zoe (bot 42): not on a Friday" in (await scheduler.get_run(run)).error
             bot.write(f"/approve {run}")
             assert "already rejected" in await wait(bot.until_text, "already")
             await scheduler.stop()
@@ -107,9 +107,15 @@ def test_a_press_is_answered_again_where_the_answer_was_lost_and_counts_once(tmp
             await post(scheduler, button("pause", "noisy"))
             await wait(bot.until, lambda: bot.of("sendMessage"))
             bot.fail("answerCallbackQuery", "lost", (400, "Bad Request: query is too old and response timeout expired"))
-            bot.press(bot.buttons()["Pause"])
-            bot.press(bot.buttons()["Pause"])
+            bot.press(bot.buttons()["Pause"], query="first")
+            await wait(bot.until, lambda: len(bot.of("answerCallbackQuery")) == 2)
+            await scheduler.resume_job("noisy")
+            bot.press(bot.buttons()["Pause"], query="second")
             await wait(bot.until, lambda: len(bot.of("answerCallbackQuery")) == 3)
+            answers = [(call["callback_query_id"], call["text"]) for call in bot.of("answerCallbackQuery")]
+            assert answers == [(query, "noisy is paused.") for query in ("first", "first", "second")]
+            assert [action.what for action in await scheduler.list_actions()] == ["resume", "pause"]
+            assert (await scheduler.get_job("noisy")).status == "idle"
             await eventually(scheduler, lambda tx: tx.of(Chats).answers("bot", 10), lambda found: not found)
             await scheduler.stop()
 

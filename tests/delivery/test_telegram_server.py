@@ -13,8 +13,6 @@ from tests.cli.terminal import Terminal
 from tests.delivery.bot_server import TOKEN, ZOE, bot_server
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.long
-
 
 @pytest.fixture
 def bot():

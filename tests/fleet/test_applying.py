@@ -261,3 +261,19 @@ async def test_what_a_file_removed_is_restored_by_an_undo_and_stays_the_files_ow
         assert await names(scheduler) == ["a", "b", "c"]
         plan = await apply(scheduler, fleet(scheduler, "a", "b", file_hash="3"))
         assert [one.job.name for one in plan.remove] == ["c"], "the file still says so"
+
+
+@pytest.mark.promise("X27", "X15")
+@virtual
+async def test_a_pause_is_undone_though_the_file_has_only_enabled_the_job_since(scene):
+    async with scene.scheduler() as scheduler:
+        await apply(scheduler, fleet(scheduler, ("a", HOURLY, {"enabled": False})))
+        await scheduler.pause_job("a", "a look first")
+        pause = (await scheduler.list_actions())[0]
+        await apply(scheduler, fleet(scheduler, ("a", HOURLY), file_hash="2"))
+        job = await scheduler.get_job("a")
+        assert (job.status, job.enabled) == ("paused", True)
+        done = await scheduler.undo(pause.id)
+        assert (done.restored, done.kept) == (["a"], {})
+        job = await scheduler.get_job("a")
+        assert (job.status, job.enabled, job.next_run_at is not None) == ("idle", True, True)

@@ -110,6 +110,11 @@ def test_a_job_keeps_what_it_refers_to_and_not_the_value():
             {"ping": True, "every": "1h", "command": ["a"]},
             [("ping", "jobs.job.ping is a second thing to do beside command: give one of them.")],
         ),
+        (
+            {"ping": True, "every": "1h", "grace": "soon"},
+            [("grace", 'jobs.job.grace: Missing number. Expected format: "{number}{unit}".')],
+        ),
+        ({"ping": True, "every": "1h", "grace": "0s"}, [("grace", "jobs.job.grace: Zero interval is not allowed.")]),
         ({"ping": "on", "every": "1h"}, [("ping", "jobs.job.ping is written ping: true, not 'on'.")]),
         (
             {"ping": True, "at": "2030-01-01T09:00Z"},

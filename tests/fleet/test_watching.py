@@ -12,9 +12,10 @@ from tests.kernel.scene import virtual
 from wakeful import Once
 from wakeful.errors import InvalidSetting, StoreError
 from wakeful.fleet import CONFIG_ALERT
+from wakeful.fleet.applying import place_of
 from wakeful.fleet.entries import Entry, FleetFile
 from wakeful.fleet.planning import Terms, make_plan
-from wakeful.fleet.watching import FileWatch
+from wakeful.fleet.watching import FileWatch, _notes_on
 from wakeful.kernel.actions.drafts import NewJob
 from wakeful.kernel.engine.alerts import open_alert
 from wakeful.triggers.moments import from_ms
@@ -55,7 +56,9 @@ def written(tmp_path):
 
 
 def watching(scheduler, written):
-    scheduler.accompany(FileWatch(scheduler, written.path, written.load, lambda _: ()))
+    watch = FileWatch(scheduler, written.path, written.load, lambda _: ())
+    scheduler.before_start(watch.prepare)
+    scheduler.accompany(watch)
 
 
 @virtual
@@ -137,3 +140,40 @@ def test_a_one_shot_of_this_moment_has_not_passed(ms, passed):
     plan = make_plan([wanted(trigger=Once(from_ms(NOW + ms)))], [], Terms(NOW, "UTC", {}))
     assert plan.passed == (["a"] if passed else [])
     assert len(plan.create) == (0 if passed else 1)
+
+
+@virtual
+async def test_a_server_whose_file_was_replaced_by_another_says_so_and_what_to_do(scene, written, tmp_path, caplog):
+    caplog.set_level("INFO", "wakeful.config")
+    async with scene.scheduler() as scheduler:
+        await apply(scheduler, fleet(scheduler, "a", file_hash="a", place=place_of(written.path)))
+        other = tmp_path / "other.yaml"
+        other.write_text("b")
+        await apply(scheduler, fleet(scheduler, "b", file_hash="b", place=place_of(other)), confirmed=True)
+        watching(scheduler, written)
+        await scheduler.start()
+        await scene.sleep(1.2)
+        assert await names(scheduler) == ["b"]
+        [said] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+        assert said.startswith(f"{written.path} is not applied: {other} was applied after it, ")
+        assert "give one of them a fleet of its own (fleet: NAME)" in said
+        assert said.endswith(f"to go back to this one, run wakeful apply {written.path} --yes")
+        await scheduler.stop()
+
+
+@virtual
+async def test_a_server_whose_file_is_what_is_stored_says_nothing(scene, written, caplog):
+    caplog.set_level("INFO", "wakeful.config")
+    async with scene.scheduler() as scheduler:
+        await apply(scheduler, fleet(scheduler, "a", file_hash="a", place=place_of(written.path)))
+        watching(scheduler, written)
+        await scheduler.start()
+        await scene.sleep(1.2)
+        assert [record for record in caplog.records if record.levelname == "WARNING"] == []
+        await scheduler.stop()
+
+
+def test_what_waits_for_jobs_that_come_or_are_gone_is_logged(tmp_path):
+    plan = make_plan([], [], Terms(NOW, "UTC"))._replace(notes=("1 event waits for a.",))
+    found = [text % tuple(values) for level, text, *values in _notes_on(tmp_path / "wakeful.yaml", plan) if level > 20]
+    assert found == [f"{tmp_path / 'wakeful.yaml'}: 1 event waits for a."]

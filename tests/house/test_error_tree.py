@@ -51,7 +51,7 @@ def test_missing_things_are_reported_alike():
     assert {(kind.exit_code, kind.status, kind.code) for kind in family} == {(3, 404, "not_found")}
     assert {kind.__name__ for kind in family if not issubclass(kind, JobNotFound)} == {
         "NotFound", "TokenNotFound", "NodeNotFound", "AlertNotFound", "StoreNotFound", "DeliveryNotFound",
-        "AgentNotFound", "WorkNotFound", "RequestNotFound",
+        "AgentNotFound", "LimitNotFound", "WorkNotFound", "RequestNotFound",
         "ConnectorNotFound", "ActionNotFound", "SlotNotFound",
     }  # fmt: skip
 

@@ -14,11 +14,11 @@ USERS = {
     "list_alerts", "ack_alert", "list_actions", "undo", "get_ledger", "get_slot", "events", "subscribe",
     "list_nodes", "drain_node",
     "create_token", "list_tokens", "revoke_token",
-    "connectors", "deliver", "agents",
+    "connectors", "deliver", "agents", "workflows",
 }  # fmt: skip
 DOMAINS = {"transact", "look", "accompany", "clock", "handled_kinds", "node_id", "default_zone", "job_defaults"}
 DOMAINS |= {"acting", "drafted", "hidden_kinds", "log_folder", "before_start", "offer_labels", "withdraw_labels"}
-DOMAINS |= {"add_workflow", "write_at_start", "kinds", "new_id", "seen"}
+DOMAINS |= {"add_workflow", "write_at_start", "kinds", "new_id", "seen", "withhold"}
 SERVER = {"server_side"}
 
 

@@ -134,7 +134,6 @@ def test_agents_write_no_requests_unless_that_is_configured(server, token_for, a
     assert "server.outbound.agents" in answer.json()["error"]
 
 
-@pytest.mark.long
 def test_agents_write_requests_where_that_is_configured(tmp_path, allowed):
     terminal = Terminal(tmp_path)
     (tmp_path / "wakeful.yaml").write_text("server: {outbound: {allow: [127.0.0.0/30], agents: true}}\n")
@@ -156,7 +155,6 @@ def test_no_secret_reaches_the_servers_log(server, operator, allowed):
     assert "very-secret" not in server.process.until("loud run_")
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("role", ["operator", "admin"])
 def test_no_caller_can_send_the_environment_of_the_server_anywhere(request, allowed, role):
     client = request.getfixturevalue(role)

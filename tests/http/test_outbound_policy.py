@@ -68,6 +68,7 @@ def test_no_private_address_passes(address, words):
     ],
 )  # fmt: skip
 def test_public_addresses_pass(address):
+    assert refusal(ip_address(address)) is None
     STRICT.check("somewhere.example", [address])
 
 

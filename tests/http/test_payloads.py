@@ -61,7 +61,8 @@ def test_what_was_not_said_is_a_get_that_expects_success():
 
 
 def test_stars_elsewhere_are_no_hidden_value():
-    RequestSpec.from_payload({"url": "https://example.org/a***b?q=***", "body": "***"})
+    spec = RequestSpec.from_payload({"url": "https://example.org/a***b?q=***", "body": "***"})
+    assert (spec.url, spec.body) == ("https://example.org/a***b?q=***", "***")
 
 
 @pytest.mark.parametrize(

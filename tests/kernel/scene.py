@@ -16,12 +16,15 @@ import pytest
 
 from tests.kernel.crashing import die
 from tests.store.postgres_server import emptied_url
+from tests.store.sqlite_template import lay_out
 from wakeful import Scheduler
 from wakeful.kernel.cluster.lease_times import LeaseTimes
 from wakeful.kernel.engine.config import Tuning
 from wakeful.testing import VirtualClock, run
 
 START = datetime(2026, 1, 1, tzinfo=UTC)  # a Thursday
+#: Sweeps of every minute would be most of what happens in a month. What is about sweeps asks for `minutely_sweeps`.
+SWEEP_MS = 600_000
 
 
 def at(hours=0, minutes=0, seconds=0, days=0):
@@ -104,8 +107,7 @@ def virtual(test):
     return wrapper
 
 
-# Each rule is tried on SQLite every day, and on both stores by `make test`; what stores promise, on both always.
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.long)])
+@pytest.fixture(params=["sqlite", "postgres"])
 def scene(request):
     """A new, empty store of each dialect: a fixture `DIALECT_scene` makes it."""
     return request.getfixturevalue(f"{request.param}_scene")
@@ -116,16 +118,15 @@ def sqlite_scene(tmp_path):
     # Weeks of virtual time are thousands of commits: memory where the system offers it as a disk, a real one elsewhere.
     memory = Path("/dev/shm")  # noqa: S108 - a folder of our own is made in it
     with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else tmp_path) as folder:
-        yield Scene(f"sqlite:///{folder}/wakeful.db")
+        yield Scene(lay_out(Path(folder, "wakeful.db")), Tuning(sweep_ms=SWEEP_MS))
 
 
 @pytest.fixture
 def postgres_scene(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))  # what does not fit into a row goes there
-    # There is one node, and it never waits for another: beats of five seconds would be most of what happens in a month,
-    # and sweeps of a minute most of the rest. What is about sweeps asks for `minutely_sweeps`.
+    # There is one node, and it never waits for another: beats of five seconds would be most of what happens in a month.
     lease = LeaseTimes(beat_ms=3_600_000, lease_ms=4 * 3_600_000)
-    return Scene(emptied_url(), Tuning(lease=lease, sweep_ms=600_000))
+    return Scene(emptied_url(), Tuning(lease=lease, sweep_ms=SWEEP_MS))
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from tests.kernel.scene import virtual
 from wakeful import domains
 from wakeful.kernel.domain import declare
 from wakeful.kernel.engine.alerts import MEANINGS, OF_A_JOB, UNSERVED, open_alert
+from wakeful.store import schema_version, tables
 
 CLI_GUIDE = Path(__file__).parents[2] / "docs" / "cli.md"
 
@@ -24,7 +25,10 @@ async def test_an_alert_of_a_kind_that_no_domain_declares_is_refused(scene):
         assert await scheduler.list_alerts() == []
 
 
-def test_a_domain_makes_its_kinds_known():
+def test_a_domain_makes_its_kinds_known(monkeypatch):
+    # Its tables stay unknown to the stores of other tests.
+    monkeypatch.setattr(schema_version, "FOLDERS", dict(schema_version.FOLDERS))
+    monkeypatch.setattr(tables, "PRECIOUS", dict(tables.PRECIOUS))
     declare(tests.sample.domain)
     assert MEANINGS["no_stamps"] == "there are letters and no stamps"
 

@@ -6,28 +6,11 @@ from datetime import timedelta
 
 import pytest
 
+from tests.kernel.asking import asking, deploy
 from tests.kernel.scene import at, virtual
-from wakeful import ApprovalNeeded, Every, InvalidJob, Manual, Once, RunNotFound, ScheduleTriggerError
+from wakeful import ApprovalNeeded, Manual, Once, RunNotFound, ScheduleTriggerError
 
 pytestmark = pytest.mark.promise("X8")
-
-
-async def deploy(run):
-    """A handler that asks the first time, and says who let it."""
-    if run.approved_by is None:
-        raise ApprovalNeeded("Deploy to production?")
-    return {"by": run.approved_by, "note": run.approval_note, "payload": run.payload}
-
-
-async def asking(scene, scheduler, trigger=None, **options):
-    """A started scheduler whose job `a` has just asked; the run that waits."""
-    scene.act = scene.act or deploy
-    await scheduler.add_job("a", trigger or Every("1h"), **options)
-    await scheduler.start()
-    await scene.until(at(1, 0, 5))
-    (run,) = await scheduler.get_run_log("a")
-    assert (run.status, run.phase, run.outcome) == ("waiting", "approval", None)
-    return run
 
 
 @virtual
@@ -70,7 +53,6 @@ async def test_a_rejected_run_is_cancelled_and_the_next_slot_comes_as_usual(scen
         assert len(scene.runs) == 2
 
 
-@pytest.mark.long
 @virtual
 async def test_a_question_waits_for_days_and_survives_restarts(scene):
     async with scene.scheduler() as scheduler:
@@ -283,58 +265,6 @@ async def test_a_question_may_have_a_deadline(scene):
         assert (await scheduler.get_job("a")).consecutive_errors == 0
 
 
-@virtual
-async def test_a_removed_job_asks_no_person(scene):
-    async with scene.scheduler() as scheduler:
-        run = await asking(scene, scheduler)
-        await scheduler.remove_job("a")
-        assert (await scheduler.get_run(run.id)).outcome == "cancelled"
-        with pytest.raises(ScheduleTriggerError):
-            await scheduler.approve_run(run.id, by="ana")
-        await scene.sleep("3h")
-        assert len(scene.runs) == 1
-
-
-@virtual
-async def test_questions_and_answers_are_reported_on_the_event_bus(scene):
-    heard = []
-    async with scene.scheduler() as scheduler:
-        scheduler.subscribe(lambda event: heard.append((event.type, event.data)), "run")
-        run = await asking(scene, scheduler)
-        await scheduler.reject_run(run.id, by="ben", note="no")
-        about = {"run": run.id, "job_id": run.job_id, "job": "a"}
-        assert ("approval_needed", {**about, "question": "Deploy to production?"}) in heard
-        assert ("rejected", {**about, "by": "ben", "note": "no"}) in heard
-
-
-@virtual
-async def test_explain_says_who_is_waited_for_and_who_decided(scene):
-    async with scene.scheduler() as scheduler:
-        run = await asking(scene, scheduler)
-        assert "waits for approval" in str(await scheduler.explain("a"))
-        assert "there is no answer yet" in str(await scheduler.explain(run.id))
-        again = await scheduler.approve_run(run.id, by="ana", note="fine")
-        assert "ana approved it" in str(await scheduler.explain(run.id))
-        assert "because a person approved it" in str(await scheduler.explain(again))
-
-
-@virtual
-async def test_questions_and_notes_are_bounded_and_storable(scene):
-    async def act(run):
-        raise ApprovalNeeded("\0\ud800" + "x" * 100_000)
-
-    scene.act = act
-    async with scene.scheduler() as scheduler:
-        run = await asking(scene, scheduler)
-        assert len(run.approvals[0]["question"]) < 3_000
-        await scheduler.reject_run(run.id, by="b\0en", note="\udfff" + "y" * 100_000)
-        ended = await scheduler.get_run(run.id)
-        assert len(ended.error) < 5_000
-        ended.error.encode()
-        with pytest.raises(InvalidJob):
-            await scheduler.update_job("a", approval="yes")
-
-
 @pytest.mark.promise("X9")
 @virtual
 async def test_being_approved_uses_no_retry(scene):
@@ -351,33 +281,6 @@ async def test_being_approved_uses_no_retry(scene):
         began = [found.started_at for found in reversed(await scheduler.get_run_log("a"))]
         assert began[2:] == [began[1] + timedelta(minutes=1), began[2] + timedelta(minutes=5)]
         assert (await scheduler.get_job("a")).consecutive_errors == 1
-
-
-async def _approved(scheduler, run):
-    await scheduler.approve_run(run.id, by="ana")
-
-
-async def _rejected(scheduler, run):
-    await scheduler.reject_run(run.id, by="ana")
-
-
-async def _cancelled(scheduler, run):
-    await scheduler.cancel_run(run.id)
-
-
-async def _removed(scheduler, run):
-    await scheduler.remove_job("a")
-
-
-@pytest.mark.parametrize("way", [_approved, _rejected, _cancelled, _removed], ids=lambda way: way.__name__)
-@virtual
-async def test_the_alert_about_a_question_is_open_until_there_is_an_answer_or_nothing_left_to_answer(scene, way):
-    async with scene.scheduler() as scheduler:
-        run = await asking(scene, scheduler)
-        assert [alert.kind for alert in await scheduler.list_alerts()] == ["approval"]
-        await way(scheduler, run)
-        await scene.sleep("1s")
-        assert await scheduler.list_alerts() == []
 
 
 @virtual

@@ -27,7 +27,7 @@ def test_what_fits_is_kept_whole():
 
 def test_one_byte_too_many_is_left_out_of_the_middle():
     kept = excerpt(10, b"01234", b"x", b"56789")
-    assert (kept.text(), kept.total, kept.truncated) == ("01234\n[… 1 bytes left out …]\n56789", 11, True)
+    assert (kept.text(), kept.total, kept.truncated) == ("01234\n[… 1 byte left out …]\n56789", 11, True)
 
 
 def test_a_limit_of_nothing_keeps_the_count():

@@ -210,3 +210,20 @@ async def test_noop_is_an_end_for_any_alone(scene):
         await scheduler.run_job("up")
         await scene.sleep("1m")
         assert [run.job for run in scene.runs] == ["up", "any"]
+
+
+@pytest.mark.promise("X9")
+@virtual
+async def test_a_retry_that_a_pause_ended_is_a_failure_to_those_that_follow(scene):
+    scene.act = ending(RuntimeError("no"))
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_jobs([NewJob("bad", After("up", on="failure")), NewJob("good", After("up"))])
+        await scheduler.add_job("up", Every("6h", anchor=at(1)), retry={"delays": ["10m"], "on": "any"})
+        await scheduler.start()
+        await scene.until(at(1, 5))
+        assert [run.job for run in scene.runs] == ["up"], "it is tried again"
+        await scheduler.pause_job("up")
+        await scene.until(at(2))
+        assert [(run.job, time) for run, time in zip(scene.runs, scene.times, strict=True)] == [
+            ("up", at(1)), ("bad", at(1, 5)),
+        ]  # fmt: skip

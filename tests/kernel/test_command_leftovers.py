@@ -15,7 +15,7 @@ import uuid
 import pytest
 
 from tests.kernel.commanding import PATIENT, QUICK, RUN, WHOLE_GROUP, descriptors, python, sh
-from wakeful.command.leftovers import kill_leftover
+from wakeful.command.leftovers import kill_leftover, start_of
 from wakeful.command.process_group import exit_by_thread
 from wakeful.command.result import CommandFailed, CommandResult, CommandTimedOut
 from wakeful.command.run import CommandLimits, run_command
@@ -126,7 +126,6 @@ def test_the_end_of_the_loop_ends_its_commands(tmp_path, log_path, lifeline, has
     assert not has_children()
 
 
-@pytest.mark.long
 def test_a_cancellation_before_the_start_starts_nothing(tmp_path, log_path):
     async def main():
         task = asyncio.create_task(
@@ -182,7 +181,6 @@ os._exit(4)
     assert lifeline.gone(), "the noisy one ends by itself when its output is not read"
 
 
-@pytest.mark.long
 def test_fifty_commands_leave_no_descriptor_no_zombie_and_no_file(log_path, has_children):
     async def main():
         specs = [
@@ -310,6 +308,15 @@ def test_a_process_we_did_not_start_is_never_killed(log_path, noted):
     assert not note.exists()
     unrelated.terminate()
     assert unrelated.wait() == -signal.SIGTERM
+
+
+def test_what_has_ended_and_only_waits_to_be_reaped_is_nothing_left_running(log_path):
+    with subprocess.Popen(["true"], start_new_session=True) as ended:
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+        note = log_path.with_name(log_path.name + ".pid")
+        note.parent.mkdir()
+        note.write_text(json.dumps({"pid": ended.pid, "started": start_of(ended.pid)}))
+        assert kill_leftover(log_path) is False
 
 
 def test_a_scheduler_started_by_the_command_it_recovers_does_not_kill_itself(tmp_path, log_path):

@@ -81,7 +81,6 @@ async def test_a_new_time_revives_a_job_that_is_over_but_not_one_that_a_person_d
         assert (await statuses(scheduler))["a"] == "done"
 
 
-@pytest.mark.long
 @pytest.mark.promise("X11")
 @virtual
 async def test_a_one_shot_that_is_over_leaves_with_its_history_unless_it_would_be_added_again(scene):
@@ -133,3 +132,43 @@ async def test_a_job_whose_run_waits_for_a_person_is_waiting_and_says_how_to_ans
         await scheduler.approve_run(run, by="ana")
         await scene.sleep("1s")
         assert (await statuses(scheduler), len(scene.runs)) == ({"a": "idle", "b": "idle"}, 1)
+
+
+@pytest.mark.promise("H8", "H13")
+@pytest.mark.parametrize("trigger", [Once(at(1)), Every("1h", max_runs=1)], ids=lambda trigger: trigger.type)
+@virtual
+async def test_a_job_that_is_paused_during_its_last_run_is_over_when_that_succeeds(scene, trigger):
+    async def act(run):
+        await scene.sleep("10m")
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", trigger)
+        await scheduler.start()
+        await scene.until(at(1, 5))
+        await scheduler.pause_job("a", note="wait a moment")
+        await scene.until(at(1, 30))
+        job = await scheduler.get_job("a")
+        assert (job.over, await statuses(scheduler)) == (True, {"a": "done"})
+        assert not any("paused" in note for note in job.notes)
+
+
+@pytest.mark.promise("H8", "H13")
+@virtual
+async def test_a_one_shot_that_is_paused_and_then_fails_waits_to_be_resumed(scene):
+    async def act(run):
+        await scene.sleep("10m")
+        if len(scene.runs) == 1:
+            raise RuntimeError("no")
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Once(at(1)))
+        await scheduler.start()
+        await scene.until(at(1, 5))
+        await scheduler.pause_job("a")
+        await scene.until(at(1, 30))
+        assert await statuses(scheduler) == {"a": "paused"}
+        await scheduler.resume_job("a")
+        await scene.until(at(2))
+        assert await statuses(scheduler) == {"a": "done"}

@@ -6,6 +6,7 @@ import pytest
 
 from tests.kernel.scene import at, failing, virtual
 from wakeful import ChangedSinceRead, Cron, Every, Interval, JobExists, JobNotFound, Manual, NewJob, Once, Wait
+from wakeful.kernel.actions.runs import release_runs
 
 
 def taking(scene, length):
@@ -241,6 +242,23 @@ async def test_switching_a_job_off_and_on_is_an_update(scene):
         on = await scheduler.update_job("a", enabled=True)
         assert (on.enabled, on.status, on.next_run_at) == (True, "idle", at(3))
         assert scene.runs == []
+
+
+@pytest.mark.promise("H16")
+@virtual
+async def test_a_start_that_is_given_back_after_its_job_was_removed_is_cancelled_and_does_not_wait_for_ever(scene):
+    scene.act = taking(scene, "10m")
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Manual())
+        await scheduler.start()
+        run = await scheduler.run_job("a")
+        await scene.sleep("1m")
+        await scheduler.remove_job("a")
+        await scheduler.transact(lambda tx, context: release_runs(tx, context, tx.runs.of_nodes([context.id])))
+        released = await scheduler.get_run(run)
+        assert (released.status, released.outcome, released.error) == ("done", "cancelled", "the job was removed")
+        await scene.sleep("1h")
+        assert (await scheduler.get_run(run)).outcome == "cancelled"
 
 
 @pytest.mark.promise("H16")

@@ -276,7 +276,6 @@ async def test_manual_runs_do_not_use_up_max_runs(scene):
         assert [run.reason for run in scene.runs] == ["manual"] * 3 + ["schedule"] * 2
 
 
-@pytest.mark.long
 @pytest.mark.promise("X9")
 @virtual
 async def test_except_dates_have_no_slots_and_are_not_missed(scene):

@@ -12,6 +12,7 @@ from wakeful.kernel.cluster.nodes import NOTHING_SEEN
 from wakeful.kernel.kinds import Kind
 from wakeful.kernel.parking import HOLD
 from wakeful.kernel.views.standing import standing
+from wakeful.store.owners import Owned
 
 ADA = Rights("ada", via="cli")
 
@@ -177,9 +178,9 @@ async def test_a_hold_that_was_changed_since_is_not_undone(scene):
 async def test_who_sees_only_its_own_jobs_does_not_hold_everything(scene):
     async with scene.scheduler() as scheduler:
         with pytest.raises(NotAllowed, match="bob may only pause its own jobs"):
-            await scheduler.server_side.hold_all(None, Rights("bob", owner="bob"))
+            await scheduler.server_side.hold_all(None, Rights("bob", Owned("bob")))
         with pytest.raises(NotAllowed, match="bob may only pause its own jobs"):
-            await scheduler.server_side.release_all(Rights("bob", owner="bob"))
+            await scheduler.server_side.release_all(Rights("bob", Owned("bob")))
         assert await scheduler.server_side.get_hold() is None
 
 
@@ -248,3 +249,62 @@ async def test_explain_gives_the_next_time_and_what_keeps_it_from_running_in_one
         assert f"Its next time is 2026-01-01 01:00:00 UTC, but {paused} wakeful resume --all." in explained
         assert "will run" not in explained
         assert f"E{paused[1:]}" in str(await scheduler.explain("hand"))
+
+
+@pytest.mark.promise("X7", "X9", "H4")
+@pytest.mark.parametrize(
+    ("catch_up", "starts"),
+    [("once", [(at(5), "catch_up")]), ("skip", []), ({"within": "1h"}, [(at(5), "catch_up")]), ({"within": "10m"}, [])],
+    ids=str,
+)
+@virtual
+async def test_the_end_of_a_hold_obeys_catch_up_as_a_restart_does(scene, catch_up, starts):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1h"), catch_up=catch_up)
+        await scheduler.start()
+        await scene.until(at(1, 30))
+        await hold(scheduler)
+        await scene.until(at(5, 30))
+        await release(scheduler)
+        await scene.until(at(5, 59))
+        assert [(run.slot, run.reason) for run in scene.runs[1:]] == starts
+        assert await scheduler.list_alerts() == [], "nothing was expected to start"
+        await scene.until(at(6, 1))
+        assert scene.runs[-1].slot == at(6)
+        tally = (await scheduler.get_ledger("a", since=at(0))).total
+        assert (tally.due, tally.unaccounted) == (6, 0)
+        if not starts:
+            assert tally.passed_over == {"held": 4}
+
+
+@pytest.mark.promise("X7", "X9")
+@virtual
+async def test_what_a_hold_kept_waiting_obeys_catch_up_also_where_its_lane_is_full_then(scene):
+    async def act(run):
+        await scene.sleep("1m")
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        for name, catch_up in (("a", "once"), ("b", "skip"), ("c", "once")):
+            await scheduler.add_job(name, Every("1h"), catch_up=catch_up, lanes={"one": 1})
+        await scheduler.start()
+        await scene.until(at(1, 30))
+        await hold(scheduler)
+        await scene.until(at(5, 30))
+        await release(scheduler)
+        await scene.until(at(5, 59))
+        assert [run.job for run in scene.runs[3:]] == ["a", "c"]
+
+
+@pytest.mark.promise("X7", "X22")
+@virtual
+async def test_what_waited_longest_starts_first_when_a_hold_ends(scene):
+    async with scene.scheduler() as scheduler:
+        for name, minutes in (("third", 30), ("first", 10), ("second", 20)):
+            await scheduler.add_job(name, Once(at(1, minutes)))
+        await scheduler.start()
+        await hold(scheduler)
+        await scene.until(at(3))
+        await release(scheduler)
+        await scene.until(at(3, 1))
+        assert [run.job for run in scene.runs] == ["first", "second", "third"]

@@ -21,6 +21,7 @@ from wakeful import (
     Once,
     SchedulerError,
 )
+from wakeful.kernel.rules.options import read_options
 
 NAIVE = datetime(2026, 1, 1)  # noqa: DTZ001 - that is the point
 
@@ -49,7 +50,7 @@ BAD_PAYLOADS = {
     "bytes": b"x",
     "datetime": at(0),
     "too large": "x" * 1_100_000,
-    "too deep": nested(100_000),
+    "too deep": nested(10_000),
     "odd keys": {(1, 2): 3},
 }
 BAD_OPTIONS = {
@@ -288,6 +289,7 @@ async def test_what_is_no_job_or_no_note_is_refused_with_what_is_expected(scene)
     ("options", "said"),
     [
         ({"retry": 1_000_000}, "retry is a whole number from 0 to 100, not 1000000."),
+        ({"retry": {"times": 101, "delays": ["1m"]}}, "retry.times is a whole number from 0 to 100, not 101."),
         ({"retry": ["1m"] * 101}, "retry has 100 entries at most, not 101."),
         ({"backoff": ["1m"] * 101}, "backoff has 100 entries at most, not 101."),
         ({"labels": [str(number) for number in range(101)]}, "labels has 100 entries at most, not 101."),
@@ -306,6 +308,12 @@ async def test_a_list_that_is_too_long_is_refused_with_how_long_it_may_be(scene,
         with pytest.raises(InvalidJob):
             await scheduler.update_job("a", **options)
         assert await everything(scheduler) == before
+
+
+@pytest.mark.parametrize("delays", ["30s", 2, None, {"30s": 1}], ids=str)
+def test_delays_of_a_retry_are_a_list(delays):
+    with pytest.raises(InvalidJob, match=r"retry\.delays is a list of delays"):
+        read_options({"retry": {"delays": delays}})
 
 
 @virtual

@@ -11,7 +11,7 @@ from wakeful.kernel.engine.lane_sizes import FACT
 
 
 async def size_of(scheduler, lane):
-    return (await scheduler._store.read(lambda tx: tx.lanes.sizes([lane])))[lane][1]
+    return (await scheduler._store.read(lambda tx: tx.lanes.loads([lane])))[lane].size
 
 
 def wide(number, when, size=5):
@@ -105,7 +105,6 @@ async def test_the_size_follows_every_edit_and_nothing_is_left_of_a_lane_without
         assert await scheduler._store.read(lambda tx: tx.lanes.all()) == {}
 
 
-@pytest.mark.long
 @pytest.mark.promise("D6", "X11")
 @virtual
 async def test_a_forgotten_job_bounds_nothing(scene):

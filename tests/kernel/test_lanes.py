@@ -210,3 +210,20 @@ async def test_a_place_that_its_next_cannot_use_is_offered_on_at_once(scene):
         await scene.until(at(0, 10, 2))
         assert [run.job for run in scene.runs] == ["holder", "other", "last"]
         assert (await scheduler.get_job("both")).waiting_for == "two"
+
+
+@pytest.mark.promise("D6")
+@virtual
+async def test_a_job_whose_waiting_start_is_cancelled_leaves_the_line(scene):
+    scene.act = Crowd(scene, lambda run: ["one"], length="1h")
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_jobs([NewJob(name, Manual(), lanes={"one": 1}, timeout="2h") for name in ("holder", "a")])
+        await scheduler.start()
+        await scheduler.run_job("holder")
+        await scene.sleep("1s")
+        waiting = await scheduler.run_job("a")
+        await scene.sleep("1s")
+        assert (await scheduler.get_summary()).parked == {"one": 1}
+        await scheduler.cancel_run(waiting)
+        await scene.sleep("1s")
+        assert (await scheduler.get_summary()).parked == {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from tests.kernel.scene import at, failing, virtual
@@ -58,3 +60,71 @@ async def test_a_slot_that_was_run_does_not_pass_as_well_when_its_time_comes_aga
         await scene.sleep("1h1m")
         found = await tally(scheduler)
         assert found.ran > 4
+
+
+EDITS = {
+    "edited after the clock went back": ("step", "edit"),
+    "edited before the clock went back": ("edit", "step"),
+    "edited before and after": ("edit", "step", "edit"),
+}
+
+
+@pytest.mark.promise("X25", "H2")
+@pytest.mark.parametrize("course", EDITS.values(), ids=EDITS)
+@virtual
+async def test_slots_of_two_triggers_in_one_time_stay_accounted_for_once_their_runs_are_pruned(scene, course):
+    """The slots that ran before the clock went back lie off the grid of the trigger whose time it is now."""
+    triggers = iter([Every("7m", anchor=at(days=-30)), Every("4m", anchor=at(days=-30))])
+    scene.tuning = scene.tuning._replace(sweep_ms=60_000)
+    async with scene.scheduler(retention=Retention(runs_per_job=3, check_every=3)) as scheduler:
+        await scheduler.add_job("a", Every("10m", anchor=at(days=-30)))
+        await scheduler.start()
+        await scene.sleep("4h")
+        for what in course:
+            if what == "edit":
+                await scheduler.update_job("a", trigger=next(triggers))
+            else:
+                scene.step(hours=-2)
+            await scene.sleep("20m")
+        for _ in range(4):
+            await scene.sleep("50m")
+            await tally(scheduler)
+        slots = [run.slot for run in scene.runs]
+        assert len(slots) == len(set(slots))
+        for slot in slots:
+            assert (await scheduler.get_slot("a", slot)).fate == "ran"
+
+
+@pytest.mark.promise("X25", "H2")
+@virtual
+async def test_slots_that_came_while_a_run_from_before_the_clock_went_back_went_on_are_accounted_for(scene):
+    async def long(run):
+        await asyncio.sleep(5400)
+
+    async with scene.scheduler() as scheduler:
+        scene.act = long
+        await scheduler.add_job("a", HOURLY, timeout="9h")
+        await scheduler.start()
+        await scene.sleep("1d5m")
+        scene.step(hours=-20)
+        await scheduler.update_job("a", trigger=Every("10m", anchor=at(days=-30)))
+        scene.act = None
+        for _ in range(4):
+            await scene.sleep("40m")
+            found = await tally(scheduler)
+        assert found.passed_over["already_running"] >= 5
+
+
+@pytest.mark.promise("X25", "H3")
+@virtual
+async def test_a_slot_of_a_new_trigger_just_after_one_that_was_run_is_accounted_for(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("10m", anchor=at(days=-30)))
+        await scheduler.start()
+        await scene.sleep("1h1m")
+        scene.step(minutes=-40)
+        await scheduler.update_job("a", trigger=Every("3m", anchor=at(days=-30, seconds=3)))
+        for _ in range(4):
+            await scene.sleep("20m")
+            found = await tally(scheduler)
+        assert found.passed_over == {"below_floor": 1}

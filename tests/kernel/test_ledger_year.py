@@ -29,7 +29,6 @@ class Model:
             moment += timedelta(minutes=step)
 
 
-@pytest.mark.long
 @pytest.mark.promise("X25")
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("scene", ["sqlite"], indirect=True)  # many minutes on a server

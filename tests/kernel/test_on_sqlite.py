@@ -43,7 +43,7 @@ async def test_the_start_costs_the_same_with_many_idle_jobs(scene):
 
 # The quicker store sees what both would say: minutes instead of hours, and the steps at another moment.
 @pytest.mark.promise("H2")
-@pytest.mark.parametrize("wait", ["185m", pytest.param("3h", marks=pytest.mark.long)])
+@pytest.mark.parametrize("wait", ["185m", "3h"])
 @pytest.mark.parametrize("steps", STEPS.values(), ids=STEPS)
 @pytest.mark.parametrize("trigger", {**HOURLY, **MINUTELY}.values(), ids={**HOURLY, **MINUTELY})
 @virtual

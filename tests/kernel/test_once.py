@@ -6,8 +6,9 @@ import pytest
 
 from tests.kernel.scene import virtual
 from wakeful import Every, NewJob
-from wakeful.kernel.actions.authorized import JobSelection, Rights
+from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.actions.idempotency import IdempotentRequest, KeyReused, Replayed
+from wakeful.kernel.actions.selections import JobSelection
 
 RIGHTS = Rights("ana")
 MANY = 1_200

@@ -40,7 +40,8 @@ async def test_after_downtime_a_pending_retry_gives_way_to_the_jobs_policy(scene
 
 @pytest.mark.promise("H4", "X9")
 @pytest.mark.parametrize(
-    ("catch_up", "starts"), [("once", 1), ("skip", 0), ({"within": "2h"}, 1), ({"within": "1h"}, 0)]
+    ("catch_up", "starts"),
+    [("once", 1), ("skip", 0), ({"within": "2h"}, 1), ({"within": "85m"}, 0), ({"within": "1h"}, 0)],
 )
 @pytest.mark.parametrize("trigger", [Every("12h", anchor=at(1)), Once(at(1))], ids=["every", "once"])
 @virtual
@@ -212,3 +213,89 @@ async def test_an_attempt_that_was_deferred_uses_no_retry(scene):
         await scene.until(at(3))
         began = [(run.attempt, run.started_at) for run in reversed(await scheduler.get_run_log("a"))]
         assert began == [(1, at(1)), (2, at(1, 10)), (3, at(1, 20)), (4, at(1, 25)), (5, at(1, 26))]
+
+
+@pytest.mark.promise("X9")
+@virtual
+async def test_a_start_by_hand_that_was_deferred_beyond_the_last_slot_still_comes(scene):
+    async def act(run):
+        if run.reason == "manual":
+            raise Defer(at(3))
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1h", max_runs=1))
+        await scheduler.start()
+        await scheduler.run_job("a")
+        await scene.until(at(2))
+        assert not (await scheduler.get_job("a")).over, "a run of it waits"
+        await scene.until(at(4))
+        assert [(run.slot, run.reason) for run in scene.runs] == [
+            (None, "manual"),
+            (at(1), "schedule"),
+            (None, "retry"),
+        ]
+        assert (await scheduler.get_job("a")).over
+
+
+async def _failing_beside_a_full_lane(scene, scheduler, **options):
+    """Every run fails, and its retry waits for a lane until the next slot has come."""
+
+    async def act(run):
+        if run.job == "other":
+            await scene.sleep("285s")
+        else:
+            raise TransientError("no")
+
+    scene.act = act
+    await scheduler.add_job("a", Every("5m", anchor=at(0)), retry=["1m"], lanes={"one": 1}, priority=1, **options)
+    await scheduler.add_job("other", Every("5m", anchor=at(0, 0, 30)), lanes={"one": 1})
+    await scheduler.start()
+
+
+@pytest.mark.promise("H7", "X9")
+@virtual
+async def test_a_failure_counts_whose_retry_is_dropped_for_the_next_slot(scene):
+    async with scene.scheduler() as scheduler:
+        await _failing_beside_a_full_lane(scene, scheduler, max_errors=0)
+        await scene.until(at(0, 21))
+        assert [run.attempt for run in scene.of("a")] == [1, 1, 1, 1], "each retry was dropped"
+        job = await scheduler.get_job("a")
+        assert (job.consecutive_errors, job.last_error) == (3, "no"), "the last one's retry still waits"
+        assert [alert.kind for alert in await scheduler.list_alerts()] == ["failing"]
+
+
+@pytest.mark.promise("H7", "X9")
+@virtual
+async def test_failures_whose_retries_are_dropped_disable_the_job_like_any_others(scene):
+    async with scene.scheduler() as scheduler:
+        await _failing_beside_a_full_lane(scene, scheduler, backoff=["1s"])
+        await scene.until(at(2))
+        job = await scheduler.get_job("a")
+        assert (job.enabled, job.consecutive_errors) == (False, 5)
+        assert "disabled" in [alert.kind for alert in await scheduler.list_alerts()]
+        assert len([run for run in scene.of("a") if run.attempt == 1]) == 5
+
+
+@pytest.mark.promise("H6", "H7")
+@virtual
+async def test_a_failure_that_is_counted_late_delays_as_one_that_was_counted_at_once(scene):
+    async with scene.scheduler() as scheduler:
+        await _failing_beside_a_full_lane(scene, scheduler, max_errors=0, backoff=["30s", "7m"])
+        await scene.until(at(0, 21))
+        starts = [run.started_at for run in scene.of("a") if run.attempt == 1]
+        assert starts[:2] == [at(0, 5, 15), at(0, 10, 15)], "the first error's half minute is long over"
+        assert starts[2] >= at(0, 17, 15), "seven minutes after the second"
+
+
+@pytest.mark.promise("H7")
+@virtual
+async def test_a_failure_counts_whose_retry_a_person_cancels(scene):
+    scene.act = failing()
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1h"), retry={"delays": ["10m"], "on": "any"})
+        await scheduler.start()
+        await scene.until(at(1, 1))
+        [retry] = [run for run in await scheduler.get_run_log("a") if run.status == "queued"]
+        await scheduler.cancel_run(retry.id)
+        assert (await scheduler.get_job("a")).consecutive_errors == 1

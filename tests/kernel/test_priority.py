@@ -130,7 +130,6 @@ async def test_a_new_priority_counts_at_once_also_for_a_job_that_waits(scene):
         assert started(scene) == ["first", "fourth", "third", "second"]
 
 
-@pytest.mark.long
 @virtual
 async def test_a_low_priority_waits_for_as_long_as_higher_ones_keep_the_lane_busy(scene):
     scene.act = busy_for(scene, "10m")

@@ -14,7 +14,6 @@ from wakeful.kernel.engine.long_output import log_path, remove_files
 from wakeful.kernel.engine.sweep import Housekeeping
 
 
-@pytest.mark.long
 @pytest.mark.promise("X11")
 @virtual
 async def test_runs_older_than_kept_are_deleted_and_the_last_one_stays(scene):
@@ -41,7 +40,6 @@ async def test_no_more_runs_are_kept_than_said(scene):
         assert log[0].slot == at(5)
 
 
-@pytest.mark.long
 @pytest.mark.promise("X11")
 @virtual
 async def test_waiting_and_open_runs_and_what_they_continue_are_kept(scene):
@@ -64,7 +62,6 @@ async def test_waiting_and_open_runs_and_what_they_continue_are_kept(scene):
         assert [run.attempt for run in scene.of("retried")] == [1, 2]
 
 
-@pytest.mark.long
 @pytest.mark.promise("X11")
 @virtual
 async def test_finished_one_shot_jobs_and_removed_jobs_are_forgotten_in_time(scene):
@@ -97,7 +94,6 @@ async def test_pruning_does_not_let_a_slot_run_twice(scene):
         assert len(scene.slots) == len(set(scene.slots))
 
 
-@pytest.mark.long
 @pytest.mark.promise("X11", "X24")
 @pytest.mark.usefixtures("minutely_sweeps")
 @virtual
@@ -121,7 +117,6 @@ def bites(scheduler):
     return sizes
 
 
-@pytest.mark.long
 @pytest.mark.promise("X11")
 @virtual
 async def test_bites_are_small_and_become_smaller_where_they_take_long(scene, monkeypatch):
@@ -135,7 +130,6 @@ async def test_bites_are_small_and_become_smaller_where_they_take_long(scene, mo
         assert max(sizes) == sweep.SMALLEST_BITE
 
 
-@pytest.mark.long
 @pytest.mark.promise("X11")
 @virtual
 async def test_history_is_pruned_beside_any_number_of_long_runs(scene):
@@ -174,7 +168,6 @@ async def test_pruning_waits_while_due_jobs_wait_but_not_for_ever(scene):
         assert len(deleted) == 10
 
 
-@pytest.mark.long
 @pytest.mark.promise("X11")
 @virtual
 async def test_a_removed_job_with_more_runs_than_a_bite_is_forgotten_with_all_of_them_and_their_files(
@@ -222,6 +215,7 @@ async def test_a_bite_that_was_full_says_that_there_may_be_more(scene):
             return len(found.deleted), len(jobs), cursors.journal
 
         await scene.sleep("1m")
+        await scheduler.transact(lambda tx, _: tx.journal.set_meta({"clock_steady": '{"since": 0, "distance": 0}'}))
         assert await bite(10) == (10, 2, True), "of the first job, which may have more, and of the journal"
         assert await bite(10) == (10, 2, True)
         left = await stored(scheduler)
@@ -242,7 +236,6 @@ async def test_several_jobs_with_more_runs_than_a_bite_are_all_pruned_to_what_is
         )
 
 
-@pytest.mark.long
 @pytest.mark.promise("X11")
 @virtual
 async def test_what_is_open_about_a_job_is_over_once_it_is_forgotten(scene):
@@ -269,3 +262,29 @@ def test_a_file_that_cannot_be_removed_keeps_no_other_and_is_reported_once(tmp_p
     assert [path.exists() for path in files] == [True, True, False, False, False]
     [record] = caplog.records
     assert "cannot remove files of runs that are no longer on record" in record.getMessage()
+
+
+@pytest.mark.promise("X11")
+@virtual
+async def test_of_events_and_actions_no_more_are_kept_than_said(scene):
+    keep = Retention(events=40, records=20)
+    async with scene.scheduler(retention=keep) as scheduler:
+        await scheduler.add_job("a", Every("1h"))
+        await scheduler.start()
+        for number in range(60):
+            await scheduler.pause_job("a", note=str(number))
+            await scheduler.resume_job("a")
+        await scene.sleep("5m")
+
+        async def kept():
+            return await scheduler._store.read(lambda tx: (tx.tables.count("events"), tx.tables.count("actions")))
+
+        await scene.sleep("8m")
+        events, actions = await kept()
+        assert events <= 45
+        assert actions == 120, "what may be taken back is kept"
+        await scene.sleep("20m")
+        events, actions = await kept()
+        assert (events <= 45, actions) == (True, 20)
+        newest = await scheduler._store.read(lambda tx: tx.journal.event_ids())
+        assert newest[1] >= 120, "the newest stay"

@@ -9,7 +9,7 @@ import pytest
 from tests.kernel.scene import at, failing, virtual
 from wakeful import ActionNotFound, After, ApprovalNeeded, CannotUndo, Every, Once
 from wakeful.kernel.actions.authorization import Rights
-from wakeful.kernel.actions.authorized import JobSelection
+from wakeful.kernel.actions.selections import JobSelection
 from wakeful.kernel.engine.sweep import Retention
 from wakeful.kernel.rules.policy import add_note
 
@@ -61,11 +61,12 @@ async def test_a_slot_that_passed_meanwhile_is_run_once_the_pause_is_undone(scen
 
 
 @pytest.mark.promise("X27")
+@pytest.mark.parametrize("trigger", [Every("1h", max_runs=1), Once(at(1))], ids=lambda trigger: trigger.type)
 @virtual
-async def test_a_job_that_came_to_its_end_while_it_was_paused_is_over_once_the_pause_is_undone(scene):
+async def test_a_job_that_came_to_its_end_while_it_was_paused_is_over_once_the_pause_is_undone(scene, trigger):
     scene.act = lambda _: scene.sleep(300)
     async with scene.scheduler() as scheduler:
-        await scheduler.add_job("a", Every("1h", max_runs=1))
+        await scheduler.add_job("a", trigger)
         await scheduler.start()
         await scene.until(at(1, 1))
         await scheduler.pause_job("a")
@@ -181,7 +182,7 @@ async def test_a_removed_job_is_restored_with_its_id_its_history_its_chains_and_
         assert [job.id for job in await scheduler.list_jobs()] == [job_id, after]
         assert standing(await scheduler.get_job("a")) == before
         assert [run.id for run in await scheduler.get_run_log("a")] == [run.id for run in runs]
-        assert (await scheduler.look(lambda tx: tx.lanes.sizes(["gpu"])))["gpu"][1] == 1
+        assert (await scheduler.look(lambda tx: tx.lanes.loads(["gpu"])))["gpu"].size == 1
         await scene.until(at(2, 1))
         assert [run.job for run in scene.runs] == ["a", "b", "a", "b"]
 

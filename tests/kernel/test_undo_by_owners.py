@@ -6,36 +6,43 @@ import pytest
 
 from tests.kernel.scene import virtual
 from tests.kernel.test_undo import ANN, last_action, standing
-from wakeful import CannotUndo, Every
+from wakeful import After, CannotUndo, Every
 from wakeful.errors import QuotaReached
 from wakeful.kernel.actions.authorization import Rights
-from wakeful.kernel.actions.authorized import JobSelection
+from wakeful.kernel.actions.selections import JobSelection
+from wakeful.store.owners import Owned
 
 
 @pytest.mark.promise("X27")
 @virtual
-async def test_an_agent_takes_back_only_what_was_done_to_its_own_jobs(scene):
-    fox = Rights("fox", owner="fox")
+async def test_an_agent_takes_back_only_what_it_did_to_its_own_jobs(scene):
+    fox = Rights("fox", Owned("fox"))
     async with scene.scheduler() as scheduler:
         await scheduler.add_job("hers", Every("1h"), owner="fox")
         await scheduler.add_job("other", Every("1h"))
         done = await scheduler.server_side.pause_jobs(JobSelection(), None, ANN)
-        undone = await scheduler.server_side.undo(done.action, fox)
-        assert (undone.restored, undone.kept) == (["hers"], {})  # and nothing is said of other jobs
-        with pytest.raises(CannotUndo, match="nothing is left of it that you may undo"):
+        with pytest.raises(CannotUndo, match="nothing is left of it that you may undo"):  # and nothing of other jobs
             await scheduler.server_side.undo(done.action, fox)
-        assert [job.status for job in await scheduler.list_jobs()] == ["idle", "paused"]
+        assert [job.status for job in await scheduler.list_jobs()] == ["paused", "paused"]
+        await scheduler.server_side.undo(done.action, ANN)
+        await scene.sleep(1)
+        done = await scheduler.server_side.pause_jobs(JobSelection(), None, fox)
+        undone = await scheduler.server_side.undo(done.action, fox)
+        assert (undone.restored, undone.kept) == (["hers"], {})
+        with pytest.raises(CannotUndo, match="was undone already, by fox"):
+            await scheduler.server_side.undo(done.action, fox)
+        assert [job.status for job in await scheduler.list_jobs()] == ["idle", "idle"]
 
 
 @pytest.mark.promise("X27")
 @virtual
 async def test_a_removal_is_not_taken_back_beyond_what_its_owner_may_have(scene):
-    fox = Rights("fox", owner="fox", max_jobs=1)
+    fox = Rights("fox", Owned("fox"), max_jobs=1)
     async with scene.scheduler() as scheduler:
         await scheduler.add_job("one", Every("1h"), owner="fox")
         removed = await scheduler.server_side.remove_job("one", fox)
         await scheduler.add_job("two", Every("1h"), owner="fox")
-        with pytest.raises(QuotaReached, match="fox has 1 jobs, and may have no more"):
+        with pytest.raises(QuotaReached, match="fox has 1 job, and may have no more"):
             await scheduler.server_side.undo(removed, fox)
         assert [job.name for job in await scheduler.list_jobs()] == ["two"]
 
@@ -78,3 +85,16 @@ async def test_what_a_program_removed_and_switched_off_with_its_agents_comes_bac
         undone = await scheduler.undo(action.id)
         assert undone.restored == ["fox.heartbeat"]
         assert undone.kept == {"fox.wake": "fox.wake was resumed since, by here: left as it is"}
+
+
+@pytest.mark.promise("X27")
+@virtual
+async def test_an_agent_takes_a_removal_back_only_where_it_could_add_the_job(scene):
+    fox = Rights("fox", Owned("fox"))
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("x", Every("1h"), owner="fox")
+        removed = await scheduler.server_side.remove_job("x", fox)
+        await scheduler.add_job("y", After("x"))
+        with pytest.raises(CannotUndo, match="Another owner's jobs start after 'x'"):
+            await scheduler.server_side.undo(removed, fox)
+        assert [job.name for job in await scheduler.list_jobs()] == ["y"]

@@ -187,6 +187,7 @@ async def test_a_run_that_was_past_its_limit_when_its_process_ended_is_recorded_
         [late] = await scheduler.get_run_log("late")
         assert (late.outcome, late.error) == ("timeout", "still running after 1m")
         assert [run.outcome for run in await scheduler.get_run_log("fine")] == ["success", "crashed"]
+        assert await stuck(scheduler) == ["late ran past its limit: still running after 1m"]
 
 
 @pytest.mark.promise("H10")

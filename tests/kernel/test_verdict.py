@@ -8,7 +8,7 @@ from tests.kernel.scene import at, failing, virtual
 from wakeful import Every, Manual, ids
 from wakeful.errors import StoreUnreachable
 from wakeful.kernel.engine.config import Tuning
-from wakeful.kernel.rules.verdict import Facts, Line, judge, span
+from wakeful.kernel.rules.verdict import Facts, Line, Unsteady, judge, span
 
 NOW = 1_800_000_000_000
 MINUTE, HOUR = 60_000, 3_600_000
@@ -16,6 +16,8 @@ WELL = Facts(NOW, heard_at=NOW, any_job=True, next_at=NOW + 38_000, runs=210)
 HELD = "by ada since 2027-01-15 08:00 UTC"
 NEEDS = {"questions": 1, "alerts": 3, "alert": "backup was disabled after 5 errors in a row"}
 LATE = {"lines": (Line("gpu", 41, NOW - 9 * MINUTE), Line("disk", 1, NOW - 5_000))}
+BEHIND = "Behind: 41 jobs wait for lane gpu, 9m for the oldest."
+SENT = "delivered (wakeful delivery list --failed)"
 GONE = "Stalled: no server is running, and nothing starts until one does (wakeful serve)."
 
 
@@ -93,6 +95,36 @@ GONE = "Stalled: no server is running, and nothing starts until one does (wakefu
             {**NEEDS, **LATE},
             "needs_you",
             "Four things need you: 3 alerts and 1 approval. Behind: 41 jobs wait for lane gpu, 9m for the oldest.",
+        ),
+        (
+            {**NEEDS, "acknowledged": 2},
+            "needs_you",
+            "Four things need you: 3 alerts and 1 approval. The rest is well but for 2 acknowledged alerts.",
+        ),
+        (
+            {**NEEDS, "failing": (("b", NOW - HOUR),)},
+            "needs_you",
+            "Four things need you: 3 alerts and 1 approval. Failing: b failed 1h ago and has not succeeded since.",
+        ),
+        (
+            {"failing": (("backup", NOW - 72 * HOUR),), "acknowledged": 1},
+            "failing",
+            "Failing: backup failed 3d ago and has not succeeded since.",
+        ),
+        (
+            {"failing": (("b", NOW - HOUR), ("a", NOW - 2 * HOUR)), **LATE},
+            "failing",
+            f"Failing: 2 jobs failed and have not succeeded since, a 2h ago. {BEHIND}",
+        ),
+        (
+            {"undelivered": 4},
+            "failing",
+            "Failing: 4 messages were not delivered (wakeful delivery list --failed).",
+        ),
+        (
+            {"undelivered": 1, "unsteady": (Unsteady("a", 5, 10), Unsteady("b", 3, 9))},
+            "failing",
+            f"Failing: 1 message was not {SENT}; a failed 5 of its last 10 runs, and 1 other job as often.",
         ),
         ({"unaccounted": 3, **NEEDS}, "unsure", "3 slots have no record. This should not happen."),
         ({"unaccounted": 1, **LATE}, "unsure", "1 slot has no record. This should not happen."),

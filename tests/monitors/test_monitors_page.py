@@ -89,7 +89,6 @@ def test_the_file_makes_the_same_monitors(tmp_path):
     terminal.close()
 
 
-@pytest.mark.long
 def test_the_program_runs_as_printed(tmp_path):
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", blocks("python")[0]],

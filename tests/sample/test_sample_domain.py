@@ -49,7 +49,7 @@ class PostOffice(Terminal):
         return ended(self.client, run_id)
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.long)])
+@pytest.fixture(params=["sqlite", "postgres"])
 def office(request, tmp_path):
     db = postgres_url() if request.param == "postgres" else f"sqlite:///{tmp_path}/letters.db"
     office = PostOffice(tmp_path, db)
@@ -59,7 +59,6 @@ def office(request, tmp_path):
         client.close()
 
 
-@pytest.mark.long
 def test_every_part_of_a_domain_works_once_it_is_registered(office):
     office.open()
     client = office.client
@@ -92,7 +91,6 @@ def test_every_part_of_a_domain_works_once_it_is_registered(office):
         assert [re.search(r"ltr_\w{13}", next(lines)) is not None for _ in range(2)] == [True, True]
 
 
-@pytest.mark.long
 def test_kinds_of_a_domain_say_who_may_write_them_and_what_is_shown(office):
     office.open()
     assert office.job("ada", payload={"to": "Ada"}).status_code == 201
@@ -104,7 +102,6 @@ def test_kinds_of_a_domain_say_who_may_write_them_and_what_is_shown(office):
     assert office.client.get("/api/jobs/ada").json()["payload"] == {"to": "Ada"}
 
 
-@pytest.mark.long
 def test_an_internal_kind_is_hidden_and_not_counted_by_max_running(office):
     office.open()
     assert office.job("shop", kind="post").status_code == 201
@@ -117,7 +114,6 @@ def test_an_internal_kind_is_hidden_and_not_counted_by_max_running(office):
     assert office.run("shop")["output"] == 3, "its section of wakeful.yaml was handed to it"
 
 
-@pytest.mark.long
 def test_a_domains_tables_are_copied_and_its_section_checked(office, tmp_path):
     office.open()
     office("letters", "stamps", "--buy", "1")

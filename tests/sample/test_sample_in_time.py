@@ -26,7 +26,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 SLOW = Tuning(lease=LeaseTimes(beat_ms=3_600_000, lease_ms=4 * 3_600_000), sweep_ms=600_000)
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.long)])
+@pytest.fixture(params=["sqlite", "postgres"])
 def found(request, tmp_path):
     """What the program says."""
     url = postgres_url() if request.param == "postgres" else f"sqlite:///{tmp_path}/letters.db"

@@ -15,7 +15,8 @@ from wakeful.kernel.rules.options import OPTION_NAMES
 GOOD = """
 from datetime import timedelta
 import wakeful
-from wakeful import Every, NewJob, Run, Scheduler
+from wakeful import Context, Every, MutationResult, NewJob, Prepared, Run, Scheduler, Workflow
+from wakeful.workflows import Event, Events, PlainContext
 
 scheduler = Scheduler("sqlite://")
 
@@ -34,7 +35,43 @@ async def main() -> None:
     await scheduler.add_jobs([NewJob("b", Every("1h"), max_errors=0)])
     await scheduler.update_job(added, enabled=False, timeout=None, trigger=Every("2h"))
 
+workflow = Workflow("flow")
+sort = workflow.consumer("sort", subscribes=["mail"])
+
+async def post(row: str) -> int: return 1
+
+@sort.prepare
+async def prepare(ctx: Context, state: dict[str, int]) -> Prepared:
+    mails: Events = await ctx.peek("mail", limit=10)
+    first: Event = mails[0]
+    return Prepared({"mail": [first.id]})
+
+@sort.mutate
+async def mutate(ctx: Context, prepared: Prepared) -> int:
+    return await ctx.call(post, "a")
+
+@sort.next
+async def next_(ctx: Context, prepared: Prepared, result: MutationResult, state: dict[str, int]) -> dict[str, int]:
+    length: int = await ctx.call(len, "abc")
+    await ctx.publish("sorted", message_id=ctx.run_id, payload=result.value)
+    return {"rows": state.get("rows", 0) + length}
+
+plain = workflow.consumer("plain", subscribes=["mail"])
+
+@plain.prepare
+def plain_prepare(ctx: PlainContext, state: dict[str, int]) -> Prepared:
+    found: Events = ctx.peek("mail", where={"order": 7})
+    length: int = ctx.call(len, ctx.run_id)
+    answer: int = ctx.call(post, "a")
+    return Prepared({"mail": [one.id for one in found]}, length + answer)
+
+async def operate() -> None:
+    scheduler.add_workflow(workflow)
+    event: dict[str, object] = await scheduler.workflows.publish("flow", "mail", message_id="1")
+    await scheduler.workflows.settle("flow", "run_1", "happened", result=3)
+
 with wakeful.sync.Scheduler("sqlite://", timezone="UTC") as blocking:
+    shown: dict[str, object] = blocking.workflows.pause("flow", note="holidays")
     @blocking.job(Every("1h"), timeout="10m")
     def nightly(run: Run) -> int:
         return run.attempt
@@ -46,7 +83,7 @@ with wakeful.sync.Scheduler("sqlite://", timezone="UTC") as blocking:
 
 BAD = """
 import wakeful
-from wakeful import Every, NewJob, Run, Scheduler
+from wakeful import Context, Every, NewJob, Run, Scheduler
 scheduler = Scheduler("sqlite://")
 blocking = wakeful.sync.Scheduler("sqlite://")
 async def main() -> None:
@@ -63,6 +100,14 @@ async def main() -> None:
     blocking.job(Every("1h"), retires=3)  # error
     number: int = blocking.add_job("a", Every("1h"))  # error
     wakeful.sync.Scheduler("sqlite://", time_zone="UTC")  # error
+    await scheduler.workflows.settle("flow", "run_1", "perhaps")  # error
+    await scheduler.workflows.publish("flow", "mail")  # error
+    blocking.workflows.pause("flow", notes="holidays")  # error
+async def post(row: str) -> int: return 1
+async def mutate(ctx: Context, prepared: object) -> None:
+    await ctx.call(post, 5)  # error
+    ctx.approve()  # error
+    await ctx.peek("mail", most=3)  # error
 @scheduler.on_job_due("report")  # error
 def report(run: Run, more: int) -> None: ...
 @blocking.on_job_due("report")  # error
@@ -83,12 +128,10 @@ def found(tmp_path_factory):
     return [(file, int(line), text) for file, line, text in errors]
 
 
-@pytest.mark.long
 def test_a_type_checker_accepts_every_way_to_write_options(found):
     assert [text for file, _, text in found if file == "good"] == []
 
 
-@pytest.mark.long
 def test_a_type_checker_finds_misspelt_and_wrong_options(found):
     wrong = {number for number, line in enumerate(BAD.splitlines(), 1) if "# error" in line}
     assert {line for file, line, _ in found if file == "bad"} == wrong

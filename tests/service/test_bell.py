@@ -98,6 +98,8 @@ async def test_a_second_scheduler_in_the_same_process_rings_too(tmp_path):
         for number in range(5):
             await other.add_job(f"added {number}", Once(soon()))
         await watch.finished(6)
+        runs = sorted((run.job, run.outcome) for run in await scheduler.get_run_log())
+    assert runs == [(name, "success") for name in (*(f"added {number}" for number in range(5)), "first")]
 
 
 @pytest.mark.promise("X23")

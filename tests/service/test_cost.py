@@ -69,7 +69,6 @@ async def live(path, steps, clock):
     return found
 
 
-@pytest.mark.long
 @pytest.mark.promise("X24")
 @pytest.mark.parametrize("crowd", [(MANY, FEW), (FEW, MANY)], ids=["jobs stored", "runs finished"])
 @pytest.mark.parametrize("what", ["opening", "starting", "an hour of ticks"])
@@ -78,7 +77,6 @@ def test_what_the_engine_does_costs_the_same_however_much_is_stored(costs, what,
     assert 0 < costs[crowd][what] <= few * 1.2 + SLACK
 
 
-@pytest.mark.long
 @pytest.mark.promise("X24")
 def test_what_the_engine_keeps_in_memory_does_not_grow_with_the_runs_that_are_done(tmp_path):
     clock = VirtualClock()
@@ -99,7 +97,6 @@ def test_what_the_engine_keeps_in_memory_does_not_grow_with_the_runs_that_are_do
     assert grown == {}, "2,000 runs later there are more of these"
 
 
-@pytest.mark.long
 @pytest.mark.promise("X24")
 def test_what_the_engine_keeps_in_memory_does_not_grow_with_the_jobs_that_are_stored(tmp_path):
     found = []

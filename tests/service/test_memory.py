@@ -11,6 +11,7 @@ import pytest
 
 from tests.service.real_time import PATIENCE, Gate, Watch, make, real
 from wakeful import Manual, NewJob, Once
+from wakeful.agents import SESSION
 from wakeful.agents.client import SessionClient
 from wakeful.agents.polling import Polling
 from wakeful.agents.settings import SessionSettings
@@ -18,6 +19,8 @@ from wakeful.agents.tables import Watch as WatchedRun
 from wakeful.cli import serve_log
 from wakeful.cli.serve_log import ServeLog
 from wakeful.kernel.actions.authorization import Rights
+from wakeful.kernel.actions.selections import JobSelection
+from wakeful.store.jobs import JobFilter
 from wakeful.testing import VirtualClock, run
 
 
@@ -144,9 +147,10 @@ async def test_many_jobs_paused_at_once_are_one_line_in_the_log(tmp_path, caplog
     async with make(tmp_path) as scheduler:
         lines = ServeLog(scheduler)
         await scheduler.add_jobs([NewJob(f"j{n}", Manual()) for n in range(1001)])
-        await scheduler._write(lambda tx: tx.journal.emit("job", ["paused_many", None, None, 1001]))
+        await scheduler.server_side.pause_jobs(JobSelection(wanted=JobFilter()), None, Rights("ada"))
         await lines.finish()
-    assert "1001 jobs were paused" in caplog.text
+    said = [record.getMessage() for record in caplog.records]
+    assert [line for line in said if "paused" in line] == ["1001 jobs were paused"]
 
 
 @real
@@ -167,7 +171,8 @@ async def test_the_log_says_that_everything_was_paused_and_resumed(tmp_path, cap
 async def test_a_waiting_run_that_another_node_ended_is_no_longer_asked_about(tmp_path):
     async with make(tmp_path) as scheduler:
         settings = SessionSettings("http://127.0.0.1:9")
-        polling = Polling(scheduler, settings, SessionClient(settings))
+        client = SessionClient(settings)
+        polling = Polling(scheduler, SESSION, settings.poll_s, lambda watch: client.status(watch.url), client.close)
         polling.watch(WatchedRun(1, "http://127.0.0.1:9/status", 0))
         await polling._look()
         assert polling._questions == {}

@@ -59,7 +59,6 @@ def house(tmp_path):
 
 
 @pytest.mark.promise("X1")
-@pytest.mark.long
 def test_jobs_heartbeats_workflows_and_deliveries_share_one_history_and_one_screen(house, tmp_path):
     def names():
         return {job["name"] for job in house.ask("list", "--json").json}

@@ -1,7 +1,9 @@
 """`python -m tests.simulation --seeds 2000` lives through many worlds; `--seed N` through one, telling its story.
 
 `--store postgres` are worlds of several nodes; `--nodes 3` of exactly so many. `--world agents` has agents in it,
-`workflows` a workflow; in `alarms` incidents are sent to a phone that fails at times, and every message is followed.
+`bureau` some that leave and come back, `relays` some that write to each other, `workflows` a workflow, `tangles` one
+that is hard to bear, `shares` crowded lanes; in `alarms` incidents are sent to a phone that fails at times, and every
+message is followed; in `nights` the phone has quiet hours, and people write, requeue and cancel messages.
 """
 
 from __future__ import annotations
@@ -14,7 +16,11 @@ from typing import Any
 
 from tests.simulation.people import People
 
-WORLDS = {"jobs": "world:World", "agents": "agents:Employer", "alarms": "alarms:Alarmed", "workflows": "flows:Flowing"}
+WORLDS = {
+    "jobs": "world:World", "agents": "agents:Employer", "bureau": "bureau:Bureau", "relays": "relays:Relays",
+    "alarms": "alarms:Alarmed", "workflows": "flows:Flowing", "tangles": "tangles:Tangled", "shares": "shares:Sharing",
+    "nights": "nights:Nightly",
+}  # fmt: skip
 FLEETS = {"jobs": "fleet:Fleet", "agents": "agency:Agency", "alarms": "alarmed_fleet:AlarmedFleet"}
 
 

@@ -98,7 +98,7 @@ class Staff:
         return Reply(f"{turn.agent} did it.", session=session)
 
     def _session(self, turn: Turn, number: int) -> str:
-        whose = f"{turn.agent}-{turn.schedule}"
+        whose = self._whose(turn)
         if turn.session is not None and not turn.session.startswith(f"s-{whose}-"):
             self.violations.append(f"{turn.run.id} of {whose} goes on in {turn.session}, which is another's")
         self._note_outcomes()
@@ -109,6 +109,10 @@ class Staff:
         session = turn.session or f"s-{whose}-{number}"
         self.sessions[number] = (whose, session)
         return session
+
+    def _whose(self, turn: Turn) -> str:
+        """Who goes on in the session of this turn."""
+        return f"{turn.agent}-{turn.schedule}"
 
     async def _behave(self, number: int) -> None:
         if self.calm:

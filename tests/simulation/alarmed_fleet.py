@@ -7,7 +7,7 @@ import contextlib
 import random
 from typing import Any
 
-from tests.simulation.alarms import Phone, check_announced, check_outbox, check_sent
+from tests.simulation.alarms import Phone, check_announced, check_arrived, check_outbox, check_sent
 from tests.simulation.fleet import Fleet
 from tests.simulation.node import Node
 from wakeful import SchedulerError
@@ -57,4 +57,5 @@ class AlarmedFleet(Fleet):
     def _look(self) -> None:
         super()._look()
         check_outbox(self.eye, self._known)
+        check_arrived(self.eye, self.phone.texts)
         check_announced(self.eye)

@@ -26,7 +26,10 @@ class Doorkeeper(Employer):
         CLERK: {
             "runner": RUNNER,
             "schedules": {
-                "hook": {"webhook": {"verify": "bearer", "secret": "x"}, "prompt": "Look at {payload.name}."},
+                "hook": {
+                    "webhook": {"verify": "bearer", "secret": "a-long-random-text"},
+                    "prompt": "Look at {payload.name}.",
+                },
                 "ask": {"chat": {}, "prompt": "Answer."},
             },
         },

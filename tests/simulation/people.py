@@ -9,7 +9,7 @@ import hashlib
 import random
 from datetime import UTC, datetime, timedelta
 
-from wakeful import After, Cron, Every, Interval, Once, Scheduler, Trigger
+from wakeful import After, Cron, Every, Interval, Once, Scheduler, Trigger, ids
 from wakeful.testing import VirtualClock
 
 LANES = {"press": 1, "oven": 2}
@@ -39,6 +39,7 @@ class People:
         self.starts = self.deaths = self.undone = 0
         self.acknowledged: set[str] = set()
         self.removed: set[str] = set()
+        self.cancelled: set[int] = set()  # runs that they wanted to end
         self._names = 0
         self._scheduler: Scheduler | None = None
 
@@ -144,6 +145,7 @@ class People:
         assert self._scheduler is not None
         run_id = await self._some_run()
         if run_id is not None:
+            self.cancelled.add(ids.decode(run_id)[1])
             await self._scheduler.cancel_run(run_id)
 
     async def _retry(self) -> None:

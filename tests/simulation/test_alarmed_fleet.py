@@ -13,7 +13,6 @@ SEEDS = range(40_000, 40_002)
 STEPS = 25
 
 
-@pytest.mark.long
 @pytest.mark.promise("A8", "X5")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_fault_of_any_node_loses_a_message_or_leaves_an_incident_without_its_own(seed: int) -> None:
@@ -21,7 +20,6 @@ def test_no_fault_of_any_node_loses_a_message_or_leaves_an_incident_without_its_
     assert fleet.phone.taken
 
 
-@pytest.mark.long
 def test_it_finds_messages_that_nothing_sends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outbox, "arm", lambda *_: None)
     with pytest.raises(Broken, match=r"A8: message \d+ is still pending"):

@@ -22,7 +22,6 @@ KEPT = (115,)  # and 3, which is among the seeds
 
 
 @pytest.mark.promise("X2", "X13", "X14", "H2", "H9", "H11", "H12")
-@pytest.mark.long
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_no_fault_of_any_node_loses_doubles_or_strands_a_run(group: int) -> None:
     starts = deaths = 0
@@ -34,7 +33,6 @@ def test_no_fault_of_any_node_loses_doubles_or_strands_a_run(group: int) -> None
     assert deaths >= 1
 
 
-@pytest.mark.chaos
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("group", range(10))
 def test_hundreds_of_worlds_lose_double_and_strand_nothing(group: int) -> None:
@@ -42,13 +40,11 @@ def test_hundreds_of_worlds_lose_double_and_strand_nothing(group: int) -> None:
         live_together(seed, steps=60)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("seed", KEPT)
 def test_what_once_broke_a_promise_breaks_none(seed: int) -> None:
     live_together(seed)
 
 
-@pytest.mark.long
 def test_a_seed_replays_exactly() -> None:
     first, second = live_together(2, steps=25), live_together(2, steps=25)
     assert first.steps == second.steps
@@ -70,17 +66,14 @@ def _breaks(seeds: range = range(8), world: type[Fleet] = Siege) -> str:
     return ""
 
 
-@pytest.mark.long
 def test_a_siege_alone_breaks_nothing() -> None:
     assert live_together(1, steps=10, nodes=3, world=Siege).deaths > 1
 
 
-@pytest.mark.long
 def test_an_ambush_alone_breaks_nothing() -> None:
     assert live_together(1, steps=10, nodes=3, world=Ambush).starts > 20
 
 
-@pytest.mark.long
 @pytest.mark.promise("X2")
 def test_it_finds_a_node_that_claims_after_it_was_taken_for_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     """A claim that does not ask whether its node was taken over from: neither alone nor with what is due."""
@@ -90,7 +83,6 @@ def test_it_finds_a_node_that_claims_after_it_was_taken_for_dead(monkeypatch: py
     assert "which was taken over from" in _breaks(range(4), Ambush)
 
 
-@pytest.mark.long
 def test_it_finds_a_late_result_that_covers_up_a_take_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """Settling without asking whether the job still runs this run."""
     settle_all = turn.settle_all
@@ -111,7 +103,6 @@ def test_it_finds_a_late_result_that_covers_up_a_take_over(monkeypatch: pytest.M
     assert _breaks(range(3, 12), Fleet)
 
 
-@pytest.mark.long
 def test_it_finds_a_node_that_is_taken_over_though_it_was_heard_of_since(monkeypatch: pytest.MonkeyPatch) -> None:
     """Taking over without comparing what was read with what is there now, where reading and writing lie apart."""
     seen: dict[int, NodeRow] = {}
@@ -130,13 +121,11 @@ def test_it_finds_a_node_that_is_taken_over_though_it_was_heard_of_since(monkeyp
     assert "it is well" in _breaks()
 
 
-@pytest.mark.long
 def test_it_finds_runs_that_no_node_takes_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Journal, "silent", lambda _self, _since: [])
     assert "has been dead" in _breaks()
 
 
-@pytest.mark.long
 def test_it_finds_a_lane_that_each_node_counts_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Lanes, "sizes", lambda _self, keys: dict.fromkeys(keys, (0, None)))
     assert "D6: lane" in _breaks()

@@ -17,7 +17,6 @@ def test_a_world_with_a_workflow_is_lived_through() -> None:
     assert live(FIRST, steps=40, kind=Flowing).ledger
 
 
-@pytest.mark.long
 @pytest.mark.promise("K4", "K6", "K7", "K9", "K10", "K11", "K13", "K14")
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_no_fault_makes_a_workflow_lose_or_repeat_a_message(group: int) -> None:
@@ -34,7 +33,6 @@ def _never_uncertain(phase: str, mutation: str, failure: str) -> str:
     return "prepare" if mutation == "in_flight" else phases.where_to_begin(phase, mutation, failure)
 
 
-@pytest.mark.long
 def test_a_rule_that_mutates_again_is_found(monkeypatch) -> None:
     monkeypatch.setattr(hooks, "where_to_begin", _never_uncertain)
     with pytest.raises(Broken, match="K10"):

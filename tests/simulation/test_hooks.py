@@ -30,7 +30,7 @@ BEGIN INSERT INTO steps VALUES ('done', 'done again'); END;
 
 
 @pytest.mark.promise("H2", "H9", "H11", "H12")
-@pytest.mark.parametrize("group", [0, *(pytest.param(group, marks=pytest.mark.long) for group in range(1, GROUPS))])
+@pytest.mark.parametrize("group", range(GROUPS))
 def test_hooks_are_of_one_mind_with_the_runs_whatever_happens(group: int) -> None:
     starts = deaths = refused = 0
     for seed in SEEDS[group::GROUPS]:
@@ -56,7 +56,6 @@ class Noted(World):
         return {(row[0], row[1]) for row in self._watch().execute("SELECT DISTINCT before, after FROM steps")}
 
 
-@pytest.mark.long
 @pytest.mark.promise("X9")
 def test_every_step_a_run_takes_is_an_arrow_of_the_table() -> None:
     seen: set[tuple[str | None, str]] = set()
@@ -82,7 +81,6 @@ def _breaks() -> str:
     return ""
 
 
-@pytest.mark.long
 def test_it_finds_an_end_that_is_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     call = ending._call_hooks
 

@@ -16,7 +16,7 @@ from wakeful.kernel import parking
 from wakeful.kernel.engine import admission, ending, sweep, turn
 from wakeful.kernel.engine.handlers import Active
 from wakeful.kernel.engine.loop import Engine
-from wakeful.kernel.rules import options
+from wakeful.kernel.rules import option_fields
 from wakeful.scheduler import core
 from wakeful.store import priorities
 from wakeful.store.jobs import Jobs
@@ -24,7 +24,7 @@ from wakeful.store.records import JobState
 from wakeful.store.sqlite_session import SqliteSession
 
 SEEDS = range(96)
-GROUPS, QUICK = 8, 1
+GROUPS = 8
 CROWDED_SEEDS = range(CROWDED, CROWDED + 48)
 CROWDED_GROUPS = 8
 #: Each once broke a promise.
@@ -32,9 +32,7 @@ KEPT = (5069,)
 
 
 @pytest.mark.promise("H2", "H9", "H11", "H12", "X14", "X27")
-@pytest.mark.parametrize(
-    "group", [*range(QUICK), *(pytest.param(group, marks=pytest.mark.long) for group in range(QUICK, GROUPS))]
-)
+@pytest.mark.parametrize("group", range(GROUPS))
 def test_no_fault_at_any_moment_loses_doubles_or_strands_a_run(group: int) -> None:
     starts = deaths = undone = 0
     for seed in SEEDS[group::GROUPS]:
@@ -48,9 +46,7 @@ def test_no_fault_at_any_moment_loses_doubles_or_strands_a_run(group: int) -> No
 
 
 @pytest.mark.promise("H2", "H9", "H12", "X14", "X22")
-@pytest.mark.parametrize(
-    "group", [0, *(pytest.param(group, marks=pytest.mark.long) for group in range(1, CROWDED_GROUPS))]
-)
+@pytest.mark.parametrize("group", range(CROWDED_GROUPS))
 def test_whatever_happens_no_job_starts_before_one_of_higher_priority(group: int) -> None:
     starts = compared = 0
     for seed in CROWDED_SEEDS[group::CROWDED_GROUPS]:
@@ -66,7 +62,6 @@ def test_what_once_broke_a_promise_breaks_none(seed: int) -> None:
     live(seed)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("seed", [3, 71])
 def test_a_seed_replays_exactly(seed: int) -> None:
     first, second = live(seed, steps=40), live(seed, steps=40)
@@ -140,7 +135,6 @@ def test_it_finds_a_run_that_is_started_twice(monkeypatch: pytest.MonkeyPatch) -
     assert "started twice" in _breaks()
 
 
-@pytest.mark.long
 def test_it_finds_a_change_that_is_covered_up_by_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine as it first was: what changed while a turn was being committed was forgotten with its answer.
 
@@ -162,7 +156,6 @@ def test_it_finds_a_change_that_is_covered_up_by_a_turn(monkeypatch: pytest.Monk
     assert "nothing happens" in _breaks(range(40), Prompt, steps=1)
 
 
-@pytest.mark.long
 @pytest.mark.promise("H10")
 def test_it_finds_a_handler_that_swallows_its_cancellation_unnoticed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _breaks(range(3), Unstoppable) == ""
@@ -170,11 +163,10 @@ def test_it_finds_a_handler_that_swallows_its_cancellation_unnoticed(monkeypatch
     assert "does not stop, and there is no alert" in _breaks(kind=Unstoppable)
 
 
-@pytest.mark.long
 @pytest.mark.promise("X13")
 def test_it_finds_a_label_that_cannot_be_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """Labels as they first were: joined with commas, whatever they held."""
-    for place in (options, core):
+    for place in (option_fields, core):
         monkeypatch.setattr(place, "read_labels", lambda _key, value: frozenset(value))
     monkeypatch.setattr(World, "labels", ("gpu", "eu", "a,b"))
     assert _breaks(range(12)) == ""
@@ -183,7 +175,6 @@ def test_it_finds_a_label_that_cannot_be_read_back(monkeypatch: pytest.MonkeyPat
     assert "waits for labels that the node has" in _breaks()
 
 
-@pytest.mark.long
 @pytest.mark.promise("X22")
 @pytest.mark.parametrize(
     ("verb", "wrong"), [("due_alone", ("p.level DESC", "p.level")), ("due_alone", ("s.due_at, s.job_id", "s.job_id"))]
@@ -196,7 +187,6 @@ def test_it_finds_what_is_due_being_taken_out_of_order(
     assert "X22: of what is due" in _breaks(CROWDED_SEEDS)
 
 
-@pytest.mark.long
 @pytest.mark.promise("X22")
 def test_it_finds_a_priority_that_an_edit_leaves_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     save = Jobs.save

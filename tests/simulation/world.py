@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import ClassVar
 
 from tests.simulation.accounts import check_slots, check_sums
+from tests.simulation.consequences import Consequences
 from tests.simulation.deaf import Deaf
 from tests.simulation.faulty_store import Faults, FaultyStore
 from tests.simulation.hooks import Hooks
 from tests.simulation.invariants import Broken, check, check_live, check_places
+from tests.simulation.liveness import Liveness
 from tests.simulation.order import Order
 from tests.simulation.people import LANES, People
+from tests.simulation.verdicts import check_verdict
 from wakeful import (
     Defer,
     NewJob,
@@ -39,19 +42,23 @@ from wakeful import (
 from wakeful.ids import run_text
 from wakeful.store.interface import Transaction
 from wakeful.store.sqlite_session import SqliteSession
-from wakeful.testing import run
+from wakeful.testing import VirtualLoop
 from wakeful.triggers.moments import to_ms
 
 MEMORY_DISK = Path("/dev/shm")  # noqa: S108 - only faster; any directory will do
 FOR_EVER = 100_000
 CROWDED = 10_000  # from this seed on, jobs come in crowds and have priorities, and turns may be small
 PICKY = 20_000  # from this seed on, kinds refuse some starts
+EDITS = ("_resume", "_edit", "_pause", "_remove", "_add", "_cancel", "_retry")  # what people do to jobs
 SLACK_MS = 61_000  # a step goes unnoticed for as long as the loop sleeps
 
 
 class World(People):
     """A seed and what became of it."""
 
+    follows_merges = False  # whether each slot that is merged is followed to its run
+
+    loop: type[VirtualLoop] = VirtualLoop  # what its time passes on
     kinds = (*People.kinds, ("deaf", 8))
     labels: tuple[str, ...] = ("gpu", "eu", "[1]")  # what nodes may have and jobs may ask for
 
@@ -71,6 +78,11 @@ class World(People):
         self.prioritizes = seed >= CROWDED
         self.order = Order(self.ranks.choice((1, 2, 3, 256)) if seed >= CROWDED else 256, self.violations.append)
         self.hooks = Hooks(random.Random(f"hooks {seed}") if seed >= PICKY else None)
+        self.liveness = Liveness(self._is_begun)
+        self.consequences = Consequences(merges=self.follows_merges)
+        self._begun_of: dict[int, int] = {}  # how many runs of a job were started for a slot
+        self._lives = 0  # how often a node began to run
+        self._action = ""
         self._stepped = -SLACK_MS
         self._dead = asyncio.Event()
         self._store: FaultyStore | None = None
@@ -112,6 +124,7 @@ class World(People):
         name = self.rng.choices(list(self.weights), list(self.weights.values()))[0]
         action = getattr(self, name)
         self._note(action.__name__)
+        self._action = name
         with contextlib.suppress(SchedulerError):  # refusals are part of life; what they leave behind is checked
             await self._bounded(action())
 
@@ -132,6 +145,7 @@ class World(People):
 
     async def _birth(self) -> None:
         self._dead.clear()
+        self._lives += 1
         self.carried = [label for label in self.labels if self.rng.random() < 0.6]
         while True:
             store = FaultyStore(f"sqlite:///{self.path}", self.clock, self.faults, self.order)
@@ -197,6 +211,7 @@ class World(People):
         assert self._scheduler is not None
         with contextlib.suppress(SchedulerError):
             await self._scheduler.stop(wait_for_jobs=self.rng.random() < 0.5, timeout=self.rng.choice((0.5, 30)))
+        self._lives += 1
         while not self._scheduler.is_running():
             with contextlib.suppress(SchedulerError):  # a full disk: try again, as an operator would
                 await self._scheduler.start()
@@ -292,6 +307,8 @@ class World(People):
         if to_ms(found.due_at) > found._row.started_at:
             self.violations.append(f"{found.id} was started early")
         self._started_slot(found)
+        if found.slot is not None:
+            self._begun_of[found._row.job_id] = self._begun_of.get(found._row.job_id, 0) + 1
         if not set(self.carried).issuperset(found.payload.get("labels", ())):
             self.violations.append(f"X13: {found.id} was started without the labels it needs")
 
@@ -303,10 +320,11 @@ class World(People):
             self.slots.add((found.job_id, found.slot))
         if found.reason == "retry" and found.slot is not None:
             state = self._watch().execute(
-                "SELECT enabled, paused, next_at FROM job_state WHERE job_id = ?", (found._row.job_id,)
+                "SELECT s.next_at, p.outcome FROM job_state s JOIN runs p ON p.id = ? WHERE s.job_id = ?",
+                (found._row.retry_of, found._row.job_id),
             )
-            _, _, next_at = state.fetchone()
-            if next_at is not None and next_at <= found._row.started_at:
+            next_at, before = state.fetchone()
+            if next_at is not None and next_at <= found._row.started_at and before != "deferred":
                 self.violations.append(f"X9: {found.id} was tried again though a new slot had come")
 
     # -- looking -------------------------------------------------------------------------------------------------------
@@ -321,6 +339,10 @@ class World(People):
         """The store as a reader sees it now."""
         return Transaction(SqliteSession(self._watch()), self.clock.now())
 
+    def _is_begun(self, job_id: int, slot: int) -> bool:
+        """Whether a slot of a job was given to a handler."""
+        return (ids.encode("job", job_id), datetime.fromtimestamp(slot / 1000, UTC)) in self.slots
+
     def _begun(self) -> list[tuple[int, int]]:
         """Every slot that was given to a handler."""
         return [(ids.decode(job_id)[1], to_ms(slot)) for job_id, slot in self.slots]  # type: ignore[index]
@@ -330,7 +352,11 @@ class World(People):
             raise Broken(self.violations[0])
         check(self._watch(), LANES)
         check_sums(self._ledger())
+        check_verdict(self._ledger(), self._watch())
         self.hooks.check(self._watch())
+        self.consequences.check(self._watch(), self.cancelled, self._begun_of, edited=self._action in EDITS)
+        life = (self._lives, self.deaths, self.clock.now() - self.clock.boot())
+        self.liveness.check(self._watch(), self.clock.now(), life)
         self._look_at_waiting()
         check_places(self._watch(), self.carried)
         self.deaf.check(self._watch(), asyncio.get_running_loop().time())
@@ -361,7 +387,8 @@ def live(seed: int, steps: int = 60, kind: type[World] = World) -> World:
     with tempfile.TemporaryDirectory(dir=MEMORY_DISK if MEMORY_DISK.is_dir() else None) as folder:
         world = kind(seed, Path(folder))
         try:
-            run(world.live(steps), world.clock)
+            with asyncio.Runner(loop_factory=lambda: kind.loop(world.clock)) as runner:
+                runner.run(world.live(steps))
         except BaseException as error:
             recent = "\n  ".join(world.steps[-25:])
             error.add_note(f"seed {seed}: python -m tests.simulation --seed {seed}\n  {recent}")

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from tests.store.postgres_server import postgres_url
+from tests.store.postgres_server import emptied_url, postgres_url
 from tests.store.samples import OpenStore
+from tests.store.sqlite_template import lay_out
 from wakeful.clock import VirtualClock
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def store_url(request):
-    """A new, empty store of each dialect: its name here, and a fixture `NAME_url` that makes one."""
+def store_url(request, tmp_path):
+    """An empty store of each dialect, with its tables."""
+    return emptied_url() if request.param == "postgres" else lay_out(tmp_path / "wakeful.db")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def bare_url(request):
+    """A place for a store of each dialect, without tables."""
     return request.getfixturevalue(f"{request.param}_url")
 
 

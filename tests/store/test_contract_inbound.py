@@ -49,8 +49,8 @@ def test_requests_are_listed_newest_first_of_one_schedule_or_of_all(store):
 
 def test_the_schedules_that_hear_chats_are_found_by_name(store):
     store.add(
-        job(1, "b.talk", trigger="chat", owner="b"),
-        job(2, "a.talk", trigger="chat", owner="a"),
+        job(1, "b.talk", trigger="chat", payload='{"agent": "b"}'),
+        job(2, "a.talk", trigger="chat", payload='{"agent": "a"}'),
         job(3, "c.gone", trigger="chat", removed_at=NOW),
         job(4, "a.deploy", trigger="webhook", owner="a"),
     )

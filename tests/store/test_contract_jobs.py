@@ -10,6 +10,7 @@ from tests.store.samples import NOW, OpenStore, job, run
 from wakeful.errors import StoreError
 from wakeful.store import listing
 from wakeful.store.jobs import SETTLED_COLUMNS, STARTED_COLUMNS, STATUS_SQL, JobFilter
+from wakeful.store.owners import Owned
 from wakeful.store.records import JobState, RunDetails
 
 
@@ -115,9 +116,28 @@ def test_what_another_process_arms_for_a_time_long_past_is_due_after_a_look(stor
 
 def test_jobs_armed_for_later_are_walked_through_by_id(store):
     store.add(*(job(n, due_at=NOW + 100 - n) for n in range(1, 6)), job(6, due_at=NOW), job(7))
-    first = store.read(lambda tx: tx.jobs.armed_after(NOW, 0, 3))
+    first = store.read(lambda tx: tx.jobs.ahead_of(NOW, 0, 3))
     assert ids(first) == [1, 2, 3]
-    assert ids(store.read(lambda tx: tx.jobs.armed_after(NOW, 3, 3))) == [4, 5]
+    assert ids(store.read(lambda tx: tx.jobs.ahead_of(NOW, 3, 3))) == [4, 5]
+
+
+def test_jobs_with_a_slot_or_a_place_in_a_line_ahead_are_among_them_though_they_have_no_alarm(store):
+    store.add(job(1, next_at=NOW + 1, run_id=9), job(2, ready_at=NOW + 1, parked="press"), job(3, next_at=NOW))
+    assert ids(store.read(lambda tx: tx.jobs.ahead_of(NOW, 0, 9))) == [1, 2]
+
+
+def test_jobs_that_were_stored_after_a_moment_are_walked_through_by_id(store):
+    store.add(
+        job(1), job(2, updated_at=NOW + 1), job(3, updated_at=NOW + 1, removed_at=NOW + 1), job(4, updated_at=NOW + 2)
+    )
+    found = store.read(lambda tx: [tx.jobs.stored_after(NOW, after, 1) for after in (0, 2, 4)])
+    assert [[definition.id for definition in part] for part in found] == [[2], [4], []]
+
+
+def test_when_the_newest_job_was_added_is_known(store):
+    assert store.read(lambda tx: tx.jobs.last_added(0)) == 0
+    store.add(job(1, created_at=NOW + 5), job(2, created_at=NOW + 3))
+    assert store.read(lambda tx: (tx.jobs.last_added(1), tx.jobs.last_added(2))) == (NOW + 3, 0)
 
 
 # -- names and lists --------------------------------------------------------------------------------------------------
@@ -218,7 +238,7 @@ def test_what_starts_next_is_found_among_alarms_parked_and_running_jobs(store):
         job(61, enabled=0),
     )
     store.write(lambda tx: tx.runs.add([run(500, 50, status="waiting"), run(501, 51), run(502, 52, status="waiting")]))
-    assert sorted(ids(store.read(lambda tx: tx.jobs.soonest(2)))) == [1, 2, 41, 42, 43, 50, 51]
+    assert sorted(ids(store.read(lambda tx: tx.jobs.soonest(2)))) == [1, 2, 3, 4, 41, 42, 43, 50, 51]
     assert store.read(lambda tx: tx.jobs.armed(100)) == 29 + 4
     assert store.read(lambda tx: tx.jobs.armed(5)) == 5
 
@@ -251,7 +271,9 @@ def test_saving_writes_what_it_says_and_leaves_the_rest(store, save, columns):
 
 
 def test_saving_nothing_is_no_mistake(store):
+    store.add(job(1))
     store.write(lambda tx: (tx.jobs.save([]), tx.jobs.save_started([]), tx.jobs.save_settled([]), tx.jobs.add([])))
+    assert store.read(lambda tx: tx.jobs.matching(JobFilter())) == [job(1)]
 
 
 def test_a_forgotten_job_leaves_nothing_behind_and_its_neighbour_everything(store):
@@ -338,6 +360,20 @@ def test_a_parked_job_whose_time_lies_ahead_since_the_clock_was_set_back_is_due_
 # -- what starts after what -------------------------------------------------------------------------------------------
 
 
+def test_who_waits_since_a_time_that_is_ahead_now_is_set_back_with_the_clock(store):
+    waiting = {1: NOW - 50, 2: NOW + 100, 3: NOW + 200}
+    store.write(lambda tx: tx.jobs.add([job(number, parked="a", ready_at=at) for number, at in waiting.items()]))
+    store.write(lambda tx: tx.jobs.add([job(4, due_at=NOW, ready_at=NOW + 300)]))
+    store.write(lambda tx: tx.jobs.set_lines_back(NOW, 1_000))
+    found = store.read(lambda tx: tx.jobs.states([1, 2, 3, 4]))
+    assert [found[number].ready_at - NOW for number in (1, 2, 3, 4)] == [-50, -900, -800, 300]
+
+
+def test_whether_there_is_a_job_of_a_kind_is_about_those_that_are_not_removed(store):
+    store.write(lambda tx: tx.jobs.add([job(1, kind="there"), job(2, kind="gone", removed_at=NOW)]))
+    assert [store.read(lambda tx, k=kind: tx.jobs.has_kind(k)) for kind in ("there", "gone")] == [True, False]
+
+
 def test_chains_are_found_from_both_ends_and_changed_in_place(store):
     store.add(job(1, "first"), job(2), job(3))
     assert not store.read(lambda tx: tx.jobs.any_chains())
@@ -357,21 +393,24 @@ def test_a_chain_on_an_unheard_of_end_is_refused(store):
 
 def test_what_an_owner_has_is_counted_in_jobs_and_in_bytes(store):
     store.add(job(1, owner="fox", payload='"123"'), job(2, owner="fox", removed_at=NOW), job(3), job(4, owner="hen"))
-    assert store.read(lambda tx: [tx.jobs.count_of(owner) for owner in ("fox", "hen", "cat")]) == [1, 1, 0]
+    assert store.read(lambda tx: [tx.jobs.count_of(Owned(owner)) for owner in ("fox", "hen", "cat")]) == [1, 1, 0]
     empty = len('{"type":"manual"}' + "null" + "{}")
-    assert store.read(lambda tx: [tx.jobs.bytes_of(owner) for owner in ("fox", "hen", "cat")]) == [
+    assert store.read(lambda tx: [tx.jobs.bytes_of(Owned(owner)) for owner in ("fox", "hen", "cat")]) == [
         2 * empty + 1, empty, 0
     ]  # fmt: skip
     store.write(lambda tx: tx.runs.add([run(1, 1), run(2, 4), run(3, 1)]))
     store.write(lambda tx: tx.runs.detail([RunDetails(1, payload='"given"'), RunDetails(2, output='"x"')]))
-    assert store.read(lambda tx: [tx.jobs.bytes_of(owner) for owner in ("fox", "hen")]) == [
+    assert store.read(lambda tx: [tx.jobs.bytes_of(Owned(owner)) for owner in ("fox", "hen")]) == [
         2 * empty + 1 + len('"given"'), empty
     ]  # fmt: skip
 
 
 def test_jobs_are_disowned_together_and_their_revision_says_so(store):
     store.add(job(1, owner="fox"), job(2, owner="fox", removed_at=NOW), job(3, owner="hen"))
-    assert store.write(lambda tx: [tx.jobs.disown("fox", NOW + 1), tx.jobs.disown("fox", NOW + 1)]) == [2, 0]
+    assert store.write(lambda tx: [tx.jobs.disown(Owned("fox"), NOW + 1), tx.jobs.disown(Owned("fox"), NOW + 1)]) == [
+        2,
+        0,
+    ]
     found = [store.read(lambda tx, number=number: tx.jobs.by_id(number)) for number in (1, 2, 3)]
     assert [(one.owner, one.updated_at, state.revision) for one, state in found] == [
         (None, NOW + 1, 2), (None, NOW + 1, 2), ("hen", NOW, 1)
@@ -388,3 +427,18 @@ def test_a_name_that_is_taken_is_found_before_another_job_gets_it(store):
         return found
 
     assert store.write(work) == {"a": 1}
+
+
+def test_jobs_are_found_that_were_added_or_changed_after_a_moment(store):
+    store.add(
+        job(1), job(2, updated_at=NOW + 5), job(3, updated_at=NOW + 9), job(4, updated_at=NOW + 9, removed_at=NOW)
+    )
+    assert [one.id for one in store.read(lambda tx: tx.jobs.stored_after(NOW, 0, 10))] == [2, 3]
+    assert [one.id for one in store.read(lambda tx: tx.jobs.stored_after(NOW, 0, 1))] == [2]
+    assert [one.id for one in store.read(lambda tx: tx.jobs.stored_after(NOW, 2, 10))] == [3]
+
+
+def test_when_the_newest_job_was_added_is_known_also_by_a_clock_that_was_ahead(store):
+    store.add(job(1, created_at=NOW + 9), job(2, created_at=NOW))
+    assert store.read(lambda tx: tx.jobs.last_added(0)) == NOW
+    assert store.read(lambda tx: tx.jobs.last_added(2)) == 0

@@ -89,6 +89,15 @@ def test_old_events_are_deleted_in_bites_and_numbers_go_on(store, clock):
     assert [group.seq for group in store.read(lambda tx: tx.journal.events(0))] == [4, 5, 6]
 
 
+def test_the_newest_events_stay_however_old_they_are(store):
+    for number in range(2):
+        store.write(lambda tx: tx.journal.emit("run", number))  # noqa: B023
+    assert store.write(lambda tx: tx.journal.prune_events(NOW + 3000, 10)) == 1
+    [newest] = store.read(lambda tx: tx.journal.events(0))
+    store.write(lambda tx: tx.journal.emit("run", 2))
+    assert [group.seq for group in store.read(lambda tx: tx.journal.events(newest.id))] == [3], "ids go on from it"
+
+
 def test_events_a_wrong_clock_stamped_far_ahead_do_not_keep_the_others_from_being_deleted(store, clock):
     for days in (0, 300, 0):
         clock.step(timedelta(days=days))
@@ -276,3 +285,7 @@ def test_facts_are_remembered_as_texts_and_replaced(store):
     store.write(lambda tx: tx.journal.set_meta({"a": 2}))
     store.write(lambda tx: tx.journal.set_meta({}))
     assert store.read(lambda tx: tx.journal.get_meta(["a", "b", "c"])) == {"a": "2", "b": "zwei"}
+
+
+def test_a_process_that_does_not_listen_listens_not_in_vain(store):
+    assert store.read(lambda tx: tx.journal.listens_in_vain()) is False

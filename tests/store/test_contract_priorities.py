@@ -117,16 +117,16 @@ def test_a_priority_that_only_another_process_has_used_is_seen_at_the_next_look(
     assert ids(store.write(lambda tx: (tx.jobs.look_below(), tx.jobs.due(NOW, 9))[1])) == [1, 2, 3]
 
 
-def test_jobs_stored_before_there_were_priorities_have_0_and_keep_their_order(store_url, clock, tmp_path, monkeypatch):
+def test_jobs_stored_before_there_were_priorities_have_0_and_keep_their_order(bare_url, clock, tmp_path, monkeypatch):
     before = shutil.copytree(schema_version.FOLDERS["wakeful"], tmp_path / "before")
     for script in before.glob("*.sql"):
         if int(script.name[:4]) >= PRIORITY_SCHEMA:
             script.unlink()
     with monkeypatch.context() as older:
         older.setattr(schema_version, "FOLDERS", {"wakeful": before})
-        with OpenStore(store_url, clock) as store:
+        with OpenStore(bare_url, clock) as store:
             store.write(_stock)
-    with OpenStore(store_url, clock) as store:
+    with OpenStore(bare_url, clock) as store:
         assert ids(store.write(lambda tx: tx.jobs.due(NOW, 9))) == [2, 1]
         assert ids(store.write(lambda tx: tx.jobs.parked_on("lane", NOW, 9))) == [4, 3]
         states = store.read(lambda tx: tx.jobs.states([1, 2, 3, 4]))

@@ -6,6 +6,7 @@ import pytest
 
 from tests.store.samples import NOW, alert, job, run
 from wakeful.store.jobs import JobFilter
+from wakeful.store.owners import Owned
 from wakeful.store.records import NodeRow, RunDetails
 from wakeful.store.runs import RunFilter
 
@@ -50,13 +51,13 @@ def test_runs_are_found_by_what_they_are_newest_first(store):
     assert found(limit=2) == [4, 3]
     assert found(before_id=3) == [2, 1]
     assert found(from_id=2, before_id=4) == [3, 2]
-    assert found(job_id=1) == found(owner="ana") == [3, 1]
+    assert found(job_id=1) == found(owned=Owned("ana")) == [3, 1]
     assert found(kind="other") == found(outcome="error") == [2]
     assert found(status="waiting") == found(phase="approval") == [3]
     assert found(status="done") == [2, 1]
     assert found(reason="schedule") == [4]
     assert found(node="here") == [1]
-    assert found(node="there") == found(owner="nobody") == []
+    assert found(node="there") == found(owned=Owned("nobody")) == []
 
 
 def test_runs_are_counted(store):

@@ -6,6 +6,7 @@ import pytest
 
 from tests.store.samples import NOW, alert, job, run
 from wakeful.store.records import NodeRow, SkipRow
+from wakeful.store.troubles import Troubles
 
 
 def test_jobs_of_hidden_kinds_are_not_seen(store):
@@ -76,9 +77,11 @@ def test_attempts_that_did_not_fail_and_runs_of_late_are_counted(store):
     store.add(job(1))
     store.add_runs(run(1, outcome="cancelled"), run(2, outcome="error", retry_of=1, attempt=2), run(3, retry_of=2))
     assert store.read(lambda tx: tx.runs.attempts_without_failure(3)) == 1
-    assert store.read(lambda tx: tx.runs.tally(1, 9)) == (2, 1, 3)
-    assert store.read(lambda tx: tx.runs.tally(2, 9)) == (1, 1, 2)
-    assert store.read(lambda tx: tx.runs.tally(1, 9, ("work",))) == (0, 0, 3)
+    assert store.read(lambda tx: tx.runs.started_count(1, 9)) == (2, 3)
+    assert store.read(lambda tx: tx.runs.started_count(2, 9)) == (1, 2)
+    assert store.read(lambda tx: tx.runs.started_count(1, 9, ("work",))) == (0, 3)
+    counted = [(1, 9, ()), (3, 9, ()), (1, 0, ()), (1, 9, ("work",))]
+    assert [store.read(lambda tx, c=one: tx.of(Troubles).failed_count(*c)) for one in counted] == [1, 0, 0, 0]
 
 
 def test_a_hold_is_read_by_every_node_that_lives_and_by_those_that_join(store):

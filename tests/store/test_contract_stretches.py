@@ -11,8 +11,9 @@ from wakeful import Every
 from wakeful.kernel.rules.policy import trigger_text
 from wakeful.kernel.views.ledger import ledger_of_all
 from wakeful.store import schema_version
+from wakeful.store.owners import Owned
 from wakeful.store.records import JOB_COLUMNS, STATE_COLUMNS, RunRow
-from wakeful.store.stretches import RAN, PastTrigger, Span, Stretch
+from wakeful.store.stretches import RAN, Around, PastTrigger, Span, Stretch
 from wakeful.triggers.moments import from_ms, to_ms
 
 HOUR = 3_600_000
@@ -55,12 +56,14 @@ def test_what_encloses_a_slot_is_found_of_one_fate_or_of_all(stored):
     assert stored.read(lambda tx: tx.stretches.covering(1, 7 * HOUR, RAN)) == []
 
 
-def test_what_is_near_a_moment_is_found_for_many_at_once(stored):
-    keys = [(1, RAN, 8 * HOUR), (2, RAN, 8 * HOUR), (3, RAN, 0), (1, "paused", 0)]
-    found = stored.write(lambda tx: tx.stretches.near(keys))
+def test_what_is_near_some_slots_is_found_for_many_jobs_at_once(stored):
+    later = [_stretch(hour * HOUR, hour * HOUR) for hour in (14, 16, 18)]
+    stored.write(lambda tx: tx.stretches.replace([], [*later, _stretch(10 * HOUR, 11 * HOUR, since=5)]))
+    keys = [Around(1, RAN, 0, 12 * HOUR, 14 * HOUR), Around(2, RAN, 0, 8 * HOUR, 9 * HOUR), Around(3, RAN, 0, 0, 0)]
+    found = stored.write(lambda tx: tx.stretches.near([*keys, Around(1, "paused", 0, 0, HOUR)]))
     assert {(item.job_id, item.fate, item.first_slot) for item in found} == {
-        (1, RAN, HOUR), (1, RAN, 9 * HOUR), (2, RAN, 2 * HOUR), (1, "paused", 6 * HOUR),
-    }  # fmt: skip
+        (1, RAN, 9 * HOUR), (1, RAN, 14 * HOUR), (1, RAN, 16 * HOUR), (2, RAN, 2 * HOUR), (1, "paused", 6 * HOUR),
+    }, "those within, and one before and one after"  # fmt: skip
     assert stored.write(lambda tx: tx.stretches.near([])) == []
 
 
@@ -126,11 +129,11 @@ def test_runs_are_counted_by_their_slots(store):
     assert store.read(lambda tx: tx.slots.next_run(1, 4 * HOUR)) == 9 * HOUR
     assert store.read(lambda tx: tx.slots.next_run(1, 9 * HOUR)) is None
     assert {placed.id for placed in store.read(lambda tx: tx.slots.jobs(["hidden"]))} == {1, 2}
-    assert {placed.id for placed in store.read(lambda tx: tx.slots.jobs((), "ann"))} == {2}
+    assert {placed.id for placed in store.read(lambda tx: tx.slots.jobs((), Owned("ann")))} == {2}
 
 
 def test_in_a_store_from_before_there_was_a_ledger_the_record_begins_with_the_last_event(
-    store_url, clock, tmp_path, monkeypatch
+    bare_url, clock, tmp_path, monkeypatch
 ):
     before = shutil.copytree(schema_version.FOLDERS["wakeful"], tmp_path / "before")
     for script in before.glob("*.sql"):
@@ -149,12 +152,23 @@ def test_in_a_store_from_before_there_was_a_ledger_the_record_begins_with_the_la
 
     with monkeypatch.context() as older:
         older.setattr(schema_version, "FOLDERS", {"wakeful": before})
-        with OpenStore(store_url, clock) as store:
+        with OpenStore(bare_url, clock) as store:
             store.write(stock)
             upgraded_at = store.read(lambda tx: tx.now)
-    with OpenStore(store_url, clock) as store:
+    with OpenStore(bare_url, clock) as store:
         states = store.read(lambda tx: tx.jobs.states([1, 2]))
         assert [states[1].counted_to, states[2].counted_to] == [NOW + HOUR - 1, NOW - 9 * HOUR]
         found = store.read(lambda tx: ledger_of_all(tx, 0))
         assert to_ms(found.since) == upgraded_at
         assert (found.total.due, found.total.unaccounted) == (0, 0)
+
+
+def test_a_job_that_is_forgotten_leaves_nothing_of_its_slots(stored):
+    def work(tx):
+        for job_id in (1, 2):
+            tx.stretches.retire_trigger(job_id, '"first"', 100)
+        tx.jobs.forget([1])
+
+    stored.write(work)
+    assert stored.read(lambda tx: (tx.stretches.of_job(1), tx.stretches.past_triggers(1))) == ([], [])
+    assert stored.read(lambda tx: (len(tx.stretches.of_job(2)), len(tx.stretches.past_triggers(2)))) == (1, 1)

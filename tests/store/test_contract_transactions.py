@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.store.samples import OpenStore, job, run
+from wakeful.clock import SystemClock
 from wakeful.errors import InvalidJob, SchedulerNotOpen, StoreError
+from wakeful.store import make_store
 from wakeful.store.jobs import Jobs
 from wakeful.store.journal import Journal
 from wakeful.store.lanes import Lanes
@@ -237,6 +239,30 @@ def test_uncommitted_changes_are_not_announced(store):
 
     assert store.do(main()) == ([], [])
     assert len(heard) == 1
+
+
+class TakenMeanwhile(list):
+    """What seemed to be left was taken by another thread before it could be."""
+
+    def __bool__(self):
+        return True
+
+    def __len__(self):
+        return 1
+
+
+def test_a_reader_whose_connection_was_taken_by_another_at_the_last_moment_opens_one(store_url):
+    async def main():
+        store = make_store(store_url, SystemClock())
+        await store.open()
+        store._idle_readers = TakenMeanwhile()
+        try:
+            return await store.read(lambda tx: tx.now)
+        finally:
+            store._idle_readers = [*store._idle_readers]
+            await store.close()
+
+    assert asyncio.run(main()) > 0
 
 
 # -- open and closed --------------------------------------------------------------------------------------------------

@@ -90,7 +90,7 @@ def test_the_tables_that_are_carried_are_all_there_are(tmp_path):
 
 
 @pytest.mark.promise("X2")
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
+@pytest.mark.parametrize("seed", [0, 1, 2])
 def test_everything_arrives_and_comes_back_as_it_was(tmp_path, file, seed):
     make_history(Path(file[10:]), seed)
     there, back = postgres_url(), f"sqlite:///{tmp_path / 'back.db'}"

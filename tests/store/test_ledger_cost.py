@@ -67,7 +67,6 @@ def test_a_ledger_of_all_jobs_asks_the_same_few_questions_however_many_there_are
     assert asked <= QUESTIONS
 
 
-@pytest.mark.long
 @pytest.mark.promise("X25")
 def test_thirty_days_of_ten_thousand_jobs_take_less_than_a_second_of_work(store):
     _fill(store, 10_000, 30)

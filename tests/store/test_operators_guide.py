@@ -11,13 +11,15 @@ import psycopg
 import pytest
 
 from tests.kernel.crashing import die
-from tests.store.postgres_server import emptied_url, postgres_url, shared_server
+from tests.kernel.scene import postgres_scene
+from tests.store.postgres_server import postgres_url, shared_server
 from tests.store.samples import NOW, OpenStore, alert, job, run
-from wakeful import Every, Manual, Once, Scheduler
+from wakeful import Every, Manual, Once
 from wakeful.clock import SystemClock
-from wakeful.testing import VirtualClock
 from wakeful.testing import run as live
 from wakeful.triggers.moments import from_ms
+
+__all__ = ["postgres_scene"]
 
 pytestmark = pytest.mark.promise("X2")
 
@@ -83,13 +85,11 @@ def test_the_busiest_tables_are_cleaned_up_early():
     assert sorted(settings) == sorted(re.findall(r"`(\w+)`", named))
 
 
-@pytest.mark.long
-def test_a_restored_store_whose_jobs_are_paused_starts_nothing_until_they_are_resumed(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    clock, url, started = VirtualClock(), emptied_url(), []
+def test_a_restored_store_whose_jobs_are_paused_starts_nothing_until_they_are_resumed(postgres_scene):
+    clock, started = postgres_scene.clock, []
 
     def node():
-        made = Scheduler(url, clock=clock, node="one", timezone="UTC", seed=len(started) + 1)
+        made = postgres_scene.scheduler()
 
         async def work(run):
             started.append(run.job)

@@ -75,7 +75,6 @@ def test_whatever_distinguishes_two_stores_distinguishes_their_folders(monkeypat
     assert len(set(folders)) == len(folders)
 
 
-@pytest.mark.long
 def test_no_command_shows_a_password(tmp_path):
     url, terminal = f"{postgres_url()}?{SECRETS}", Terminal(tmp_path)
     host, database = url.split("@")[1].split("?", maxsplit=1)[0].split("/")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import threading
 
 import psycopg
@@ -13,7 +15,9 @@ from tests.store.samples import NOW, OpenStore, job
 from wakeful import Manual, Scheduler, ids
 from wakeful.clock import VirtualClock
 from wakeful.kernel.actions.lookup import find_job
+from wakeful.kernel.engine import sweep
 from wakeful.kernel.engine.recovery import crash_all
+from wakeful.store import postgres_listener
 from wakeful.store.floor import LOOK_MS, Floor
 from wakeful.store.postgres_address import Address
 from wakeful.store.postgres_listener import Listener, announcement, earliest, sent_by
@@ -166,3 +170,120 @@ def test_a_listener_hears_of_what_is_set_below_the_floor_and_of_what_is_not():
             listener.stop()
     floor.begin(NOW + 1)
     assert floor.wants_look()  # it does not listen any more
+
+
+# -- what any role of the database may send ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def listener():
+    """A listener, its floor, and what says that it heard something."""
+    url, floor, heard = postgres_url(), Floor(), threading.Event()
+    with OpenStore(url, VirtualClock()):
+        one = Listener(Address(url), "me", floor, heard.set)
+        assert heard.wait(30)
+        heard.clear()
+        try:
+            yield url, floor, heard
+        finally:
+            one.stop()
+
+
+HOSTILE = [
+    "9" * 7900,
+    f"me {'9' * 7900}",
+    f"a -{'9' * 5000}",
+    "\N{ARABIC-INDIC DIGIT ONE}" * 300,
+    "a ²",
+    "a \N{MATHEMATICAL BOLD DIGIT ONE}",
+    " ",
+    "\x01",
+]
+
+
+@pytest.mark.parametrize("payload", HOSTILE)
+def test_whatever_is_announced_says_no_impossible_time(payload):
+    assert earliest(payload) is None
+
+
+def test_a_hostile_notification_does_not_end_the_listener(listener):
+    url, floor, heard = listener
+    with psycopg.connect(url, autocommit=True) as other:
+        for payload in HOSTILE:
+            other.execute("SELECT pg_notify(%s, %s)", (CHANNEL, payload))
+        other.execute("SELECT pg_notify(%s, %s)", (CHANNEL, f"other {NOW - 7000}"))
+        assert heard.wait(30)
+    floor.begin(NOW)
+    floor.first({0: None}, NOW)
+    assert floor.wants_look()
+
+
+def test_it_listens_with_more_than_1024_open_files():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    files = []
+    try:
+        while not files or files[-1] < 1030:
+            files.append(os.dup(0))
+        url, heard = postgres_url(), threading.Event()
+        with OpenStore(url, VirtualClock()) as store:
+            one = Listener(Address(url), "me", Floor(), heard.set)
+            try:
+                for due_at in (NOW, NOW + 1):
+                    assert heard.wait(30)
+                    heard.clear()
+                    store.add(job(due_at, due_at=due_at))
+                assert heard.wait(30)
+            finally:
+                one.stop()
+    finally:
+        for number in files:
+            os.close(number)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_after_any_failure_it_listens_again_and_says_so_while_it_cannot(listener, monkeypatch, caplog):
+    url, floor, heard = listener
+    broken, tried = threading.Event(), threading.Semaphore(0)
+
+    def breaks(payload):
+        broken.set()
+        raise RuntimeError("unforeseen")
+
+    def refuses(address):
+        tried.release()
+        raise RuntimeError("no more connections")
+
+    with psycopg.connect(url, autocommit=True) as other, monkeypatch.context() as patched:
+        patched.setattr(postgres_listener, "earliest", breaks)
+        patched.setattr(postgres_listener, "connect", refuses)
+        patched.setattr(postgres_listener, "_LONGEST_PAUSE_S", 0.01)
+        patched.setattr(postgres_listener, "_FIRST_PAUSE_S", 0.01)
+        other.execute("SELECT pg_notify(%s, 'x 1')", (CHANNEL,))
+        assert broken.wait(30)
+        for _ in range(5):
+            assert tried.acquire(timeout=30)
+        assert floor.listens_in_vain
+    assert heard.wait(30)  # it is back, and looks
+    assert not floor.listens_in_vain
+    assert caplog.text.count("unforeseen") == 1
+
+
+@real
+async def test_an_alert_says_that_a_node_does_not_hear_others_until_it_does():
+    node = Scheduler(postgres_url(), node="one", timezone="UTC")
+    async with node:
+        await node.start()
+        floor = node._store._writer.floor
+
+        async def alerts():
+            await node._store.write(lambda tx: sweep.guard(tx, node._engine.identify()))
+            return [(alert.kind, alert.message) for alert in await node.list_alerts()]
+
+        assert await alerts() == []
+        floor.listen(listening=False, in_vain=True)
+        wanted = "Changes by other processes reach node one within a second, not at once: its log says why."
+        assert await alerts() == [("not_listening", wanted)]
+        floor.listen(listening=True)
+        assert await alerts() == []
+        await node.stop()

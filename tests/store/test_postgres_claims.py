@@ -113,14 +113,14 @@ async def test_a_lane_is_read_as_it_is_once_the_node_before_has_let_go_of_it(kno
             await one.write(lambda tx: tx.lanes.add({"lane": 1}))
         with psycopg.connect(url) as other, psycopg.connect(url, autocommit=True) as onlooker:
             other.execute("SELECT pg_advisory_xact_lock(%s, %s)", (LOCK_SPACE, lock_number("lanes")))
-            asked = asyncio.ensure_future(two.write(lambda tx: tx.lanes.sizes(["lane", "lane"])))
+            asked = asyncio.ensure_future(two.write(lambda tx: tx.lanes.loads(["lane", "lane"])))
             await waiting(onlooker, "advisory")
             other.execute(
                 "INSERT INTO lanes (key, used, size) VALUES ('lane', 4, 9) "
                 "ON CONFLICT (key) DO UPDATE SET used = 4, size = 9"
             )
             other.commit()
-            assert await asked == {"lane": (4, 9)}
+            assert await asked == {"lane": (4, 9, False, None)}
 
 
 @real

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 
 import psycopg
 import pytest
@@ -14,8 +15,10 @@ from tests.store.postgres_server import postgres_url, shared_server
 from tests.store.samples import NOW, job, run
 from wakeful.clock import SystemClock
 from wakeful.errors import StoreRefused, StoreUnreachable
+from wakeful.kernel.context import Context
 from wakeful.kernel.engine.loop_state import LoopState
 from wakeful.kernel.engine.store_trouble import release_unknown
+from wakeful.kernel.kinds import Kinds
 from wakeful.store import make_store, postgres_writer
 from wakeful.store.records import NodeRow
 
@@ -145,8 +148,8 @@ async def test_a_claim_whose_commit_is_still_under_way_is_waited_for_before_clai
 
     claiming = asyncio.ensure_future(other.write(claim))
     await claimed.wait()
-    state = LoopState()
-    releasing = asyncio.ensure_future(release_unknown(store, state, 7, frozenset()))
+    context = Context(7, Kinds(), frozenset(), None, lambda: 9, random.Random(7))
+    releasing = asyncio.ensure_future(release_unknown(store, LoopState(), context, frozenset()))
     with psycopg.connect(url, autocommit=True) as looking:
         async with asyncio.timeout(PATIENCE):
             while not releasing.done() and not looking.execute(LOCKED_OUT).fetchone()[0]:

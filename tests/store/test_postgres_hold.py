@@ -32,7 +32,6 @@ async def until(condition, seconds=30):
             await asyncio.sleep(0.01)
 
 
-@pytest.mark.long
 @pytest.mark.promise("X7")
 @real
 async def test_nothing_is_claimed_on_any_node_once_a_hold_is_stored(monkeypatch):

@@ -136,6 +136,7 @@ async def test_a_store_is_made_where_transactions_only_read_by_default(url):
     administer(url, f"ALTER DATABASE {name} SET default_transaction_read_only = on")
     store = await opened(url)
     await store.write(lambda tx: tx.jobs.add([job(1)]))
+    assert await store.read(lambda tx: tx.jobs.by_id(1)) == job(1)
     await store.close()
 
 

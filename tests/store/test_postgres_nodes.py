@@ -32,7 +32,8 @@ def url():
 
 def node(url, name, handler, lease=SHORT, **options):
     scheduler = Scheduler(url, node=name, timezone="UTC", tuning=Tuning(lease=lease), **options)
-    scheduler.on_job_due("work", handler)
+    if handler is not None:
+        scheduler.on_job_due("work", handler)
     return scheduler
 
 
@@ -162,6 +163,8 @@ async def test_a_second_living_node_of_one_name_is_refused_and_the_first_goes_on
     ):
         watch = Watch(one)
         await one.start()
+        with pytest.raises(StoreLocked, match="is alive"):
+            await twin.start()
         with monkeypatch.context() as another_process:
             another_process.setattr(os, "getpid", lambda: 1)
             with pytest.raises(StoreLocked, match="is alive"):
@@ -169,6 +172,51 @@ async def test_a_second_living_node_of_one_name_is_refused_and_the_first_goes_on
         await twin.add_job("a", Once(PAST), kind="work")
         await watch.finished()
         assert ice.started == [("one", "schedule", 1)]
+        await one.stop()
+
+
+@pytest.mark.promise("X2")
+@real
+async def test_a_second_node_of_one_name_does_not_end_the_commands_of_the_first(url, tmp_path):
+    lease, line = LeaseTimes(), tmp_path / "line"
+    os.mkfifo(line)
+    async with node(url, "one", None, lease) as one, node(url, "one", None, lease) as twin:
+        watch = Watch(one)
+        await one.start()
+        await one.add_job("a", Once(PAST), kind="command", payload={"argv": ["cat", str(line)]})
+        writing = await asyncio.to_thread(line.open, "w")  # once the command reads
+        with pytest.raises(StoreLocked, match="is alive"):
+            await twin.start()
+        writing.write("went on")
+        writing.close()
+        await watch.finished()
+        (run,) = await one.get_run_log("a")
+        assert (run.outcome, run.output["output"]) == ("success", "went on")
+        await one.stop()
+
+
+@pytest.mark.promise("X2")
+@real
+async def test_schedulers_without_names_in_one_process_are_nodes_of_their_own_and_share_the_work(url):
+    ice, lease = Freezer(), LeaseTimes()
+    async with (
+        node(url, None, ice.on("one", hangs=True), lease) as one,
+        node(url, None, ice.on("two", hangs=False), lease) as two,
+    ):
+        watch = Watch(one)
+        await one.start()
+        await one.add_job("a", Once(PAST), kind="work")
+        await ice.begun.wait()
+        await two.start()
+        assert [run.outcome for run in await two.get_run_log("a")] == [None]
+        nodes = await two.list_nodes()
+        assert [found.state for found in nodes] == ["alive", "alive"]
+        assert len({found.name for found in nodes}) == 2
+        ice.thaw.set()
+        await watch.finished()
+        assert [(run.outcome, run.attempt) for run in await two.get_run_log("a")] == [("success", 1)]
+        assert ice.started == [("one", "schedule", 1)]
+        await two.stop()
         await one.stop()
 
 

@@ -51,6 +51,7 @@ SELECT n, 1, (n % 2 = 1 OR n < 10000)::int, 0,
     CASE WHEN n > 10000 AND n % 2 = 0 THEN {NOW} - n END,
     CASE n % 8 WHEN 1 THEN 7 WHEN 2 THEN 7 WHEN 3 THEN -7 WHEN 4 THEN -7 ELSE 0 END
 FROM generate_series(1, {ROWS}) n;
+UPDATE job_state SET next_at = due_at, slot = due_at WHERE due_at IS NOT NULL;
 INSERT INTO priorities (level) VALUES (7), (-7);
 
 INSERT INTO runs (id, job_id, kind, reason, slot, attempt, status, outcome, due_at, started_at, finished_at, node)
@@ -157,7 +158,7 @@ WRITES = {
     "parked, counted": (lambda tx: tx.jobs.parked_counts(), len(PARKED)),
     "parked": (lambda tx: tx.jobs.parked_on("lane", NOW, 50), 50),
     "parked for long": (lambda tx: tx.jobs.parked_on("lane", NOW - PARKED.stop + 50, 50), 50),
-    "rearm": (lambda tx: tx.jobs.armed_after(NOW, ROWS // 2, BATCH), 2 * BATCH),
+    "rearm": (lambda tx: tx.jobs.ahead_of(NOW, ROWS // 2, BATCH), 2 * BATCH),
     "to cancel": (lambda tx: tx.runs.to_cancel(), len(ACTIVE) + len(QUEUED)),
     "all open runs": (lambda tx: tx.runs.all_open(), len(ACTIVE) + len(QUEUED)),
     "runs of a dead node": (lambda tx: tx.runs.of_nodes([NODES]), len(ACTIVE) + len(QUEUED)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
@@ -12,7 +13,6 @@ from wakeful import ApprovalNeeded, Every, JobExists, Manual, NewJob, Scheduler,
 from wakeful.api.feed import Feed
 from wakeful.kernel.actions.authorized import Rights
 from wakeful.kernel.actions.idempotency import IdempotentRequest, Replayed
-from wakeful.kernel.views.events import events_of
 
 RIGHTS = Rights("ana")
 
@@ -111,7 +111,8 @@ async def test_events_of_another_node_come_to_those_who_read_here_in_their_order
                 while len(seen) < 10:
                     turn = feed.turn
                     groups, _ = await feed.after(newest, {"job"})
-                    seen += [event.data["job"] for group in groups for event in events_of(group)]
+                    frames = [frame for group in groups for frame in group.frames()]
+                    seen += [json.loads(frame.partition("data: ")[2])["data"]["job"] for frame in frames]
                     newest = groups[-1].id if groups else newest
                     if not groups:
                         await feed.changed(turn, 5)

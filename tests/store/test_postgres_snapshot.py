@@ -130,6 +130,8 @@ async def test_a_node_starts_what_another_process_armed_for_a_time_long_past():
 
         await other._store.write(arm)
         await watch.finished(2)
+        runs = [(run.job, run.outcome, run.slot, run.node) for run in await node.get_run_log()]
+        assert sorted(runs) == [(name, "success", START, "one") for name in ("first", "second")]
         await node.stop()
 
 

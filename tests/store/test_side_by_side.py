@@ -260,7 +260,9 @@ def test_a_node_that_does_not_say_what_it_knows_is_taken_for_the_oldest(shared, 
         store.write(lambda tx: tx.journal.join(NodeRow(2, "modern", now, now, None, json.dumps({"schema": 99}))))
     with pytest.raises(StoreLocked, match="upgrade or stop silent first"):
         open_as(shared, folder_of(tmp_path, "next", TAKES_AWAY, oldest=schema_number() + 1), monkeypatch)
+    assert number_in(shared) == schema_number()
     open_as(shared, folder_of(tmp_path, "grown", ADDS, oldest=1), monkeypatch)
+    assert number_in(shared) == schema_number() + 1
 
 
 def test_a_process_that_opened_a_store_before_it_was_changed_does_not_become_its_node_after(url, tmp_path, monkeypatch):

@@ -176,7 +176,9 @@ def test_a_closed_store_gives_its_place_back(file, clock):
     with OpenStore(url(file), clock) as one:
         one.do(one.store.become_engine(OURS))
     with OpenStore(url(file), clock) as two:
+        assert two.store.holder() is None
         two.do(two.store.become_engine(OURS))
+        assert two.store.holder() == HOLDER
 
 
 def test_processes_that_only_look_do_not_prevent_a_start(file, clock):

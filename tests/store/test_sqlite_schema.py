@@ -231,3 +231,60 @@ def test_events_of_an_earlier_version_wait_only_where_a_handler_subscribes(tmp_p
     ).fetchall()
     connection.close()
     assert found == [("flow", "a"), ("flow", "d")]
+
+
+def test_a_schedule_that_was_added_keeps_its_session_unless_it_shared_it_with_the_files(tmp_path, clock):
+    file = tmp_path / "old.db"
+    a_store_of_version(file, [number for number, _ in STEPS].index(40))
+    connection = sqlite3.connect(file)
+    for number, name in enumerate(("a.wake", "a.both", "both", "mine", "a.mine-too")):
+        connection.execute(
+            "INSERT INTO jobs (id, name, kind, owner, source, trigger, payload, options, created_at, updated_at) "
+            "VALUES (?, ?, 'agent', 'a', 's', '{}', '{}', '{}', 1, 1)",
+            (number, name),
+        )
+    for name in ("a/both", "a/mine", "a/mine-too", "a/heartbeat", "mine"):
+        connection.execute(
+            "INSERT INTO agent_sessions (name, agent, session, created_at, used_at, tokens_in, tokens_out) "
+            "VALUES (?, 'a', 's', 1, 1, 0, 0)",
+            (name,),
+        )
+    connection.commit()
+    connection.close()
+    with OpenStore(f"sqlite:///{file}", clock):
+        pass
+    connection = sqlite3.connect(file)
+    found = [row[0] for row in connection.execute("SELECT name FROM agent_sessions ORDER BY name")]
+    connection.close()
+    assert found == ["a/both", "a/heartbeat", "a/job:mine", "a/mine-too", "mine"]
+
+
+def test_work_items_and_events_of_agents_that_were_removed_are_theirs_by_name(tmp_path, clock):
+    file = tmp_path / "old.db"
+    a_store_of_version(file, [number for number, _ in STEPS].index(43))
+    connection = sqlite3.connect(file)
+    for number, name, removed in ((1, "a.wake", 5), (2, "a.wake", None), (3, "gone.wake", 6)):
+        connection.execute(
+            "INSERT INTO jobs (id, name, kind, source, trigger, payload, options, created_at, updated_at, removed_at) "
+            "VALUES (?, ?, 'agent', 's', '{}', '{}', '{}', 1, 1, ?)",
+            (number, name, removed),
+        )
+        connection.execute(
+            "INSERT INTO agent_events (id, job_id, text, at) VALUES (?, ?, 'The door is open.', 1)", (number, number)
+        )
+    for number, owner, called in ((11, 1, "T-1"), (12, 1, None), (13, 2, "T-1"), (14, 2, "T-2"), (15, 3, "T-1")):
+        connection.execute(
+            "INSERT INTO agent_work (id, job_id, title, external_id, priority, status, attempts, created_at) "
+            "VALUES (?, ?, 't', ?, 0, 'ready', 0, 1)",
+            (number, owner, called),
+        )
+    connection.commit()
+    connection.close()
+    with OpenStore(f"sqlite:///{file}", clock):
+        pass
+    connection = sqlite3.connect(file)
+    events = connection.execute("SELECT id, agent FROM agent_events ORDER BY id").fetchall()
+    items = connection.execute("SELECT id, agent FROM agent_work ORDER BY id").fetchall()
+    connection.close()
+    assert events == [(1, "a"), (2, "a"), (3, "gone")]
+    assert items == [(12, "a"), (13, "a"), (14, "a"), (15, "gone")]  # what has the same id elsewhere is there once

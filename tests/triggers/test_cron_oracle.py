@@ -24,7 +24,6 @@ def engine_times(expression, zone, after, until):
     return found
 
 
-@pytest.mark.long
 @pytest.mark.promise("H14")
 @given(place=places(), expression=OFTEN)
 def test_every_time_is_the_one_found_by_looking_at_every_minute(place, expression):

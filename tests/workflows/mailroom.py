@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from wakeful import Applied, Interval, NotApplied, Prepared, Unknown, Workflow
+from wakeful import Applied, Interval, NotApplied, Prepared, Unknown, Workflow, ids
 from wakeful.testing import run
 from wakeful.workflows import actions, checkpoints
 from wakeful.workflows.input_actions import ByHand, publish_by_hand
@@ -118,6 +118,10 @@ class Mailroom:
         """{message id: status}"""
         found = await scheduler.look(lambda tx: tx.of(Topics).matching("mailroom", topic, None, None, 500))
         return {event.message_id: event.status for event in reversed(found)}
+
+    def found(self, tx, message_id, topic="mail"):
+        """The id of the event of that message, as a list."""
+        return [ids.encode("evt", number) for number in tx.of(Topics).known("mailroom", topic, [message_id]).values()]
 
     async def act_on(self, scheduler, action, *args, **kwargs):
         """One of the actions of people."""

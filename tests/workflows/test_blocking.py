@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import logging
 import re
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -73,3 +76,38 @@ async def test_a_handler_that_awaits_blocks_nothing_however_long_it_takes(room, 
         await scheduler.start()
         await room.sleep("1m")
     assert named.said == []
+
+
+def line_of(text):
+    """The line of this file that has the text first."""
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    return next(number for number, line in enumerate(lines, 1) if text in line)
+
+
+async def in_a_call(ctx, wait):
+    await ctx.call(wait, PATIENCE_S)  # of a library
+
+
+async def in_a_library(ctx, wait):
+    with contextlib.closing(contextlib.ExitStack()) as stack:
+        stack.callback(wait, PATIENCE_S)  # called by the one that closes
+        del stack
+
+
+async def through_a_library(ctx, wait):
+    functools.reduce(lambda *_: wait(PATIENCE_S), [1, 2])  # our own line again
+
+
+@pytest.mark.promise("K16")
+@pytest.mark.parametrize(
+    ("how", "line"),
+    [(in_a_call, "# of a library"), (in_a_library, "with contextlib.closing"), (through_a_library, "# our own line")],
+)
+@virtual
+async def test_the_line_that_is_named_is_the_authors_also_where_a_library_blocks(room, named, how, line):
+    room.act["poll"] = lambda ctx: how(ctx, named.heard.wait)
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1m")
+        (said,) = named.said
+        assert said.startswith(f"producer of mailroom.poll blocks the event loop at {__file__}:{line_of(line)}. ")

@@ -61,7 +61,7 @@ async def test_an_uncertain_change_is_settled_by_a_press(room, label, verdict, l
         assert room.ledger == ledger
         assert await room.events(scheduler) == {"a": "consumed"}
         [done] = await scheduler.look(lambda tx: tx.of(Workflows).actions("mailroom", 9))
-        assert (done.who, done.action, done.detail) == ("Ada (phone)", "settled", verdict)
+        assert (done.who, done.action, done.detail) == ("Ada (phone 1)", "settled", verdict)
 
 
 @pytest.mark.promise("K12")

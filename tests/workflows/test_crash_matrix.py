@@ -29,7 +29,6 @@ async def test_whenever_the_process_dies_each_mail_is_added_once(room, point, re
     await die_and_recover(room, [point], reconciles=reconciles)
 
 
-@pytest.mark.long
 @pytest.mark.promise("K10", "K11", "K14")
 @pytest.mark.parametrize(("point", "reconciles", "again"), TWICE)
 def test_so_it_is_when_the_recovery_dies_too(sqlite_scene, point, reconciles, again):

@@ -127,6 +127,24 @@ async def test_people_see_why_a_change_is_uncertain_and_how_to_settle_it(room):
         asked = shown["issue"]["run"]
         about = await said(scheduler, asked)
         assert f"To settle it: wakeful workflow settle mailroom {asked} happened (or did_not_happen, or skip)." in about
+        assert 'Data: {"names": ["a"]}.' in about
+        assert "Events: 1 of mail." in about
+        assert shown["issue"]["change"]["data"] == {"names": ["a"]}
+
+
+@pytest.mark.promise("K16")
+@virtual
+async def test_people_see_what_a_change_returned_when_what_follows_fails(room):
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1m")
+        room.act["next"] = fails(ValueError("wrong"), times=9)
+        await publish(scheduler, "a")
+        await room.sleep("1s")
+        [*_, run] = await room.attempts(scheduler)
+        shown = await scheduler.look(lambda tx: views.run_view(tx, run))
+        assert (shown["prepared"]["data"], shown["result"]) == ({"names": ["a"]}, {"rows": 1})
+        assert 'Result: {"rows": 1}.' in await said(scheduler, ids.run_text(run.id))
 
 
 def was_consumer(ledger):

@@ -117,12 +117,12 @@ def test_wiring_mistakes_are_found_before_anything_runs():
     async def reconcile(ctx, prepared): ...
 
     @consumer.next
-    def next_(ctx, prepared, result): ...
+    def next_(ctx, prepared): ...
 
     found = " ".join(mistakes(workflow))
     assert "c.prepare has the wrong arguments: it is called with (ctx, state)." in found
     assert "c has reconcile and no mutate" in found
-    assert "c.next is not an async function" in found
+    assert "c.next has the wrong arguments: it is called with (ctx, prepared, result)." in found
     assert warnings(workflow) == ["No handler publishes the topic orphaned, which c subscribes to."]
 
 
@@ -213,7 +213,9 @@ def test_what_is_declared_wrongly_is_refused_where_it_is_written():
         return None
 
     wrong = {
-        "A workflow cannot be called 'wake'": lambda: Workflow("wake"),
+        "A handler cannot be called 'wake': jobs named NAME.wake are those of agents": lambda: Workflow("x").consumer(
+            "wake", subscribes=["mail"]
+        ),
         "Topics are a list of names, not 5": lambda: workflow.consumer("a", subscribes=5),
         "Topics are a list of names, not {'mail'}": lambda: workflow.consumer("b", subscribes={"mail"}),
         "reader has two functions for prepare": lambda: reader.prepare(prepare),

@@ -10,7 +10,7 @@ from wakeful import ApprovalNeeded, ScheduleTriggerError, TransientError, ids
 from wakeful.store.records import RunRow
 from wakeful.testing import run as run_virtual
 from wakeful.workflows import checkpoints
-from wakeful.workflows.arming import EVENT
+from wakeful.workflows.arming import EVENT, look_at_pending
 from wakeful.workflows.failures import classify
 from wakeful.workflows.fixes.deciding import Ask, Code, decide, next_step
 from wakeful.workflows.hooks import merge_waiting
@@ -41,7 +41,6 @@ async def test_a_handler_that_takes_too_long_is_tried_again(room):
         assert (await room.row(scheduler)).issue == "transient"
     assert classify(TimeoutError(), "timeout") == "transient"
     assert classify(TimeoutError(), "timeout_in_mutate") == "reconciliation"
-    assert classify(TimeoutError(), "handler") == "logic"
 
 
 @pytest.mark.promise("K16")
@@ -55,6 +54,20 @@ async def test_a_commit_is_on_the_event_bus(room):
         attempts = [*await room.attempts(scheduler, "poll"), *await room.attempts(scheduler)]
         committed = [event.data for event in heard if event.type == "committed"]
         assert sorted(one["run"] for one in committed) == sorted(ids.run_text(one.id) for one in attempts)
+
+
+@pytest.mark.promise("K12")
+@virtual
+async def test_after_a_commit_a_handler_is_blamed_for_no_earlier_crash(room):
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("5s")
+        blamed = {"crashes": 4, "blamed": 4}
+        await scheduler.transact(lambda tx, _: tx.of(Workflows).change_handler("mailroom", "append", **blamed))
+        room.mails = ["a"]
+        await room.sleep("6m")
+        handler = await room.handler(scheduler)
+        assert (room.ledger, handler.crashes, handler.blamed) == (["a"], 0, 0)
 
 
 @pytest.mark.promise("K8")
@@ -140,6 +153,23 @@ async def test_what_a_rejected_run_looked_at_is_looked_at_again(room):
         assert room.ledger == ["a", "b"]
 
 
+@pytest.mark.promise("K1")
+@virtual
+async def test_new_code_makes_no_handler_look_again_while_a_run_of_it_is_open(room):
+    room.mails = ["a"]
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("5s")
+        room.mails.append("b")
+        room.act["prepare"] = fails(ApprovalNeeded("may I?"))
+        await room.sleep("6m")
+        before = await room.handler(scheduler)
+        await scheduler.transact(lambda tx, context: look_at_pending(tx, context, "mailroom"))
+        assert before.open_run is not None
+        assert before.seen > 0
+        assert await room.handler(scheduler) == before
+
+
 @pytest.mark.promise("K11")
 @virtual
 async def test_a_mutation_is_not_settled_by_a_person_while_reconcile_is_asked(room):
@@ -156,6 +186,22 @@ async def test_a_mutation_is_not_settled_by_a_person_while_reconcile_is_asked(ro
         await room.sleep("30s")
         assert room.ledger == ["a"]
         assert (await room.row(scheduler)).issue is None
+
+
+@pytest.mark.promise("K11")
+@virtual
+async def test_what_became_of_a_mutation_that_a_person_cancelled_is_asked_at_once(room):
+    room.mails = ["a"]
+    room.after["mutate"] = lambda ctx: room.sleep("1m")
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("5s")
+        assert room.phases()[-1] == "mutate"
+        [active] = await scheduler.get_run_log("mailroom.append", 1)
+        await scheduler.cancel_run(active.id)
+        await room.sleep("5s")
+        assert "reconcile" in room.phases()
+        assert room.ledger == ["a"]
 
 
 @pytest.mark.promise("K12")

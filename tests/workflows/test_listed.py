@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 
 import pytest
 
+from tests.store.postgres_server import emptied_url
 from tests.workflows.test_files import GOOD
-from wakeful import Scheduler
+from wakeful import Scheduler, ids
 from wakeful.workflows.configuration import (
     WorkflowSection,
     install_configured,
@@ -128,5 +130,70 @@ def test_a_second_file_with_the_same_name_is_not_applied_over_the_first(folder):
                 ("one",),
                 ("copy.py: the workflow one is also in one.py:workflow: rename one of them",),
             )
+
+    asyncio.run(main())
+
+
+def test_a_renamed_machine_removes_what_its_file_no_longer_lists(folder, monkeypatch):
+    async def main():
+        async with Scheduler(f"sqlite:///{folder}/w.db") as scheduler:
+            await apply(scheduler, section(folder, "one.py", "two.py"))
+            monkeypatch.setattr(socket, "gethostname", lambda: "renamed")
+            assert (await apply(scheduler, section(folder, "one.py"))).remove == ("two",)
+            (folder / "elsewhere").mkdir()
+            elsewhere = section(folder / "elsewhere")
+            assert (await apply(scheduler, elsewhere)).remove == (), "another file removes nothing of this one"
+
+    asyncio.run(main())
+
+
+def test_machines_that_share_a_store_may_have_different_files_under_one_path(folder, monkeypatch):
+    async def main():
+        async with Scheduler(emptied_url()) as scheduler:
+            await apply(scheduler, section(folder, "one.py", "two.py"))
+            monkeypatch.setattr(socket, "gethostname", lambda: "other")
+            assert (await apply(scheduler, section(folder, "one.py"))).remove == ()
+
+    asyncio.run(main())
+
+
+PAYER = """
+from wakeful import Interval, Prepared, Workflow
+workflow = Workflow("payer")
+
+@workflow.producer(Interval("1h"), publishes=["bills"])
+async def poll(ctx, state):
+    await ctx.publish("bills", message_id="1", payload={})
+
+pay = workflow.consumer("pay", subscribes=["bills"])
+
+@pay.prepare
+async def prepare(ctx, state):
+    return Prepared({"bills": [bill.id for bill in await ctx.peek("bills")]})
+
+@pay.mutate
+async def mutate(ctx, prepared):
+    raise RuntimeError("lost")
+"""
+
+
+@pytest.mark.promise("K11")
+def test_plan_says_that_a_change_nobody_knows_about_would_be_left_behind(folder):
+    (folder / "payer.py").write_text(PAYER)
+
+    async def main():
+        async with Scheduler(f"sqlite:///{folder}/w.db") as scheduler:
+            install_configured(scheduler, section(folder, "one.py", "payer.py"), None)
+            await scheduler.start()
+            while (row := (await rows(scheduler)).get("payer")) is None or row.issue != "reconciliation":
+                await settled(scheduler, "payer.poll")
+            await scheduler.stop()
+            ready = ready_to_apply(scheduler, section(folder, "one.py"))
+            [note] = (await scheduler.look(ready.plan)).notes
+            command = f"wakeful workflow settle payer {ids.run_text(row.issue_run)} happened"
+            assert note.startswith("payer.pay is removed although it is not known whether its last change happened.")
+            assert command in note
+            assert (await apply(scheduler, section(folder, "one.py"))).remove == ("payer",)
+            assert [alert.kind for alert in await scheduler.list_alerts()] == ["workflow"]
 
     asyncio.run(main())

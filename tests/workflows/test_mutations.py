@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from tests.kernel.scene import at
-from tests.workflows.mailroom import break_checkpoints, fails, publish, virtual
+from tests.workflows.mailroom import break_checkpoints, fails, virtual
 from wakeful import (
     InvalidJob,
     LogicError,
@@ -166,22 +166,6 @@ async def test_a_mistake_of_ours_stops_the_workflow_with_an_alert(room, monkeypa
         await room.act_on(scheduler, "resume", who="Ada")
         await room.sleep("1s")
         assert (await room.row(scheduler)).issue is None
-
-
-@pytest.mark.promise("K4")
-@virtual
-async def test_a_consumer_that_always_finds_more_to_do_yields(room):
-    room.batch = 1
-    async with room.open() as scheduler:
-        await scheduler.start()
-        await room.sleep("1s")
-        for number in range(150):
-            await publish(scheduler, str(number))
-        room.calls.clear()
-        await room.sleep("10s")
-        assert len(room.ledger) == 100
-        await room.sleep("30s")
-        assert len(room.ledger) == 150
 
 
 @pytest.mark.promise("K12")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.workflows.mailroom import fails, virtual
+from tests.workflows.test_failures import ask_a_person
 from tests.workflows.test_runs import publish
 from wakeful import LogicError, ScheduleTriggerError, ids
 from wakeful.errors import InvalidJob, NotFound
@@ -95,6 +96,97 @@ async def test_an_idle_workflow_is_drained_at_once(room):
         await room.sleep("1m")
         assert await drained(scheduler) is True
         assert (await room.row(scheduler)).paused == 1
+
+
+@pytest.mark.promise("K16")
+@pytest.mark.parametrize("way", ["resume", "skip"])
+@virtual
+async def test_a_workflow_is_not_drained_while_events_wait_for_a_consumer_whose_job_is_paused(room, way):
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1m")
+        await scheduler.pause_job("mailroom.append")
+        await publish(scheduler, "a")
+        shown = await scheduler.look(lambda tx: views.workflow_view(tx, "mailroom"))
+        assert (shown["status"], shown["issue"]["kind"], shown["issue"]["actions"]) == ("needs_attention", "paused", [])
+        words = "Events wait for mailroom.append, which is paused. Resume it (wakeful resume mailroom.append)."
+        assert shown["issue"]["message"] == words
+        assert "Next check" in shown["schedule"], "producers go on"
+        assert await drained(scheduler) is False
+        assert not (await room.row(scheduler)).paused
+        if way == "resume":
+            await scheduler.resume_job("mailroom.append")
+        else:
+            [event] = await scheduler.workflows.events("mailroom", status="pending")
+            await scheduler.workflows.skip("mailroom", event["id"], "spam")
+        await room.sleep("1m")
+        assert room.ledger == (["a"] if way == "resume" else [])
+        assert (await room.row(scheduler)).paused == 1
+
+
+@pytest.mark.promise("K16")
+@pytest.mark.parametrize("by_workflow", [True, False])
+@pytest.mark.parametrize("verdict", ["approved", "rejected"])
+@virtual
+async def test_an_answer_is_on_record_once_whether_it_names_the_workflow_or_the_run(room, verdict, by_workflow):
+    room.act["mutate"] = ask_a_person
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await publish(scheduler, "a")
+        await room.sleep("1s")
+        run = (await scheduler.workflows.get("mailroom"))["issue"]["run"]
+        verb = {"approved": "approve", "rejected": "reject"}[verdict]
+        if by_workflow:
+            await room.act_on(scheduler, verb, run, who="Ada", note="as agreed")
+        else:
+            await getattr(scheduler, f"{verb}_run")(run, by="Ada", note="as agreed")
+        await room.sleep("1m")
+        assert [one for one in await did(scheduler) if one[1] == verdict] == [("Ada", verdict, "as agreed")]
+
+
+@pytest.mark.promise("K6", "K16")
+@virtual
+async def test_another_payload_for_an_event_that_is_worked_on_is_refused_and_the_same_is_not(room):
+    room.act["mutate"] = ask_a_person
+    async with room.open() as scheduler:
+        await scheduler.start()
+        event = await scheduler.workflows.publish("mailroom", "mail", {"n": 1}, message_id="a")
+        await room.sleep("1s")
+        assert (await scheduler.workflows.publish("mailroom", "mail", {"n": 1}, message_id="a"))["id"] == event["id"]
+        with pytest.raises(ScheduleTriggerError, match=f"{event['id']} is being worked on"):
+            await scheduler.workflows.publish("mailroom", "mail", {"n": 2}, message_id="a")
+
+
+@pytest.mark.promise("K11", "K16")
+@virtual
+async def test_a_run_that_asks_whether_its_change_happened_cannot_be_completed_as_a_success(room):
+    room.reconciles = False
+    room.act["mutate"] = fails(ValueError("cut off"))
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await publish(scheduler, "a")
+        await room.sleep("1s")
+        run = (await scheduler.workflows.get("mailroom"))["issue"]["run"]
+        with pytest.raises(ScheduleTriggerError, match="asks whether its change happened"):
+            await scheduler.complete_run(run)
+        await scheduler.workflows.settle("mailroom", run, "happened")
+        await room.sleep("1m")
+        assert await room.events(scheduler) == {"a": "consumed"}
+
+
+@pytest.mark.promise("K16")
+@virtual
+async def test_what_people_did_is_kept_as_long_as_other_records(room):
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await publish(scheduler, "a")
+        await room.act_on(scheduler, "pause", who="Ada")
+        await scheduler.stop()
+        await room.sleep("2d")
+        await scheduler.transact(lambda tx, _: hooks.prune(tx, tx.now - 3 * 86_400_000, 100))
+        assert len(await did(scheduler)) == 2
+        await scheduler.transact(lambda tx, _: hooks.prune(tx, tx.now - 86_400_000, 100))
+        assert await did(scheduler) == []
 
 
 @pytest.mark.promise("K6")

@@ -84,7 +84,7 @@ async def test_an_input_with_nothing_left_to_skip_is_not_skipped(room):
 
 @pytest.mark.promise("K16")
 @virtual
-async def test_a_change_that_a_person_skipped_is_not_listed_as_done(room):
+async def test_a_change_that_a_person_skipped_is_listed_as_one_of_which_nobody_knows_whether_it_was_done(room):
     room.reconciles = False
     room.act["mutate"] = fails(ValueError("cut off"))
     async with room.open() as scheduler:
@@ -94,7 +94,9 @@ async def test_a_change_that_a_person_skipped_is_not_listed_as_done(room):
         issue = (await shown(scheduler))["issue"]
         await room.act_on(scheduler, "settle", issue["run"], "skip", who="Ada")
         await room.sleep("1m")
-        assert (await shown(scheduler))["recent"][0]["text"] == "Add 1 rows (not done: a person skipped it)"
+        assert (await shown(scheduler))["recent"][0]["text"] == (
+            "Add 1 rows (a person skipped it: it is not known whether it was done)"
+        )
 
 
 @pytest.mark.promise("K16")

@@ -6,8 +6,10 @@ on there for as long as the engine runs.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
+from wakeful.agents.naming import LANE
 from wakeful.kernel.domain import Domain
 from wakeful.kernel.kinds import Kind
 
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from wakeful.agents.runners.turn import Reply, Turn
     from wakeful.agents.settings import SessionSettings
     from wakeful.scheduler import Scheduler
+    from wakeful.store.interface import Transaction
+    from wakeful.store.records import JobDef, RunRow
 
 __all__ = ["SESSION", "Reply", "SessionSettings", "Turn", "domain", "install"]
 
@@ -40,9 +44,21 @@ def _check(payload: Any) -> None:
     read_task(payload)
 
 
+def _takes_lanes(tx: Transaction, job: JobDef, run: RunRow | None) -> Collection[str]:
+    from wakeful.agents.session_lanes import lanes_of_session_job
+
+    return lanes_of_session_job(tx, job, run)
+
+
+def _lanes_of(payload: Any) -> Collection[str]:
+    """A session that is named is worked in by one run at a time; who may name which is checked apart."""
+    named = payload.get("session") if isinstance(payload, dict) else None
+    return (LANE + named,) if isinstance(named, str) else ()
+
+
 domain = Domain(
     "agents",
-    kinds=(Kind(SESSION, check_payload=_check),),
+    kinds=(Kind(SESSION, check_payload=_check, takes_lanes=_takes_lanes, lanes_of=_lanes_of),),
     job_tables=("sessions",),
     section="server.sessions",
     settings="wakeful.agents.configuration:Sessions",
@@ -61,7 +77,7 @@ def install(scheduler: Scheduler, settings: SessionSettings) -> None:
         return
     client = SessionClient(settings)
     kind = SessionKind(scheduler, settings, client)
-    polling = Polling(scheduler, settings, client)
-    kind.on_watch = polling.watch
+    polling = Polling(scheduler, SESSION, settings.poll_s, lambda watch: client.status(watch.url), client.close)
+    kind.talk.on_watch = polling.watch
     scheduler.on_job_due(SESSION, kind)
     scheduler.accompany(polling)

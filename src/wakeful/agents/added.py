@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wakeful.agents.naming import AGENT
+from wakeful.agents.schedule_options import asking_options, is_hook, limit_ms, reply_to
 from wakeful.agents.wakes import find_agent
 from wakeful.errors import InvalidJob
 from wakeful.kernel.actions.drafts import NewJob
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 ANY_NUMBER = 1000
 """The size such a job gives its agent's lane: the smallest counts, which is the agent's own."""
-FOLLOWED = ("timeout", "labels", "on_crash", "error_span")
+FOLLOWED = ("timeout", "labels", "on_crash", "error_span", "deliver")
 
 
 def added_schedule(
@@ -35,15 +36,16 @@ def added_schedule(
     known = as_written(from_text(wake.options))
     lanes = {lane: ANY_NUMBER if lane == f"agent:{agent}" else size for lane, size in known.get("lanes", {}).items()}
     schedule = name.removeprefix(f"{agent}.")
-    payload = {"agent": agent, "schedule": schedule, "does": "ask", "prompt": prompt}
-    deliver = options.get("deliver")
-    chosen: dict[str, Any] = {
-        **{option: known[option] for option in FOLLOWED if option in known},
-        "retry": {"delays": ["30s", "2m"], "on": "transient"},
-        **{option: value for option, value in options.items() if option not in ("deliver", "lanes")},
-        "lanes": {**lanes, **(options.get("lanes") or {})},
-    }
-    if deliver is not None:
-        payload["deliver"] = deliver["to"] if isinstance(deliver, dict) else deliver
+    payload: dict[str, Any] = {"agent": agent, "schedule": schedule, "does": "ask", "prompt": prompt}
+    own = {option: value for option, value in options.items() if value is not None}
+    hooks, deliver = own.pop("hooks", None), own.pop("deliver", None)
+    reply = reply_to(deliver)
+    if is_hook(deliver):
+        hooks, reply = deliver if hooks is None else hooks, None
+    if hooks is not None:
+        own["deliver"] = hooks
+    payload |= {"timeout": limit_ms(own), "deliver": reply}
+    followed = {option: known[option] for option in FOLLOWED if option in known}
+    chosen = asking_options({**followed, "lanes": lanes}, own)
     payload = {key: value for key, value in payload.items() if value is not None}
     return NewJob(name, trigger, kind=AGENT, payload=payload, owner=agent, **chosen)

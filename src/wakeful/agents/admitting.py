@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from wakeful.agents.budgets.spending import refuse_start
+from wakeful.agents.budgets.spending import over_budget, refuse_start
+from wakeful.agents.hours import CLOSED, opening, opening_of, refuse_closed
 from wakeful.agents.inherited import whole_payload
-from wakeful.agents.runners.spec import account_of
-from wakeful.agents.tables import AgentTables
+from wakeful.agents.limits.holding import RATE_LIMITED, limit_of
+from wakeful.agents.runners.spec import limited_as
 from wakeful.kernel.kinds import Refused
-from wakeful.triggers.active_hours import ActiveHours
 from wakeful.triggers.moments import iso
 
 if TYPE_CHECKING:
+    from wakeful.agents.waking import Wake
     from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, JobState
@@ -24,18 +25,23 @@ def admit(tx: Transaction, context: Context, job: JobDef, state: JobState) -> Re
     payload: dict[str, Any] = json.loads(job.payload)
     if payload["does"] == "beat":
         opens = None if state.queued else opening(payload, tx.now)
-        return None if opens is None else Refused("outside_active_hours", f"its hours begin at {iso(opens)}", opens)
-    account = account_of(whole_payload(tx, payload).get("runner") or {})
-    limit = tx.of(AgentTables).limit(account) if account is not None else None
-    if limit is None or limit[0] <= tx.now:
+        return None if opens is None else Refused(CLOSED, f"its hours begin at {iso(opens)}", opens)
+    if payload["does"] == "wake" and (refused := refuse_closed(tx, job, payload["agent"])) is not None:
+        return refused
+    limit = limit_of(tx, limited_as(whole_payload(tx, payload)))
+    if limit is None:
         return refuse_start(tx, context, job, state)
-    until, why = limit
-    return Refused("rate_limited", f"the account {account} is at its limit until {iso(until)}: {why}", until)
+    detail = f"the account {limit.account} is at its limit until {iso(limit.until)}: {limit.why}"
+    return Refused(RATE_LIMITED, detail, limit.until)
 
 
-def opening(payload: dict[str, Any], now: int) -> int | None:
-    """When the hours of a heartbeat begin next; None where it is within them now, or has none."""
-    if payload.get("active_hours") is None:
-        return None
-    opens = ActiveHours.read(payload["active_hours"]).opens(now)
-    return None if opens == now else opens
+def waits_for(tx: Transaction, job: JobDef, wake: Wake) -> tuple[str | None, int | None]:
+    """Why a start that is requested now waits, and until when where that is known; None if it does not wait."""
+    if tx.nodes.held() is not None:
+        return "held", None
+    payload = whole_payload(tx, json.loads(job.payload))
+    opens = opening_of(tx, payload["agent"]) if wake.by_interval else None
+    if opens is not None:
+        return CLOSED, opens
+    limit = limit_of(tx, limited_as(payload))
+    return (RATE_LIMITED, limit.until) if limit is not None else over_budget(tx, payload)

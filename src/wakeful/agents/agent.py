@@ -5,17 +5,19 @@ What must stay true:
 - system events are given to a run in the transaction that claims it, go when it succeeds, and wait again when not;
 - an account's rate limit holds for all its agents, from the first that ran into it;
 - no agent is called beyond a budget;
+- a session has one run at a time;
+- what waits for an agent belongs to its name: it outlives the agent's jobs;
 - a reply is stored for delivery in the transaction that ends its run.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wakeful.agents.naming import AGENT, VARIABLE, agent_of, wake_job
+from wakeful.agents.naming import AGENT, AGENTS_OWN, VARIABLE, agent_of, check_job_name, wake_job
 from wakeful.command import end_programs
 from wakeful.errors import InvalidJob
 from wakeful.kernel.domain import Domain
@@ -38,6 +40,16 @@ def _check(payload: Any) -> None:
         raise InvalidJob("Jobs of kind agent are made with their agent: add it to agents in wakeful.yaml.")
 
 
+def _owned_by(payload: Any) -> str:
+    return str(payload["agent"])
+
+
+def _takes_lanes(tx: Transaction, job: JobDef, run: RunRow | None) -> Collection[str]:
+    from wakeful.agents.session_lanes import lanes_of_agent
+
+    return lanes_of_agent(tx, job, run)
+
+
 def _admit(tx: Transaction, context: Context, job: JobDef, state: JobState) -> Refused | None:
     from wakeful.agents.admitting import admit
 
@@ -54,6 +66,9 @@ def _claimed(tx: Transaction, _: Context, job: JobDef, run: RunRow) -> Mapping[s
     from wakeful.agents.budgets.spending import reserve
     from wakeful.agents.inbound.receiving import take_request
     from wakeful.agents.inherited import whole_payload
+    from wakeful.agents.replies.routing import keep_route
+    from wakeful.agents.schedule_options import with_own_limit
+    from wakeful.agents.session_lanes import given_to
     from wakeful.agents.wakes import take_wake
     from wakeful.agents.work import take_item
 
@@ -62,19 +77,42 @@ def _claimed(tx: Transaction, _: Context, job: JobDef, run: RunRow) -> Mapping[s
     request = take_request(tx, job, run) if woken is None else None
     wants_item = (woken is None and request is None) or "work_events" in (woken or {})
     item = take_item(tx, job, run) if wants_item else None
-    payload = json.loads(job.payload)
-    whole = whole_payload(tx, payload)
+    payload = {**json.loads(job.payload), **given_to(tx, run)}
+    whole = with_own_limit(whole_payload(tx, payload))
+    keep_route(tx, whole, run)
     return {**({} if whole is payload else whole), **(woken or request or {}), **(item or {})} or None
 
 
 def _ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result) -> None:
     from wakeful.agents.budgets.spending import settle
+    from wakeful.agents.limits import holding as limits
+    from wakeful.agents.replies.routing import send_reply
     from wakeful.agents.wakes import end_run
     from wakeful.agents.work import end_item
 
+    limits.end_run(tx, context, job, run, result)
     settle(tx, run, result)
     end_run(tx, context, job, run, result)
-    end_item(tx, run, result)
+    send_reply(tx, context, job, run, result)
+    end_item(tx, job, run, result)
+
+
+def _stored(tx: Transaction, context: Context, jobs: Sequence[JobDef]) -> None:
+    from wakeful.agents.belongings.moving import wake_returned
+
+    wake_returned(tx, context, jobs)
+
+
+def _waiting(tx: Transaction, coming: Collection[str], going: Collection[str]) -> list[str]:
+    from wakeful.agents.belongings.moving import waiting_notes
+
+    return waiting_notes(tx, coming, going)
+
+
+def _reported(tx: Transaction, job: JobDef, run: RunRow, result: Result) -> Result:
+    from wakeful.agents.finishing import as_reported
+
+    return as_reported(tx, job, run, result)
 
 
 async def _end_leftovers(folder: Path, run_ids: list[str]) -> None:
@@ -84,11 +122,14 @@ async def _end_leftovers(folder: Path, run_ids: list[str]) -> None:
 def _prune(tx: Transaction, before: int, limit: int) -> int:
     from wakeful.agents.budgets.rules import day_of
     from wakeful.agents.budgets.tables import Budgets
+    from wakeful.agents.senders.tables import Senders
     from wakeful.agents.tables import AgentTables
+    from wakeful.ids import first_id_at
 
     tables = tx.of(AgentTables)
     pruned = tables.prune_sessions(before, limit)
     pruned += tables.prune_items(before, limit - pruned) if pruned < limit else 0
+    pruned += tx.of(Senders).prune(first_id_at(before), limit - pruned) if pruned < limit else 0
     return pruned + (tx.of(Budgets).prune(day_of(before, "UTC") - 1, limit - pruned) if pruned < limit else 0)
 
 
@@ -103,10 +144,33 @@ def _reserves(tx: Transaction, names: Sequence[str]) -> str | None:
     return f"{taken!r:.120} would be a schedule of the agent {agent_of(taken)}: choose a name without a dot."
 
 
+def _keeps_dots(tx: Transaction) -> bool:
+    """Where there are agents, a name with a dot may be for a schedule of one that is yet to come."""
+    return tx.jobs.has_kind(AGENT)
+
+
+def _watch_limits(tx: Transaction, context: Context) -> None:
+    from wakeful.agents.limits.holding import watch
+
+    watch(tx, context)
+
+
+def _joined(tx: Transaction, waiting: RunRow, cause: RunRow) -> None:
+    from wakeful.agents.senders.feeding import join
+
+    join(tx, waiting, cause)
+
+
 def _spread(drafts: Sequence[Draft], now: int) -> Mapping[str, Trigger]:
     from wakeful.agents.spreading import spread_beats
 
     return spread_beats(drafts, now)
+
+
+def _resumed(tx: Transaction, context: Context, job: JobDef) -> None:
+    from wakeful.agents.wakes import resumed
+
+    resumed(tx, context, job)
 
 
 def _redact(payload: Any) -> Any:
@@ -134,21 +198,34 @@ domain = Domain(
         Kind(
             AGENT,
             check_payload=_check,
+            check_name=check_job_name,
+            owned_by=_owned_by,
             admin_only=True,
             admit=_admit,
+            takes_lanes=_takes_lanes,
+            keeps_lanes=True,
+            reserved_lanes=AGENTS_OWN,
             by_hand=_by_hand,
             claimed=_claimed,
             ended=_ended,
+            reported=_reported,
             before_recovery=_end_leftovers,
+            resumed=_resumed,
             redact=_redact,
             reserves=_reserves,
+            keeps_dots=_keeps_dots,
             spread=_spread,
+            stored=_stored,
+            waiting=_waiting,
         ),
     ),
-    job_tables=("agent_wakes", "agent_events", "agent_work"),
+    job_tables=("agent_wakes",),
     precious_tables=("agent_events", "agent_sessions", "agent_work"),
     id_prefixes={"item": "wrk"},
     prune=_prune,
+    joined=_joined,
+    swept=_watch_limits,
+    alerts={"rate_limited": "an account has been at its rate limit for 6 hours"},
     skip_reasons={
         "rate_limited": "its account was at its rate limit",
         "over_budget": "a budget was used up",
@@ -159,13 +236,18 @@ domain = Domain(
         "cron": "a schedule woke it",
         "message": "a message woke it",
         "agent": "another run of an agent woke it",
-        "hook": "a webhook woke it",
+        "hook": "an event or a webhook woke it",
     },
     stories={AGENT: _story},
     parts={"agents": "wakeful.agents.registry:AgentRegistry"},
     section="agents",
     settings="wakeful.agents.configuration:Agents",
     install="wakeful.agents.configuration:install_agents",
-    routes=("wakeful.agents.routes.agents:router", "wakeful.agents.routes.work:router"),
-    commands={AGENT: "wakeful.agents.commands:app", "work": "wakeful.agents.commands:work"},
+    routes=(
+        "wakeful.agents.routes.agents:router",
+        "wakeful.agents.routes.limits:router",
+        "wakeful.agents.routes.work:router",
+        "wakeful.agents.belongings.routes:router",
+    ),
+    commands={AGENT: "wakeful.agents.commands:app", "work": "wakeful.agents.belongings.commands:app"},
 )

@@ -77,10 +77,11 @@ class Failed(NamedTuple):
 Decision = Done | GoesOn | NoSession | Busy | Unwell | Failed
 
 
-def read_answer(answer: Answer, *, reports: bool = False) -> Decision:
+def read_answer(answer: Answer, *, reports: bool = False, key: str = "server.sessions.url") -> Decision:
     """What the answer to a message, or to a request for a session, means.
 
-    A server that `reports` answers when it has accepted a message: it is done when it reports that.
+    A server that `reports` answers when it has accepted a message: it is done when it reports that. `key` is where its
+    address is configured.
     """
     if answer.problem is not None:
         return Failed(answer.problem) if answer.lasting else Unwell(answer.problem)
@@ -95,7 +96,7 @@ def read_answer(answer: Answer, *, reports: bool = False) -> Decision:
         return Unwell(why)
     if 300 <= answer.status < 400:
         to = f" to {answer.location}" if answer.location else ""
-        return Failed(f"the session server sends us elsewhere{to}, which is refused: set server.sessions.url to it")
+        return Failed(f"the session server sends us elsewhere{to}, which is refused: set {key} to it")
     return Failed(why)
 
 

@@ -6,26 +6,36 @@ import asyncio
 import os
 import secrets
 import stat
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
-from wakeful.agents.admitting import opening
+from wakeful.agents.finishing import output_of
+from wakeful.agents.hours import opening
 from wakeful.agents.inbound.payloads import ON_MESSAGE, ON_WEBHOOK, fill, values_in
 from wakeful.agents.inbound.sections import overridden
-from wakeful.agents.naming import VARIABLE, session_name
+from wakeful.agents.kept_session import Kept, forget, keep, kept_for, see, token_of
+from wakeful.agents.limits.holding import meet_limit
+from wakeful.agents.limits.rules import ends_at
+from wakeful.agents.naming import VARIABLE, wake_job
 from wakeful.agents.prompting import Asked, Outside, build_prompt
 from wakeful.agents.runners.calling import call_agent
-from wakeful.agents.runners.spec import account_of, preset_of
-from wakeful.agents.runners.turn import Answered, Ending, Gone, Limited, Overloaded, Reply, Surroundings, Turn
+from wakeful.agents.runners.session_server import SessionServers
+from wakeful.agents.runners.spec import limited_as, preset_of, program_of, takes_paths
+from wakeful.agents.runners.turn import Answered, Ending, Gone, Limited, Overloaded, Reply, Surroundings, Turn, Wrong
+from wakeful.agents.runners.usage import usage_of, with_earlier
+from wakeful.agents.senders.feeding import is_fed
+from wakeful.agents.senders.tables import Senders
 from wakeful.agents.sources import Desk
-from wakeful.agents.tables import AgentSession, AgentTables
-from wakeful.agents.wakes import add_event, request_wake
-from wakeful.agents.waking import heard
+from wakeful.agents.talking import number_of
+from wakeful.agents.wakes import DISABLED, add_event, wake_by_time
+from wakeful.agents.waking import CAUSED
+from wakeful.clock import VirtualClock
 from wakeful.errors import InvalidJob
-from wakeful.kernel.actions.run_tokens import known_token, run_token
-from wakeful.kernel.rules.outcome import Defer, Failed, Noop, Output, Skip, TransientError
+from wakeful.kernel.rules.outcome import Defer, Failed, Noop, Output, Skip, TransientError, Wait
 from wakeful.kernel.views.models import Run
 from wakeful.triggers.moments import from_ms
+from wakeful.trust import ADVICE, distrust_below
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
@@ -33,7 +43,6 @@ if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
 
 LONGEST_FILE = 256 * 1024
-LIMIT_MS = 15 * 60_000  # how long an account waits whose tool does not say when its limit ends
 BY_TIME = ("schedule", "catch_up")
 TOKEN = "WAKEFUL_TOKEN"  # noqa: S105 - the variable's name
 FOR_WORK = (None, "cron", "retry")  # why a run starts that a work item may be all there is to do for
@@ -43,16 +52,12 @@ class AgentFailed(Failed):
     """The agent's call failed."""
 
 
+class AgentNotStarted(AgentFailed):
+    """The agent's program could not be started."""
+
+
 class AgentOverloaded(Failed, TransientError):
     """The service behind an agent is not available now."""
-
-
-class Kept(NamedTuple):
-    """What is kept for a run: its session, its name and state, and its token."""
-
-    name: str
-    session: AgentSession | None
-    token: str | None = None
 
 
 class AgentKind:
@@ -61,6 +66,7 @@ class AgentKind:
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._desk = Desk(scheduler)
+        self.servers = SessionServers(scheduler)
         self.url: str | None = None
 
     async def __call__(self, run: Run) -> Any:
@@ -92,7 +98,10 @@ class AgentKind:
         if run.reason in BY_TIME and opening(payload, self._scheduler.clock.now()) is not None:
             raise Skip("outside its hours")
         agent = payload["agent"]
-        asked = await self._scheduler.transact(lambda tx, context: request_wake(tx, context, agent, "interval"))
+        reason = "manual" if run.reason == "manual" else "interval"  # a person is not bound to hours
+        asked = await self._scheduler.transact(lambda tx, context: wake_by_time(tx, context, agent, reason))
+        if asked.waits_for == DISABLED:
+            raise Skip(f"{agent} is disabled: resume it (wakeful resume {wake_job(agent)})")
         return {"woken": asked.wake_at is not None, "coalesced": asked.coalesced}
 
     async def _leave_event(self, run: Run, payload: dict[str, Any]) -> Any:
@@ -101,36 +110,57 @@ class AgentKind:
             raise Noop("no work item waits")
         text = self._own_prompt(payload) or f"It is time for {schedule}."
 
-        def work(tx: Transaction, context: Context) -> int:
-            event, _ = add_event(tx, context, agent, text, source="cron", context_key=schedule)
-            request_wake(tx, context, agent, "cron")
-            return event
+        def work(tx: Transaction, context: Context) -> tuple[int, bool]:
+            outside = CAUSED if is_fed(tx, number_of(run.id)) else 0
+            event, _ = add_event(tx, context, agent, text, source="cron", context_key=schedule, outside=outside)
+            return event, wake_by_time(tx, context, agent, "cron").wake_at is not None
 
-        return {"event": ids.encode("evt", await self._scheduler.transact(work))}
+        event, is_woken = await self._scheduler.transact(work)
+        return {"event": ids.encode("evt", event), **({} if is_woken else {"woken": False})}
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
     async def _ask(self, run: Run, payload: dict[str, Any]) -> Any:
         if "runner" not in payload:
             raise InvalidJob(f"There is no agent {payload['agent']!r} any more: remove {run.job}, or add it again.")
-        asked = self._asked(run, payload)
-        is_limited = bool(asked.outside) and payload.get("untrusted") is not None
+        asked = self._asked(run, payload)._replace(escapes=takes_paths(payload["runner"]))
+        is_limited = await self._is_fed(run, asked) and payload.get("untrusted") is not None
         if is_limited:
             payload = overridden(payload, payload["untrusted"])
-        kept = await self._scheduler.look(lambda tx: _kept(tx, run, payload))
-        kept = kept._replace(token=kept.token or await self._scheduler.transact(lambda tx, _: _token(tx, run)))
-        prompt, notes = build_prompt(asked, secrets.token_hex(8)), list[str]()
-        ending = await self._call(run, payload, prompt, kept)
+        kept = await self._scheduler.look(lambda tx: kept_for(tx, number_of(run.id), run.job, payload))
+        kept = kept._replace(token=kept.token or await self._scheduler.transact(lambda tx, _: token_of(tx, run)))
+        prompt, notes, earlier = build_prompt(asked, secrets.token_hex(8)), list[str](), None
+        if kept.session is not None and kept.session.program not in ("", program_of(payload["runner"])):
+            notes.append(f"the session {kept.session.session} is one of {kept.session.program}; a new one began")
+            kept = await self._forgotten(kept)
+        ending, kept = await self._call(run, payload, prompt, kept)
         if isinstance(ending, Gone) and kept.session is not None:
             notes.append(f"the session {kept.session.session} was gone ({ending.why}); a new one began")
-            await self._scheduler.transact(lambda tx, _: tx.of(AgentTables).forget_session(kept.name))
-            kept = kept._replace(session=None)
-            ending = await self._call(run, payload, prompt, kept)
+            kept, earlier = await self._forgotten(kept), _of_this_call(ending, payload)
+            ending, kept = await self._call(run, payload, prompt, kept)
+        if isinstance(ending, Wait):
+            return ending
         if not isinstance(ending, Answered):
-            raise await self._problem(ending, payload)
-        reply = await self._scheduler.transact(lambda tx, _: _keep(tx, payload, kept, ending.reply))
-        output = _output(payload, reply, notes)
-        return Output({**output, "untrusted": True} if is_limited else output, ending.log_file, _usage(reply))
+            raise await self._problem(ending, payload, with_earlier(_of_this_call(ending, payload), earlier))
+        reply = await self._scheduler.transact(lambda tx, _: keep(tx, payload, kept, ending.reply))
+        reply = with_earlier(reply, earlier)
+        if kept.session is not None and reply.session not in (None, kept.session.session):
+            notes.append(f"the session {kept.session.session} was not known; a new one began")
+        notes += [f"not allowed: {what}" for what in (ending.tool.denied if ending.tool is not None else ())]
+        output = {**output_of(payload, reply, notes), **_tool(ending)}
+        return Output({**output, "untrusted": True} if is_limited else output, ending.log_file, usage_of(reply))
+
+    async def _is_fed(self, run: Run, asked: Asked) -> bool:
+        """Whether the run, or one that led to it, was given text from outside: on record before the agent is called."""
+        number = number_of(run.id)
+        fed = bool(asked.outside) or await self._scheduler.look(lambda tx: is_fed(tx, number))
+        if fed:
+            await self._scheduler.transact(lambda tx, _: tx.of(Senders).feed(number))
+        return fed
+
+    async def _forgotten(self, kept: Kept) -> Kept:
+        await self._scheduler.transact(lambda tx, _: forget(tx, kept))
+        return kept._replace(session=None, is_stored=False)
 
     def _asked(self, run: Run, payload: dict[str, Any]) -> Asked:
         cut_off = run.reason == "recovery"
@@ -157,12 +187,14 @@ class AgentKind:
             raise InvalidJob(f"The prompt file {payload['prompt_file']} does not exist.")
         return text
 
-    async def _call(self, run: Run, payload: dict[str, Any], prompt: str, kept: Kept) -> Ending:
-        stored: list[asyncio.Task[Any]] = []
+    async def _call(self, run: Run, payload: dict[str, Any], prompt: str, kept: Kept) -> tuple[Ending | Wait, Kept]:
+        """How the call ended, and what is kept for the run by then."""
+        stored: list[asyncio.Task[None]] = []
 
         def on_session(session: str) -> None:
             """Stored at once: a run that is cut off goes on in it."""
-            work = self._scheduler.transact(lambda tx, _: _see(tx, payload, kept.name, session))
+            seen = kept._replace(is_stored=kept.is_stored or bool(stored))
+            work = self._scheduler.transact(lambda tx, _: see(tx, payload, seen, session))
             stored.append(asyncio.ensure_future(work))
 
         around = Surroundings(
@@ -170,15 +202,20 @@ class AgentKind:
             self._environment(run, payload, kept),
             self._scheduler.clock.now,
             on_session,
-            self._scheduler.default_zone,
+            isinstance(self._scheduler.clock, VirtualClock),
         )
         session = kept.session.session if kept.session is not None else None
         turn = Turn(prompt, session, payload["agent"], run, payload["schedule"])
         try:
-            return await call_agent(payload["runner"], turn, around)
+            if payload["runner"].get("url") is not None:
+                ending: Ending | Wait = await self.servers.ask(payload["runner"], turn, on_session)
+            else:
+                ending = await call_agent(payload["runner"], turn, around)
         finally:
             if stored:
                 await asyncio.wait(stored)
+        was_stored = any(task.exception() is None for task in stored)
+        return ending, kept._replace(is_stored=kept.is_stored or was_stored)
 
     def _environment(self, run: Run, payload: dict[str, Any], kept: Kept) -> dict[str, str]:
         found = {
@@ -190,112 +227,40 @@ class AgentKind:
         }
         return found if self.url is None else {**found, "WAKEFUL_URL": self.url}
 
-    async def _problem(self, ending: Ending, payload: dict[str, Any]) -> Exception:
-        """What the run raises."""
-        if isinstance(ending, Limited):
-            now = self._scheduler.clock.now()
-            until, account = ending.until or now + LIMIT_MS, account_of(payload["runner"])
-            if account is not None:
-                await self._scheduler.transact(
-                    lambda tx, _: tx.of(AgentTables).put_limit(account, until, ending.why[:200])
-                )
-            return Defer(from_ms(until), f"rate limit: {ending.why}")
+    async def _problem(self, ending: Ending, payload: dict[str, Any], reply: Reply) -> Exception:
+        """What the run raises, with what its calls used."""
         assert not isinstance(ending, Answered)  # noqa: S101 - the caller has asked
-        preset, reply = preset_of(payload["runner"]), getattr(ending, "reply", None)
-        if reply is not None and preset is not None and preset.cumulative:
-            reply = reply._replace(tokens_in=None, tokens_out=None)  # they are those of the whole session
         item = payload.get("item")
-        value = None if item is None else {"item": item["id"]}
-        output = Output(value, ending.log_file, None if reply is None else _usage(reply))
+        value = {**({} if item is None else {"item": item["id"]}), **_tool(ending)}
+        output = Output(value or None, ending.log_file, usage_of(reply))
+        if isinstance(ending, Limited):
+            return await self._deferred(ending, payload, output)
         if isinstance(ending, Overloaded):
             return AgentOverloaded(ending.why, output)
+        if isinstance(ending, Wrong) and not ending.started:
+            return AgentNotStarted(ending.why, output)
         return AgentFailed(ending.why, output, getattr(ending, "outcome", "error"))
 
-
-# -- sessions ---------------------------------------------------------------------------------------------------------
-
-
-def _kept(tx: Transaction, run: Run, payload: dict[str, Any]) -> Kept:
-    """The session a run goes on in; of an ephemeral one, that of the run it recovers."""
-    policy = payload.get("session", "persistent")
-    name = f"run:{ids.run_text(_first_run(tx, run))}" if policy == "ephemeral" else session_name(payload)
-    return Kept(name, tx.of(AgentTables).session(name), known_token(tx, _number(run)))
-
-
-def _token(tx: Transaction, run: Run) -> str:
-    return run_token(tx, _number(run))
-
-
-def _number(run: Run) -> int:
-    decoded = ids.decode(run.id)
-    assert decoded is not None  # noqa: S101 - the kernel made it
-    return decoded[1]
-
-
-def _first_run(tx: Transaction, run: Run) -> int:
-    first = _number(run)
-    row = tx.runs.get(first)
-    while row is not None and row.reason == "recovery" and row.retry_of is not None:
-        first, row = row.retry_of, tx.runs.get(row.retry_of)
-    return first
-
-
-def _see(tx: Transaction, payload: dict[str, Any], name: str, session: str) -> None:
-    """A session was seen: it is kept, with what was counted in it before."""
-    tables = tx.of(AgentTables)
-    known = tables.session(name)
-    if known is not None and known.session == session:
-        tables.keep_session(known._replace(agent=payload["agent"], used_at=tx.now))
-    else:
-        tables.keep_session(AgentSession(name, payload["agent"], session, tx.now, tx.now))
-
-
-def _keep(tx: Transaction, payload: dict[str, Any], kept: Kept, reply: Reply) -> Reply:
-    """Keep the session of a call that succeeded, and count what is its own of a tool that reports the whole."""
-    tables = tx.of(AgentTables)
-    if payload.get("session") == "ephemeral":
-        tables.forget_session(kept.name)
-        return reply
-    if reply.session is None:
-        return reply
-    _see(tx, payload, kept.name, reply.session)
-    preset = preset_of(payload["runner"])
-    if preset is None or not preset.cumulative or reply.tokens_in is None or reply.tokens_out is None:
-        return reply
-    known = tables.session(kept.name)
-    assert known is not None  # noqa: S101 - just seen
-    tables.keep_session(known._replace(tokens_in=reply.tokens_in, tokens_out=reply.tokens_out))
-    own_in, own_out = reply.tokens_in - known.tokens_in, reply.tokens_out - known.tokens_out
-    return reply._replace(tokens_in=max(0, own_in), tokens_out=max(0, own_out))
+    async def _deferred(self, ending: Limited, payload: dict[str, Any], output: Output) -> Defer:
+        """A run that met the limit of its account, which is stored for all its agents. It was called: that counts."""
+        until, account = ends_at(ending, self._scheduler.clock.now()), limited_as(payload)
+        if account is not None:
+            await self._scheduler.transact(lambda tx, _: meet_limit(tx, account, until, ending.why))
+        kept = Output(None, output.log_file, output.usage or {})
+        return Defer(from_ms(until), f"rate limit: {ending.why}", kept=kept)
 
 
 # -- texts ------------------------------------------------------------------------------------------------------------
 
 
-def _output(payload: dict[str, Any], reply: Reply, notes: list[str]) -> dict[str, Any]:
-    said = heard(reply.text, payload.get("ack_token"), payload.get("ack_max_chars", 300))
-    silent = said.outcome == "sent" and payload.get("deliver") == "none"
-    output = {
-        "reply": said.text,
-        "session": reply.session,
-        "cost": reply.cost,
-        "tokens_in": reply.tokens_in,
-        "tokens_out": reply.tokens_out,
-        "outcome": "silent" if silent else said.outcome,
-    }
-    if payload.get("reason") is not None:
-        output["reason"] = payload["reason"]
-    if payload.get("events"):
-        output["events"] = len(payload["events"])
-    if payload.get("item") is not None:
-        output["item"] = payload["item"]["id"]
-    return {**output, "notes": notes} if notes else output
+def _tool(ending: Ending) -> dict[str, Any]:
+    return {} if ending.tool is None else {"tool": ending.tool.shown()}
 
 
-def _usage(reply: Reply) -> dict[str, Any] | None:
-    """What the agent reported that it used; None where it reported nothing."""
-    found = {"cost": reply.cost, "tokens_in": reply.tokens_in, "tokens_out": reply.tokens_out}
-    return found if any(value is not None for value in found.values()) else None
+def _of_this_call(ending: Ending, payload: dict[str, Any]) -> Reply:
+    """What a call that did not succeed used; a tool that reports the whole session says nothing about it."""
+    reply, preset = ending.reply or Reply(""), preset_of(payload["runner"])
+    return reply if preset is None or not preset.cumulative else reply._replace(tokens_in=None, tokens_out=None)
 
 
 def _with_request(prompt: str | None, request: Any) -> tuple[str, list[Outside]]:
@@ -312,6 +277,8 @@ def _text_of(path: str | None) -> str | None:
     """A file's text; None where it does not exist."""
     if path is None:
         return None
+    if (doubt := distrust_below(Path(path))) is not None:
+        raise InvalidJob(f"The prompt file {path} is not used because {doubt}: {ADVICE}.")
     try:
         # Never waits: a regular file alone, and little of it.
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:

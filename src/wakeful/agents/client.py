@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import ssl
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -13,6 +14,7 @@ import httpx
 from wakeful.agents.answers import Answer
 from wakeful.agents.settings import SessionSettings
 from wakeful.errors import SchedulerError
+from wakeful.threads import room
 
 MAX_ANSWER = 1024 * 1024
 
@@ -52,9 +54,10 @@ class SessionClient:
         return await self._ask("POST", self.messages_url(session), message, key)
 
     async def status(self, url: str) -> Answer:
-        """The status of a run. Only the server of `server.sessions.url` is asked, even if the run went elsewhere."""
+        """The status of a run. Only the server that is configured now is asked, even if the run went elsewhere."""
         if _origin(url) != _origin(self.base):
-            return Answer(problem=f"{without_secrets(url)} is not on the server of server.sessions.url", lasting=True)
+            why = f"{without_secrets(url)} is not on the server of {self._settings.name}"
+            return Answer(problem=why, lasting=True)
         return await self._ask("GET", url, patience=min(30.0, self._settings.answer_s))
 
     async def discard(self, session: str) -> Answer:
@@ -108,7 +111,7 @@ class SessionClient:
         if self._http is None:
             transport = self._settings.transport
             # Reading the system's certificates takes long enough to delay others on the same loop.
-            trusted = await asyncio.to_thread(ssl.create_default_context) if transport is None else True
+            trusted = await room("certificates").call(ssl.create_default_context) if transport is None else True
             made = httpx.AsyncClient(
                 verify=trusted, follow_redirects=False, trust_env=False, transport=transport, headers=_WHO
             )
@@ -143,7 +146,7 @@ async def _read(response: httpx.Response) -> Answer:
     body: Any = bytes(found).decode("utf-8", "replace").strip() or None
     if body is not None and "json" in response.headers.get("content-type", ""):
         try:
-            body = json.loads(body, parse_constant=_refuse_constant)
+            body = json.loads(body, parse_constant=_refuse_constant, parse_float=_finite)
         except (ValueError, RecursionError):
             if response.is_success:
                 return Answer(problem="the session server's answer is not valid JSON")
@@ -153,6 +156,12 @@ async def _read(response: httpx.Response) -> Answer:
 def _refuse_constant(name: str) -> None:
     message = f"{name} is not JSON"
     raise ValueError(message)
+
+
+def _finite(text: str) -> float | None:
+    """A number; one that is too large to be one, such as 1e999, is nothing, because no answer of ours could hold it."""
+    found = float(text)
+    return found if math.isfinite(found) else None
 
 
 def without_secrets(url: str) -> str:

@@ -8,23 +8,28 @@ from typing import Annotated, Any
 import typer
 
 from wakeful import Scheduler
-from wakeful.agents import work as items
+from wakeful.agents.belongings.moving import move_all, orphaned
+from wakeful.agents.limits.commands import limits
+from wakeful.agents.questions.commands import ask
 from wakeful.agents.waking import REASONS
 from wakeful.agents.whole import Acted, pause_agent, resume_agent
 from wakeful.cli.acting import rights_here, say_undo
 from wakeful.cli.failures import WrongUse, say_note
 from wakeful.cli.opening import change, now_ms, read, server_of
 from wakeful.cli.place import Db, Place, chosen
+from wakeful.cli.runs import again_at, held_up, waits_long
 from wakeful.cli.saying import say, say_text
-from wakeful.cli.tables import Cell, Column, HowMany, Json, print_facts, print_json, print_table
+from wakeful.cli.tables import Cell, Column, Json, print_facts, print_json, print_table
 from wakeful.cli.words import ago, ahead, count
 from wakeful.clock import sleep
 from wakeful.errors import ScheduleTriggerError
 from wakeful.kernel.actions.recording import origin_of
 from wakeful.kernel.views.cut_off import CUT_OFF
-from wakeful.triggers.moments import read_moment
+from wakeful.triggers.moments import iso, read_moment, spoken
 
 app = typer.Typer(help="Show agents, wake them, and leave them events.")
+app.add_typer(limits, name="limits")
+app.command("ask")(ask)
 
 STYLES = {"running": "green", "paused": "yellow", "disabled": "red"}
 ASK_S = 0.1
@@ -40,16 +45,20 @@ def list_(ctx: typer.Context, *, as_json: Json = False, db: Db = None) -> None:
     found = read(place, lambda scheduler: scheduler.agents.list(), nothing)
     if as_json:
         print_json(found)
-    elif found:
+        return
+    if found:
         print_table(*_rows(found))
     else:
-        say(f"No agents in {place}: add some to agents in wakeful.yaml.")
+        say(f"No agents in {place}: add some to agents in wakeful.yaml, and run wakeful apply or wakeful serve.")
+    notes: list[str] = []
+    for note in read(place, lambda scheduler: scheduler.look(orphaned), notes):
+        say_note(note)
 
 
 def _rows(found: list[dict[str, Any]]) -> tuple[list[Column], list[list[str | Cell]]]:
     columns = [
         Column("AGENT", 8),
-        Column("STATUS", 11),
+        Column("STATUS", 12),
         Column("RUNNING", 7),
         Column("SCHEDULES", 9, spare=3),
         Column("NEXT", 6),
@@ -82,6 +91,8 @@ def _state(one: dict[str, Any]) -> Cell:
         return Cell("running, paused", "yellow")
     if one["status"] == "idle" and one["over_budget"]:
         return Cell("over budget", "yellow")
+    if one["status"] == "idle" and one["rate_limited"]:
+        return Cell("rate limited", "yellow")
     return Cell(one["status"], STYLES.get(one["status"], ""))
 
 
@@ -92,6 +103,9 @@ def _state_words(one: dict[str, Any]) -> Cell:
         return Cell(f"{state.text}: its server has ended", state.style)
     if state.text == "running, paused":
         return Cell(f"{state.text}: it starts nothing more", state.style)
+    if state.text == "rate limited":
+        limit = one["rate_limited"]
+        return Cell(f"rate limited until {spoken(_ms(limit['until']))}: {limit['why']}", state.style)
     return Cell(one["over_budget"], state.style) if state.text == "over budget" else state
 
 
@@ -164,7 +178,7 @@ def wake(
         if server_of(scheduler) is None:
             _say_no_server(place)
         elif wait and asked["run"] is not None and asked["waits_for"] is None:
-            asked["run"] = await _ended(scheduler, asked["run"])
+            asked = await _ended(scheduler, asked)
         return asked
 
     asked = change(place, work)
@@ -188,7 +202,8 @@ def _say_waiting(asked: dict[str, Any], *, wait: bool) -> None:
     if asked["waits_for"] is None:
         return
     name = asked["agent"]
-    say_note(f"{name} waits ({asked['waits_for']}): wakeful explain {name}.wake says why.")
+    until = f" until {spoken(_ms(asked['waits_until']))}" if asked["waits_until"] is not None else ""
+    say_note(f"{name} waits{until} ({asked['waits_for']}): wakeful explain {name}.wake says why.")
     if wait:
         raise typer.Exit(ScheduleTriggerError.exit_code)
 
@@ -197,22 +212,32 @@ def _say_ended(name: str, ended: dict[str, Any]) -> None:
     output = ended["output"] if isinstance(ended["output"], dict) else {}
     if ended["error"]:
         say(f"{name} failed: {ended['error']}")
+    elif ended["outcome"] == "deferred":
+        until = f" until {spoken(_ms(ended['until']))}" if ended["until"] is not None else ""
+        say(f"{name} is deferred{until}: {ended['output']}")
     elif output.get("reply") and output["outcome"] != "ok-ack":
         say_text(output["reply"])
     else:
         say(f"{name}: {output.get('outcome') or ended['outcome']}")
 
 
-async def _ended(scheduler: Scheduler, run_id: str) -> dict[str, Any]:
+async def _ended(scheduler: Scheduler, asked: dict[str, Any]) -> dict[str, Any]:
+    """The request with the end of its run, or with what the run waits for where that takes long."""
+    run_id = asked["run"]
     while True:
         run = await scheduler.get_run(run_id)
         if run is None or run.status == "done":
             break
         if server_of(scheduler) is None:
             raise ScheduleTriggerError(f"The server ended while {run_id} was {run.status}.")
+        waits = await held_up(scheduler, run_id)
+        if waits is not None and waits_long(waits):
+            until = iso(waits.until) if waits.until is not None else None
+            return {**asked, "waits_for": waits.reason, "waits_until": until}
         await sleep(ASK_S)
     outcome, output, error = (None, None, None) if run is None else (run.outcome, run.output, run.error)
-    return {"run": run_id, "outcome": outcome, "output": output, "error": error}
+    until = await again_at(scheduler, run) if run is not None and outcome == "deferred" else None
+    return {**asked, "run": {"run": run_id, "outcome": outcome, "output": output, "error": error, "until": until}}
 
 
 @app.command("event")
@@ -281,91 +306,25 @@ def _say_acted(done: Acted, sentence: str, *, as_json: bool) -> None:
         say_undo(done.action)
 
 
+@app.command("move")
+def move(
+    ctx: typer.Context,
+    *,
+    name: Annotated[str, typer.Argument(metavar="FROM", help="An agent, also one that is gone.", show_default=False)],
+    to: Annotated[str, typer.Argument(metavar="TO", help="The agent that gets it.", show_default=False)],
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Move what waits for an agent, also one that is gone, to another."""
+    moved = change(chosen(ctx, db), lambda s: s.transact(lambda tx, context: move_all(tx, context, name, to)))
+    if as_json:
+        print_json(moved._asdict())
+        return
+    say(f"{count(moved.items, 'work item')} and {count(moved.events, 'event')} moved from {name} to {to}.")
+    if moved.left:
+        known = f"{to} has them already, or not the source that they come from"
+        say_note(f"{count(moved.left, 'work item')} left with {name}: {known} (wakeful work list {name}).")
+
+
 def _say_no_server(place: Place) -> None:
     say_note(f"No server is running on {place}: the agent is woken when one does (wakeful serve).")
-
-
-# -- work -------------------------------------------------------------------------------------------------------------
-
-work = typer.Typer(help="Add work items for agents, and see what became of them.")
-
-Item = Annotated[str, typer.Argument(metavar="ID", help="A work item's id.", show_default=False)]
-
-
-@work.command("add")
-def work_add(
-    ctx: typer.Context,
-    *,
-    agent: Annotated[str, typer.Argument(metavar="AGENT", help="The agent that works on it.", show_default=False)],
-    title: Annotated[str, typer.Argument(metavar="TITLE", help="The title of the task.", show_default=False)],
-    body: Annotated[str | None, typer.Option("--body", metavar="TEXT", help="More about it.")] = None,
-    external: Annotated[
-        str | None, typer.Option("--id", metavar="ID", help="Its id in another system; added only once.")
-    ] = None,
-    priority: Annotated[
-        int, typer.Option("--priority", metavar="N", min=-100, max=100, help="Items with a higher priority come first.")
-    ] = 0,
-    as_json: Json = False,
-    db: Db = None,
-) -> None:
-    """Add a work item to an agent's queue and print its id."""
-    new = items.NewItem(title, body, external, priority)
-
-    async def add(scheduler: Scheduler) -> dict[str, Any]:
-        added = await scheduler.transact(lambda tx, context: items.add_item(tx, context, agent, new))
-        return added[0]
-
-    added = change(chosen(ctx, db), add)
-    print_json(added) if as_json else say(added["id"])
-
-
-@work.command("list")
-def work_list(
-    ctx: typer.Context,
-    *,
-    agent: Annotated[str | None, typer.Argument(metavar="AGENT", help="Only of this agent.")] = None,
-    status: Annotated[
-        str | None, typer.Option("--status", metavar="STATUS", help=f"Only these: {', '.join(items.STATUSES)}.")
-    ] = None,
-    number: HowMany = 50,
-    as_json: Json = False,
-    db: Db = None,
-) -> None:
-    """List work items, newest first."""
-    if status is not None and status not in items.STATUSES:
-        raise WrongUse(f"--status is one of {', '.join(items.STATUSES)}, not {status!r}.")
-    place = chosen(ctx, db)
-    nothing: list[dict[str, Any]] = []
-    found = read(place, lambda s: s.look(lambda tx: items.list_items(tx, agent, status, None, number)), nothing)
-    if as_json:
-        print_json(found)
-    elif found:
-        columns = [
-            Column("ITEM", 17),
-            Column("AGENT", 8),
-            Column("STATUS", 8),
-            Column("TRIES", 5, spare=3),
-            Column("TITLE", 12, spare=1),
-            Column("ERROR", 10, spare=2),
-        ]
-        print_table(columns, [[one[key] for key in ("id", "agent", "status")] + _rest(one) for one in found])
-    else:
-        say(f"No work items in {place}.")
-
-
-def _rest(one: dict[str, Any]) -> list[str | Cell]:
-    return [str(one["attempts"]), " ".join(one["title"].split()), " ".join((one["last_error"] or "").split())]
-
-
-@work.command("release")
-def work_release(ctx: typer.Context, *, ref: Item, as_json: Json = False, db: Db = None) -> None:
-    """Release an abandoned item, so that another run works on it."""
-    found = change(chosen(ctx, db), lambda s: s.transact(lambda tx, _: items.release_item(tx, ref)))
-    print_json(found) if as_json else say(f"{ref} is {found['status']}.")
-
-
-@work.command("retry")
-def work_retry(ctx: typer.Context, *, ref: Item, as_json: Json = False, db: Db = None) -> None:
-    """Queue a done or failed item again."""
-    found = change(chosen(ctx, db), lambda s: s.transact(lambda tx, _: items.retry_item(tx, ref)))
-    print_json(found) if as_json else say(f"{ref} is {found['status']}.")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, RootModel
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, RootModel, model_serializer
 
 from wakeful.agents import SessionSettings, install
 from wakeful.agents.inbound.configuration import Chat, Untrusted, Webhook, as_section
 from wakeful.agents.naming import check_name
+from wakeful.config.job_keys import JobKeys
 from wakeful.config.models import Duration, Section, WebAddress
 from wakeful.errors import SchedulerError
 
@@ -83,6 +84,13 @@ class Output(Section):
     match: dict[str, Any] | None = None
 
 
+class Account(Section):
+    """Whose rate limit agents share, and how many of their runs there may be at once."""
+
+    name: Annotated[str, Field(min_length=1)] | None = None
+    max_concurrent: Annotated[int, Field(ge=1, le=1000)] | None = None
+
+
 class Runner(Section):
     """How an agent is called: by a preset, a program, a session server or a Python function."""
 
@@ -100,7 +108,7 @@ class Runner(Section):
     env: Words | None = None
     timeout: Annotated[Duration, Field(gt=0)] | None = None
     max_cost: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] | None = None
-    account: str | None = None
+    account: str | Account | None = None
     success: Pattern | None = None
     failure: Pattern | None = None
     rate_limit: RateLimit | None = None
@@ -128,20 +136,23 @@ class Heartbeat(Section):
     active_hours: Hours | None = None
 
 
-class AgentSchedule(Section):
-    """When an agent is called, and with which prompt."""
+class Hook(Section):
+    """Which results of runs are sent, and through which connector."""
+
+    to: Annotated[str, Field(min_length=1)]
+    on: Literal["any", "success", "failure", "change"] = "any"
+
+
+class AgentSchedule(JobKeys):
+    """When an agent is called, with which prompt, and what jobs say beside their schedule."""
 
     type: Literal["cron", "interval", "webhook", "chat"] | None = None
-    cron: str | None = None
     expression: str | None = None
-    interval: Rhythm = None
-    every: Rhythm = None
-    at: str | None = None
-    timezone: str | None = None
     prompt: str | None = None
     prompt_file: str | None = None
     target: Literal["main", "isolated"] | None = None
     deliver: str | None = None
+    hooks: str | Hook | None = None
     enabled: bool = True
     work: bool | None = None
     webhook: Webhook | None = None
@@ -161,19 +172,30 @@ class Work(Section):
 
 
 class Budget(Section):
-    """What an agent may use in a day: runs, money, tokens. A limit that is left out does not apply."""
+    """What an agent may use in a day: runs, money, tokens. null is no limit."""
 
     runs_per_day: Annotated[int, Field(ge=0)] | None = None
     cost_per_day: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] | None = None
     tokens_per_day: Annotated[int, Field(ge=0)] | None = None
+
+    @model_serializer
+    def _said(self) -> dict[str, Any]:
+        """What it says, also where that is null."""
+        return {name: getattr(self, name) for name in type(self).model_fields if name in self.model_fields_set}
 
 
 def _off(value: Any) -> Any:
     return "off" if value is False else value  # how YAML reads the word
 
 
+def _runner_may_be_shared(schema: dict[str, Any]) -> None:
+    schema.pop("required", None)  # an agent without one takes that of the defaults
+
+
 class AgentSettings(Section):
     """One agent: how it is called, when, and what it may do."""
+
+    model_config = ConfigDict(json_schema_extra=_runner_may_be_shared)
 
     runner: Runner
     description: str | None = None
@@ -182,6 +204,7 @@ class AgentSettings(Section):
     max_concurrent: Annotated[int, Field(ge=1, le=1000)] = 1
     heartbeat: Heartbeat | None = None
     deliver: str | None = None
+    hooks: str | Hook | None = None
     labels: Words | None = None
     schedules: dict[Annotated[str, AfterValidator(_name)], AgentSchedule] = {}  # noqa: RUF012 - pydantic copies it
     work: Literal["queue"] | Work | None = None
@@ -205,4 +228,6 @@ class Agents(RootModel[_ByName]):
 
 def install_agents(scheduler: Scheduler, _: Agents, server: ServerAddress) -> None:
     """Agents can be asked. What the file says about them is stored as jobs; their programs run on this machine."""
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # as above
     scheduler.agents.url = server.url
+    scheduler.agents.callback_url = server.public_url or server.url

@@ -10,26 +10,28 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from wakeful.agents.budgets.affording import budget_problems
 from wakeful.agents.inbound.sections import OUTSIDE, RUNNER_LIMITS, problems_of, settled_section
 from wakeful.agents.naming import AGENT, HEARTBEAT, RULE, WAKE, check_name
 from wakeful.agents.runners.presets import PRESETS
-from wakeful.agents.runners.spec import DEFAULT_TIMEOUT_MS, command_form, form_of, preset_of
+from wakeful.agents.runners.spec import DEFAULT_TIMEOUT_MS, account_lane, account_of, command_form, form_of, preset_of
+from wakeful.agents.schedule_options import GRACE_MS, asking_options, keys_of_job, limit_ms
 from wakeful.callables import beside
 from wakeful.errors import InvalidJob, InvalidSetting, InvalidTrigger
 from wakeful.references import absolute
 from wakeful.triggers.active_hours import ActiveHours
+from wakeful.triggers.written import SHORT
 
 DEFAULT_PROMPT = "Read HEARTBEAT.md and check if anything needs attention. Reply {token} if nothing to report."
 ACK_TOKEN, ACK_MAX_CHARS = "HEARTBEAT_OK", 300
 SESSIONS = ("persistent", "ephemeral")
-RHYTHMS = ("cron", "interval", "every", "at")
+RHYTHMS = (*SHORT, "manual")
 SOURCES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "directory": (("path",), ()),
     "github": (("repo",), ("label", "token", "base_url", "close")),
 }
 """What each source of work needs, and what else it takes."""
 EXAMPLES = {"path": "path: inbox", "repo": "repo: owner/name"}
-GRACE_MS = 60_000  # how much later than the runner's own limit a run counts as stuck
 
 Place = tuple[str | int, ...]
 
@@ -49,17 +51,21 @@ class Wrong(NamedTuple):
     message: str
 
 
-def jobs_of(name: str, agent: Mapping[str, Any], folder: Path) -> tuple[list[Part], list[Wrong]]:
-    """The jobs of an agent, or what is wrong with its settings beside what a model can see."""
+def jobs_of(name: str, agent: Mapping[str, Any], folder: Path, zone: str) -> tuple[list[Part], list[Wrong]]:
+    """The jobs of an agent, or what is wrong with its settings beside what a model can see.
+
+    `zone`: that of hours that name none.
+    """
     wrong = [*_source_problems(agent.get("work")), *_runner_problems(agent["runner"])]
     wrong += [*_budget_problems(agent), *_untrusted_problems(agent)]
-    wrong += [*_session_problems(agent), *_hours_problems(agent.get("heartbeat") or {})]
-    runner = _settled_runner(agent["runner"], folder)
     heartbeat = agent.get("heartbeat") or {}
+    of_hours = list(_hours_problems(heartbeat))
+    wrong += [*_session_problems(agent), *of_hours]
+    runner = _settled_runner(agent["runner"], folder)
     common = _options(name, agent)
     parts = [_wake_part(name, agent, runner, common, folder)]
-    if heartbeat.get("enabled", bool(heartbeat)):
-        parts.append(_heartbeat_part(name, heartbeat))
+    if heartbeat.get("enabled", bool(heartbeat)) and not of_hours:
+        parts.append(_heartbeat_part(name, heartbeat, zone))
     for key, given in (agent.get("schedules") or {}).items():
         schedule = {"chat": {}, **given} if given.get("type") == "chat" else given  # of any connector
         where: Place = ("schedules", key)
@@ -67,6 +73,7 @@ def jobs_of(name: str, agent: Mapping[str, Any], folder: Path) -> tuple[list[Par
             *_schedule_problems(schedule),
             *_outside_problems(schedule),
             *_work_problems(agent, schedule),
+            *_main_problems(agent, schedule),
         ]
         wrong += [Wrong((*where, *found.where), found.message) for found in problems]
         parts.append(_schedule_part(name, key, agent, schedule, (runner, common, folder)))
@@ -94,6 +101,9 @@ def _runner_problems(runner: Mapping[str, Any]) -> Iterator[Wrong]:
             command_form(runner)
     except InvalidJob as error:
         yield Wrong(("runner",), f"cannot be used: {error}")
+    if isinstance(runner.get("account"), Mapping) and account_of(runner) is None:
+        message = "is missing: max_concurrent counts the runs of an account, such as name: work."
+        yield Wrong(("runner", "account", "name"), message)
     url = runner.get("url")
     if url is not None and not url.startswith(("http://", "https://", "${")):
         yield Wrong(("runner", "url"), "must begin with http:// or https://.")
@@ -107,19 +117,15 @@ def _session_problems(agent: Mapping[str, Any]) -> Iterator[Wrong]:
 
 
 def _hours_problems(heartbeat: Mapping[str, Any]) -> Iterator[Wrong]:
-    hours = heartbeat.get("active_hours")
     try:
-        if hours is not None:
-            ActiveHours.read(_without_none(hours))
+        _hours(heartbeat)
     except InvalidTrigger as error:
         yield Wrong(("heartbeat", "active_hours"), f"cannot be used: {error}")
 
 
 def _budget_problems(agent: Mapping[str, Any]) -> Iterator[Wrong]:
-    most, per_day = agent["runner"].get("max_cost"), (agent.get("budget") or {}).get("cost_per_day")
-    if most is not None and per_day is not None and most > per_day:
-        message = f"is {per_day:g}, and one run may cost {most:g} (runner.max_cost): no run would ever start."
-        yield Wrong(("budget", "cost_per_day"), message)
+    usable = not list(_runner_problems(agent["runner"]))
+    yield from (Wrong(*found) for found in budget_problems(agent, usable=usable))
 
 
 def _untrusted_problems(agent: Mapping[str, Any]) -> Iterator[Wrong]:
@@ -162,6 +168,11 @@ def _schedule_problems(schedule: Mapping[str, Any]) -> Iterator[Wrong]:
         yield Wrong(("prompt_file",), "is a second prompt: give prompt or prompt_file.")
 
 
+def _main_problems(agent: Mapping[str, Any], schedule: Mapping[str, Any]) -> Iterator[Wrong]:
+    if schedule.get("hooks") is not None and (schedule.get("target") or agent.get("target")) == "main":
+        yield Wrong(("hooks",), "goes to the agent: a schedule with target: main only leaves it an event.")
+
+
 def _work_problems(agent: Mapping[str, Any], schedule: Mapping[str, Any]) -> Iterator[Wrong]:
     if not schedule.get("work") or not OUTSIDE.isdisjoint(schedule):
         return
@@ -191,17 +202,18 @@ def _wake_part(
         "max_concurrent": agent.get("max_concurrent", 1),
         "schedule_session": None if _session(agent) == "persistent" else _session(agent),
         **_work_of_main(agent, folder),
-        "budget": agent.get("budget") or None,
+        "budget": agent.get("budget"),
         "untrusted": agent.get("untrusted"),
     }
-    written = {"manual": True, AGENT: _without_none(payload), **common, "retry": 0}
+    written = {"manual": True, AGENT: _without_none(payload), **common, **_hooks(agent), "retry": 0}
     return Part(f"{name}.{WAKE}", (), written)
 
 
-def _heartbeat_part(name: str, heartbeat: Mapping[str, Any]) -> Part:
-    hours = heartbeat.get("active_hours")
-    payload = {"agent": name, "schedule": HEARTBEAT, "does": "beat", "active_hours": _without_none(hours or {}) or None}
-    written = {"every": heartbeat.get("every", "30m"), "owner": name, AGENT: _without_none(payload)}
+def _heartbeat_part(name: str, heartbeat: Mapping[str, Any], zone: str) -> Part:
+    hours = _hours(heartbeat)
+    settled = None if hours is None else hours.resolved(zone).to_data()
+    payload = {"agent": name, "schedule": HEARTBEAT, "does": "beat", "active_hours": settled}
+    written = {"every": heartbeat.get("every", "30m"), **_own(name), AGENT: _without_none(payload)}
     return Part(f"{name}.{HEARTBEAT}", ("heartbeat",), written)
 
 
@@ -217,8 +229,8 @@ def _schedule_part(
     target = "isolated" if outside else schedule.get("target") or agent.get("target", "isolated")
     payload = {"agent": name, "schedule": key, "prompt": schedule.get("prompt")}
     payload["prompt_file"] = _path(schedule.get("prompt_file"), folder)
-    written = {word: schedule[word] for word in (*RHYTHMS, "timezone", "enabled") if schedule.get(word) is not None}
-    written["owner"] = name
+    own = keys_of_job(schedule)
+    written = {**_own(name), **own}
     if schedule.get("expression") is not None:
         written["cron"] = schedule["expression"]
     payload["work"] = _work(agent, folder) if schedule.get("work") else None
@@ -228,14 +240,21 @@ def _schedule_part(
         # A chat message is answered where it came from, unless the schedule itself says otherwise.
         deliver = schedule.get("deliver") or (None if outside == "chat" else agent.get("deliver"))
         payload |= {"does": "ask", "runner": runner, "session": _session(agent), "deliver": deliver, **_ack(agent)}
-        payload["budget"] = agent.get("budget") or None
+        payload["budget"] = agent.get("budget")
         payload["untrusted"] = agent.get("untrusted")
         if outside is not None:
             payload[outside] = settled_section(schedule[outside], folder)
+        payload["timeout"] = limit_ms(own)
+        written |= asking_options({**common, **_hooks(agent)}, {**own, **_hooks(schedule)})
+        written = {word: value for word, value in written.items() if outside is None or word not in RHYTHMS}
+        if outside is not None:
             written["manual"] = True  # nothing starts it by time
-        written |= common
-        written["retry"] = {"delays": ["30s", "2m"], "on": "transient"}
     return Part(f"{name}.{key}", ("schedules", key), {**written, AGENT: _without_none(payload)})
+
+
+def _hours(heartbeat: Mapping[str, Any]) -> ActiveHours | None:
+    hours = heartbeat.get("active_hours")
+    return None if hours is None else ActiveHours.read(_without_none(hours))
 
 
 def _work(agent: Mapping[str, Any], folder: Path) -> Any:
@@ -268,13 +287,23 @@ def _session(agent: Mapping[str, Any]) -> str:
     return str(agent.get("session") or "persistent")
 
 
+def _hooks(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What is sent after a run, as a job's option says it."""
+    return {} if settings.get("hooks") is None else {"deliver": settings["hooks"]}
+
+
+def _own(name: str) -> dict[str, Any]:
+    """What all jobs of an agent have: errors disable them after a day of trouble, not before."""
+    return {"owner": name, "error_span": "24h"}
+
+
 def _options(name: str, agent: Mapping[str, Any]) -> dict[str, Any]:
     """What all jobs have that call the agent."""
-    lanes = {f"agent:{name}": agent.get("max_concurrent", 1)}
+    lanes = {f"agent:{name}": agent.get("max_concurrent", 1), **account_lane(agent["runner"])}
     if (session := _session(agent)) not in SESSIONS:
         lanes[f"session:{session}"] = 1
     limit = (agent["runner"].get("timeout") or DEFAULT_TIMEOUT_MS) + GRACE_MS
-    options = {"owner": name, "lanes": lanes, "timeout": limit / 1000, "on_crash": "resume", "error_span": "24h"}
+    options = {**_own(name), "lanes": lanes, "timeout": limit / 1000, "on_crash": "resume"}
     return {**options, "labels": list(agent["labels"])} if agent.get("labels") else options
 
 

@@ -1,7 +1,8 @@
-"""Agents that wake agents: how far a row of them may go.
+"""Agents that wake agents: how far a row of them may go, and that text from outside stays marked on its way.
 
 What a person, a schedule or a webhook causes has no hops. A run has as many as the most of what it was woken for and
 hears, and what it causes has one more. Beyond `MOST_HOPS` nothing is stored, so that agents that wake each other stop.
+What a run writes is text from outside if the run, or one that led to it, was given such text (`senders/`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful import ids
+from wakeful.agents.senders.feeding import is_fed
+from wakeful.counting import counted
 from wakeful.errors import NotAllowed, ScheduleTriggerError
 
 if TYPE_CHECKING:
@@ -26,11 +29,12 @@ class TooManyHops(ScheduleTriggerError):
 
 
 class Sender(NamedTuple):
-    """An agent whose run asks for something, and how many hops that has."""
+    """An agent whose run asks for something, how many hops that has, and whether its text is from outside."""
 
     agent: str
     run_id: int
     hops: int
+    is_fed: bool = False
 
     def source(self, given: str | None) -> str:
         """Where an event comes from: the agent, and what it says itself."""
@@ -44,7 +48,7 @@ def sender_of(tx: Transaction, run_id: int) -> Sender:
     if run is None or job is None or run.status != "active":
         message = f"{ids.run_text(run_id)} has ended, and its token with it."
         raise NotAllowed(message)
-    return Sender(json.loads(job.payload)["agent"], run_id, hops_of(tx, run_id) + 1)
+    return Sender(json.loads(job.payload)["agent"], run_id, hops_of(tx, run_id) + 1, is_fed(tx, run_id))
 
 
 def hops_of(tx: Transaction, run_id: int) -> int:
@@ -58,6 +62,6 @@ def too_far(agent: str, sender: Sender) -> TooManyHops:
     """The refusal of what goes too far."""
     message = (
         f"{agent} is neither woken nor left an event: {ids.run_text(sender.run_id)} of {sender.agent} is "
-        f"{sender.hops - 1} hops from where this began, and {MOST_HOPS} is the most."
+        f"{counted(sender.hops - 1, 'hop')} from where this began, and {MOST_HOPS} is the most."
     )
     return TooManyHops(message, {"agent": agent, "reason": TOO_MANY})

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
@@ -17,8 +18,7 @@ from wakeful.agents.tables import Sessions, Watch
 from wakeful.errors import RunNotFound, SchedulerError, ScheduleTriggerError, StoreError
 
 if TYPE_CHECKING:
-    from wakeful.agents.client import SessionClient
-    from wakeful.agents.settings import SessionSettings
+    from wakeful.agents.answers import Answer
     from wakeful.scheduler import Scheduler
     from wakeful.store.interface import Transaction
 
@@ -42,10 +42,23 @@ class Question:
 class Polling:
     """Lives beside the engine: begins with it, ends with it."""
 
-    def __init__(self, scheduler: Scheduler, settings: SessionSettings, client: SessionClient) -> None:
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        kind: str,
+        poll_s: tuple[float, float],
+        ask: Callable[[Watch], Awaitable[Answer]],
+        close: Callable[[], Awaitable[None]],
+        *,
+        look_ms: int = LOOK_MS,
+    ) -> None:
+        """Polls runs of one kind of job: `ask` makes one request, `close` is called at the end."""
         self._scheduler = scheduler
-        self._settings = settings
-        self._client = client
+        self._kind = kind
+        self._poll_s = poll_s
+        self._status = ask
+        self._close = close
+        self._look_ms = look_ms
         self._clock = scheduler.clock
         self._questions: dict[int, Question] = {}
         self._task: asyncio.Task[None] | None = None
@@ -62,7 +75,7 @@ class Polling:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
-        await self._client.close()
+        await self._close()
 
     def watch(self, watch: Watch) -> None:
         """A run has begun to be worth asking about."""
@@ -71,7 +84,7 @@ class Polling:
         self._changed.set()
 
     def _pause(self, asked: int) -> int:
-        first, longest = self._settings.poll_s
+        first, longest = self._poll_s
         return int(min(longest, first * 1.5 ** min(asked, 40)) * 1000)
 
     async def _loop(self) -> None:
@@ -86,7 +99,7 @@ class Polling:
                 self._next_look = self._clock.boot() + 1000
             except Exception:
                 log.exception("unexpected error while polling waiting runs; retrying")
-                self._next_look = self._clock.boot() + LOOK_MS
+                self._next_look = self._clock.boot() + self._look_ms
             await self._sleep()
 
     async def _sleep(self) -> None:
@@ -109,10 +122,10 @@ class Polling:
 
     async def _look(self) -> None:
         """Compare what we ask about with what the store says there is to ask about."""
-        self._next_look = self._clock.boot() + LOOK_MS
-        node_id = self._scheduler.node_id
+        self._next_look = self._clock.boot() + self._look_ms
+        node_id, kind = self._scheduler.node_id, self._kind
         known = set(self._questions)
-        mine, over = await self._scheduler.look(lambda tx: _sorted(tx, node_id))
+        mine, over = await self._scheduler.look(lambda tx: _sorted(tx, node_id, kind))
         if over:
             await self._scheduler.transact(lambda tx, _: tx.of(Sessions).unwatch(over))
         for watch in mine:
@@ -124,7 +137,8 @@ class Polling:
     async def _ask(self, question: Question) -> None:
         watch = question.watch
         question.asked += 1
-        answer = await self._client.status(watch.url)
+        question.at = self._clock.boot() + self._pause(question.asked)  # also if asking fails: it is not due at once
+        answer = await self._status(watch)
         found = read_status(answer)
         question.at = self._clock.boot() + self._pause(question.asked)
         if found is None:
@@ -146,9 +160,9 @@ class Polling:
         self._questions.pop(run_id, None)
 
 
-def _sorted(tx: Transaction, node_id: int) -> tuple[list[Watch], list[int]]:
-    """The runs that this node polls, and those that need no more polling."""
-    watched = tx.of(Sessions).watched()
+def _sorted(tx: Transaction, node_id: int, kind: str) -> tuple[list[Watch], list[int]]:
+    """The runs of a kind that this node polls, and those that need no more polling."""
+    watched = [found for found in tx.of(Sessions).watched() if found.kind in (kind, None)]
     alive = {row.id for row in tx.journal.alive()} if watched and not tx.exclusive else set()
     mine = [
         found.watch

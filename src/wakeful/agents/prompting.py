@@ -1,6 +1,8 @@
 """The prompt of an agent: one pure function from a schedule and its events to a text.
 
-Text from outside is in a block whose marks carry a nonce of the run, so that nothing in it can end the block.
+Text from outside is in a block whose marks carry a nonce of the run, so that nothing in it can end the block. For a
+program that puts a file into its request where a prompt has `@path`, every `@` in that block has a backslash before it,
+which no program takes for that: else who writes to an agent could read any file that it can.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ class Asked(NamedTuple):
     events: Sequence[tuple[str, str]] = ()  # source and text
     outside: Sequence[Outside] = ()
     was_cut_off: bool = False
+    escapes: bool = False  # whether the program takes @path for the file
 
 
 def build_prompt(asked: Asked, nonce: str) -> str:
@@ -49,6 +52,8 @@ def build_prompt(asked: Asked, nonce: str) -> str:
         inside = "\n".join(f"{one.label}: {_indented(one.text)}" for one in asked.outside)
         while nonce in inside:  # taken out once, what is left could be it again
             inside = inside.replace(nonce, "")
+        if asked.escapes:
+            inside = inside.replace("@", "\\@")
         parts.append(f"{DATA.replace('{nonce}', nonce)}\n<<<data {nonce}\n{inside}\ndata {nonce}>>>")
     return "\n\n".join(part.strip("\n") for part in parts)
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
 from wakeful.agents.asking import AgentKind
-from wakeful.agents.budgets.rules import COST_PER_DAY, RUNS_PER_DAY, Caps, Limits, in_millionths
+from wakeful.agents.budgets.rules import COST_PER_DAY, given_limits
 from wakeful.agents.budgets.spending import DEFAULT, FACT, store_limits
-from wakeful.agents.naming import AGENT
+from wakeful.agents.limits.holding import clear_limit, shown_limits
+from wakeful.agents.naming import AGENT, shared_session
+from wakeful.agents.questions import prepared
 from wakeful.agents.tables import AgentTables
 from wakeful.agents.views import agent_view, agent_views
 from wakeful.agents.wakes import Requested, add_event, find_agent, request_wake
@@ -57,6 +61,15 @@ class AgentRegistry:
     def url(self, url: str | None) -> None:
         self._kind.url = url
 
+    @property
+    def callback_url(self) -> str | None:
+        return self._kind.servers.settings.callback_url
+
+    @callback_url.setter
+    def callback_url(self, url: str | None) -> None:
+        servers = self._kind.servers
+        servers.settings = replace(servers.settings, callback_url=url)
+
     async def apply(self, agents: Mapping[str, Any], *, folder: Path | None = None) -> dict[str, list[str]]:
         """Make the agents of this program what the mapping says; InvalidJob names everything that is wrong.
 
@@ -95,22 +108,33 @@ class AgentRegistry:
     async def limit(
         self,
         *,
-        runs_per_day: int | None = RUNS_PER_DAY,
+        runs_per_day: int | EllipsisType | None = ...,
         cost_per_day: float | None = COST_PER_DAY,
         tokens_per_day: int | None = None,
     ) -> None:
         """Set what all agents together may use in a day; None is no limit. It holds for every process on this store.
 
-        Days are those of the scheduler's zone.
+        Where `runs_per_day` is not given, each agent whose budget does not say how many may run 100 times. Days are
+        those of the scheduler's zone.
         """
-        caps = Caps(runs_per_day, in_millionths(cost_per_day), tokens_per_day)
-        limits = Limits(caps, self._scheduler.default_zone)
+        limits = given_limits(runs_per_day, cost_per_day, tokens_per_day, zone=self._scheduler.default_zone)
         await self._scheduler.transact(lambda tx, _: store_limits(tx, limits))
 
     async def request_wake(self, agent: str, reason: str = "manual") -> dict[str, Any]:
         """Wake an agent."""
         asked = await self._scheduler.transact(lambda tx, context: request_wake(tx, context, agent, reason))
         return shown_request(asked)
+
+    async def ask(self, agent: str, prompt: str, *, deliver: str | None = None) -> dict[str, Any]:
+        """Ask an agent now, in a session that its questions share; the run's output has the reply.
+
+        The reply is also delivered as the agent's others are, unless `deliver` says where to.
+        """
+        zone = self._scheduler.default_zone
+        asked = await self._scheduler.transact(
+            lambda tx, context: prepared(tx, context, agent, prompt, deliver=deliver, zone=zone)
+        )
+        return {"agent": agent, "run": await self._scheduler.run_job(asked.job, payload=asked.payload)}
 
     async def add_event(
         self, agent: str, text: str, *, source: str | None = None, context_key: str | None = None, wake: bool = False
@@ -126,6 +150,14 @@ class AgentRegistry:
 
         event, waiting = await self._scheduler.transact(work)
         return {"id": ids.encode("evt", event), "waiting": waiting}
+
+    async def rate_limits(self) -> list[dict[str, Any]]:
+        """The accounts that are at their rate limit, with the agents that wait for them."""
+        return await self._scheduler.look(shown_limits)
+
+    async def clear_rate_limit(self, account: str) -> dict[str, Any]:
+        """End the rate limit of an account: what waits for it starts now. LimitNotFound where there is none."""
+        return await self._scheduler.transact(lambda tx, context: clear_limit(tx, context, account))
 
     async def get(self, agent: str) -> dict[str, Any]:
         seen = self._scheduler.seen
@@ -146,11 +178,14 @@ class AgentRegistry:
         return (await self._scheduler.transact(lambda tx, context: resume_agent(tx, context, agent, origin))).agent
 
     async def reset_session(self, agent: str) -> int:
-        """Forget the sessions of an agent; how many there were."""
+        """Forget the sessions of an agent, also one that it shares; how many there were.
+
+        A run that works in one goes on in it, and the next begins a new one.
+        """
 
         def work(tx: Transaction, _: Context) -> int:
-            find_agent(tx, agent)
-            return tx.of(AgentTables).forget_sessions_of(agent)
+            wake, _state = find_agent(tx, agent)
+            return tx.of(AgentTables).forget_sessions_of(agent, shared_session(json.loads(wake.payload)))
 
         return await self._scheduler.transact(work)
 
@@ -167,7 +202,8 @@ def shown_request(asked: Requested) -> dict[str, Any]:
     wake_at = None if asked.wake_at is None else iso(asked.wake_at)
     run = None if asked.run_id is None else ids.run_text(asked.run_id)
     found = {"agent": asked.agent, "reason": asked.reason, "wake_at": wake_at, "coalesced": asked.coalesced, "run": run}
-    return {**found, "waits_for": asked.waits_for}
+    until = None if asked.waits_until is None else iso(asked.waits_until)
+    return {**found, "waits_for": asked.waits_for, "waits_until": until}
 
 
 def _store(tx: Transaction, context: Context, drafts: Sequence[Draft], zone: str) -> None:

@@ -6,9 +6,9 @@ from functools import partial
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
-from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
+from wakeful.agents.routes.timing_models import Camel, Options, OptionsOut, Shown, Timing, TimingOut
 from wakeful.agents.task import MAX_MODEL, MAX_PROMPT, Task
 from wakeful.agents.waking import EVENT_LABEL
 from wakeful.api import forms
@@ -16,7 +16,6 @@ from wakeful.api.problems import PATTERN_WORDS
 from wakeful.api.strict import Strict
 
 MINUTE_MS = 60_000
-LONGEST_MINUTES = 36_500 * 1440
 #: What answers show and requests may carry along, so that what was read can be changed and written back.
 STATE = (
     "lastRun", "lastResult", "lastError", "sessionId", "nextRun", "nextRunLocal", "timezone", "description",
@@ -29,34 +28,12 @@ def _whole(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-class Camel(Strict):
-    """Field names as the wire has them."""
-
-    model_config = ConfigDict(alias_generator=to_camel)
-
-
 SAYS_SOMETHING = r"[^\s\x00-\x1f\x7f-\xa0]"
 PATTERN_WORDS[SAYS_SOMETHING] = "have a visible character"
 PATTERN_WORDS[EVENT_LABEL] = "be one line with a visible character"
 """A text with a character that is seen."""
 
-Minutes = Annotated[float, Field(le=LONGEST_MINUTES, allow_inf_nan=False)]
 Prompt = Annotated[str, StringConstraints(min_length=1, max_length=MAX_PROMPT)]
-
-
-class Timing(Camel):
-    """When: `cron` has an expression, `interval` minutes after each run, `once` a time."""
-
-    model_config = ConfigDict(json_schema_extra=forms.instead(forms.TIMING))
-
-    type: Literal["cron", "interval", "every", "once", "at"]
-    expression: Annotated[str, StringConstraints(max_length=1000)] | None = Field(None, examples=["0 9 * * 1-5"])
-    interval_minutes: Minutes | None = Field(None, description="not below the server's minimum")
-    at: Annotated[str, StringConstraints(max_length=100)] | None = Field(None, examples=["2030-01-01T09:00:00Z"])
-    timezone: Annotated[str, StringConstraints(max_length=100)] | None = Field(None, examples=["Europe/Berlin"])
-
-    def to_data(self) -> dict[str, Any]:
-        return self.model_dump(by_alias=True, exclude_none=True)
 
 
 class SessionConfig(Camel):
@@ -112,6 +89,11 @@ class ScheduleIn(Camel):
         description="the agent that gets the prompt, instead of a session: one from the configuration",
         examples=["reporter"],
     )
+    options: Options = Field(
+        None,
+        description="how its job runs: what is not named stays as it is, null puts it back",
+        examples=[{"timeout": "10m"}],
+    )
     enabled: bool | None = None
 
     @classmethod
@@ -124,7 +106,7 @@ class ScheduleChange(Camel):
 
     model_config = ConfigDict(
         json_schema_extra=partial(
-            forms.says_something, state=STATE, parts=("prompt", "schedule", "enabled", "sessionConfig")
+            forms.says_something, state=STATE, parts=("prompt", "schedule", "enabled", "options", "sessionConfig")
         )
     )
 
@@ -135,35 +117,24 @@ class ScheduleChange(Camel):
     agent: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = Field(
         None, description="as it is: a schedule stays with its agent", examples=["reporter"]
     )
+    options: Options = Field(
+        None,
+        description="how its job runs: what is not named stays as it is, null puts it back",
+        examples=[{"timeout": "10m"}],
+    )
     enabled: bool | None = None
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
         if not self.model_fields_set - {"slug"}:
             raise PydanticCustomError(
-                "empty", "nothing is to be changed: give prompt, enabled, schedule or sessionConfig"
+                "empty", "nothing is to be changed: give prompt, enabled, schedule, options or sessionConfig"
             )
         return self
 
     @classmethod
     def carried(cls) -> tuple[str, ...]:
         return STATE
-
-
-class Shown(BaseModel):
-    """What answers have in common."""
-
-    model_config = ConfigDict(alias_generator=to_camel)
-
-
-class TimingOut(Shown):
-    """When, as it is stored; the zone only where it is not the server's own."""
-
-    type: str
-    expression: str | None = None
-    interval_minutes: float | None = None
-    at: str | None = None
-    timezone: str | None = None
 
 
 class SessionConfigOut(Shown):
@@ -184,6 +155,7 @@ class ScheduleOut(Shown):
     timing: TimingOut = Field(alias="schedule")
     agent: str | None = Field(description="the agent that gets the prompt, instead of a session", examples=[None])
     session_config: SessionConfigOut | None
+    options: OptionsOut = Field(description="how its job runs, where that is not the default", examples=[{}])
     last_run: str | None
     last_result: str | None
     last_error: str | None
@@ -235,9 +207,10 @@ class WakeOut(BaseModel):
         description="when it is woken; null where it is paused", examples=["2026-01-29T09:00:00.250Z"]
     )
     coalesced: bool = Field(description="whether it joined an earlier request", examples=[False])
-    waits_for: Literal["held", "over_budget"] | None = Field(
+    waits_for: Literal["held", "rate_limited", "over_budget", "outside_active_hours"] | None = Field(
         description="why it waits longer; null where it does not", examples=[None]
     )
+    waits_until: str | None = Field(description="until when it waits, where that is known", examples=[None])
     run: str | None = Field(description="the run that waits for it", examples=["run_1hbm1n0w2c9kd"])
 
 
@@ -262,6 +235,18 @@ class EventAdded(BaseModel):
 
     id: str = Field(description="the event's id", examples=["evt_1hbm1n0w2c9kd"])
     waiting: int = Field(description="how many events wait for the agent", examples=[1])
+
+
+class LimitOut(BaseModel):
+    """The rate limit of an account."""
+
+    account: str = Field(description="whose limit it is", examples=["claude"])
+    until: str = Field(description="when the account is tried again", examples=["2026-01-29T15:45:00.000Z"])
+    since: str | None = Field(
+        description="since when no run of the account has succeeded", examples=["2026-01-29T10:12:00.000Z"]
+    )
+    why: str = Field(description="what its tool said", examples=["You've hit your session limit"])
+    agents: list[str] = Field(description="the agents that wait for it", examples=[["reporter"]])
 
 
 class SessionsForgotten(BaseModel):
@@ -296,6 +281,9 @@ class AgentSummary(BaseModel):
     over_budget: str | None = Field(
         description="why no run may start today; null where one may",
         examples=["reporter is over budget: 50 of 50 runs are used today"],
+    )
+    rate_limited: dict[str, str] | None = Field(
+        description="the rate limit of its account (account, until, why); null where there is none", examples=[None]
     )
     max_concurrent: int = Field(description="how many there may be", examples=[1])
     schedules: Any = Field(description="how many schedules it has; for one agent, the schedules", examples=[2])
@@ -345,6 +333,7 @@ class WorkOut(BaseModel):
 
     id: str = Field(description="the item's id", examples=["wrk_1hbm1n0w2c9kd"])
     agent: str = Field(description="the agent that works on it", examples=["reporter"])
+    orphaned: bool = Field(description="whether that agent no longer exists", examples=[False])
     title: str = Field(description="what is to be done", examples=["Mend the roof"])
     body: str | None = Field(description="more about it", examples=[None])
     external_id: str | None = Field(description="its id in another system", examples=["TICKET-7"])

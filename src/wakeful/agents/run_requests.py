@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING, Any
 from wakeful import ids
 from wakeful.agents.hops import MOST_HOPS, Sender, sender_of, too_far
 from wakeful.agents.registry import check_labels, shown_request
+from wakeful.agents.senders.tables import Senders
 from wakeful.agents.views import agent_view
 from wakeful.agents.wakes import Requested, add_event, request_wake
-from wakeful.errors import AgentNotFound
+from wakeful.errors import AgentNotFound, QueueFull
 
 if TYPE_CHECKING:
     from wakeful.agents.route_models import EventIn
     from wakeful.kernel.context import Context
     from wakeful.scheduler import Scheduler
     from wakeful.store.interface import Transaction
+
+
+MOST_LEFT = 100  # events that one run may leave
 
 
 async def see_agent(scheduler: Scheduler, run_id: int, agent: str | None = None) -> dict[str, Any]:
@@ -52,9 +56,10 @@ async def leave_event(scheduler: Scheduler, run_id: int, agent: str, given: Even
         if sender.hops > MOST_HOPS:
             request_wake(tx, context, agent, sender=sender)  # is refused, and counted
             return sender
-        source = sender.source(given.source)
-        key = given.context_key
-        found = add_event(tx, context, agent, given.text, source=source, context_key=key, hops=sender.hops)
+        if tx.of(Senders).count_event(run_id) > MOST_LEFT:
+            raise QueueFull(f"{ids.run_text(run_id)} has left {MOST_LEFT} events already, and one run leaves no more.")
+        source, key = sender.source(given.source), given.context_key
+        found = add_event(tx, context, agent, given.text, source=source, context_key=key, sender=sender)
         if given.wake:
             request_wake(tx, context, agent, sender=sender)
         return found

@@ -8,28 +8,31 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
+from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
 from wakeful.agents import SESSION
 from wakeful.agents.added import added_schedule
-from wakeful.agents.naming import AGENT
-from wakeful.agents.sharing import LANE
+from wakeful.agents.naming import AGENT, LANE
+from wakeful.agents.schedule_options import edited, said_options, with_lanes
 from wakeful.agents.tables import Sessions
 from wakeful.agents.task import Task, read_task
-from wakeful.errors import InvalidJob, InvalidTrigger, JobExists, JobNotFound, NotAllowed, TooOften
+from wakeful.agents.timing import is_same, read_timing
+from wakeful.errors import InvalidJob, JobExists, JobNotFound, NotAllowed
 from wakeful.kernel.actions import authorized, pausing
 from wakeful.kernel.actions.drafts import NewJob, draft
 from wakeful.kernel.actions.lookup import find_job
 from wakeful.kernel.actions.recording import on_record, origin_of
 from wakeful.kernel.actions.runs import run_now
-from wakeful.kernel.rules.limits import limit_words
-from wakeful.kernel.rules.options import as_written, from_text
+from wakeful.kernel.actions.stops import refuse_stopped
+from wakeful.kernel.rules.options import OPTION_NAMES, as_written, from_text
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.kernel.views.models import Job, job_views
 from wakeful.store.jobs import JobFilter
-from wakeful.triggers import Cron, Every, Interval, Once, Trigger, iso, to_ms
-from wakeful.triggers.durations import interval_ms
+from wakeful.triggers import Trigger, to_ms
 
 if TYPE_CHECKING:
     from wakeful.kernel.actions.authorization import Rights
@@ -38,7 +41,6 @@ if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, JobState, RunDetails
 
-MINUTE_MS = 60_000
 SOURCE = "api"
 SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 ERROR_SPAN = "24h"  # a schedule is not disabled before its errors have gone on for a day
@@ -55,6 +57,7 @@ class Schedule(NamedTuple):
     last_result: str | None
     last_error: str | None
     agent: str | None = None
+    options: Mapping[str, Any] = MappingProxyType({})  # as it says them itself
 
 
 class ScheduleSpec(NamedTuple):
@@ -64,6 +67,7 @@ class ScheduleSpec(NamedTuple):
     timing: dict[str, Any] | None = None
     enabled: bool | None = None
     agent: str | None = None  # the agent that gets the prompt, instead of a session
+    options: dict[str, Any] | None = None  # of its job; None puts one back to its default
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -76,14 +80,14 @@ def find(tx: Transaction, slug: str, rights: Rights) -> Schedule:
 
 def find_all(tx: Transaction, rights: Rights) -> list[Schedule]:
     """Every schedule that this caller may see, by name."""
-    of_sessions = tx.jobs.matching(JobFilter(kind=SESSION, owner=rights.owner))
-    of_agents = tx.jobs.matching(JobFilter(kind=AGENT, source=SOURCE, owner=rights.owner))
+    of_sessions = tx.jobs.matching(JobFilter(kind=SESSION, owned=rights.owned))
+    of_agents = tx.jobs.matching(JobFilter(kind=AGENT, source=SOURCE, owned=rights.owned))
     return _views(tx, sorted([*of_sessions, *of_agents], key=lambda pair: pair[0].name))
 
 
 def _own(tx: Transaction, slug: str, rights: Rights) -> tuple[JobDef, JobState]:
     found = tx.jobs.by_name(slug)
-    if found is None or not _is_schedule(found[0]) or (rights.owner is not None and found[0].owner != rights.owner):
+    if found is None or not _is_schedule(found[0]) or not rights.sees(found[0]):
         message = f"There is no schedule {slug!r:.300}."
         raise JobNotFound(message)
     return found
@@ -123,6 +127,7 @@ def _view(view: Job, job: JobDef, state: JobState, kept: dict[int, str], details
         _last_result(state, details),
         _last_error(state, details),
         _agent_of(job),
+        said_options(json.loads(job.payload) if job.kind == AGENT else None, as_written(from_text(job.options))),
     )
 
 
@@ -167,7 +172,7 @@ def put(
         _make(tx, context, slug, wanted, terms)
     else:
         job, _ = found
-        if terms.rights.owner is not None and job.owner != terms.rights.owner:
+        if not terms.rights.sees(job):
             message = f"The name {slug!r} belongs to another owner's job: choose another name."
             raise NotAllowed(message)
         if not _is_schedule(job):
@@ -185,6 +190,10 @@ def put(
 def _check(wanted: ScheduleSpec) -> None:
     if wanted.task is not None:
         read_task(wanted.task.to_payload())
+    others = (wanted.options or {}).keys() - {*OPTION_NAMES, "hooks"}
+    if others:  # options stand beside what else can be changed about a job: its kind, its payload
+        message = f"A schedule has no option {min(others)!r:.60}."
+        raise InvalidJob(message)
 
 
 def _make(tx: Transaction, context: Context, slug: str, wanted: ScheduleSpec, terms: WriteTerms) -> None:
@@ -195,14 +204,16 @@ def _make(tx: Transaction, context: Context, slug: str, wanted: ScheduleSpec, te
     trigger = read_timing(wanted.timing, tx.now, terms.rights.min_interval)
     if wanted.agent is not None:
         prompt = wanted.task.prompt
-        new = added_schedule(tx, wanted.agent, slug, trigger, prompt=prompt, options=terms.defaults)
+        options = {**terms.defaults, **(wanted.options or {})}
+        new = added_schedule(tx, wanted.agent, slug, trigger, prompt=prompt, options=options)
         terms = _for_agents(terms)
     else:
-        options = {**terms.defaults, "error_span": ERROR_SPAN, "lanes": _lanes({}, wanted.task)}
+        own = with_lanes({"lanes": _lanes({}, wanted.task)}, {"lanes": None, **(wanted.options or {})})
+        options = {**terms.defaults, "error_span": ERROR_SPAN, **own}
         new = NewJob(slug, trigger, kind=SESSION, payload=wanted.task.to_payload(), **options)
     job = authorized.create_job(tx, context, draft(new, SOURCE, context.declared), terms)
     if wanted.enabled is False:
-        pausing.pause_job(tx, context, job.id)
+        pausing.pause_job(tx, context, job.id, own=terms.rights.owned is not None)
 
 
 def _for_agents(terms: WriteTerms) -> WriteTerms:
@@ -227,12 +238,16 @@ def patch(
     if wanted.task is not None and wanted.task != _task_of(job):
         changes = _task_changes(job, wanted.task)
     stored = trigger_of(job.trigger)
-    if wanted.timing is not None and not _same(wanted.timing, stored, terms.zone):
+    if wanted.timing is not None and not is_same(wanted.timing, stored, tx.now, terms.zone):
         changes["trigger"] = read_timing(wanted.timing, tx.now, terms.rights.min_interval)
+    if wanted.options:
+        known = {**as_written(from_text(job.options)), **{key: changes[key] for key in ("lanes",) if key in changes}}
+        payload = changes.get("payload", json.loads(job.payload))
+        changes |= edited(payload, known, wanted.options) if job.kind == AGENT else with_lanes(known, wanted.options)
     if changes:
         authorized.patch_job(tx, context, job_id, changes, _for_agents(terms) if job.kind == AGENT else terms)
     action = None
-    if wanted.enabled is False and not state.paused:
+    if wanted.enabled is False:
         action = _switch(tx, context, job_id, terms, on=False)
     elif wanted.enabled is True and (state.paused or not state.enabled) and not _is_over(stored, state, changes):
         action = _switch(tx, context, job_id, terms, on=True)
@@ -248,10 +263,12 @@ def _task_changes(job: JobDef, task: Task) -> dict[str, Any]:
 
 def _switch(tx: Transaction, context: Context, job_id: str, terms: WriteTerms, *, on: bool) -> str | None:
     """Switch a schedule on or off; the action by which that can be undone."""
-    work, pair = pausing.resume_job if on else pausing.pause_job, find_job(tx, job_id)
-    return on_record(
-        tx, origin_of(context, terms.rights), "resume" if on else "pause", [pair], lambda: work(tx, context, job_id)
-    )[1]
+    pair, rights = find_job(tx, job_id), terms.rights
+    if on:
+        refuse_stopped(tx, rights, pair)
+    pause = partial(pausing.pause_job, tx, context, job_id, own=rights.owned is not None)
+    work = partial(pausing.resume_job, tx, context, job_id) if on else pause
+    return on_record(tx, origin_of(context, rights), "resume" if on else "pause", [pair], work)[1]
 
 
 def _is_over(trigger: Trigger, state: JobState, changes: dict[str, Any]) -> bool:
@@ -273,64 +290,7 @@ def remove(tx: Transaction, context: Context, slug: str, terms: WriteTerms) -> s
 
 def start(tx: Transaction, context: Context, slug: str, rights: Rights) -> tuple[str, str | None]:
     """Start it now; the run's id, and the session it will continue."""
-    job, _ = _own(tx, slug, rights)
+    job, state = _own(tx, slug, rights)
+    refuse_stopped(tx, rights, (job, state))
     run_id = run_now(tx, context, ids.job_text(job.id))
     return ids.run_text(run_id), find(tx, slug, rights).session
-
-
-# -- when --------------------------------------------------------------------------------------------------------------
-
-_NEEDS = {"cron": "expression", "interval": "intervalMinutes", "every": "intervalMinutes", "once": "at"}
-
-
-def read_timing(timing: dict[str, Any], now: int, limit: int | None) -> Trigger:
-    """The trigger behind `{"type": "cron", "expression": "0 9 * * 1-5"}` and the like.
-
-    An interval runs for the first time when it has passed, and from then on so long after each run ended.
-    """
-    kind = "once" if timing.get("type") == "at" else timing.get("type")
-    needed = _NEEDS.get(str(kind))
-    if needed is None:
-        message = f"schedule.type is one of cron, interval and once, not {timing.get('type')!r:.60}."
-        raise InvalidTrigger(message, "schedule.type")
-    if timing.get(needed) is None:
-        raise InvalidTrigger(f'A schedule of type "{kind}" needs "{needed}".', f"schedule.{needed}")
-    for name in set(_NEEDS.values()) - {needed}:
-        if timing.get(name) is not None:
-            raise InvalidTrigger(f'A schedule of type "{kind}" has no "{name}".', f"schedule.{name}")
-    tz = timing.get("timezone")
-    if kind == "cron":
-        return Cron(timing["expression"], tz=tz)
-    if kind == "once":
-        return Once(timing["at"], tz=tz)
-    minutes = timing["intervalMinutes"]
-    if limit and minutes * MINUTE_MS < limit:
-        raise TooOften(limit_words(limit), "schedule.intervalMinutes")
-    if kind == "every":
-        return Every(minutes * 60, tz=tz)
-    return Interval(minutes * 60, tz=tz, start=iso(now + interval_ms(minutes * 60)))
-
-
-def timing_of(trigger: Trigger, zone: str) -> dict[str, Any]:
-    """The same the other way round; the zone only where it is not the server's own."""
-    data: dict[str, Any] = {"type": trigger.type}
-    if isinstance(trigger, Cron):
-        data["expression"] = trigger.expression
-    elif isinstance(trigger, (Interval, Every)):
-        minutes = trigger.interval_ms / MINUTE_MS
-        data["intervalMinutes"] = int(minutes) if minutes.is_integer() else minutes
-    elif isinstance(trigger, Once):
-        data["at"] = iso(trigger.at_ms)
-    tz = getattr(trigger, "tz", None)
-    return {**data, "timezone": tz} if tz and tz != zone else data
-
-
-def _same(timing: dict[str, Any], stored: Trigger, zone: str) -> bool:
-    """Whether the timing says what is stored already: then nothing moves, least of all the start of an interval."""
-    given = {key: value for key, value in timing.items() if value is not None}
-    if given.get("timezone") == zone:
-        del given["timezone"]
-    known = timing_of(stored, zone)
-    if isinstance(given.get("expression"), str):
-        given["expression"] = " ".join(given["expression"].split())
-    return given == known

@@ -33,5 +33,7 @@ class SessionSettings:
     """How long the session server may take to connect, and to answer."""
     poll_s: tuple[float, float] = (5.0, 60.0)
     """How soon the status of a waiting run is polled, and how far apart the polls grow."""
+    name: str = "server.sessions.url"
+    """The key under which the address is configured, for messages."""
     transport: Any = None
     """An httpx transport in place of the network: for your own tests."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
 from wakeful.agents import SESSION
+from wakeful.agents.naming import LANE
 from wakeful.agents.tables import Sessions
 from wakeful.errors import NotAllowed
 from wakeful.kernel.actions import jobs as job_actions
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef
-
-LANE = "session:"
 
 
 def named_session(kind: str, payload: str) -> str | None:

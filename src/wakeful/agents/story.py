@@ -9,15 +9,21 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from wakeful.agents.budgets.spending import used_today
+from wakeful.agents.budgets.spending import counted_as, over_budget, used_today
 from wakeful.agents.hops import hops_of
+from wakeful.agents.hours import opening_of
 from wakeful.agents.inbound.receiving import explained
-from wakeful.agents.naming import session_name, wake_job
+from wakeful.agents.inherited import whole_payload
+from wakeful.agents.limits.holding import limit_of
+from wakeful.agents.naming import HEARTBEAT, session_name, wake_job
 from wakeful.agents.runners.presets import PRESETS
-from wakeful.agents.runners.spec import account_of
+from wakeful.agents.runners.spec import limited_as
+from wakeful.agents.senders.feeding import is_fed
 from wakeful.agents.tables import AgentTables
 from wakeful.agents.work import item_text
+from wakeful.counting import counted
 from wakeful.kernel.views import outgoing
+from wakeful.triggers.active_hours import ActiveHours
 
 if TYPE_CHECKING:
     from wakeful.kernel.views.stories import Subject
@@ -33,7 +39,7 @@ UNSENT = {
 
 def story(subject: Subject) -> list[str]:
     """The sentences about a job or a run of an agent."""
-    payload: dict[str, Any] = json.loads(subject.job.payload)
+    payload = whole_payload(subject.tx, json.loads(subject.job.payload))
     return [sentence for part in PARTS for sentence in part(subject, payload)]
 
 
@@ -48,7 +54,26 @@ def _wake(subject: Subject, payload: dict[str, Any]) -> list[str]:
     wake = subject.tx.of(AgentTables).wake(number) if number is not None else None
     if wake is None:
         return [*found, "No wake waits."]
-    return [*found, f"A wake ({wake.reason}) waits, asked for at {subject.when(wake.requested_at)}."]
+    opens = opening_of(subject.tx, agent) if wake.by_interval else None
+    until = (
+        "" if opens is None else f" for the active hours of {agent}.{HEARTBEAT}, which begin at {subject.when(opens)}"
+    )
+    return [*found, f"A wake ({wake.reason}) waits{until}, asked for at {subject.when(wake.requested_at)}."]
+
+
+def _hours(subject: Subject, payload: dict[str, Any]) -> list[str]:
+    """When a heartbeat may wake its agent, and whether its next beat has to wait for that."""
+    if subject.of_run or payload["does"] != "beat" or payload.get("active_hours") is None:
+        return []
+    hours = ActiveHours.read(payload["active_hours"])
+    said = hours.to_data()
+    zone = f", {said['timezone']}" if "timezone" in said else ""
+    found = subject.tx.jobs.by_name(subject.job.name)
+    beat = found[1].next_at if found is not None else None
+    opens = None if beat is None else hours.opens(beat)
+    late = "" if opens == beat or opens is None else f", and the next beat waits until {subject.when(opens)}"
+    limits = f"It wakes {payload['agent']} only between {said['start']} and {said['end']}{zone}"
+    return [f"{limits}: what is due outside of these hours waits for them{late}."]
 
 
 def _events(subject: Subject, payload: dict[str, Any]) -> list[str]:
@@ -56,16 +81,15 @@ def _events(subject: Subject, payload: dict[str, Any]) -> list[str]:
     tables = subject.tx.of(AgentTables)
     if subject.of_run:
         return _heard(subject, payload)
-    number = _wake_number(subject, payload)
-    if payload["does"] == "ask" or number is None:
+    if payload["does"] == "ask":
         return []
-    waiting = tables.waiting(number)
+    waiting = tables.waiting(payload["agent"])
     if not waiting:
         return ["No system event waits."]
     verb = "waits" if len(waiting) == 1 else "wait"
     texts = "; ".join(f"[{event.source or 'event'}] {_short(event.text)}" for event in waiting[:SHOWN_EVENTS])
     more = ", …" if len(waiting) > SHOWN_EVENTS else ""
-    return [f"{_count(len(waiting), 'system event')} {verb} for the next run: {texts}{more}."]
+    return [f"{counted(len(waiting), 'system event')} {verb} for the next run: {texts}{more}."]
 
 
 def _heard(subject: Subject, payload: dict[str, Any]) -> list[str]:
@@ -73,13 +97,20 @@ def _heard(subject: Subject, payload: dict[str, Any]) -> list[str]:
     if run is None or payload["does"] != "wake":
         return []
     hops = hops_of(subject.tx, run.id)
-    led = [f"{_count(hops, 'run')} of agents led to it."] if hops else []
+    led = [f"{counted(hops, 'run')} of agents led to it."] if hops else []
     if run.outcome is None:
         bound = len(subject.tx.of(AgentTables).given_to(run.id))
-        return [*led, f"It was given {_count(bound, 'system event')}."] if bound else led
+        return [*led, f"It was given {counted(bound, 'system event')}."] if bound else led
     if output.get("events"):
-        return [*led, f"It received {_count(output['events'], 'system event')}."]
+        return [*led, f"It received {counted(output['events'], 'system event')}."]
     return led
+
+
+def _fed(subject: Subject, _: dict[str, Any]) -> list[str]:
+    """Whether it was given text from outside."""
+    if subject.run is None or not subject.of_run or not is_fed(subject.tx, subject.run.id):
+        return []
+    return ["It, or a run that led to it, was given text from outside."]
 
 
 def _session(subject: Subject, payload: dict[str, Any]) -> list[str]:
@@ -92,7 +123,7 @@ def _session(subject: Subject, payload: dict[str, Any]) -> list[str]:
     policy = payload.get("session", "persistent")
     if policy == "ephemeral" or not _keeps_sessions(payload["runner"]):
         return ["Each run begins a session of its own."]
-    name = session_name(payload)
+    name = session_name(subject.job.name, payload)
     kept = subject.tx.of(AgentTables).session(name)
     if kept is None:
         return ["No session is kept yet: the next run begins one."]
@@ -101,11 +132,15 @@ def _session(subject: Subject, payload: dict[str, Any]) -> list[str]:
 
 def _limit(subject: Subject, payload: dict[str, Any]) -> list[str]:
     """The rate limit of its account."""
-    account = account_of(payload.get("runner") or {})
-    limit = subject.tx.of(AgentTables).limit(account) if account is not None and not subject.of_run else None
-    if limit is None or limit[0] <= subject.tx.now:
+    account = limited_as(payload)
+    limit = limit_of(subject.tx, account) if _may_start(subject) else None
+    if limit is None:
         return []
-    return [f"The account {account} is at its rate limit until {subject.when(limit[0])}: {limit[1].rstrip('.')}."]
+    until = subject.when(limit.until)
+    return [
+        f"The account {account} is at its rate limit until {until}: {limit.why.rstrip('.')}.",
+        f"If the limit is over, clear it: wakeful agent limits clear {account}",
+    ]
 
 
 def _work(subject: Subject, payload: dict[str, Any]) -> list[str]:
@@ -118,10 +153,9 @@ def _work(subject: Subject, payload: dict[str, Any]) -> list[str]:
     if subject.of_run:
         done = _output(subject).get("item")
         return found or ([f"It worked on {done}."] if done else [])
-    number = _wake_number(subject, payload)
-    waiting = tables.ready_counts([number]).get(number, 0) if number is not None else 0
+    waiting = tables.ready_counts([payload["agent"]]).get(payload["agent"], 0)
     verb = "waits" if waiting == 1 else "wait"
-    return [*found, f"{_count(waiting, 'work item')} {verb}." if waiting else "No work item waits."]
+    return [*found, f"{counted(waiting, 'work item')} {verb}." if waiting else "No work item waits."]
 
 
 def _delivery(subject: Subject, _: dict[str, Any]) -> list[str]:
@@ -137,9 +171,13 @@ def _delivery(subject: Subject, _: dict[str, Any]) -> list[str]:
     return [f"Its reply is {one['id']} to {one['connector'] or 'no connector yet'}: {_state(one)}." for one in sent]
 
 
-def _budget(subject: Subject, _: dict[str, Any]) -> list[str]:
-    """What it and all agents used today."""
-    return [] if subject.of_run else used_today(subject.tx, subject.job)
+def _budget(subject: Subject, payload: dict[str, Any]) -> list[str]:
+    """What it and all agents used today, or what a run counts as."""
+    if not _may_start(subject):
+        return counted_as(subject.tx, subject.run.id) if subject.run is not None else []
+    used = used_today(subject.tx, subject.job)
+    _, until = over_budget(subject.tx, payload) if subject.of_run and used else (None, None)
+    return used if until is None else [f"A budget is used up, and it waits until {subject.when(until)}.", *used]
 
 
 def _request(subject: Subject, _: dict[str, Any]) -> list[str]:
@@ -149,14 +187,21 @@ def _request(subject: Subject, _: dict[str, Any]) -> list[str]:
 
 PARTS: tuple[Callable[[Subject, dict[str, Any]], list[str]], ...] = (
     _wake,
+    _hours,
     _request,
     _events,
     _work,
+    _fed,
     _session,
     _limit,
     _budget,
     _delivery,
 )
+
+
+def _may_start(subject: Subject) -> bool:
+    """Whether it is about starts to come: of a job, or of a run that waits to start."""
+    return not subject.of_run or (subject.run is not None and subject.run.status == "queued")
 
 
 def _keeps_sessions(runner: dict[str, Any]) -> bool:
@@ -186,7 +231,3 @@ def _state(delivery: dict[str, Any]) -> str:
 def _short(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= SHOWN_TEXT else f"{text[: SHOWN_TEXT - 1]}…"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -36,6 +37,7 @@ class Watched(NamedTuple):
     watch: Watch
     status: str | None
     node: int | None
+    kind: str | None
 
 
 class AgentSession(NamedTuple):
@@ -48,13 +50,14 @@ class AgentSession(NamedTuple):
     used_at: int
     tokens_in: int = 0
     tokens_out: int = 0
+    program: str = ""  # what keeps it; empty: not known
 
 
 class WorkItem(NamedTuple):
     """Something an agent is to work on."""
 
     id: int
-    job_id: int
+    agent: str
     title: str
     body: str | None
     external_id: str | None
@@ -71,10 +74,23 @@ class WorkItem(NamedTuple):
 
 _KEPT = ", ".join(KeptSession._fields)
 _ITEM = WORK_ITEM = ", ".join(WorkItem._fields)
-_READY = "job_id = ? AND status = 'ready' AND (source IS NULL OR source = ?)"
+_READY = "agent = ? AND status = 'ready' AND (source IS NULL OR source = ?)"
+HAS_AGENT = (
+    "EXISTS (SELECT 1 FROM jobs j WHERE j.name = {}.agent || '.wake' AND j.kind = 'agent' AND j.removed_at IS NULL)"
+)
 _WAKE = ", ".join(Wake._fields)
 _EVENT = ", ".join(Event._fields)
 _SESSION = ", ".join(AgentSession._fields)
+_SESSIONS_OF = "((agent = ? AND (name LIKE '%/%' OR name LIKE 'run:%')) OR name = ?)"
+_OWN_NAME = "substr(s.name, length(s.agent) + 2)"  # of a session that belongs to one agent: after `agent/`
+_JOB = (  # the job whose runs go on in a session
+    f"CASE WHEN {_OWN_NAME} = 'heartbeat' OR {_OWN_NAME} LIKE 'chat:%' THEN s.agent || '.wake' "
+    f"WHEN {_OWN_NAME} LIKE 'job:%' THEN substr({_OWN_NAME}, 5) ELSE s.agent || '.' || {_OWN_NAME} END"
+)
+_UNUSED = (  # one run has it, or its job is gone; a shared one is few agents' and stays
+    "(s.name LIKE 'run:%' OR (s.name LIKE '%/%' AND NOT EXISTS "
+    f"(SELECT 1 FROM jobs j WHERE j.removed_at IS NULL AND j.kind = 'agent' AND j.name = {_JOB})))"
+)
 
 
 class Sessions:
@@ -100,6 +116,11 @@ class Sessions:
         sql = f"SELECT {_KEPT} FROM sessions WHERE session = ? ORDER BY used_at DESC, job_id DESC LIMIT 1"
         found = self._session.rows(sql, (session,))
         return KeptSession._make(found[0]) if found else None
+
+    def keepers(self, session: str) -> list[int]:
+        """The jobs that keep the session."""
+        rows = self._session.rows("SELECT job_id FROM sessions WHERE session = ? ORDER BY job_id", (session,))
+        return [int(row[0]) for row in rows]
 
     def is_kept_by(self, owner: str, session: str) -> bool:
         """Whether a job of that owner keeps the session."""
@@ -133,20 +154,27 @@ class Sessions:
         """Forget the sessions of removed jobs, then of each owner those used longest ago beyond `most`; their names.
 
         Jobs without an owner count as one owner's. A session whose job has a run in progress stays: the work may be
-        going on in it.
+        going on in it. So does one that another job names.
         """
         idle = "NOT EXISTS (SELECT 1 FROM job_state j WHERE j.job_id = sessions.job_id AND j.run_id IS NOT NULL)"
-        gone = self._session.rows(
-            f"DELETE FROM sessions WHERE {idle} AND job_id IN (SELECT id FROM jobs WHERE removed_at IS NOT NULL) "
-            "RETURNING session"
-        )
-        old = self._session.rows(
-            f"DELETE FROM sessions WHERE {idle} AND job_id IN (SELECT job_id FROM (SELECT s.job_id, row_number() "
-            "OVER (PARTITION BY j.owner ORDER BY s.used_at DESC, s.job_id DESC) AS place "
-            "FROM sessions s JOIN jobs j ON j.id = s.job_id) AS placed WHERE place > ?) RETURNING session",
+        surplus = self._session.rows(
+            f"SELECT job_id, session FROM sessions WHERE {idle} AND job_id IN (SELECT job_id FROM (SELECT s.job_id, "
+            "j.removed_at, row_number() OVER (PARTITION BY j.owner, j.removed_at IS NULL "
+            "ORDER BY s.used_at DESC, s.job_id DESC) AS place "
+            "FROM sessions s JOIN jobs j ON j.id = s.job_id) AS placed WHERE place > ? OR removed_at IS NOT NULL)",
             (most,),
         )
-        return [str(row[0]) for row in [*gone, *old]]
+        named = self.named() if surplus else set()
+        gone = [(int(job_id), str(session)) for job_id, session in surplus if session not in named]
+        for job_id, session in gone:
+            self.forget(job_id, session)
+        return [session for _, session in gone]
+
+    def named(self) -> set[str]:
+        """The sessions that jobs name in their payload."""
+        sql = "SELECT payload FROM jobs WHERE kind = ? AND removed_at IS NULL AND payload LIKE '%\"session\"%'"
+        payloads = [json.loads(row[0]) for row in self._session.rows(sql, ("session",))]
+        return {str(payload["session"]) for payload in payloads if payload.get("session") is not None}
 
     # -- watches ------------------------------------------------------------------------------------------------------
 
@@ -158,10 +186,10 @@ class Sessions:
     def watched(self) -> list[Watched]:
         """Every watch with what became of its run, oldest first."""
         rows = self._session.rows(
-            "SELECT w.run_id, w.url, w.since, r.status, r.node FROM run_watches w "
+            "SELECT w.run_id, w.url, w.since, r.status, r.node, r.kind FROM run_watches w "
             "LEFT JOIN runs r ON r.id = w.run_id ORDER BY w.run_id"
         )
-        return [Watched(Watch(run_id, url, since), status, node) for run_id, url, since, status, node in rows]
+        return [Watched(Watch(*row[:3]), *row[3:]) for row in rows]
 
     def unwatch(self, run_ids: list[int]) -> None:
         """Stop polling these runs."""
@@ -170,7 +198,7 @@ class Sessions:
 
 
 class AgentTables:
-    """Verbs on wakes, system events, sessions and limits of agents; each is part of the transaction it was made in."""
+    """Verbs on wakes, system events, sessions and work items; each is part of the transaction it was made in."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -192,22 +220,23 @@ class AgentTables:
 
     # -- system events ------------------------------------------------------------------------------------------------
 
-    def add_event(self, event: Event) -> None:
-        self._session.insert_many("agent_events", Event._fields, [event])
+    def add_event(self, event: Event, job_id: int) -> None:
+        """Add an event; `job_id`: of the agent's wake job now."""
+        self._session.insert_many("agent_events", (*Event._fields, "job_id"), [(*event, job_id)])
 
-    def waiting(self, job_id: int) -> list[Event]:
+    def waiting(self, agent: str) -> list[Event]:
         """What waits to be heard, the oldest first."""
-        sql = f"SELECT {_EVENT} FROM agent_events WHERE job_id = ? AND run_id IS NULL ORDER BY id"
-        return [Event._make(row) for row in self._session.rows(sql, (job_id,))]
+        sql = f"SELECT {_EVENT} FROM agent_events WHERE agent = ? AND run_id IS NULL ORDER BY id"
+        return [Event._make(row) for row in self._session.rows(sql, (agent,))]
 
-    def waiting_counts(self, job_ids: list[int]) -> dict[int, int]:
-        rows = self._session.select_in(("job_id",), "agent_events", "job_id", job_ids, only="run_id IS NULL")
-        return dict(Counter(int(row[0]) for row in rows))
+    def waiting_counts(self, agents: Sequence[str]) -> dict[str, int]:
+        rows = self._session.select_in(("agent",), "agent_events", "agent", agents, only="run_id IS NULL")
+        return dict(Counter(str(row[0]) for row in rows))
 
-    def bind(self, job_id: int, run_id: int) -> list[Event]:
+    def bind(self, agent: str, run_id: int) -> list[Event]:
         """Give all that waits to a run; what it was given, also if it was given it before."""
-        sql = "UPDATE agent_events SET run_id = ? WHERE job_id = ? AND run_id IS NULL"
-        self._session.execute(sql, (run_id, job_id))
+        sql = "UPDATE agent_events SET run_id = ? WHERE agent = ? AND run_id IS NULL"
+        self._session.execute(sql, (run_id, agent))
         return self.given_to(run_id)
 
     def given_to(self, run_id: int) -> list[Event]:
@@ -233,9 +262,13 @@ class AgentTables:
         found = self._session.rows(f"SELECT {_SESSION} FROM agent_sessions WHERE name = ?", (name,))
         return AgentSession._make(found[0]) if found else None
 
-    def sessions_of(self, agent: str) -> list[AgentSession]:
-        sql = f"SELECT {_SESSION} FROM agent_sessions WHERE agent = ? ORDER BY name LIMIT 100"
-        return [AgentSession._make(row) for row in self._session.rows(sql, (agent,))]
+    def sessions_of(self, agent: str, shared: str | None) -> list[AgentSession]:
+        """The sessions of an agent, with the one it shares, whoever used that last."""
+        sql = f"SELECT {_SESSION} FROM agent_sessions WHERE {_SESSIONS_OF} ORDER BY name LIMIT 100"
+        return [AgentSession._make(row) for row in self._session.rows(sql, (agent, shared))]
+
+    def all_sessions(self) -> list[AgentSession]:
+        return [AgentSession._make(row) for row in self._session.rows(f"SELECT {_SESSION} FROM agent_sessions")]
 
     def keep_session(self, kept: AgentSession) -> None:
         said = ", ".join(f"{name} = excluded.{name}" for name in AgentSession._fields[1:])
@@ -245,67 +278,72 @@ class AgentTables:
     def forget_session(self, name: str) -> int:
         return self._session.execute("DELETE FROM agent_sessions WHERE name = ?", (name,))
 
-    def forget_sessions_of(self, agent: str) -> int:
-        return self._session.execute("DELETE FROM agent_sessions WHERE agent = ?", (agent,))
+    def forget_sessions_of(self, agent: str, shared: str | None) -> int:
+        return self._session.execute(f"DELETE FROM agent_sessions WHERE {_SESSIONS_OF}", (agent, shared))
 
     def prune_sessions(self, before: int, limit: int) -> int:
+        """Delete old sessions whose job is gone: who is seldom asked goes on where it was."""
         sql = (
-            "DELETE FROM agent_sessions WHERE name IN "
-            "(SELECT name FROM agent_sessions WHERE used_at < ? ORDER BY used_at LIMIT ?)"
+            "DELETE FROM agent_sessions WHERE name IN (SELECT name FROM agent_sessions s "
+            f"WHERE used_at < ? AND {_UNUSED} ORDER BY used_at LIMIT ?)"
         )
         return self._session.execute(sql, (before, limit))
 
     # -- work items ---------------------------------------------------------------------------------------------------
 
-    def add_item(self, item: WorkItem) -> None:
-        self._session.insert_many("agent_work", WorkItem._fields, [item])
+    def add_item(self, item: WorkItem, job_id: int) -> None:
+        """Add an item, unless another node just did; `job_id`: of the agent's wake job now."""
+        columns = (*WorkItem._fields, "job_id")
+        self._session.insert_many("agent_work", columns, [(*item, job_id)], "ON CONFLICT DO NOTHING")
 
     def item(self, item_id: int) -> WorkItem | None:
         return self._item("id = ?", item_id)
 
-    def item_called(self, job_id: int, external_id: str) -> WorkItem | None:
+    def item_called(self, agent: str, external_id: str) -> WorkItem | None:
         """The item that another system calls so."""
-        return self._item("job_id = ? AND external_id = ?", job_id, external_id)
+        return self._item("agent = ? AND external_id = ?", agent, external_id)
 
     def item_of(self, run_id: int) -> WorkItem | None:
         """What a run works on."""
         return self._item("run_id = ? AND status = 'claimed'", run_id)
 
-    def next_item(self, job_id: int, source: str | None = None, passed: Sequence[int] = ()) -> WorkItem | None:
+    def next_item(self, agent: str, source: str | None = None, passed: Sequence[int] = ()) -> WorkItem | None:
         """The item to be worked on next: the highest priority, then the oldest. Those another node takes are not.
 
         Of the queue and of one source; `passed` are not wanted.
         """
         but = f" AND id NOT IN ({', '.join('?' for _ in passed)})" if passed else ""
         where = f"{_READY}{but} ORDER BY priority DESC, id LIMIT 1{self._session.skip_clause}"
-        return self._item(where, job_id, source, *passed)
+        return self._item(where, agent, source, *passed)
 
-    def has_ready(self, job_id: int, source: str | None) -> bool:
+    def has_ready(self, agent: str, source: str | None) -> bool:
         """Whether an item waits, of the queue or of a source."""
-        return bool(self._session.rows(f"SELECT 1 FROM agent_work WHERE {_READY} LIMIT 1", (job_id, source)))
+        return bool(self._session.rows(f"SELECT 1 FROM agent_work WHERE {_READY} LIMIT 1", (agent, source)))
 
     def save_item(self, item: WorkItem) -> None:
         columns = ("id", "status", "run_id", "attempts", "last_error", "mark", "held")
         row = (item.id, item.status, item.run_id, item.attempts, item.last_error, item.mark, item.held)
         self._session.update_many("agent_work", columns, [row])
 
-    def items(self, job_id: int | None, status: str | None, before: int | None, limit: int) -> list[WorkItem]:
-        """Items, the newest first."""
-        wanted = {"job_id = ?": job_id, "status = ?": status, "id < ?": before}
+    def items(
+        self, agent: str | None, status: str | None, before: int | None, limit: int, *, orphaned: bool = False
+    ) -> list[WorkItem]:
+        """Items, the newest first; `orphaned`: only those whose agent is no longer there."""
+        wanted = {"agent = ?": agent, "status = ?": status, "id < ?": before}
         given = {condition: value for condition, value in wanted.items() if value is not None}
-        where = f"WHERE {' AND '.join(given)} " if given else ""
-        sql = f"SELECT {_ITEM} FROM agent_work {where}ORDER BY id DESC LIMIT ?"
+        conditions = ["agent IS NOT NULL", *given, *(["NOT " + HAS_AGENT.format("agent_work")] if orphaned else [])]
+        sql = f"SELECT {_ITEM} FROM agent_work WHERE {' AND '.join(conditions)} ORDER BY id DESC LIMIT ?"
         return [WorkItem._make(row) for row in self._session.rows(sql, (*given.values(), limit))]
 
-    def ready_counts(self, job_ids: list[int]) -> dict[int, int]:
+    def ready_counts(self, agents: Sequence[str]) -> dict[str, int]:
         """How many items wait for each of these agents."""
-        rows = self._session.select_in(("job_id",), "agent_work", "job_id", job_ids, only="status = 'ready'")
-        return dict(Counter(int(row[0]) for row in rows))
+        rows = self._session.select_in(("agent",), "agent_work", "agent", agents, only="status = 'ready'")
+        return dict(Counter(str(row[0]) for row in rows))
 
     def prune_items(self, before: int, limit: int) -> int:
         sql = (
             "DELETE FROM agent_work WHERE id IN (SELECT id FROM agent_work "
-            "WHERE status IN ('done', 'failed') AND created_at < ? ORDER BY id LIMIT ?)"
+            "WHERE status IN ('done', 'failed') AND held = 0 AND created_at < ? ORDER BY id LIMIT ?)"
         )
         return self._session.execute(sql, (before, limit))
 
@@ -313,20 +351,7 @@ class AgentTables:
         found = self._session.rows(f"SELECT {_ITEM} FROM agent_work WHERE {where}", values)
         return WorkItem._make(found[0]) if found else None
 
-    # -- rate limits --------------------------------------------------------------------------------------------------
-
-    def limit(self, account: str) -> tuple[int, str] | None:
-        """When the account's rate limit ends, and the message about it."""
-        found = self._session.rows("SELECT until, why FROM agent_limits WHERE account = ?", (account,))
-        return (int(found[0][0]), str(found[0][1])) if found else None
-
-    def put_limit(self, account: str, until: int, why: str) -> None:
-        """The account is at its limit until then; of two runs that met it at once, the later time counts."""
-        conflict = (
-            "ON CONFLICT (account) DO UPDATE SET until = excluded.until, why = excluded.why "
-            "WHERE excluded.until > agent_limits.until"
-        )
-        self._session.insert_many("agent_limits", ("account", "until", "why"), [(account, until, why)], conflict)
+    # -- refused starts -----------------------------------------------------------------------------------------------
 
     def skips(self, job_ids: list[int]) -> dict[int, dict[str, int]]:
         """How often starts of these jobs were refused, by job and reason."""
@@ -347,6 +372,14 @@ class AgentTables:
         return [int(row[0]) for row in self._session.rows(sql, (after, limit))]
 
     def jobs_of(self, agent: str) -> list[int]:
-        """All jobs of an agent, by name."""
-        sql = "SELECT id FROM jobs WHERE owner = ? AND kind = 'agent' AND removed_at IS NULL ORDER BY name"
-        return [int(row[0]) for row in self._session.rows(sql, (agent,))]
+        """All jobs of an agent, by name: those whose payload says so, whoever is said to own them."""
+        sql = (
+            "SELECT id, payload FROM jobs WHERE kind = 'agent' AND removed_at IS NULL AND payload LIKE ? ORDER BY name"
+        )
+        rows = self._session.rows(sql, (naming(agent),))
+        return [int(number) for number, payload in rows if json.loads(payload)["agent"] == agent]
+
+
+def naming(agent: str) -> str:
+    """A pattern for payloads that name the agent; some that it finds do not."""
+    return f'%"agent":%{json.dumps(agent)}%'

@@ -8,9 +8,11 @@ from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
-from wakeful.agents.budgets.rules import Limits, Spent, in_units
+from wakeful.agents.budgets.rules import Limits, Spent, in_units, own_budget
 from wakeful.agents.budgets.spending import limits_of, shown, spent_today, why_over
-from wakeful.agents.naming import AGENT, HEARTBEAT, WAKE, agent_of
+from wakeful.agents.limits.tables import RateLimits
+from wakeful.agents.naming import AGENT, HEARTBEAT, WAKE, shared_session
+from wakeful.agents.runners.spec import limited_as
 from wakeful.agents.tables import AgentTables
 from wakeful.agents.wakes import find_agent
 from wakeful.kernel.rules.policy import trigger_of
@@ -30,7 +32,7 @@ def agent_views(tx: Transaction, seen: Seen | None = None) -> list[dict[str, Any
     """All agents, by name; with `seen`, runs whose server has ended are not running."""
     by_agent: dict[str, list[Pair]] = {}
     for pair in tx.jobs.matching(JobFilter(kind=AGENT)):
-        by_agent.setdefault(pair[0].owner or agent_of(pair[0].name), []).append(pair)
+        by_agent.setdefault(json.loads(pair[0].payload)["agent"], []).append(pair)
     counted = _count(tx, [pair[0] for pairs in by_agent.values() for pair in pairs], list(by_agent), seen)
     return [_summary(name, pairs, counted) for name, pairs in sorted(by_agent.items()) if _wake_of(pairs)]
 
@@ -42,7 +44,7 @@ def agent_view(tx: Transaction, agent: str, seen: Seen | None = None) -> dict[st
     numbers = tables.jobs_of(agent)
     jobs, states = tx.jobs.definitions(numbers), tx.jobs.states(numbers)
     pairs = [(jobs[number], states[number]) for number in numbers if number in jobs]
-    events = tables.waiting(wake.id)
+    events = tables.waiting(agent)
     schedules = [pair for pair in pairs if not pair[0].name.endswith((f".{WAKE}", f".{HEARTBEAT}"))]
     counted = _count(tx, [job for job, _ in pairs], [agent], seen)
     beats = [_schedule(*pair, counted.cut_off) for pair in pairs if pair[0].name.endswith(f".{HEARTBEAT}")]
@@ -57,7 +59,7 @@ def agent_view(tx: Transaction, agent: str, seen: Seen | None = None) -> dict[st
                 "created_at": iso(kept.created_at),
                 "used_at": iso(kept.used_at),
             }
-            for kept in tables.sessions_of(agent)
+            for kept in tables.sessions_of(agent, shared_session(json.loads(wake.payload)))
         ],
         "events": [
             {
@@ -74,28 +76,32 @@ def agent_view(tx: Transaction, agent: str, seen: Seen | None = None) -> dict[st
 
 
 class _Counted(NamedTuple):
-    """What is counted about agents, by job."""
+    """What is counted about agents."""
 
-    events: Mapping[int, int]
-    work: Mapping[int, int]
-    skips: Mapping[int, Mapping[str, int]]
+    events: Mapping[str, int]
+    work: Mapping[str, int]
+    skips: Mapping[int, Mapping[str, int]]  # by job
     spent: Mapping[str, Spent]  # by agent
     together: Spent  # by all agents
     limits: Limits
     cut_off: Container[int | None]  # runs whose server has ended
+    rate_limits: Mapping[str | None, Mapping[str, Any]]  # that hold now, by account
 
 
 def _count(tx: Transaction, jobs: Sequence[JobDef], agents: Sequence[str], seen: Seen | None) -> _Counted:
     """A few questions, however many agents there are."""
     limits, cut_off = limits_of(tx), cut_off_runs(tx, seen)
     if not jobs:
-        return _Counted({}, {}, {}, {}, Spent(), limits, cut_off)
+        return _Counted({}, {}, {}, {}, Spent(), limits, cut_off, {})
     tables = tx.of(AgentTables)
-    wakes = sorted(job.id for job in jobs if job.name.endswith(f".{WAKE}"))
     everything = sorted(job.id for job in jobs)
     together, spent = spent_today(tx, agents)
-    events, work, skips = tables.waiting_counts(wakes), tables.ready_counts(wakes), tables.skips(everything)
-    return _Counted(events, work, skips, spent, together, limits, cut_off)
+    events, work, skips = tables.waiting_counts(agents), tables.ready_counts(agents), tables.skips(everything)
+    held = [limit for limit in tx.of(RateLimits).all() if limit.until > tx.now]
+    known: dict[str | None, dict[str, str]] = {
+        one.account: {"account": one.account, "until": iso(one.until), "why": one.why} for one in held
+    }
+    return _Counted(events, work, skips, spent, together, limits, cut_off, known)
 
 
 def _summary(name: str, pairs: Sequence[Pair], counted: _Counted) -> dict[str, Any]:
@@ -121,17 +127,18 @@ def _summary(name: str, pairs: Sequence[Pair], counted: _Counted) -> dict[str, A
         "cut_off": cut_off,
         "paused": bool(wake[1].paused),
         "over_budget": used_up[1] if used_up is not None else None,
+        "rate_limited": counted.rate_limits.get(limited_as(payload) or ""),
         "max_concurrent": payload.get("max_concurrent", 1),
         "schedules": len([pair for pair in pairs if not pair[0].name.endswith((f".{WAKE}", f".{HEARTBEAT}"))]),
         "next_run_at": iso(min(coming)) if coming else None,
         "last_run_at": iso(max(begun)) if begun else None,
         "last_outcome": latest.last_outcome,
         "last_error": None if erred is None else erred.last_error,
-        "events_waiting": counted.events.get(wake[0].id, 0),
-        "work_waiting": counted.work.get(wake[0].id, 0),
+        "events_waiting": counted.events.get(name, 0),
+        "work_waiting": counted.work.get(name, 0),
         "spent_today": shown(counted.spent[name]),
         "reserved": {"runs": counted.spent[name].held_runs, "cost": in_units(counted.spent[name].held_cost)},
-        "budget": payload.get("budget") or {},
+        "budget": own_budget(payload.get("budget"), counted.limits),
         "skips": dict(skips),
     }
 

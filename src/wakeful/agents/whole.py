@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful.agents.tables import AgentTables
 from wakeful.agents.views import agent_view
-from wakeful.agents.wakes import find_agent, request_wake
+from wakeful.agents.wakes import find_agent
 from wakeful.kernel.actions import pausing
 from wakeful.kernel.actions.recording import Origin, on_record
 
@@ -33,14 +33,8 @@ def pause_agent(tx: Transaction, context: Context, agent: str, origin: Origin) -
 def resume_agent(tx: Transaction, context: Context, agent: str, origin: Origin) -> Acted:
     """Resume all jobs of an agent except those that are switched off; waiting events wake it."""
     pairs = _jobs(tx, agent)
-
-    def work() -> None:
-        pausing.resume_all(tx, context, [pair for pair in pairs if pair[1].paused or pair[1].errors])
-        job, _ = find_agent(tx, agent)
-        if tx.of(AgentTables).waiting(job.id):
-            request_wake(tx, context, agent, "cron")
-
-    _, action = on_record(tx, origin, "resume", pairs, work)
+    stopped = [pair for pair in pairs if pair[1].paused or pair[1].errors]
+    _, action = on_record(tx, origin, "resume", pairs, lambda: pausing.resume_all(tx, context, stopped))
     return Acted(agent_view(tx, agent), action)
 
 

@@ -1,7 +1,8 @@
 """Work items of agents: a queue in the store. An item is claimed in the transaction that claims its run.
 
 What must stay true: an item is worked on by one run at a time; a run that does not succeed releases it, also when its
-process or its node dies; one that fails too often is set aside.
+process or its node dies; one that fails too often is set aside. A death of the process is no failure of the item,
+unless its run is blamed for several in a row.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
-from wakeful.agents.naming import agent_of, wake_job
+from wakeful.agents.belongings.tables import Belongings
+from wakeful.agents.naming import source_key, wake_job
 from wakeful.agents.tables import AgentTables, WorkItem
 from wakeful.agents.wakes import find_agent
 from wakeful.errors import InvalidJob, ScheduleTriggerError, WorkNotFound
+from wakeful.kernel.engine.admission import SUSPECT_AFTER
 from wakeful.kernel.rules.outcome import FAILURES, clean
 from wakeful.store.records import RunDetails
 from wakeful.triggers.moments import iso
@@ -68,8 +71,8 @@ def name_item(tx: Transaction, run_id: int, item: WorkItem) -> None:
 
 def next_for(tx: Transaction, agent: str, source: str | None, passed: Sequence[int] = ()) -> WorkItem | None:
     """The next item of an agent, from its queue or its source."""
-    owner = tx.jobs.names([wake_job(agent)]).get(wake_job(agent))
-    return tx.of(AgentTables).next_item(owner, source, passed) if owner is not None else None
+    tx.of(Belongings).name_all(agent)
+    return tx.of(AgentTables).next_item(agent, source, passed)
 
 
 def known_item(item: WorkItem) -> dict[str, Any]:
@@ -78,33 +81,31 @@ def known_item(item: WorkItem) -> dict[str, Any]:
     return known if item.source is None else {**known, "source": item.source}
 
 
-def source_key(spec: Any) -> str | None:
-    """What the items of a source are stored with; None for the queue alone."""
-    if not isinstance(spec, Mapping):
-        return None
-    return f"{spec['source']}:{spec['path' if spec['source'] == 'directory' else 'repo']}"
-
-
-def end_item(tx: Transaction, run: RunRow, result: Result) -> None:
+def end_item(tx: Transaction, job: JobDef, run: RunRow, result: Result) -> None:
     """What the end of a run means for its item."""
     tables = tx.of(AgentTables)
     item = tables.item_of(run.id)
     if item is not None:
-        tables.save_item(after(item, result.outcome, result.error))
+        is_blamed = result.blamed and tx.jobs.states([job.id])[job.id].crashes >= SUSPECT_AFTER
+        tables.save_item(after(item, result.outcome, result.error, is_blamed=is_blamed))
 
 
-def after(item: WorkItem, outcome: str, error: str | None) -> WorkItem:
-    """The item once its run has ended so. A run that was put off is no attempt.
+def after(item: WorkItem, outcome: str, error: str | None, *, is_blamed: bool = False) -> WorkItem:
+    """The item once its run has ended so. A run that was put off or that its server cut off is no attempt.
 
-    What was decided before its source heard of it counts, also where the run was cut off after that.
+    `is_blamed`: it is this run that keeps ending its process. What was decided before its source heard of it counts,
+    also where the run was cut off after that.
     """
     decided = json.loads(item.mark).get("verdict") if item.mark is not None else None
     if outcome == "success" or decided == "done":
         return item._replace(status="done", last_error=None)
-    if outcome in FAILURES or outcome == "crashed":
+    if decided == "failed":
+        return item._replace(status="failed", last_error=error or outcome)
+    if outcome in FAILURES or is_blamed:
         status = "failed" if item.attempts >= MOST_ATTEMPTS else "ready"
         return item._replace(status=status, last_error=error or outcome)
-    return item._replace(status="ready", attempts=max(0, item.attempts - 1))
+    why = error or outcome if outcome == "crashed" else item.last_error
+    return item._replace(status="ready", attempts=max(0, item.attempts - 1), last_error=why)
 
 
 def add_item(tx: Transaction, context: Context, agent: str, new: NewItem) -> tuple[dict[str, Any], bool]:
@@ -117,39 +118,45 @@ def add_item(tx: Transaction, context: Context, agent: str, new: NewItem) -> tup
     job, _ = find_agent(tx, agent)
     tables = tx.of(AgentTables)
     external = None if new.external_id is None else clean(new.external_id)
-    known = tables.item_called(job.id, external) if external is not None else None
+    known = tables.item_called(agent, external) if external is not None else None
     if known is not None:
-        return shown(known, agent), False
+        return shown(known), False
     body = None if new.body is None else clean(new.body)
     item = WorkItem(
-        context.new_id(), job.id, clean(new.title), body, external, new.priority, "ready", None, 0, tx.now, None
+        context.new_id(), agent, clean(new.title), body, external, new.priority, "ready", None, 0, tx.now, None
     )
-    tables.add_item(item)
-    return shown(item, agent), True
+    tables.add_item(item, job.id)
+    known = tables.item_called(agent, external) if external is not None else None
+    return (shown(item), True) if known is None or known.id == item.id else (shown(known), False)
 
 
 def list_items(
-    tx: Transaction, agent: str | None, status: str | None, before: int | None, limit: int
+    tx: Transaction,
+    agent: str | None,
+    status: str | None,
+    before: int | None,
+    limit: int,
+    *,
+    orphaned: bool = False,
 ) -> list[dict[str, Any]]:
-    """Items, the newest first."""
-    owner = find_agent(tx, agent)[0].id if agent is not None else None
-    found = tx.of(AgentTables).items(owner, status, before, limit)
-    names = tx.jobs.definitions(sorted({item.job_id for item in found})) if found else {}
-    return [shown(item, agent_of(names[item.job_id].name)) for item in found if item.job_id in names]
+    """Items, the newest first, also of an agent that is gone; `orphaned`: only of such agents."""
+    tables = tx.of(AgentTables)
+    if agent is not None and not tables.items(agent, None, None, 1):
+        find_agent(tx, agent)
+    found = tables.items(agent, status, before, limit, orphaned=orphaned)
+    jobs = tx.jobs.names([wake_job(name) for name in {item.agent for item in found}]) if found else {}
+    return [shown(item, orphaned=wake_job(item.agent) not in jobs) for item in found]
 
 
 def get_item(tx: Transaction, ref: str) -> dict[str, Any]:
-    item = _require(tx, ref)
-    return shown(item, agent_of(tx.jobs.definitions([item.job_id])[item.job_id].name))
+    item = require_item(tx, ref)
+    return shown(item, orphaned=not tx.jobs.names([wake_job(item.agent)]))
 
 
 def release_item(tx: Transaction, ref: str) -> dict[str, Any]:
     """Release an abandoned item; refused while its run is in progress."""
-    item = _require(tx, ref)
-    run = tx.runs.get(item.run_id) if item.run_id is not None else None
-    if item.status == "claimed" and run is not None and run.status != "done":
-        message = f"{ref} is being worked on by {ids.run_text(run.id)}: cancel that run to release it."
-        raise ScheduleTriggerError(message, {"reason": "already_running", "run": ids.run_text(run.id)})
+    item = require_item(tx, ref)
+    refuse_worked_on(tx, item, "release")
     if item.status != "claimed":
         raise ScheduleTriggerError(f"{ref} is {item.status}: only a claimed item can be released.", {})
     tx.of(AgentTables).save_item(item._replace(status="ready"))
@@ -158,7 +165,7 @@ def release_item(tx: Transaction, ref: str) -> dict[str, Any]:
 
 def retry_item(tx: Transaction, ref: str) -> dict[str, Any]:
     """Let an item that is done or failed be worked on again, from the first attempt."""
-    item = _require(tx, ref)
+    item = require_item(tx, ref)
     if item.status not in ("done", "failed"):
         raise ScheduleTriggerError(f"{ref} is {item.status}: only a done or failed item can be tried again.", {})
     mark = None
@@ -174,11 +181,12 @@ def item_text(number: int) -> str:
     return ids.encode("wrk", number)
 
 
-def shown(item: WorkItem, agent: str) -> dict[str, Any]:
+def shown(item: WorkItem, *, orphaned: bool = False) -> dict[str, Any]:
     """An item as people see it."""
     return {
         "id": item_text(item.id),
-        "agent": agent,
+        "agent": item.agent,
+        "orphaned": orphaned,
         "title": item.title,
         "body": item.body,
         "external_id": item.external_id,
@@ -192,7 +200,15 @@ def shown(item: WorkItem, agent: str) -> dict[str, Any]:
     }
 
 
-def _require(tx: Transaction, ref: str) -> WorkItem:
+def refuse_worked_on(tx: Transaction, item: WorkItem, verb: str) -> None:
+    """ScheduleTriggerError while a run works on the item."""
+    run = tx.runs.get(item.run_id) if item.run_id is not None else None
+    if item.status == "claimed" and run is not None and run.status != "done":
+        message = f"{item_text(item.id)} is being worked on by {ids.run_text(run.id)}: cancel that run to {verb} it."
+        raise ScheduleTriggerError(message, {"reason": "already_running", "run": ids.run_text(run.id)})
+
+
+def require_item(tx: Transaction, ref: str) -> WorkItem:
     number = ids.number_of("wrk", ref)
     found = tx.of(AgentTables).item(number) if number is not None else None
     if found is None:

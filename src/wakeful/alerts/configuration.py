@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING, Annotated
+from weakref import WeakKeyDictionary
 
 from pydantic import AfterValidator, Field
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger("wakeful.alerts")
+_dead_men: WeakKeyDictionary[Scheduler, DeadMan] = WeakKeyDictionary()
 
 
 def _kind(value: str) -> str:
@@ -66,15 +68,17 @@ def install(scheduler: Scheduler, settings: Alerts, server: ServerAddress) -> No
         await store_rules(scheduler, settings.rules())
 
     scheduler.before_start(keep)
-    if settings.dead_man_url is not None:
-        logging.getLogger("httpx").setLevel(logging.WARNING)  # the address is a secret
-        scheduler.accompany(DeadMan(scheduler, settings.dead_man_url))
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # the address is a secret
+    _dead_men[scheduler] = DeadMan(scheduler, settings.dead_man_url)
+    scheduler.accompany(_dead_men[scheduler])
 
 
 async def reload(scheduler: Scheduler, settings: Alerts) -> None:
-    """Take over what changed in the file, for every process on the store. A new dead man's URL needs a restart."""
+    """Take over what changed in the file, for every process on the store; the dead man's URL in this one."""
     rules = settings.rules()
     stored = await scheduler.look(lambda tx: tx.journal.fact(RULES))
     if stored != rules_text(rules):
         await store_rules(scheduler, rules)
         log.info("settings of alerts changed")
+    if scheduler in _dead_men:
+        await _dead_men[scheduler].take(settings.dead_man_url)

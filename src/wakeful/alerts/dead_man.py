@@ -65,26 +65,48 @@ def _own_name(tx: Transaction, context: Context) -> str:
 class DeadMan:
     """A companion of a scheduler."""
 
-    def __init__(self, scheduler: Scheduler, url: str, call: Call | None = None) -> None:
+    def __init__(self, scheduler: Scheduler, url: str | None, call: Call | None = None) -> None:
+        """Without a URL nothing is called until `take` gives one."""
         self._scheduler = scheduler
-        self._url = url
+        self._url = url or ""
         self._call = call if call is not None else self._post
         self._poster: Poster | None = None
         self._failed = 0  # in a row
         self._fresh = True  # no answer yet: open alerts are from an earlier process
         self._task: asyncio.Task[None] | None = None
-        self._host = read_address(url).host
+        self._runs = False
+
+    @property
+    def _host(self) -> str:
+        return read_address(self._url).host
 
     def begin(self) -> None:
         """The engine runs."""
-        self._task = asyncio.get_running_loop().create_task(self._go_on())
+        self._runs = True
+        if self._url:
+            self._task = asyncio.get_running_loop().create_task(self._go_on())
 
     async def end(self) -> None:
         """No call from here on."""
+        self._runs = False
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
+            self._task = None
+
+    async def take(self, url: str | None) -> None:
+        """Call that address from here on, or none."""
+        if (url or "") == self._url:
+            return
+        ran = self._runs
+        await self.end()
+        self._url, self._failed, self._fresh = url or "", 0, True
+        if not self._url:
+            await self._scheduler.transact(_close)
+        log.info("the dead man's URL changed: %s", f"it is at {self._host}" if self._url else "none is called")
+        if ran:
+            self.begin()
 
     async def _go_on(self) -> None:
         await sleep(0)  # the loop has looked once

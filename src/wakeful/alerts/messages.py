@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from wakeful import ids
+from wakeful.counting import counted
 from wakeful.delivery import About, explained
 from wakeful.kernel.engine.alerts import Notice
 from wakeful.kernel.rules.alerting import CLOSED, OPENED, REPEATED, closer_look
@@ -27,6 +28,7 @@ OVER = {
     "stuck": "{job} ended.",
     "down": "{job} reported a success: it is up again.",
     "missed": "{job} started.",
+    "flapping": "{job} is steady again.",
     "approval": "{job} waits no longer.",
     "no_handler": "{job} can run again.",
     "no_node": "{job} can run again.",
@@ -52,12 +54,12 @@ class Known(NamedTuple):
 def message_about(notice: Notice, known: Known) -> tuple[str, str]:
     """Title and text."""
     alert = notice.alert
-    subject = known.job or (f"{known.jobs} jobs" if known.jobs else alert.key.partition(":")[2])
+    subject = known.job or (counted(known.jobs, "job") if known.jobs else alert.key.partition(":")[2])
     if notice.what == CLOSED:
         return f"{subject}: {alert.kind} is over", "\n".join(_over(notice, known))
     lines = [_cut(alert.message)]
     if notice.what == REPEATED:
-        lines.append(f"This has happened {alert.times} times since {known.when(alert.opened_at)}.")
+        lines.append(f"This has happened {counted(alert.times, 'time')} since {known.when(alert.opened_at)}.")
     if known.about is not None:
         lines += explained(known.about._replace(job=subject))
     else:
@@ -113,8 +115,12 @@ def alert_data(notice: Notice, known: Known) -> dict[str, Any]:
 
 def dedupe_key(notice: Notice) -> str:
     """The same for the same thing to say, so that it is stored once."""
-    number = f":{notice.alert.times}" if notice.what not in (OPENED, CLOSED) else ""
-    return f"alert:{notice.alert.id}:{notice.what}{number}"
+    alert = notice.alert
+    if notice.what == OPENED:
+        return f"alert:{alert.id}:{OPENED}"
+    # It may be over, open again because what ended it was undone, and over again.
+    stamp = alert.closed_at if notice.what == CLOSED else f"{alert.times}:{alert.notified_at}"
+    return f"alert:{alert.id}:{notice.what}:{stamp}"
 
 
 def _cut(text: str) -> str:

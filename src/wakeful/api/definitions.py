@@ -9,16 +9,14 @@ from wakeful.api.models import Written
 from wakeful.api.problems import ApiError
 from wakeful.command import COMMAND
 from wakeful.kernel.actions.drafts import NewJob
+from wakeful.kernel.rules import option_fields
 from wakeful.kernel.rules import options as kernel_options
 from wakeful.triggers import Trigger
 from wakeful.triggers.written import BESIDE, SHORT, trigger_as_written
 
 RHYTHMS = (*SHORT, "manual", "ping")
-OPTIONS = (
-    "timeout", "catch_up", "overlap", "retry", "backoff", "max_errors", "on_crash", "lanes", "labels", "approval",
-    "priority", "deliver",
-)  # fmt: skip
-NOT_FOR_CALLERS = ("bounded",)
+OPTIONS = tuple(field.name for field in option_fields.OPTIONS)
+NOT_FOR_CALLERS = frozenset(field.name for field in option_fields.INTERNAL)
 
 
 def new_job(written: Written, name: str) -> NewJob:

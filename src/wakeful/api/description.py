@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,6 +15,7 @@ from wakeful.api import forms
 from wakeful.api.page import METHODS, STYLE_HASH, render
 from wakeful.api.problems import PROBLEM_TYPE
 from wakeful.api.vocabulary import PARAMETERS, meaning
+from wakeful.threads import room
 
 PROBLEM = "#/components/schemas/Problem"
 REFUSED_BODIES = ("408", "413", "415")
@@ -117,7 +117,7 @@ async def openapi(request: Request) -> JSONResponse:
 
 async def _described(app: FastAPI) -> dict[str, Any]:
     """Beside the event loop: putting it together takes a third of a second, once, and jobs are due meanwhile."""
-    return await asyncio.to_thread(describe, app) if app.openapi_schema is None else app.openapi_schema
+    return await room("API description").call(describe, app) if app.openapi_schema is None else app.openapi_schema
 
 
 @router.get("/api/docs", include_in_schema=False)

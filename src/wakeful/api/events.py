@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -21,14 +20,14 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from wakeful.api.auth import Caller, Gate, Viewer, presented
-from wakeful.api.feed import Feed
+from wakeful.api.feed import Feed, RenderedGroup, frame
 from wakeful.api.problems import ApiError, answers
 from wakeful.api.settings import ConnectionLimits
 from wakeful.api.wiring import Ending, Sched
 from wakeful.clock import Clock
+from wakeful.counting import counted
 from wakeful.errors import SchedulerError
-from wakeful.kernel.views.events import STREAMS, Event, events_of
-from wakeful.store.records import EventGroup
+from wakeful.kernel.views.events import STREAMS
 
 router = APIRouter(prefix="/api", tags=["events"])
 
@@ -71,21 +70,11 @@ def read_streams(text: str | None) -> frozenset[str] | None:
     return names or None
 
 
-def frame(event: str, data: object, event_id: str | None = None) -> str:
-    """One event as it travels."""
-    head = f"id: {event_id}\n" if event_id is not None else ""
-    return f"{head}event: {event}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n"
-
-
-def frames(group: EventGroup, place: Place) -> list[str]:
+def frames(group: RenderedGroup, place: Place) -> list[str]:
     """The events of a group that a reader at that place has not seen."""
-    skipped = 0 if group.id != place.group else 10**9 if place.last is None else place.last + 1
-    events = events_of(group)
-    return [_frame(event, number) for number, event in enumerate(events) if number >= skipped]
-
-
-def _frame(event: Event, number: int) -> str:
-    return frame(event.stream, event.to_dict(), f"{event.id}-{number}")
+    if group.id != place.group:
+        return group.frames()
+    return [] if place.last is None else group.frames()[place.last + 1 :]
 
 
 class Reader:
@@ -149,7 +138,7 @@ class Streams:
         if self._open.total() >= self._most:
             raise ApiError(503, "too_many_streams", "Too many streams are open.", headers={"Retry-After": "5"})
         if self._open[caller] >= self._most_of_one:
-            sentence = f"{caller} has {self._most_of_one} streams open already: close one."
+            sentence = f"{caller} has {counted(self._most_of_one, 'stream')} open already: close one."
             raise ApiError(429, "too_many_streams", sentence, headers={"Retry-After": "5"})
 
     @contextlib.contextmanager

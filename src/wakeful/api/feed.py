@@ -1,21 +1,24 @@
 """One look at the stored events for all who read them.
 
 The newest groups are read once for all readers: at once when this process committed something, and once a second
-for what others did. They are kept in a small ring for readers that are up to date; one that is further behind reads the
-store itself, at its own pace. Without readers nothing is read.
+for what others did. They are kept in a small ring for readers that are up to date, as they are sent, so that each
+further reader costs its own sending and little else; one that is further behind reads the store itself, at its own
+pace. Without readers nothing is read.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
+import json
 import logging
-from collections import deque
+from bisect import bisect_right
 from collections.abc import Collection, Iterator
+from itertools import islice
 
 from wakeful import clock as clocks
 from wakeful.errors import SchedulerError
+from wakeful.kernel.views.events import events_of
 from wakeful.scheduler import Scheduler
 from wakeful.store.records import EventGroup
 
@@ -27,13 +30,39 @@ BATCH = 200
 RING_CHARS = 4_000_000
 
 
+def frame(event: str, data: object, event_id: str | None = None) -> str:
+    """One event as it travels."""
+    head = f"id: {event_id}\n" if event_id is not None else ""
+    return f"{head}event: {event}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n"
+
+
+class RenderedGroup:
+    """A group of events as all readers get it, written out when the first one does."""
+
+    __slots__ = ("_frames", "_group", "chars", "id", "stream")
+
+    def __init__(self, group: EventGroup) -> None:
+        self.id, self.stream, self.chars = group.id, group.stream, len(group.body)
+        self._group: EventGroup | None = group
+        self._frames: list[str] = []
+
+    def frames(self) -> list[str]:
+        """Its events, in order."""
+        if self._group is not None:
+            events = enumerate(events_of(self._group))
+            self._frames = [frame(event.stream, event.to_dict(), f"{event.id}-{number}") for number, event in events]
+            self._group = None
+        return self._frames
+
+
 class Feed:
     """Belongs to one event loop."""
 
     def __init__(self, scheduler: Scheduler, ending: asyncio.Event) -> None:
         self._server = scheduler.server_side
         self._ending = ending
-        self._ring: deque[EventGroup] = deque()
+        self._ring: list[RenderedGroup] = []  # by id
+        self._first = 0  # its entries before this one have left it
         self._chars = 0
         self._base: int | None = None  # the ring holds every group above this one, up to the tail; None: not yet
         self._tail = 0
@@ -58,20 +87,22 @@ class Feed:
                 self._task.cancel()
                 self._task = None
                 self._ring.clear()
-                self._base, self._chars = None, 0
+                self._base, self._first, self._chars = None, 0, 0
 
     async def range(self) -> tuple[int, int]:
         """The oldest and the newest group on record."""
         return await self._server.event_ids()
 
-    async def after(self, group: int, streams: Collection[str] | None) -> tuple[list[EventGroup], int]:
+    async def after(self, group: int, streams: Collection[str] | None) -> tuple[list[RenderedGroup], int]:
         """Groups of these streams above that one, some of them; and up to where there are no others if none came."""
         if self._base is not None and group >= self._base:
-            fresh = (one for one in self._ring if one.id > group and (streams is None or one.stream in streams))
-            return list(itertools.islice(fresh, BATCH)), self._tail
+            newer = range(bisect_right(self._ring, group, self._first, key=_id_of), len(self._ring))
+            found = (self._ring[at] for at in newer)
+            fresh = (one for one in found if streams is None or one.stream in streams)
+            return list(islice(fresh, BATCH)), self._tail
         tail = self._tail  # before the read: what it does not find, is not there up to here
         names = sorted(streams) if streams is not None else None
-        return await self._server.read_events(group, names, BATCH), tail
+        return [RenderedGroup(one) for one in await self._server.read_events(group, names, BATCH)], tail
 
     async def changed(self, seen: int, seconds: float) -> bool:
         """Wait until there is something new since turn `seen`, or the server ends; False when that took too long."""
@@ -113,16 +144,28 @@ class Feed:
             self._base = self._tail = newest
             self._wake()
         while groups := await self._server.read_events(self._tail, None, BATCH):
-            self._ring.extend(groups)
+            self._ring.extend(map(RenderedGroup, groups))
             self._chars += sum(len(one.body) for one in groups)
             self._tail = groups[-1].id
-            while self._chars > RING_CHARS and len(self._ring) > 1:
-                gone = self._ring.popleft()
-                self._chars -= len(gone.body)
-                self._base = gone.id
+            self._forget()
             self._wake()
+
+    def _forget(self) -> None:
+        """Let the oldest leave the ring where it is too large."""
+        while self._chars > RING_CHARS and len(self._ring) - self._first > 1:
+            gone = self._ring[self._first]
+            self._first += 1
+            self._chars -= gone.chars
+            self._base = gone.id
+        if self._first > len(self._ring) // 2:  # not each time: the others have to be moved
+            del self._ring[: self._first]
+            self._first = 0
 
     def _wake(self) -> None:
         self.turn += 1
         self._news.set()
         self._news = asyncio.Event()
+
+
+def _id_of(group: RenderedGroup) -> int:
+    return group.id

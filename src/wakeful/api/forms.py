@@ -9,21 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from wakeful.kernel.rules.options import CATCH_UP, DELIVER_ON, MOST, ON_CRASH, OVERLAP, PRIORITIES, RETRY_ON
+from pydantic.alias_generators import to_camel
 
-Schema = dict[str, Any]
+from wakeful.fields import DURATION, LONGEST_S, Schema
+from wakeful.kernel.rules import option_fields
 
 MOST_RUNS = 1_000_000_000
-LONGEST_S = 36_500 * 86_400
 NULL: Schema = {"type": "null"}
-COUNT: Schema = {"type": "integer", "minimum": 0, "maximum": 1_000_000}
-TIMES: Schema = {**COUNT, "maximum": MOST}
-DURATION: Schema = {
-    "anyOf": [
-        {"type": "string", "pattern": r"^\s*0*[1-9][0-9]*[smhd]\s*$", "maxLength": 20, "examples": ["30s", "5m", "6h"]},
-        {"type": "number", "minimum": 0.001, "maximum": LONGEST_S, "description": "seconds"},
-    ]
-}
 MOMENT: Schema = {"type": "string", "format": "date-time", "maxLength": 100, "examples": ["2030-01-01T09:00:00Z"]}
 DAY: Schema = {"type": "string", "format": "date", "examples": ["2026-12-25"]}
 ZONE: Schema = {"type": "string", "maxLength": 100, "examples": ["Europe/Berlin"]}
@@ -34,6 +26,14 @@ HOUR: Schema = {"type": "string", "pattern": r"^([01][0-9]|2[0-4]):[0-5][0-9]$",
 def nullable(schema: Schema) -> Schema:
     """Null counts as if the field were left out."""
     return {"anyOf": [schema, NULL]}
+
+
+def plain_type(schema: Schema) -> Any:
+    """What a field of this schema is read as: of the wrong type it is refused before its reader sees it."""
+    if "enum" in schema:
+        return str
+    types: dict[str, Any] = {"boolean": bool, "integer": int, "array": list[Any], "object": dict[str, Any]}
+    return types.get(schema.get("type", ""), Any)
 
 
 def _map(needed: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
@@ -92,67 +92,10 @@ TRIGGER: Schema = {
     "anyOf": _forms(),
     "examples": [{"cron": "0 9 * * 1-5", "tz": "Europe/Berlin"}, {"type": "every", "interval": "6h"}],
 }
-CONNECTOR: Schema = {"type": "string", "pattern": r"^[a-z0-9][a-z0-9_-]{0,63}$"}
 OPTIONS: dict[str, Schema] = {
-    "timeout": DURATION,
-    "catch_up": {"anyOf": [{"enum": list(CATCH_UP)}, _map({"within": DURATION})]},
-    "overlap": {"enum": list(OVERLAP)},
-    "retry": {
-        "anyOf": [
-            {**TIMES, "description": "how often"},
-            {"type": "array", "items": DURATION, "maxItems": MOST},
-            {
-                "type": "object",
-                "properties": {
-                    "times": TIMES,
-                    "delays": {"type": "array", "items": DURATION, "maxItems": MOST},
-                    "on": {"enum": list(RETRY_ON), "description": "Which failures: `transient` or `any`."},
-                },
-                "additionalProperties": False,
-            },
-        ]
-    },
-    "backoff": {"type": "array", "items": DURATION, "minItems": 1, "maxItems": MOST},
-    "max_errors": {**COUNT, "description": "disable the job after this many errors in a row; 0: never"},
-    "error_span": DURATION,
-    "on_crash": {"enum": list(ON_CRASH)},
-    "lanes": {
-        "type": "object",
-        "additionalProperties": {"type": "integer", "minimum": 1, "maximum": 1_000_000},
-        "propertyNames": {"minLength": 1, "maxLength": 200},
-        "maxProperties": MOST,
-    },
-    "labels": {
-        "type": "array",
-        "items": {
-            "type": "string",
-            "pattern": r"^[^,\s]([^,]*[^,\s])?$",
-            "maxLength": 200,
-            "description": "a word without commas",
-        },
-        "maxItems": MOST,
-    },
-    "approval": {"type": "boolean", "description": "every start waits for a person"},
-    "priority": {
-        "type": "integer",
-        "minimum": PRIORITIES[0],
-        "maximum": PRIORITIES[-1],
-        "description": "of what is due and what waits for a lane, the higher starts first; above 0 for admins",
-    },
-    "deliver": {
-        "anyOf": [
-            CONNECTOR,
-            {
-                "type": "object",
-                "properties": {"to": CONNECTOR, "on": {"enum": list(DELIVER_ON), "description": "Which results."}},
-                "required": ["to"],
-                "additionalProperties": False,
-            },
-        ],
-        "description": "where its results are sent, and which of them",
-    },
+    field.name: {**field.schema, "description": field.help} for field in option_fields.OPTIONS
 }
-NESTED = _map({}, {**OPTIONS, "bounded": {"description": "read-only"}})
+NESTED = _map({}, {**OPTIONS, **{field.name: {"description": field.help} for field in option_fields.INTERNAL}})
 COMMAND: Schema = {
     "type": "array",
     "items": {"type": "string"},
@@ -209,9 +152,14 @@ def says_something(schema: Schema, _: object, *, state: tuple[str, ...], parts: 
     schema["anyOf"] = [{"required": [name]} for name in parts]
 
 
-_ZONED = {"timezone": ZONE}
+def _camel(names: dict[str, Schema]) -> dict[str, Schema]:
+    return {to_camel(name): one for name, one in names.items()}
+
+
+_ZONED = {"timezone": ZONE, **_camel({name: one for name, one in MODIFIERS.items() if name != "tz"})}
+SCHEDULE_OPTIONS = _map({}, {**_camel(OPTIONS), "hooks": OPTIONS["deliver"], "bounded": {"description": "ignored"}})
 TIMING: Schema = {
-    "description": "When: `cron` has an expression, `interval` minutes after each run, `once` a time.",
+    "description": "When: `cron` has an expression, `interval` minutes after each run, `once` a time, `after` a job.",
     "anyOf": [
         _map({"type": {"const": "cron"}, "expression": CRON}, _ZONED),
         _map(
@@ -224,9 +172,10 @@ TIMING: Schema = {
                     "description": "not below the server's minimum",
                 },
             },
-            _ZONED,
+            {"anchor": MOMENT, **_ZONED},
         ),
         _map({"type": {"enum": ["once", "at"]}, "at": MOMENT}, _ZONED),
+        _map({"type": {"const": "after"}, "job": JOB}, {"on": ON}),
     ],
 }
 

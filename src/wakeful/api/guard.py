@@ -5,18 +5,17 @@ A request is refused that calls the server by a foreign name (403, against DNS r
 something other than JSON (415, so no form of another site gets in), more than the limit (413, before it is read), JSON
 nested too deeply (400, before it is parsed), a name twice in one object, two lengths, or a NUL (400). Nothing of a
 fault of ours is shown but an id. At paths that are secrets themselves, such as `/ping/KEY`, callers need neither token
-nor JSON nor our origin; everything else holds there too. There are no CORS headers: other origins read nothing.
+nor JSON nor our origin, and a body is read only when the route asks for it; everything else holds there too, but for
+the length of a body of which only the beginning counts. There are no CORS headers: other origins read nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import re
-import sys
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -25,7 +24,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wakeful.api.addresses import keep_slashes
-from wakeful.api.problems import ApiError, fault, problem
+from wakeful.api.bodies import Bodies, Body, Replay, check_json, read_beginning
+from wakeful.api.problems import ApiError, fault, problem, public_text
 from wakeful.api.settings import ServerSettings
 from wakeful.clock import Clock, SystemClock
 from wakeful.domains import domains
@@ -36,6 +36,8 @@ log = logging.getLogger("wakeful.access")
 SAFE = ("GET", "HEAD")
 #: Where the rest of the path is the caller's right, and the body anything.
 OPEN_PATHS = tuple(path for domain in domains() for path in domain.open_paths)
+#: Where the beginning of a body counts, so many bytes of it, and the rest is of no importance.
+CUT_PATHS = {path: most for domain in domains() for path, most in domain.cut_paths.items()}
 OWN_PAGE = ("same-origin", "none")
 
 HEADERS = {
@@ -45,11 +47,6 @@ HEADERS = {
     b"cross-origin-resource-policy": b"same-origin",
     b"cache-control": b"no-store",
 }
-
-_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
-_NO_BRACKET = bytes(set(range(256)) - set(b"[]{}"))
-_ONE_KIND = bytes.maketrans(b"{}", b"[]")
-_JSON = re.compile(r"application/(?:[\w.+-]+\+)?json\s*(?:;.*)?", re.IGNORECASE)
 
 
 class Name(NamedTuple):
@@ -71,37 +68,6 @@ def read_name(text: str, default_port: int | None = None) -> Name | None:
     return Name(parts.hostname.lower(), port) if parts.hostname else None
 
 
-def too_deep(body: bytes, most: int) -> bool:
-    """Whether brackets are nested deeper than `most`, or left open; checked without parsing, in linear time."""
-    if body.count(b"[") + body.count(b"{") <= most:
-        return False
-    brackets = _STRING.sub(b"", body).translate(_ONE_KIND, _NO_BRACKET)
-    for _ in range(most):
-        if not brackets:
-            break
-        brackets = brackets.replace(b"[]", b"")  # the innermost pairs: one level less
-    return bool(brackets)
-
-
-def _refuse_doubles(body: bytes) -> None:
-    """A name that appears twice in one object: parsers differ in which of them counts."""
-    try:
-        json.loads(body, object_pairs_hook=_single)
-    except json.JSONDecodeError:
-        return  # the code that reads the body reports invalid JSON
-    except ValueError as error:  # the interpreter reads no longer ones
-        digits = sys.get_int_max_str_digits()
-        raise ApiError(400, "invalid_json", f"The body has a whole number of more than {digits:,} digits.") from error
-
-
-def _single(pairs: list[tuple[str, Any]]) -> None:
-    seen: set[str] = set()
-    for name, _ in pairs:
-        if name in seen:
-            raise ApiError(400, "invalid_json", f"The body has {name!r:.60} twice in one object.")
-        seen.add(name)
-
-
 class Guard:
     """ASGI middleware around the whole app."""
 
@@ -119,6 +85,7 @@ class Guard:
         own = [Name(host, settings.port) for host in ("127.0.0.1", "::1", "localhost", settings.host.lower())]
         self._names = {*own, Name("localhost", None), *self._given()}
         self._public = self._origin_of_public()
+        self._bodies = Bodies(settings, self._clock)
 
     def _given(self) -> list[Name]:
         found = [read_name(text) for text in self._settings.allowed_hosts]
@@ -165,14 +132,27 @@ class Guard:
         self._check_length(headers)
         if scope["method"] == "HEAD":
             scope = {**scope, "method": "GET"}
-        elif scope["method"] != "GET":
-            if not is_open:
-                await self._check_caller(scope, headers)
-            body = await self._read(headers, receive)
-            if not is_open:
-                self._check_body(headers, body)
-            receive = Replay(body, receive)
-        await self._app(scope, receive, answer)
+        if scope["method"] == "GET":
+            await self._app(scope, receive, answer)
+            return
+        if not is_open:
+            await self._check_caller(scope, headers)
+        kept = next((most for begin, most in CUT_PATHS.items() if scope["path"].startswith(begin)), None)
+        if kept is not None:
+            beginning = await read_beginning(receive, kept, self._settings.connections.body_s)
+            await self._app(scope, Replay(beginning, receive), answer)
+            return
+        body = Body(self._bodies, headers, receive, is_known=not is_open)
+        try:
+            if is_open:  # its route looks up whose address it is first; what it does not read, nobody keeps
+                receive = body
+            else:
+                whole = await body.whole()
+                check_json(headers, whole, self._settings.max_depth)
+                receive = Replay(whole, receive)
+            await self._app(scope, receive, answer)
+        finally:
+            body.end()
 
     # -- the rules ----------------------------------------------------------------------------------------------------
 
@@ -232,48 +212,8 @@ class Guard:
             unread = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
             close = {"Connection": "close"} if unread else {}
             raise ApiError(
-                error.status, error.code, str(error), headers={**getattr(error, "headers", {}), **close}
+                error.status, error.code, public_text(error), headers={**getattr(error, "headers", {}), **close}
             ) from error
-
-    async def _read(self, headers: Headers, receive: Receive) -> bytes:
-        """The whole body, if it is within the limit; not a byte is kept of one that is not."""
-        most = self._settings.max_body
-        refusal = ApiError(
-            413, "too_large", f"The body is larger than {most:,} bytes.", headers={"Connection": "close"}
-        )
-        if headers.get("content-length", "0").isdigit() and int(headers.get("content-length", "0")) > most:
-            raise refusal
-        body = bytearray()
-        patience = self._settings.connections.body_s
-        try:
-            async with asyncio.timeout(patience):
-                while True:
-                    message = await receive()
-                    if message["type"] != "http.request":
-                        raise ApiError(400, "cut_off", "The request ended before its body did.")
-                    body += message.get("body", b"")
-                    if len(body) > most:
-                        raise refusal
-                    if not message.get("more_body", False):
-                        return bytes(body)
-        except TimeoutError:
-            sentence = f"The body did not arrive within {patience:g} s."
-            raise ApiError(408, "too_slow", sentence, headers={"Connection": "close"}) from None
-
-    def _check_body(self, headers: Headers, body: bytes) -> None:
-        kind = headers.get("content-type")
-        if (body and kind is None) or (kind is not None and _JSON.fullmatch(kind.strip()) is None):
-            raise ApiError(415, "not_json", "A body must be JSON: send it with Content-Type: application/json.")
-        try:
-            body.decode("utf-8")
-        except UnicodeDecodeError:
-            raise ApiError(400, "invalid_json", "The body is not UTF-8.") from None
-        if too_deep(body, self._settings.max_depth):
-            sentence = (
-                f"The JSON is nested more than {self._settings.max_depth} levels deep, or its brackets do not match."
-            )
-            raise ApiError(400, "too_deep", sentence)
-        _refuse_doubles(body)
 
     def _log(self, scope: Scope, status: int | None, took: int) -> None:
         """One line per request; reads are logged only on request. Without the query: there could be a token in it."""
@@ -330,17 +270,3 @@ class Answer:
 
 async def _nothing() -> Message:
     return {"type": "http.disconnect"}
-
-
-class Replay:
-    """Hands the app a body that was read already, and what comes after it."""
-
-    def __init__(self, body: bytes, receive: Receive) -> None:
-        self._body: bytes | None = body
-        self._receive = receive
-
-    async def __call__(self) -> Message:
-        if self._body is None:
-            return await self._receive()
-        body, self._body = self._body, None
-        return {"type": "http.request", "body": body, "more_body": False}

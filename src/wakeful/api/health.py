@@ -8,6 +8,7 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel
 
 from wakeful import __version__
+from wakeful.api.problems import GONE
 from wakeful.api.wiring import Ending, Sched
 from wakeful.scheduler import Scheduler
 
@@ -36,8 +37,10 @@ def reasons_against(scheduler: Scheduler, *, ending: bool) -> list[str]:
         found.append("The server is stopping.")
     elif state.status != "running":
         found.append("The engine is not running.")
-    if state.trouble is not None:
-        found.append(f"The database is unavailable: {state.trouble}")
+    if state.store_gone:
+        found.append(GONE)
+    elif state.trouble is not None:
+        found.append("The database is unavailable: the server's log says why.")  # it names hosts, which are for us
     if state.draining:
         found.append("This node is being drained.")
     return found

@@ -39,7 +39,7 @@ from wakeful.api.shapes import job_shape, local, run_shape, zone_of
 from wakeful.api.wiring import Sched, Settings
 from wakeful.errors import JobNotFound
 from wakeful.kernel.actions.authorization import Rights
-from wakeful.kernel.actions.authorized import BulkResult, JobSelection
+from wakeful.kernel.actions.selections import BulkResult, JobSelection
 from wakeful.kernel.views.models import Job, Run
 from wakeful.monitors.keys import ping_key, ping_url
 from wakeful.scheduler import Scheduler

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from datetime import datetime
 from functools import partial
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, create_model, model_validator
 
 from wakeful.api import forms
 from wakeful.api.strict import Strict
@@ -28,11 +28,7 @@ RunStatus = Literal["queued", "active", "waiting", "done"]
 Outcome = Literal["success", "noop", "skipped", "deferred", "error", "timeout", "crashed", "cancelled", "unknown"]
 
 
-def _option(name: str) -> WithJsonSchema:
-    return WithJsonSchema(forms.nullable(forms.OPTIONS[name]))
-
-
-class Written(Strict):
+class _Written(Strict):
     """A job as it is written. The trigger is given as `trigger`, or by its short form beside the other fields.
 
     Options may also be nested under `options`, as answers show them.
@@ -65,18 +61,6 @@ class Written(Strict):
     enabled: bool | None = None
 
     options: Annotated[dict[str, Any] | None, WithJsonSchema(forms.nullable(forms.NESTED))] = None
-    timeout: Annotated[Any, _option("timeout")] = None
-    catch_up: Annotated[Any, _option("catch_up")] = None
-    overlap: Annotated[str | None, _option("overlap")] = None
-    retry: Annotated[Any, _option("retry")] = None
-    backoff: Annotated[list[Any] | None, _option("backoff")] = Field(None, max_length=100)
-    max_errors: Annotated[int | None, _option("max_errors")] = None
-    on_crash: Annotated[str | None, _option("on_crash")] = None
-    lanes: Annotated[dict[str, Any] | None, _option("lanes")] = None
-    labels: Annotated[list[str] | None, _option("labels")] = Field(None, max_length=100)
-    approval: bool | None = Field(None, description="every start waits for a person")
-    priority: Annotated[int | None, _option("priority")] = None
-    deliver: Annotated[Any, _option("deliver")] = None
 
     @model_validator(mode="before")
     @classmethod
@@ -85,6 +69,23 @@ class Written(Strict):
         if not isinstance(data, dict):
             return data
         return {name: value if name == "payload" else forms.whole(value) for name, value in data.items()}
+
+
+if TYPE_CHECKING:
+
+    class Written(_Written):
+        """A job as it is written."""
+
+else:
+    Written = create_model(
+        "Written",
+        __base__=_Written,
+        __doc__=_Written.__doc__,
+        **{
+            name: (Annotated[forms.plain_type(schema) | None, WithJsonSchema(forms.nullable(schema))], None)
+            for name, schema in forms.OPTIONS.items()
+        },
+    )
 
 
 class JobCreate(Written):
@@ -342,7 +343,7 @@ class Waiting(BaseModel):
 class EngineOut(BaseModel):
     """What the engine of this server is doing."""
 
-    status: Literal["stopped", "running", "stopping"]
+    status: Literal["stopped", "standby", "running", "stopping"]
     started_at: datetime | None
     check_count: int
     trigger_count: int

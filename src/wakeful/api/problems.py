@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from wakeful.errors import SchedulerError, ScheduleTriggerError
+from wakeful.errors import SchedulerError, ScheduleTriggerError, StoreError, StoreFull, StoreGone
 
 log = logging.getLogger("wakeful.api")
 
@@ -126,7 +126,22 @@ async def _refused(_: Request, error: Exception) -> Response:
         more.setdefault("reason", str(error.context["reason"]))
     if status >= 500 and status != 503:
         return fault(error)
-    return problem(status, code, str(error), headers=getattr(error, "headers", None), **more)
+    return problem(status, code, public_text(error), headers=getattr(error, "headers", None), **more)
+
+
+GONE = "The store's file was removed or replaced while it was in use: put the right file there, then start the server."
+
+
+def public_text(error: Exception) -> str:
+    """What a caller is told. A failing database is named to nobody: while it fails, no token can be checked."""
+    if not isinstance(error, StoreError):
+        return str(error)
+    log.info("%s", error)
+    if isinstance(error, StoreFull):
+        return "The disk is full."
+    if isinstance(error, StoreGone):
+        return GONE
+    return "The database is unavailable: try again later. The server's log says why."
 
 
 async def _invalid(_: Request, error: Exception) -> Response:

@@ -14,7 +14,7 @@ from wakeful.api.strict import Strict
 class VerdictOut(BaseModel):
     """Whether all is well, in one sentence."""
 
-    state: Literal["unsure", "stalled", "needs_you", "behind", "empty", "quiet", "well"] = Field(
+    state: Literal["unsure", "stalled", "needs_you", "failing", "behind", "empty", "quiet", "well"] = Field(
         description="What the sentence says, as a word."
     )
     well: bool = Field(description="Whether all is well; never true when that is not known.", examples=[True])

@@ -7,22 +7,24 @@ from typing import Annotated
 from fastapi import Depends
 
 from wakeful import ids
+from wakeful.agents.naming import AGENT
 from wakeful.agents.sharing import own_sessions
 from wakeful.api.auth import Anyone, Caller
 from wakeful.api.problems import ApiError
 from wakeful.api.settings import ServerSettings
-from wakeful.api.wiring import Settings
+from wakeful.api.wiring import Sched, Settings
 from wakeful.http.guarding import within_policy
 from wakeful.kernel.actions.authorization import PayloadCheck, Rights
 from wakeful.store.interface import Transaction
+from wakeful.store.owners import Owned
 from wakeful.store.records import JobDef
 
 
-async def rights_of(caller: Anyone, settings: Settings) -> Rights:
+async def rights_of(caller: Anyone, settings: Settings, scheduler: Sched) -> Rights:
     """Agents see and change only what they own; commands and priorities are for admins; everybody obeys the limit."""
     return Rights(
         caller.name,
-        owner=caller.name if caller.is_agent else None,
+        owned=_owned(caller, scheduler.server_side.kinds_apart) if caller.is_agent else None,
         admin_kinds=caller.may("admin"),
         priority=caller.may("admin"),
         min_interval=settings.min_interval_ms or None,
@@ -30,6 +32,11 @@ async def rights_of(caller: Anyone, settings: Settings) -> Rights:
         max_jobs=settings.jobs_per_agent,
         max_bytes=settings.bytes_per_agent,
     )
+
+
+def _owned(caller: Caller, apart: tuple[str, ...]) -> Owned:
+    """What a token was made for or has made itself; a run has the jobs of its agent."""
+    return Owned(caller.name, apart=apart) if caller.run is None else Owned(caller.name, AGENT)
 
 
 def _check(caller: Caller, settings: ServerSettings) -> PayloadCheck:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 from collections.abc import Awaitable
-from pathlib import Path as FilePath
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import WithJsonSchema
@@ -19,6 +16,7 @@ from wakeful.api.models import Completed, Completion, Explained, Noted, Outcome,
 from wakeful.api.paging import LIMIT, Cursor, Limit, cursor_of, id_number, page, page_answer, read_id_cursor
 from wakeful.api.problems import ApiError, answers
 from wakeful.api.rights import Allowed, Editor
+from wakeful.api.run_logs import Downloads, LogAnswer, tail_of
 from wakeful.api.shapes import run_detail, run_shape
 from wakeful.api.wiring import Sched
 from wakeful.errors import InvalidTrigger, WrongCallbackToken
@@ -26,9 +24,9 @@ from wakeful.ids import first_id_at
 from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.rules.outcome import APPROVAL
 from wakeful.kernel.views.models import Run
-from wakeful.private_files import open_unlinked
 from wakeful.scheduler import Scheduler
 from wakeful.store.runs import RunFilter
+from wakeful.threads import room
 from wakeful.triggers.moments import read_moment
 
 router = APIRouter(prefix="/api", tags=["runs"])
@@ -148,7 +146,7 @@ async def get_run(scheduler: Sched, caller: Anyone, rights: Allowed, run_id: Ref
 
 
 async def _shown(scheduler: Scheduler, run: Run, caller: Caller) -> Response:
-    has_log = await asyncio.to_thread(scheduler.log_path(run.id).exists)
+    has_log = await room("logs").call(scheduler.log_path(run.id).exists)
     return respond(answer(200, run_detail(run, caller, has_log=has_log)))
 
 
@@ -160,6 +158,7 @@ async def _shown(scheduler: Scheduler, run: Run, caller: Caller) -> Response:
     summary="The output of a run as text; for a command also while it runs",
 )
 async def get_run_log(
+    request: Request,
     scheduler: Sched,
     _: Anyone,
     rights: Allowed,
@@ -168,31 +167,9 @@ async def get_run_log(
     * 1024,
 ) -> Response:
     run = await scheduler.server_side.get_run(run_id, rights)
-    found = await asyncio.to_thread(_tail, scheduler.log_path(run.id), most)
-    if found is None:
-        found = _said(run).encode("utf-8", "replace")[-most:]
-    return Response(found.decode("utf-8", "replace"), media_type="text/plain")
-
-
-def _tail(path: FilePath, most: int) -> bytes | None:
-    try:
-        with open_unlinked(path) as file:
-            size = file.seek(0, 2)
-            file.seek(max(0, size - most))
-            return file.read(most)
-    except OSError:  # there is none, or not on this machine: what the record holds must do
-        return None
-
-
-def _said(run: Run) -> str:
-    """A command's output as it printed it, an answer's body, else what the handler returned; the error last."""
-    output: Any = run.output
-    if isinstance(output, dict) and run.kind == "command" and isinstance(output.get("output"), str):
-        output = output["output"]
-    elif isinstance(output, dict) and run.kind == "http" and isinstance(output.get("body"), str):
-        output = output["body"]
-    text = "" if output is None else output if isinstance(output, str) else json.dumps(output, indent=2)
-    return "\n".join(part for part in (text, run.error) if part)
+    downloads: Downloads = request.app.state.downloads
+    downloads.check()
+    return LogAnswer(await room("logs").call(tail_of, scheduler.log_path(run.id), most, run), downloads)
 
 
 @router.get(

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import uvicorn
 
+from wakeful import clock as clocks
 from wakeful.api.app import create_app
 from wakeful.api.auth import admit
 from wakeful.api.connections import BoundedProtocol, Connections
@@ -24,10 +25,13 @@ from wakeful.errors import InvalidSetting, SchedulerError, StoreUnusable
 from wakeful.kernel.actions.tokens import new_secret
 from wakeful.private_files import make_private_folder, open_private, open_unlinked
 from wakeful.scheduler import Scheduler
+from wakeful.store.forks import on_fork
 
 PATIENCE_S = 5  # what requests in progress are given when the server ends
 GOODBYE_S = 1  # and to be closed after that
+UNREAD_S = 0.25  # a client that takes nothing of what waits for it for so long is not waited for
 LARGEST_TOKEN = 4096  # of a token file this much is read
+RECEIVE_BUFFER = 64 * 1024  # also what is read at once of a body that nobody has asked for yet
 SEND_BUFFER = 256 * 1024  # what the kernel keeps for a client that reads slowly; without a bound it is megabytes
 
 
@@ -51,6 +55,7 @@ def bind(host: str, port: int) -> socket.socket:
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
         bound.bind(address)
         # SO_REUSEADDR lets two sockets be bound that do not listen: only the second to listen would fail.
         bound.listen(0)
@@ -58,6 +63,7 @@ def bind(host: str, port: int) -> socket.socket:
         bound.close()
         raise _cannot_bind(error, host, port) from error
     bound.setblocking(False)  # noqa: FBT003 - the standard library's own shape
+    on_fork(bound, socket.socket.close)  # a child that outlives us must not keep the port
     return bound
 
 
@@ -113,9 +119,22 @@ class HttpServer(uvicorn.Server):
         self.should_exit = True
         self._asked.set()
         if self._task is not None:
+            unread = asyncio.get_running_loop().create_task(self._drop_unread())
             await self._task
+            unread.cancel()
             await self._cut_off()
         await self._app.state.gate.finish()
+
+    async def _drop_unread(self) -> None:
+        """Close the connections of clients that do not read: what is sent to them would never end."""
+        before: dict[asyncio.Transport, int] = {}
+        while True:
+            left = {one.transport: one.transport.get_write_buffer_size() for one in list(self._all.connections)}
+            for transport, size in left.items():
+                if size and before.get(transport) == size:
+                    transport.abort()
+            before = left
+            await clocks.sleep(UNREAD_S)
 
     async def _cut_off(self) -> None:
         """Cut off answers in progress, and close the connections of clients that do not read."""

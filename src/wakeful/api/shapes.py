@@ -39,10 +39,15 @@ def run_detail(run: Run, caller: Caller, *, has_log: bool) -> dict[str, Any]:
     return {
         **run.to_dict(),
         "payload": _seen(run.kind, run.payload, caller),
-        "trace": run.trace if caller.may("operator") else None,
+        "trace": trace_for(caller, run.trace),
         "usage": run.usage,
         "has_log": has_log,
     }
+
+
+def trace_for(caller: Caller, trace: str | None) -> str | None:
+    """A trace as this caller may see it: its source lines are for operators, wherever it is shown."""
+    return trace if caller.may("operator") else None
 
 
 def _seen(kind: str, payload: Any, caller: Caller) -> Any:

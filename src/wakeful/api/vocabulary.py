@@ -9,6 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic.alias_generators import to_snake
+
+from wakeful.kernel.rules.option_fields import INTERNAL, OPTIONS
+from wakeful.kernel.views.reasons import STARTED_BY
+
 NOW, LATER = "2026-01-29T09:00:00Z", "2026-01-30T09:00:00Z"
 JOB, RUN, ALERT, NODE = "job_1frc80000nd3p", "run_1frc87n80sngk", "alr_1frc87n80sngk", "node_1frc80000nd3p"
 PAYLOAD = {"to": "team"}
@@ -26,7 +31,7 @@ _JOB: Mapping[str, tuple[str, Any]] = {
     "payload": ("What the job runs with: any JSON value that its kind accepts.", PAYLOAD),
     "options": ("How the job runs.", {"timeout": "30m"}),
     "enabled": ("Whether the job is switched on.", True),
-    "status": ("`idle`, `running`, `paused` or `disabled`.", "idle"),
+    "status": ("`idle`, `running`, `waiting`, `paused`, `disabled` or `done`.", "idle"),
     "next_run_at": ("When it starts next, in UTC; null when no start is planned.", LATER),
     "next_run_local": ("The same in the job's time zone.", "2026-01-30T10:00:00+01:00"),
     "last_run_at": ("When it was last started.", NOW),
@@ -37,7 +42,10 @@ _JOB: Mapping[str, tuple[str, Any]] = {
     "notes": ("Notes, the latest last.", ["paused for maintenance"]),
     "revision": ("Counts the changes of the definition; also the ETag.", 1),
     "current_run": ("The run in progress.", RUN),
-    "waiting_for": ("What a due job waits for.", "lane:gpu"),
+    "waiting_for": (
+        "What a due job waits for: a lane, `kind:` or `labels:` that no node has, or `hold:all` while all is paused.",
+        "gpu",
+    ),
     "created_at": ("When the job was added.", NOW),
     "updated_at": ("When the definition was last changed.", NOW),
 }
@@ -67,27 +75,18 @@ _TRIGGER: Mapping[str, tuple[str, Any]] = {
 }
 _OPTIONS: Mapping[str, tuple[str, Any]] = {
     "command": ("The program and its arguments; there is no shell. For admins.", ["./backup.sh", "--full"]),
-    "timeout": ("A run that takes longer is ended.", "30m"),
-    "catch_up": ("What happens to missed starts: `once`, `skip`, or those within a duration.", "once"),
     "within": ("Catch up starts that were missed by no more than this.", "2h"),
-    "overlap": ("What happens when the job is due while it still runs: `skip`, `queue` or `cancel_other`.", "skip"),
-    "retry": ("Retries after an error: how many, or the delays.", 2),
     "times": ("How many.", 2),
     "delays": ("The time before each retry.", ["30s", "2m"]),
-    "backoff": ("How long the job waits after one error, two errors, and so on.", ["1m", "5m", "15m"]),
-    "max_errors": ("Disable the job after this many errors in a row; 0 never does.", 5),
-    "error_span": ("Count errors in a row only within this duration.", "1d"),
-    "on_crash": ("A run that a crash cut off: `recover` or `skip`.", "recover"),
-    "lanes": ("Limits shared with other jobs: how many runs each lane takes.", {"gpu": 1}),
-    "labels": ("Run only on nodes that have all of these labels.", ["gpu"]),
-    "approval": ("Every start waits for a person.", False),
-    "priority": ("Of what is due, the higher starts first. Above 0 is for admins.", 0),
-    "bounded": ("Whether the minimum interval applies; set by the server.", True),
+    **{field.name: (field.help, field.example) for field in (*OPTIONS, *INTERNAL)},
 }
 _RUN: Mapping[str, tuple[str, Any]] = {
     "job": ("The job's name.", "backup"),
     "job_id": ("The job's id.", JOB),
-    "reason": ("Why the run was started: `schedule`, `manual`, `retry`, `recovery`, `chain`, …", "schedule"),
+    "reason": (
+        f"Why the run was started: {', '.join(f'`{word}`' for word in STARTED_BY)}, or a word of its kind.",
+        "schedule",
+    ),
     "slot": ("The scheduled time that this run is for.", NOW),
     "attempt": ("Which attempt this is, from 1.", 1),
     "retry_of": ("The run that this one continues.", None),
@@ -133,7 +132,7 @@ _ANSWERS: Mapping[str, tuple[str, Any]] = {
     "p50_ms": ("Half of the starts were at most so late, in milliseconds.", 2),
     "p95_ms": ("95 of 100 starts were at most so late, in milliseconds.", 9),
     "max_ms": ("The latest start, in milliseconds.", 31),
-    "waits_for": ("The key of what is waited for.", "lane:gpu"),
+    "waits_for": ("What is waited for, as in `waiting_for` of a job.", "gpu"),
     "check_count": ("How often the engine looked for due jobs.", 1200),
     "trigger_count": ("How many runs it started.", 340),
     "last_check_at": ("When it last looked.", NOW),
@@ -178,6 +177,7 @@ _SCHEDULE: Mapping[str, tuple[str, Any]] = {
     "persistSession": ("One session for all runs, or a new one for each.", True),
     "sessionId": ("The session's id.", "ses_42"),
     "timeoutMinutes": ("How long a run waits for the report of its end, in minutes.", 60),
+    "hooks": ("With an agent: what is called after a run, and after which.", {"to": "ci", "on": "failure"}),
     "intervalMinutes": ("Minutes after each run; not below `limits.min_interval`.", 60),
     "lastRun": ("When it was last started, in UTC.", NOW),
     "lastResult": ("How its last run ended.", "success"),
@@ -204,7 +204,6 @@ _ELSEWHERE: Mapping[str, tuple[str, Any]] = {
     "last_ping_at": ("When the last ping came.", NOW),
     "down_since": ("Since when it is down; null while it is not.", None),
     "ping_url": ("The secret address to ping.", "http://127.0.0.1:7878/ping/0123456789abcdef"),
-    "deliver": ("Where results are sent: a connector's name, or where and when.", {"to": "phone", "on": "failure"}),
     "deliveries": ("Messages about the run, and what became of each.", []),
     "to": ("The connector, `last` or `none`.", "phone"),
     "DeliveryBrief.id": ("The delivery's id.", "dlv_1hbm1n0w2c9kd"),
@@ -222,7 +221,7 @@ _ELSEWHERE: Mapping[str, tuple[str, Any]] = {
     "RunNow.payload": ("What to run with instead of the job's own payload.", PAYLOAD),
     "Completion.outcome": ("How the work ended: `success` or `error`.", "success"),
     "Completion.error": ("Why it failed.", "the build broke"),
-    "Waiting.reason": ("The same in words.", "lane gpu is full"),
+    "Waiting.reason": ("Why they wait: `at_capacity`, `no_handler`, `no_node` or `held`.", "at_capacity"),
     "EngineOut.status": ("`stopped`, `running` or `stopping`.", "running"),
     "Alive.status": ("Always `ok`.", "ok"),
     "Health.status": ("`ok` or `unavailable`.", "ok"),
@@ -279,4 +278,4 @@ FIELDS: Mapping[str, tuple[str, Any]] = {**_SCHEDULE, **_ANSWERS, **_RUN, **_OPT
 
 def meaning(model: str, field: str) -> tuple[str, Any] | None:
     """What a field of a model means, and an example; None for a word that is not known."""
-    return FIELDS.get(f"{model}.{field}") or FIELDS.get(field)
+    return FIELDS.get(f"{model}.{field}") or FIELDS.get(field) or FIELDS.get(to_snake(field))

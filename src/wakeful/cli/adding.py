@@ -14,8 +14,9 @@ from wakeful import Job, Scheduler
 from wakeful.agents.added import added_schedule
 from wakeful.agents.naming import AGENT
 from wakeful.cli import program
-from wakeful.cli.agent_schedules import agent_job_name, changed_prompt, refuse_beside_agent
+from wakeful.cli.agent_schedules import agent_job_name, changed_schedule, refuse_beside_agent
 from wakeful.cli.app import JOBS, WithCommand, app
+from wakeful.cli.confirming import Yes, ask_before_final
 from wakeful.cli.definition import Definition, job_options, takes_definition
 from wakeful.cli.failures import WrongUse, say_note
 from wakeful.cli.finding import job_named
@@ -170,13 +171,19 @@ def edit(
     name: Name,
     definition: Definition,
     new_name: Annotated[str | None, typer.Option("--name", metavar="NEW", help="A new name.")] = None,
-    new_key: Annotated[bool, typer.Option("--rotate-key", help="Give a monitor a new key; the old one ends.")] = False,
+    new_key: Annotated[
+        bool,
+        typer.Option("--rotate-key", help="Give a monitor a new key. The old one ends at once: it cannot be undone."),
+    ] = False,
+    yes: Yes = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
     """Change the given options of a job and leave the rest. "none" resets an option to its default."""
     place = chosen(ctx, db)
     argv, zone = ctx.meta["argv"], default_zone(place)
+    if new_key:
+        ask_before_final(f"{name} gets a new key, and pings with the old one are rejected.", yes=yes)
 
     async def work(scheduler: Scheduler) -> Written:
         job = await job_named(scheduler, name)
@@ -203,8 +210,8 @@ def _changes(job: Job, definition: Definition, argv: list[str] | None, zone: str
     data = when_data(definition, now(), zone, job.trigger.to_data())
     if data is not None:
         changes["trigger"] = trigger_from_data(data)
-    if definition.agent is not None or definition.prompt is not None:
-        changes["payload"] = changed_prompt(job, definition)
+    if job.kind == AGENT or definition.agent is not None or definition.prompt is not None:
+        changes = changed_schedule(job, definition, changes)
     before = job.payload if job.kind == COMMAND else {}
     command = program.command_payload(definition, argv, Path.cwd(), before, _input)
     if command is not None and job.kind != COMMAND:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from wakeful.agents.runners.calling import environment, looked_up
 from wakeful.agents.runners.spec import command_form, form_of, preset_of
+from wakeful.child_processes import TookTooLong, run_to_end
 from wakeful.command.lookup import obstacles
 from wakeful.command.spec import CommandSpec
 from wakeful.errors import SchedulerError
@@ -16,7 +16,28 @@ PATIENCE_S = 10
 
 
 def agent_problems(agents: Iterable[tuple[str, Mapping[str, Any]]]) -> list[tuple[str, str, str]]:
-    """Name, problem and remedy of each agent that cannot run; each tool's login is checked once."""
+    """Names, problem and remedy of agents that cannot run; those with the same problem are named together."""
+    return _together(_problems(agents))
+
+
+def missing_here(agents: Iterable[tuple[str, Mapping[str, Any]]]) -> list[tuple[str, str]]:
+    """Names and problem of agents whose program or directory is not on this machine, as far as a file tells."""
+    known = [(name, runner) for name, runner in agents if "${" not in str(runner)]
+    found = [
+        (name, text[0].lower() + text[1:].rstrip("."), "") for name, runner in known for text in _cannot_start(runner)
+    ]
+    return [(names, problem) for names, problem, _ in _together(found)]
+
+
+def _together(found: Iterable[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    together = dict[str, tuple[list[str], str]]()
+    for name, problem, remedy in found:
+        together.setdefault(problem, ([], remedy))[0].append(name)
+    return [(", ".join(names), problem, remedy) for problem, (names, remedy) in together.items()]
+
+
+def _problems(agents: Iterable[tuple[str, Mapping[str, Any]]]) -> list[tuple[str, str, str]]:
+    """The same for each agent; each tool's login is checked once."""
     found, logged_out = [], dict[tuple[str, ...], bool]()
     for name, runner in agents:
         remedy = f"change agents.{name}.runner in wakeful.yaml"
@@ -53,15 +74,8 @@ def _has_key(runner: Mapping[str, Any]) -> bool:
 
 def _is_logged_out(argv: tuple[str, ...], runner: Mapping[str, Any]) -> bool:
     try:
-        asked = subprocess.run(  # noqa: S603 - the preset's own question
-            argv,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=PATIENCE_S,
-            check=False,
-            cwd=runner.get("cwd"),
-            env=environment(runner.get("cwd"), {}),
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        env, cwd = environment(runner.get("cwd"), {}), runner.get("cwd")
+        asked = run_to_end(argv, env=env, cwd=cwd, seconds=PATIENCE_S)
+    except (OSError, TookTooLong):
         return False  # it does not say
-    return asked.returncode == 1
+    return asked.exit_code == 1

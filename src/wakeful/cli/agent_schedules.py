@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wakeful.agents.naming import AGENT, RULE, check_name
+from wakeful.agents.schedule_options import edited
 from wakeful.cli.definition import NONE, Definition
 from wakeful.cli.failures import WrongUse
 from wakeful.errors import InvalidJob
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 _NOT_FOR_AGENTS = (
     "cwd", "env", "env_file", "pass_env", "stdin", "success_codes",
-    "url", "method", "header", "body", "expect", "redirects", "ping", "grace", "deliver_on",
+    "url", "method", "header", "body", "expect", "redirects", "ping", "grace",
 )  # fmt: skip
 
 
@@ -38,11 +39,20 @@ def agent_job_name(agent: str, name: str) -> str:
     return f"{agent}.{own}"
 
 
-def changed_prompt(job: Job, definition: Definition) -> dict[str, Any]:
-    """The payload of an agent's schedule with another prompt."""
-    if job.kind != AGENT:
+def changed_schedule(job: Job, definition: Definition, options: dict[str, Any]) -> dict[str, Any]:
+    """What changes about an agent's schedule: its prompt, where its reply goes, how long a call may take.
+
+    `options`: those of its job that are to be changed; what is in them about these is the schedule's.
+    """
+    if definition.prompt is not None and job.kind != AGENT:
         raise InvalidJob(f"{job.name} is of kind {job.kind!r}: only schedules of agents have a prompt to change.")
     if definition.agent is not None:
         raise WrongUse("A schedule stays with its agent: remove it, and add another one with --agent.")
-    payload = {key: value for key, value in job.payload.items() if key != "prompt"}
-    return payload if definition.prompt in (None, NONE) else {**payload, "prompt": definition.prompt}
+    payload, changes = dict(job.payload), dict(options)
+    if definition.prompt is not None:
+        payload["prompt"] = None if definition.prompt == NONE else definition.prompt
+    to = definition.options.get("deliver")
+    if to is not None and definition.deliver_on is None:
+        changes["deliver"] = None if to == NONE else to
+    changed = edited(payload, job.options, changes)
+    return changed if changed.get("payload", payload) == job.payload else {"payload": payload, **changed}

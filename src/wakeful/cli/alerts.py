@@ -15,7 +15,7 @@ from wakeful.cli.opening import change, now_ms, read
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Column, HowMany, Json, print_facts, print_json, print_table
-from wakeful.cli.words import ahead, brief, need_seconds, relative, stamp
+from wakeful.cli.words import ahead, brief, count, need_seconds, relative, stamp
 from wakeful.cli.zones import shown_zone
 from wakeful.errors import AlertNotFound, JobNotFound
 from wakeful.kernel.actions.lookup import find_job
@@ -106,7 +106,7 @@ def show_alert(
     facts += [("job", alert.job)] if alert.job is not None else []
     facts += [("since", f"{stamp(since, zone)}, {relative(since, now)}")]
     if alert.times > 1:
-        facts += [("seen", f"{alert.times} times, last {relative(to_ms(alert.last_at), now)}")]
+        facts += [("seen", f"{count(alert.times, 'time')}, last {relative(to_ms(alert.last_at), now)}")]
     print_facts(facts)
 
 

@@ -13,7 +13,7 @@ import typer
 from wakeful import Scheduler
 from wakeful.cli.acting import say_undo, user_name
 from wakeful.cli.app import SERVER, app
-from wakeful.cli.checking import File, config_named
+from wakeful.cli.checking import File, budget_notes, config_named
 from wakeful.cli.failures import say_note
 from wakeful.cli.opening import change, now_ms, read, server_of
 from wakeful.cli.place import Db, Place, given_store, place_beside
@@ -36,7 +36,7 @@ CHANGES = 5  # what `plan` exits with where there is something to do
 @app.command("plan", rich_help_panel=SERVER)
 def plan(ctx: typer.Context, *, file: File = None, as_json: Json = False, db: Db = None) -> None:
     """Show what apply would change, and change nothing. Exits with 5 if there is something to change."""
-    from wakeful.fleet.applying import plan_fleet, ready_fleet, terms_of
+    from wakeful.fleet.applying import of_another_file, plan_fleet, ready_fleet, terms_of
     from wakeful.fleet.planning import make_plan
 
     loaded, place = _file_and_place(ctx, file, db, "plan")
@@ -45,9 +45,14 @@ def plan(ctx: typer.Context, *, file: File = None, as_json: Json = False, db: Db
     async def work(scheduler: Scheduler) -> Whole:
         fleet, terms = ready_fleet(scheduler, wanted), terms_of(wanted, scheduler.clock.now())
         sections = _sections(scheduler, loaded)
-        return await scheduler.look(
-            lambda tx: Whole(plan_fleet(tx, fleet, terms), _merged([section.plan(tx) for section in sections]))
-        )
+
+        def look(tx: Transaction) -> Whole:
+            jobs = plan_fleet(tx, fleet, terms)
+            found = Whole(jobs, _merged([section.plan(tx) for section in sections]))
+            why = of_another_file(tx, fleet, jobs)
+            return found if why is None else found.noting(why)
+
+        return await scheduler.look(look)
 
     nothing = Whole(make_plan([], [], terms_of(wanted, now_ms())), FileChanges())
     if place.exists:
@@ -109,6 +114,9 @@ class Whole(NamedTuple):
     def is_empty(self) -> bool:
         return self.jobs.is_empty and self.others.is_empty
 
+    def noting(self, line: str) -> Whole:
+        return self._replace(others=self.others._replace(notes=(*self.others.notes, line)))
+
 
 def _file_and_place(ctx: typer.Context, file: Path | None, db: str | None, command: str) -> tuple[Loaded, Place]:
     from wakeful.config.loading import load
@@ -140,15 +148,14 @@ def _sections(scheduler: Scheduler, loaded: Loaded) -> list[Applicable]:
 def _budget(loaded: Loaded) -> list[Applicable]:
     """What all agents may use in a day, for a file that sets it or has agents."""
     from wakeful.agents.budgets.applying import FileLimits
-    from wakeful.agents.budgets.rules import Caps, in_millionths
+    from wakeful.agents.budgets.rules import given_limits
     from wakeful.agents.naming import AGENT
 
-    limits = loaded.config.limits
-    says_so = limits.model_fields_set & {"runs_per_day", "cost_per_day", "tokens_per_day"}
+    says_so = loaded.config.limits.model_fields_set & {"runs_per_day", "cost_per_day", "tokens_per_day"}
     if not says_so and not any(entry.new.kind == AGENT for entry in loaded.jobs.entries):
         return []
-    caps = Caps(limits.runs_per_day, in_millionths(limits.cost_per_day), limits.tokens_per_day)
-    return [FileLimits(caps, loaded.jobs.zone)]
+    notes = [f"{place}: {sentence}" for place, sentence in budget_notes(loaded, now_ms())]
+    return [FileLimits(given_limits(**loaded.config.limits.of_agents(), zone=loaded.jobs.zone), notes)]
 
 
 def _merged(changes: Sequence[FileChanges]) -> FileChanges:
@@ -158,6 +165,7 @@ def _merged(changes: Sequence[FileChanges]) -> FileChanges:
         tuple(name for one in changes for name in one.remove),
         sum(one.unchanged for one in changes),
         tuple(line for one in changes for line in one.wrong),
+        tuple(line for one in changes for line in one.notes),
     )
 
 
@@ -176,13 +184,16 @@ def _report(found: Whole, *, as_json: bool) -> None:
         say(f"Nothing to do: {count(jobs.unchanged, 'job')}{workflows} already as in the file.")
     for name in jobs.passed:
         say_note(f"{name} is not added: its time has passed.")
+    for note in (*jobs.notes, *others.notes):
+        say_note(note)
     for wrong in others.wrong:
         say_note(f"not deployed: {wrong}")
 
 
 def _lines(jobs: Plan, others: FileChanges) -> Iterator[str]:
     for wanted in jobs.create:
-        yield f"+ {wanted.draft.name}  {wanted.draft.trigger.describe()}"
+        off = "" if wanted.enabled else ", disabled"
+        yield f"+ {wanted.draft.name}  {wanted.draft.trigger.describe()}{off}"
     yield from (f"+ {name}  workflow" for name in others.create)
     changed = [(update.owned.job.name, update.changes) for update in jobs.update]
     for name, pairs in [*changed, *others.update.items()]:
@@ -202,6 +213,7 @@ def _as_data(found: Whole) -> dict[str, Any]:
         "remove": [*(one.job.name for one in jobs.remove), *others.remove],
         "unchanged": jobs.unchanged + others.unchanged,
         **({"wrong": list(others.wrong)} if others.wrong else {}),
+        **({"notes": [*jobs.notes, *others.notes]} if jobs.notes or others.notes else {}),
     }
 
 

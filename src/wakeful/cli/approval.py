@@ -59,7 +59,7 @@ def approvals(
         )
         say_note("Answer with wakeful approve RUN or wakeful reject RUN.")
         if more:
-            say_note(f"Only the newest {count(number, 'run')} are shown: use --limit N to see more.")
+            say_note(f"Shown: the newest {count(number, 'run')}. Use --limit N to see more.")
     else:
         say(f"No run in {place} waits for approval.")
 

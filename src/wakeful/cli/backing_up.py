@@ -19,6 +19,7 @@ from wakeful.cli.tables import Json, print_json
 from wakeful.clock import SystemClock
 from wakeful.domains import domains
 from wakeful.errors import StoreNotFound
+from wakeful.kernel.actions import callbacks, run_tokens
 from wakeful.kernel.rules.holding import Hold
 
 if TYPE_CHECKING:
@@ -27,6 +28,12 @@ if TYPE_CHECKING:
     from wakeful.store.copying import Copied
     from wakeful.store.interface import Transaction
 
+KEYS = (callbacks.KEY, run_tokens.KEY)  # with which tokens are made; no copy has those of a running server
+NEW_KEYS = (
+    "The restored store has new keys: tokens of runs and callback addresses that were given out before the backup are "
+    "not valid here. Work that goes on elsewhere cannot report to it."
+)
+
 File = Annotated[str, typer.Argument(metavar="FILE", help="The backup, a file.", show_default=False)]
 
 
@@ -34,7 +41,8 @@ File = Annotated[str, typer.Argument(metavar="FILE", help="The backup, a file.",
 def backup(ctx: typer.Context, *, file: File, as_json: Json = False, db: Db = None) -> None:
     """Back up the store to a file, while servers run.
 
-    The file is a store of its own, and paused: a server that is started on it starts and sends nothing.
+    The file is a store of its own, and paused: a server that is started on it starts and sends nothing. It has keys of
+    its own, too: tokens of runs and callbacks cannot be made from it for the store that is backed up.
     """
     domains()  # their tables are copied too
     place, goal = chosen(ctx, db), _file(file)
@@ -46,7 +54,10 @@ def backup(ctx: typer.Context, *, file: File, as_json: Json = False, db: Db = No
 
 @app.command("restore", rich_help_panel=SERVER)
 def restore(ctx: typer.Context, *, file: File, as_json: Json = False, db: Db = None) -> None:
-    """Restore a backup into an empty store. Nothing starts or is sent until wakeful resume --all."""
+    """Restore a backup into an empty store. Nothing starts or is sent until wakeful resume --all.
+
+    The store gets new keys: tokens of runs and callback addresses from before the backup are not valid in it.
+    """
     domains()
     origin, place = _file(file), chosen(ctx, db)
     if not origin.exists:
@@ -55,6 +66,7 @@ def restore(ctx: typer.Context, *, file: File, as_json: Json = False, db: Db = N
         raise WrongUse(f"{origin} is the backup and the store: name another store with --db.")
     copied = _carry(origin, place, f"restored from {origin}", live=False, quiet=as_json)
     _report(copied, origin, place, as_json=as_json)
+    say_note(NEW_KEYS)
     say_note("Everything is paused: look through wakeful list and wakeful delivery list, then wakeful resume --all.")
 
 
@@ -86,7 +98,7 @@ async def _copy(
     try:
         await target.open()
         try:
-            return await (back_up if live else copy_store)(source, target, report, hold)
+            return await (back_up if live else copy_store)(source, target, report, hold, KEYS)
         finally:
             await target.close()
     finally:

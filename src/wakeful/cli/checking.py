@@ -11,6 +11,7 @@ import typer
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.failures import WrongUse, say_aside
 from wakeful.cli.job_warnings import COMMAND
+from wakeful.cli.opening import now_ms
 from wakeful.cli.place import nearest_config, place_beside
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Json, print_json
@@ -38,7 +39,7 @@ def check(
 ) -> None:
     """Validate a configuration file and report every mistake. Nothing is changed.
 
-    A program, directory or env file that is missing on this machine is a warning: it may exist on the server.
+    A program, directory or file that is missing on this machine is a warning: it may exist on the server.
     """
     from wakeful.config.loading import load
     from wakeful.config.reading import ConfigError
@@ -57,8 +58,12 @@ def check(
         raise typer.Exit(1) from None
     for name, warning in _warnings(loaded):
         say_aside(f"{found}: warning: jobs.{name}: {warning}")
+    for place, warning in _missing(loaded):
+        say_aside(f"{found}: warning: {place}: {warning}")
     for name, warning in agent_warnings(loaded, store):
         say_aside(f"{found}: warning: agents.{name}.runner.cwd: {warning}")
+    for place, warning in budget_notes(loaded, now_ms()):
+        say_aside(f"{found}: warning: {place}: {warning}")
     if as_json:
         print_json([])
     else:
@@ -74,6 +79,20 @@ def _warnings(loaded: Loaded) -> Iterator[tuple[str, str]]:
         if entry.new.kind == COMMAND:
             for sentence in obstacles(CommandSpec.from_payload(entry.new.payload), None):
                 yield entry.new.name, sentence
+
+
+def _missing(loaded: Loaded) -> Iterator[tuple[str, str]]:
+    """Programs and directories of agents, and files of workflows, that are not on this machine."""
+    from wakeful.agents.naming import AGENT
+    from wakeful.cli.agent_checks import missing_here
+
+    payloads = [entry.new.payload for entry in loaded.jobs.entries if entry.new.kind == AGENT]
+    runners = {payload["agent"]: payload["runner"] for payload in payloads if payload.get("runner")}
+    for names, problem in missing_here(runners.items()):
+        yield f"agent{'s' if ', ' in names else ''} {names}", problem
+    for ref in loaded.config.workflows.listed().refs:  # type: ignore[attr-defined]  # of a domain
+        if not ref.path.exists():
+            yield "workflows", f"there is no file {ref.path} here"
 
 
 def agent_warnings(loaded: Loaded, store: Path | None) -> Iterator[tuple[str, str]]:
@@ -97,6 +116,23 @@ def agent_warnings(loaded: Loaded, store: Path | None) -> Iterator[tuple[str, st
         held = [f"{what} ({path.name})" for what, path in files if path.resolve().is_relative_to(folder)]
         if held:
             yield name, f"{folder} holds {' and '.join(held)}, which the agent can change: use another directory."
+
+
+def budget_notes(loaded: Loaded, now: int) -> Iterator[tuple[str, str]]:
+    """Budgets that the schedules of the file's agents exceed, or that do not apply: the place, and a sentence."""
+    from wakeful.agents.budgets.affording import Scheduled, too_much, uncounted
+    from wakeful.agents.budgets.rules import given_limits
+    from wakeful.agents.naming import AGENT
+
+    limits = loaded.config.limits
+    jobs = [
+        Scheduled(entry.new.name, entry.new.payload, entry.new.trigger)
+        for entry in loaded.jobs.entries
+        if entry.new.kind == AGENT and entry.enabled
+    ]
+    yield from too_much(jobs, given_limits(**limits.of_agents(), zone=loaded.jobs.zone), now)
+    if "cost_per_day" in limits.model_fields_set and limits.cost_per_day is not None:
+        yield from uncounted(jobs)
 
 
 def _store_file(file: Path) -> Path | None:

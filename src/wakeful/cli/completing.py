@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful.cli.saying import say
+from wakeful.kernel.rules.option_fields import DELIVER_ON, OPTIONS
 
 if TYPE_CHECKING:
     from wakeful import Job, Scheduler
@@ -46,11 +47,10 @@ VALUES = {
     "--status": ("idle", "running", "waiting", "paused", "done", "disabled"),
     "--role": ("viewer", "operator", "admin", "agent"),
     "--on": ("success", "failure", "any"),
-    "--overlap": ("skip", "queue", "cancel_other"),
-    "--catch-up": ("once", "skip"),
-    "--on-crash": ("recover", "skip"),
     "--redirects": ("follow", "refuse"),
     "--if-exists": ("error", "update", "keep"),
+    "--deliver-on": DELIVER_ON,
+    **{field.flag.name: field.choices for field in OPTIONS if field.flag is not None and field.choices},
 }
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import inspect
 import shlex
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from datetime import datetime, tzinfo
 from typing import Annotated, Any, get_type_hints
 
@@ -19,6 +19,8 @@ from wakeful.cli.failures import WrongUse
 from wakeful.cli.when import is_on_the_wall, read_when
 from wakeful.cli.words import zone_named
 from wakeful.errors import IntervalParseError
+from wakeful.fields import Field, Flag
+from wakeful.kernel.rules.option_fields import OPTIONS
 from wakeful.triggers import iso, parse_interval, settled_zone, system_zone, to_ms, zone_name
 
 NONE = "none"
@@ -73,39 +75,9 @@ class Definition:
     stagger: Annotated[
         str | None, _option("--stagger", "Spread jobs of one schedule over this time.", _WHEN, "DURATION")
     ] = None
-    timeout: Annotated[
-        str | None, _option("--timeout", "End a run that takes longer (default: 2h).", _HOW, "DURATION")
-    ] = None
-    catch_up: Annotated[
-        str | None, _option("--catch-up", "Missed starts: once (default), skip, or 2h.", _HOW, "POLICY")
-    ] = None
-    overlap: Annotated[
-        str | None, _option("--overlap", "Due while running: skip, queue, cancel_other.", _HOW, "POLICY")
-    ] = None
-    retry: Annotated[str | None, _option("--retry", "Retries after an error: 2, or delays: 30s,2m.", _HOW, "N")] = None
-    max_errors: Annotated[
-        str | None, _option("--max-errors", "Disable after N errors in a row (5; 0: never).", _HOW, "N")
-    ] = None
-    on_crash: Annotated[
-        str | None, _option("--on-crash", "After a crash: recover (default) or skip.", _HOW, "POLICY")
-    ] = None
-    approval: Annotated[
-        bool | None, _option("--approval/--no-approval", "Wait for approval before every run, or not (default).", _HOW)
-    ] = None
-    priority: Annotated[
-        str | None, _option("--priority", "Higher starts first: -100 to 100 (default: 0).", _HOW, "N")
-    ] = None
-    deliver: Annotated[
-        str | None, _option("--deliver", "Send results through this connector, or last.", _HOW, "CONNECTOR")
-    ] = None
+    options: Mapping[str, Any] = field(default_factory=dict)
     deliver_on: Annotated[
         str | None, _option("--deliver-on", "Which results: any (default), success, failure, change.", _HOW, "WHICH")
-    ] = None
-    lane: Annotated[
-        list[str] | None, _option("--lane", "At most N runs at once with this key (repeatable).", _HOW, "KEY=N")
-    ] = None
-    label: Annotated[
-        list[str] | None, _option("--label", "Only on nodes with this label (repeatable).", _HOW, "LABEL")
     ] = None
     cwd: Annotated[str | None, _option("--cwd", "Directory to run in (default: this one).", _WHAT, "DIR")] = None
     env: Annotated[
@@ -144,22 +116,39 @@ class Definition:
 def takes_definition(function: Callable[..., None]) -> Callable[..., None]:
     """Give a command all options of Definition; it gets them as one value, `definition`."""
     own = inspect.signature(function, eval_str=True).parameters
-    hints = get_type_hints(Definition, include_extras=True)
-    names = [field.name for field in fields(Definition)]
+    options = dict(_parameters())
+    names = [name for name in options if name not in _OPTIONS]
 
     def command(**given: Any) -> None:
-        definition = Definition(**{name: given.pop(name) for name in names})
+        how = {name: given.pop(name) for name in _OPTIONS}
+        definition = Definition(options=how, **{name: given.pop(name) for name in names})
         function(definition=definition, **given)
 
-    options = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hints[name]) for name in names
-    ]
     kept = [part.replace(kind=inspect.Parameter.KEYWORD_ONLY) for part in own.values() if part.name != "definition"]
-    parameters = [*kept[:2], *options, *kept[2:]]  # context and name first, so that help reads well
+    parameters = [*kept[:2], *options.values(), *kept[2:]]  # context and name first, so that help reads well
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {part.name: part.annotation for part in parameters}
     command.__doc__, command.__name__ = function.__doc__, function.__name__
     return command
+
+
+def _parameters() -> Iterator[tuple[str, inspect.Parameter]]:
+    """Those of Definition, with one for each option of jobs."""
+    hints = get_type_hints(Definition, include_extras=True)
+    for one in fields(Definition):
+        found = _OPTIONS if one.name == "options" else {one.name: hints[one.name]}
+        for name, hint in found.items():
+            yield name, inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint)
+
+
+def _flag(option: Field, flag: Flag) -> Any:
+    """The annotation of an option of jobs."""
+    text = option.help.replace("`", "") + (" Repeatable." if flag.many else "")
+    kind = list[str] if flag.many else str if flag.metavar is not None else bool
+    return Annotated[kind | None, _option(flag.name, text, _HOW, flag.metavar)]
+
+
+_OPTIONS = {option.name: _flag(option, option.flag) for option in OPTIONS if option.flag is not None}
 
 
 # -- when -------------------------------------------------------------------------------------------------------------
@@ -275,63 +264,58 @@ def _hours(text: str, place: str | None) -> dict[str, str]:
 
 def job_options(wanted: Definition, old: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The given options; None resets one to its default. `old` are the stored ones."""
-    read: dict[str, Callable[[str], Any]] = {
-        "timeout": lambda text: duration("--timeout", text),
-        "catch_up": _catch_up,
-        "overlap": lambda text: text.replace("-", "_"),
-        "retry": _retry,
-        "max_errors": lambda text: _whole("--max-errors", text),
-        "on_crash": lambda text: text,
-        "priority": lambda text: _signed("--priority", text),
-    }
-    said = {name: getattr(wanted, name) for name in read if getattr(wanted, name) is not None}
-    found = {name: None if text == NONE else read[name](text) for name, text in said.items()}
-    if wanted.approval is not None:
-        found["approval"] = wanted.approval
-    if wanted.label is not None:
-        found["labels"] = None if wanted.label == [NONE] else wanted.label
-    if wanted.lane is not None:
-        found["lanes"] = None if wanted.lane == [NONE] else dict(_lane(text) for text in wanted.lane)
-    return found | _deliver(wanted, (old or {}).get("deliver") or {})
+    found = {option.name: _read(option, wanted.options.get(option.name)) for option in OPTIONS}
+    said = {name: value for name, value in found.items() if wanted.options.get(name) is not None}
+    return said | _deliver(wanted, (old or {}).get("deliver") or {})
+
+
+def _read(option: Field, typed: Any) -> Any:
+    """What was typed as it is written elsewhere; None where it is to be the default."""
+    if typed in (None, NONE, [NONE]) or option.flag is None:
+        return None
+    if option.flag.many:
+        values = [_FORMS[option.flag.form](option.flag.name, text) for text in typed]
+        return dict(values) if option.flag.form == "lane" else values
+    return typed if option.flag.metavar is None else _FORMS[option.flag.form](option.flag.name, typed)
 
 
 def _deliver(wanted: Definition, old: Mapping[str, Any]) -> dict[str, Any]:
-    if wanted.deliver == NONE:
-        return {"deliver": None}
-    if wanted.deliver is None and wanted.deliver_on is None:
+    to = wanted.options.get("deliver")
+    if to == NONE or (to is None and wanted.deliver_on is None):
         return {}
-    said = {name: value for name, value in (("to", wanted.deliver), ("on", wanted.deliver_on)) if value is not None}
+    said = {name: value for name, value in (("to", to), ("on", wanted.deliver_on)) if value is not None}
     if "to" not in {**old, **said}:
         raise WrongUse("--deliver-on goes with --deliver CONNECTOR.")
     return {"deliver": {**old, **said}}
 
 
-def _catch_up(text: str) -> str | dict[str, str]:
+def _catch_up(option: str, text: str) -> str | dict[str, str]:
     """`once`, `skip`, or how late a start may be."""
     if text in ("once", "skip"):
         return text
     if not text[:1].isdigit():
-        raise WrongUse(f"--catch-up {text!r} is no policy: write once, skip, or how late a start may be, such as 2h.")
-    return {"within": duration("--catch-up", text)}
+        raise WrongUse(f"{option} {text!r} is no policy: write once, skip, or how late a start may be, such as 2h.")
+    return {"within": duration(option, text)}
 
 
-def _retry(text: str) -> int | list[str]:
+def _retry(option: str, text: str) -> int | list[str]:
     """`2`, or the delays `30s,2m`."""
     if text.isdigit():
-        return _whole("--retry", text)
-    delays = [part.strip() for part in text.split(",")]
-    if not all(delay[:1].isdigit() for delay in delays):
-        raise WrongUse(f"--retry {text!r} is neither a number nor delays: write how often, such as 2, or 30s,2m.")
-    for delay in delays:
-        duration("--retry", delay)
-    return delays
+        return _whole(option, text)
+    if not all(part.strip()[:1].isdigit() for part in text.split(",")):
+        raise WrongUse(f"{option} {text!r} is neither a number nor delays: write how often, such as 2, or 30s,2m.")
+    return _delays(option, text)
 
 
-def _lane(text: str) -> tuple[str, int]:
+def _delays(option: str, text: str) -> list[str]:
+    return [duration(option, part.strip()) for part in text.split(",")]
+
+
+def _lane(option: str, text: str) -> tuple[str, int]:
     key, found, capacity = text.rpartition("=")
     if not found or not key:
-        raise WrongUse(f"--lane {text!r} lacks a capacity: write --lane gpu=1.")
-    return key, _whole("--lane", capacity)
+        raise WrongUse(f"{option} {text!r} lacks a capacity: write {option} gpu=1.")
+    return key, _whole(option, capacity)
 
 
 # -- single values ----------------------------------------------------------------------------------------------------
@@ -368,3 +352,17 @@ def _number(option: str, text: str) -> float:
         return float(text)
     except ValueError:
         raise WrongUse(f"{option} {text!r} is not a number.") from None
+
+
+_FORMS: dict[str, Callable[[str, str], Any]] = {
+    "text": lambda _option, text: text,
+    "word": lambda _option, text: text.replace("-", "_"),
+    "duration": duration,
+    "delays": _delays,
+    "count": _whole,
+    "number": _signed,
+    "catch_up": _catch_up,
+    "retry": _retry,
+    "lane": _lane,
+}
+"""How the text of an option of jobs is read, by the form that its field names."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
-import sys
 from collections.abc import Callable, Container, Sequence
 from datetime import tzinfo
 from functools import partial
@@ -18,6 +17,7 @@ from wakeful.cli.acting import rights_here, say_undo
 from wakeful.cli.adding import next_times
 from wakeful.cli.app import JOBS, app
 from wakeful.cli.approval import question_facts
+from wakeful.cli.confirming import Yes, ask_before
 from wakeful.cli.failures import WrongUse, say_note
 from wakeful.cli.finding import DELIVERY_ID, EVENT_ID, INPUT_ID, Ref, job_named, job_or_run
 from wakeful.cli.job_warnings import COMMAND, HTTP, returning_note
@@ -28,13 +28,14 @@ from wakeful.cli.request import request_facts
 from wakeful.cli.runs import Zones, cut_off_ids, print_run, run_rows
 from wakeful.cli.saying import say
 from wakeful.cli.tables import Cell, Column, Json, JsonLines, coloured, print_facts, print_json, print_table
-from wakeful.cli.words import ago, ahead, brief, count, need_seconds, plain, relative, stamp, zone_of
+from wakeful.cli.words import ago, ahead, brief, count, need_seconds, relative, stamp, zone_of
 from wakeful.cli.zones import shown_zone, zones_of_runs
 from wakeful.domains import hidden_kinds
 from wakeful.kernel.rules.holding import hold_words
 from wakeful.kernel.views.cut_off import CUT_OFF
 from wakeful.kernel.views.models import job_views
 from wakeful.store.jobs import STATUS_SQL, JobFilter
+from wakeful.threads import room
 from wakeful.triggers import iso, to_ms
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ async def _each_page(
             break
         wanted = wanted._replace(after=jobs[-1].name, limit=left)
         reading = scheduler.look(partial(_page, wanted))  # while this page is printed
-        _, jobs = await asyncio.gather(asyncio.to_thread(show, jobs), reading)
+        _, jobs = await asyncio.gather(room("printing").call(show, jobs), reading)
     return shown
 
 
@@ -304,7 +305,7 @@ def remove(
     ctx: typer.Context,
     *,
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Jobs, by name or id.", show_default=False)],
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask for confirmation.")] = False,
+    yes: Yes = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
@@ -314,9 +315,7 @@ def remove(
     """
     place = chosen(ctx, db)
     jobs = change(place, lambda scheduler: all_found(scheduler, names))
-    if not yes and sys.stdin.isatty():
-        listed = ", ".join(job.name for job in jobs)
-        typer.confirm(f"Remove {plain(listed)}?", abort=True)
+    ask_before(f"Remove {', '.join(job.name for job in jobs)}?", yes=yes)
 
     async def work(scheduler: Scheduler) -> str | None:
         rights, action = rights_here(scheduler), None

@@ -6,17 +6,19 @@ Reading never creates a store. Commands work on it whether or not a server runs;
 from __future__ import annotations
 
 import asyncio
-import os
+import shlex
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, TypeVar
 
 from wakeful import Scheduler
-from wakeful.cli.place import Place
+from wakeful.cli.place import CONFIG, Place
 from wakeful.cli.zones import usable_zone
 from wakeful.clock import SystemClock
 from wakeful.errors import StoreNotFound
 from wakeful.kernel.cluster.nodes import LONE_RUN
+from wakeful.store.presence import unique_name
 from wakeful.triggers import from_ms
 
 T = TypeVar("T")
@@ -40,9 +42,19 @@ def read(place: Place, work: Work[T], missing: T) -> T:
 
 def change(place: Place, work: Work[T], *, create: bool = False) -> T:
     """Run an action on the store; only `create` makes a store if there is none."""
+    if not create and not place.exists and place.config is not None:
+        file = place.config
+        raise StoreNotFound(f"There is no store at {place}: {file} has not been applied: run {_apply(file)}.")
     if not create and not place.exists:
         raise StoreNotFound(f"There is no store at {place} yet: add a job first, or name another store with --db.")
     return _run(place, work, create=create, defaults=_defaults(place) if create else None)
+
+
+def _apply(file: Path) -> str:
+    """The commands that apply a file."""
+    if file.name == CONFIG:
+        return "wakeful apply, or wakeful serve"
+    return f"wakeful apply {shlex.quote(str(file))}, or wakeful serve --config {shlex.quote(str(file))}"
 
 
 def server_of(scheduler: Scheduler) -> dict[str, Any] | None:
@@ -73,7 +85,7 @@ def _run(place: Place, work: Work[T], *, create: bool = False, defaults: dict[st
 
             return await work(server_at(place.url))
         settings = defaults if defaults is not None else {"timezone": usable_zone(place)}
-        scheduler = Scheduler(place.url, node=f"{RUN_NODE}{os.getpid()}", **settings)
+        scheduler = Scheduler(place.url, node=f"{RUN_NODE}{unique_name()}", **settings)
         await scheduler.open(create=create)
         try:
             return await work(scheduler)

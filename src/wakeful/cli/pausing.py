@@ -21,8 +21,8 @@ from wakeful.cli.tables import Json, print_json
 from wakeful.cli.words import count
 from wakeful.cli.zones import shown_zone
 from wakeful.errors import ScheduleTriggerError
-from wakeful.kernel.actions.authorized import BulkResult, JobSelection
 from wakeful.kernel.actions.drafts import check_note
+from wakeful.kernel.actions.selections import BulkResult, JobSelection
 from wakeful.triggers import to_ms
 
 if TYPE_CHECKING:

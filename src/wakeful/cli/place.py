@@ -1,7 +1,7 @@
 """Which store a command works on.
 
 `--db`, else WAKEFUL_DB, else the `store` of the nearest `wakeful.yaml` upward from here, else the nearest `.wakeful/`
-directory, else one per user. A store that is found must be trusted (`trust.py`); one that is named is used as it is.
+directory, else one per user. All but the first two must be trusted (`trust.py`); who names a store vouches for it.
 Nothing here creates anything: a place may have no store yet. Under WAKEFUL_TOKEN, as in a run of an agent, the place is
 the server at WAKEFUL_URL.
 """
@@ -17,9 +17,9 @@ from typing import Annotated, NamedTuple
 import typer
 
 from wakeful.cli.failures import WrongUse, say_note
-from wakeful.cli.trust import distrust
 from wakeful.errors import StoreUnusable
 from wakeful.store.address import refuse_keywords, shown_url
+from wakeful.trust import distrust, distrust_below
 
 FOLDER = ".wakeful"
 FILE = "wakeful.db"
@@ -106,10 +106,20 @@ def place_beside(file: Path | None, given: str | None, environ: Mapping[str, str
         return _read(said, here)
     store, zone = _basics_in(file, environ) if file is not None else (None, None)
     if file is not None and store is not None:
-        return _read(store, here / file.parent)._replace(config=file, timezone=zone)
+        return _trusted(_read(store, here / file.parent), named_by=file)._replace(config=file, timezone=zone)
     folder = _nearest_trusted(FOLDER, here, Path.is_dir, "--db")
-    place = _file((folder if folder is not None else _per_user(environ)) / FILE)
-    return place._replace(config=file, timezone=zone)
+    if folder is not None:
+        return _file(folder / FILE)._replace(config=file, timezone=zone)
+    home, folder = _per_user(environ)
+    return _trusted(_file(folder / FILE), home)._replace(config=file, timezone=zone)
+
+
+def _trusted(place: Place, top: Path | None = None, *, named_by: Path | None = None) -> Place:
+    """The same place; StoreUnusable where another user may have put the store there, or can change it."""
+    reason = None if place.path is None else distrust_below(place.path, top, named_by=named_by)
+    if reason is not None:
+        raise StoreUnusable(f"The store {place} is not used because {reason}; if you trust it, name it with --db.")
+    return place
 
 
 def nearest_config(here: Path) -> Path | None:
@@ -166,9 +176,12 @@ def _file(path: Path) -> Place:
     return Place(f"sqlite:///{path}", path)
 
 
-def _per_user(environ: Mapping[str, str]) -> Path:
+def _per_user(environ: Mapping[str, str]) -> tuple[Path, Path]:
+    """The folder of a user's own store, and the one above it that must be the user's, too."""
     home = Path(environ.get("HOME") or Path.home())
     if sys.platform == "darwin":
-        return home / "Library" / "Application Support" / "wakeful"
+        return home, home / "Library" / "Application Support" / "wakeful"
     data = environ.get("XDG_DATA_HOME", "")
-    return (Path(data) if data.startswith("/") else home / ".local" / "share") / "wakeful"
+    if data.startswith("/"):
+        return Path(data), Path(data) / "wakeful"
+    return home, home / ".local" / "share" / "wakeful"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_ope
 from wakeful.cli.place import TOKEN, URL
 from wakeful.errors import SchedulerError
 from wakeful.kernel.views.explain import Explanation
+from wakeful.threads import room
 
 if TYPE_CHECKING:
     from wakeful.scheduler import Scheduler
@@ -89,7 +89,7 @@ class Server:
 
     async def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         """What the server answers; ServerRefused with its own sentence where it refuses."""
-        return await asyncio.to_thread(self._ask, method, path, body)
+        return await room("requests").call(self._ask, method, path, body)
 
     def _ask(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import os
 import shlex
-import signal
 from pathlib import Path
 from typing import IO, Annotated, Any
 
@@ -17,19 +14,31 @@ from wakeful.cli.app import RUNS, app
 from wakeful.cli.failures import WrongUse, say_aside, say_error, say_note
 from wakeful.cli.finding import DELIVERY_ID, OPEN, Ref, job_named, run_meant
 from wakeful.cli.job_warnings import COMMAND, HTTP
-from wakeful.cli.opening import change, is_lone_run, now_ms, server_of
-from wakeful.cli.place import Db, Place, chosen
+from wakeful.cli.opening import change, now_ms, server_of
+from wakeful.cli.place import Db, chosen
 from wakeful.cli.request import request_line
-from wakeful.cli.runs import POLL_S, error_text, output_text, pauses, took
+from wakeful.cli.running_here import RUN_HERE, run_in_this_process, say_who_wakes
+from wakeful.cli.runs import (
+    POLL_S,
+    error_text,
+    held_up,
+    output_text,
+    pauses,
+    queued_words,
+    refuse_later,
+    took,
+    waits_long,
+)
 from wakeful.cli.saying import Output, say, say_text
 from wakeful.cli.tables import Json, print_facts, print_json
 from wakeful.clock import sleep
 from wakeful.errors import RunNotFound, ScheduleTriggerError
 from wakeful.private_files import open_unlinked
+from wakeful.triggers.moments import iso
 
 WELL = ("success", "noop", "skipped")
+BEGINS_S = 0.5  # within which a server usually starts what it may
 LOG_MOST = 1024 * 1024  # bytes of a log in one JSON value
-RUN_HERE = (COMMAND, HTTP)  # kinds that need no server
 
 
 @app.command("run", rich_help_panel=RUNS)
@@ -56,20 +65,17 @@ def run(
             current = await scheduler.get_run(job.current_run) if job.current_run is not None else None
             _say_plan(job, scheduler, current if current is not None and current.status == "active" else None)
         elif server_of(scheduler) is None:
-            _refuse_what_only_a_server_runs(job, scheduler)
-            _read_policy(job, scheduler, place)
-            _adopt_env_file(job, place)
-            _report(scheduler, await _until_signalled(scheduler, job), as_json=as_json)
+            await _report(scheduler, await run_in_this_process(scheduler, place, job), as_json=as_json)
+            say_who_wakes(job)
         else:
             run_id = await scheduler.run_job(job.id)
             if wait:
-                _report(scheduler, await _until_done(scheduler, run_id), as_json=as_json, waited=True)
-            elif as_json:
-                print_json({"run": run_id})
+                await _report(scheduler, await until_done(scheduler, run_id), as_json=as_json, waited=True)
             elif job.options.get("approval"):
-                say(f"{run_id} asks before it starts: wakeful approve {run_id}, or wakeful reject {run_id}")
+                asks = f"{run_id} asks before it starts: wakeful approve {run_id}, or wakeful reject {run_id}"
+                print_json({"run": run_id}) if as_json else say(asks)
             else:
-                say(f"{run_id} started; follow it with wakeful logs -f {run_id}")
+                await say_begun(scheduler, run_id, job.name, as_json=as_json)
 
     change(place, work)
 
@@ -105,65 +111,28 @@ def _say_plan(job: Job, scheduler: Scheduler, current: Run | None) -> None:
         raise typer.Exit(4)
 
 
-def _refuse_what_only_a_server_runs(job: Job, scheduler: Scheduler) -> None:
-    holder = scheduler.engine_holder()
-    if holder is not None and is_lone_run(holder):
-        raise ScheduleTriggerError(
-            f"Another wakeful run (process {holder.get('pid')}) is using this store: wait for its end, or start a "
-            "server (wakeful serve) to run jobs side by side."
-        )
-    if job.kind not in RUN_HERE:
-        raise ScheduleTriggerError(
-            f"{job.name} is of kind {job.kind!r}, which only a server with its handler can run: "
-            "start one with wakeful serve --app module:scheduler."
-        )
+async def say_begun(scheduler: Scheduler, run_id: str, job: str, *, as_json: bool) -> None:
+    """Whether the run has started, or what it waits for: the server is given a moment to take it."""
+    left, ahead = BEGINS_S, pauses()
+    while True:
+        run, waits = await scheduler.get_run(run_id), await held_up(scheduler, run_id)
+        if run is None or run.status != "queued" or waits is not None or left <= 0:
+            break
+        pause = next(ahead)
+        await sleep(pause)
+        left -= pause
+    queued = run is not None and run.status == "queued"
+    if as_json:
+        until = iso(waits.until) if waits is not None and waits.until is not None else None
+        about = {"waits_for": None if waits is None else waits.reason, "waits_until": until}
+        print_json({"run": run_id, "status": None if run is None else run.status, **about})
+    elif queued:
+        say(f"{run_id} {queued_words(waits, job)}")
+    else:
+        say(f"{run_id} started; follow it with wakeful logs -f {run_id}")
 
 
-def _read_policy(job: Job, scheduler: Scheduler, place: Place) -> None:
-    """A request whose address came over the network obeys the same file here as under the server."""
-    if job.kind != HTTP or place.config is None or not job.payload.get("guarded"):
-        return
-    from wakeful.config.loading import load_config
-    from wakeful.http.configuration import install_configured
-
-    install_configured(scheduler, load_config(place.config).server.outbound)  # type: ignore[attr-defined]
-
-
-def _adopt_env_file(job: Job, place: Place) -> None:
-    """What the job takes from its server's environment, a server would also find in its env_file."""
-    if place.config is None or not (job.payload.get("env_refs") or job.payload.get("pass_env")):
-        return
-    from wakeful.config.loading import load
-    from wakeful.references import adopt
-
-    adopt(load(place.config, needs=("env_file",)).env_file)
-
-
-async def _until_signalled(scheduler: Scheduler, job: Job) -> Run:
-    """Run the job here. Ctrl-C and SIGTERM end what it runs, not this command: the run's end is still recorded."""
-    loop, this = asyncio.get_running_loop(), asyncio.current_task()
-
-    ended: set[asyncio.Task[object]] = set()
-
-    def end() -> None:
-        """End what goes on, each task once, and look again: the run may not have begun yet."""
-        others = {task for task in asyncio.all_tasks() if task is not this} - ended
-        for task in others:
-            task.cancel()
-        ended.update(others)
-        loop.call_later(POLL_S, end)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, end)
-    reported_below, log = logging.NullHandler(), logging.getLogger("wakeful.runs")
-    log.addHandler(reported_below)
-    try:
-        return await scheduler.run_here(job.id)
-    finally:
-        log.removeHandler(reported_below)
-
-
-async def _until_done(scheduler: Scheduler, run_id: str) -> Run:
+async def until_done(scheduler: Scheduler, run_id: str) -> Run:
     """The run, once it has ended. Asking a few times a second costs next to nothing, and needs no server to answer."""
     ahead = pauses()
     while True:
@@ -176,10 +145,13 @@ async def _until_done(scheduler: Scheduler, run_id: str) -> Run:
             raise ScheduleTriggerError(
                 f"The server ended while {run_id} was {run.status}: the next one records what became of it."
             )
+        waits = await held_up(scheduler, run_id) if run.status == "queued" else None
+        if waits_long(waits):
+            raise ScheduleTriggerError(f"{run_id} {queued_words(waits, run.job)}.")
         await sleep(next(ahead))
 
 
-def _report(scheduler: Scheduler, run: Run, *, as_json: bool, waited: bool = False) -> None:
+async def _report(scheduler: Scheduler, run: Run, *, as_json: bool, waited: bool = False) -> None:
     """How the run ended. Who waited for its end gets no success for one that waits for a person."""
     if as_json:
         print_json(run.to_dict())
@@ -194,6 +166,7 @@ def _report(scheduler: Scheduler, run: Run, *, as_json: bool, waited: bool = Fal
         if waited:
             raise typer.Exit(1)
         return
+    await refuse_later(scheduler, run)
     why = f": {run.error}" if run.error else ""
     ended = f"ended as {run.outcome} after {took(run, now_ms())}" if run.outcome else f"is {run.status}"
     say_error(f"{run.job} {ended}{why} ({run.id})")

@@ -11,6 +11,7 @@ import typer
 
 from wakeful import Run, Scheduler, ids
 from wakeful.cli.app import RUNS, app
+from wakeful.cli.confirming import Yes, ask_before_final
 from wakeful.cli.failures import say_note
 from wakeful.cli.finding import DELIVERY_ID, OPEN, Ref, run_meant, run_with_id
 from wakeful.cli.opening import change, now_ms, read, server_of
@@ -21,8 +22,11 @@ from wakeful.cli.words import ago, brief, need_seconds, plain, relative, span, s
 from wakeful.cli.zones import zones_of_runs
 from wakeful.clock import sleep
 from wakeful.errors import RunNotFound, ScheduleTriggerError
+from wakeful.kernel.rules.outcome import with_type
 from wakeful.kernel.views.cut_off import CUT_OFF, cut_off_runs
+from wakeful.kernel.views.readiness import Waits, why_queued
 from wakeful.triggers import to_ms
+from wakeful.triggers.moments import spoken
 
 POLL_S = 0.2
 FIRST_POLL_S = 0.005
@@ -176,9 +180,7 @@ def _delivery(item: dict[str, Any]) -> str:
 
 def error_text(run: Run) -> str | None:
     """What went wrong, with the name of the exception where there was one."""
-    if run.error is None or run.error_type is None or run.trace is None:
-        return run.error
-    return f"{run.error_type}: {run.error}"
+    return run.error if run.error is None or run.trace is None else with_type(run.error_type, run.error)
 
 
 def output_text(run: Run) -> str:
@@ -194,15 +196,16 @@ def output_text(run: Run) -> str:
 
 
 @app.command("cancel", rich_help_panel=RUNS)
-def cancel(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = None) -> None:
+def cancel(ctx: typer.Context, *, ref: Ref, yes: Yes = False, as_json: Json = False, db: Db = None) -> None:
     """Cancel a run, the current run of a job, or a delivery that waits. A run may be queued, running or waiting.
 
-    It cannot be undone.
+    It cannot be undone. A message that is cancelled is not sent any more; at a terminal you are asked before.
     """
     place = chosen(ctx, db)
     if ref.startswith(DELIVERY_ID):
         from wakeful.delivery.commands import cancel_message
 
+        ask_before_final(f"{ref} will not be sent.", yes=yes)
         cancel_message(place, ref, as_json=as_json)
         return
 
@@ -238,6 +241,44 @@ async def _until_done(scheduler: Scheduler, run: Run, seconds: float) -> Run:
         await sleep(pause)
         left -= pause
     return run
+
+
+async def held_up(scheduler: Scheduler, run_id: str) -> Waits | None:
+    """Why a queued run does not start now, and until when; None where it is about to start, or has."""
+    number, seen = ids.number_of("run", run_id), scheduler.seen
+    return None if number is None else await scheduler.look(lambda tx: why_queued(tx, number, seen))
+
+
+async def again_at(scheduler: Scheduler, run: Run) -> str | None:
+    """When a run that was deferred starts again, if it does."""
+    number = ids.number_of("run", run.id)
+    again = await scheduler.look(lambda tx: tx.runs.successor(number)) if number is not None else None
+    found = await scheduler.get_run(ids.run_text(again)) if again is not None else None
+    return None if found is None else str(found.to_dict()["due_at"])
+
+
+async def refuse_later(scheduler: Scheduler, run: Run) -> None:
+    """ScheduleTriggerError says until when for a run that has not started, or that is tried again at a later time."""
+    if run.status == "queued":
+        waits = await held_up(scheduler, run.id)
+        raise ScheduleTriggerError(f"{run.id} {queued_words(waits, run.job)}.")
+    until = await again_at(scheduler, run) if run.outcome == "deferred" else None
+    if until is not None:
+        why = f" ({run.error})" if run.error else ""
+        raise ScheduleTriggerError(f"{run.job} is tried again at {until}{why}: wakeful explain {run.job} says why.")
+
+
+def waits_long(waits: Waits | None) -> bool:
+    """Whether it makes no sense to wait for it: a person or a later time lets it start."""
+    return waits is not None and (waits.until is not None or waits.reason == "held")
+
+
+def queued_words(waits: Waits | None, job: str) -> str:
+    """What to say of a run that has not started, behind its name."""
+    if waits is None:
+        return f"is queued; wakeful explain {job} says what it waits for"
+    until = f" until {spoken(waits.until)}" if waits.until is not None else ""
+    return f"is queued{until} ({waits.reason}): wakeful explain {job} says why"
 
 
 def pauses() -> Iterator[float]:

@@ -15,7 +15,7 @@ import os
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -28,6 +28,7 @@ from wakeful.cli.saying import log_to
 from wakeful.cli.serve_log import ServeLog, on_signals
 from wakeful.cli.words import count
 from wakeful.errors import SchedulerShutdownError, StoreLocked
+from wakeful.threads import Room
 from wakeful.triggers import parse_interval
 
 if TYPE_CHECKING:
@@ -35,9 +36,9 @@ if TYPE_CHECKING:
     from wakeful.api.settings import ServerSettings
     from wakeful.config.loading import Loaded
     from wakeful.config.models import BaseConfig
-    from wakeful.fleet.entries import FleetFile
 
 log = logging.getLogger("wakeful.serve")
+LOOP_THREADS = 64
 
 
 @app.command("serve", rich_help_panel=SERVER)
@@ -73,7 +74,8 @@ def serve(
     """Run due jobs and answer HTTP requests until Ctrl-C or SIGTERM. A second signal does not wait for jobs."""
     patience = parse_interval(shutdown_wait).total_seconds()
     file = config if config is not None else nearest_config(Path.cwd())
-    settings, known = _read_config(file)
+    loaded = _loaded(file)
+    settings, known = _read_config(file, loaded)
     settings = dataclasses.replace(
         settings,
         host=host if host is not None else settings.host,
@@ -89,17 +91,31 @@ def serve(
         _say_ignored(ctx, app_ref, scheduler, {"--db": db, "--node": node, "--labels": labels})
     log_to(sys.stderr, "%(asctime)s %(levelname)-7s %(message)s")
     if app_ref is None or file is not None:  # an app without a file sets them itself
-        scheduler.before_start(partial(_store_budget, scheduler, known))
-    if file is not None:
-        _watch(scheduler, file)
-    asyncio.run(_serve(scheduler, settings, known, file))
+        from wakeful.cli.served_file import store_budget
+
+        scheduler.before_start(partial(store_budget, scheduler, known))
+    served = Served(file, loaded) if file is not None and loaded is not None else None
+    asyncio.run(_serve(scheduler, settings, known, served))
 
 
-def _read_config(file: Path | None) -> tuple[ServerSettings, BaseConfig]:
+class Served(NamedTuple):
+    """The file of a server, as it was read."""
+
+    file: Path
+    loaded: Loaded
+
+
+def _loaded(file: Path | None) -> Loaded | None:
+    from wakeful.cli.served_file import load_here
+
+    return load_here(file) if file is not None else None
+
+
+def _read_config(file: Path | None, loaded: Loaded | None) -> tuple[ServerSettings, BaseConfig]:
     from wakeful.api.settings import LOCAL, ConnectionLimits, ServerSettings
     from wakeful.config.schema import config_model
 
-    known = _load(file).config if file is not None else config_model()()
+    known = loaded.config if loaded is not None else config_model()()
     server = known.server
     settings = ServerSettings(
         host=server.host,
@@ -120,54 +136,6 @@ def _outbound(known: BaseConfig) -> dict[str, Any]:
     """Where callers may send requests, and whether agents may."""
     outbound = known.server.outbound  # type: ignore[attr-defined]  # a section that its domain adds
     return {"outbound": outbound.policy(), "agents_request": outbound.agents}
-
-
-def _load(file: Path) -> Loaded:
-    """The file; what its env_file sets is from here on part of this process's environment, where runs look it up."""
-    from wakeful.config.loading import load
-    from wakeful.references import adopt, own_environment
-
-    loaded = load(file, own_environment())
-    adopt(loaded.env_file)
-    return loaded
-
-
-def _watch(scheduler: Scheduler, file: Path) -> None:
-    """The file's jobs are applied at the start and whenever they change; domains take over what else changed."""
-    from wakeful.config.fleet_file import matching
-    from wakeful.config.schema import section_of
-    from wakeful.domains import domains
-    from wakeful.fleet.watching import FileWatch
-    from wakeful.kernel.domain import load
-
-    def beside(known: FleetFile | None) -> list[Path]:
-        if known is None:
-            return []
-        folder = file.resolve().parent
-        return [*known.env_files, *(path for pattern in known.include for path in matching(folder, pattern))]
-
-    latest: list[BaseConfig] = []
-
-    def read() -> FleetFile:
-        loaded = _load(file)
-        latest[:] = [loaded.config]
-        return loaded.jobs
-
-    async def reload() -> None:
-        for domain in domains():
-            if domain.reload is not None:
-                await load(domain.reload)(scheduler, section_of(latest[0], domain))
-        await _store_budget(scheduler, latest[0])
-
-    scheduler.accompany(FileWatch(scheduler, file, read, beside, reload))
-
-
-async def _store_budget(scheduler: Scheduler, known: BaseConfig) -> None:
-    """What all agents together may use in a day, for every process on the store."""
-    limits = known.limits
-    await scheduler.agents.limit(
-        runs_per_day=limits.runs_per_day, cost_per_day=limits.cost_per_day, tokens_per_day=limits.tokens_per_day
-    )
 
 
 def _scheduler(url: str, known: BaseConfig, node: str | None, labels: list[str]) -> Scheduler:
@@ -231,16 +199,21 @@ def _nearest(module: Any) -> str:
     return f" Did you mean {schedulers[0]!r}?" if schedulers else ""
 
 
-async def _serve(scheduler: Scheduler, settings: ServerSettings, known: BaseConfig, file: Path | None) -> None:
+async def _serve(scheduler: Scheduler, settings: ServerSettings, known: BaseConfig, served: Served | None) -> None:
     """Engine and HTTP in one process: the port is ours before the engine is, and answers only while it runs."""
     from wakeful.api.server import HttpServer, bind, first_token
+    from wakeful.cli.served_file import watch_file
 
     _refuse_second(scheduler)
+    # What handlers and libraries give to threads of the loop is not waited for at the end either.
+    asyncio.get_running_loop().set_default_executor(Room("the event loop", LOOP_THREADS))
     stop = asyncio.Event()
     with contextlib.closing(bind(settings.host, settings.port)) as bound:
         settings = dataclasses.replace(settings, port=bound.getsockname()[1])
         server = HttpServer(scheduler, settings, bound)
         _install_domains(scheduler, known, settings)
+        # Last: what it applies may need all of them.
+        watch = watch_file(scheduler, *served) if served is not None else None
 
         def impatient() -> None:
             log.info("stopping without waiting for runs")
@@ -253,7 +226,9 @@ async def _serve(scheduler: Scheduler, settings: ServerSettings, known: BaseConf
             token_file = await first_token(scheduler)
             await scheduler.start()
             await server.begin()
-            _say_served(scheduler, settings, file, token_file)
+            _say_served(scheduler, settings, served.file if served is not None else None, token_file)
+            if watch is not None:
+                watch.report()
             await stop.wait()
             await _stop(scheduler, server, settings.shutdown_wait)
             await serve_log.finish()

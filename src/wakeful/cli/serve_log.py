@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from wakeful import Event, Run, Scheduler
-from wakeful.cli.words import plain, span
+from wakeful.cli.words import count, plain, span
+from wakeful.kernel.rules.outcome import with_type
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -70,7 +71,8 @@ class ServeLog:
         elif event.stream == "job" and "count" not in data:
             self._log_hold(event)
         elif event.stream == "job":
-            log.info("%s jobs were %s", data["count"], event.type.removesuffix("_many"))
+            were = "was" if data["count"] == 1 else "were"
+            log.info("%s %s %s", count(data["count"], "job"), were, event.type.removesuffix("_many"))
         elif event.stream == "delivery" and event.type in SENT:
             about = f" about {data['job']}" if data.get("job") is not None else ""
             level = logging.INFO if event.type == "sent" else logging.WARNING
@@ -147,4 +149,4 @@ class ServeLog:
 def _error(run: Run) -> str:
     """The error on one line, with its type where a trace follows."""
     text = plain(run.error or "")
-    return f"{run.error_type}: {text}" if run.trace is not None and run.error_type is not None else text
+    return with_type(run.error_type, text) if run.trace is not None else text

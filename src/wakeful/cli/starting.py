@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +17,8 @@ from wakeful.cli.tables import Json, print_json
 from wakeful.errors import AlreadyExists, InvalidSetting
 from wakeful.triggers import system_zone
 
-WORKSPACE = "workspace"
+WORKSPACE, STORE = "workspace", "wakeful.db"
+BEAT = "HEARTBEAT.md"  # what an agent reads when its heartbeat wakes it
 
 File = Annotated[
     Path | None, typer.Argument(metavar="[FILE]", help="The file to write (default: wakeful.yaml).", show_default=False)
@@ -32,34 +34,58 @@ def init(file: File = None, *, as_json: Json = False) -> None:
     path = file if file is not None else Path(CONFIG)
     path = path / CONFIG if path.is_dir() else path
     programs, zone = found_programs(), system_zone()
-    _write(path, configuration(programs, zone))
+    fleet = None if path.name == CONFIG else path.stem
+    _write(path, configuration(programs, zone, fleet))
     if programs:
-        (path.parent / WORKSPACE).mkdir(exist_ok=True)
+        _make_workspace(path.parent / WORKSPACE)
     if as_json:
         print_json({"file": str(path), "agents": programs, "timezone": zone})
         return
     say(f"Wrote {path}.")
     if programs:
-        say(f"  agent  assistant, asked by {programs[0]}")
+        agent = "assistant" if fleet is None else f"{_slug(fleet)}-assistant"
+        say(f"  agent  {agent}, asked by {programs[0]}")
     else:
         say("  agent  none was found on PATH: the file shows how one is written")
     say(f"  zone   {zone}")
     say(f"  next   wakeful check {path}, then wakeful serve --config {path}")
+    if programs:
+        store = "" if str(path) == CONFIG else f" --db {path.parent / STORE}"
+        say(f"  try    wakeful agent wake {agent} --wait{store}, while it serves: the first heartbeat, at once")
+        say(f'         wakeful agent ask {agent}{store} "What is in this directory?"')
+
+
+def _make_workspace(folder: Path) -> None:
+    """The directory in which the agent works, with something to see at its first heartbeat."""
+    folder.mkdir(exist_ok=True)
+    if not (folder / BEAT).exists():
+        (folder / BEAT).write_text("# What to look at\n\n- What is in this directory? Say it in one sentence.\n")
 
 
 def found_programs() -> list[str]:
-    """The presets whose program is on PATH here."""
+    """The presets whose program is on PATH here, and that need nothing else."""
     from wakeful.agents.runners.presets import OPTIONS, PRESETS
 
-    return [name for name, preset in PRESETS.items() if preset.start[0] != OPTIONS and shutil.which(preset.start[0])]
+    known = {name: preset.start[0] for name, preset in PRESETS.items() if not preset.needs_model}
+    return [name for name, program in known.items() if program != OPTIONS and shutil.which(program)]
 
 
-def configuration(programs: list[str], zone: str) -> str:
-    """The text of the file."""
+def configuration(programs: list[str], zone: str, fleet: str | None = None) -> str:
+    """The text of the file; `fleet`: the name of one that is not the only one in its folder."""
     agent = _AGENT.replace("PRESET", programs[0] if programs else "claude").replace("OTHERS", _others(programs[1:]))
     if not programs:
         agent = "".join(f"# {line}\n" if line else "#\n" for line in agent.splitlines())
-    return _FILE.replace("ZONE", zone).replace("AGENT\n", agent)
+    text = _FILE.replace("STORE", STORE).replace("ZONE", zone).replace("AGENT\n", agent)
+    if fleet is None:
+        return text.replace("FLEET", "# fleet: main")
+    prefix = _slug(fleet)
+    named = text.replace("  hello:\n", f"  {prefix}-hello:\n").replace("  assistant:\n", f"  {prefix}-assistant:\n")
+    return named.replace("FLEET", f"fleet: {prefix}")
+
+
+def _slug(text: str) -> str:
+    """As much of a file's name as a name of a job and an agent may have."""
+    return re.sub("[^a-z0-9_-]+", "-", text.lower()).strip("-_")[:40] or "second"
 
 
 def _others(programs: list[str]) -> str:
@@ -86,7 +112,8 @@ _FILE = """\
 #   wakeful plan     shows what would change
 #   wakeful serve    runs it, and takes over edits
 
-store: sqlite:///wakeful.db
+store: sqlite:///STORE
+FLEET  # whose jobs these are: each file on the store needs a name of its own
 
 defaults:
   timezone: ZONE  # of times that name no zone
@@ -100,10 +127,11 @@ jobs:
 # Agents receive a prompt and reply.
 AGENT
 
-# Where replies and alerts go.
-# connectors:
-#   disk: {type: file, path: replies.jsonl}
-# alerts: {to: disk}
+# Where replies go: to the terminal of wakeful serve, until you replace it with a connector of your own, such as
+#   phone: {url: "${PHONE_URL}"}  # any Apprise URL
+connectors:
+  terminal: {type: log}
+# alerts: {to: phone}  # who is told when something fails
 """
 
 _AGENT = """\
@@ -112,7 +140,7 @@ agents:
     runner:
       preset: PRESETOTHERS
       cwd: workspace  # the directory it works in; keep this file and the store out of it
-    # heartbeat: {enabled: true, every: 30m}  # wakes it to look for what needs attention
+    # heartbeat: {enabled: true, every: 30m}  # wakes it to read HEARTBEAT.md in its workspace
     schedules:
       standup:
         cron: "0 9 * * 1-5"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wakeful.cli.app import SERVER, app
+from wakeful.cli.confirming import Yes, ask_before_final
 from wakeful.cli.opening import change, now_ms, read
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say
@@ -83,8 +84,12 @@ def list_tokens(
 
 
 @tokens.command("revoke")
-def revoke(ctx: typer.Context, name: Name, *, as_json: Json = False, db: Db = None) -> None:
-    """Revoke a token. It is rejected from now on."""
+def revoke(ctx: typer.Context, name: Name, *, yes: Yes = False, as_json: Json = False, db: Db = None) -> None:
+    """Revoke a token. It is rejected from now on, and streams opened with it end.
+
+    It cannot be undone: create another. At a terminal you are asked before.
+    """
+    ask_before_final(f"The token {name} will be rejected from now on.", yes=yes)
     change(chosen(ctx, db), lambda scheduler: scheduler.revoke_token(name))
     if as_json:
         print_json({"name": name, "revoked": True})

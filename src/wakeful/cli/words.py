@@ -9,6 +9,7 @@ from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from wakeful.counting import counted
 from wakeful.triggers import from_ms, system_zone
 from wakeful.triggers.moments import clock_text, read_moment, spoken, utc_beside, zone_text
 
@@ -127,9 +128,7 @@ def plain(text: str) -> str:
     return " ".join(visible(text).split())
 
 
-def count(number: int, noun: str) -> str:
-    """A number of things: "1 job", "3 jobs"."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+count = counted  # as this room calls it
 
 
 @cache

@@ -12,11 +12,12 @@ import codecs
 import os
 import re
 from collections.abc import Callable, Collection, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
+from wakeful.counting import counted
 from wakeful.private_files import make_private_folder, open_private
+from wakeful.threads import Room
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -28,7 +29,7 @@ REDACTED = b"[redacted]"
 
 # One thread, so that work is done in order: a close after the write it follows, even if the caller of the write was
 # cancelled meanwhile.
-_WRITER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="wakeful-log")
+_WRITER = Room("log writer", 1)
 
 
 async def off_loop(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -85,7 +86,7 @@ class Excerpt:
         head = _without_split_end(bytes(self._head))
         tail = _without_split_start(bytes(self._tail[len(self._tail) - self._tail_size :]))
         left_out = self.total - len(head) - len(tail)
-        return f"{_clean(head)}\n[… {left_out} bytes left out …]\n{_clean(tail)}"
+        return f"{_clean(head)}\n[… {counted(left_out, 'byte')} left out …]\n{_clean(tail)}"
 
 
 def _clean(data: bytes) -> str:
@@ -185,11 +186,13 @@ class LogFile:
             self._append(chunk[:room])
             if len(chunk) > room:
                 self.accepts = False
-                self.problem = f"The log was cut after {self._limit} bytes."
-                self._append(f"\n[The log ends here: output beyond {self._limit} bytes is not kept.]\n".encode())
+                most = counted(self._limit, "byte")
+                self.problem = f"The log was cut after {most}."
+                self._append(f"\n[The log ends here: output beyond {most} is not kept.]\n".encode())
         except OSError as error:
             self.accepts = False
-            self.problem = f"The log could not be written after {self._written} bytes: {error.strerror or error}."
+            written = counted(self._written, "byte")
+            self.problem = f"The log could not be written after {written}: {error.strerror or error}."
 
     def close(self, *, keep: bool) -> Path | None:
         """End the log; its path if the file stays. What was kept may still be closed again without."""

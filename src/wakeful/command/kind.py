@@ -15,6 +15,7 @@ from wakeful.kernel.engine.long_output import log_path
 from wakeful.kernel.rules.outcome import Failed, Output, clean
 from wakeful.kernel.views.models import Run
 from wakeful.private_files import open_unlinked
+from wakeful.threads import room
 
 KEPT_OF_CANCELLED = 64 * 1024
 
@@ -67,14 +68,14 @@ async def end_leftovers(folder: Path, run_ids: list[str], variable: str | None =
 
     With a `variable` also what left their groups. The note goes last, with the group: cut off, it is all done again.
     """
-    ended, loop = 0, asyncio.get_running_loop()
+    ended = 0
     for run_id in run_ids:
         path = log_path(folder, run_id)
         if not has_note(path):
             continue
         if variable is not None:
-            await loop.run_in_executor(None, kill_strays, run_id, variable)
-        ended += await loop.run_in_executor(None, kill_leftover, path)
+            await room("processes").call(kill_strays, run_id, variable)
+        ended += await room("processes").call(kill_leftover, path)
     return ended
 
 

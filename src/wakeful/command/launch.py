@@ -4,73 +4,70 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO
 
+from wakeful.child_processes import DEVNULL, clean_environment, is_ordinary, start_process, stdin_file
 from wakeful.command.process_group import ProcessGroup
 from wakeful.command.result import CommandFailed
 from wakeful.command.spec import CommandSpec
 
-INHERITED = ("PATH", "HOME", "LANG", "TZ", "USER", "LOGNAME", "SHELL", "TMPDIR")
+WIDEST = 1024 * 1024  # bytes: more needs the rights of root
+LOGIN = "LOGNAME"  # some scripts ask for it beside USER
 
 
 def environment(spec: CommandSpec, run_env: Mapping[str, str]) -> dict[str, str]:
     """What the command sees. A name in `pass_env` that we do not have is left out; nothing overrides `run_env`."""
-    inherited = {name: text for name, text in os.environ.items() if name in INHERITED or name.startswith("LC_")}
-    passed = {name: os.environ[name] for name in spec.pass_env if name in os.environ}
-    return inherited | passed | dict(spec.env) | dict(run_env)
+    return clean_environment([LOGIN, *spec.pass_env], {**spec.env, **run_env})
 
 
 def secret_values(spec: CommandSpec) -> set[str]:
     """What the job gives its command by `env` and `pass_env`: any of it may be a secret, ordinary settings apart."""
     passed = {name: os.environ[name] for name in spec.pass_env if name in os.environ}
     given = passed | dict(spec.env)
-    return {text for name, text in given.items() if name not in INHERITED and not name.startswith("LC_")}
+    return {text for name, text in given.items() if name != LOGIN and not is_ordinary(name)}
 
 
 def launch(spec: CommandSpec, env: dict[str, str], stderr: int | None = None) -> tuple[ProcessGroup, int]:
     """Start the program; its group and the reading end of the one pipe that takes both its streams, in order.
 
-    With `stderr`, a descriptor, the pipe takes what is printed to the standard output alone.
+    With `stderr`, a descriptor, the pipe takes what is printed to the standard output alone, and is as wide as it can
+    be: programs on Node.js that exit with much to say lose what the pipe does not hold.
 
     Done on the loop: the interpreter is blocked until the new program is loaded, so a thread would gain nothing.
     """
     cwd = os.path.expanduser(spec.cwd) if spec.cwd else None  # noqa: PTH111 - an unknown ~user stays as it is
     try:
         with contextlib.ExitStack() as stack:
-            stdin = stack.enter_context(_stdin_file(spec.stdin)) if spec.stdin is not None else subprocess.DEVNULL
+            stdin = stack.enter_context(stdin_file(spec.stdin.encode())) if spec.stdin is not None else DEVNULL
             pipe, write_end = os.pipe()
             stack.callback(os.close, write_end)
+            if stderr is not None:
+                _widen(write_end)
             on_failure = stack.enter_context(contextlib.ExitStack())
             on_failure.callback(os.close, pipe)
             errors = write_end if stderr is None else stderr
-            popen = subprocess.Popen(  # noqa: S603 - running what the job says is what this kind is for
-                spec.argv, stdin=stdin, stdout=write_end, stderr=errors, cwd=cwd, env=env, start_new_session=True
+            group = ProcessGroup(
+                start_process(spec.argv, env=env, cwd=cwd, stdin=stdin, stdout=write_end, stderr=errors)
             )
-            group = ProcessGroup(popen)
             on_failure.pop_all()
             return group, pipe
     except (OSError, ValueError) as error:
         raise CommandFailed(_why_not_started(spec.argv[0], cwd, env, error)) from error
 
 
-def _stdin_file(text: str) -> IO[bytes]:
-    """A file without a name: unlike a pipe it needs no writer, and no program can block on it."""
-    with contextlib.ExitStack() as on_failure:
-        if sys.platform == "linux":
-            file: IO[bytes] = on_failure.enter_context(os.fdopen(os.memfd_create("stdin"), "w+b"))
-        else:
-            file = on_failure.enter_context(tempfile.TemporaryFile())
-        file.write(text.encode())
-        file.seek(0)
-        on_failure.pop_all()
-    return file
+def _widen(pipe: int) -> None:
+    """Make room in a pipe, as far as the system allows that."""
+    if sys.platform == "linux":
+        for size in (WIDEST, WIDEST // 4):
+            # Refused where a user's pipes together take up too much.
+            with contextlib.suppress(OSError):
+                fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, size)
+                return
 
 
 def _why_not_started(program: str, cwd: str | None, env: Mapping[str, str], error: OSError | ValueError) -> str:

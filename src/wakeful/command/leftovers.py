@@ -7,16 +7,18 @@ import json
 import os
 import selectors
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from wakeful.child_processes import TookTooLong, run_to_end
 from wakeful.command.process_group import KILL_WAIT, exit_of
 from wakeful.private_files import make_private_folder, open_private, open_unlinked
 
 NOTE_MOST = 64 * 1024
 STRAY_ROUNDS = 10
+PLAIN = {"LC_ALL": "C", "TZ": "UTC"}  # so that what a program prints never depends on the machine
+PATIENCE_S = 10
 RUN_ID = "WAKEFUL_RUN_ID"  # the variable by which a process says which run it belongs to
 
 
@@ -202,15 +204,10 @@ def start_of(pid: int) -> str | None:
     if process := _process(pid):
         return f"{_boot()} {process.ticks}"
     try:
-        listing = subprocess.run(  # noqa: S603
-            ["/bin/ps", "-o", "lstart=", "-p", str(pid)],
-            capture_output=True,
-            env={"LC_ALL": "C", "TZ": "UTC"},
-            check=True,
-        )
-    except (OSError, subprocess.CalledProcessError):
+        listing = run_to_end(["/bin/ps", "-o", "lstart=", "-p", str(pid)], env=PLAIN, seconds=PATIENCE_S)
+    except (OSError, TookTooLong):
         return None
-    return listing.stdout.decode().strip()
+    return listing.output.decode().strip() or None if listing.exit_code == 0 else None
 
 
 def _boot() -> str:

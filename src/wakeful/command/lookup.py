@@ -7,6 +7,7 @@ from pathlib import Path
 
 from wakeful.command.launch import environment
 from wakeful.command.spec import CommandSpec
+from wakeful.trust import ADVICE, distrust_below
 
 _SHELL_SIGNS = frozenset(" |;&<>$")
 
@@ -20,8 +21,12 @@ def obstacles(spec: CommandSpec, here: Path | None) -> list[str]:
 
 
 def _env_file(spec: CommandSpec) -> list[str]:
-    missing = spec.env_file is not None and not Path(spec.env_file).exists()
-    return [f"The env file {spec.env_file} does not exist here; it is read at every run."] if missing else []
+    if spec.env_file is None:
+        return []
+    if not Path(spec.env_file).exists():
+        return [f"The env file {spec.env_file} does not exist here; it is read at every run."]
+    doubt = distrust_below(Path(spec.env_file))
+    return [] if doubt is None else [f"The env file {spec.env_file} is not used because {doubt}: {ADVICE}."]
 
 
 def _cannot_start(spec: CommandSpec, here: Path | None) -> list[str]:

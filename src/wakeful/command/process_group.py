@@ -7,11 +7,11 @@ import io
 import os
 import select
 import signal
-import subprocess
 import sys
 import threading
 from typing import Protocol
 
+from wakeful.child_processes import Process
 from wakeful.command.capture import readable
 
 KILL_WAIT = 2.0  # seconds for what was killed to be gone
@@ -27,7 +27,7 @@ class Exit(Protocol):
 class ProcessGroup:
     """A started program and its process group, until `reap`."""
 
-    def __init__(self, leader: subprocess.Popen[bytes]) -> None:
+    def __init__(self, leader: Process) -> None:
         self.pid = leader.pid
         self._leader = leader
         self._reaped = False

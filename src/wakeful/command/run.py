@@ -17,6 +17,7 @@ from wakeful.command.leftovers import RUN_ID, RunNote, kill_strays
 from wakeful.command.process_group import KILL_WAIT, ProcessGroup
 from wakeful.command.result import CommandFailed, CommandResult, CommandTimedOut
 from wakeful.command.spec import CommandSpec
+from wakeful.threads import room
 
 ERRORS_KEPT = 64 * 1024  # bytes of standard error where it is kept apart
 
@@ -147,7 +148,7 @@ class _Errors:
 
 async def _end_strays(run_id: str, variable: str) -> None:
     """Not in the writer thread: logs of others are not kept waiting."""
-    await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, kill_strays, run_id, variable))
+    await asyncio.shield(room("processes").call(kill_strays, run_id, variable))
 
 
 class _Ending(NamedTuple):
@@ -173,7 +174,8 @@ async def _supervise(
         try:
             await off_loop(run_note.name, group.pid)
             ended = _ended(group, exited, over, limits.linger)
-            timed_out = not await _within(timeout_ms / 1000 if timeout_ms else None, ended)
+            is_late = not await _within(timeout_ms / 1000 if timeout_ms else None, ended)
+            timed_out = is_late and not (over is not None and over.is_set())  # all was said in time
             lingered = not timed_out and not exited.is_set()
             if exited.is_set() and not await _ends(pump, limits.drain):
                 note = "Its output was still open after it had ended; what it left running in its group was killed."

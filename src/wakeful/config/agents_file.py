@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from wakeful.agents.configuration import Agents
+from wakeful.agents.defaults import DEFAULTS, with_defaults
 from wakeful.agents.defining import Part, jobs_of
 from wakeful.agents.naming import AGENT
 from wakeful.config.complaints import complaint
+from wakeful.config.salvage import STAND_IN, holds_any
 from wakeful.errors import InvalidJob, SchedulerError
 from wakeful.fleet.entries import Entry, Place, Problem, Setting, read_entry
 from wakeful.kernel.kinds import WrittenForm
@@ -57,25 +59,27 @@ def read_agent(name: str, settings: Mapping[str, Any], folder: Path, zone: str) 
             )
             found.problems.append(Problem(where, message))
     try:
-        parts, wrong = jobs_of(name, settings, folder)
+        parts, wrong = jobs_of(name, settings, folder, zone)
     except SchedulerError as error:
         found.problems.append(Problem((name,), f"{shown}: {error}"))
         return found
     for place, message in wrong:
         found.problems.append(Problem((name, *place), f"{'.'.join(map(str, (shown, *place)))} {message}"))
-    if not found.problems:
-        setting = Setting(folder, zone, {AGENT: (AGENT, FORM)})
-        for part in parts:
-            _read_part(name, part, setting, found)
+    setting = Setting(folder, zone, {AGENT: (AGENT, FORM)})
+    for part in parts:
+        _read_part(name, part, setting, found)
     return found
 
 
 def _read_part(name: str, part: Part, setting: Setting, found: AgentEntries) -> None:
     entry, problems = read_entry(part.name, part.written, setting)
     place = ".".join(map(str, ("agents", name, *part.where)))
+    known = [problem.where for problem in found.problems]
     for problem in problems:
-        message = problem.message.replace(f"jobs.{part.name}", place, 1)
-        found.problems.append(Problem((name, *part.where, *problem.where), message))
+        where = (name, *part.where, *problem.where)
+        if not holds_any(where, known):  # what is wrong already is the reason
+            message = problem.message.replace(f"jobs.{part.name}", place, 1)
+            found.problems.append(Problem(where, message))
     if entry is not None:
         found.entries.append(entry._replace(references=()))
 
@@ -99,15 +103,23 @@ def _mistake(error: Mapping[str, Any]) -> str:
     return f"{'.'.join(map(str, (*above, last)))} {complaint(error, secret=True)}"
 
 
+def _checkable(agents: Mapping[str, Any]) -> dict[str, Any]:
+    """The agents with their defaults, and the defaults as an agent, which has a runner."""
+    found = with_defaults(agents)
+    common = found.get(DEFAULTS)
+    return {**found, DEFAULTS: {"runner": STAND_IN, **common}} if isinstance(common, Mapping) else found
+
+
 def entries_of(agents: Mapping[str, Any], folder: Path, zone: str) -> list[Entry]:
     """The jobs of agents that a program gives; InvalidJob says everything that is wrong, one line each."""
     if not isinstance(agents, Mapping):
         raise InvalidJob(f"Agents are a mapping from names to settings, not {agents!r:.80}.")
     try:
-        checked = Agents.model_validate(dict(agents)).root
+        checked = Agents.model_validate(_checkable(agents)).root
     except ValidationError as error:
         raise InvalidJob("\n".join(map(_mistake, error.errors()))) from None
-    found = [read_agent(name, one.model_dump(exclude_none=True), folder, zone) for name, one in checked.items()]
+    settings = {name: one.model_dump(exclude_none=True) for name, one in checked.items() if name != DEFAULTS}
+    found = [read_agent(name, one, folder, zone) for name, one in settings.items()]
     if problems := [problem.message for one in found for problem in one.problems]:
         raise InvalidJob("\n".join(problems))
     return [entry for one in found for entry in one.entries]

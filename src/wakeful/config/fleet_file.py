@@ -8,12 +8,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wakeful.agents.budgets.affording import never_affordable
+from wakeful.config.agent_defaults import with_agent_defaults
 from wakeful.config.agents_file import read_agent
 from wakeful.config.reading import ConfigError, Fault, Raw, read_plain
+from wakeful.config.salvage import not_caused
 from wakeful.errors import InvalidSetting
 from wakeful.fleet.entries import Entry, FleetFile, Place, Setting, forms, read_entry, references_of
 from wakeful.references import looked_up
 from wakeful.triggers import After, settled_zone, system_zone
+from wakeful.trust import ADVICE, distrust_below
 
 if TYPE_CHECKING:
     from wakeful.config.models import BaseConfig
@@ -41,7 +45,8 @@ def read_fleet_file(
     files, faults = [raw], list[Fault]()
     for path in _included(raw, config.include, faults):
         try:
-            files.append(_only_jobs(read_plain(path)._replace(known=raw.known), faults))
+            file = with_agent_defaults(read_plain(path)._replace(known=raw.known), raw)
+            files.append(_only_jobs(file, faults))
         except ConfigError as error:
             faults += error.faults
     zone = settled_zone(config.defaults.timezone, system_zone())
@@ -61,12 +66,12 @@ def read_fleet_file(
         right = [(name, entry.references, file) for name, (entry, file) in found.items()]
         faults += [fault for name, references, file in [*right, *wrong] for fault in _unset(name, references, file)]
     if connectors is not None:
-        faults += [fault for entry, file in found.values() for fault in _undeliverable(entry, file, connectors)]
-    agents = _Agents(zone, connectors, look_up=look_up)
+        faults += [fault for file in files for fault in _undeliverable(file, connectors)]
+    agents = _Agents(zone, connectors, config.limits.cost_per_day, look_up=look_up)
     for file in files:
         settings, wrong_settings = agents_of(file)
         faults += wrong_settings if file is not raw else []  # those of the first file are reported with its settings
-        agents.read(file, settings)
+        agents.read(file, settings, wrong_settings)
     faults += agents.faults
     entries = (*(entry for entry, _ in found.values()), *agents.entries)
     referred = {reference for entry in entries for _, reference in entry.references}
@@ -89,8 +94,11 @@ def read_fleet_file(
 class _Agents:
     """Reads the agents of several files."""
 
-    def __init__(self, zone: str, connectors: frozenset[str] | None, *, look_up: bool) -> None:
+    def __init__(
+        self, zone: str, connectors: frozenset[str] | None, cost_per_day: float | None, *, look_up: bool
+    ) -> None:
         self._zone = zone
+        self._cost_per_day = cost_per_day  # of all agents together
         self._connectors = connectors
         self._look_up = look_up
         self._files: dict[str, Raw] = {}
@@ -98,7 +106,8 @@ class _Agents:
         self.references: set[str] = set()
         self.faults: list[Fault] = []
 
-    def read(self, file: Raw, agents: Mapping[str, Any]) -> None:
+    def read(self, file: Raw, agents: Mapping[str, Any], known: Sequence[Fault]) -> None:
+        """Read a file's agents; `known`: what is wrong with them already."""
         for name, settings in agents.items():
             if name in self._files:
                 other = self._files[name]
@@ -110,8 +119,12 @@ class _Agents:
             found = read_agent(name, settings, file.path.resolve().parent, self._zone)
             self.entries += found.entries
             self.references |= {reference for _, reference in found.references}
-            self.faults += [file.fault(("agents", *where), message) for where, message in found.problems]
+            problems = [file.fault(("agents", *where), message) for where, message in found.problems]
+            self.faults += not_caused(problems, known)
             self.faults += _unknown_connectors(name, settings, file, self._connectors)
+            if (wrong := never_affordable(settings, self._cost_per_day)) is not None:
+                where = ("agents", name, *wrong[0])
+                self.faults.append(file.fault(where, f"{'.'.join(where)} {wrong[1]}"))
             if self._look_up:
                 self.faults += _missing("agents", found.references, file)
 
@@ -124,6 +137,8 @@ def _unknown_connectors(
     said: list[tuple[Place, Any]] = [((name, "deliver"), agent.get("deliver"))]
     schedules = agent.get("schedules") or {}
     said += [((name, "schedules", key, "deliver"), one.get("deliver")) for key, one in schedules.items()]
+    said += [((name, "hooks"), _target(agent.get("hooks")))]
+    said += [((name, "schedules", key, "hooks"), _target(one.get("hooks"))) for key, one in schedules.items()]
     said += [((name, "untrusted", "deliver"), (agent.get("untrusted") or {}).get("deliver"))]
     chats = {key: one["chat"] for key, one in schedules.items() if one.get("chat") is not None}
     said += [((name, "schedules", key, "chat", "connector"), one.get("connector")) for key, one in chats.items()]
@@ -155,15 +170,27 @@ def _included(raw: Raw, patterns: Sequence[str], faults: list[Fault]) -> Iterato
             faults.append(raw.fault(("include", index), f"include.{index} cannot be used ({error})."))
             continue
         for path in found:
-            if path.resolve() not in seen:
-                seen.add(path.resolve())
+            if path.resolve() in seen:
+                continue
+            seen.add(path.resolve())
+            reason = distrust_below(path, _fixed(raw.path.resolve().parent, pattern), named_by=raw.path)
+            if reason is None:
                 yield path
+            else:  # to leave it out would remove the jobs of a file that its owner opened by mistake
+                message = f"include.{index}: {path} is not used because {reason}: {ADVICE}."
+                faults.append(raw.fault(("include", index), message))
+
+
+def _fixed(folder: Path, pattern: str) -> Path:
+    """The directory that a pattern begins with, before its first wildcard: files are looked for in it."""
+    whole = folder / Path(pattern).expanduser()
+    return next(place for place in whole.parents if not WILD & set(str(place)))
 
 
 def _only_jobs(raw: Raw, faults: list[Fault]) -> Raw:
     message = "There is no key {!r} in an included file: it takes only jobs and agents."
     faults += [raw.fault((key,), message.format(key)) for key in raw.data if key not in ("jobs", "agents")]
-    faults += raw.repeated
+    faults += [*raw.repeated, *raw.faults]
     return raw
 
 
@@ -215,20 +242,26 @@ def _missing(section: str, references: Iterable[tuple[Place, str]], raw: Raw) ->
             yield raw.fault(place, f"{'.'.join(map(str, place))} {error}")
 
 
-def _undeliverable(entry: Entry, raw: Raw, connectors: frozenset[str]) -> Iterator[Fault]:
-    """A connector that is not there."""
-    deliver = entry.new.options.get("deliver")
-    to = deliver.get("to") if isinstance(deliver, Mapping) else deliver
-    if to is not None and to not in {"last", "none", *connectors}:
-        place = ("jobs", entry.new.name, "deliver")
-        yield raw.fault(place, f"{'.'.join(place)}: {no_connector(to, connectors)}")
+def _undeliverable(raw: Raw, connectors: frozenset[str]) -> Iterator[Fault]:
+    """Jobs of a file that deliver to a connector that is not there."""
+    jobs = raw.data.get("jobs")
+    for name, job in jobs.items() if isinstance(jobs, Mapping) else ():
+        deliver = job.get("deliver") if isinstance(job, Mapping) else None
+        to = deliver.get("to") if isinstance(deliver, Mapping) else deliver
+        if isinstance(to, str) and to not in {"last", "none", *connectors}:
+            place = ("jobs", name, "deliver")
+            yield raw.fault(place, f"{'.'.join(place)}: {no_connector(to, connectors)}")
+
+
+def _target(deliver: Any) -> Any:
+    return deliver.get("to") if isinstance(deliver, Mapping) else deliver
 
 
 def no_connector(to: object, connectors: frozenset[str]) -> str:
     """What to say about a connector that is not there."""
-    known = {"last", "none", *connectors}
-    near = difflib.get_close_matches(str(to), known, n=1)
-    hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(sorted(known))}."
+    near = difflib.get_close_matches(str(to), connectors, n=1)
+    known = ", ".join([*sorted(connectors), "last"])
+    hint = f"Did you mean {near[0]!r}?" if near else f"Add it to connectors, or use {known} or none."
     return f"there is no connector named {to!r:.60}. {hint}"
 
 

@@ -12,10 +12,13 @@ from typing import Any, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
+from wakeful.agents.defaults import DEFAULTS
+from wakeful.config.agent_defaults import with_agent_defaults
 from wakeful.config.complaints import complaint
 from wakeful.config.fleet_file import no_connector, read_fleet_file
 from wakeful.config.models import LATER, BaseConfig
-from wakeful.config.reading import ConfigError, Fault, Raw, Where, read_config
+from wakeful.config.reading import EXTENSION, ConfigError, Fault, Raw, Where, read_config
+from wakeful.config.salvage import holds_any, without
 from wakeful.config.schema import config_model
 from wakeful.fleet.entries import FleetFile
 
@@ -52,85 +55,77 @@ def _no_collection() -> Iterator[None]:
 
 
 def _load(path: Path, environ: Mapping[str, str], needs: Sequence[str] | None) -> Loaded:
-    raw = read_config(path, environ)
+    raw = with_agent_defaults(read_config(path, environ))
     no_env_file = [fault for fault in raw.faults if fault.key == "env_file"]  # then what it sets is not missing, too
     missing = [fault for fault in no_env_file or raw.faults if needs is None or _section(fault) in needs]
     unfilled = {fault.key for fault in raw.faults}
     config, faults = _validated(raw, unfilled)
-    settings = config if config is not None else _readable(raw, ("defaults", "fleet", "include", "env_file", "limits"))
     jobs, wrong = read_fleet_file(
         raw,
-        settings,
-        lambda file: _agents(file, config if file is raw else None),
+        config,
+        lambda file: _agents(file, (config, faults) if file is raw else None),
         look_up=needs is None and not no_env_file,
-        connectors=_connectors(config),
+        connectors=_connectors(raw),
     )
     wrong += _alerts_to(raw, config)
-    faults = sorted(
-        [*raw.repeated, *missing, *faults, *wrong], key=lambda fault: (fault.file != str(path), *_place(fault))
-    )
+    found = dict.fromkeys([*raw.repeated, *missing, *faults, *wrong])  # once each: agents share what is in the defaults
+    faults = sorted(found, key=lambda fault: (fault.file != str(path), *_place(fault)))
     if faults:
         raise ConfigError(faults, str(path))
-    return Loaded(settings, jobs, {name: value for name, value in raw.known.items() if name not in environ})
+    return Loaded(config, jobs, {name: value for name, value in raw.known.items() if name not in environ})
 
 
-def _connectors(config: BaseConfig | None) -> frozenset[str] | None:
-    """The names of the file's connectors; None where that section cannot be read."""
-    return None if config is None else frozenset(config.connectors.root)  # type: ignore[attr-defined]  # of a domain
+def _connectors(raw: Raw) -> frozenset[str] | None:
+    """The names of the file's connectors, also of those that have a mistake; None where that is no section."""
+    given = raw.data.get("connectors") or {}
+    return frozenset(given) if isinstance(given, dict) else None
 
 
-def _alerts_to(raw: Raw, config: BaseConfig | None) -> list[Fault]:
+def _alerts_to(raw: Raw, config: BaseConfig) -> list[Fault]:
     """Alerts that go to a connector that is not there."""
-    to = None if config is None else config.alerts.to  # type: ignore[attr-defined]  # of a domain
-    known = _connectors(config) or frozenset()
-    if to is None or to in known or to in ("last", "none"):
+    to, known = config.alerts.to, _connectors(raw)  # type: ignore[attr-defined]  # of a domain
+    if to is None or known is None or to in known or to in ("last", "none"):
         return []
     return [raw.fault(("alerts", "to"), f"alerts.to: {no_connector(to, known)}")]
 
 
-def _agents(raw: Raw, config: BaseConfig | None) -> tuple[dict[str, Any], list[Fault]]:
-    """The agents of a file, each as a model has checked it, or what is wrong with them.
+def _agents(raw: Raw, checked: tuple[BaseConfig, list[Fault]] | None) -> tuple[dict[str, Any], list[Fault]]:
+    """The agents of a file, each as a model has checked it, and what is wrong with them.
 
-    `config`: what the file is, where that has been checked as a whole.
+    `checked`: the same for the whole file, where that is known.
     """
-    if config is None:
-        given = {"agents": raw.data["agents"]} if "agents" in raw.data else {}
-        config, faults = _validated(raw._replace(data=given), set())
-        if config is None:
-            return {}, faults
+    given = {"agents": raw.data["agents"]} if "agents" in raw.data else {}
+    config, faults = checked if checked is not None else _validated(raw._replace(data=given), set())
     found: Mapping[str, BaseModel] = config.agents.root  # type: ignore[attr-defined]  # of a domain
-    return {name: agent.model_dump(exclude_none=True) for name, agent in found.items()}, []
+    return {name: one.model_dump(exclude_none=True) for name, one in found.items() if name != DEFAULTS}, faults
 
 
 def _place(fault: Fault) -> tuple[str, int]:
     return fault.file, fault.line or 0
 
 
-def _readable(raw: Raw, sections: Sequence[str]) -> BaseConfig:
-    """The valid sections of a file whose other parts are not."""
-    found: dict[str, Any] = {}
-    for name in sections:
-        with contextlib.suppress(ValidationError):
-            config_model().model_validate({name: raw.data[name]} if name in raw.data else {})
-            found |= {name: raw.data[name]} if name in raw.data else {}
-    return config_model().model_validate(found)
-
-
 def _section(fault: Fault) -> str:
     return fault.key.partition(".")[0]
 
 
-def _validated(raw: Raw, unfilled: set[str]) -> tuple[BaseConfig | None, list[Fault]]:
-    """The settings, or what is wrong with them beside what could not be filled in."""
-    try:
-        return config_model().model_validate(raw.data, context=_context(raw)), []
-    except ValidationError as error:
-        found = [one for one in error.errors(include_url=False) if not _is_other_branch(dict(one))]
+def _validated(raw: Raw, unfilled: set[str]) -> tuple[BaseConfig, list[Fault]]:
+    """The settings without those that are wrong, and what is wrong beside what could not be filled in."""
+    data, removed, faults = raw.data, list[Where](), dict[str, Fault]()
+    while True:
+        try:
+            return config_model().model_validate(data, context=_context(raw)), [*reversed(faults.values())]
+        except ValidationError as error:
+            found: list[dict[str, Any]] = [
+                dict(one) for one in error.errors(include_url=False) if not _is_other_branch(dict(one))
+            ]
         places = [_in_file(raw, one["loc"]) for one in found]
-        found = [one for one, at in zip(found, places, strict=True) if not _is_deeper(dict(one), at, places)]
-        faults = [_fault(raw, dict(one)) for one in found]
-        unique = {fault.key: fault for fault in reversed(faults) if fault.key not in unfilled}
-        return None, list(unique.values())
+        for one, at in zip(found, places, strict=True):
+            if not _is_deeper(one, at, places) and not holds_any(at, removed):
+                fault = _fault(raw, one)
+                if fault.key not in unfilled:
+                    faults.setdefault(fault.key, fault)
+        removed += places
+        data = without(data, places)
 
 
 def _context(raw: Raw) -> dict[str, Path]:
@@ -144,6 +139,7 @@ def json_schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **config_model().model_json_schema(mode="validation"),
+        "patternProperties": {f"^{EXTENSION}": {}},
     }
 
 

@@ -104,9 +104,14 @@ class Limits(Section):
     min_interval: Duration = Field(default="1h", validate_default=True)
     jobs_per_agent: Annotated[int, Field(ge=1)] | None = 100
     bytes_per_agent: Annotated[int, Field(ge=1)] | None = 16 * 1024 * 1024
-    runs_per_day: Annotated[int, Field(ge=0)] | None = 100
+    runs_per_day: Annotated[int, Field(ge=0)] | None = None
     cost_per_day: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] | None = 20.0
     tokens_per_day: Annotated[int, Field(ge=0)] | None = None
+
+    def of_agents(self) -> dict[str, Any]:
+        """What all agents together may use in a day, as `scheduler.agents.limit` takes it."""
+        runs = self.runs_per_day if "runs_per_day" in self.model_fields_set else ...
+        return {"runs_per_day": runs, "cost_per_day": self.cost_per_day, "tokens_per_day": self.tokens_per_day}
 
 
 class CatchUp(Section):

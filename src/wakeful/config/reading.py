@@ -19,14 +19,19 @@ from yaml.composer import Composer
 
 from wakeful.errors import InvalidSetting
 from wakeful.references import NOT_A_VARIABLE, REFERENCE, looked_up, reason, text_of, variables_in
+from wakeful.trust import ADVICE, distrust_below
 
 LARGEST = 1024 * 1024
 MOST_VALUES = 200_000
 DEEPEST = 50
 TAGS = ("null", "bool", "int", "float", "str", "seq", "map")
 
+EXTENSION = "x-"
+"""How keys begin that are there for anchors, or for other programs."""
 KEPT = ("jobs", "agents")
 """Sections whose references are kept: their values are looked up when they are used."""
+
+MERGE = "<<"
 
 Where = tuple[str | int, ...]
 
@@ -47,6 +52,7 @@ class Fault(NamedTuple):
 class ConfigError(InvalidSetting):
     """A configuration file that cannot be used; `.faults` has everything that is wrong with it."""
 
+    exit_code = 1  # as of wakeful check
     code = "invalid_config"
 
     def __init__(self, faults: list[Fault], file: str | None = None) -> None:
@@ -57,11 +63,20 @@ class ConfigError(InvalidSetting):
         self.faults = faults
 
 
+class Origin(NamedTuple):
+    """Where a value is written that another place has, too."""
+
+    file: str
+    where: Where
+    line: int
+    column: int
+
+
 class Raw(NamedTuple):
     """A file's data; `lines` and `columns` say where each value is, `secrets` which ones must not be shown.
 
     `faults` is what could not be filled in, `repeated` are keys that are given twice, `known` is what variables were
-    filled in from.
+    filled in from. `origins`: what agents take from `agents.defaults`.
     """
 
     path: Path
@@ -71,11 +86,17 @@ class Raw(NamedTuple):
     columns: dict[Where, int]
     faults: list[Fault]
     repeated: list[Fault]
+    origins: dict[Where, Origin]
     text: str = ""
     known: Mapping[str, str] = {}
 
     def fault(self, where: Where, message: str) -> Fault:
         at = next((where[:end] for end in range(len(where), -1, -1) if where[:end] in self.lines), None)
+        if at is not None and at in self.origins:
+            origin = self.origins[at]
+            place = (*origin.where, *where[len(at) :])
+            message = message.replace(_shown(at[:2]), _shown(place[:2]), 1)
+            return Fault(origin.file, origin.line, _shown(place), message, origin.column)
         line, column = (None, None) if at is None else (self.lines[at], self.columns.get(at))
         return Fault(str(self.path), line, ".".join(map(str, where)), message, column)
 
@@ -127,11 +148,10 @@ def read_plain(path: Path) -> Raw:
     text = _text_of(path)
     raw = _parse(path, text)._replace(text=text)
     _composed.cache_clear()  # what a file is made of takes much more than the file
-    if raw.data is None:
-        raw = raw._replace(data={})
-    if not isinstance(raw.data, dict):
+    data = {} if raw.data is None else raw.data
+    if not isinstance(data, dict):
         raise ConfigError([raw.fault((), "The file must hold keys and values, such as store: sqlite:///wakeful.db.")])
-    return raw
+    return raw._replace(data={key: value for key, value in data.items() if not key.startswith(EXTENSION)})
 
 
 def _tolerant_env_file(raw: Raw, environ: Mapping[str, str]) -> dict[str, str]:
@@ -199,7 +219,7 @@ def _text_of(path: Path) -> str:
 
 
 def _parse(path: Path, text: str) -> Raw:
-    raw = Raw(path, None, {}, set(), {}, [], [])
+    raw = Raw(path, None, {}, set(), {}, [], [], {})
     try:
         loader, node = _composed(text)
         return raw if node is None else raw._replace(data=_Walk(loader, raw).value(node, (), ()))
@@ -246,9 +266,7 @@ class _Walk:
     def value(self, node: yaml.Node, where: Where, above: tuple[int, ...]) -> Any:
         if where not in self._raw.lines:
             self._note(where, node)
-        self._left -= 1
-        if self._left < 0 or len(where) > DEEPEST or id(node) in above:
-            self._refuse(where, "The file is nested too deeply or repeats itself without end.")
+        self._count(where, node, above)
         if node.tag.removeprefix("tag:yaml.org,2002:") not in TAGS:
             self._refuse(where, f"The tag {node.tag} means nothing here.")
         above = (*above, id(node))
@@ -261,18 +279,42 @@ class _Walk:
         except ValueError:
             self._refuse(where, f"{node.value!r:.40} cannot be read.")
 
+    def _count(self, where: Where, node: yaml.Node, above: tuple[int, ...]) -> None:
+        self._left -= 1
+        if self._left < 0 or len(where) > DEEPEST or id(node) in above:
+            self._refuse(where, "The file is nested too deeply or repeats itself without end.")
+
     def _mapping(self, node: yaml.MappingNode, where: Where, above: tuple[int, ...]) -> dict[str, Any]:
         found: dict[str, Any] = {}
+        merged: list[yaml.Node] = []
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 self._refuse(where, "A key must be a plain text.", key)
             name = str(key.value)
+            if name == MERGE and key.style not in ("'", '"'):
+                merged += value.value if isinstance(value, yaml.SequenceNode) else [value]
+                self._refuse_unmergeable(where, key, merged)
+                continue
             if name in found:
                 self._repeat((*where, name), key)
                 continue
             self._note((*where, name), key)
             found[name] = self.value(value, (*where, name), above)
+        for other in merged:
+            found = {**self._others(other, found, where, above), **found}
         return found
+
+    def _others(
+        self, node: yaml.Node, found: Mapping[str, Any], where: Where, above: tuple[int, ...]
+    ) -> dict[str, Any]:
+        """What a section brings that is merged into another, beside what that has itself."""
+        self._count(where, node, above)
+        kept = [pair for pair in node.value if not isinstance(pair[0], yaml.ScalarNode) or pair[0].value not in found]
+        return self._mapping(yaml.MappingNode(node.tag, kept, node.start_mark), where, (*above, id(node)))
+
+    def _refuse_unmergeable(self, where: Where, key: yaml.Node, nodes: list[yaml.Node]) -> None:
+        if not all(isinstance(node, yaml.MappingNode) for node in nodes):
+            self._refuse(where, "<< takes a section, or a list of sections, such as <<: *name.", key)
 
     def _repeat(self, where: Where, key: yaml.Node) -> None:
         """A key that was there already: the first counts while the rest of the file is looked at."""
@@ -329,12 +371,20 @@ def _env_file(raw: Raw, environ: Mapping[str, str]) -> dict[str, str]:
     path = Path(str(_filled(raw, named, ("env_file",), environ, faults)))
     try:
         path = raw.path.parent / path.expanduser()
-        with path.open("rb") as file:  # which may be a pipe: some keepers of secrets offer theirs as one
-            lines = text_of(file, LARGEST).splitlines()
+        doubt = distrust_below(path, named_by=raw.path)
+        lines = _lines_of(path) if doubt is None else []
     except (OSError, RuntimeError, ValueError) as error:
         message = f"env_file {path} cannot be read ({reason(error)})."
         raise ConfigError([*faults, raw.fault(("env_file",), message)]) from None
+    if doubt is not None:
+        message = f"env_file {path} is not used because {doubt}: {ADVICE}."
+        raise ConfigError([*faults, raw.fault(("env_file",), message)])
     found, wrong = variables_in(lines)
     if wrong is not None:
         raise ConfigError([Fault(str(path), wrong, "env_file", NOT_A_VARIABLE)])
     return found
+
+
+def _lines_of(path: Path) -> list[str]:
+    with path.open("rb") as file:  # which may be a pipe: some keepers of secrets offer theirs as one
+        return text_of(file, LARGEST).splitlines()

@@ -86,7 +86,7 @@ def _ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: 
     rearm(tx, context, job, run, result)
 
 
-def _rearmed(tx: Transaction, job: JobDef, state: JobState) -> JobState:
+def _rearmed(tx: Transaction, _: Context, job: JobDef, state: JobState) -> JobState:
     from wakeful.delivery.sending import look_now
 
     return look_now(tx, job, state)
@@ -99,10 +99,22 @@ def _prune(tx: Transaction, before: int, limit: int) -> int:
     return tx.of(Outbox).prune(before, limit) + tx.of(Chats).prune(before, limit)
 
 
+def _thin(tx: Transaction, most: int, limit: int) -> int:
+    from wakeful.delivery.tables import Outbox
+
+    return tx.of(Outbox).prune_below(tx.tables.beyond_newest("deliveries", "id", most), limit)
+
+
 def _of_runs(tx: Transaction, run_ids: Sequence[int]) -> Mapping[int, list[dict[str, Any]]]:
     from wakeful.delivery.views import run_deliveries
 
     return run_deliveries(tx, run_ids)
+
+
+def _given_up(tx: Transaction, from_id: int) -> int:
+    from wakeful.delivery.tables import Outbox
+
+    return tx.of(Outbox).failed_count(from_id)
 
 
 def _released(tx: Transaction) -> None:
@@ -119,6 +131,7 @@ domain = Domain(
     job_tables=("delivery_last",),
     precious_tables=("deliveries",),
     prune=_prune,
+    thin=_thin,
     id_prefixes={"delivery": "dlv", "message": "msg"},
     alerts={
         "delivery_failed": "a message could not be delivered",
@@ -126,6 +139,7 @@ domain = Domain(
         "receiving": "a connector cannot receive messages from people",
     },
     run_deliveries=_of_runs,
+    given_up=_given_up,
     parts={"connectors": "wakeful.delivery.registry:Registry"},
     section="connectors",
     settings="wakeful.delivery.configuration:Connectors",

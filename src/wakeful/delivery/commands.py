@@ -164,10 +164,10 @@ def requeue_messages(place: Place, ref: str | None, *, as_json: bool) -> None:
         if ref is None:
             return await scheduler.transact(lambda tx, context: outbox.requeue_all(tx, context, "failed")), served
         number = delivery_number(ref)
-        row = await scheduler.transact(lambda tx, _: outbox.requeue(tx, number))
+        row, why = await scheduler.transact(lambda tx, _: outbox.requeue(tx, number))
         if row is None:
             raise DeliveryNotFound(f"There is no delivery {ref}.")
-        if (why := outbox.unmoved(row)) is not None:
+        if why is not None:
             raise ScheduleTriggerError(f"{ref} is {why}: it cannot be queued again.")
         return 1, served
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, RootModel, ValidationInfo, field_validator, model_validator
 
+from wakeful.child_processes import listed_variable
 from wakeful.config.models import Section
 from wakeful.delivery.apprise_urls import AppriseConnector, check_url
 from wakeful.delivery.connector import Connector
@@ -39,10 +40,10 @@ TYPES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "file": (("path",), ("path",)),
     "log": ((), ()),
     "python": (("callable",), ("callable",)),
-    "command": (("argv",), ("argv",)),
+    "command": (("argv", "env"), ("argv",)),
     "telegram": (("token", "allow_from", "base_url"), ("token",)),
 }
-OWN = ("url", "secret", "headers", "path", "callable", "argv", "token", "allow_from", "base_url")
+OWN = ("url", "secret", "headers", "path", "callable", "argv", "env", "token", "allow_from", "base_url")
 
 
 def _text_of(error: SchedulerError) -> str:
@@ -84,6 +85,7 @@ class ConnectorSettings(Section):
     path: Annotated[str, Field(min_length=1)] | None = None
     callable: Annotated[str, AfterValidator(_callable)] | None = None
     argv: Annotated[list[str], Field(min_length=1)] | None = None
+    env: list[Annotated[str, AfterValidator(listed_variable)]] | None = None
     token: Annotated[str, AfterValidator(check_token)] | None = None
     allow_from: list[Annotated[int | str, AfterValidator(_sender)]] | None = None
     base_url: Annotated[str, AfterValidator(_base)] | None = None
@@ -147,18 +149,18 @@ class ConnectorSettings(Section):
         if self.type == "webhook":
             return WebhookConnector(str(self.url), clock, secret=self.secret, headers=self.headers)
         if self.type == "file":
-            return FileConnector(folder / Path(str(self.path)).expanduser())
+            return FileConnector(folder / Path(str(self.path)).expanduser(), name)
         if self.type == "log":
             return LogConnector()
         if self.type == "python":
-            return LazyCall(str(self.callable), folder)
+            return LazyCall(str(self.callable), folder, name)
         if self.type == "command":
-            return CommandConnector(self.argv or [], folder)
+            return CommandConnector(self.argv or [], folder, self.env or ())
         if self.type == "telegram":
             return TelegramConnector(
                 name, str(self.token), clock, allow_from=self.allow_from or (), base_url=self.base_url
             )
-        return AppriseConnector(str(self.url))
+        return AppriseConnector(str(self.url), name)
 
 
 def _name(value: str) -> str:

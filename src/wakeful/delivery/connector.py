@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from wakeful.errors import SchedulerError
+from wakeful.threads import Room
 from wakeful.triggers.moments import iso
 
 
@@ -87,6 +88,14 @@ class Receiving(Connector, Protocol):
 
     async def end(self) -> None:
         """The engine is about to stop."""
+
+
+THREADS = 4  # that a connector may keep busy: each call that does not return takes one away
+
+
+def room_of(name: str) -> Room:
+    """Threads for one connector, of that name or type."""
+    return Room(f"connector {name}", THREADS)
 
 
 def secrets_of(connector: object) -> Sequence[str]:

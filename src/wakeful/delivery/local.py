@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import inspect
 import json
 import logging
 import os
-import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from wakeful.callables import beside, load_function
-from wakeful.clock import VirtualClock
-from wakeful.delivery.connector import Message, Temporary
+from wakeful.child_processes import Listed, run_beside
+from wakeful.delivery.connector import Message, Temporary, room_of
 from wakeful.delivery.texts import last_lines
 from wakeful.errors import InvalidJob, InvalidSetting
 
 log = logging.getLogger("wakeful.messages")
-
-SAID_MOST = 16_384  # bytes kept of what a program says
 
 
 class FileConnector:
@@ -29,13 +24,14 @@ class FileConnector:
 
     type = "file"
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, name: str = "file") -> None:
         self._path = path
+        self._room = room_of(name)
 
     async def send(self, message: Message) -> None:
         line = json.dumps(message.line(), ensure_ascii=False) + "\n"
         try:
-            await asyncio.to_thread(self._append, line.encode())  # a slow disk must not hold up the loop
+            await self._room.call(self._append, line.encode())  # a slow disk must not hold up the loop
         except OSError as error:
             raise Temporary(f"{self._path} cannot be written ({error.strerror})") from None
 
@@ -69,27 +65,19 @@ class CallConnector:
 
     type = "python"
 
-    def __init__(self, send: Callable[[Message], Any], *, inline: bool = False) -> None:
+    def __init__(self, send: Callable[[Message], Any], name: str = "python") -> None:
         call = getattr(send, "__call__", None)  # noqa: B004 - objects with an async __call__ send too
         if call is None:
             message = f"A connector is a function that takes a message, not {send!r:.80}."
             raise InvalidSetting(message)
         self._send = send
         self._awaits = inspect.iscoroutinefunction(send) or inspect.iscoroutinefunction(call)
-        self._inline = inline
+        self._room = room_of(name)
 
     async def send(self, message: Message) -> None:
-        if self._awaits or self._inline:
-            found = self._send(message)
-        else:
-            found = await asyncio.to_thread(self._send, message)
+        found = self._send(message) if self._awaits else await self._room.call(self._send, message)
         if inspect.isawaitable(found):
             await found
-
-
-def is_virtual(clock: object) -> bool:
-    """Whether time is virtual, where threads have no place."""
-    return isinstance(clock, VirtualClock)
 
 
 class LazyCall:
@@ -97,14 +85,15 @@ class LazyCall:
 
     type = "python"
 
-    def __init__(self, reference: str, folder: Path) -> None:
+    def __init__(self, reference: str, folder: Path, name: str = "python") -> None:
+        self._name = name
         self._reference = reference
         self._folder = folder
         self._found: CallConnector | None = None
 
     async def send(self, message: Message) -> None:
         if self._found is None:
-            self._found = CallConnector(self._load())
+            self._found = CallConnector(self._load(), self._name)
         await self._found.send(message)
 
     def _load(self) -> Callable[[Message], Any]:
@@ -119,53 +108,18 @@ class CommandConnector:
 
     type = "command"
 
-    def __init__(self, argv: Sequence[str], folder: Path) -> None:
+    def __init__(self, argv: Sequence[str], folder: Path, env: Sequence[str] = ()) -> None:
+        """`env`: NAME, which is passed on, or NAME=value. It gets nothing else but ordinary variables."""
         self._argv = list(argv)
         self._folder = folder
+        self._env = Listed.read(env)
 
     async def send(self, message: Message) -> None:
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *self._argv,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.DEVNULL,
-                stderr=asyncio.subprocess.PIPE,
-                cwd=self._folder,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise Temporary(f"{self._argv[0]} cannot be started ({error.strerror})") from None
         line = json.dumps(message.line(), ensure_ascii=False).encode() + b"\n"
         try:
-            _, said = await asyncio.gather(_feed(process, line), _end_of(process))
-            await process.wait()
-        finally:
-            if process.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                await process.wait()
-        if process.returncode:
-            text = last_lines(said.decode("utf-8", "replace"), 3, 300)
-            raise Temporary(
-                f"{self._argv[0]} ended with exit code {process.returncode}" + (f": {text}" if text else "")
-            )
-
-
-async def _feed(process: asyncio.subprocess.Process, line: bytes) -> None:
-    """Give a program its input; one that does not read it may still succeed."""
-    stream = process.stdin
-    assert stream is not None  # noqa: S101 - asked for
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        stream.write(line)
-        await stream.drain()
-    stream.close()
-
-
-async def _end_of(process: asyncio.subprocess.Process) -> bytes:
-    """The end of what a program says about itself, however much that is."""
-    stream = process.stderr
-    assert stream is not None  # noqa: S101 - asked for
-    kept = b""
-    while chunk := await stream.read(SAID_MOST):
-        kept = (kept + chunk)[-SAID_MOST:]
-    return kept
+            ended = await run_beside(self._argv, env=self._env.environment(), cwd=self._folder, stdin=line, keep=0)
+        except OSError as error:
+            raise Temporary(f"{self._argv[0]} cannot be started ({error.strerror})") from None
+        if ended.exit_code:
+            text = last_lines(ended.errors.decode("utf-8", "replace"), 3, 300)
+            raise Temporary(f"{self._argv[0]} ended with exit code {ended.exit_code}" + (f": {text}" if text else ""))

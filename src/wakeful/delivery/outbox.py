@@ -19,7 +19,7 @@ from wakeful.delivery.chat import CHAT_TYPES
 from wakeful.delivery.chat.tables import Chats
 from wakeful.delivery.post import Post
 from wakeful.delivery.routing import NOWHERE, Route, route
-from wakeful.delivery.rules import Rules, quiet_until, rules_of
+from wakeful.delivery.rules import Rules, gap_after, quiet_until, rules_of
 from wakeful.delivery.tables import ConnectorRow, DeliveryRow, Outbox
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import close_alert, open_alert
@@ -62,6 +62,8 @@ def enqueue(tx: Transaction, context: Context, post: Post) -> int | None:
     for to in recipients:
         number = _add(tx, context, _copy(post, first, to), Route(found.name, to), hold)
         first = number if first is None else first
+    if until is None:
+        _try_again(tx, found.name)
     arm(tx, found, tx.now if until is None else until)
     return first
 
@@ -95,6 +97,13 @@ def _wait_for_pairing(tx: Transaction, context: Context, post: Post, connector: 
     number = _add(tx, context, post, Route(connector.name, None, reason), Hold("pairing", None))
     open_alert(tx, context, NO_CONNECTOR, connector.name, f"Messages wait: {reason}.", job_id=post.job_id)
     return number
+
+
+def hold_for_pairing(tx: Transaction, context: Context, connector: str) -> None:
+    """What is for no person in particular waits until one is paired."""
+    reason = unpaired(connector)
+    if tx.of(Outbox).hold_for_pairing(connector, reason):
+        open_alert(tx, context, NO_CONNECTOR, connector, f"Messages wait: {reason}.")
 
 
 def _add(tx: Transaction, context: Context, post: Post, chosen: Route, hold: Hold | None) -> int:
@@ -163,6 +172,13 @@ def armed_at(state: JobState, at: int) -> JobState:
     return state._replace(slot=slot, next_at=at, due_at=due_at, ready_at=None, backoff_until=None)
 
 
+def arm_for(tx: Transaction, connector: ConnectorRow) -> None:
+    """Arm the connector's job for what waits in its queue."""
+    at = next_look(tx, connector)
+    if at is not None:
+        arm(tx, connector, at)
+
+
 def next_look(tx: Transaction, connector: ConnectorRow) -> int | None:
     """When there is something to do for a connector: its head is due and the rate allows it, or quiet hours end."""
     outbox, rules = tx.of(Outbox), rules_of(connector.rules)
@@ -170,11 +186,10 @@ def next_look(tx: Transaction, connector: ConnectorRow) -> int | None:
     head = outbox.head(connector.name)
     if head is not None:
         at = max(attempt_at(tx, head), free_at(outbox, connector.name, rules, tx.now))
-        expires = head.created_at + rules.max_age if rules.max_age is not None else at
+        expires = head.since + rules.max_age if rules.max_age is not None else at
         found.append(min(at, max(expires, tx.now)))
-    release = outbox.first_release(connector.name)
-    if release is not None:
-        found.append(release)
+    if outbox.holds_any(connector.name):
+        found.append(quiet_until(rules, tx.now) or tx.now)  # by the clock as it is now, which may have been set since
     return min(found, default=None)
 
 
@@ -186,6 +201,32 @@ def attempt_at(tx: Transaction, row: DeliveryRow) -> int:
     tried = tx.of(Outbox).attempts(row.id) if row.attempts else []
     decided = tried[-1].at if tried else at
     return tx.now if decided > tx.now else at
+
+
+def hasten(tx: Transaction, connector: str, at: int) -> None:
+    """Let the head be tried then, before its turn, but not while its target asked to be left alone.
+
+    Such an attempt does not count: if it fails, the next one is when it would have been.
+    """
+    head = tx.of(Outbox).head(connector)
+    if head is None or head.next_at is None or head.next_at <= at:
+        return
+    if (head.not_before or 0) > at and attempt_at(tx, head) > tx.now:  # else that is of another clock
+        at = head.not_before or at
+    if at < head.next_at:
+        regular_at = head.regular_at or (head.next_at if head.attempts else None)
+        tx.of(Outbox).save(head._replace(next_at=at, regular_at=regular_at))
+
+
+def _try_again(tx: Transaction, connector: str) -> None:
+    """A message joins a queue whose head was refused: its target may be back by now, and all of them would wait."""
+    outbox = tx.of(Outbox)
+    head = outbox.head(connector)
+    if head is None or head.status != "pending" or not head.attempts or (head.next_at or 0) <= tx.now:
+        return
+    tried = outbox.tried_between(head.id)
+    if tried is not None:
+        hasten(tx, connector, max(tx.now, tried[1] + gap_after(*tried)))
 
 
 def free_at(outbox: Outbox, connector: str, rules: Rules, now: int) -> int:
@@ -200,30 +241,45 @@ def free_at(outbox: Outbox, connector: str, rules: Rules, now: int) -> int:
 # -- by hand -----------------------------------------------------------------------------------------------------------
 
 
-def requeue(tx: Transaction, number: int) -> DeliveryRow | None:
+def requeue(tx: Transaction, number: int) -> tuple[DeliveryRow | None, str | None]:
     """Send it again from the first attempt, with its old id; None where there is no such delivery.
 
-    What `unmoved` names a reason for stays as it is.
+    With the reason why it stays as it is, where there is one.
     """
     outbox = tx.of(Outbox)
     row = outbox.get(number)
-    if row is None or unmoved(row) is not None:
-        return row
+    why = _unmoved(tx, row) if row is not None else None
+    if row is None or why is not None:
+        return row, why
     outbox.requeue(number, tx.now)
     row = outbox.get(number)
     assert row is not None  # noqa: S101 - just written
     emit(tx, "requeued", row)
     arm_named(tx, {row.connector})
-    return row
+    return row, None
 
 
-def unmoved(row: DeliveryRow) -> str | None:
-    """Why a message cannot be queued again."""
+def _unmoved(tx: Transaction, row: DeliveryRow) -> str | None:
+    """Why a message cannot be queued again; `Outbox.requeue_all` leaves out the same."""
     if row.digest_id is not None:
         return "part of a digest"
     if row.held_for == "quiet":
         return "held until quiet hours end"
+    if row.held_for == "pairing":
+        return f"held until a person is paired with {row.connector}"
+    if row.recipient is not None and row.connector in _chats(tx):
+        paired = tx.of(Chats).person(row.connector, row.recipient)
+        return f"for {row.recipient}, who is no longer paired with {row.connector}" if paired is None else _over(row)
+    return _over(row)
+
+
+def _over(row: DeliveryRow) -> str | None:
     return {"sent": "sent", "sending": "being sent"}.get(row.status)
+
+
+def _chats(tx: Transaction) -> set[str]:
+    """The connectors that send to people who are paired."""
+    return {row.name for row in tx.of(Outbox).connectors(removed=True) if row.type in CHAT_TYPES}
 
 
 def cancel(tx: Transaction, number: int) -> DeliveryRow | None:
@@ -234,6 +290,7 @@ def cancel(tx: Transaction, number: int) -> DeliveryRow | None:
         return row
     row = row._replace(status="expired", open=0, held_for=None, next_at=None, last_error=CANCELLED)
     outbox.save(row)
+    outbox.end_digest(number, "expired", CANCELLED, None)
     emit(tx, "cancelled", row)
     arm_named(tx, {row.connector})
     return row
@@ -241,7 +298,7 @@ def cancel(tx: Transaction, number: int) -> DeliveryRow | None:
 
 def requeue_all(tx: Transaction, context: Context, status: str) -> int:
     """The same for all of one status; how many."""
-    connectors = tx.of(Outbox).requeue_all(status, tx.now)
+    connectors = tx.of(Outbox).requeue_all(status, tx.now, _chats(tx))
     arm_named(tx, set(connectors))
     for name in set(connectors):
         if name is not None:

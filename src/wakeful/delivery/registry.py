@@ -13,18 +13,18 @@ from wakeful.delivery.chat import CHAT_TYPES, pairing
 from wakeful.delivery.chat.listening import Listener, Listeners
 from wakeful.delivery.chat.tables import Chats
 from wakeful.delivery.connector import Connector, Message
-from wakeful.delivery.local import CallConnector, is_virtual
-from wakeful.delivery.outbox import NO_CONNECTOR, arm, enqueue, next_look, unpaired
+from wakeful.delivery.local import CallConnector
+from wakeful.delivery.outbox import NO_CONNECTOR, arm_for, enqueue, hasten, hold_for_pairing
 from wakeful.delivery.post import Post
 from wakeful.delivery.routing import LAST, NOWHERE, Interaction
 from wakeful.delivery.rules import Rules, read_rules, rules_data
-from wakeful.delivery.sending import Sender, attempt
+from wakeful.delivery.sending import Sender, attempt, find_connector
 from wakeful.delivery.tables import AttemptRow, ConnectorRow, DeliveryRow, Outbox
 from wakeful.errors import ConnectorNotFound, InvalidSetting
 from wakeful.kernel.actions.drafts import NewJob
 from wakeful.kernel.actions.jobs import add_jobs
-from wakeful.kernel.engine.alerts import close_alert, open_alert
-from wakeful.kernel.rules.options import NAME
+from wakeful.kernel.engine.alerts import close_alert
+from wakeful.kernel.rules.option_fields import NAME
 from wakeful.kernel.views.outgoing import check_message
 from wakeful.triggers import Interval
 
@@ -91,7 +91,7 @@ class Registry:
         `rules`: rate, attempts, quiet_hours and max_age, as in a file. Call the answer to end it.
         """
         found: Any = getattr(send, "send", None)
-        connector: Any = send if found is not None else CallConnector(send, inline=is_virtual(self._scheduler.clock))  # type: ignore[arg-type]
+        connector: Any = send if found is not None else CallConnector(send, str(name))  # type: ignore[arg-type]
         return self.add(name, connector, read_rules(rules or {}), "code")
 
     def add(self, name: str, connector: Connector, rules: Rules, source: str) -> Callable[[], None]:
@@ -193,10 +193,8 @@ class Registry:
             if row.type in CHAT_TYPES:
                 _address_people(tx, context, row, getattr(entry.connector, "allow_from", ()))
             if is_start:
-                outbox.due_now(name, tx.now)
-            at = next_look(tx, row)
-            if at is not None:
-                arm(tx, row, at)
+                hasten(tx, name, tx.now)
+            arm_for(tx, row)
 
     def _job(self, tx: Transaction, context: Context, name: str, before: ConnectorRow | None) -> int:
         """The job that sends the messages of a connector; created with it, and again if it was removed."""
@@ -292,6 +290,10 @@ class Registry:
             )  # fmt: skip
             known = None if tried.unclear else int(tried.ok)
             outbox.begin_attempt(AttemptRow(context.new_id(), number, name, at, ms, known, tried.error))
+            row = find_connector(tx, name)
+            if tried.ok and row is not None:  # its target takes messages: what waits need not wait for its turn
+                hasten(tx, name, tx.now)
+                arm_for(tx, row)
 
         await self._scheduler.transact(work)
         return number, tried.ok
@@ -299,9 +301,7 @@ class Registry:
 
 def _address_people(tx: Transaction, context: Context, row: ConnectorRow, allowed: Sequence[str]) -> None:
     """A chat is registered: pair whom its file lets in; what is for no person in particular waits for them."""
-    reason = unpaired(row.name)
-    if tx.of(Outbox).hold_for_pairing(row.name, reason):
-        open_alert(tx, context, NO_CONNECTOR, row.name, f"Messages wait: {reason}.")
+    hold_for_pairing(tx, context, row.name)
     pairing.allow(tx, context, row.name, allowed)
 
 

@@ -80,10 +80,10 @@ async def requeue_delivery(scheduler: Sched, _: Operator, delivery_id: Ref) -> R
     number = delivery_number(delivery_id)
 
     def work(tx: Any, _: Any) -> dict[str, Any]:
-        row = outbox.requeue(tx, number)
+        row, why = outbox.requeue(tx, number)
         if row is None:
             raise DeliveryNotFound(f"There is no delivery {delivery_text(number)}.")
-        if (why := outbox.unmoved(row)) is not None:
+        if why is not None:
             raise ApiError(409, "conflict", f"{delivery_text(number)} is {why}: it cannot be queued again.")
         return get_delivery(tx, number)
 

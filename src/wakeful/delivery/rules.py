@@ -125,6 +125,7 @@ class Tried(NamedTuple):
     permanent: bool = False  # no further attempt can help
     retry_after: int | None = None  # milliseconds that the target asked for
     unclear: bool = False  # it may have arrived all the same
+    cut_off: bool = False  # the process ended in the middle of it
 
 
 class Verdict(NamedTuple):
@@ -134,14 +135,25 @@ class Verdict(NamedTuple):
     next_at: int | None = None
 
 
-def after_attempt(tried: Tried, attempts: int, rules: Rules, now: int) -> Verdict:
-    """What is next after attempt number `attempts`; Retry-After may lengthen a delay, never shorten it."""
+def after_attempt(
+    tried: Tried, attempts: int, rules: Rules, now: int, *, spared: bool = False, regular_at: int | None = None
+) -> Verdict:
+    """What is next after attempt number `attempts`; Retry-After may lengthen a delay, never shorten it.
+
+    `spared`: the attempt just made is none of them. One that was made before its time leaves that as it was.
+    """
     if tried.ok:
         return Verdict("sent")
-    if tried.permanent or attempts >= rules.attempts:
+    if tried.permanent or (attempts >= rules.attempts and not spared):
         return Verdict("failed")
-    delay = LADDER[min(attempts, len(LADDER)) - 1]
-    return Verdict("unknown" if tried.unclear else "pending", now + max(delay, tried.retry_after or 0))
+    at = now + LADDER[min(max(attempts, 1), len(LADDER)) - 1]
+    at = at if regular_at is None else min(at, regular_at)  # later only where the clock was set back since
+    return Verdict("unknown" if tried.unclear else "pending", max(at, now + (tried.retry_after or 0)))
+
+
+def gap_after(first: int, last: int) -> int:
+    """How long after its last attempt a message may be tried before its time: longer, the longer its target is down."""
+    return max(LADDER[0], (last - first) // 4)
 
 
 def wanted(on: str, outcome: str, *, last: bool) -> bool:

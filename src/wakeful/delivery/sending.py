@@ -14,23 +14,25 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
+from wakeful.counting import counted
+from wakeful.delivery.chat import CHAT_TYPES, pairing
+from wakeful.delivery.chat.tables import Chats
 from wakeful.delivery.connector import Message, NotDelivered, Permanent, Unclear, scrubbed
-from wakeful.delivery.outbox import arm, armed_at, attempt_at, emit, free_at, next_look
+from wakeful.delivery.digests import release
+from wakeful.delivery.outbox import arm, armed_at, attempt_at, emit, free_at, hasten, hold_for_pairing, next_look
 from wakeful.delivery.rules import (
     BUDGET_MS,
     ERROR_MOST,
     SEND_LIMIT_S,
-    Rules,
     Tried,
     after_attempt,
     quiet_until,
     rules_of,
 )
 from wakeful.delivery.tables import AttemptRow, ConnectorRow, DeliveryRow, Outbox
-from wakeful.delivery.texts import Entry, digest
+from wakeful.errors import ThreadsBusy
 from wakeful.kernel.engine.alerts import close_alert, open_alert
 from wakeful.kernel.rules.outcome import FAILURES, Noop, clean
-from wakeful.triggers.moments import from_ms
 
 if TYPE_CHECKING:
     from wakeful.delivery.connector import Connector
@@ -44,8 +46,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("wakeful.delivery")
 
 FAILED = "delivery_failed"
+MOST_CUT_OFF = 10  # attempts in a row that the end of the process cuts off before they count
 DIED = "the process ended while it was being sent: it may have arrived"
-MOST_AT_ONCE = 1_000  # that one transaction expires, and one digest holds
+MOST_AT_ONCE = 1_000  # that one transaction expires
 
 
 class Taken(NamedTuple):
@@ -70,7 +73,7 @@ class Sender:
             raise Noop(f"{name} is not registered here")
         clock = self._scheduler.clock
         begun, sent, failed = clock.boot(), 0, 0
-        taken = await self._scheduler.transact(lambda tx, context: _begin(tx, context, name, run.job_id))
+        taken = await self._scheduler.transact(lambda tx, context: begin(tx, context, name, run.job_id))
         while taken is not None:
             connector = self._find(name) or connector  # it may have been changed since
             tried, ms = await attempt(connector, message_of(taken.row), clock.boot)
@@ -109,7 +112,7 @@ async def attempt(connector: Connector, message: Message, boot: Callable[[], int
 
 
 def _said(error: Exception, connector: Connector) -> str:
-    text = str(error) if isinstance(error, NotDelivered) else f"{type(error).__name__}: {error}"
+    text = str(error) if isinstance(error, NotDelivered | ThreadsBusy) else f"{type(error).__name__}: {error}"
     return clean(scrubbed(text, connector))[:ERROR_MOST]
 
 
@@ -134,7 +137,7 @@ def message_of(row: DeliveryRow) -> Message:
 # -- transactions ------------------------------------------------------------------------------------------------------
 
 
-def _begin(tx: Transaction, context: Context, name: str, job: str) -> Taken | None:
+def begin(tx: Transaction, context: Context, name: str, job: str) -> Taken | None:
     """What an earlier process left in the middle is unknown; then as every other time.
 
     Only the connector's own job sends: two at a time would take each other's messages for left behind.
@@ -144,9 +147,15 @@ def _begin(tx: Transaction, context: Context, name: str, job: str) -> Taken | No
         return None
     for row in tx.of(Outbox).in_flight(name):
         rest = tx.of(Outbox).open_attempt(row.id)
-        tried = Tried(ok=False, error=DIED, unclear=True)
+        tried = Tried(ok=False, error=DIED, unclear=True, cut_off=True)
         record(tx, context, Taken(row, rest.id if rest is not None else 0), tried, None)
     return take(tx, context, name)
+
+
+def _keeps_dying(outbox: Outbox, row: DeliveryRow) -> bool:
+    """Whether so many attempts in a row were cut off that sending it may be what ends the process."""
+    latest = outbox.attempts(row.id)[-MOST_CUT_OFF:]
+    return len(latest) == MOST_CUT_OFF and all(item.error == DIED for item in latest)
 
 
 def find_connector(tx: Transaction, name: str) -> ConnectorRow | None:
@@ -164,8 +173,10 @@ def take(tx: Transaction, context: Context, name: str) -> Taken | None:
         row = outbox.head(name)
         if row is None:
             return None
-        if rules.max_age is not None and row.created_at + rules.max_age <= now:
-            _expire(tx, row, rules)
+        if rules.max_age is not None and row.since + rules.max_age <= now:
+            _expire(tx, row, row.last_error or f"older than {rules.max_age // 1000} s")
+            continue
+        if connector.type in CHAT_TYPES and not _addressed(tx, context, row):
             continue
         until = None if row.urgent else quiet_until(rules, now)
         if until is not None:
@@ -173,7 +184,8 @@ def take(tx: Transaction, context: Context, name: str) -> Taken | None:
             continue
         if attempt_at(tx, row) > now or free_at(outbox, name, rules, now) > now:
             return None
-        row = row._replace(status="sending", attempts=row.attempts + 1, next_at=None)
+        early = row.regular_at if (row.regular_at or 0) > now else None
+        row = row._replace(status="sending", attempts=row.attempts + 1, next_at=None, regular_at=early)
         outbox.save(row)
         number = context.new_id()
         outbox.begin_attempt(AttemptRow(number, row.id, name, now, None, None, None))
@@ -181,9 +193,24 @@ def take(tx: Transaction, context: Context, name: str) -> Taken | None:
     return None
 
 
-def _expire(tx: Transaction, row: DeliveryRow, rules: Rules) -> None:
-    age = (rules.max_age or 0) // 1000
-    row = row._replace(status="expired", open=0, next_at=None, last_error=row.last_error or f"older than {age} s")
+def _addressed(tx: Transaction, context: Context, row: DeliveryRow) -> bool:
+    """Whether the head of a chat's queue is for a person who is paired; else it is over, or waits for one."""
+    name = row.connector or ""
+    people = tx.of(Chats).people(name) if row.recipient is None else []
+    if row.recipient is None and not people:
+        hold_for_pairing(tx, context, name)
+        return False
+    if row.recipient is None:
+        tx.of(Outbox).save(row._replace(recipient=people[0].sender))
+        return False  # it is the head again
+    if tx.of(Chats).person(name, row.recipient) is None:
+        _expire(tx, row, pairing.no_longer(name, row.recipient))
+        return False
+    return True
+
+
+def _expire(tx: Transaction, row: DeliveryRow, why: str) -> None:
+    row = row._replace(status="expired", open=0, next_at=None, last_error=why)
     tx.of(Outbox).save(row)
     tx.of(Outbox).end_digest(row.id, "expired", row.last_error, None)
     emit(tx, "expired", row)
@@ -198,7 +225,10 @@ def record(tx: Transaction, context: Context, taken: Taken, tried: Tried, ms: in
         return
     known = None if tried.unclear else tried.ok
     outbox.end_attempt(taken.attempt, ok=known, error=tried.error, ms=ms)
-    verdict = after_attempt(tried, row.attempts, rules_of(connector.rules), tx.now)
+    early = row.regular_at
+    spared = early is not None or (tried.cut_off and not _keeps_dying(outbox, row))
+    row = row._replace(spared=row.spared + spared, regular_at=None)
+    verdict = after_attempt(tried, row.counted, rules_of(connector.rules), tx.now, spared=spared, regular_at=early)
     is_open = verdict.status in ("pending", "unknown")
     row = row._replace(
         status=verdict.status,
@@ -206,59 +236,18 @@ def record(tx: Transaction, context: Context, taken: Taken, tried: Tried, ms: in
         next_at=verdict.next_at,
         last_error=tried.error,
         sent_at=tx.now if tried.ok else None,
+        not_before=tx.now + tried.retry_after if tried.retry_after is not None else None,
     )
     outbox.save(row)
     if not is_open and row.kind == "digest":
         outbox.end_digest(row.id, row.status, row.last_error, row.sent_at)
     if row.status == "failed":
-        message = f"A message could not be delivered to {connector.name} after {_times(row.attempts)}: {tried.error}"
+        tries = counted(row.attempts, "attempt")
+        message = f"A message could not be delivered to {connector.name} after {tries}: {tried.error}"
         open_alert(tx, context, FAILED, connector.name, message, job_id=row.job_id)
     elif row.status == "sent":
         close_alert(tx, context, FAILED, connector.name)
     emit(tx, "retrying" if is_open else row.status, row)
-
-
-def _times(attempts: int) -> str:
-    return "1 attempt" if attempts == 1 else f"{attempts} attempts"
-
-
-def release(tx: Transaction, context: Context, connector: ConnectorRow, rules: Rules) -> None:
-    """What was held for quiet hours that are over becomes one digest, or waits in the queue again."""
-    outbox = tx.of(Outbox)
-    until = outbox.first_release(connector.name)
-    if until is None or (until > tx.now and quiet_until(rules, tx.now) is not None):
-        return
-    held = outbox.held(connector.name, MOST_AT_ONCE)
-    if rules.quiet is not None and not rules.quiet.digest:
-        for row in held:
-            outbox.save(row._replace(status="pending", open=1, held_for=None, next_at=tx.now))
-        return
-    hours = rules.quiet.hours.timezone if rules.quiet is not None else None
-    for recipient in dict.fromkeys(row.recipient for row in held):
-        _digest(tx, context, [row for row in held if row.recipient == recipient], hours)
-
-
-def _digest(tx: Transaction, context: Context, held: list[DeliveryRow], zone: str | None) -> None:
-    """One message for one recipient that combines many."""
-    from wakeful.delivery.chat.buttons import gathered  # loaded with the first digest
-
-    buttons = gathered(held)
-    title, text = digest([Entry(_clock(row.created_at, zone), row.title, row.text) for row in held])
-    number = context.new_id()
-    row = DeliveryRow(
-        number, held[0].connector, held[0].recipient, "pending", 1, "digest", text, title, None, None, None, None, None,
-        json.dumps({"buttons": buttons}) if buttons else None, 0, 0, tx.now, None, tx.now,
-    )  # fmt: skip
-    tx.of(Outbox).add(row)
-    tx.of(Outbox).put_in_digest([item.id for item in held], number)
-    emit(tx, "queued", row)
-
-
-def _clock(ms: int, zone: str | None) -> str:
-    from zoneinfo import ZoneInfo
-
-    moment = from_ms(ms)
-    return moment.astimezone(ZoneInfo(zone)).strftime("%H:%M") if zone is not None else moment.strftime("%H:%M UTC")
 
 
 def rearm(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result) -> None:
@@ -286,7 +275,7 @@ def look_now(tx: Transaction, job: JobDef, state: JobState) -> JobState:
     connector = _connector_of(tx, job)
     if connector is None:
         return state
-    tx.of(Outbox).due_now(connector.name, tx.now)
+    hasten(tx, connector.name, tx.now)
     at = next_look(tx, connector)
     sooner = at is not None and (state.next_at is None or at < state.next_at)
     return armed_at(state, max(at or 0, tx.now)) if sooner else state

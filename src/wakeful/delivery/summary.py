@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wakeful.counting import counted
 from wakeful.delivery.texts import cut, last_lines
 from wakeful.triggers import trigger_from_data
 from wakeful.triggers.moments import spoken
@@ -62,10 +63,31 @@ def work_of(kind: str, payload: Any) -> str | None:
     if kind == "command" and isinstance(payload.get("argv"), list):
         return cut(shlex.join(map(str, payload["argv"])), 200)
     if kind == "http" and isinstance(payload.get("url"), str):
-        address = str(payload["url"]).partition("?")[0]
-        scheme, _, rest = address.partition("://")
-        return f"{payload.get('method', 'GET')} {scheme}://{rest.rpartition('@')[2]}"
+        return f"{payload.get('method', 'GET')} {_address(payload['url'])}"
+    if kind == "agent" and isinstance(payload.get("agent"), str):
+        return _asked(payload)
+    if kind == "session" and isinstance(payload.get("prompt"), str):
+        return cut(f"a session: {' '.join(payload['prompt'].split())}", 200)
     return kind
+
+
+def _address(url: str) -> str:
+    """An address without its query and password."""
+    scheme, _, rest = url.partition("?")[0].partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}"
+
+
+def _asked(payload: Mapping[str, Any]) -> str:
+    """Which agent is asked, through what, and for what."""
+    runner = payload.get("runner")
+    form = dict(runner) if isinstance(runner, Mapping) else {}
+    start = form.get("start")
+    through = form.get("preset") or form.get("python") or (start[0] if isinstance(start, list) and start else None)
+    if through is None and isinstance(form.get("url"), str):
+        through = _address(form["url"])
+    agent = f"the agent {payload['agent']}" + (f" ({through})" if through else "")
+    prompt = payload.get("prompt_file") or " ".join(str(payload.get("prompt") or "").split())
+    return cut(f"{agent}: {prompt}" if prompt else agent, 200)
 
 
 def described(about: About, job: JobDef, state: JobState) -> About:
@@ -99,7 +121,7 @@ def explained(about: About) -> list[str]:
     if about.node is not None:
         lines.append(f"It ran on {about.node}.")
     if about.errors > 1 and about.since is not None:
-        lines.append(f"Failing since {about.when(about.since)}, {about.errors} times in a row.")
+        lines.append(f"Failing since {about.when(about.since)}, {counted(about.errors, 'time')} in a row.")
     if about.error:
         lines.append(f"Error: {cut(about.error, TAIL_MOST)}")
     if about.output.strip():

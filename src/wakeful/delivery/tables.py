@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful.delivery.routing import Interaction
@@ -38,6 +38,20 @@ class DeliveryRow(NamedTuple):
     held_for: str | None = None
     digest_id: int | None = None
     dedupe: str | None = None
+    spared: int = 0  # attempts that do not count: made before their time, or cut off by the end of the process
+    regular_at: int | None = None  # when its turn is, while it is tried before that
+    not_before: int | None = None  # until when its target asked to be left alone
+    queued_at: int | None = None  # when a person queued it again: its age counts from then
+
+    @property
+    def counted(self) -> int:
+        """The attempts that count."""
+        return self.attempts - self.spared
+
+    @property
+    def since(self) -> int:
+        """From when its age counts."""
+        return max(self.created_at, self.queued_at or 0)
 
 
 class AttemptRow(NamedTuple):
@@ -77,7 +91,12 @@ class Wanted(NamedTuple):
 
 _COLUMNS = ", ".join(DeliveryRow._fields)
 _SELECT = f"SELECT {_COLUMNS} FROM deliveries WHERE "
-REQUEUED = "status = 'pending', open = 1, attempts = 0, next_at = ?, held_for = NULL, digest_id = NULL"
+REQUEUED = (
+    "status = 'pending', open = 1, attempts = 0, spared = 0, regular_at = NULL, not_before = NULL, held_for = NULL, "
+    "next_at = ?, queued_at = ?"
+)
+#: What a person's word can send: nothing of a digest, nothing that waits for quiet hours or a pairing, no test.
+MOVED = "digest_id IS NULL AND kind <> 'test' AND (held_for IS NULL OR held_for = 'restore')"
 
 
 class Outbox:
@@ -96,6 +115,11 @@ class Outbox:
 
     def get(self, number: int) -> DeliveryRow | None:
         return _first(self._session.rows(f"{_SELECT}id = ?{self._session.lock_clause}", (number,)))
+
+    def failed_count(self, from_id: int) -> int:
+        """How many made from that id on were given up."""
+        sql = "SELECT count(*) FROM deliveries WHERE status = 'failed' AND id >= ? AND kind <> 'digest'"
+        return int(self._session.rows(sql, (from_id,))[0][0])
 
     def by_dedupe(self, key: str) -> int | None:
         """The delivery with that key; no other transaction can store one before this one ends."""
@@ -146,7 +170,7 @@ class Outbox:
         """Cancel the messages that wait for a person; how many."""
         return self._session.execute(
             "UPDATE deliveries SET status = 'expired', open = 0, held_for = NULL, next_at = NULL, last_error = ? "
-            "WHERE connector = ? AND recipient = ? AND status IN ('pending', 'unknown', 'held') AND digest_id IS NULL "
+            "WHERE connector = ? AND recipient = ? AND status IN ('pending', 'unknown', 'held') "
             "AND (open = 1 OR held_for IS NOT NULL)",
             (reason, connector, recipient),
         )
@@ -159,14 +183,9 @@ class Outbox:
             (recipient, now, connector),
         )
 
-    def first_release(self, connector: str) -> int | None:
-        """When the quiet hours of what is held there end."""
-        sql = (
-            "SELECT next_at FROM deliveries WHERE connector = ? AND held_for IS NOT NULL AND held_for = 'quiet' "
-            "AND digest_id IS NULL ORDER BY id LIMIT 1"
-        )
-        found = self._session.rows(sql, (connector,))
-        return int(found[0][0]) if found and found[0][0] is not None else None
+    def holds_any(self, connector: str) -> bool:
+        """Whether anything is held there for quiet hours."""
+        return bool(self.held(connector, 1))
 
     def held(self, connector: str, limit: int) -> list[DeliveryRow]:
         """What is held there for quiet hours and in no digest yet, the oldest first."""
@@ -187,29 +206,23 @@ class Outbox:
         )
 
     def requeue(self, number: int, now: int) -> None:
-        self._session.execute(f"UPDATE deliveries SET {REQUEUED} WHERE id = ?", (now, number))
+        self._session.execute(f"UPDATE deliveries SET {REQUEUED} WHERE id = ?", (now, now, number))
 
-    def requeue_all(self, status: str, now: int) -> list[str | None]:
-        """All of one status, except those that are part of a digest; the connectors of each."""
+    def requeue_all(self, status: str, now: int, chats: Collection[str]) -> list[str | None]:
+        """All of one status that may be, in `chats` for people who are paired; the connectors of each."""
+        marks = ", ".join("?" for _ in chats) or "NULL"
+        paired = "SELECT 1 FROM people WHERE people.connector = deliveries.connector AND people.sender = recipient"
         sql = (
-            f"UPDATE deliveries SET {REQUEUED} WHERE status = ? AND digest_id IS NULL AND kind <> 'test' "
-            "RETURNING connector"
+            f"UPDATE deliveries SET {REQUEUED} WHERE status = ? AND {MOVED} AND (connector IS NULL "
+            f"OR recipient IS NULL OR connector NOT IN ({marks}) OR EXISTS ({paired})) RETURNING connector"
         )
-        return [row[0] for row in self._session.rows(sql, (now, status))]
+        return [row[0] for row in self._session.rows(sql, (now, now, status, *chats))]
 
     def adopt_unrouted(self, connector: str, now: int) -> int:
         """What had nowhere to go goes there."""
         return self._session.execute(
             "UPDATE deliveries SET connector = ?, next_at = ?, last_error = NULL WHERE connector IS NULL AND open = 1",
             (connector, now),
-        )
-
-    def due_now(self, connector: str, now: int) -> None:
-        """The head is tried now, whatever its ladder says: the engine has just started."""
-        self._session.execute(
-            "UPDATE deliveries SET next_at = ? WHERE open = 1 AND next_at > ? AND id = "
-            "(SELECT id FROM deliveries WHERE connector = ? AND open = 1 ORDER BY id LIMIT 1)",
-            (now, now, connector),
         )
 
     def matching(self, wanted: Wanted) -> list[DeliveryRow]:
@@ -240,9 +253,13 @@ class Outbox:
 
     def prune(self, before: int, limit: int) -> int:
         """Delete what is over and was stored before that time; how many. Ids are read, which are in order of time."""
+        return self.prune_below(first_id_at(before), limit)
+
+    def prune_below(self, number: int, limit: int) -> int:
+        """The same, below an id."""
         found = self._session.rows(
             "SELECT id FROM deliveries WHERE id < ? AND open = 0 AND held_for IS NULL ORDER BY id LIMIT ?",
-            (first_id_at(before), limit),
+            (number, limit),
         )
         numbers = [int(row[0]) for row in found]
         if numbers:
@@ -260,6 +277,11 @@ class Outbox:
             "UPDATE delivery_attempts SET ok = ?, error = ?, ms = ? WHERE id = ?",
             (None if ok is None else int(ok), error, ms, number),
         )
+
+    def tried_between(self, delivery: int) -> tuple[int, int] | None:
+        """When the first and the last attempt were made."""
+        found = self._session.rows("SELECT min(at), max(at) FROM delivery_attempts WHERE delivery_id = ?", (delivery,))
+        return (int(found[0][0]), int(found[0][1])) if found and found[0][0] is not None else None
 
     def open_attempt(self, delivery: int) -> AttemptRow | None:
         """The last attempt, if its result was not recorded."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import socket
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful import ids
+from wakeful.counting import counted
+from wakeful.domains import domains
 from wakeful.errors import JobExists, SchedulerError
 from wakeful.fleet import CONFIG_ALERT
 from wakeful.fleet.entries import FleetFile, forms
@@ -20,6 +23,7 @@ from wakeful.kernel.actions.lookup import find_job
 from wakeful.kernel.actions.recording import Origin, on_record
 from wakeful.kernel.engine.alerts import close_alert
 from wakeful.kernel.rules.policy import add_note
+from wakeful.triggers.moments import spoken
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
 
 
 SOURCE = "file"
+MOST_NAMED = 5
 
 
 class TooMuchRemoved(SchedulerError):
@@ -37,6 +42,12 @@ class TooMuchRemoved(SchedulerError):
     exit_code = 4
     status = 409
     code = "too_much_removed"
+
+
+class OfAnotherFile(TooMuchRemoved):
+    """A file that would remove what another file of the same fleet has."""
+
+    code = "of_another_file"
 
 
 class Fleet(NamedTuple):
@@ -72,7 +83,7 @@ def plan_fleet(tx: Transaction, fleet: Fleet, terms: Terms) -> Plan:
     """What applying the file would do now; JobExists for a name that belongs to another owner."""
     plan = make_plan(fleet.wanted, _owned(tx, fleet.name), terms)
     _refuse_taken(tx, plan)
-    return plan
+    return plan._replace(notes=_waiting(tx, plan))
 
 
 def apply_fleet(
@@ -95,11 +106,8 @@ def apply_fleet(
         return None
     terms = terms._replace(now=tx.now)
     plan = plan_fleet(tx, fleet, terms)
-    if plan.removes_most and not confirmed:
-        raise TooMuchRemoved(
-            f"The file would remove {len(plan.remove)} of its {plan.owned} jobs: see wakeful plan, "
-            "then run wakeful apply --yes if that is intended."
-        )
+    if not confirmed:
+        _refuse_surprises(tx, fleet, plan)
     origin = Origin(*((person, "cli") if person is not None else (fleet.place, SOURCE)), context.new_id())
     removed = _remove(tx, context, plan, origin)
     _update(tx, context, plan, terms)
@@ -109,6 +117,70 @@ def apply_fleet(
     fleets.record(fleet.name, fleet.place, fleet.hash, fleet.references, tx.now)
     close_alert(tx, context, CONFIG_ALERT, fleet.place)
     return plan._replace(action=removed or switched)
+
+
+def check_fleet(tx: Transaction, fleet: Fleet, terms: Terms) -> None:
+    """Raise what `apply_fleet` would, unless a person confirmed it or this place applied the same file before."""
+    if tx.of(Fleets).applied_from(fleet.name, fleet.place) != fleet.hash:
+        _refuse_surprises(tx, fleet, plan_fleet(tx, fleet, terms))
+
+
+def _refuse_surprises(tx: Transaction, fleet: Fleet, plan: Plan) -> None:
+    """A person must say that it is meant to remove what another file has, or most of what this one owns."""
+    if (why := of_another_file(tx, fleet, plan)) is not None:
+        raise OfAnotherFile(why)
+    if plan.removes_most:
+        raise TooMuchRemoved(
+            f"The file would remove {len(plan.remove)} of its {counted(plan.owned, 'job')}: see wakeful plan, "
+            "then run wakeful apply --yes if that is intended. If another file has them, give this one a fleet of its "
+            "own (fleet: NAME)."
+        )
+
+
+def of_another_file(tx: Transaction, fleet: Fleet, plan: Plan) -> str | None:
+    """Why a plan needs a person's word: what it removes is in another file on this machine."""
+    latest = tx.of(Fleets).latest(fleet.name)
+    other = None if latest is None or not plan.remove else _other_file(latest.place, fleet.place)
+    if other is None:
+        return None
+    ours, names = Path(fleet.place.partition(":")[2]), [one.job.name for one in plan.remove]
+    shown = ", ".join(names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
+    return (
+        f"{ours} would remove {counted(len(names), 'job')} that {other} has ({shown}): both are of the fleet "
+        f"{fleet.name!r}. To keep the jobs of both, give this file a fleet of its own (fleet: {ours.stem}). If it "
+        f"replaces the other, run wakeful apply {shlex.quote(str(ours))} --yes."
+    )
+
+
+def _other_file(place: str, ours: str) -> Path | None:
+    """The file at a place, if it is another one of this machine and still there; a copy elsewhere is the same file."""
+    host, _, path = place.partition(":")
+    our_host, _, our_path = ours.partition(":")
+    is_other = host == our_host and path != our_path and Path(path).is_file()
+    return Path(path) if is_other else None
+
+
+def replaced_by(tx: Transaction, fleet: Fleet) -> str | None:
+    """What to say of a file that is not applied again, because another one was applied after it."""
+    latest = tx.of(Fleets).latest(fleet.name)
+    if latest is None or latest.hash == fleet.hash or latest.place == fleet.place:
+        return None
+    path = fleet.place.partition(":")[2]
+    other = _other_file(latest.place, fleet.place)
+    who = latest.place if other is None else other
+    both = "to keep the jobs of both, give one of them a fleet of its own (fleet: NAME); " if other is not None else ""
+    return (
+        f"{path} is not applied: {who} was applied after it, at {spoken(latest.at)}, "
+        f"and the jobs of the fleet {fleet.name!r} are as that file has them; {both}to go back to this one, run "
+        f"wakeful apply {shlex.quote(path)} --yes"
+    )
+
+
+def _waiting(tx: Transaction, plan: Plan) -> tuple[str, ...]:
+    """What waits for jobs that come, or that are gone."""
+    coming, going = [one.draft.name for one in plan.create], [one.job.name for one in plan.remove]
+    kinds = [kind for domain in domains() for kind in domain.kinds]
+    return tuple(note for kind in kinds if kind.waiting is not None for note in kind.waiting(tx, coming, going))
 
 
 def _owned(tx: Transaction, fleet: str) -> list[Owned]:

@@ -7,39 +7,31 @@ from typing import Any
 from pydantic import GetJsonSchemaHandler, RootModel
 from pydantic_core import CoreSchema
 
-from wakeful.fleet.entries import COMMON, MODIFIERS, OPTIONS, RHYTHMS, forms
+from wakeful.fields import DURATION
+from wakeful.fleet.entries import KEYS, forms
+from wakeful.kernel.rules.option_fields import OPTIONS
 
-_TEXT, _TRUTH, _WHOLE = {"type": "string"}, {"type": "boolean"}, {"type": "integer"}
-_DURATION = {"type": ["string", "number"]}
+_TEXT, _TRUTH = {"type": "string"}, {"type": "boolean"}
 _SCHEMAS: dict[str, Any] = {
     **dict.fromkeys(("cron", "at", "after", "anchor", "start", "until", "timezone", "owner", "notes"), _TEXT),
-    **dict.fromkeys(("every", "interval", "stagger", "timeout", "error_span"), _DURATION),
-    **dict.fromkeys(("manual", "enabled", "approval"), _TRUTH),
-    **dict.fromkeys(("max_runs", "max_errors", "priority"), _WHOLE),
+    **dict.fromkeys(("every", "interval", "stagger"), DURATION),
+    **dict.fromkeys(("manual", "enabled"), _TRUTH),
+    "max_runs": {"type": "integer"},
     "on": {"enum": ["success", "failure", "any"]},
     "except": {"type": "array", "items": _TEXT},
-    "overlap": {"enum": ["skip", "queue", "cancel_other"]},
-    "backoff": {"type": "array", "items": _DURATION},
-    "lanes": {"type": "object", "additionalProperties": _WHOLE},
-    "labels": {"type": "array", "items": _TEXT},
-    "deliver": {
-        "anyOf": [
-            _TEXT,
-            {
-                "type": "object",
-                "properties": {"to": _TEXT, "on": {"enum": ["any", "success", "failure", "change"]}},
-                "required": ["to"],
-                "additionalProperties": False,
-            },
-        ]
-    },
+    **{field.name: {**field.schema, "description": field.help} for field in OPTIONS},
 }
+
+
+def key_schema(key: str) -> dict[str, Any]:
+    """The JSON Schema of a key that every job takes."""
+    return dict(_SCHEMAS.get(key, {}))
 
 
 def job_schema() -> dict[str, Any]:
     """The JSON Schema of one job."""
     own = {key: schema for _, form in forms().values() for key, schema in form.schema.items()}
-    keys = {key: _SCHEMAS.get(key, {}) for key in (*RHYTHMS, *MODIFIERS, *COMMON, *OPTIONS)}
+    keys = {key: key_schema(key) for key in KEYS}
     return {"type": "object", "additionalProperties": False, "properties": {**keys, **own}}
 
 

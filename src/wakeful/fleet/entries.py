@@ -16,7 +16,8 @@ from wakeful.domains import domains
 from wakeful.errors import InvalidTrigger, SchedulerError
 from wakeful.kernel.actions.drafts import NewJob, check_flag, check_name, check_note
 from wakeful.kernel.kinds import WrittenForm
-from wakeful.kernel.rules.options import OPTION_NAMES, read_options
+from wakeful.kernel.rules import option_fields
+from wakeful.kernel.rules.options import read_options
 from wakeful.references import may_refer, references_in, unescaped
 from wakeful.triggers import Cron, Trigger, settled_zone, trigger_from_data, zone_name
 
@@ -28,10 +29,14 @@ RHYTHMS = {
     "after": ("after", "job"),
     "manual": ("manual", None),
 }
+EXAMPLES = {"cron": "0 0 * * *", "every": "1d", "interval": "1d", "once": "2100-01-01T00:00:00Z", "after": "another"}
+"""Stand in for a schedule that is wrong, so that what modifies it is read."""
 MODIFIERS = ("anchor", "on", "start", "until", "max_runs", "except", "active_hours", "jitter", "stagger")
 MOMENTS = ("at", "anchor", "start", "until")
-OPTIONS = tuple(name for name in OPTION_NAMES if name != "bounded")
+OPTIONS = tuple(field.name for field in option_fields.OPTIONS)
 COMMON = ("timezone", "enabled", "owner", "notes")
+KEYS = (*RHYTHMS, *MODIFIERS, *COMMON, *OPTIONS)
+"""What every job takes, of whatever kind."""
 LATER = ("agent", "prompt", "webhook")
 MEANT = {
     "tz": "timezone", "note": "notes", "lane": "lanes", "label": "labels", "argv": "command", "run": "command",
@@ -143,7 +148,7 @@ class _Reader:
             if self._form is not None
             else [key for _, f in self._forms.values() for key in f.fields]
         )
-        return [*RHYTHMS, *MODIFIERS, *COMMON, *OPTIONS, *own]
+        return [*KEYS, *own]
 
     def _refuse_unknown(self) -> None:
         known = self._known()
@@ -206,8 +211,8 @@ class _Reader:
         rhythm = {"type": kind, **({field: self._written(word)} if field is not None else {})}
         is_readable = len(self.problems) == before
         beside = {key: self._written(key) for key in MODIFIERS if key in self._data}
-        if not is_readable or (beside and self._try((word,), lambda: trigger_from_data(rhythm)) is None):
-            return None
+        if not is_readable or (beside and self._try((word,), lambda: trigger_from_data(dict(rhythm))) is None):
+            rhythm |= {field: EXAMPLES[kind]} if field is not None else {}
         readable = {key: value for key, value in beside.items() if value is not None}
         for key, value in readable.items():  # each alone, so that all mistakes are reported
             self._try((key,), lambda key=key, value=value: trigger_from_data({**rhythm, key: value}))  # type: ignore[misc]

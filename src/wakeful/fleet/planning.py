@@ -50,6 +50,7 @@ class Plan(NamedTuple):
     remove: list[Owned]
     unchanged: int
     passed: list[str]  # one-shots that are not stored, and whose time has passed: they are left alone
+    notes: tuple[str, ...] = ()  # what waits for jobs that it adds, or that are gone
     action: str | None = None  # once applied: by which what it removed and switched on or off can be undone
 
     @property

@@ -19,6 +19,14 @@ class OwnedRow(NamedTuple):
     notes: str | None
 
 
+class AppliedRow(NamedTuple):
+    """A file as it was applied: the node and its path, its hash, and when."""
+
+    place: str
+    hash: str
+    at: int
+
+
 class Fleets:
     """Verbs on fleets, the files they came from and the jobs they own."""
 
@@ -49,6 +57,15 @@ class Fleets:
         """The hash and the references of the file that was applied last."""
         found = self._session.rows("SELECT hash, refs FROM fleets WHERE name = ?", (fleet,))
         return (str(found[0][0]), list(json.loads(found[0][1]))) if found else None
+
+    def latest(self, fleet: str) -> AppliedRow | None:
+        """The file that was applied last."""
+        sql = (
+            "SELECT f.place, f.hash, f.applied_at FROM fleet_files f JOIN fleets l ON l.name = f.fleet "
+            "AND l.hash = f.hash AND l.applied_at = f.applied_at WHERE f.fleet = ? ORDER BY f.place LIMIT 1"
+        )
+        found = self._session.rows(sql, (fleet,))
+        return AppliedRow(str(found[0][0]), str(found[0][1]), int(found[0][2])) if found else None
 
     def owned(self, fleet: str) -> list[OwnedRow]:
         columns, source = OwnedRow._fields, "fleet_jobs WHERE fleet = ?"

@@ -21,6 +21,7 @@ from wakeful.http.secrets import basic
 from wakeful.http.settings import HttpSettings
 from wakeful.http.spec import RequestSpec
 from wakeful.outbound import WebAddress, read_address
+from wakeful.threads import room
 
 REDIRECTS = (301, 302, 303, 307, 308)
 REDIRECTS_MOST = 5
@@ -148,7 +149,7 @@ class Sender:
     async def _trust(self) -> ssl.SSLContext:
         if self._trusted is None:
             # Reading the system's certificates takes long enough to delay others on the same loop.
-            self._trusted = await asyncio.to_thread(ssl.create_default_context)
+            self._trusted = await room("certificates").call(ssl.create_default_context)
         return self._trusted
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from wakeful.kernel.cluster.lease_times import LeaseTimes
 from wakeful.kernel.kinds import Kinds
-from wakeful.kernel.parking import serves
+from wakeful.kernel.parking import FILE, Unsettled, serves
 
 
 class Context(NamedTuple):
@@ -26,7 +26,10 @@ class Context(NamedTuple):
     clock_moved: Callable[[], bool] = lambda: False  # whether the clock was set and deadlines were not yet
     lease: LeaseTimes = LeaseTimes()
     watching_since: Callable[[], int] = lambda: 0  # since when this process has been awake and at work
+    unsettled: Unsettled | None = None  # the file of this node, where it could not be applied
 
     def serves(self, key: str) -> bool:
         """Whether this node can run what is parked on `key`."""
+        if self.unsettled is not None and key == FILE + self.unsettled.fleet:
+            return False
         return serves(self.kinds, self.labels, key)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from wakeful import ids
 from wakeful.kernel.engine import alerts
-from wakeful.kernel.kinds import Alerted, Delivers, Kind, Released
+from wakeful.kernel.kinds import Alerted, Delivers, Joined, Kind, Released, Swept
 from wakeful.kernel.rules import undoing
 from wakeful.kernel.views import events, outgoing, reasons, stories
 from wakeful.store import schema_version, tables
@@ -50,6 +50,7 @@ class FileChanges(NamedTuple):
     remove: tuple[str, ...] = ()
     unchanged: int = 0
     wrong: tuple[str, ...] = ()  # what cannot be applied and is left as it is
+    notes: tuple[str, ...] = ()  # what a person should know before
 
     @property
     def is_empty(self) -> bool:
@@ -87,6 +88,18 @@ class Domain(NamedTuple):
     released: Released | None = None
     """Called in the transaction that ends a hold on everything."""
 
+    joined: Joined | None = None
+    """Called with a run that waits to start after others, and one more run after whose end it starts."""
+
+    swept: Swept | None = None
+    """Called about once a minute by each engine, for what time alone brings, such as an alert. It must be cheap."""
+
+    reads: Callable[[Transaction, Any], Callable[[], Any]] | None = None
+    """Called with every message that is about to be given to `hears`, in a transaction that only reads.
+
+    It returns a function that is called outside of any transaction, for what may take long, such as a search in the
+    text; `hears` finds its result as `message.read`.
+    """
     hears: Callable[[Transaction, Context, Any], None] | None = None
     """Called with every message that a paired person wrote in a chat (`wakeful.delivery.chat.receiving.Incoming`).
 
@@ -110,6 +123,10 @@ class Domain(NamedTuple):
     """Tables that make a store one with something in it: `copy` does not write over them."""
     prune: Callable[[Transaction, int, int], int] | None = None
     """Deletes at most so many (the third argument) rows older than a moment (the second); how many it deleted."""
+    thin: Callable[[Transaction, int, int], int] | None = None
+    """Deletes at most so many (the third argument) rows beyond so many newest ones (the second); how many it did."""
+    runs_pruned: Callable[[Transaction, Sequence[int]], None] | None = None
+    """Called in the transaction that deletes old runs, with their ids."""
     id_prefixes: Mapping[str, str] = MappingProxyType({})
     """Fields of events and records that hold ids, and the prefix people see: `{"item": "wrk"}`."""
 
@@ -134,6 +151,8 @@ class Domain(NamedTuple):
     """By kind: the phases of runs, for everybody who looks at them, where the engine gives them none."""
     run_deliveries: Callable[[Transaction, Sequence[int]], Mapping[int, list[dict[str, Any]]]] | None = None
     """What was sent about runs, by run, for everybody who looks at them."""
+    given_up: Callable[[Transaction, int], int] | None = None
+    """How many messages made from an id on were given up, for the verdict."""
 
     # Surfaces
     parts: Mapping[str, Reference] = MappingProxyType({})
@@ -152,6 +171,8 @@ class Domain(NamedTuple):
     """A FastAPI router, or several, each with its whole prefix: one included in another is not seen."""
     open_paths: tuple[str, ...] = ()
     """Path prefixes of its public routes, where the rest of the path is the secret: no token, and any body."""
+    cut_paths: Mapping[str, int] = MappingProxyType({})
+    """Path prefixes where so many bytes of a body count: the rest is dropped, and no length is refused."""
     commands: Reference | Mapping[str, Reference] | None = None
     """A Typer app: a group of commands under the domain's name; or several, each with the name of its group."""
 
@@ -183,6 +204,8 @@ def declare(domain: Domain) -> Domain:
     tables.PRECIOUS.update(dict.fromkeys(domain.precious_tables))
     if domain.run_deliveries is not None:
         outgoing.SOURCES[domain.name] = domain.run_deliveries
+    if domain.given_up is not None:
+        outgoing.GIVEN_UP[domain.name] = domain.given_up
     if domain.migrations is not None:
         schema_version.FOLDERS[domain.name] = domain.migrations
     return domain

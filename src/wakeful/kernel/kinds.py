@@ -8,7 +8,8 @@ stored with that decision or not at all. A kind without hooks costs nothing.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import json
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
@@ -64,12 +65,20 @@ class WrittenForm(NamedTuple):
 Admit = Callable[["Transaction", "Context", "JobDef", "JobState"], Refused | None]
 Claimed = Callable[["Transaction", "Context", "JobDef", "RunRow"], Mapping[str, Any] | None]
 Ended = Callable[["Transaction", "Context", "JobDef", "RunRow", "Result"], None]
-Rearmed = Callable[["Transaction", "JobDef", "JobState"], "JobState"]
-Stored = Callable[["Transaction", "Sequence[JobDef]"], None]
+Reported = Callable[["Transaction", "JobDef", "RunRow", "Result"], "Result"]
+Rearmed = Callable[["Transaction", "Context", "JobDef", "JobState"], "JobState"]
+Resumed = Callable[["Transaction", "Context", "JobDef"], None]
+Stored = Callable[["Transaction", "Context", "Sequence[JobDef]"], None]
+TakesLanes = Callable[["Transaction", "JobDef", "RunRow | None"], Collection[str]]
+Waiting = Callable[["Transaction", "Collection[str]", "Collection[str]"], "Sequence[str]"]
 Spread = Callable[["Sequence[Draft]", int], "Mapping[str, Trigger]"]
 Alerted = Callable[["Transaction", "Context", "Notice"], None]
 ByHand = Callable[["Transaction", "Context", "JobDef"], Refused | None]
 Released = Callable[["Transaction"], None]
+Swept = Callable[["Transaction", "Context"], None]
+Joined = Callable[["Transaction", "RunRow", "RunRow"], None]
+SetBack = Callable[["Transaction", int, int], None]
+Succeeded = Callable[["Transaction", "Sequence[int]"], "Mapping[int, Result]"]
 
 
 class Delivers(Protocol):
@@ -88,6 +97,10 @@ class Kind(NamedTuple):
     """Runs it in every scheduler that has no handler of its own for it; given the run and the folder for its files."""
     check_payload: Callable[[Any], None] | None = None
     """Raises InvalidJob for a payload that cannot be run; called whenever a job of this kind is written."""
+    check_name: Callable[[str, Any], None] | None = None
+    """Raises InvalidJob where a job with this payload cannot have this name; called whenever one of them changes."""
+    owned_by: Callable[[Any], str] | None = None
+    """Whose a job of this kind is, by its payload: not a token's of that name, and not another's by a change."""
     admin_only: bool = False
     """Only callers with full rights may write such jobs over the network."""
     internal: bool = False
@@ -102,6 +115,17 @@ class Kind(NamedTuple):
     """Asked in the claiming transaction before a start; may refuse it. If it raises, the job is disabled."""
     by_hand: ByHand | None = None
     """Asked before a start by hand is stored. If it refuses, the caller is refused, and what it wrote is kept."""
+    takes_lanes: TakesLanes | None = None
+    """The lanes a start takes beside those of its job, each of size 1; given the run where one is queued.
+
+    A run keeps them while it waits to be completed: what it began goes on in them.
+    """
+    keeps_lanes: bool = False
+    """A run that waits to be completed keeps the lanes of its job, too: they limit what goes on elsewhere."""
+    reserved_lanes: tuple[str, ...] = ()
+    """How names of lanes begin that follow from what jobs of this kind do: a caller limited to its own names none."""
+    lanes_of: Callable[[Any], Collection[str]] | None = None
+    """Those among them that a job with this payload is in, whoever wrote it."""
     claimed: Claimed | None = None
     """Called in the claiming transaction; what it returns is added to the payload the handler is given.
 
@@ -114,6 +138,11 @@ class Kind(NamedTuple):
     If it raises, nothing of it is stored: the run is ended as an error instead, and if that fails too, tried again with
     each sweep. An engine that cannot end what a crash left does not start.
     """
+    succeeded: Succeeded | None = None
+    """Of runs that did not end as a success: those that had stored all they were to do, each with its result.
+
+    Asked where a process ended, a person cancelled or an answer was lost between that and the run's end.
+    """
     before_recovery: Callable[[Path, list[str]], Awaitable[None]] | None = None
     """Ends what a killed process left running of these runs, before they are run again."""
     from_outside: Callable[[Any], Any] | None = None
@@ -125,24 +154,47 @@ class Kind(NamedTuple):
     rearmed: Rearmed | None = None
     """Called when the next start of a job is computed again, after a resume or because the clock was set back.
 
-    Returns the state with an earlier start, for a kind whose jobs are also due for reasons of their own.
+    Returns the state with an earlier start, or with one more that is queued, for a kind whose jobs are also due for
+    reasons of their own.
+    """
+    resumed: Resumed | None = None
+    """Called in the transaction that resumes a job of this kind, when its state is stored; also while it runs.
+
+    Also where an undo does so, or restores a job that was removed.
+    """
+    set_back: SetBack | None = None
+    """Called once when the clock was set back, with by how much and the first id made after that.
+
+    Brings times that the domain stores and that lie ahead into the new time: a wait takes as long as it was to take.
     """
     stored: Stored | None = None
     """Called in the transaction that adds jobs of this kind, or makes jobs to be of this kind."""
+    waiting: Waiting | None = None
+    """What waits for jobs of this kind that come with a file, or for jobs that are gone with it: sentences for people.
+
+    Given the names of jobs that applying the file adds, and of those that it removes.
+    """
     spread: Spread | None = None
     """Given the jobs of this kind that one transaction adds, and the time: the triggers some get instead, by name."""
     redact: Callable[[Any], Any] | None = None
     """The payload as callers without full rights see it."""
     reserves: Callable[[Transaction, Sequence[str]], str | None] | None = None
     """Why new jobs of other kinds may not have one of these names, which have a dot in them; None where they may."""
+    keeps_dots: Callable[[Transaction], bool] | None = None
+    """Whether names with a dot are kept for jobs of kinds that reserve names, or are internal, in this store."""
+    reported: Reported | None = None
+    """How a run ended whose end was reported from outside, as this kind writes it; given what was reported."""
     managed: str | None = None
     """Why people may not change or remove jobs of this kind, which their domain writes; None where they may."""
+    ends_itself: str | None = None
+    """Why nobody may report how a waiting run of this kind ended, which its domain ends; None where they may."""
 
 
 class Hooks(NamedTuple):
     """The kinds that have something to do in the engine's transactions, by name."""
 
     admit: Mapping[str, Admit] = {}
+    takes_lanes: Mapping[str, TakesLanes] = {}
     claimed: Mapping[str, Claimed] = {}
     ended: Mapping[str, Ended] = {}
     internal: frozenset[str] = frozenset()
@@ -151,6 +203,8 @@ class Hooks(NamedTuple):
     delivers: tuple[Delivers, ...] = ()  # of domains, for runs of any kind
     alerted: tuple[Alerted, ...] = ()  # of domains, for incidents that are worth a message
     released: tuple[Released, ...] = ()  # of domains, when a hold on everything ends
+    swept: tuple[Swept, ...] = ()  # of domains, about once a minute
+    joined: tuple[Joined, ...] = ()  # of domains, when a run that waits is also for the end of another one
 
 
 NO_HOOKS = Hooks()
@@ -165,6 +219,9 @@ class Kinds:
         delivers: Iterable[Delivers] = (),
         alerted: Iterable[Alerted] = (),
         released: Iterable[Released] = (),
+        *,
+        swept: Iterable[Swept] = (),
+        joined: Iterable[Joined] = (),
     ) -> None:
         self._declared = {kind.name: kind for kind in declared}
         for kind in self._declared.values():
@@ -177,6 +234,7 @@ class Kinds:
         self._plain = Kind("")  # the last undeclared kind that was looked up: many jobs in a row are of one kind
         self.hooks = Hooks(
             {name: kind.admit for name, kind in self._declared.items() if kind.admit is not None},
+            {name: kind.takes_lanes for name, kind in self._declared.items() if kind.takes_lanes is not None},
             {name: kind.claimed for name, kind in self._declared.items() if kind.claimed is not None},
             {name: kind.ended for name, kind in self._declared.items() if kind.ended is not None},
             frozenset(name for name, kind in self._declared.items() if kind.internal),
@@ -185,6 +243,8 @@ class Kinds:
             tuple(delivers),
             tuple(alerted),
             tuple(released),
+            tuple(swept),
+            tuple(joined),
         )
 
     def handle(self, kind: str, handler: AnyHandler) -> None:
@@ -231,17 +291,37 @@ class Kinds:
                 self.handle(kind.name, _in_folder(kind.handler, folder))
 
     def refuse_reserved(self, tx: Transaction, new: Iterable[tuple[str, str]]) -> None:
-        """InvalidJob for a new name with a dot, given with the kind of its job, unless that kind makes such names."""
+        """InvalidJob for a new name that belongs to jobs of another kind; those have dots. With each name, its kind."""
         dotted = [(name, kind) for name, kind in new if "." in name]
         for other in self._reserving:
             names = [name for name, kind in dotted if kind != other.name]
             why = other.reserves(tx, names) if names and other.reserves is not None else None
             if why is not None:
                 raise InvalidJob(why)
+        plain = [name for name, kind in dotted if not (self.declared(kind).reserves or self.declared(kind).internal)]
+        if plain and any(other.keeps_dots is not None and other.keeps_dots(tx) for other in self._reserving):
+            message = f"{plain[0]!r:.120} has a dot, as schedules of agents have: choose a name without one."
+            raise InvalidJob(message)
         for name, kind in dotted:
-            if self.declared(kind).reserves is None and not self.declared(kind).internal:
-                message = f"{name!r:.120} has a dot, as schedules of agents have: choose a name without one."
+            owner = name.partition(".")[0]
+            if owner != kind and owner in self.hooks.internal:
+                message = f"{name!r:.120} would be a job of {owner} itself: choose another name."
                 raise InvalidJob(message)
+
+    def is_reserved_lane(self, lane: str) -> bool:
+        """Whether a lane of that name follows from what jobs of some kind do."""
+        return lane.startswith(tuple(begin for kind in self._declared.values() for begin in kind.reserved_lanes))
+
+    def apart(self) -> tuple[str, ...]:
+        """The kinds whose jobs have owners that are not tokens."""
+        return tuple(name for name, kind in self._declared.items() if kind.owned_by is not None)
+
+    def check_names(self, jobs: Iterable[JobDef]) -> None:
+        """InvalidJob for a job that cannot have its name, as its kind says."""
+        for job in jobs:
+            check = self.declared(job.kind).check_name
+            if check is not None:
+                check(job.name, json.loads(job.payload))
 
     def refuse_managed(self, job: JobDef) -> None:
         """InvalidJob for a change or removal of a job that belongs to its domain."""
@@ -249,6 +329,12 @@ class Kinds:
         if why is not None:
             message = f"{job.name} cannot be changed or removed: {why}."
             raise InvalidJob(message)
+
+    def set_back(self, tx: Transaction, back_ms: int, newer: int) -> None:
+        """Let every kind bring the times it stores into the new time."""
+        for kind in self._declared.values():
+            if kind.set_back is not None:
+                kind.set_back(tx, back_ms, newer)
 
     def with_recovery(self) -> list[Kind]:
         return [kind for kind in self._declared.values() if kind.before_recovery is not None]

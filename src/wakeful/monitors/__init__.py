@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["MONITOR", "Report", "domain", "ping", "ping_key", "rotate_key"]
 
 MONITOR = "monitor"
+MAX_BODY = 10_000  # bytes kept of what one ping brings
 
 
 def _check(payload: Any) -> None:
@@ -34,7 +35,7 @@ def _check(payload: Any) -> None:
         raise InvalidJob("A monitor has no payload: it runs nothing, and takes what a ping brings.")
 
 
-def _stored(tx: Transaction, jobs: Sequence[JobDef]) -> None:
+def _stored(tx: Transaction, _: Context, jobs: Sequence[JobDef]) -> None:
     from wakeful.monitors.keys import give_keys
 
     give_keys(tx, [job.id for job in jobs])
@@ -75,6 +76,7 @@ domain = Domain(
     install="wakeful.monitors.configuration:install",
     routes="wakeful.monitors.routes:router",
     open_paths=("/ping/",),
+    cut_paths={"/ping/": MAX_BODY},
 )
 
 

@@ -17,6 +17,7 @@ from wakeful.kernel.engine.stretches import keep_passed
 from wakeful.kernel.engine.turn import Ended, settle_all
 from wakeful.kernel.rules.outcome import Result, clean
 from wakeful.kernel.rules.policy import trigger_of
+from wakeful.monitors import MAX_BODY
 from wakeful.monitors.tables import Monitors
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState, RunDetails, RunRow
@@ -25,7 +26,6 @@ from wakeful.triggers import Ping
 if TYPE_CHECKING:
     from wakeful.scheduler import Scheduler
 
-MAX_BODY = 10_000  # bytes kept of what one ping brings
 MAX_LOG = 6 * MAX_BODY  # characters kept of what one run's pings bring
 MOST_OPEN = 20  # runs of one monitor at once
 REASON = "ping"

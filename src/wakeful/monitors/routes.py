@@ -22,8 +22,9 @@ from wakeful.api.rights import Allowed, Editor
 from wakeful.api.wiring import Sched, Settings
 from wakeful.clock import Clock
 from wakeful.kernel.actions.authorization import own_job
+from wakeful.monitors import MAX_BODY
 from wakeful.monitors.keys import rotate
-from wakeful.monitors.pinging import MAX_BODY, Report, read_text, receive
+from wakeful.monitors.pinging import Report, read_text, receive
 from wakeful.monitors.tables import Monitors
 from wakeful.scheduler import Scheduler
 
@@ -100,9 +101,11 @@ def _read(what: str | None, rid: str | None, text: str) -> Report:
 
 async def _take(request: Request, scheduler: Scheduler, key: str, what: str | None, rid: str | None) -> Response:
     _allowance(request).take(key)
-    text = read_text(await request.body()) if request.method == "POST" else ""
-    report = _read(what, rid, text)
-    known = await scheduler.look(lambda tx: tx.of(Monitors).job_of(key))  # who guesses does not occupy the writer
+    report = _read(what, rid, "")
+    # Who guesses occupies neither the writer nor the memory.
+    known = await scheduler.look(lambda tx: tx.of(Monitors).job_of(key))
+    if known is not None and request.method == "POST":
+        report = report._replace(text=read_text(await request.body()))
     if known is None or await scheduler.transact(lambda tx, context: receive(tx, context, key, report)) is None:
         gate: Gate = request.app.state.gate
         wrong = ApiError(404, "not_found", "There is no monitor with this key.")

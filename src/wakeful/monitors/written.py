@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from wakeful.errors import InvalidJob
+from wakeful.errors import IntervalParseError, InvalidJob
 from wakeful.kernel.kinds import WrittenForm
 from wakeful.triggers import Ping, Trigger, interval_ms
 
@@ -23,7 +23,10 @@ def _grace(value: Any, folder: Path) -> Mapping[str, Any]:  # noqa: ARG001 - eve
 
 
 def _trigger(schedule: Trigger, keys: Mapping[str, Any]) -> Trigger:
-    return Ping(schedule, keys.get("grace", "1h"))
+    try:
+        return Ping(schedule, keys.get("grace", "1h"))
+    except IntervalParseError:
+        return Ping(schedule)  # what is wrong with the grace is reported there, and nothing is wrong with the schedule
 
 
 FORM = WrittenForm(

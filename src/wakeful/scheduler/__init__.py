@@ -17,6 +17,7 @@ from wakeful.scheduler.nodes import NodesApi
 from wakeful.scheduler.overview import Overview, SchedulerState, Summary
 from wakeful.scheduler.record import RecordApi
 from wakeful.scheduler.runs import RunsApi
+from wakeful.scheduler.workflows import WorkflowsApi
 
 if TYPE_CHECKING:
     from wakeful.scheduler.server_side import ServerSide
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Scheduler", "SchedulerState", "Summary"]
 
 
-class Scheduler(Life, RunsApi, Overview, NodesApi, AccessApi, DeliveryApi, AgentsApi, RecordApi, Domains):
+class Scheduler(Life, RunsApi, Overview, NodesApi, AccessApi, DeliveryApi, AgentsApi, WorkflowsApi, RecordApi, Domains):
     """Runs jobs when they are due, and stores what happened.
 
     `async with scheduler:` opens the store; nothing fires until `start()`. All methods belong to the event loop the

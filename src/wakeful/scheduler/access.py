@@ -23,7 +23,7 @@ class AccessApi(Core):
         from wakeful.kernel.actions import tokens
 
         secret = tokens.new_secret()
-        await self._store.write(lambda tx: tokens.create(tx, name, role, secret))
+        await self._store.write(lambda tx: tokens.create(tx, name, role, secret, self._kinds.apart()))
         return secret
 
     async def list_tokens(self, *, revoked: bool = False) -> list[Token]:

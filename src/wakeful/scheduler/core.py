@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 from wakeful import ids
 from wakeful.clock import SystemClock, VirtualClock
 from wakeful.domains import domains
-from wakeful.errors import StoreUnusable
+from wakeful.errors import StoreGone, StoreUnusable
 from wakeful.kernel.actions.drafts import Draft, NewJob, draft
 from wakeful.kernel.actions.recording import Origin
 from wakeful.kernel.cluster.nodes import Seen
@@ -25,10 +25,13 @@ from wakeful.kernel.engine.loop import Engine
 from wakeful.kernel.engine.sweep import DomainRows, Retention
 from wakeful.kernel.kinds import Kind, Kinds
 from wakeful.kernel.rules.limits import MIN_INTERVAL_MS
-from wakeful.kernel.rules.options import read_labels, read_options
+from wakeful.kernel.rules.option_fields import read_labels
+from wakeful.kernel.rules.options import read_options
 from wakeful.kernel.views.audit import Audit
 from wakeful.kernel.views.bus import Bus
 from wakeful.store import make_store
+from wakeful.store.forks import Home
+from wakeful.store.presence import unique_name
 from wakeful.triggers import system_zone, zone_name
 from wakeful.triggers.durations import interval_ms
 
@@ -59,6 +62,7 @@ class Wiring(NamedTuple):
     default_zone: Callable[[], str]
     viewpoint: Callable[[], Viewpoint]
     hidden_kinds: tuple[str, ...]  # those that listings and counts leave out unless requested
+    kinds_apart: tuple[str, ...]  # those whose jobs have owners that are not tokens
 
 
 class Core:
@@ -84,7 +88,7 @@ class Core:
         own_clock = clock if clock is not None else SystemClock()
         self._virtual = isinstance(own_clock, VirtualClock)
         self._zone = zone_name(timezone) if timezone is not None else None
-        self._node_name = node if node is not None else f"{socket.gethostname()}-{os.getpid()}"
+        self._node_name = node if node is not None else unique_name()
         self._rng = random.Random(seed)
         self._max_running = max_running
         self._min_interval = interval_ms(min_interval) if min_interval else None
@@ -102,6 +106,8 @@ class Core:
             [domain.delivers for domain in domains() if domain.delivers is not None],
             [domain.alerted for domain in domains() if domain.alerted is not None],
             [domain.released for domain in domains() if domain.released is not None],
+            swept=[domain.swept for domain in domains() if domain.swept is not None],
+            joined=[domain.joined for domain in domains() if domain.joined is not None],
         )
         self._declared: list[NewJob] = []
         self._companions: list[Companion] = []
@@ -113,6 +119,10 @@ class Core:
         self._store.on_change(lambda: self._engine.wake(recheck_store=True))
         self._engine = self._new_engine()
         self._status = "stopped"
+        self._home = Home()
+        self._standby: asyncio.Task[None] | None = None  # waits for the place of the process that runs the store
+        self._lost: StoreGone | None = None  # why the engine stopped by itself
+        self._asides: set[asyncio.Task[None]] = set()  # stops that handlers asked for, and that outlast them
         self._started_at: int | None = None
         self._stopped = asyncio.Event()
 
@@ -120,6 +130,10 @@ class Core:
     def hidden_kinds(self) -> tuple[str, ...]:
         """The kinds that listings and counts leave out unless requested."""
         return tuple(sorted(self._kinds.hooks.internal))
+
+    def _lose(self, error: StoreGone) -> None:
+        """The store is gone for good."""
+        raise NotImplementedError
 
     def _wiring(self) -> Wiring:
         return Wiring(
@@ -131,6 +145,7 @@ class Core:
             self._default_zone,
             self._viewpoint,
             self.hidden_kinds,
+            self._kinds.apart(),
         )
 
     def _new_engine(self) -> Engine:
@@ -142,11 +157,14 @@ class Core:
             self._min_interval,
             self._virtual,
             self._tuning,
+            self._lose,
         )
         engine = Engine(self._store, self._clock, self._kinds, config, self._ids)
         engine.housekeeping.rows = DomainRows(
             tuple(table for domain in domains() for table in domain.job_tables),
             tuple(domain.prune for domain in domains() if domain.prune is not None),
+            tuple(domain.thin for domain in domains() if domain.thin is not None),
+            tuple(domain.runs_pruned for domain in domains() if domain.runs_pruned is not None),
         )
         engine.housekeeping.on_deleted = lambda run_ids: remove_files(self._log_folder(), run_ids)
         engine.housekeeping.audit = Audit(self._store, self.hidden_kinds).look

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from wakeful.kernel.cluster.nodes import Seen
     from wakeful.kernel.context import Context
     from wakeful.kernel.kinds import Kinds
+    from wakeful.kernel.parking import Unsettled
     from wakeful.store.interface import Transaction
 
 T = TypeVar("T")
@@ -120,6 +121,11 @@ class Domains(Core):
     def withdraw_labels(self, labels: Iterable[str]) -> None:
         """This node no longer has these labels."""
         self._engine.offer_labels(without=frozenset(labels))
+
+    def withhold(self, unsettled: Unsettled | None) -> None:
+        """Start nothing here of what belongs to a file that could not be applied; None: it is settled."""
+        self._engine.context = self._engine.context._replace(unsettled=unsettled)
+        self._engine.offer_labels()  # what waited for this is put back
 
     def accompany(self, companion: Companion) -> None:
         """Let something begin and end with the engine."""

@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import functools
 import logging
 import shlex
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Self
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Self
 
-from wakeful.errors import SchedulerShutdownError, StoreError
+from wakeful import clock as clocks
+from wakeful.counting import counted
+from wakeful.errors import SchedulerError, SchedulerShutdownError, StoreError, StoreLocked
 from wakeful.kernel.actions import runs as run_actions
 from wakeful.kernel.engine.clock_watch import refuse_unset
-from wakeful.kernel.engine.handlers import CANCEL_GRACE_S
+from wakeful.kernel.engine.handlers import CANCEL_GRACE_S, inside_of
 from wakeful.kernel.engine.incarnation import begin_incarnation, leave
+from wakeful.scheduler.hung_calls import HungCalls
 from wakeful.scheduler.jobs import JobsApi
 from wakeful.scheduler.signals import StopOnSignals
+from wakeful.store.forks import Home
 
 if TYPE_CHECKING:
+    from wakeful.errors import StoreGone
     from wakeful.kernel.context import Context
+    from wakeful.kernel.engine.handlers import Active
     from wakeful.store.interface import Transaction
 
 log = logging.getLogger("wakeful")
+STANDBY_S = 1.0  # between two looks whether another process still runs the store
+PATIENCE_S = 30.0  # how long a stop waits for what runs
 
 
 def _with_context(work: Callable[[Transaction, Context], None], context: Context, tx: Transaction) -> None:
@@ -31,6 +40,8 @@ def _with_context(work: Callable[[Transaction, Context], None], context: Context
 
 class Life(JobsApi):
     """Opening, starting and stopping. To start is also to store the jobs declared in code."""
+
+    _hung_calls: HungCalls | None = None
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -48,6 +59,7 @@ class Life(JobsApi):
         """
         refuse_unset(self._clock)
         await self._store.open(create=create)
+        self._home = Home()
         self._ids.start_above(await self._store.read(lambda tx: tx.journal.highest_id()))
 
     async def close(self) -> None:
@@ -57,23 +69,71 @@ class Life(JobsApi):
         >>> scheduler.get_status()
         'stopped'
         """
-        if self._status == "running":
-            await self.stop(wait_for_jobs=False)
+        if self._home.left:
+            return  # it is not ours to stop
+        asker = self._asker()
+        if asker is not None:
+            self._begin_aside(self._close(asker))
+            return
+        while self._asides:
+            await asyncio.wait(self._asides)
+        await self._close(None)
+
+    async def _close(self, asker: Active | None) -> None:
+        if self._status in ("running", "standby"):
+            await self._stop(asker, wait_for_jobs=False, timeout=PATIENCE_S)
+        elif self._status == "stopping":
+            await self._stopped.wait()
         await self._bus.finish()
         await self._store.close()
 
-    async def start(self) -> None:
+    async def start(self, *, standby: bool = False) -> None:
         """Start running jobs: record what a crash interrupted, catch up missed starts once, and continue.
 
         Jobs declared with `job` are stored first. StoreLocked is raised when another process runs this SQLite store.
+        With `standby` this one then waits, with status `standby`, until the place is free, and takes over within
+        seconds. Meanwhile everything else works: what is added or requested here is run by the other process.
 
         >>> async with Scheduler("sqlite:///other.db") as other:
         ...     await other.start()
         ...     print(other.is_running())
         True
         """
+        self._home.refuse_child()
         if self._status != "stopped":
             return
+        self._stopped = asyncio.Event()  # a scheduler may be opened again on another loop
+        try:
+            await self._start()
+        except StoreLocked as error:
+            if not standby:
+                raise
+            log.info("standing by: %s", error)
+            self._status = "standby"
+            self._standby = asyncio.get_running_loop().create_task(self._stand_by(), name="wakeful-standby")
+
+    async def _stand_by(self) -> None:
+        """Start as soon as no other process runs the store."""
+        said = ""
+        while self._status == "standby":
+            await clocks.sleep(STANDBY_S)
+            if self._store.exclusive and self._store.holder() is not None:
+                continue
+            try:
+                await self._start()
+            except Exception as error:  # it goes on waiting, and says once what is in the way
+                if str(error) != said and not isinstance(error, StoreLocked):
+                    trace = not isinstance(error, SchedulerError)
+                    log.warning("standing by, and cannot start: %s", error, exc_info=trace)
+                    said = str(error)
+
+    async def _end_standby(self) -> None:
+        task, self._standby = self._standby, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _start(self) -> None:
         refuse_unset(self._clock)
         self._kinds.handle_builtin(self._log_folder)
         await self._become_engine()
@@ -85,17 +145,25 @@ class Life(JobsApi):
                 await self._add(self._declared, "update", "code")
                 await self._warn_about_orphans()
             await self._engine.look_back(incarnation.away_since)
+            here = self._engine.identify()._replace(id=incarnation.node_id)
             for work in self._at_start.values():
-                await self._store.write(functools.partial(_with_context, work, self._engine.identify()))
+                await self._store.write(functools.partial(_with_context, work, here))
         except BaseException:
+            self._engine.node_lease.end()
             await self._store.resign()
             raise
         self._engine.begin(incarnation.node_id)
-        self._status = "running"
+        self._status, self._lost = "running", None
         self._started_at = self._clock.now()
-        self._stopped = asyncio.Event()  # a scheduler may be opened again on another loop
+        if self._hung_calls is None:
+            self._hung_calls = HungCalls(self._node_name, self._store.read, self._change)
+            self._companions.append(self._hung_calls)
         for companion in self._companions:
             companion.begin()
+
+    async def _change(self, work: Callable[[Transaction, Context], None]) -> None:
+        context = self._engine.identify()
+        await self._write(lambda tx: work(tx, context))
 
     async def _warn_about_orphans(self) -> None:
         """Name the jobs that code declared under a name it no longer uses: they would be due and never run."""
@@ -111,36 +179,87 @@ class Life(JobsApi):
                 shlex.quote(name),
             )
         if len(found) > MOST_NAMED:
-            log.warning("%d more jobs were declared in code and are declared no more", len(found) - MOST_NAMED)
+            log.warning("also declared by no running program: %s", counted(len(found) - MOST_NAMED, "more job"))
 
-    async def stop(self, *, wait_for_jobs: bool = True, timeout: float = 30) -> None:
+    async def stop(self, *, wait_for_jobs: bool = True, timeout: float = PATIENCE_S) -> None:
         """Stop starting jobs, wait for those that run, then cancel and record the rest.
 
-        Raises SchedulerShutdownError if jobs still run at the timeout; the scheduler is stopped anyway.
+        Raises SchedulerShutdownError if jobs still run at the timeout; the scheduler is stopped anyway. A handler that
+        calls it goes on at once: its scheduler stops when its run has ended and is recorded, at the latest at the
+        timeout.
 
         >>> await scheduler.stop(wait_for_jobs=True, timeout=30)
         >>> scheduler.get_status()
         'stopped'
         """
+        self._home.refuse_child()
+        asker = self._asker()
+        stopping = self._stop(asker, wait_for_jobs=wait_for_jobs, timeout=timeout)
+        if asker is None:
+            await stopping
+        else:
+            self._begin_aside(stopping)
+
+    def _asker(self) -> Active | None:
+        """The run whose handler calls this, if it is one of ours: it cannot wait for its own end."""
+        return inside_of(self._engine.active.values())
+
+    def _begin_aside(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do it beside the handler that asks for it, and not as a part of that."""
+        task = asyncio.get_running_loop().create_task(work, name="wakeful-stop", context=contextvars.Context())
+        self._asides.add(task)
+        task.add_done_callback(self._end_aside)
+
+    def _end_aside(self, task: asyncio.Task[None]) -> None:
+        self._asides.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.warning("a stop that a handler asked for: %s", error)
+
+    async def _stop(self, asker: Active | None, *, wait_for_jobs: bool, timeout: float) -> None:
+        await self._end_standby()
+        if self._status == "standby":
+            self._status = "stopped"
+            self._stopped.set()
         if self._status == "stopping" and not wait_for_jobs:  # asked again, without the patience
-            self._engine.interrupt_all()
+            self._engine.interrupt_all(asker)
         if self._status != "running":
             return
         self._status = "stopping"
         self._engine.stop_admitting()
         try:
-            left = await self._wind_down(timeout if wait_for_jobs else 0)
+            if asker is not None and not wait_for_jobs:
+                self._engine.interrupt_all(asker)
+            left = await self._wind_down(timeout if wait_for_jobs or asker is not None else 0)
         finally:
-            for companion in self._companions:
-                await companion.end()
-            # Also after an error nothing of this engine goes on; what it could not record, the next start finds.
-            await self._engine.end()
-            await self._store.resign()
-            self._status = "stopped"
-            self._stopped.set()
+            await self._end()
         if left and wait_for_jobs:
             message = f"Scheduler shutdown timed out after {timeout:g}s with {left} job(s) still running"
             raise SchedulerShutdownError(message, {"timed_out": True, "running_count": left})
+
+    def _lose(self, error: StoreGone) -> None:
+        if self._status == "running":
+            self._status, self._lost = "stopping", error
+            self._begin_aside(self._abandon())
+
+    async def _abandon(self) -> None:
+        """The store is gone: end what runs, because nothing of it can be recorded, and let go of the store's place."""
+        self._engine.stop_admitting()
+        self._engine.interrupt_all()
+        running = [active.task for active in self._engine.active.values() if active.task is not None]
+        try:
+            if running:
+                await asyncio.wait(running, timeout=CANCEL_GRACE_S)
+        finally:
+            await self._end()
+
+    async def _end(self) -> None:
+        """Nothing of this engine goes on, also after an error; what it could not record, the next start finds."""
+        for companion in self._companions:
+            await companion.end()
+        await self._engine.end()
+        await self._store.resign()
+        self._status = "stopped"
+        self._stopped.set()
 
     async def _wind_down(self, seconds: float) -> int:
         """Return runs that never started, wait for the others, then cancel what is left; how many were cancelled."""
@@ -148,7 +267,7 @@ class Life(JobsApi):
         await engine.finish_turn()
         back = engine.release_unstarted()
         if back:
-            await self._store.write(lambda tx: run_actions.release_runs(tx, back))
+            await self._store.write(lambda tx: run_actions.release_runs(tx, engine.context, back))
         left = 0
         if not await engine.wait_idle(seconds):
             left = len(engine.active)
@@ -165,6 +284,8 @@ class Life(JobsApi):
 
     async def run_forever(self) -> None:
         """Start, and return when the scheduler is stopped: by `stop`, Ctrl-C or SIGTERM.
+
+        StoreGone is raised when the file of the store is removed or replaced meanwhile.
 
         The first signal waits for running jobs, the second cancels them. Signals for which the program has handlers of
         its own are left to it. Cancelling the task stops the scheduler, too.
@@ -184,6 +305,8 @@ class Life(JobsApi):
                 raise
             if heard is not None:
                 await heard.finish()
+        if self._lost is not None:
+            raise self._lost
 
     async def _stop_by_signal(self, wait_for_jobs: bool) -> None:  # noqa: FBT001 - the one thing that signals differ in
         await self.stop(wait_for_jobs=wait_for_jobs)

@@ -9,7 +9,8 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, Generic, TypeVar
 
-from wakeful.errors import SchedulerError, SchedulerNotOpen
+from wakeful.errors import SchedulerError, SchedulerForked, SchedulerNotOpen
+from wakeful.store.forks import Home
 
 T = TypeVar("T")
 Work = Coroutine[Any, Any, T]
@@ -63,6 +64,7 @@ class LoopThread:
         self._loop = asyncio.new_event_loop()
         self._lock = threading.Lock()  # nothing is begun on a loop that ends
         self._ended = False
+        self._home = Home()
         self._thread = threading.Thread(target=self._serve, name="wakeful-sync", daemon=True)
         self._thread.start()
 
@@ -76,7 +78,15 @@ class LoopThread:
     def is_current(self) -> bool:
         return threading.current_thread() is self._thread
 
+    @property
+    def left(self) -> bool:
+        """Whether this is a forked child, in which the thread does not exist."""
+        return self._home.left
+
     def begin(self, work: Work[T]) -> _Call[T]:
+        if self._home.left:  # nobody would ever call it
+            work.close()
+            raise SchedulerForked
         refused = SchedulerError(OWN_LOOP) if self.is_current() else None
         with self._lock:
             refused = SchedulerNotOpen(NOT_OPEN) if self._ended else refused
@@ -97,7 +107,9 @@ class LoopThread:
         return call.result()
 
     def end(self) -> None:
-        """Cancel what is left on the loop, and end the thread."""
+        """Cancel what is left on the loop, and end the thread; a forked child has no such thread."""
+        if self._home.left:
+            return
         with self._lock:
             self._ended = True
             last = _Call(self._loop, _cancel_others())

@@ -32,6 +32,7 @@ class SchedulerState(NamedTuple):
     last_check_at: datetime | None
     trouble: str | None = None  # the current problem of the store; nothing starts until it is over
     draining: bool = False  # a person asked this node to start nothing more
+    store_gone: bool = False  # its file was removed or replaced, and the engine stops
 
 
 class Summary(NamedTuple):
@@ -67,7 +68,7 @@ class Overview(Core):
         return self._status == "running"
 
     def get_status(self) -> str:
-        """`stopped`, `running` or `stopping`.
+        """`stopped`, `standby`, `running` or `stopping`.
 
         >>> scheduler.get_status()
         'running'
@@ -90,6 +91,7 @@ class Overview(Core):
             from_ms(counters.last_check) if counters.last_check is not None else None,
             self._engine.trouble,
             self._engine.node_lease.draining,
+            self._lost is not None,
         )
 
     def running_count(self, owner: str | None = None) -> int:

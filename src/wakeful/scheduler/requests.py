@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from wakeful import ids
 from wakeful.errors import ActionNotFound, CannotUndo, StartRefused
-from wakeful.kernel.actions import authorized, holding, lookup, undoing
+from wakeful.kernel.actions import authorized, holding, lookup, selections, undoing
 from wakeful.kernel.actions import runs as run_actions
 from wakeful.kernel.actions.authorization import Rights, own_job
-from wakeful.kernel.actions.authorized import ALWAYS, BulkResult, Changed, Condition, JobSelection, WriteTerms
+from wakeful.kernel.actions.authorized import ALWAYS, Changed, Condition, WriteTerms
 from wakeful.kernel.actions.drafts import NewJob, check_note
 from wakeful.kernel.actions.idempotency import IdempotentRequest, run_idempotent
+from wakeful.kernel.actions.selections import BulkResult, JobSelection
 from wakeful.kernel.rules.holding import Hold, hold_of
 from wakeful.kernel.rules.undoing import UNDO_MS
 from wakeful.kernel.views.actions import Action, Undone, action_view
@@ -48,6 +49,7 @@ class Requests:
         self._wiring = wiring
         self._store = wiring.store
         self.hidden_kinds = wiring.hidden_kinds
+        self.kinds_apart = wiring.kinds_apart
 
     async def _ask(
         self, work: Callable[[Transaction, Context], T], once: IdempotentRequest | None = None, *, cancels: bool = False
@@ -62,7 +64,7 @@ class Requests:
         if rights.owner is not None:
             if wanted.owner not in (None, rights.owner):
                 return []
-            wanted = wanted._replace(owner=rights.owner)
+            wanted = wanted._replace(owned=rights.owned)
         return await self._store.read(lambda tx: job_views(tx, tx.jobs.matching(wanted), self._wiring.min_interval))
 
     async def get_job(self, ref: str, rights: Rights) -> Job:
@@ -104,13 +106,13 @@ class Requests:
     ) -> BulkResult:
         """Pause many in one transaction."""
         text = check_note(note)
-        return await self._ask(lambda tx, context: authorized.pause_many(tx, context, many, text, rights), once)
+        return await self._ask(lambda tx, context: selections.pause_many(tx, context, many, text, rights), once)
 
     async def resume_jobs(
         self, many: JobSelection, rights: Rights, once: IdempotentRequest | None = None
     ) -> BulkResult:
         """Resume many in one transaction."""
-        return await self._ask(lambda tx, context: authorized.resume_many(tx, context, many, rights), once)
+        return await self._ask(lambda tx, context: selections.resume_many(tx, context, many, rights), once)
 
     async def hold_all(
         self, note: str | None, rights: Rights, *, messages: bool = False, once: IdempotentRequest | None = None
@@ -217,8 +219,7 @@ class Requests:
 
         def work(tx: Transaction) -> list[Run]:
             chosen = wanted._replace(hidden=self.hidden_kinds)
-            if rights.owner is not None:
-                chosen = chosen._replace(owner=rights.owner)
+            chosen = chosen._replace(owned=rights.owned)
             if job is not None:
                 if rights.owner is not None:
                     own_job(tx, job, rights)
@@ -257,7 +258,7 @@ class Requests:
 
         def work(tx: Transaction) -> Ledger:
             if ref is None:
-                return ledger_of_all(tx, since(tx.now), self.hidden_kinds, rights.owner)
+                return ledger_of_all(tx, since(tx.now), self.hidden_kinds, rights.owned)
             return ledger_of_job(tx, *own_job(tx, ref, rights), since(tx.now))
 
         return await self._store.read(work)

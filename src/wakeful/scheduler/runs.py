@@ -55,8 +55,10 @@ class RunsApi(Core):
             await self._write(lambda tx: run_actions.note_refused(tx, context, name))
             raise
 
-    async def run_here(self, id: str) -> Run:  # noqa: A002
+    async def run_here(self, id: str, *, payload: Any = None) -> Run:  # noqa: A002
         """Run one job in this process to its end and start nothing else; for use without a running engine.
+
+        `payload` replaces the payload of the job for this run.
 
         >>> await scheduler.stop()
         >>> (await scheduler.run_here("backup")).output
@@ -67,7 +69,7 @@ class RunsApi(Core):
         try:
             incarnation = await begin_incarnation(self._store, self._engine, self._node_name, self._log_folder())
             context = self._engine.identify()._replace(id=incarnation.node_id)
-            run_id = await run_alone(self._store, context, self._kinds, id, virtual=self._virtual)
+            run_id = await run_alone(self._store, context, self._kinds, id, payload, virtual=self._virtual)
             step = self._engine.clock_watch.step()
             await self._store.write(lambda tx: leave(tx, context, step))
         finally:

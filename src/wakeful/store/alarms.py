@@ -147,17 +147,17 @@ class Alarms:
             floor.armed(armed)
         return min((due_at for due_at in (*found.values(), armed) if due_at is not None), default=None)
 
-    def armed_after(self, now: int, cursor: int, limit: int) -> list[tuple[JobDef, JobState]]:
-        """Jobs with an alarm later than `now`, by id from `cursor`: for re-arming after the clock went back."""
+    def ahead_of(self, now: int, cursor: int, limit: int) -> list[tuple[JobDef, JobState]]:
+        """Jobs with an alarm, a slot or a place in a line from after `now`, by id from `cursor`: for when the clock
+        went back.
+        """
+        where = "job_id > ? AND (due_at > ? OR next_at > ? OR ready_at > ?) ORDER BY job_id LIMIT ?"
+        params = (cursor, now, now, now, limit)
         if not self._session.exclusive:
-            where = "due_at IS NOT NULL AND due_at > ? AND job_id > ? ORDER BY job_id LIMIT ?"
             sql = f"SELECT {', '.join(STATE_COLUMNS)} FROM job_state WHERE {where}{self._session.lock_clause}"
-            return self._locked(sql, (now, cursor, limit))
-        source = (
-            "(SELECT * FROM job_state WHERE due_at IS NOT NULL AND due_at > ? AND job_id > ? ORDER BY job_id LIMIT ?) s"
-            " JOIN jobs j ON j.id = s.job_id"
-        )
-        found = [pair_of(row) for row in self._session.bulk(BOTH, source, (now, cursor, limit))]
+            return self._locked(sql, params)
+        source = f"(SELECT * FROM job_state WHERE {where}) s JOIN jobs j ON j.id = s.job_id"
+        found = [pair_of(row) for row in self._session.bulk(BOTH, source, params)]
         found.sort(key=_by_id)
         return found
 

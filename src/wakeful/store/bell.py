@@ -18,6 +18,7 @@ from pathlib import Path
 
 from wakeful import clock as clocks
 from wakeful.private_files import FILE_MODE
+from wakeful.store.forks import on_fork
 
 log = logging.getLogger("wakeful.store")
 
@@ -73,6 +74,7 @@ class Bell:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
         self._heard: Callable[[], Awaitable[None]] | None = None
+        on_fork(self, Bell._drop)
 
     def hang(self, heard: Callable[[], Awaitable[None]]) -> None:
         """From now on `heard` is awaited after a ring, one at a time; rings that come close together are one."""
@@ -103,6 +105,12 @@ class Bell:
         with contextlib.suppress(OSError):  # it is gone, or its folder is closed: the next engine sees to it
             if self._file == _which(self._path.lstat()):
                 self._path.unlink()
+
+    def _drop(self) -> None:
+        """In a forked child: close our copy of the socket, whose file and place in the loop belong to the parent."""
+        if self._socket is not None:
+            self._socket.close()
+        self._socket = self._loop = self._task = None
 
     def _bind(self) -> None:
         self._clear_way()

@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import secrets
 import shutil
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,12 +24,14 @@ from wakeful.store.presence import surely_gone
 from wakeful.store.records import NodeDetails, RunDetails
 from wakeful.store.schema_shape import Table
 from wakeful.store.tables import OWN_FACTS, known_tables
+from wakeful.threads import room
 
 if TYPE_CHECKING:
     from wakeful.store.interface import Store, Transaction
     from wakeful.store.session import Row
 
 PAGE = 1_000
+KEY_BYTES = 32
 
 Report = Callable[[str, int, int], None]
 
@@ -48,11 +51,14 @@ def _as_it_is(_: Transaction) -> None:
     pass
 
 
-async def copy_store(source: Store, target: Store, report: Report, finish: Finish = _as_it_is) -> Copied:
+async def copy_store(
+    source: Store, target: Store, report: Report, finish: Finish = _as_it_is, anew: Collection[str] = ()
+) -> Copied:
     """Carry everything from one open store into another, empty one.
 
     `report(table, done, all)` is called from a thread as it goes on. Cancelled, or failed in any way, it leaves the
-    target empty. `finish` changes what was carried, in the transaction that stores it.
+    target empty. `finish` changes what was carried, in the transaction that stores it. `anew` names facts that are
+    secret keys: the target gets others in their place, and never holds those of the source.
     """
     who = {"pid": os.getpid(), "host": os.uname().nodename, "node": "wakeful copy"}
     loop, stop = asyncio.get_running_loop(), threading.Event()
@@ -60,10 +66,10 @@ async def copy_store(source: Store, target: Store, report: Report, finish: Finis
     try:
         await target.become_engine(who)
         try:
-            carrier = _Carrier(source, target, report, stop, finish)
+            carrier = _Carrier(source, target, report, stop, finish, anew=anew)
             await target.read(lambda tx: _refuse_full(tx, target))
             # Before the transactions: one that is idle while gigabytes of logs are copied burdens the server.
-            await asyncio.to_thread(carrier.files.carry, stop)
+            await room("copying").call(carrier.files.carry, stop)
             return await source.write(lambda tx: carrier.carry(tx, loop))
         finally:
             stop.set()
@@ -72,16 +78,16 @@ async def copy_store(source: Store, target: Store, report: Report, finish: Finis
         await source.resign()
 
 
-async def back_up(source: Store, target: Store, report: Report, finish: Finish) -> Copied:
+async def back_up(source: Store, target: Store, report: Report, finish: Finish, anew: Collection[str] = ()) -> Copied:
     """Carry what an open store holds at one moment into another, empty one; servers go on working on the source."""
     who = {"pid": os.getpid(), "host": os.uname().nodename, "node": "wakeful backup"}
     loop, stop = asyncio.get_running_loop(), threading.Event()
     await target.become_engine(who)
     try:
-        carrier = _Carrier(source, target, report, stop, finish)
+        carrier = _Carrier(source, target, report, stop, finish, anew=anew)
         await target.read(lambda tx: _refuse_full(tx, target))
         # First: a run's file is there before the run's end is stored.
-        await asyncio.to_thread(carrier.files.carry, stop)
+        await room("copying").call(carrier.files.carry, stop)
         return await source.read(lambda tx: carrier.carry_snapshot(tx, loop))
     finally:
         stop.set()
@@ -92,9 +98,17 @@ class _Carrier:
     """One move; everything here runs on threads of the two stores, one waiting for the other."""
 
     def __init__(
-        self, source: Store, target: Store, report: Report, stop: threading.Event, finish: Finish = _as_it_is
+        self,
+        source: Store,
+        target: Store,
+        report: Report,
+        stop: threading.Event,
+        finish: Finish,
+        *,
+        anew: Collection[str],
     ) -> None:
         self._finish = finish
+        self._anew = anew
         self._source = source
         self._target = target
         self._report = report
@@ -132,7 +146,7 @@ class _Carrier:
         tx.tables.clear(self._tables)
         self.files.elsewhere = 0
         totals = {table.name: origin.tables.count(table.name) for table in self._tables}
-        change = _changes(origin, self.files, tx.journal.database_now())
+        change = _changes(origin, self.files, tx.journal.database_now(), self._anew)
         for table in self._tables:
             self._fill_table(origin, tx, table, totals[table.name], change.get(table.name, _same))
         tx.tables.go_on_counting()
@@ -162,7 +176,7 @@ def _same(rows: Sequence[Row]) -> Sequence[Row]:
     return rows
 
 
-def _changes(origin: Transaction, files: _Files, now: int) -> dict[str, Change]:
+def _changes(origin: Transaction, files: _Files, now: int, anew: Collection[str]) -> dict[str, Change]:
     """What does not go as it is."""
     holders = origin.tables.holders()
 
@@ -173,8 +187,11 @@ def _changes(origin: Transaction, files: _Files, now: int) -> dict[str, Change]:
             return old._replace(stopped_at=None, taken_by=None, draining=0, seen_at=min(old.seen_at, now - LEASE_MS))
         return old._replace(stopped_at=old.stopped_at if old.stopped_at is not None else old.seen_at, draining=0)
 
+    def fact(row: Row) -> Row:
+        return (row[0], secrets.token_hex(KEY_BYTES)) if row[0] in anew else row
+
     return {
-        "meta": lambda rows: [row for row in rows if row[0] not in OWN_FACTS],
+        "meta": lambda rows: [fact(row) for row in rows if row[0] not in OWN_FACTS],
         "nodes": lambda rows: [node(row) for row in rows],
         "run_details": lambda rows: [files.moved(RunDetails._make(row)) for row in rows],
     }
@@ -235,7 +252,7 @@ def _refuse_living(tx: Transaction, store: Store) -> None:
     if tx.exclusive:
         return
     seen = tx.nodes.living(tx.journal.database_now() - LEASE_MS)
-    living = [node for node in seen if not surely_gone(json.loads(node.details))]
+    living = [node for node in seen if not surely_gone(node.id, json.loads(node.details))]
     if living:
         listed = ", ".join(f"{node.name} ({_where(node)})" for node in living)
         message = f"{_name(store)} is in use by {listed}: stop {'it' if len(living) == 1 else 'them'} first."

@@ -45,6 +45,7 @@ class Floor:
         # Another thread receives announcements.
         self._lock = threading.Lock()
         self._listening = False
+        self.listens_in_vain = False
         self._announced: int | None = None  # the earliest alarm of those heard of and not looked for yet
         self._times = 0  # that something was heard, ever
         self._known_times: int | None = None  # how many of those the current transaction has seen
@@ -66,10 +67,14 @@ class Floor:
 
     # -- what others announce -----------------------------------------------------------------------------------------
 
-    def listen(self, *, listening: bool) -> None:
-        """Whether this process receives announcements of others from now on; earlier changes are unknown."""
+    def listen(self, *, listening: bool, in_vain: bool = False) -> None:
+        """Whether this process receives announcements of others from now on; earlier changes are unknown.
+
+        `in_vain`: it tries to, and fails.
+        """
         with self._lock:
             self._listening = listening
+            self.listens_in_vain = in_vain
         self.heard(None)
 
     def heard(self, due_at: int | None) -> None:

@@ -32,6 +32,20 @@ T = TypeVar("T")
 V = TypeVar("V", bound="Verbs")
 
 
+_SUBJECTS: dict[str, type[Any]] = {
+    "jobs": Jobs,
+    "runs": Runs,
+    "lanes": Lanes,
+    "nodes": Nodes,
+    "tables": Tables,
+    "access": Access,
+    "actions": Actions,
+    "slots": Slots,
+    "stretches": Stretches,
+    "reports": Reports,
+}
+
+
 class Transaction:
     """The verbs, grouped by subject."""
 
@@ -53,22 +67,32 @@ class Transaction:
         "tables",
     )
 
+    jobs: Jobs
+    runs: Runs
+    lanes: Lanes
+    nodes: Nodes
+    tables: Tables
+    access: Access
+    actions: Actions
+    slots: Slots
+    stretches: Stretches
+    reports: Reports
+
     def __init__(self, session: Session, now: int) -> None:
         self._session = session
         self._rooms: dict[type[Any], Any] = {}
         self.now = now
         self.exclusive = session.exclusive  # False: other nodes work on this store at the same time
-        self.jobs = Jobs(session, now)
-        self.runs = Runs(session)
-        self.lanes = Lanes(session)
-        self.nodes = Nodes(session)
-        self.tables = Tables(session)
         self.journal = Journal(session, now)
-        self.access = Access(session)
-        self.actions = Actions(session)
-        self.slots = Slots(session)
-        self.stretches = Stretches(session)
-        self.reports = Reports(session)
+
+    def __getattr__(self, name: str) -> Any:
+        """The verbs of a subject, when they are first used: a transaction needs few of them."""
+        verbs = _SUBJECTS.get(name)
+        if verbs is None:
+            raise AttributeError(name)
+        found = verbs(self._session, self.now) if verbs is Jobs else verbs(self._session)
+        setattr(self, name, found)
+        return found
 
     def of(self, verbs: type[V]) -> V:
         """A domain's own verbs (`tx.of(Sessions)`), as part of this transaction."""

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
 from wakeful.store import priorities
 from wakeful.store.alarms import LOOK_AGAIN_MS, NEAR_MS, Alarms
 from wakeful.store.listing import BOTH, DECLARED, JOINED, STATUS_SQL, JobFilter, Listing, pair_of, shown
 from wakeful.store.records import JOB_COLUMNS, STATE_COLUMNS, JobDef, JobState
+
+if TYPE_CHECKING:
+    from wakeful.store.owners import Owned
 
 __all__ = ["LOOK_AGAIN_MS", "NEAR_MS", "STATUS_SQL", "JobFilter", "Jobs"]
 
@@ -17,11 +21,11 @@ STARTED_COLUMNS = (
     "last_run_at", "missed", "slot_runs", "backoff_until", "counted_to",
 )  # fmt: skip
 SETTLED_COLUMNS = (
-    "job_id", "enabled", "due_at", "next_at", "slot", "run_id", "queued", "ready_at", "last_finished_at",
+    "job_id", "enabled", "paused", "due_at", "next_at", "slot", "run_id", "queued", "ready_at", "last_finished_at",
     "last_outcome", "last_error", "errors", "crashes", "missed", "backoff_until", "notes", "failing_since", "ended_at",
     "counted_to",
 )  # fmt: skip
-_ARMED = ("job_id", "due_at", "queued")
+_ARMED = ("job_id", "due_at", "queued", "ready_at")
 _STARTED = itemgetter(*map(STATE_COLUMNS.index, STARTED_COLUMNS))
 _SETTLED = itemgetter(*map(STATE_COLUMNS.index, SETTLED_COLUMNS))
 
@@ -141,9 +145,10 @@ class Jobs(Alarms, Listing):
             self._session.update_many("job_state", STARTED_COLUMNS, list(map(_STARTED, states)))
 
     def save_armed(self, states: Sequence[JobState]) -> None:
-        """Write only when they are looked at, and how many of their runs wait."""
+        """Write only when they are looked at, and how many of their runs wait, since when."""
         self._announce(states)
-        self._session.update_many("job_state", _ARMED, [(one.job_id, one.due_at, one.queued) for one in states])
+        rows = [(one.job_id, one.due_at, one.queued, one.ready_at) for one in states]
+        self._session.update_many("job_state", _ARMED, rows)
 
     def save_settled(self, states: Sequence[JobState]) -> None:
         """Write what the end of a run changes."""
@@ -158,6 +163,19 @@ class Jobs(Alarms, Listing):
         )
         return [JobDef._make(row) for row in self._session.rows(sql, (after, '%"lanes"%', limit))]
 
+    def stored_after(self, moment: int, after: int, limit: int) -> list[JobDef]:
+        """The jobs that were added or changed after that moment, by id from `after` on; reads them all."""
+        sql = (
+            f"SELECT {', '.join(JOB_COLUMNS)} FROM jobs WHERE id > ? AND updated_at > ? AND removed_at IS NULL "
+            "ORDER BY id LIMIT ?"
+        )
+        return [JobDef._make(row) for row in self._session.rows(sql, (after, moment, limit))]
+
+    def last_added(self, after: int) -> int:
+        """When the newest job was added, by the clock as it was then; 0 where its id is not above `after`."""
+        rows = self._session.rows("SELECT created_at FROM jobs WHERE id > ? ORDER BY id DESC LIMIT 1", (after,))
+        return int(rows[0][0]) if rows else 0
+
     def define(self, *definitions: JobDef) -> None:
         if definitions:
             self._session.update_many("jobs", JOB_COLUMNS, definitions)
@@ -167,7 +185,7 @@ class Jobs(Alarms, Listing):
         if not job_ids:
             return
         self._session.delete_in("jobs", "id", job_ids)
-        for table in ("job_state", "skips", "chains", "stretches", "past_triggers", *tables):
+        for table in ("job_state", "job_stops", "skips", "chains", "stretches", "past_triggers", *tables):
             self._session.delete_in(table, "job_id", job_ids)
 
     def requeue_parked(self, parked: str, now: int, limit: int) -> int:
@@ -186,6 +204,12 @@ class Jobs(Alarms, Listing):
         if back and self._session.floor is not None:
             self._session.floor.armed(min(int(due_at) for (due_at,) in back))
         return len(back)
+
+    def set_lines_back(self, now: int, ms: int) -> None:
+        """The clock was set back by that much: those who wait since a time that is ahead now keep their order."""
+        waiting = "SELECT job_id FROM job_state WHERE parked IS NOT NULL AND ready_at > ?"
+        sql = f"UPDATE job_state SET ready_at = ready_at - ? WHERE job_id {self._session.among(waiting)}"
+        self._session.execute(sql, (ms, now))
 
     def parked_counts(self, hidden: Sequence[str] = ()) -> dict[str, int]:
         """How many jobs wait, by what they wait for, without hidden kinds."""
@@ -207,6 +231,10 @@ class Jobs(Alarms, Listing):
         """The first alarm that is set, however long its time is past."""
         found = [due_at for _, due_at in self._session.rows(*priorities.first_alarms(None)) if due_at is not None]
         return min(found, default=None)
+
+    def has_kind(self, kind: str) -> bool:
+        """Whether there is a job of that kind."""
+        return bool(self._session.rows("SELECT 1 FROM jobs WHERE kind = ? AND removed_at IS NULL LIMIT 1", (kind,)))
 
     def any_shown(self, hidden: Sequence[str] = ()) -> bool:
         """Whether there is a job of any but hidden kinds."""
@@ -270,25 +298,28 @@ class Jobs(Alarms, Listing):
         states = self.states(job_ids) if job_ids else {}
         return [job_id for job_id in job_ids if (state := states.get(job_id)) and not (state.run_id or state.queued)]
 
-    def count_of(self, owner: str) -> int:
+    def count_of(self, owned: Owned) -> int:
         """How many jobs an owner has."""
-        sql = "SELECT count(*) FROM jobs WHERE owner = ? AND removed_at IS NULL"
-        return int(self._session.rows(sql, (owner,))[0][0])
+        condition, values = owned.condition("j")
+        sql = f"SELECT count(*) FROM jobs j WHERE {condition} AND j.removed_at IS NULL"
+        return int(self._session.rows(sql, values)[0][0])
 
-    def bytes_of(self, owner: str) -> int:
+    def bytes_of(self, owned: Owned) -> int:
         """What an owner has stored: definitions, removed ones too while they are kept, and payloads of single runs."""
-        jobs = "SELECT sum(length(trigger) + length(payload) + length(options)) FROM jobs WHERE owner = ?"
+        condition, values = owned.condition("j")
+        jobs = f"SELECT sum(length(trigger) + length(payload) + length(options)) FROM jobs j WHERE {condition}"
         runs = (
             "SELECT sum(length(d.payload)) FROM jobs j JOIN runs r ON r.job_id = j.id "
-            "JOIN run_details d ON d.run_id = r.id WHERE j.owner = ? AND d.payload IS NOT NULL"
+            f"JOIN run_details d ON d.run_id = r.id WHERE {condition} AND d.payload IS NOT NULL"
         )
-        return sum(int(self._session.rows(sql, (owner,))[0][0] or 0) for sql in (jobs, runs))
+        return sum(int(self._session.rows(sql, values)[0][0] or 0) for sql in (jobs, runs))
 
-    def disown(self, owner: str, now: int) -> int:
+    def disown(self, owned: Owned, now: int) -> int:
         """Take the owner from its jobs, removed ones included; how many there were."""
-        mine = "(SELECT id FROM jobs WHERE owner = ?)"
-        self._session.execute(f"UPDATE job_state SET revision = revision + 1 WHERE job_id IN {mine}", (owner,))
-        return self._session.execute("UPDATE jobs SET owner = NULL, updated_at = ? WHERE owner = ?", (now, owner))
+        condition, values = owned.condition("jobs")
+        mine = f"(SELECT id FROM jobs WHERE {condition})"
+        self._session.execute(f"UPDATE job_state SET revision = revision + 1 WHERE job_id IN {mine}", values)
+        return self._session.execute(f"UPDATE jobs SET owner = NULL, updated_at = ? WHERE {condition}", (now, *values))
 
     def _one(self, where: str, value: object) -> tuple[JobDef, JobState] | None:
         sql = f"SELECT {', '.join(BOTH)} FROM {JOINED} WHERE {where}{self._session.lock_clause}"

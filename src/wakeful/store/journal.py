@@ -19,6 +19,11 @@ _WRITE = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 _ALERT = ", ".join(Alert._fields)
 _NODE = ", ".join(NodeRow._fields)
 
+_OF_RUNS = "'failing', 'flapping', 'down', 'missed', 'stuck', 'no_handler', 'no_node'"
+_AWAITED = (
+    f"NOT (kind IN ({_OF_RUNS}) AND EXISTS (SELECT 1 FROM job_state s WHERE s.job_id = a.job_id AND s.paused = 1))"
+)
+
 
 class Journal(Snoozes):
     """Verbs on the journal; each call is part of the transaction it was made in."""
@@ -69,15 +74,15 @@ class Journal(Snoozes):
         oldest, newest = found[0]
         return (int(oldest), int(newest)) if oldest is not None else (0, 0)
 
-    def prune_events(self, before: int, limit: int) -> int:
-        """Delete what is older, among the oldest `limit`; how many there were."""
+    def prune_events(self, before: int, limit: int, most: int = 2**62) -> int:
+        """Delete what is older or more than `most`, among the oldest `limit`; how many there were."""
         # Stamped further ahead than history is kept: by a clock that was wrong. It would bar the way to what follows.
         ahead = 2 * self._now - before
         return self._session.execute(
             # The newest stays: from it the next one's id is counted, and readers go on from the last id they saw.
             "DELETE FROM events WHERE id IN (SELECT id FROM (SELECT id, at FROM events ORDER BY id LIMIT ?) oldest "
-            "WHERE (at < ? OR at > ?) AND id < (SELECT max(id) FROM events))",
-            (limit, before, ahead),
+            "WHERE (at < ? OR at > ? OR id <= (SELECT max(id) FROM events) - ?) AND id < (SELECT max(id) FROM events))",
+            (limit, before, ahead, most),
         )
 
     # -- refused starts -------------------------------------------------------------------------------------------
@@ -218,15 +223,18 @@ class Journal(Snoozes):
         return int(self._session.rows("SELECT count(*) FROM alerts WHERE closed_at IS NULL")[0][0])
 
     def open_alert_counts(self, but: str) -> tuple[int, int]:
-        """How many open alerts no person has acknowledged, and how many one has; of all kinds but that one."""
-        sql = "SELECT count(*), count(acked_at) FROM alerts WHERE closed_at IS NULL AND kind <> ?"
+        """How many open alerts no person has acknowledged, and how many one has; of all kinds but that one.
+
+        A job that a person has paused needs nobody: what is open about its runs is left out.
+        """
+        sql = f"SELECT count(*), count(acked_at) FROM alerts a WHERE closed_at IS NULL AND kind <> ? AND {_AWAITED}"
         both, acked = self._session.rows(sql, (but,))[0]
         return int(both) - int(acked), int(acked)
 
     def newest_unacked_alert(self, but: str) -> Alert | None:
-        """The newest open alert that no person has acknowledged, of all kinds but that one."""
-        where = "closed_at IS NULL AND acked_at IS NULL AND kind <> ?"
-        found = self._session.rows(f"SELECT {_ALERT} FROM alerts WHERE {where} ORDER BY id + 0 DESC LIMIT 1", (but,))
+        """The newest of those that no person has acknowledged."""
+        where = f"closed_at IS NULL AND acked_at IS NULL AND kind <> ? AND {_AWAITED}"
+        found = self._session.rows(f"SELECT {_ALERT} FROM alerts a WHERE {where} ORDER BY id + 0 DESC LIMIT 1", (but,))
         return Alert._make(found[0]) if found else None
 
     def alerts(self, job_id: int | None = None, limit: int = 50) -> list[Alert]:
@@ -309,6 +317,11 @@ class Journal(Snoozes):
         """The time by the database's clock: the only one all nodes agree on, and so the one leases are decided by."""
         found = self._session.database_now()
         return found if found is not None else self._now
+
+    def listens_in_vain(self) -> bool:
+        """Whether this process tries to hear of others at once, and cannot."""
+        floor = self._session.floor
+        return floor is not None and floor.listens_in_vain
 
     def oldest_transaction(self) -> OldTransaction | None:
         """The transaction that has kept the database from cleaning up for longest, as far as we may see."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from wakeful.store.records import JOB_COLUMNS, STATE_COLUMNS, JobDef, JobState
 
 if TYPE_CHECKING:
+    from wakeful.store.owners import Owned
     from wakeful.store.session import Session
 
 J_COLUMNS = tuple(f"j.{column}" for column in JOB_COLUMNS)
@@ -23,6 +24,7 @@ _WIDTH = len(JOB_COLUMNS)
 
 #: Up to so many jobs in a status are sorted for a page; where there are more, the next ones are soon found by name.
 FEW = 20_000
+LATEST = 2**62
 
 
 class JobFilter(NamedTuple):
@@ -37,6 +39,7 @@ class JobFilter(NamedTuple):
     limit: int | None = None
     contains: str | None = None  # in the name; letters of ASCII in either case
     hidden: tuple[str, ...] = ()  # kinds that are left out unless one is requested by name
+    owned: Owned | None = None  # only those that a caller may see
 
 
 #: How the last run of a job ended that is over, but not done.
@@ -179,11 +182,14 @@ class Listing:
         # The alarm of a run is its deadline and no start: so many alarms more are looked at.
         alarms = limit + sum(row.due_at is not None for row in active)
         for level in self._session.rows("SELECT level FROM priorities ORDER BY level"):
-            sql = (
-                f"SELECT s.job_id FROM {source} s.priority = ? AND s.due_at IS NOT NULL "
-                "ORDER BY s.due_at, s.job_id LIMIT ?"
-            )
-            ids.update(int(row[0]) for row in self._session.rows(sql, (*hidden, level[0], alarms)))
+            alarm = f"FROM {source} s.priority = ? AND s.due_at IS NOT NULL"
+            sql = f"SELECT s.job_id, s.due_at {alarm} AND s.due_at >= s.next_at ORDER BY s.due_at, s.job_id LIMIT ?"
+            starts = self._session.rows(sql, (*hidden, level[0], alarms))
+            # Others are looked at sooner, for a run that waits; their own time may still be among the first.
+            latest = starts[-1][1] if len(starts) == alarms else LATEST
+            sql = f"SELECT s.job_id {alarm} AND s.due_at < s.next_at AND s.due_at <= ? ORDER BY s.next_at LIMIT ?"
+            sooner = self._session.rows(sql, (*hidden, level[0], latest, alarms))
+            ids.update(int(row[0]) for row in (*starts, *sooner))
         for key in self._parked_keys():
             sql = f"SELECT s.job_id FROM {source} s.parked = ? ORDER BY s.priority DESC, s.ready_at, s.job_id LIMIT ?"
             ids.update(int(row[0]) for row in self._session.rows(sql, (*hidden, key, limit)))
@@ -237,12 +243,7 @@ class Listing:
 
     def _chosen(self, wanted: JobFilter, *, states: bool) -> tuple[str, list[str], list[Any]]:
         """The tables to read, with `states` also where no condition is about them; the conditions, and their values."""
-        where, params = ["j.removed_at IS NULL"], list[Any]()
-        for column in ("kind", "owner", "source"):
-            value = getattr(wanted, column)
-            if value is not None:
-                where.append(f"j.{column} = ?")
-                params.append(value)
+        where, params = _by_columns(wanted)
         if wanted.hidden and wanted.kind is None:
             kinds = shown("j.kind", wanted.hidden).removeprefix(" AND ")
             if wanted.contains is not None:  # kinds only of the names that have the text: the others come from an index
@@ -252,8 +253,6 @@ class Listing:
                 )
             where.append(kinds)
             params += wanted.hidden
-        if wanted.owner is not None:
-            where.append("j.owner IS NOT NULL")  # as the condition of its index says
         if wanted.status is not None:
             where.append(STATUS_SQL[wanted.status])
         if wanted.enabled is not None:
@@ -286,6 +285,23 @@ class Listing:
             f"FROM {source} WHERE {where} GROUP BY 1"
         )
         return Counter({str(status): int(number) for status, number in found})
+
+
+def _by_columns(wanted: JobFilter) -> tuple[list[str], list[Any]]:
+    """The conditions on single columns of a job, and their values."""
+    where, params = ["j.removed_at IS NULL"], list[Any]()
+    for column in ("kind", "owner", "source"):
+        value = getattr(wanted, column)
+        if value is not None:
+            where.append(f"j.{column} = ?")
+            params.append(value)
+    if wanted.owner is not None:
+        where.append("j.owner IS NOT NULL")  # as the condition of its index says
+    if wanted.owned is not None:
+        condition, values = wanted.owned.condition("j")
+        where.append(condition)
+        params += values
+    return where, params
 
 
 def pair_of(row: Iterable[object]) -> tuple[JobDef, JobState]:

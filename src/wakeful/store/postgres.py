@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,6 +18,7 @@ import psycopg
 
 from wakeful.clock import SharedClock, VirtualClock
 from wakeful.errors import SchedulerNotOpen
+from wakeful.store.forks import Home
 from wakeful.store.interface import Transaction
 from wakeful.store.nodes import LEASE_MS
 from wakeful.store.postgres_address import Address
@@ -67,6 +67,7 @@ class PostgresStore:
         self._shared = SharedClock(clock) if self._database_clock is not clock else None
         self.clock = self._clock = self._shared if self._shared is not None else clock
         self._open = False
+        self._home = Home()
         self._types: Types = {}
         self._writer = self._new_writer()
         self._apart: PostgresWriter | None = None
@@ -87,7 +88,9 @@ class PostgresStore:
 
     async def open(self, *, create: bool = True) -> None:
         if self._open:
+            self._home.refuse_child()
             return
+        self._home = Home()
         if self._inline:
             self._prepare(create=create)
         else:
@@ -119,7 +122,7 @@ class PostgresStore:
             set_time(connection, self._shared)
 
     async def close(self) -> None:
-        if not self._open:
+        if not self._open or self._home.left:
             return
         self._open = False
         await self.resign()
@@ -138,6 +141,7 @@ class PostgresStore:
     # -- transactions -------------------------------------------------------------------------------------------------
 
     async def write(self, work: Callable[[Transaction], T], *, not_before: int | None = None) -> T:
+        self._home.refuse_child()
         if not self._open:
             raise SchedulerNotOpen
         item = Item(work, not_before)
@@ -149,6 +153,7 @@ class PostgresStore:
         return result  # type: ignore[no-any-return]
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
+        self._home.refuse_child()
         if not self._open:
             raise SchedulerNotOpen
         if self._inline:
@@ -157,8 +162,7 @@ class PostgresStore:
 
     def _read(self, work: Callable[[Transaction], T]) -> T:
         while True:
-            kept = bool(self._idle_readers)  # one that was kept may have died meanwhile; a new one shows the truth
-            connection = self._idle_readers.pop() if kept else connect(self._address)
+            connection, kept = self._idle_reader()
             try:
                 _begin_reading(connection)
                 session = PostgresSession(connection, self._types, writing=False, clock=self._database_clock)
@@ -175,6 +179,16 @@ class PostgresStore:
                 raise
             self._idle_readers.append(connection)
             return result
+
+    def _idle_reader(self) -> tuple[psycopg.Connection[Any], bool]:
+        """A connection that no other thread reads with, and whether it was kept.
+
+        Whether one is left is known only by taking it. It may have died meanwhile; a new one shows the truth.
+        """
+        try:
+            return self._idle_readers.pop(), True
+        except IndexError:
+            return connect(self._address), False
 
     def write_apart(self, work: Callable[[Transaction], T]) -> T:
         """On a connection of its own, which also asks the time: doing this regularly keeps our clock right."""
@@ -211,6 +225,7 @@ class PostgresStore:
     async def become_engine(self, who: dict[str, object]) -> None:
         """Every node may; there is no leader."""
         del who
+        self._home.refuse_child()
         if not self._inline and self._listener is None:
             loop = asyncio.get_running_loop()
             self._listener = Listener(self._address, self._writer.name, self._writer.floor, lambda: self._heard(loop))
@@ -241,6 +256,6 @@ def _latest_node(tx: Transaction) -> dict[str, object] | None:
     now = tx.journal.database_now()
     for node in reversed(tx.journal.alive()):
         details = json.loads(node.details)
-        if now - node.seen_at < LEASE_MS and not (surely_gone(details) and details.get("pid") != os.getpid()):
+        if now - node.seen_at < LEASE_MS and not surely_gone(node.id, details):
             return {**details, "node": node.name, "since": node.started_at}
     return None

@@ -16,6 +16,7 @@ from psycopg.types.numeric import Int8Dumper
 
 from wakeful.clock import SharedClock
 from wakeful.errors import StoreUnusable
+from wakeful.store.forks import forget, on_fork
 from wakeful.store.nodes import LEASE_MS, Nodes
 from wakeful.store.postgres_address import Address
 from wakeful.store.postgres_errors import explain
@@ -46,11 +47,18 @@ def connect(address: Address) -> psycopg.Connection[Any]:
         connection = psycopg.connect(**address.settings, autocommit=True)
     except (psycopg.Error, UnicodeError) as error:
         raise explain(error, address) from error
+    on_fork(connection, _drop)
     # One type for every number: otherwise a statement is planned again for each size of its parameters.
     connection.adapters.register_dumper(int, Int8Dumper)
     connection.prepared_max = PREPARED
     connection.prepare_threshold = None  # until a transaction says which server process it runs on
     return connection
+
+
+def _drop(connection: psycopg.Connection[Any]) -> None:
+    """In a forked child: the connection is the parent's, and the server must not even hear that we close our copy."""
+    if not connection.closed:
+        forget(connection.fileno())
 
 
 def check_pooler(connection: psycopg.Connection[Any], backend: int) -> bool:
@@ -126,8 +134,8 @@ def _migrate(connection: psycopg.Connection[Any], address: Address) -> None:
 def _living(connection: psycopg.Connection[Any]) -> list[Living]:
     session = PostgresSession(connection, {}, writing=True)
     since = (session.database_now() or 0) - LEASE_MS
-    about = {node.name: json.loads(node.details) for node in Nodes(session).living(since)}
-    return [Living.of(name, details) for name, details in about.items() if not surely_gone(details)]
+    about = [(node, json.loads(node.details)) for node in Nodes(session).living(since)]
+    return [Living.of(node.name, details) for node, details in about if not surely_gone(node.id, details)]
 
 
 def migrations() -> list[str]:

@@ -1,19 +1,20 @@
 """Hearing other processes: a connection of its own that waits for their notifications.
 
-It only makes things faster. Where notifications never arrive, everything still works by looking once a second.
+It only makes things faster. Where notifications never arrive, everything still works by looking once a second. Every
+role of the database may send anything: it costs one look at most, and never ends the listening.
 """
 
 from __future__ import annotations
 
+import logging
 import os
-import select
+import selectors
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from wakeful.errors import SchedulerError
 from wakeful.store.floor import Floor
 from wakeful.store.postgres_address import Address
 from wakeful.store.postgres_database import connect
@@ -22,7 +23,12 @@ from wakeful.store.postgres_session import CHANNEL
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+log = logging.getLogger("wakeful.store")
+
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 10.0
+_TOGETHER_S = 0.01  # after a look; what is announced meanwhile is one more look
+_FEW = 3  # failures in a row that need no mention
+_LONGEST_TIME = 16  # digits of a moment
 
 
 class Listener:
@@ -54,24 +60,33 @@ class Listener:
         os.close(self._waker)
 
     def _loop(self) -> None:
-        pauses = _pauses()
+        failures, pauses = 0, _pauses()
         while not self._stopped:
             try:
                 with connect(self._address) as connection:
                     connection.execute(f"LISTEN {CHANNEL}")
-                    pauses = _pauses()
+                    failures, pauses = 0, _pauses()
                     self._floor.listen(listening=True)
                     self._notify()  # what was announced before we listened
                     self._listen(connection)
-            except (psycopg.Error, SchedulerError, OSError):
-                self._floor.listen(listening=False)
-                select.select([self._wake], [], [], next(pauses))
+            except Exception as error:  # noqa: BLE001 - whatever it was, the next connection may do without
+                failures += 1
+                if not isinstance(error, psycopg.Error | OSError) or failures == _FEW:
+                    log.warning("changes by other processes are noticed within a second, not at once: %s", error)
+                self._floor.listen(listening=False, in_vain=failures >= _FEW)
+                self._wait(timeout=next(pauses))
         self._floor.listen(listening=False)
+
+    def _wait(self, *files: int, timeout: float | None = None) -> bool:
+        """Until something can be read from one of the files, or this is to stop; whether it is the files."""
+        with selectors.DefaultSelector() as selector:
+            for file in (self._wake, *files):
+                selector.register(file, selectors.EVENT_READ)
+            return any(key.fd != self._wake for key, _ in selector.select(timeout))
 
     def _listen(self, connection: psycopg.Connection[Any]) -> None:
         while not self._stopped:
-            ready, _, _ = select.select([connection.fileno(), self._wake], [], [])
-            if connection.fileno() not in ready:
+            if not self._wait(connection.fileno()):
                 continue
             said = [notice.payload for notice in connection.notifies(timeout=0)]
             others = [payload for payload in said if not sent_by(self._own_name, payload)]
@@ -79,6 +94,7 @@ class Listener:
                 self._floor.heard(earliest(payload))
             if others:
                 self._notify()
+                self._wait(timeout=_TOGETHER_S)
 
     def _notify(self) -> None:
         self._heard.set()
@@ -95,9 +111,11 @@ def sent_by(name: str, payload: str) -> bool:
 
 
 def earliest(payload: str) -> int | None:
-    """The earliest alarm that was set; None where the sender does not say."""
-    number = payload.rpartition(" ")[2]
-    return int(number) if number.removeprefix("-").isdecimal() else None
+    """The earliest alarm that was set; None where the sender does not say, or says what no node would."""
+    number = payload.rpartition(" ")[2] if " " in payload else ""
+    digits = number.removeprefix("-")
+    is_time = len(digits) <= _LONGEST_TIME and digits.isascii() and digits.isdecimal()
+    return int(number) if is_time else None
 
 
 def _pauses() -> Iterator[float]:

@@ -9,6 +9,7 @@ from wakeful.store.listing import shown
 from wakeful.store.records import DETAIL_COLUMNS, RUN_COLUMNS, Finish, Given, RunDetails, RunRow
 
 if TYPE_CHECKING:
+    from wakeful.store.owners import Owned
     from wakeful.store.session import Session
 
 _R = ", ".join(RUN_COLUMNS)
@@ -25,7 +26,6 @@ class RunFilter(NamedTuple):
     """Which runs to list, the newest first; None leaves that side open. Ids are in the order the runs were made."""
 
     job_id: int | None = None
-    owner: str | None = None  # of the job
     kind: str | None = None
     status: str | None = None
     outcome: str | None = None
@@ -36,6 +36,7 @@ class RunFilter(NamedTuple):
     before_id: int | None = None
     limit: int = 50
     hidden: tuple[str, ...] = ()  # kinds that are left out unless one, or a job, is requested
+    owned: Owned | None = None  # only those of jobs that a caller may see
 
 
 class Runs:
@@ -217,7 +218,6 @@ class Runs:
             ("r.reason = ?", wanted.reason),
             ("r.phase = ?", wanted.phase),
             ("r.node IN (SELECT n.id FROM nodes n WHERE n.name = ?)", wanted.node),
-            ("EXISTS (SELECT 1 FROM jobs j WHERE j.id = r.job_id AND j.owner = ?)", wanted.owner),
             ("r.id >= ?", wanted.from_id),
             ("r.id < ?", wanted.before_id),
         ):
@@ -227,6 +227,10 @@ class Runs:
         if wanted.hidden and wanted.kind is None and wanted.job_id is None:
             where.append(shown("r.kind", wanted.hidden).removeprefix(" AND "))
             params += wanted.hidden
+        if wanted.owned is not None:
+            condition, values = wanted.owned.condition("j")
+            where.append(f"EXISTS (SELECT 1 FROM jobs j WHERE j.id = r.job_id AND {condition})")
+            params += values
         by_index = wanted.job_id is not None
         if wanted.status is not None and wanted.status != "done":
             where.append("r.finished_at IS NULL")
@@ -243,19 +247,14 @@ class Runs:
         sql = f"SELECT outcome, count(*) FROM runs WHERE {which} GROUP BY outcome"
         return {str(outcome): int(count) for outcome, count in self._session.rows(sql, (from_id, *hidden))}
 
-    def tally(self, from_id: int, limit: int, hidden: Sequence[str] = ()) -> tuple[int, int, int]:
-        """Of the newest `limit` runs made from that id on: how many began, how many failed, and how many there were.
-
-        Runs of hidden kinds are only part of the last.
-        """
-        which = f"started_at IS NOT NULL{shown('kind', hidden)}"
+    def started_count(self, from_id: int, limit: int, hidden: Sequence[str] = ()) -> tuple[int, int]:
+        """Of the newest `limit` runs made from that id on: how many began, hidden kinds aside; how many there were."""
         sql = (
-            f"SELECT count(CASE WHEN {which} THEN 1 END), "
-            f"count(CASE WHEN {which} AND outcome IN ('error', 'timeout', 'crashed') THEN 1 END), count(*) "
-            "FROM (SELECT kind, outcome, started_at FROM runs WHERE id >= ? ORDER BY id DESC LIMIT ?) newest"
+            f"SELECT count(CASE WHEN started_at IS NOT NULL{shown('kind', hidden)} THEN 1 END), count(*) "
+            "FROM (SELECT kind, started_at FROM runs WHERE id >= ? ORDER BY id DESC LIMIT ?) newest"
         )
-        began, failed, looked_at = self._session.rows(sql, (*hidden, *hidden, from_id, limit))[0]
-        return int(began), int(failed), int(looked_at)
+        began, looked_at = self._session.rows(sql, (*hidden, from_id, limit))[0]
+        return int(began), int(looked_at)
 
     def open_counts(self, hidden: Sequence[str] = ()) -> dict[str, int]:
         """How many runs are not done, by what they are doing; those that wait for a person under their phase."""

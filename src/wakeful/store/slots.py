@@ -9,6 +9,7 @@ from wakeful.store.listing import shown
 from wakeful.store.records import RUN_COLUMNS, STATE_COLUMNS, JobState, RunRow
 
 if TYPE_CHECKING:
+    from wakeful.store.owners import Owned
     from wakeful.store.session import Session
     from wakeful.store.stretches import Span
 
@@ -34,13 +35,14 @@ class Slots:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def jobs(self, hidden: Sequence[str] = (), owner: str | None = None) -> list[Placed]:
+    def jobs(self, hidden: Sequence[str] = (), owned: Owned | None = None) -> list[Placed]:
         """All jobs, or an owner's, except removed ones and hidden kinds."""
         source = f"jobs j JOIN job_state s ON s.job_id = j.id WHERE j.removed_at IS NULL{shown('j.kind', hidden)}"
         params = list[object](hidden)
-        if owner is not None:
-            source += " AND j.owner = ?"
-            params.append(owner)
+        if owned is not None:
+            condition, values = owned.condition("j")
+            source += f" AND {condition}"
+            params += values
         rows = self._session.bulk(_PLACED, source, params)
         return [Placed(row[0], row[1], row[2], row[3], JobState._make(row[4:])) for row in rows]
 
@@ -72,6 +74,12 @@ class Slots:
         """All attempts at the job's slots of the span, in order."""
         sql = f"SELECT {_RUN} FROM runs WHERE job_id = ? AND slot > ? AND slot <= ? ORDER BY slot, attempt"
         return [RunRow._make(row) for row in self._session.rows(sql, (job_id, span.after, span.until))]
+
+    def last_run(self, job_id: int, slot: int) -> RunRow | None:
+        """The last attempt at the last slot before this one that has a run on record."""
+        sql = f"SELECT {_RUN} FROM runs WHERE job_id = ? AND slot < ? ORDER BY slot DESC, attempt DESC LIMIT 1"
+        found = self._session.rows(sql, (job_id, slot))
+        return RunRow._make(found[0]) if found else None
 
     def next_run(self, job_id: int, slot: int) -> int | None:
         """The first slot after this one that has a run on record."""

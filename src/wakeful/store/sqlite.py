@@ -18,8 +18,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from wakeful import clock as clocks
-from wakeful.errors import InvalidJob, SchedulerError, SchedulerNotOpen, StoreLocked
+from wakeful.errors import InvalidJob, SchedulerError, SchedulerNotOpen, StoreGone, StoreLocked
 from wakeful.store.bell import Bell, ring
+from wakeful.store.forks import Home
 from wakeful.store.interface import Transaction
 from wakeful.store.sqlite_file import (
     MEMORY,
@@ -34,6 +35,7 @@ from wakeful.store.sqlite_file import (
     path_of,
     schema_version,
 )
+from wakeful.store.sqlite_files import OpenFiles
 from wakeful.store.sqlite_session import SqliteSession
 
 if TYPE_CHECKING:
@@ -64,11 +66,13 @@ class SqliteStore:
         self.clock = self._clock = clock
         self._inline = inline or self.path == MEMORY
         self._open = False
+        self._home = Home()
         self._writer: sqlite3.Connection | None = None
         self._thread: threading.Thread | None = None
         self._inbox: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="wakeful-read")
         self._idle_readers: list[sqlite3.Connection] = []
+        self._files = OpenFiles(self.path)
         self._lock = EngineLock(self.path)
         self._bell = Bell(self.path)
         self._on_change: Callable[[], None] = lambda: None
@@ -81,7 +85,9 @@ class SqliteStore:
 
     async def open(self, *, create: bool = True) -> None:
         if self._open:
+            self._home.refuse_child()
             return
+        self._home = Home()
         if self.path != MEMORY:
             check_file(self.path, create=create)
         if self._inline:
@@ -93,7 +99,7 @@ class SqliteStore:
         self._open = True
 
     async def close(self) -> None:
-        if self._writer is None or not self._open:
+        if self._writer is None or not self._open or self._home.left:
             return
         self._open = False  # what is handed in from here on would never be looked at
         if self._thread is not None:
@@ -126,10 +132,13 @@ class SqliteStore:
                 explain(error, self.path)
             raise
         self._writer = connection
+        if self.path != MEMORY:
+            self._files.note()
 
     # -- transactions -------------------------------------------------------------------------------------------------
 
     async def write(self, work: Callable[[Transaction], T], *, not_before: int | None = None) -> T:
+        self._home.refuse_child()
         if self._writer is None or not self._open:
             raise SchedulerNotOpen
         if self._inline:
@@ -148,15 +157,18 @@ class SqliteStore:
         return await item.future  # type: ignore[no-any-return]
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
+        self._home.refuse_child()
         if self._writer is None or not self._open:
             raise SchedulerNotOpen
         if self._inline:
+            self._files.check()
             return work(Transaction(SqliteSession(self._writer), self._clock.now()))
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work)
 
     def _read(self, work: Callable[[Transaction], T]) -> T:
+        self._files.check()
         try:
-            connection = self._idle_readers.pop() if self._idle_readers else connect(self.path, readonly=True)
+            connection = self._idle_reader()
             try:
                 connection.execute("BEGIN")
                 return work(Transaction(SqliteSession(connection), self._clock.now()))
@@ -167,12 +179,20 @@ class SqliteStore:
         except sqlite3.Error as error:
             explain(error, self.path)
 
+    def _idle_reader(self) -> sqlite3.Connection:
+        """A connection that no other thread reads with; whether one is left is known only by taking it."""
+        try:
+            return self._idle_readers.pop()
+        except IndexError:
+            return connect(self.path, readonly=True)
+
     def write_apart(self, work: Callable[[Transaction], T]) -> T:
         del work
         message = "In a file there is one writer: nothing can be written apart from it."
         raise StoreLocked(message)
 
     async def changed_elsewhere(self) -> bool:
+        self._files.check()
         # While the writer rests it is asked here, in microseconds: another thread would have to be waited for twice,
         # and with it the start of what another process has added.
         if self._open and not self._inline and self._in_use.acquire(blocking=False):
@@ -213,6 +233,7 @@ class SqliteStore:
     # -- the engine's lock --------------------------------------------------------------------------------------------
 
     async def become_engine(self, who: dict[str, object]) -> None:
+        self._home.refuse_child()
         if self.path != MEMORY:
             self._lock.acquire(who)
         if not self._inline:
@@ -268,7 +289,11 @@ class SqliteStore:
             for item in asking:
                 item.result = self._is_new_version()
             if writing:
+                self._files.check()
                 self._commit_together(connection, writing)
+        except StoreGone as error:
+            for item in items:
+                item.error = error
         except sqlite3.Error as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")

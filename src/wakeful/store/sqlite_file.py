@@ -18,6 +18,7 @@ from typing import IO, NoReturn
 from wakeful import clock as clocks
 from wakeful.errors import StoreError, StoreFull, StoreLocked, StoreRefused, StoreUnusable
 from wakeful.private_files import FILE_MODE, make_private_folder, open_private
+from wakeful.store.forks import on_fork
 from wakeful.store.schema_shape import Column
 from wakeful.store.schema_version import (
     DOMAINS_KEY,
@@ -202,6 +203,7 @@ class EngineLock:
     def __init__(self, path: str) -> None:
         self._path = _lock_path(path)
         self._file: IO[str] | None = None
+        on_fork(self, EngineLock.release)  # closed there, it stays ours; kept there, it would outlive us
 
     def acquire(self, who: dict[str, object]) -> None:
         """Take it, or raise StoreLocked with the holder."""

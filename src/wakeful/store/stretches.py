@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -57,6 +57,16 @@ class PastTrigger(NamedTuple):
     trigger: str
 
 
+class Around(NamedTuple):
+    """Where to look for the stretches of a job, fate and trigger: from one slot to another."""
+
+    job_id: int
+    fate: str
+    since: int
+    first_slot: int
+    last_slot: int
+
+
 class Span(NamedTuple):
     """The slots after one moment up to another."""
 
@@ -82,27 +92,21 @@ class Stretches:
             return self._select("job_id = ? AND first_slot <= ? AND last_slot >= ?", within)
         return self._select("job_id = ? AND first_slot <= ? AND last_slot >= ? AND fate = ?", (*within, fate))
 
-    def from_slot(self, job_id: int, fate: str, slot: int) -> list[Stretch]:
-        """The stretches that end at or after this slot, and the last one before it, in order."""
-        before = self._session.rows(
-            f"SELECT {_COLUMNS} FROM stretches WHERE job_id = ? AND fate = ? AND first_slot < ? AND last_slot < ? "
-            "ORDER BY first_slot DESC LIMIT 1",
-            (job_id, fate, slot, slot),
-        )
-        after = self._select("job_id = ? AND fate = ? AND last_slot >= ?", (job_id, fate, slot))
-        return [*(Stretch._make(row) for row in before), *after]
-
-    def near(self, keys: Sequence[tuple[int, str, int]]) -> list[Stretch]:
-        """For each (job, fate, moment): the stretches that begin at that moment or later, and the last one before."""
+    def near(self, keys: Sequence[Around]) -> list[Stretch]:
+        """For each key: the stretches that begin within it, the last one before, and the first one after."""
         found: list[Stretch] = []
-        for part in _parts(keys):
-            wanted = ", ".join(["(?, ?, ?)"] * len(part))
-            columns = ", ".join(f"s.{name}" for name in Stretch._fields)
+        same = "p.job_id = w.job_id AND p.fate = w.fate AND p.since = w.since"
+        columns = ", ".join(f"s.{name}" for name in Stretch._fields)
+        for start in range(0, len(keys), TOGETHER):
+            part = keys[start : start + TOGETHER]
+            wanted = ", ".join(["(?, ?, ?, ?, ?)"] * len(part))
             rows = self._session.rows(
-                f"WITH w (job_id, fate, moment) AS (VALUES {wanted}) SELECT {columns} FROM w JOIN stretches s "
-                "ON s.job_id = w.job_id AND s.fate = w.fate AND s.first_slot >= coalesce((SELECT max(p.first_slot) "
-                "FROM stretches p WHERE p.job_id = w.job_id AND p.fate = w.fate AND p.first_slot < w.moment), "
-                "w.moment)",
+                f"WITH w (job_id, fate, since, begin_at, end_at) AS (VALUES {wanted}) SELECT {columns} FROM w "
+                "JOIN stretches s ON s.job_id = w.job_id AND s.fate = w.fate AND s.since = w.since AND s.first_slot >= "
+                f"coalesce((SELECT max(p.first_slot) FROM stretches p WHERE {same} AND p.first_slot < w.begin_at), "
+                "w.begin_at) AND s.first_slot <= "
+                f"coalesce((SELECT min(p.first_slot) FROM stretches p WHERE {same} AND p.first_slot > w.end_at), "
+                "w.end_at)",
                 [value for key in part for value in key],
             )
             found += [Stretch._make(row) for row in rows]
@@ -168,7 +172,8 @@ class Stretches:
         """Another trigger replaces this one now."""
         self._session.execute(
             "INSERT INTO past_triggers (job_id, since, until, trigger) "
-            "SELECT ?, coalesce(max(until), 0), ?, ? FROM past_triggers WHERE job_id = ? "
+            "SELECT ?, coalesce(max(CASE WHEN until > since THEN until ELSE since + 1 END), 0), ?, ? "
+            "FROM past_triggers WHERE job_id = ? "
             "ON CONFLICT (job_id, until) DO NOTHING",  # the one before it was in force until then, this one never
             (job_id, now, trigger, job_id),
         )
@@ -176,11 +181,6 @@ class Stretches:
     def _select(self, where: str, params: tuple[object, ...]) -> list[Stretch]:
         sql = f"SELECT {_COLUMNS} FROM stretches WHERE {where} ORDER BY first_slot, since"
         return [Stretch._make(row) for row in self._session.rows(sql, params)]
-
-
-def _parts(keys: Sequence[tuple[int, str, int]]) -> Iterator[Sequence[tuple[int, str, int]]]:
-    for start in range(0, len(keys), TOGETHER):
-        yield keys[start : start + TOGETHER]
 
 
 def _by_job(rows: Sequence[Sequence[object]]) -> dict[int, list[PastTrigger]]:

@@ -42,6 +42,12 @@ class Tables:
     def count(self, name: str) -> int:
         return int(self._session.rows(f"SELECT count(*) FROM {name}")[0][0])
 
+    def beyond_newest(self, name: str, column: str, most: int) -> int:
+        """The value below which a table's rows are more than its `most` newest; 0 where there are no more."""
+        sql = f"SELECT {column} FROM {name} WHERE {column} IS NOT NULL ORDER BY {column} DESC LIMIT 1 OFFSET ?"
+        found = self._session.rows(sql, (max(0, most - 1),))
+        return int(found[0][0]) if found else 0
+
     def row_counts(self) -> dict[str, int]:
         """How many rows of user data there are."""
         return {name: number for name in PRECIOUS if (number := self.count(name))}

@@ -58,6 +58,11 @@ class Every(TimedTrigger):
         """The same rhythm from no particular moment."""
         return self._replaced(anchor_ms=None)
 
+    def anchored_before(self, ms: int) -> Every:
+        """The same grid, begun at its last point not after a moment."""
+        anchor = self._anchor(ms)
+        return self._replaced(anchor_ms=ms - (ms - anchor) % self.interval_ms)
+
     def min_gap_ms(self) -> int:
         return self.interval_ms
 

@@ -47,6 +47,10 @@ class Interval(TimedTrigger):
         slot = self.modifiers.reopens(begin + 1, self.tz)
         return slot if slot <= end else None
 
+    def starting(self, ms: int) -> Interval:
+        """The same interval, with its first time not before a moment."""
+        return self._replaced(modifiers=self.modifiers.starting(ms))
+
     def latest_slot(self, after_ms: int, until_ms: int) -> int | None:
         return None
 

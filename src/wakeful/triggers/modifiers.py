@@ -150,6 +150,9 @@ class Modifiers(Value):
     def without_hours(self) -> Modifiers:
         return self._replaced(active_hours=None)
 
+    def starting(self, ms: int) -> Modifiers:
+        return self._replaced(start_ms=ms)
+
     def resolved(self, zone: str) -> Modifiers:
         """With the zone of the hours settled."""
         return self if self.active_hours is None else self._replaced(active_hours=self.active_hours.resolved(zone))

@@ -18,24 +18,44 @@ from wakeful.workflows.admission import SKIP_REASONS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from wakeful.kernel.context import Context
+    from wakeful.kernel.context import Context as Transacting
     from wakeful.kernel.kinds import Refused
     from wakeful.kernel.rules.outcome import Result
     from wakeful.kernel.views.stories import Subject
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, JobState, RunRow
-    from wakeful.workflows.authoring import Applied, NotApplied, Prepared, Unknown, Workflow
+    from wakeful.workflows.authoring import (
+        Applied,
+        Event,
+        Events,
+        MutationResult,
+        NotApplied,
+        Prepared,
+        Unknown,
+        Workflow,
+    )
+    from wakeful.workflows.context import Context
     from wakeful.workflows.failures import LogicError
     from wakeful.workflows.fixes.hook import FixRequest
+    from wakeful.workflows.plain_functions import PlainContext
 
-__all__ = ["KIND", "Applied", "FixRequest", "LogicError", "NotApplied", "Prepared", "Unknown", "Workflow", "domain"]
+__all__ = [
+    "KIND", "Applied", "Context", "Event", "Events", "FixRequest", "LogicError", "MutationResult", "NotApplied",
+    "PlainContext", "Prepared", "Unknown", "Workflow", "domain",
+]  # fmt: skip
 
 KIND = "workflow"
+LANE = "workflow:"  # of the runs of one workflow
 _OFFERED = {
     "Applied": "authoring",
+    "Context": "context",
+    "Event": "authoring",
+    "Events": "authoring",
     "FixRequest": "fixes.hook",
     "LogicError": "failures",
+    "MutationResult": "authoring",
     "NotApplied": "authoring",
+    "PlainContext": "plain_functions",
     "Prepared": "authoring",
     "Unknown": "authoring",
     "Workflow": "authoring",
@@ -66,13 +86,13 @@ def _reserves(tx: Transaction, names: Sequence[str]) -> str | None:
     return f"{taken!r:.120} would be a handler of the workflow {taken.partition('.')[0]}: choose another name."
 
 
-def _admit(tx: Transaction, context: Context, job: JobDef, state: JobState) -> Refused | None:
+def _admit(tx: Transaction, context: Transacting, job: JobDef, state: JobState) -> Refused | None:
     from wakeful.workflows import hooks  # loaded when a workflow runs
 
     return hooks.admit(tx, context, job, state)
 
 
-def _by_hand(tx: Transaction, _: Context, job: JobDef) -> Refused | None:
+def _by_hand(tx: Transaction, _: Transacting, job: JobDef) -> Refused | None:
     from wakeful.workflows import hooks
 
     return hooks.by_hand(tx, job)
@@ -90,16 +110,34 @@ def _standing(subject: Subject) -> str | None:
     return standing(subject)
 
 
-def _claimed(tx: Transaction, context: Context, job: JobDef, run: RunRow) -> Mapping[str, Any] | None:
+def _claimed(tx: Transaction, context: Transacting, job: JobDef, run: RunRow) -> Mapping[str, Any] | None:
     from wakeful.workflows import hooks
 
     return hooks.claimed(tx, context, job, run)
 
 
-def _ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result) -> None:
+def _ended(tx: Transaction, context: Transacting, job: JobDef, run: RunRow, result: Result) -> None:
     from wakeful.workflows import hooks
 
     hooks.ended(tx, context, job, run, result)
+
+
+def _rearmed(tx: Transaction, context: Transacting, job: JobDef, state: JobState) -> JobState:
+    from wakeful.workflows.arming import arm_resumed
+
+    return arm_resumed(tx, context, job, state)
+
+
+def _set_back(tx: Transaction, back_ms: int, newer: int) -> None:
+    from wakeful.workflows.tables import Workflows
+
+    tx.of(Workflows).set_back(tx.now, back_ms, newer)
+
+
+def _succeeded(tx: Transaction, run_ids: Sequence[int]) -> Mapping[int, Result]:
+    from wakeful.workflows import hooks
+
+    return hooks.succeeded(tx, run_ids)
 
 
 def _phases(tx: Transaction, run_ids: Sequence[int]) -> Mapping[int, str]:
@@ -114,12 +152,25 @@ def _prune(tx: Transaction, before: int, limit: int) -> int:
     return hooks.prune(tx, before, limit)
 
 
+def _runs_pruned(tx: Transaction, run_ids: Sequence[int]) -> None:
+    from wakeful.workflows.tables import Workflows
+
+    tx.of(Workflows).forget_runs(run_ids)
+
+
+def _thin(tx: Transaction, most: int, limit: int) -> int:
+    from wakeful.workflows import hooks
+
+    return hooks.thin(tx, most, limit)
+
+
 domain = Domain(
     "workflow",
     kinds=(
         Kind(
             KIND,
             check_payload=_check,
+            reserved_lanes=(LANE,),
             admin_only=True,
             patient=True,
             alerts_itself=True,
@@ -127,19 +178,25 @@ domain = Domain(
             by_hand=_by_hand,
             claimed=_claimed,
             ended=_ended,
+            rearmed=_rearmed,
+            set_back=_set_back,
+            succeeded=_succeeded,
             reserves=_reserves,
             managed="it belongs to its workflow. Change the workflow, or take it out of wakeful.yaml",
+            ends_itself="it asks whether its change happened. Settle that (wakeful workflow settle)",
         ),
     ),
     precious_tables=("workflows", "workflow_events"),
     prune=_prune,
+    thin=_thin,
+    runs_pruned=_runs_pruned,
     id_prefixes={"event_id": "evt", "input_id": "inp", "fix_id": "fix"},
     streams=("workflow",),
     alerts={"workflow": "a workflow cannot go on until a person acts"},
     skip_reasons=SKIP_REASONS,
     start_reasons={
         "event": "an event came",
-        "wake_time": "its wake time came",
+        "wake_time": "it asked to be woken then",
         "deployed": "it was deployed",
         "continued": "it continues its last run",
     },
@@ -147,6 +204,7 @@ domain = Domain(
     standings={KIND: _standing},
     started_when={KIND: "when an event arrives"},
     run_phases={KIND: _phases},
+    parts={"workflows": "wakeful.workflows.operating:Operating"},
     section="workflows",
     settings="wakeful.workflows.configuration:WorkflowSection",
     install="wakeful.workflows.configuration:install_configured",

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
 from wakeful.errors import InvalidJob, ScheduleTriggerError
 from wakeful.kernel.actions import runs as run_actions
 from wakeful.kernel.actions.recording import Origin, keep
+from wakeful.kernel.rules.approval import approvals
 from wakeful.kernel.rules.outcome import Result, clean
 from wakeful.store.actions import Change
 from wakeful.workflows.arming import CONTINUED, arm, first_waiting, look_again
 from wakeful.workflows.checkpoints import as_json
+from wakeful.workflows.cut_off import forget_crashes
+from wakeful.workflows.deploying import remove_workflow
 from wakeful.workflows.failures import LogicError
 from wakeful.workflows.fixes.deciding import decide, lapse, proposed_for
-from wakeful.workflows.issues import Issue, raise_issue, resolve_issue
-from wakeful.workflows.lookup import find_attempt, find_workflow
+from wakeful.workflows.issues import Issue, halted_job, raise_issue, resolve_issue
+from wakeful.workflows.lookup import find_attempt, find_listed, find_workflow
 from wakeful.workflows.phases import ACTIVE, STATUS, VERDICTS, settled_mutation
-from wakeful.workflows.removed import finish_removed
+from wakeful.workflows.removed import finish_removed, uncertain_changes
 from wakeful.workflows.tables import Action, HandlerRow, WorkflowRow, WorkflowRun, Workflows
 from wakeful.workflows.topics.tables import Topics
 from wakeful.workflows.words import answer_commands, issue_words
+from wakeful.workflows.working import still_works
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
@@ -67,7 +71,8 @@ def run_now(tx: Transaction, context: Context, name: str, *, who: str) -> list[s
         )
         raise ScheduleTriggerError(message, {**about, "reason": "paused"})
     if row.issue is not None:
-        message = f"{name} cannot run. {issue_words(row.issue, row.issue_handler, row.issue_message)}"
+        words = issue_words(row.issue, row.issue_handler, row.issue_message, halted=halted_job(tx, row))
+        message = f"{name} cannot run. {words}"
         message = f"{message.rstrip('.')} (wakeful workflow show {name})."
         raise ScheduleTriggerError(message, {**about, "reason": row.issue})
     handlers = tx.of(Workflows).handlers(name)
@@ -90,7 +95,7 @@ def _queue(tx: Transaction, context: Context, producer: HandlerRow, states: Mapp
         return run_actions.run_now(tx, context, f"{producer.workflow}.{producer.name}")
     if waiting.due_at > tx.now:
         tx.runs.reschedule(waiting.id, tx.now)
-        look_again(tx, [state.job_id])
+        look_again(tx, producer.workflow)
     return waiting.id
 
 
@@ -129,6 +134,12 @@ def resume(tx: Transaction, context: Context, name: str, *, who: str, origin: Or
         resolve_issue(tx, context, row)
     elif row.issue == "transient":
         table.change(name, tx.now, backoff_until=None)
+    elif row.issue == "reconciliation" and row.backoff_until is not None and row.issue_run is not None:
+        attempt = table.run(row.issue_run)  # after a crash it waits longer than reconcile asks for
+        if attempt is not None and attempt.reconcile_at is not None:
+            table.change(name, tx.now, backoff_until=attempt.reconcile_at)
+    for handler in table.handlers(name):
+        forget_crashes(tx, handler)
     go_on(tx, context, name)
     number = record(tx, context, name, who=who, action="resumed")
     return keep_change(tx, row, number, origin or Origin(who, "code", context.new_id()), "resume_workflow")
@@ -140,12 +151,23 @@ def go_on(tx: Transaction, context: Context, name: str) -> None:
     for handler in handlers:
         if handler.job_id is not None and (handler.open_run is not None or handler.dirty > handler.seen):
             arm(tx, context, handler.job_id, tx.now, CONTINUED)
-    look_again(tx, [handler.job_id for handler in handlers if handler.job_id is not None])
+    look_again(tx, name)
+
+
+def remove(tx: Transaction, context: Context, name: str, *, who: str, note: str | None = None) -> list[str]:
+    """Take a workflow out of service, wherever it came from; the runs that may have changed something: to be settled.
+
+    A server that has its code deploys it again when it starts.
+    """
+    locked(tx, name)
+    remove_workflow(tx, context, name)
+    record(tx, context, name, who=who, action="removed", detail=note)
+    return [ids.run_text(attempt.id) for attempt in uncertain_changes(tx, name)]
 
 
 def approve(tx: Transaction, context: Context, name: str, ref: str, *, who: str, note: str | None = None) -> str | None:
     """Approve a run that asked, or the correction of one that failed; the run that goes on, if it is known."""
-    find_workflow(tx, name)
+    find_listed(tx, name)
     attempt = find_attempt(tx, name, ref)
     fix = proposed_for(tx, name, attempt.id)
     if fix is not None:
@@ -153,9 +175,7 @@ def approve(tx: Transaction, context: Context, name: str, ref: str, *, who: str,
         record(tx, context, name, who=who, action="fix_approved", detail=_about_fix(fix, note))
         return None
     _refuse_uncertain(attempt)
-    continued = run_actions.approve_run(tx, context, attempt.id, who, note)
-    record(tx, context, name, who=who, action="approved", detail=note)
-    return ids.run_text(continued)
+    return ids.run_text(run_actions.approve_run(tx, context, attempt.id, who, note))
 
 
 def _refuse_uncertain(attempt: WorkflowRun) -> None:
@@ -174,7 +194,7 @@ def _about_fix(fix: FixRow, note: str | None) -> str:
 
 def reject(tx: Transaction, context: Context, name: str, ref: str, *, who: str, note: str | None = None) -> None:
     """Reject a run that asked: what it reserved is released, and the workflow is paused. Or reject a correction."""
-    find_workflow(tx, name)
+    find_listed(tx, name)
     attempt = find_attempt(tx, name, ref)
     fix = proposed_for(tx, name, attempt.id)
     if fix is not None:
@@ -183,7 +203,15 @@ def reject(tx: Transaction, context: Context, name: str, ref: str, *, who: str, 
         return
     _refuse_uncertain(attempt)
     run_actions.reject_run(tx, context, attempt.id, who, note)
-    record(tx, context, name, who=who, action="rejected", detail=note)
+
+
+def record_answer(tx: Transaction, context: Context, attempt: WorkflowRun) -> None:
+    """Keep what a person answered to a run that asked, whichever way it was answered."""
+    details = tx.runs.details(attempt.id)
+    entries = approvals(details.approval) if details is not None else []
+    if entries and entries[-1]["verdict"] is not None:
+        said = entries[-1]
+        record(tx, context, attempt.workflow, who=said["by"], action=said["verdict"], detail=said["note"])
 
 
 def settle(
@@ -201,8 +229,10 @@ def settle(
     if verdict not in VERDICTS:
         message = f"A verdict is one of {', '.join(VERDICTS)}, not {verdict!r:.80}."
         raise InvalidJob(message)
-    locked(tx, name)
+    locked(tx, name, find_listed)
     handler, attempt = _uncertain(tx, find_attempt(tx, name, ref))
+    if verdict == "did_not_happen":
+        _refuse_unended(tx, attempt)
     try:
         text = as_json(result, "The result") if verdict == "happened" else None
     except LogicError as error:
@@ -215,14 +245,25 @@ def settle(
         tx.of(Topics).release(attempt.id, tx.now)
         settled = settled._replace(reserved=0)
     tx.of(Workflows).save_run(settled)
+    forget_crashes(tx, handler)
     said = f"{who} settled {ids.run_text(attempt.id)} as {verdict}"
     raise_issue(tx, context, name, Issue("transient", handler.name, attempt.id, said, None, alert=False))
     waiting = tx.runs.get(attempt.id)
     if waiting is not None and waiting.status == "waiting":
-        run_actions.complete_run(tx, context, attempt.id, Result("deferred", error=said))
-    arm(tx, context, attempt.job_id, tx.now, CONTINUED)
+        run_actions.end_waiting(tx, context, attempt.id, Result("deferred", error=said))
+    if handler.job_id is not None:
+        arm(tx, context, handler.job_id, tx.now, CONTINUED)
     finish_removed(tx, context, name, handler.name)
     record(tx, context, name, who=who, action="settled", detail=f"{verdict}: {note}" if note else verdict)
+
+
+def _refuse_unended(tx: Transaction, attempt: WorkflowRun) -> None:
+    """What still works may yet happen."""
+    row = tx.of(Workflows).get(attempt.workflow)
+    if row is not None and still_works(tx, row):
+        run = ids.run_text(attempt.id)
+        message = f"{run} was cut off, and a thread of it is still at work: wait until it has ended, or end its server."
+        raise ScheduleTriggerError(message, {"workflow": attempt.workflow, "run": run, "reason": "still_working"})
 
 
 def _uncertain(tx: Transaction, asked: WorkflowRun) -> tuple[HandlerRow, WorkflowRun]:
@@ -250,9 +291,9 @@ def _continues(tx: Transaction, latest: WorkflowRun, run_id: int) -> bool:
     return False
 
 
-def locked(tx: Transaction, name: str) -> WorkflowRow:
+def locked(tx: Transaction, name: str, find: Callable[[Transaction, str], WorkflowRow] = find_workflow) -> WorkflowRow:
     """A workflow that no other transaction changes until this one ends."""
-    find_workflow(tx, name)
+    find(tx, name)
     tx.of(Workflows).lock_jobs(name)
     tx.of(Workflows).lock(name)
-    return find_workflow(tx, name)
+    return find(tx, name)

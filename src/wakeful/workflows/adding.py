@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import Awaitable, Generator
 from typing import TYPE_CHECKING, Any
@@ -10,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 from wakeful import clock
 from wakeful.errors import SchedulerError
 from wakeful.workflows import KIND
-from wakeful.workflows.arming import arm_forgotten
-from wakeful.workflows.deploying import Deployment, deploy, plan_deployment
+from wakeful.workflows.arming import arm_forgotten, look_at_pending
+from wakeful.workflows.deploying import Deployment, deploy, deploy_again, is_other, plan_deployment
 from wakeful.workflows.fixes.fixer import Fixer
+from wakeful.workflows.issues import alert_halted
 from wakeful.workflows.registry import Registry, registry_of
 from wakeful.workflows.running import Attempt
 from wakeful.workflows.tables import WorkflowRun
+from wakeful.workflows.working import report_stuck
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
@@ -29,16 +32,27 @@ SWEEP_S = 60.0
 
 
 def add_workflow(
-    scheduler: Scheduler, workflow: Workflow, *, source: str = "code", forced: bool = False, owner: str | None = None
+    scheduler: Scheduler, workflow: Workflow, *, source: str = "code", owner: str | None = None
 ) -> Awaitable[None]:
     """Let the scheduler run a workflow. It is deployed when the scheduler starts, or at once where it runs."""
-    wanted = plan_deployment(scheduler, workflow, source, forced=forced)._replace(owner=owner)
+    wanted = plan_deployment(scheduler, workflow, source, forced=False)._replace(owner=owner)
     registry = install(scheduler)
+    _warn_of_second(scheduler, registry, workflow)
     registry.add(workflow)
-    scheduler.write_at_start(wanted.name, lambda tx, context: _deploy(tx, context, wanted))
+    registry.deployments[wanted.name] = wanted
+    scheduler.write_at_start(wanted.name, lambda tx, context: _start(tx, context, wanted))
     if not scheduler.is_running():
         return _Done()
-    return asyncio.ensure_future(_deploy_now(scheduler, wanted))
+    return asyncio.ensure_future(_deploy_now(scheduler, wanted._replace(forced=True)))
+
+
+def _warn_of_second(scheduler: Scheduler, registry: Registry, workflow: Workflow) -> None:
+    """Before the first start, another workflow of the same name is probably a mistake: only the last one is run."""
+    known = registry.get(workflow.name)
+    if known is None or known[0] is workflow or workflow.origin is not None:
+        return
+    if scheduler.get_state().started_at is None:
+        log.warning("two workflows are called %s, and only the last one is run: rename one", workflow.name)
 
 
 class _Done:
@@ -48,12 +62,14 @@ class _Done:
         yield from ()
 
 
-def _deploy(tx: Transaction, context: Context, wanted: Deployment) -> None:
-    deploy(tx, context, wanted)
+def _start(tx: Transaction, context: Context, wanted: Deployment) -> None:
+    """A restart is no deploy; yet what a consumer left pending may be different to a process that starts."""
+    if not deploy(tx, context, wanted):
+        look_at_pending(tx, context, wanted.name)
 
 
 async def _deploy_now(scheduler: Scheduler, wanted: Deployment) -> None:
-    await scheduler.transact(lambda tx, context: _deploy(tx, context, wanted))
+    await scheduler.transact(lambda tx, context: deploy(tx, context, wanted))
 
 
 def install(scheduler: Scheduler) -> Registry:
@@ -61,13 +77,13 @@ def install(scheduler: Scheduler) -> Registry:
     registry = registry_of(scheduler.kinds)
     if KIND not in scheduler.handled_kinds:
         scheduler.on_job_due(KIND, _Runner(scheduler, registry))
-        scheduler.accompany(_Sweep(scheduler))
+        scheduler.accompany(_Sweep(scheduler, registry))
         scheduler.accompany(Fixer(scheduler, registry, _correct))
     return registry
 
 
 async def _correct(scheduler: Scheduler, workflow: Workflow) -> None:
-    await add_workflow(scheduler, workflow, forced=True)
+    await add_workflow(scheduler, workflow)
 
 
 class _Runner:
@@ -78,21 +94,27 @@ class _Runner:
         self._registry = registry
 
     async def __call__(self, run: Run) -> Any:
-        row = WorkflowRun(**run.payload["attempt"])
+        given = run.payload
+        row = WorkflowRun(**given["attempt"])
         known = self._registry.get(row.workflow)
         if known is None or known[0].handlers.get(row.handler) is None:
             message = f"This node has no code for {row.workflow}.{row.handler}."
             raise SchedulerError(message)
         import json
 
-        return await Attempt(self._scheduler, known[0], run, row, json.loads(run.payload["state"])).drive()
+        return await Attempt(self._scheduler, known[0], run, row, json.loads(given["state"])).drive()
 
 
 class _Sweep:
-    """Finds handlers with something to do that a pause or a cancelled start left without an alarm."""
+    """Finds handlers that a pause or a cancelled start left without an alarm, and threads that do not come back.
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    And workflows that cannot go on, because a person switched off the job that would; and versions that this node was
+    given while others had the deployed one, once those are gone.
+    """
+
+    def __init__(self, scheduler: Scheduler, registry: Registry) -> None:
         self._scheduler = scheduler
+        self._registry = registry
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
@@ -107,7 +129,16 @@ class _Sweep:
     async def _go_on(self) -> None:
         while True:
             try:
-                await self._scheduler.transact(arm_forgotten)
+                await self._look()
             except SchedulerError as error:
                 log.warning("looking for handlers without an alarm failed; trying again later: %s", error)
             await clock.sleep(SWEEP_S)
+
+    async def _look(self) -> None:
+        known = list(self._registry.deployments.values())
+        others = await self._scheduler.look(lambda tx: [wanted for wanted in known if is_other(tx, wanted)])
+        for wanted in others:
+            await self._scheduler.transact(functools.partial(deploy_again, wanted=wanted))
+        await self._scheduler.transact(arm_forgotten)
+        await self._scheduler.transact(report_stuck)
+        await self._scheduler.transact(alert_halted)

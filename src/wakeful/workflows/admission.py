@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from wakeful.workflows.timing import MAX_BACKOFF_MS
-
 LATER_MS = 86_400_000  # nothing depends on it: who lifts the reason lets the engine look again at once
+
+WORKING_MS = 5_000  # who ends the work lets the engine look again at once; a node that is gone does not
 
 SKIP_REASONS = {
     "blocked": "its workflow could not go on",
@@ -17,6 +17,7 @@ PAUSED = "its workflow is paused"
 DRAINING = "its workflow is draining: producers wait until it is resumed"
 STOPPED = "its workflow is stopped until a person resolves what is wrong"
 UNRESOLVED = "another handler of its workflow has to be resolved first"
+WORKING = "its last run was cut off, and a thread of it is still at work"
 RESTS = "its workflow waits before it tries again"
 
 
@@ -28,6 +29,7 @@ class Standing(NamedTuple):
     issue_handler: str | None
     backoff_until: int | None
     draining: bool = False
+    working: bool = False  # a thread of its last run has not ended
 
 
 class Wait(NamedTuple):
@@ -44,13 +46,13 @@ def may_start(standing: Standing, handler: str, now: int, *, brings_new: bool = 
         return Wait("paused", now + LATER_MS, PAUSED)
     if standing.draining and brings_new:
         return Wait("draining", now + LATER_MS, DRAINING)
+    if standing.working:
+        return Wait("blocked", now + WORKING_MS, WORKING)
     if standing.issue is None:
         return None
     if standing.issue in ("logic", "internal", "load"):
         return Wait("blocked", now + LATER_MS, STOPPED)
     until = standing.backoff_until
-    if until is not None and standing.issue == "transient":
-        until = min(until, now + MAX_BACKOFF_MS)  # no backoff is longer: the clock was set back
     waits = until is not None and until > now
     if standing.issue_handler != handler:
         return Wait("blocked", until if waits and until is not None else now + LATER_MS, UNRESOLVED)

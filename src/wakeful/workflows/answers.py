@@ -6,12 +6,13 @@ from typing import Any
 
 from wakeful import ids
 from wakeful.delivery import button
+from wakeful.workflows.words import likely_first
 
 VERDICT_LABELS = {"happened": "It happened", "did_not_happen": "It did not", "skip": "Skip it"}
 TRY_AGAIN = ("transient", "logic", "internal")
 
 
-def buttons_for(workflow: str, kind: str, run: int | None) -> list[dict[str, Any]]:
+def buttons_for(workflow: str, kind: str, run: int | None, likely: str | None = None) -> list[dict[str, Any]]:
     """What can be answered to an issue of that kind; `correction` is a proposal that waits for a person."""
     if kind in TRY_AGAIN:
         return [button("resume_workflow", workflow, "Try again")]
@@ -20,8 +21,8 @@ def buttons_for(workflow: str, kind: str, run: int | None) -> list[dict[str, Any
     text = ids.run_text(run)
     if kind == "reconciliation":
         return [
-            button("settle", text, label, workflow=workflow, verdict=verdict)
-            for verdict, label in VERDICT_LABELS.items()
+            button("settle", text, VERDICT_LABELS[verdict], workflow=workflow, verdict=verdict)
+            for verdict in likely_first(list(VERDICT_LABELS), likely)
         ]
     if kind == "correction":
         return [

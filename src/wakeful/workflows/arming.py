@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from wakeful.kernel.engine.ending import drop_runs
 from wakeful.store.records import JobState, RunRow
 from wakeful.workflows.tables import HandlerRow, Workflows
-from wakeful.workflows.topics.tables import Topics
+from wakeful.workflows.turns.order import line_up
+from wakeful.workflows.turns.tables import Turns
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
@@ -34,6 +35,10 @@ class LockedJobs:
         if job_id not in self._states:
             self._states.update(self._tx.jobs.states([job_id]))
         return self._states.get(job_id)
+
+    def states(self) -> list[JobState]:
+        """Of all jobs that were locked."""
+        return list(self._states.values())
 
     def handlers(self) -> list[HandlerRow]:
         """Those of the deployed version, by name, as they were when they were first asked for."""
@@ -95,14 +100,31 @@ def set_alarm(tx: Transaction, context: Context, jobs: LockedJobs, job_id: int, 
         jobs.keep(armed)
     else:
         drop_runs(tx, context, job, [waiting], "there is nothing left to do")
-        left = state._replace(queued=state.queued - 1)
+        left = state._replace(queued=state.queued - 1, ready_at=None if state.run_id is not None else state.ready_at)
         tx.jobs.save_armed([left])
         jobs.keep(left)
 
 
+def postpone(tx: Transaction, jobs: LockedJobs, job_id: int, at: int) -> None:
+    """Let the start that waits for the job wait until then."""
+    state = jobs.state(job_id)
+    waiting = _waiting(tx, state) if state is not None else None
+    if state is None or waiting is None:
+        return
+    tx.runs.reschedule(waiting.id, at)
+    # It waits for no lane until then: what is freed goes to others.
+    later = (
+        state._replace(due_at=at, parked=None, ready_at=None) if state.run_id is None else state._replace(ready_at=at)
+    )
+    tx.jobs.save([later])
+    jobs.keep(later)
+
+
 def _looked_at(state: JobState, at: int) -> JobState:
-    """A running job is looked at when it ends, a parked one when its lane is free."""
-    if state.run_id is not None or state.parked is not None:
+    """A running job is looked at when it ends, as one that waits since then; a parked one when its lane is free."""
+    if state.run_id is not None:
+        return state._replace(ready_at=at)
+    if state.parked is not None:
         return state
     return state._replace(due_at=at if state.due_at is None else min(at, state.due_at))
 
@@ -119,16 +141,18 @@ def first_waiting(tx: Transaction, state: JobState) -> RunRow | None:
     return min(waiting, key=lambda run: (run.due_at, run.id), default=None)
 
 
-def look_again(tx: Transaction, job_ids: Sequence[int]) -> None:
-    """What was refused to these jobs may be allowed now: the engine looks at them at once."""
-    states = tx.jobs.states(sorted(job_ids)).values()
-    tx.jobs.save(
-        [
-            state._replace(due_at=tx.now)
-            for state in states
-            if state.run_id is None and state.parked is None and state.due_at is not None and state.due_at > tx.now
-        ]
-    )
+def look_again(tx: Transaction, workflow: str) -> None:
+    """What was refused to its jobs may be allowed now: the engine looks at them at once, each in its turn."""
+    jobs = LockedJobs(tx, workflow)
+    refused = [
+        state._replace(due_at=min(tx.now, state.ready_at if state.ready_at is not None else tx.now))
+        for state in jobs.states()
+        if state.run_id is None and state.parked is None and state.due_at is not None and state.due_at > tx.now
+    ]
+    tx.jobs.save(refused)
+    for state in refused:
+        jobs.keep(state)
+    line_up(tx, jobs)
 
 
 def wake_subscribers(tx: Transaction, context: Context, jobs: LockedJobs, topics: Collection[str], seq: int) -> None:
@@ -155,15 +179,43 @@ def arm_forgotten(tx: Transaction, context: Context) -> int:
     return len(found)
 
 
+def arm_resumed(tx: Transaction, context: Context, job: JobDef, state: JobState) -> JobState:
+    """Queue the start of a handler whose job was paused while it had something to do; the state as it is then."""
+    found = tx.of(Workflows).of_job(job.id)
+    at = since(tx, found[0]) if found is not None else None
+    if at is None or _waiting(tx, state) is not None:
+        return state
+    tx.runs.add([RunRow.queued(context.new_id(), job, WAKE_TIME if at > tx.now else CONTINUED, at)])
+    return state._replace(queued=state.queued + 1)
+
+
+def look_at_pending(tx: Transaction, context: Context, workflow: str) -> None:
+    """Let consumers look again at pending events that they have seen and left: other code may take them now."""
+    jobs, row = LockedJobs(tx, workflow), tx.of(Workflows).get(workflow)
+    for handler in jobs.handlers():
+        oldest = _oldest(tx, handler)
+        if row is None or handler.job_id is None or handler.open_run is not None or oldest is None:
+            continue
+        tx.of(Workflows).set_by_job(("dirty", "seen"), [(handler.job_id, row.event_seq, 0)])
+        arm(tx, context, handler.job_id, min(oldest, tx.now), EVENT)
+    line_up(tx, LockedJobs(tx, workflow))
+
+
 def since(tx: Transaction, handler: HandlerRow) -> int | None:
     """Since when, or from when on, a handler has something to do; None: it has nothing."""
     if handler.open_run is not None:
         return tx.now
     if handler.dirty > handler.seen:
-        _, oldest = tx.of(Topics).oldest(handler.workflow, handler.topics())
+        oldest = _oldest(tx, handler)
         if oldest is not None:
             return min(oldest, tx.now)
     return handler.wake_at
+
+
+def _oldest(tx: Transaction, handler: HandlerRow) -> int | None:
+    """Since when the oldest pending event of a handler waits."""
+    found = tx.of(Turns).oldest(handler.workflow, handler.topics())
+    return min((at for at, _ in found.values()), default=None)
 
 
 def job_of(tx: Transaction, handler: HandlerRow) -> JobDef | None:

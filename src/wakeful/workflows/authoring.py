@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from wakeful.errors import InvalidJob
 from wakeful.triggers import Trigger
@@ -20,11 +21,14 @@ if TYPE_CHECKING:
     from wakeful.workflows.loading import FileRef
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-RESERVED = ("heartbeat", "wake")
+OF_AGENTS = ("heartbeat", "wake")  # jobs that every agent may have: `reporter.wake`
 DEFAULT_TIMEOUT_MS = 300_000
+NEXT_ARGUMENTS = 3
 
-Function = Callable[..., Awaitable[Any]]
+Function = Callable[..., Any]  # async, or a plain one that is called in a thread
 F = TypeVar("F", bound=Function)
+#: In place of the function where a decorator is written with parentheses.
+MISSING: Any = object()
 
 
 def check_name(what: str, name: object) -> str:
@@ -35,8 +39,8 @@ def check_name(what: str, name: object) -> str:
             f"not {name!r:.80}."
         )
         raise InvalidJob(message)
-    if what != "topic" and name in RESERVED:
-        message = f"A {what} cannot be called {name!r}: choose another name."
+    if what == "handler" and name in OF_AGENTS:
+        message = f"A handler cannot be called {name!r}: jobs named NAME.{name} are those of agents. Rename it."
         raise InvalidJob(message)
     return name
 
@@ -60,6 +64,14 @@ class Event:
     payload: Any
     at: datetime
     input: str | None
+
+
+class Events(list[Event]):
+    """What peek found, oldest first. `more`: further events are pending; read on with `after=events[-1]`."""
+
+    def __init__(self, found: Iterable[Event] = (), *, more: bool = False) -> None:
+        super().__init__(found)
+        self.more = more
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,34 +155,46 @@ class Consumer:
         self.on_reconcile: Function | None = None
         self.on_next: Function | None = None
 
-    def prepare(self, function: F) -> F:
+    def prepare(self, function: F = MISSING) -> F:
         """Register what chooses the events to work on, called with ctx and the state; it returns Prepared."""
-        self._refuse_second("prepare", self.on_prepare)
-        self.on_prepare = function
+        self.on_prepare = self._checked("prepare", function, self.on_prepare)
         return function
 
-    def mutate(self, function: F) -> F:
+    def mutate(self, function: F = MISSING) -> F:
         """Register the one change outside, called with ctx and what was prepared; what it returns is the result."""
-        self._refuse_second("mutate", self.on_mutate)
-        self.on_mutate = function
+        self.on_mutate = self._checked("mutate", function, self.on_mutate)
         return function
 
-    def reconcile(self, function: F) -> F:
+    def reconcile(self, function: F = MISSING) -> F:
         """Register who finds out whether a mutation happened: returns Applied, NotApplied or Unknown."""
-        self._refuse_second("reconcile", self.on_reconcile)
-        self.on_reconcile = function
+        self.on_reconcile = self._checked("reconcile", function, self.on_reconcile)
         return function
 
-    def next(self, function: F) -> F:
-        """Register what follows: `async def next_(ctx, prepared, result)`; it returns the new state."""
-        self._refuse_second("next", self.on_next)
-        self.on_next = function
+    def next(self, function: F = MISSING) -> F:
+        """Register what follows: `async def next_(ctx, prepared, result)`; it returns the new state.
+
+        With a further argument `state` it is given the state that it is about to replace.
+        """
+        self.on_next = self._checked("next", function, self.on_next)
         return function
 
-    def _refuse_second(self, phase: str, known: Function | None) -> None:
+    def __call__(self, *_: object) -> NoReturn:
+        """A consumer is no decorator: InvalidJob says so."""
+        name = self.name
+        message = f"{name} is a consumer: put @{name}.prepare before the function that chooses its events."
+        raise InvalidJob(message)
+
+    def _checked(self, phase: str, function: Any, known: Function | None) -> Any:
+        if function is MISSING:
+            message = f"Write @{self.name}.{phase} without parentheses."
+            raise InvalidJob(message)
+        if not callable(function):
+            message = f"@{self.name}.{phase} is put before a function, not {function!r:.80}."
+            raise InvalidJob(message)
         if known is not None:
             message = f"{self.name} has two functions for {phase}: remove one."
             raise InvalidJob(message)
+        return function
 
     def functions(self) -> dict[str, tuple[Function, int]]:
         """Its functions, each with the number of arguments it gets."""
@@ -178,12 +202,23 @@ class Consumer:
             "prepare": (self.on_prepare, 2),
             "mutate": (self.on_mutate, 2),
             "reconcile": (self.on_reconcile, 2),
-            "next": (self.on_next, 3),
+            "next": (self.on_next, NEXT_ARGUMENTS),
         }
         return {name: (function, count) for name, (function, count) in given.items() if function is not None}
 
 
 Handler = Producer | Consumer
+
+
+@functools.lru_cache(maxsize=256)  # looked at with every run
+def asks_for_state(function: Function) -> bool:
+    """Whether `next` has an argument for the state beside the three that it always gets."""
+    return "state" in list(inspect.signature(function).parameters)[NEXT_ARGUMENTS:]
+
+
+def with_state(function: Function, state: Any) -> Function:
+    """`next`, as it is called with three arguments."""
+    return functools.partial(function, state=state) if asks_for_state(function) else function
 
 
 class Workflow:
@@ -201,8 +236,12 @@ class Workflow:
         *,
         auto_fix: Callable[[FixRequest], Any] | Sequence[str] | None = None,
         auto_fix_apply: bool = False,
+        auto_fix_env: Sequence[str] = (),
     ) -> None:
-        """`auto_fix`: a function or a program that may answer a failure of the code with a correction."""
+        """`auto_fix`: a function or a program that may answer a failure of the code with a correction.
+
+        `auto_fix_env`: what the program gets of the environment: NAME, which is passed on, or NAME=value.
+        """
         self.name = check_name("workflow", name)
         self.handlers: dict[str, Handler] = {}
         self.config: Any = {}
@@ -211,6 +250,7 @@ class Workflow:
         self.ref: FileRef | None = None  # the same, where this process loaded it
         self.auto_fix = check_hook(auto_fix)
         self.auto_fix_apply = bool(auto_fix_apply)
+        self.auto_fix_env = auto_fix_env
 
     def producer(
         self,
@@ -261,11 +301,23 @@ class Workflow:
         """The hash that identifies this version of its code."""
         if self.version is not None:
             return self.version
-        parts = [self.name]
-        for handler in self.handlers.values():
-            trigger = handler.trigger.to_data() if isinstance(handler, Producer) else None
-            parts.append(repr((handler.name, handler.type, handler.subscribes, handler.publishes, trigger)))
-            parts += [_source(function) for function, _ in handler.functions().values()]
+        functions = [function for handler in self.handlers.values() for function, _ in handler.functions().values()]
+        return self.version_of(_source(function) for function in functions)
+
+    def version_of(self, sources: Iterable[str]) -> str:
+        """The hash of these sources and of how its handlers are declared: triggers, topics and time limits."""
+        declared = [
+            (
+                handler.name,
+                handler.type,
+                handler.subscribes,
+                handler.publishes,
+                handler.timeout,
+                handler.trigger.to_data() if isinstance(handler, Producer) else None,
+            )
+            for handler in self.handlers.values()
+        ]
+        parts = [self.name, *map(repr, declared), *sources]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
     def __repr__(self) -> str:

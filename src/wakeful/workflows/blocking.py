@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import sysconfig
 import threading
 import traceback
 from collections.abc import Awaitable, Generator
@@ -21,6 +22,8 @@ log = logging.getLogger("wakeful.workflows")
 LIMIT_MS = 1_000
 LOOK_S = 0.25
 OURS = Path(__file__).resolve().parents[1]
+#: Where Python and what is installed for it lie.
+LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 #: Blocking takes real time, also where the scheduler's own is virtual.
 _CLOCK = clock.SystemClock()
 
@@ -147,11 +150,16 @@ def _place(thread: int) -> str:
     if frame is None:
         return ""
     frames = traceback.extract_stack(frame)
-    ours = [number for number, one in enumerate(frames) if Path(one.filename).is_relative_to(OURS)]
-    own = frames[ours[-1] + 1 :] if ours else []
-    # Of what the handler calls, only what lies beside it: a line inside a library says less.
-    beside = [one for one in own if Path(one.filename).parent == Path(own[0].filename).parent]
-    return f" at {beside[-1].filename}:{beside[-1].lineno}" if beside else ""
+    begun = max((number for number, one in enumerate(frames) if one.filename == __file__), default=-1)
+    outside = [one for one in frames[begun + 1 :] if not Path(one.filename).is_relative_to(OURS)]
+    own = [one for one in outside if not _is_library(one.filename)]
+    if not own:  # a handler that is installed as a library: a line beside it says more than one deep inside another
+        own = [one for one in outside if Path(one.filename).parent == Path(outside[0].filename).parent]
+    return f" at {own[-1].filename}:{own[-1].lineno}" if own else ""
+
+
+def _is_library(file: str) -> bool:
+    return file.startswith("<") or any(Path(file).is_relative_to(folder) for folder in LIBRARIES)
 
 
 _WATCHMAN = _Watchman()

@@ -10,24 +10,37 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
+from wakeful.store.records import RunDetails
 from wakeful.workflows.arming import CONTINUED, EVENT, WAKE_TIME, LockedJobs, arm, set_alarm
 from wakeful.workflows.drained import finish_drain
 from wakeful.workflows.failures import LogicError
 from wakeful.workflows.issues import Issue, raise_issue, resolve_issue
-from wakeful.workflows.phases import COMMITTED, STATUS, Failure, is_forward, keeps_reservations, where_to_begin
+from wakeful.workflows.phases import (
+    COMMITTED,
+    STATUS,
+    Failure,
+    is_forward,
+    keeps_reservations,
+    likely_verdict,
+    where_to_begin,
+)
 from wakeful.workflows.publishing import Message, publish_numbered
 from wakeful.workflows.tables import HandlerRow, WorkflowRun, Workflows
 from wakeful.workflows.timing import (
     ATTENTION_AFTER,
     MAX_FIXES,
-    MAX_ROUNDS,
-    Due,
     Wake,
     backoff,
     due_after_commit,
     reconcile_delay,
+    within_a_day,
 )
 from wakeful.workflows.topics.tables import InputRow, Topics
+from wakeful.workflows.turns.order import line_up
+from wakeful.workflows.turns.rounds import Round, end_round
+from wakeful.workflows.turns.tables import Turns
+from wakeful.workflows.words import LIKELY
+from wakeful.workflows.working import note_working
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
@@ -35,11 +48,19 @@ if TYPE_CHECKING:
     from wakeful.store.records import JobState
 
 
-YIELDS = "it yields for 30 s after 100 rounds"
-
-
 class Fenced(Exception):
     """The run is no longer this node's: nothing of it may be stored."""
+
+
+class Outdated(Exception):
+    """An event that prepare read is not as it was: it was replaced, or skipped by a person."""
+
+
+class Plan(NamedTuple):
+    """What prepare has decided beside its reservations."""
+
+    wake: Wake
+    approval: str | None  # the record of what was asked, with what the answer is about
 
 
 class Outgoing(NamedTuple):
@@ -70,23 +91,36 @@ def _check_fence(attempt: WorkflowRun, state: JobState | None) -> None:
 
 
 def prepared(
-    tx: Transaction, attempt: WorkflowRun, reserve: Mapping[str, Sequence[str]], data: str, wake: Wake
+    tx: Transaction, attempt: WorkflowRun, reserve: Mapping[str, Sequence[str]], read: Mapping[int, int], plan: Plan
 ) -> WorkflowRun:
-    """Reservations, data and wake time are stored together, or none of them."""
+    """Reservations, data, wake time and what was approved are stored together, or none of them.
+
+    What is reserved is what was `read`: Outdated where an event has another revision, or is not pending any more.
+    """
     fence(tx, attempt)
+    if plan.approval is not None:
+        tx.runs.detail([RunDetails(attempt.id, approval=plan.approval)])
     wanted = [(topic, text) for topic, event_ids in reserve.items() for text in event_ids]
-    numbers = _reservable(tx, attempt, wanted) if wanted else []
+    numbers = _reservable(tx, attempt, wanted, read) if wanted else []
     tx.of(Topics).reserve(numbers, attempt.id)
-    done = attempt._replace(phase="prepared", reserved=len(numbers), prepared=data, wake_at=wake.at)
-    return _save(tx, noted(done, wake.note), attempt)
+    done = attempt._replace(phase="prepared", reserved=len(numbers), wake_at=plan.wake.at)
+    return _save(tx, noted(done, plan.wake.note), attempt)
 
 
-def _reservable(tx: Transaction, attempt: WorkflowRun, wanted: Sequence[tuple[str, str]]) -> list[int]:
+def _reservable(
+    tx: Transaction, attempt: WorkflowRun, wanted: Sequence[tuple[str, str]], read: Mapping[int, int]
+) -> list[int]:
     """The numbers of events, each given with its topic; LogicError unless all are pending there."""
     numbers = {text: number for _, text in wanted if (number := ids.number_of("evt", text)) is not None}
     places = tx.of(Topics).places(list(numbers.values()))
     for topic, text in wanted:
-        if text not in numbers or places.get(numbers[text]) != (attempt.workflow, topic, "pending"):
+        number = numbers.get(text, -1)
+        *place, revision = places.get(number, ("", "", "", 0))
+        is_pending = place == [attempt.workflow, topic, "pending"]
+        if number in read and place[:2] == [attempt.workflow, topic] and (not is_pending or read[number] != revision):
+            message = f"{text} was {'changed' if is_pending else place[2]} while prepare ran"
+            raise Outdated(message)
+        if not is_pending:
             message = f"{attempt.handler} reserved {text!r:.80}, which is no pending event of the topic {topic}."
             raise LogicError(message)
     return list(numbers.values())
@@ -95,7 +129,8 @@ def _reservable(tx: Transaction, attempt: WorkflowRun, wanted: Sequence[tuple[st
 def in_flight(tx: Transaction, attempt: WorkflowRun) -> WorkflowRun:
     """The mutation is about to be called: from here on it may have happened."""
     fence(tx, attempt)
-    return _save(tx, attempt._replace(phase="mutating", mutation="in_flight"), attempt)
+    fresh = attempt._replace(failure=None, refused=0, mutate_error=None)
+    return _save(tx, fresh._replace(phase="mutating", mutation="in_flight"), attempt)
 
 
 def mutated(tx: Transaction, attempt: WorkflowRun, result: str) -> WorkflowRun:
@@ -109,39 +144,38 @@ def committed(
 ) -> WorkflowRun:
     """State, consumption and what was published become visible together; the next run is armed with them."""
     jobs = fence_all(tx, attempt)
+    attempt = attempt._replace(wake_at=within_a_day(attempt.wake_at, tx.now))
     table, topics = tx.of(Workflows), tx.of(Topics)
     handler = _own_handler(tx, jobs, attempt)
     row = table.take_numbers(attempt.workflow, len(outgoing.messages))
     if handler is None or row is None:
         raise Fenced
     subscribed = handler.topics()
-    newer, left = topics.oldest(attempt.workflow, subscribed, after=attempt.watermark)
+    pending = bool(tx.of(Turns).oldest(attempt.workflow, subscribed))
+    has_new_code = attempt.version != row.version  # it was deployed during this run, and may take what this run left
+    looks_again = attempt.reserved > 0 or handler.dirty > attempt.watermark or has_new_code
     topics.add_inputs(outgoing.inputs)
     if outgoing.messages:
         messages = _with_causes(topics, attempt, outgoing.messages)
         made = publish_numbered(tx, context, jobs, messages, last=row.event_seq, run_id=attempt.id)
-        to_itself = any(one.new and sent.topic in subscribed for one, sent in zip(made, messages, strict=True))
-        newer = tx.now if newer is None and to_itself else newer
+        changed = {sent.topic for one, sent in zip(made, messages, strict=True) if one.new or one.replaced}
+        if not changed.isdisjoint(subscribed):
+            pending = looks_again = True
     if attempt.reserved:
         topics.consume(attempt.id, tx.now)
-    rounds = 0
     if handler.type == "consumer":
-        due = due_after_commit(
-            newer=newer,
-            left=left if attempt.reserved else None,
-            wake_at=attempt.wake_at,
-            rounds=handler.rounds,
-            now=tx.now,
-        )
-        rounds = _arm_again(tx, context, jobs, attempt, due)
-    _keep(tx, handler, attempt, rounds, handler.state if state is None else state)
+        at = due_after_commit(pending=pending, looks_again=looks_again, wake_at=attempt.wake_at, now=tx.now)
+        reason = EVENT if at is not None and at <= tx.now else WAKE_TIME
+        set_alarm(tx, context, jobs, attempt.job_id, at=at, reason=reason)
+    ended = end_round(tx, jobs, attempt)
+    line_up(tx, jobs)
+    seen = 0 if pending and looks_again and _is_halted(jobs, attempt) else attempt.watermark
+    _keep(tx, handler, attempt, ended, handler.state if state is None else state, seen=seen)
     if row.issue != "load":
         resolve_issue(tx, context, row)
     if row.draining:
         finish_drain(tx, attempt.workflow, but=attempt.id)
-    done = attempt._replace(phase="committed", status=COMMITTED, error=None)
-    if rounds == 0 and handler.rounds + 1 >= MAX_ROUNDS:
-        done = noted(done, YIELDS)
+    done = noted(attempt._replace(phase="committed", status=COMMITTED, error=None), ended.note)
     tx.journal.emit("workflow", {"type": "committed", "workflow": attempt.workflow, "run": attempt.id})
     return _save(tx, done, attempt)
 
@@ -160,23 +194,25 @@ def _with_causes(topics: Topics, attempt: WorkflowRun, messages: Sequence[Messag
     return [message._replace(inputs=message.inputs or causes) for message in messages]
 
 
-def _keep(tx: Transaction, handler: HandlerRow, attempt: WorkflowRun, rounds: int, state: str) -> None:
-    """Store what a handler has after a commit."""
+def _is_halted(jobs: LockedJobs, attempt: WorkflowRun) -> bool:
+    """Whether no start of its job can be queued: what it leaves is looked at again when the job is resumed."""
+    state = jobs.state(attempt.job_id)
+    return state is not None and bool(state.paused or not state.enabled)
+
+
+def _keep(tx: Transaction, handler: HandlerRow, attempt: WorkflowRun, ended: Round, state: str, *, seen: int) -> None:
+    """Store what a handler has after a commit, and that the rounds of others are counted anew."""
     kept: dict[str, Any] = {
-        "open_run": None, "wake_at": attempt.wake_at, "rounds": rounds, "seen": attempt.watermark, "fixes": 0,
-        "state": state,
+        "open_run": None, "wake_at": attempt.wake_at, "rounds": ended.made, "seen": seen, "fixes": 0,
+        "state": state, "crashes": 0, "blamed": 0,
     }  # fmt: skip
+    names = tuple(kept)
+    rows = [(one.job_id, *(0 if name == "rounds" else getattr(one, name) for name in names)) for one in ended.anew]
     if handler.job_id is None:  # the deployed version does not have it any more
         tx.of(Workflows).change_handler(handler.workflow, handler.name, **kept)
     else:
-        tx.of(Workflows).set_by_job(tuple(kept), [(handler.job_id, *kept.values())])
-
-
-def _arm_again(tx: Transaction, context: Context, jobs: LockedJobs, attempt: WorkflowRun, due: Due) -> int:
-    soon = due.at is not None and due.at <= tx.now
-    reason = EVENT if soon or due.yields else WAKE_TIME
-    set_alarm(tx, context, jobs, attempt.job_id, at=due.at, reason=reason)
-    return due.rounds
+        rows.append((handler.job_id, *kept.values()))
+    tx.of(Workflows).set_by_job(names, rows)
 
 
 class Failed(NamedTuple):
@@ -203,6 +239,7 @@ def failed(tx: Transaction, context: Context, attempt: WorkflowRun, cause: Cause
     handler = tx.of(Workflows).handler(attempt.workflow, attempt.handler)
     if row is None or handler is None:
         raise Fenced
+    note_working(tx, context, attempt.workflow, attempt.id)
     begin = where_to_begin(attempt.phase, attempt.mutation, failure)
     if not keeps_reservations(begin):
         tx.of(Topics).release(attempt.id, tx.now)
@@ -225,11 +262,16 @@ def failed(tx: Transaction, context: Context, attempt: WorkflowRun, cause: Cause
 def uncertain(tx: Transaction, context: Context, attempt: WorkflowRun, message: str, *, asks: bool) -> Failed:
     """It is unknown whether the mutation happened: reconcile is called now or later (`asks`), or a person decides."""
     fence_all(tx, attempt)
+    note_working(tx, context, attempt.workflow, attempt.id)
     until: int | None = None
     if asks:
         delay = 0 if attempt.begins != "reconcile" else reconcile_delay(attempt.tries)
-        until = None if delay is None else max(tx.now + delay, attempt.reconcile_at or 0)
-    issue = Issue("reconciliation", attempt.handler, attempt.id, message, until, alert=until is None)
+        until = None if delay is None else tx.now + delay
+    likely = likely_verdict(attempt)
+    said = f"{message}; {LIKELY[likely]}" if likely is not None else message
+    trace = (attempt.mutate_error or "").partition("\n")[2]
+    said = f"{said}\n{trace}".strip()
+    issue = Issue("reconciliation", attempt.handler, attempt.id, said, until, alert=until is None, likely=likely)
     raise_issue(tx, context, attempt.workflow, issue)
     if until is not None:
         arm(tx, context, attempt.job_id, until, CONTINUED)
@@ -237,15 +279,26 @@ def uncertain(tx: Transaction, context: Context, attempt: WorkflowRun, message: 
     return Failed(_save(tx, saved, attempt), until)
 
 
+def count_try(tx: Transaction, attempt: WorkflowRun) -> int:
+    """Reconcile is about to be called: counted before, because a call that ends its process is a try as well."""
+    fence(tx, attempt)
+    tx.of(Workflows).save_run(attempt._replace(tries=attempt.tries + 1, updated_at=tx.now))
+    return attempt.tries + 1
+
+
 def not_applied(tx: Transaction, context: Context, attempt: WorkflowRun) -> WorkflowRun:
-    """Reconcile says that the mutation did not happen: a new run prepares it again, at once."""
+    """A mutation that was cut off did not happen: it is prepared again, at once the first time and later the next."""
     fence_all(tx, attempt)
+    row = tx.of(Workflows).lock(attempt.workflow)
+    if row is None:
+        raise Fenced
     tx.of(Topics).release(attempt.id, tx.now)
     message = "the mutation did not happen"
-    raise_issue(
-        tx, context, attempt.workflow, Issue("transient", attempt.handler, attempt.id, message, None, alert=False)
-    )
-    arm(tx, context, attempt.job_id, tx.now, CONTINUED)
+    until = tx.now + backoff(row.failures) if row.failures else None
+    failures = row.failures + 1
+    issue = Issue("transient", attempt.handler, attempt.id, message, until, alert=failures == ATTENTION_AFTER)
+    raise_issue(tx, context, attempt.workflow, issue, failures=failures)
+    arm(tx, context, attempt.job_id, until or tx.now, CONTINUED)
     saved = attempt._replace(status=STATUS["reconciliation"], mutation="none", reserved=0, error=message)
     return _save(tx, saved, attempt)
 

@@ -9,6 +9,7 @@ import typer
 
 from wakeful import clock
 from wakeful.cli.acting import rights_here, say_undo
+from wakeful.cli.failures import say_note
 from wakeful.cli.opening import change, now_ms, read
 from wakeful.cli.place import Db, chosen
 from wakeful.cli.saying import say, say_text
@@ -36,7 +37,7 @@ from wakeful.workflows.topics.commands import (
     who,
 )
 from wakeful.workflows.wiring import mistakes, warnings
-from wakeful.workflows.words import IDLE, NEEDS_ATTENTION, SHOWN, STOPPED, answer_commands, still_waits
+from wakeful.workflows.words import IDLE, NEEDS_ATTENTION, SHOWN, STOPPED, answer_commands, change_words, still_waits
 
 if TYPE_CHECKING:
     from wakeful import Scheduler
@@ -84,7 +85,15 @@ def show(ctx: typer.Context, name: Name, *, as_json: Json = False, db: Db = None
     facts = [("workflow", found["name"]), ("status", _status(found)), ("schedule", found["schedule"])]
     if found["issue"] is not None:
         facts.append(("issue", found["issue"]["message"]))
-        facts += [("", command) for command in answer_commands(name, found["issue"]["actions"], found["issue"]["run"])]
+        issue = found["issue"]
+        commands = answer_commands(name, issue["actions"], issue["run"], issue["likely"])
+        facts += [("", command) for command in commands]
+        facts += _change(issue["change"])
+    if found["working"] is not None:
+        working = found["working"]
+        since = moment_words(working["since"], zone, now)
+        facts.append(("", f"{working['run']} was cut off ({since}), and a thread of it is still at work."))
+        facts.append(("", "Nothing of this workflow starts until that has ended."))
     if found["draining"]:
         facts.append(("", "It is draining: producers wait, and it is paused once nothing is left to do."))
     facts.append(("pending", count(found["pending_inputs"], "input")))
@@ -106,6 +115,14 @@ def show(ctx: typer.Context, name: Name, *, as_json: Json = False, db: Db = None
         [one["job"], one["type"], str(one["pending_events"]), _next(one, now), _last(one)] for one in found["handlers"]
     ]
     print_table([Column("JOB", 12), Column("TYPE"), Column("PENDING"), Column("NEXT", 12), Column("LAST", 12)], rows)
+
+
+def _change(change: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """What a person is asked about."""
+    if change is None:
+        return []
+    lines = [change["title"], *change_words(change, change["result"])]
+    return [("change" if not number else "", line) for number, line in enumerate(filter(None, lines))]
 
 
 def _next(handler: dict[str, Any], now: int) -> str:
@@ -157,6 +174,17 @@ def _origin(context: Context) -> Origin:
 def _say_undo(action: str | None, *, as_json: bool) -> None:
     if not as_json:
         say_undo(action)
+
+
+@app.command("remove")
+def remove(ctx: typer.Context, name: Name, *, note: Note = None, as_json: Json = False, db: Db = None) -> None:
+    """Remove a workflow. Its state, events and runs stay for when it is deployed again."""
+    left = change(chosen(ctx, db), acting(lambda tx, context: actions.remove(tx, context, name, who=who(), note=note)))
+    done({"name": name, "to_settle": left}, f"{name} is removed", as_json=as_json)
+    say_note(f"{name} is deployed again by a server that has its code: take it out of wakeful.yaml or your program.")
+    for run_id in left:
+        [command] = answer_commands(name, ["settle"], run_id)
+        say_note(f"It is not known whether the last change happened: {command}")
 
 
 @app.command("settle")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, Field, RootModel, ValidationInfo, model_validator
 
+from wakeful.child_processes import listed_variable
 from wakeful.config.models import Section
 from wakeful.errors import SchedulerError
 from wakeful.workflows.files import Listed, WorkflowFiles
@@ -38,6 +39,7 @@ class WorkflowFile(Section):
     config: Any = None
     auto_fix: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)] | None = None
     auto_fix_apply: bool = False
+    auto_fix_env: list[Annotated[str, AfterValidator(listed_variable)]] = Field(default_factory=list)
 
 
 class WorkflowSection(RootModel[list[File | WorkflowFile]]):
@@ -63,7 +65,7 @@ class WorkflowSection(RootModel[list[File | WorkflowFile]]):
         """The workflows, and the file that lists them."""
         folder = self._folder if self._folder is not None else Path.cwd()
         owner = f"{socket.gethostname()}:{self._file}" if self._file is not None else None
-        return Listed([_ref(one, folder) for one in self.root], owner)
+        return Listed([_ref(one, folder)._replace(named_by=self._file) for one in self.root], owner)
 
 
 def _ref(entry: str | WorkflowFile, folder: Path) -> FileRef:
@@ -71,7 +73,8 @@ def _ref(entry: str | WorkflowFile, folder: Path) -> FileRef:
         return read_ref(entry, folder)
     hook = tuple(entry.auto_fix) if entry.auto_fix is not None else None
     ref = read_ref(entry.file, folder, entry.config)
-    return ref._replace(auto_fix=hook, auto_fix_apply=entry.auto_fix_apply, home=folder)
+    env = tuple(entry.auto_fix_env)
+    return ref._replace(auto_fix=hook, auto_fix_apply=entry.auto_fix_apply, auto_fix_env=env, home=folder)
 
 
 def install_configured(scheduler: Scheduler, settings: WorkflowSection, _: ServerAddress) -> None:

@@ -10,15 +10,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wakeful.errors import InvalidJob, JobExists
 from wakeful.kernel.actions.drafts import Draft, NewJob
 from wakeful.kernel.actions.jobs import add_jobs, remove_job
+from wakeful.kernel.actions.runs import end_waiting
+from wakeful.kernel.rules.outcome import Result
 from wakeful.triggers import Manual
-from wakeful.workflows import KIND
-from wakeful.workflows.arming import DEPLOYED, arm, look_again
-from wakeful.workflows.authoring import Handler, Producer, Workflow
+from wakeful.workflows import KIND, LANE
+from wakeful.workflows.arming import DEPLOYED, arm, look_again, look_at_pending
+from wakeful.workflows.authoring import Consumer, Handler, Producer, Workflow
 from wakeful.workflows.fixes.deciding import lapse
 from wakeful.workflows.issues import resolve_issue
+from wakeful.workflows.phases import ACTIVE
 from wakeful.workflows.removed import finish_removed
 from wakeful.workflows.tables import HandlerRow, WorkflowRow, Workflows
 from wakeful.workflows.topics.tables import Topics
+from wakeful.workflows.versions.on_nodes import forget_version, is_last_word, note_version, version_words
 from wakeful.workflows.wiring import mistakes
 
 if TYPE_CHECKING:
@@ -69,7 +73,7 @@ def _job(workflow: str, handler: Handler) -> NewJob:
         handler.trigger if isinstance(handler, Producer) else Manual(),
         kind=KIND,
         payload={"workflow": workflow, "handler": handler.name},
-        lanes={f"workflow:{workflow}": 1},
+        lanes={LANE + workflow: 1},
         priority=0 if is_producer else CONSUMER_PRIORITY,
         overlap="queue" if is_producer else None,
         max_errors=0,
@@ -82,7 +86,8 @@ def deploy(tx: Transaction, context: Context, wanted: Deployment) -> bool:
     table = tx.of(Workflows)
     tx.of(Workflows).lock_jobs(wanted.name)
     row = table.lock(wanted.name)
-    if row is not None and not _is_news(tx, row, wanted):
+    after = note_version(tx, context, wanted.name, wanted.version)
+    if row is not None and not _is_news(tx, context, row, wanted, after):
         if row.version == wanted.version and row.issue == "load":
             resolve_issue(tx, context, row)
         if row.version == wanted.version:
@@ -98,12 +103,13 @@ def deploy(tx: Transaction, context: Context, wanted: Deployment) -> bool:
     table.add_version(wanted.name, wanted.version, tx.now)
     _drop_placeholder(tx, context, wanted)
     job_ids = add_jobs(tx, context, wanted.drafts, "update", wanted.zone)
-    gone = _store_handlers(tx, context, wanted, job_ids)
+    _store_handlers(tx, context, wanted, job_ids)
     if row is not None and _is_over(row, wanted):
         resolve_issue(tx, context, row)
-        look_again(tx, job_ids)
-    for name in gone:
+        look_again(tx, wanted.name)
+    for name in table.left_open(wanted.name):
         finish_removed(tx, context, wanted.name, name)
+    look_at_pending(tx, context, wanted.name)
     tx.journal.emit("workflow", {"type": "deployed", "workflow": wanted.name, "version": wanted.version})
     return True
 
@@ -115,36 +121,67 @@ def _moved(tx: Transaction, row: WorkflowRow, wanted: Deployment) -> None:
         tx.of(Workflows).change(row.name, tx.now, source=wanted.source, owner=owner)
 
 
-def remove_workflow(tx: Transaction, context: Context, name: str) -> None:
-    """Take a workflow out of service. A run in progress ends; state, events and runs stay for when it comes back."""
+def remove_workflow(tx: Transaction, context: Context, name: str) -> bool:
+    """Take a workflow out of service; False where it is not deployed.
+
+    A run in progress ends. State and events stay for when it comes back, and what follows a change that was made. A
+    question whether a change happened stays open.
+    """
     table = tx.of(Workflows)
     tx.of(Workflows).lock_jobs(name)
     row = table.lock(name)
     if row is None or row.removed_at is not None:
-        return
-    for handler in table.handlers(name):
-        remove_job(tx, context, f"{name}.{handler.name}")
-        table.change_handler(name, handler.name, job_id=None)
-    lapse(tx, name)
-    resolve_issue(tx, context, row)
+        return False
+    handlers = table.handlers(name)
+    # First: an open question is cancelled with the job, and that is no rejection by a person.
     table.change(name, tx.now, removed_at=tx.now, owner=None)
+    for handler in handlers:
+        table.change_handler(name, handler.name, job_id=None)
+    if row.issue != "reconciliation":
+        resolve_issue(tx, context, row)
+    for handler in handlers:
+        remove_job(tx, context, f"{name}.{handler.name}")
+    for one in table.left_open(name):
+        finish_removed(tx, context, name, one)
+    lapse(tx, name)
+    forget_version(tx, context, name)
     tx.journal.emit("workflow", {"type": "removed", "workflow": name})
+    return True
 
 
-def _is_news(tx: Transaction, row: WorkflowRow, wanted: Deployment) -> bool:
+def _is_news(tx: Transaction, context: Context, row: WorkflowRow, wanted: Deployment, after: int | None) -> bool:
+    """Whether it is to be deployed; `after`: the number of what was when this node was given it."""
     if row.removed_at is not None:
         return True
     if row.version == wanted.version:
         return False
     if wanted.forced or tx.exclusive or not tx.of(Workflows).had_version(wanted.name, wanted.version):
         return True
+    if is_last_word(tx, context, row, after):
+        return True
     log.warning(
-        "%s: this node has the version %s, which was replaced by %s; it does not run this workflow",
+        "%s: this node has version %s, and %s is deployed; this node does not run it (%s)",
         wanted.name,
         wanted.version,
         row.version,
+        version_words(tx, context.lease, wanted.name),
     )
     return False
+
+
+def is_other(tx: Transaction, wanted: Deployment) -> bool:
+    """Whether another node has deployed another version."""
+    row = None if tx.exclusive else tx.of(Workflows).get(wanted.name)
+    return row is not None and row.removed_at is None and row.version != wanted.version
+
+
+def deploy_again(tx: Transaction, context: Context, wanted: Deployment) -> bool:
+    """Deploy what this node was given last, once no other node has the deployed version; True when it did."""
+    row = tx.of(Workflows).get(wanted.name)
+    if row is None or not is_other(tx, wanted):
+        return False
+    after = note_version(tx, context, wanted.name, wanted.version)
+    return is_last_word(tx, context, row, after) and deploy(tx, context, wanted._replace(forced=True))
 
 
 def _drop_placeholder(tx: Transaction, context: Context, wanted: Deployment) -> None:
@@ -169,8 +206,8 @@ def _refuse_taken(tx: Transaction, wanted: Deployment) -> None:
             raise JobExists(message)
 
 
-def _store_handlers(tx: Transaction, context: Context, wanted: Deployment, job_ids: Sequence[int]) -> list[str]:
-    """Define the handlers, and remove the jobs of missing ones; their names."""
+def _store_handlers(tx: Transaction, context: Context, wanted: Deployment, job_ids: Sequence[int]) -> None:
+    """Define the handlers, and remove the jobs of missing ones."""
     table = tx.of(Workflows)
     before = {handler.name: handler for handler in table.handlers(wanted.name)}
     awaited = {topic for handler in wanted.handlers for topic in handler.subscribes}
@@ -183,6 +220,7 @@ def _store_handlers(tx: Transaction, context: Context, wanted: Deployment, job_i
             HandlerRow(wanted.name, handler.name, job_id, handler.type, topics, publishes, handler.timeout)
         )
         known = before.pop(handler.name, None)
+        _ask_again(tx, context, wanted.name, handler, is_back=known is None)
         if known is None or known.topics() != list(handler.subscribes) or known.open_run is not None:
             tx.of(Topics).await_again(wanted.name, handler.subscribes)
             _start_at_once(tx, context, job_id)
@@ -190,7 +228,25 @@ def _store_handlers(tx: Transaction, context: Context, wanted: Deployment, job_i
         # First: an open question is cancelled with the job, and that is no rejection of the workflow.
         table.change_handler(wanted.name, gone.name, job_id=None)
         remove_job(tx, context, f"{wanted.name}.{gone.name}")
-    return list(before)
+
+
+def _ask_again(tx: Transaction, context: Context, workflow: str, handler: Handler, *, is_back: bool) -> None:
+    """A run asks a person what became of its change: the new code's reconcile finds out, or a person is asked again.
+
+    So does a job that is back (`is_back`): the run that asks is of the job that was removed.
+    """
+    table = tx.of(Workflows)
+    found = table.handler(workflow, handler.name)
+    attempt = table.run(found.open_run) if found is not None and found.open_run is not None else None
+    if attempt is None or attempt.status == ACTIVE:
+        return
+    reconciles = isinstance(handler, Consumer) and handler.on_reconcile is not None and attempt.mutation == "in_flight"
+    if reconciles:
+        table.save_run(attempt._replace(tries=0, updated_at=tx.now))
+    run = tx.runs.get(attempt.id) if reconciles or is_back else None
+    if run is not None and run.status == "waiting":
+        why = f"{handler.name} is back, and goes on" if is_back else "a new version is deployed: its reconcile is asked"
+        end_waiting(tx, context, run.id, Result("deferred", error=why))
 
 
 def _start_at_once(tx: Transaction, context: Context, job_id: int) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wakeful.workflows.arming import OURS, WAKE_TIME
-from wakeful.workflows.tables import Workflows
+from wakeful.workflows.tables import HandlerRow, Workflows
+from wakeful.workflows.turns.tables import Turns
 
 if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
@@ -24,6 +25,11 @@ def finish_drain(tx: Transaction, name: str, *, but: int | None = None) -> bool:
     return True
 
 
+def has_unseen(tx: Transaction, handler: HandlerRow) -> bool:
+    """Whether events are pending since the handler has last looked, also if its job is paused and nothing starts it."""
+    return handler.dirty > handler.seen and bool(tx.of(Turns).oldest(handler.workflow, handler.topics()))
+
+
 def _has_work(tx: Transaction, name: str, but: int | None) -> bool:
     handlers = tx.of(Workflows).handlers(name)
     states = tx.jobs.states([handler.job_id for handler in handlers if handler.job_id is not None])
@@ -31,7 +37,7 @@ def _has_work(tx: Transaction, name: str, but: int | None) -> bool:
         state = states.get(handler.job_id or 0)
         if state is None:
             continue
-        if handler.open_run is not None or state.run_id not in (None, but):
+        if handler.open_run is not None or state.run_id not in (None, but) or has_unseen(tx, handler):
             return True
         if handler.type == "consumer" and state.queued:
             waiting = [run for run in tx.runs.open(state.job_id) if run.status == "queued"]

@@ -26,7 +26,7 @@ class Drained(NamedTuple):
 def drain(
     tx: Transaction, context: Context, name: str, *, who: str, origin: Origin | None = None, note: str | None = None
 ) -> Drained:
-    """Start no more producers, and pause the workflow once its consumers have processed every event."""
+    """Start no more producers, and pause the workflow once its consumers have looked at every event."""
     row = locked(tx, name)
     if row.paused:
         message = f"{name} is paused: nothing of it runs. To let it finish what it has, resume it first."

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful import clock
 from wakeful.errors import SchedulerError
+from wakeful.threads import room
 from wakeful.workflows.adding import add_workflow, install
 from wakeful.workflows.deploying import remove_workflow
 from wakeful.workflows.issues import Issue, raise_issue
 from wakeful.workflows.loading import CannotLoad, FileRef, load_file, source_files
 from wakeful.workflows.tables import WorkflowRow, Workflows
+from wakeful.workflows.versions.on_nodes import forget_version
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
@@ -80,7 +82,7 @@ class WorkflowFiles:
     async def look(self) -> None:
         """Deploy the files that have changed since they were looked at last."""
         async with self._looking:
-            signatures = {ref.source: await asyncio.to_thread(_signature, ref) for ref in self._listed.refs}
+            signatures = {ref.source: await room("workflow files").call(_signature, ref) for ref in self._listed.refs}
             changed = [ref for ref in self._listed.refs if signatures[ref.source] != self._seen.get(ref.source)]
             if changed:
                 await self._deploy_all(changed, signatures)
@@ -91,7 +93,7 @@ class WorkflowFiles:
             before = {ref.source: ref for ref in self._listed.refs}
             self._listed = listed
             changed = [ref for ref in listed.refs if before.get(ref.source) != ref]
-            signatures = {ref.source: await asyncio.to_thread(_signature, ref) for ref in changed}
+            signatures = {ref.source: await room("workflow files").call(_signature, ref) for ref in changed}
             await self._deploy_all(changed, signatures)
             gone = set(before) - listed.sources
             if gone:
@@ -103,7 +105,7 @@ class WorkflowFiles:
     async def _deploy_all(self, changed: Sequence[FileRef], signatures: Mapping[str, Signature]) -> None:
         """Deploy changed files, and those that waited for a name that may be free now."""
         waiting = [ref for ref in self._listed.refs if ref.source in self._clashing and ref not in changed]
-        loaded = [(ref, await asyncio.to_thread(load_file, ref)) for ref in [*changed, *waiting]]
+        loaded = [(ref, await room("workflow files").call(load_file, ref)) for ref in [*changed, *waiting]]
         before = dict(self._names)
         for ref, found in loaded:  # first, because another of them may have the name now
             if not isinstance(found, CannotLoad) and found.name != before.get(ref.source):
@@ -119,7 +121,7 @@ class WorkflowFiles:
             found = self._refuse_taken(ref, found)
             if not isinstance(found, CannotLoad):
                 self._names[ref.source] = found.name
-                await add_workflow(self._scheduler, found, forced=True, owner=self._listed.owner)
+                await add_workflow(self._scheduler, found, owner=self._listed.owner)
                 return
         except SchedulerError as error:
             found = CannotLoad(ref, str(error))
@@ -198,19 +200,32 @@ def mark_broken(tx: Transaction, context: Context, broken: CannotLoad, listed: L
         table.add(row)
     elif row.removed_at is not None:
         table.change(row.name, tx.now, removed_at=None, source=ref.source, owner=owner)
+    forget_version(tx, context, row.name)
     raise_issue(tx, context, row.name, Issue("load", row.issue_handler, row.issue_run, message))
 
 
 def remove_unlisted(tx: Transaction, context: Context, listed: Listed) -> list[str]:
     """Remove workflows that this file no longer lists; their names."""
-    gone = [
-        row.name
-        for row in tx.of(Workflows).all()
-        if listed.owner is not None and row.owner == listed.owner and row.source not in listed.sources
-    ]
+    gone = [row.name for row in tx.of(Workflows).all() if is_unlisted(tx, row, listed)]
     for name in gone:
         remove_workflow(tx, context, name)
     return gone
+
+
+def is_unlisted(tx: Transaction, row: WorkflowRow, listed: Listed) -> bool:
+    """Whether a workflow was listed by this file, and is no more.
+
+    A store of one process is used on one machine, whatever that is called: there the path says which file it was.
+    Where machines share a store, each may have another file under the same path.
+    """
+    if listed.owner is None or row.owner is None or row.source in listed.sources:
+        return False
+    return _file_of(row.owner) == _file_of(listed.owner) if tx.exclusive else row.owner == listed.owner
+
+
+def _file_of(owner: str) -> str:
+    """The path in `machine:path`."""
+    return owner.partition(":")[2]
 
 
 def _signature(ref: FileRef) -> Signature:

@@ -10,6 +10,7 @@ from wakeful.kernel.rules.outcome import clean
 from wakeful.workflows.actions import record
 from wakeful.workflows.arming import LockedJobs
 from wakeful.workflows.checkpoints import as_json
+from wakeful.workflows.drained import finish_drain
 from wakeful.workflows.failures import LogicError
 from wakeful.workflows.lookup import find_event, find_input, find_workflow, is_found, known_topics
 from wakeful.workflows.publishing import Message, Published, is_key, publish, publish_numbered
@@ -49,11 +50,19 @@ def publish_by_hand(tx: Transaction, context: Context, name: str, given: ByHand,
     except LogicError as error:
         raise InvalidJob(str(error)) from error
     found = publish_numbered(tx, context, jobs, [sent], last=row.event_seq)[0]
-    event = None if found.new else tx.of(Topics).get(found.event_id)
-    if found.new or (event is not None and event.status == "pending"):
+    if found.new or found.replaced:
         action = "published" if found.new else "replaced"
         record(tx, context, name, who=who, action=action, detail=f"{given.topic} {given.message_id}")
+    else:
+        _refuse_reserved(tx, name, found.event_id, sent)
     return found
+
+
+def _refuse_reserved(tx: Transaction, name: str, event_id: int, sent: Message) -> None:
+    """Another payload for an event that a run has reserved would be lost without a sign."""
+    event = tx.of(Topics).get(event_id)
+    if event is not None and event.status == "reserved" and event.payload != sent.payload:
+        raise _is_worked_on(name, ids.encode("evt", event_id))
 
 
 def skip_input(tx: Transaction, context: Context, name: str, ref: str, *, reason: str, who: str) -> int:
@@ -92,7 +101,9 @@ def skip_event(tx: Transaction, context: Context, name: str, ref: str, *, reason
 def skip(tx: Transaction, context: Context, name: str, ref: str, *, reason: str, who: str) -> int:
     """Skip an input or an event, whichever the id is of."""
     chosen = skip_event if ref.startswith("evt_") else skip_input
-    return chosen(tx, context, name, ref, reason=reason, who=who)
+    skipped = chosen(tx, context, name, ref, reason=reason, who=who)
+    finish_drain(tx, name)
+    return skipped
 
 
 def _is_worked_on(name: str, ref: str) -> ScheduleTriggerError:

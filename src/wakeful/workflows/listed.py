@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from wakeful import ids
 from wakeful.errors import SchedulerError
 from wakeful.kernel.domain import FileChanges
 from wakeful.workflows.deploying import Deployment, deploy, plan_deployment, remove_workflow
-from wakeful.workflows.files import Listed, same_name
+from wakeful.workflows.files import Listed, is_unlisted, same_name
 from wakeful.workflows.loading import CannotLoad, FileRef, load_file
-from wakeful.workflows.tables import WorkflowRow, Workflows
+from wakeful.workflows.removed import uncertain_changes
+from wakeful.workflows.tables import Workflows
+from wakeful.workflows.words import answer_commands
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
@@ -53,14 +57,28 @@ class ListedWorkflows:
             for one in self._wanted
             if one.name in stored and stored[one.name].version != one.version
         }
-        gone = [row.name for row in stored.values() if self._is_gone(row)]
+        named = {one.name for one in self._wanted}
+        gone = [name for name, row in stored.items() if tx and name not in named and is_unlisted(tx, row, self._listed)]
         return FileChanges(
             tuple(create),
             {name: {"version": versions} for name, versions in update.items()},
             tuple(gone),
             len(self._wanted) - len(create) - len(update),
             tuple(self._wrong),
+            tuple(self._questions(tx, gone, update)) if tx is not None else (),
         )
+
+    def _questions(self, tx: Transaction, gone: Sequence[str], update: Collection[str]) -> Iterator[str]:
+        """Changes in flight of handlers that would be removed: a person will be asked whether they happened."""
+        kept = {f"{one.name}.{handler.name}" for one in self._wanted for handler in one.handlers}
+        for name in (*gone, *update):
+            for attempt in uncertain_changes(tx, name):
+                if f"{name}.{attempt.handler}" not in kept:
+                    [command] = answer_commands(name, ["settle"], ids.run_text(attempt.id))
+                    yield (
+                        f"{name}.{attempt.handler} is removed although it is not known whether its last change "
+                        f"happened. Settle it, before or after: {command}."
+                    )
 
     def apply(self, tx: Transaction, context: Context) -> FileChanges:
         """Deploy new and changed workflows, and remove those that this file no longer lists."""
@@ -70,9 +88,3 @@ class ListedWorkflows:
         for name in changes.remove:
             remove_workflow(tx, context, name)
         return changes
-
-    def _is_gone(self, row: WorkflowRow) -> bool:
-        listed = {ref.source for ref in self._listed.refs}
-        named = {one.name for one in self._wanted}
-        is_ours = self._listed.owner is not None and row.owner == self._listed.owner
-        return is_ours and row.source not in listed and row.name not in named

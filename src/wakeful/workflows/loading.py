@@ -1,7 +1,8 @@
 """Workflows from files: loaded again under private names, and known by the hash of all their source.
 
-A version is the hash of the file and of everything it imports from its own folder. Two versions, or two folders with a
-module of the same name, never see each other's modules: `import helpers` in such a file means the one beside it.
+A version is the hash of the file, of everything it imports from its own folder, and of what it declares. Two versions,
+or two folders with a module of the same name, never see each other's modules: `import helpers` in such a file means the
+one beside it.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import importlib.machinery
 import importlib.util
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
 from wakeful.errors import InvalidSetting
+from wakeful.trust import ADVICE, distrust_below
 from wakeful.workflows.authoring import Workflow
 from wakeful.workflows.wiring import mistakes
 
@@ -34,7 +36,9 @@ class FileRef(NamedTuple):
     config: Any = None
     auto_fix: tuple[str, ...] | None = None
     auto_fix_apply: bool = False
+    auto_fix_env: tuple[str, ...] = ()
     home: Path | None = None  # where the program of auto_fix is run
+    named_by: Path | None = None  # the configuration that lists it
 
     @property
     def source(self) -> str:
@@ -68,8 +72,10 @@ def load_file(ref: FileRef) -> Workflow | CannotLoad:
         return CannotLoad(ref, f"There is no file {ref.path}")
     try:
         files = source_files(ref.path)
-        version = _hash(files, ref)
-        module = _import(ref.path, version)
+        if (doubt := _distrusted(ref, files)) is not None:
+            return CannotLoad(ref, doubt)
+        source = _hash(files, ref)
+        module = _import(ref.path, source)
         workflow = getattr(module, ref.attribute, None)
         if not isinstance(workflow, Workflow):
             file = ref.path.name
@@ -79,12 +85,22 @@ def load_file(ref: FileRef) -> Workflow | CannotLoad:
             return CannotLoad(ref, " ".join(wrong), workflow=workflow)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the file raises is why it cannot be loaded
         return CannotLoad(ref, f"{type(error).__name__}: {error}", _trace(error, ref.path.parent))
-    workflow.version = version
+    workflow.version = workflow.version_of([source])  # what it declares may also depend on what lies elsewhere
     workflow.origin, workflow.ref = ref.source, ref
     workflow.config = {} if ref.config is None else ref.config
     if ref.auto_fix is not None:
         workflow.auto_fix, workflow.auto_fix_apply = ref.auto_fix, ref.auto_fix_apply
+        workflow.auto_fix_env = ref.auto_fix_env
     return workflow
+
+
+def _distrusted(ref: FileRef, files: Iterable[str]) -> str | None:
+    """Why the code of these files must not run here; None where nobody else can have written it."""
+    folder = ref.path.parent
+    for name in files:
+        if (reason := distrust_below(folder / name, folder, named_by=ref.named_by)) is not None:
+            return f"{folder / name} is not used because {reason}: {ADVICE}"
+    return None
 
 
 def _has(module: ModuleType, file: str) -> str:

@@ -19,6 +19,18 @@ def find_workflow(tx: Transaction, name: str) -> WorkflowRow:
     return is_found(name, tx.of(Workflows).get(name) if name.isprintable() else None)
 
 
+def find_listed(tx: Transaction, name: str) -> WorkflowRow:
+    """The same; also one that was removed with a change that nobody knows to have happened."""
+    row = tx.of(Workflows).get(name) if name.isprintable() else None
+    return row if row is not None and row.issue == "reconciliation" else is_found(name, row)
+
+
+def find_known(tx: Transaction, name: str) -> WorkflowRow:
+    """The same; also any other that was removed."""
+    row = tx.of(Workflows).get(name) if name.isprintable() else None
+    return row if row is not None else is_found(name, row)
+
+
 def is_found(name: str, row: WorkflowRow | None) -> WorkflowRow:
     """The row, or NotFound where there is none or the workflow was removed."""
     if row is None or row.removed_at is not None:

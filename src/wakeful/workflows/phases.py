@@ -7,7 +7,7 @@ follows is done again.
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 Phase = Literal["preparing", "prepared", "mutating", "mutated", "emitting", "committed"]
 Mutation = Literal["none", "in_flight", "applied", "skipped"]
@@ -65,6 +65,17 @@ def settled_mutation(verdict: str) -> Mutation:
     """What a person's verdict on an uncertain mutation makes of it."""
     verdicts: dict[str, Mutation] = {"happened": "applied", "did_not_happen": "none", "skip": "skipped"}
     return verdicts[verdict]
+
+
+def likely_verdict(attempt: Any) -> str | None:
+    """What most likely became of an uncertain mutation, by what its error says; None where it says nothing."""
+    return "did_not_happen" if attempt.mutation == "in_flight" and attempt.refused else None
+
+
+def why_uncertain(attempt: Any, trouble: str) -> str:
+    """Why it is not known whether a mutation happened: what that failed with, then what came of asking."""
+    first = (attempt.mutate_error or "").partition("\n")[0] if attempt.mutation == "in_flight" else ""
+    return trouble if trouble.startswith(first) else f"{first}; {trouble}"
 
 
 VERDICTS = ("happened", "did_not_happen", "skip")

@@ -9,6 +9,7 @@ from wakeful.kernel.rules.outcome import clean
 from wakeful.workflows.arming import LockedJobs, wake_subscribers
 from wakeful.workflows.tables import Workflows
 from wakeful.workflows.topics.tables import EventRow, InputRow, Topics
+from wakeful.workflows.turns.order import line_up
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
@@ -29,6 +30,7 @@ class Published(NamedTuple):
 
     event_id: int
     new: bool
+    replaced: bool = False  # it was known and pending, with another payload
 
 
 def is_key(text: str, most: int) -> bool:
@@ -47,7 +49,8 @@ def publish(
 ) -> list[Published]:
     """Publish messages, and register the inputs that caused them; one event per message id, in the order given.
 
-    A known message id makes no second event: while the first one is pending, it gets the new payload.
+    A known message id makes no second event: while the first one is pending, it gets the new payload, and consumers
+    that had left it look at it again.
     """
     jobs = LockedJobs(tx, workflow)
     row = tx.of(Workflows).take_numbers(workflow, len(messages)) if messages else None
@@ -86,12 +89,17 @@ def publish_numbered(
             continue
         if event_id in fresh:
             fresh[event_id] = fresh[event_id]._replace(payload=message.payload)
+            found.append(Published(event_id, new=False))
         else:
-            topics.replace_payload(event_id, message.payload)
-        found.append(Published(event_id, new=False))
+            replaced = topics.replace_payload(event_id, message.payload, number)
+            found.append(Published(event_id, new=False, replaced=replaced))
     if fresh:
         topics.add(list(fresh.values()), sorted(causes))
-        wake_subscribers(tx, context, jobs, {event.topic for event in fresh.values()}, last)
+    changed = {message.topic for message, one in zip(messages, found, strict=True) if one.new or one.replaced}
+    if changed:
+        wake_subscribers(tx, context, jobs, changed, last)
+    if changed and run_id is None:  # a run that commits is in line with the others, once it is known when it goes on
+        line_up(tx, jobs)
     return found
 
 

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 if TYPE_CHECKING:
     from wakeful.kernel.kinds import Kinds
     from wakeful.workflows.authoring import Workflow
+    from wakeful.workflows.deploying import Deployment
     from wakeful.workflows.files import WorkflowFiles
 
 
@@ -20,6 +21,7 @@ class Registry:
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Workflow, str]] = {}
+        self.deployments: dict[str, Deployment] = {}  # of the same, as they can be stored
         self.files: WorkflowFiles | None = None  # those of its server
         self.on_code_failed: Callable[[], None] = lambda: None
         self._refused: dict[int, tuple[int, int]] = {}  # by job: since when, and when last
@@ -32,6 +34,7 @@ class Registry:
 
     def drop(self, name: str) -> None:
         self._known.pop(name, None)
+        self.deployments.pop(name, None)
 
     def refused_since(self, job_id: int, now: int, last_run_at: int | None) -> int:
         """Since when this node has refused a job, for which it has other code, without it being run elsewhere."""

@@ -63,6 +63,20 @@ class _Answer(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class PreparedOut(_Answer):
+    """What `prepare` chose."""
+
+    reserve: dict[str, list[str]] = Field(description="The events it reserved, by topic.", examples=[{"mail": [EVENT]}])
+    data: Any = Field(description="The data for the phases after it.", examples=[{"rows": 3}])
+
+
+class ChangeOut(PreparedOut):
+    """The change outside that a question is about."""
+
+    title: str | None = Field(description="What it does, in the words of `prepare`.", examples=["Add 3 rows"])
+    result: Any = Field(description="What it returned, where that is known.", examples=[None])
+
+
 class WorkflowRunOut(_Answer):
     """An attempt of a handler."""
 
@@ -84,6 +98,8 @@ class WorkflowRunOut(_Answer):
     status: str = Field(description="`queued`, `active`, `waiting` or `done`.", examples=["done"])
     outcome: str | None = Field(description="How the run ended; null until then.", examples=["success"])
     title: str | None = Field(description="What it does, in the words of `prepare`.", examples=["Add 3 rows"])
+    prepared: PreparedOut | None = Field(description="What `prepare` chose; null before that.", examples=[None])
+    result: Any = Field(description="What `mutate` returned; null before that.", examples=[{"rows": 3}])
     error: str | None = Field(description="Why it failed.", examples=[None])
     notes: list[str] = Field(
         description="What the author should know, such as a wake time that was moved.", examples=[[]]
@@ -128,7 +144,14 @@ class IssueOut(_Answer):
         description="What is wrong and what to do.", examples=["Waiting for your approval: Add 3 rows?"]
     )
     actions: list[str] = Field(description="What a person can do.", examples=[["approve", "reject"]])
-    trace: str | None = Field(description="The trace through the author's code.", examples=[None])
+    likely: str | None = Field(
+        description="The verdict that the error of an uncertain change suggests; null where it suggests none.",
+        examples=[None],
+    )
+    change: ChangeOut | None = Field(
+        description="The change that a person is asked about: what was prepared for it.", examples=[None]
+    )
+    trace: str | None = Field(description="The trace through the author's code. For operators.", examples=[None])
     fix: FixOut | None = Field(description="The correction of code that failed.", examples=[None])
 
 
@@ -171,6 +194,14 @@ class ActionOut(_Answer):
     detail: str | None = Field(description="More about it, such as the reason.", examples=["happened"])
 
 
+class WorkingOut(_Answer):
+    """A run that is over while a thread of it is still at work."""
+
+    run: str = Field(description="The run.", examples=[RUN])
+    node: str | None = Field(description="The node it works on.", examples=["laptop"])
+    since: datetime | None = Field(description="When the run was over.", examples=[NOW])
+
+
 class WorkflowOut(_Answer):
     """A workflow as people see it."""
 
@@ -182,7 +213,15 @@ class WorkflowOut(_Answer):
     issue: IssueOut | None = Field(description="What keeps it from going on.", examples=[None])
     schedule: str = Field(description="When it looks for new things.", examples=["Checks every 5 minutes."])
     paused: bool = Field(description="Whether a person paused it.", examples=[False])
+    removed: bool = Field(
+        description="Whether it was removed, and is listed because it is not known whether a change of it happened.",
+        examples=[False],
+    )
     draining: bool = Field(description="Whether it finishes what it has, and is paused then.", examples=[False])
+    working: WorkingOut | None = Field(
+        description="The run that was cut off while a thread of it is still at work: nothing starts meanwhile.",
+        examples=[None],
+    )
     version: str = Field(
         description="The code that is deployed; empty where its file was never loaded.", examples=[VERSION]
     )
@@ -255,6 +294,16 @@ class RejectedOut(_Answer):
     """A run, or the correction of its code, that was rejected."""
 
     run: str = Field(description="The run.", examples=[RUN])
+
+
+class RemovedOut(_Answer):
+    """A workflow that was removed."""
+
+    name: str = Field(description="Its name.", examples=["invoices"])
+    to_settle: list[str] = Field(
+        description="Runs of which nobody knows whether their change happened; it is listed until they are settled.",
+        examples=[[]],
+    )
 
 
 class SettledOut(_Answer):

@@ -13,6 +13,7 @@ from wakeful.api.models import Page
 from wakeful.api.paging import LIMIT, Cursor, Limit
 from wakeful.api.problems import answers
 from wakeful.api.record import undoable
+from wakeful.api.shapes import trace_for
 from wakeful.api.wiring import Sched
 from wakeful.kernel.actions.recording import Origin
 from wakeful.workflows import actions, views
@@ -24,6 +25,7 @@ from wakeful.workflows.route_models import (
     FixOut,
     PauseIn,
     RejectedOut,
+    RemovedOut,
     SettledOut,
     SettleIn,
     StartedOut,
@@ -47,8 +49,10 @@ router = APIRouter(prefix="/api/workflows", tags=["workflows"])
     responses=answers(),
     summary="All workflows with their handlers",
 )
-async def list_workflows(scheduler: Sched, _: Viewer) -> Response:
-    return respond(answer(200, {"items": await _shown(scheduler), "next": None}))
+async def list_workflows(scheduler: Sched, caller: Viewer) -> Response:
+    seen = scheduler.seen
+    found = await scheduler.look(lambda tx: views.workflow_views(tx, seen))
+    return respond(answer(200, {"items": [_for(caller, one) for one in found], "next": None}))
 
 
 @router.get(
@@ -58,8 +62,8 @@ async def list_workflows(scheduler: Sched, _: Viewer) -> Response:
     responses=answers(404),
     summary="One workflow with its handlers",
 )
-async def get_workflow(scheduler: Sched, _: Viewer, name: Name) -> Response:
-    return respond(answer(200, await _shown(scheduler, name)))
+async def get_workflow(scheduler: Sched, caller: Viewer, name: Name) -> Response:
+    return respond(answer(200, await _shown(scheduler, caller, name)))
 
 
 @router.post(
@@ -87,7 +91,7 @@ async def pause_workflow(scheduler: Sched, caller: Operator, name: Name, given: 
     action = await scheduler.transact(
         lambda tx, node: actions.pause(tx, node, name, who=caller.name, origin=_origin(node, caller), note=note)
     )
-    return respond(answer(200, await _shown(scheduler, name), **undoable(action)))
+    return respond(answer(200, await _shown(scheduler, caller, name), **undoable(action)))
 
 
 @router.post(
@@ -103,7 +107,7 @@ async def drain_workflow(scheduler: Sched, caller: Operator, name: Name, given: 
     _, action = await scheduler.transact(
         lambda tx, node: drain(tx, node, name, who=caller.name, origin=_origin(node, caller), note=note)
     )
-    return respond(answer(202, await _shown(scheduler, name), **undoable(action)))
+    return respond(answer(202, await _shown(scheduler, caller, name), **undoable(action)))
 
 
 @router.post(
@@ -117,15 +121,30 @@ async def resume_workflow(scheduler: Sched, caller: Operator, name: Name) -> Res
     action = await scheduler.transact(
         lambda tx, node: actions.resume(tx, node, name, who=caller.name, origin=_origin(node, caller))
     )
-    return respond(answer(200, await _shown(scheduler, name), **undoable(action)))
+    return respond(answer(200, await _shown(scheduler, caller, name), **undoable(action)))
 
 
-async def _shown(scheduler: Sched, name: str | None = None) -> Any:
-    """A workflow, or all of them."""
+@router.delete(
+    "/{name}",
+    operation_id="remove_workflow",
+    response_model=RemovedOut,
+    responses=answers(404),
+    summary="Remove a workflow; its state, events and runs stay for when it is deployed again",
+)
+async def remove_workflow(scheduler: Sched, caller: Operator, name: Name) -> Response:
+    left = await scheduler.transact(lambda tx, context: actions.remove(tx, context, name, who=caller.name))
+    return respond(answer(200, {"name": name, "to_settle": left}))
+
+
+async def _shown(scheduler: Sched, caller: Viewer, name: str) -> dict[str, Any]:
     seen = scheduler.seen
-    if name is None:
-        return await scheduler.look(lambda tx: views.workflow_views(tx, seen))
-    return await scheduler.look(lambda tx: views.workflow_view(tx, name, seen))
+    return _for(caller, await scheduler.look(lambda tx: views.workflow_view(tx, name, seen)))
+
+
+def _for(caller: Viewer, workflow: dict[str, Any]) -> dict[str, Any]:
+    """A workflow as this caller may see it."""
+    issue = workflow["issue"]
+    return workflow if issue is None else {**workflow, "issue": {**issue, "trace": trace_for(caller, issue["trace"])}}
 
 
 def _origin(context: Context, caller: Operator) -> Origin:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from wakeful import ids
 from wakeful.errors import StoreError, StoreRefused
-from wakeful.kernel.rules.outcome import ApprovalNeeded, Defer, Noop, Skip, TransientError, Wait, clean
-from wakeful.triggers.durations import format_interval
+from wakeful.kernel.rules.outcome import APPROVAL, ApprovalNeeded, Defer, Noop, Skip, TransientError, Wait, clean
+from wakeful.kernel.views.run_model import approval_record
 from wakeful.triggers.moments import from_ms
 from wakeful.workflows import checkpoints
+from wakeful.workflows.approving import AccessRefused, Approval
 from wakeful.workflows.authoring import (
     Applied,
     Consumer,
@@ -23,15 +24,19 @@ from wakeful.workflows.authoring import (
     Producer,
     Unknown,
     Workflow,
+    with_state,
 )
 from wakeful.workflows.blocking import LoopWatch
-from wakeful.workflows.checkpoints import Cause, Fenced, Outgoing, as_json, noted
-from wakeful.workflows.failures import LogicError, Place, author_trace, classify
+from wakeful.workflows.calling import MAX_MESSAGE, Call, HandlerFailed, said
+from wakeful.workflows.checkpoints import Cause, Fenced, Outdated, Outgoing, Plan, as_json, noted
+from wakeful.workflows.failures import LogicError, Place, author_trace, classify, is_refused, without_change
 from wakeful.workflows.handler_context import HandlerContext
-from wakeful.workflows.phases import Failure
+from wakeful.workflows.phases import Failure, why_uncertain
 from wakeful.workflows.registry import registry_of
-from wakeful.workflows.tables import WorkflowRun
-from wakeful.workflows.timing import RECONCILE_LIMIT_MS, read_wake_at
+from wakeful.workflows.reservations import reservations
+from wakeful.workflows.tables import WorkflowRun, output_of
+from wakeful.workflows.timing import RECONCILE_TRIES, read_wake_at
+from wakeful.workflows.turns.rounds import RESTS
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
@@ -41,16 +46,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 log = logging.getLogger("wakeful.workflows")
-MAX_MESSAGE = 2_000
-
-
-class HandlerFailed(Exception):
-    """A call of a handler failed: with what, and where."""
-
-    def __init__(self, error: BaseException, place: Place) -> None:
-        super().__init__(str(error))
-        self.error = error
-        self.place = place
+CHANGED_DATA = "mutate changed prepared.data, and next does not see that: return it, and use result.value"
+MAX_READS = 5  # of events that change again and again while prepare runs
 
 
 class Attempt:
@@ -63,13 +60,17 @@ class Attempt:
         self._run = run
         self._row = row
         self._state = state
+        self._approval = Approval(
+            approval_record(run) or run.payload["approvals"], row.version, is_answer=run.reason == APPROVAL
+        )
+        self._ctx: HandlerContext | None = None  # of the last call
 
     async def drive(self) -> Any:
         """Run it to its end; what it raises says to the engine how it ended."""
         ended = await self._attempt()
         if isinstance(ended, HandlerFailed):  # raised outside of `except`: its context is the author's alone
             return await self._fail(ended.error, ended.place)
-        return {"title": self._row.title, "consumed": self._row.reserved, "published": len(ended.messages)}
+        return output_of(self._row, len(ended.messages))
 
     async def _attempt(self) -> Outgoing | HandlerFailed:
         try:
@@ -116,30 +117,60 @@ class Attempt:
             return await self._commit(None, None)
         if self._row.mutation != "none":
             self._row = self._row._replace(phase="emitting")  # stored with the commit, or with the failure
-        ctx, state = await self._call("next", consumer.on_next, self._prepared(), self._result())
+        following = with_state(consumer.on_next, self._state)
+        ctx, state = await self._call("next", following, self._prepared(), self._result())
         return await self._commit(ctx, state)
 
     async def _prepare(self, consumer: Consumer) -> None:
+        """Prepare, once more where an event that was read changed before it was reserved."""
+        for _ in range(MAX_READS):
+            try:
+                return await self._prepare_once(consumer)
+            except Outdated as error:
+                changed = str(error)
+        raise HandlerFailed(TransientError(f"{changed}, {MAX_READS} times in a row"), "handler")
+
+    async def _prepare_once(self, consumer: Consumer) -> None:
         if consumer.on_prepare is None:
             raise HandlerFailed(LogicError(f"{consumer.name} has no prepare."), "handler")
-        _, given = await self._call("prepare", consumer.on_prepare, self._state)
-        if not isinstance(given, Prepared):
-            raise HandlerFailed(LogicError(f"prepare returns Prepared(...), not {given!r:.80}."), "handler")
-        wake = read_wake_at(given.wake_at, self._scheduler.clock.now())
-        if wake.note is not None:
-            log.warning("%s.%s: %s", self._row.workflow, self._row.handler, wake.note)
         try:
-            reserve = _reservations(consumer, given.reserve)
-            data = as_json({"reserve": reserve, "data": given.data}, "The data of prepare")
+            ctx, given, data = await self._choose(consumer, consumer.on_prepare)
+            if not ctx.seen.covers(data):  # something else was approved: without that it is asked about again
+                self._approval = Approval()
+                ctx, given, data = await self._choose(consumer, consumer.on_prepare)
+            wake = read_wake_at(given.wake_at, self._scheduler.clock.now())
+            if wake.note is not None:
+                log.warning("%s.%s: %s", self._row.workflow, self._row.handler, wake.note)
             title = None if given.title is None else clean(str(given.title))[:MAX_MESSAGE]
-            row = self._row._replace(title=title)
-            self._row = await self._store(lambda tx, _: checkpoints.prepared(tx, row, reserve, data, wake))
+            until = ctx.seen.until
+            watermark = self._row.watermark if until is None else min(until, self._row.watermark)
+            row = self._row._replace(title=title, watermark=watermark, prepared=data)
+            plan = Plan(wake, self._approval.bound(data) if ctx.seen.used else None)
+            reserve = reservations(consumer, given.reserve)
+            self._row = await self._store(lambda tx, _: checkpoints.prepared(tx, row, reserve, ctx.revisions, plan))
         except LogicError as error:
             raise HandlerFailed(error, "handler") from error
 
+    async def _choose(self, consumer: Consumer, function: Function) -> tuple[HandlerContext, Prepared, str]:
+        """Call prepare; what it chose, also as it is stored."""
+        ctx, given = await self._call("prepare", function, self._state)
+        if not isinstance(given, Prepared):
+            raise HandlerFailed(LogicError(f"prepare returns Prepared(...), not {given!r:.80}."), "handler")
+        reserve = reservations(consumer, given.reserve)
+        kept = {"reserve": reserve, "data": given.data}
+        numbers = {text: ids.number_of("evt", text) for found in reserve.values() for text in found}
+        revisions = {text: ctx.revisions.get(number or 0, 0) for text, number in numbers.items()}
+        if any(revisions.values()):  # another payload makes it another change
+            kept["revisions"] = {text: revision for text, revision in revisions.items() if revision}
+        return ctx, given, as_json(kept, "The data of prepare")
+
     async def _mutate(self, function: Function) -> None:
         self._row = await self._store(lambda tx, _: checkpoints.in_flight(tx, self._row))
-        _, value = await self._call("mutate", function, self._prepared())
+        given = self._prepared()
+        _, value = await self._call("mutate", function, given)
+        if given.data != self._prepared().data:
+            self._row = noted(self._row, CHANGED_DATA)
+            log.warning("%s.%s: %s", self._row.workflow, self._row.handler, CHANGED_DATA)
         try:
             result = as_json(value, "The result of mutate")
         except LogicError as error:
@@ -153,13 +184,16 @@ class Attempt:
             raise Defer(from_ms(row.reconcile_at), "the last attempt may still be running")
         verdict: Any = Unknown()
         message = row.error or "it was cut off"
-        if consumer.on_reconcile is not None:
-            self._row = row._replace(tries=row.tries + 1)
+        if row.mutate_error is None:
+            self._row = row = row._replace(mutate_error=message)
+        if consumer.on_reconcile is not None and row.tries < RECONCILE_TRIES:
+            self._row = row._replace(tries=await self._store(lambda tx, _: checkpoints.count_try(tx, row)))
+            message = (row.mutate_error or "").partition("\n")[0]
             try:
                 _, verdict = await self._call("reconcile", consumer.on_reconcile, self._prepared())
             except HandlerFailed as failed:
-                log.warning("%s.%s: reconcile failed: %s", row.workflow, row.handler, failed.error)
-                message = f"reconcile failed: {_said(failed.error)}"
+                log.warning("%s.%s: reconcile failed: %s", row.workflow, row.handler, failed)
+                message = f"reconcile failed: {said(failed.error)}"
         if isinstance(verdict, Applied):
             try:
                 result = as_json(verdict.result, "The result of reconcile")
@@ -168,11 +202,24 @@ class Attempt:
             self._row = await self._store(lambda tx, _: checkpoints.mutated(tx, self._row, result))
             return
         if isinstance(verdict, NotApplied):
-            await self._store(lambda tx, context: checkpoints.not_applied(tx, context, self._row))
-            raise Noop("the mutation did not happen, and is prepared again")
+            await self._did_not_happen()
         if not isinstance(verdict, Unknown):
             message = f"reconcile returns Applied(...), NotApplied() or Unknown(), not {verdict!r:.80}."
         await self._ask_about_mutation(message, asks=consumer.on_reconcile is not None)
+
+    async def _did_not_happen(self) -> NoReturn:
+        """Nothing changed outside: what comes next is decided by the error that mutate ended with."""
+        row = self._row
+        if row.failure is None:  # it was cut off, and did not fail
+            await self._store(lambda tx, context: checkpoints.not_applied(tx, context, row))
+            raise Noop("the mutation did not happen, and is prepared again")
+        self._row = row._replace(mutation="none", refused=0)
+        known: type[Exception] = {"transient": TransientError, "approval": AccessRefused}.get(row.failure, LogicError)
+        why, _, trace = (row.mutate_error or "").partition("\n")
+        error = known(f"{why}; reconcile found that it did not happen")
+        if isinstance(error, LogicError):
+            error.trace = trace
+        raise HandlerFailed(error, "handler")
 
     async def _commit(self, ctx: HandlerContext | None, state: Any) -> Outgoing:
         outgoing = ctx.outgoing() if ctx is not None else Outgoing()
@@ -181,8 +228,8 @@ class Attempt:
         except LogicError as error:
             raise HandlerFailed(error, "handler") from error
         self._row = await self._store(lambda tx, ctx: checkpoints.committed(tx, ctx, self._row, text, outgoing))
-        if checkpoints.YIELDS in (self._row.notes or ""):
-            log.warning("%s.%s: %s", self._row.workflow, self._row.handler, checkpoints.YIELDS)
+        if RESTS in (self._row.notes or ""):
+            log.warning("%s.%s: %s", self._row.workflow, self._row.handler, RESTS)
         return outgoing
 
     # -- calling and failing ------------------------------------------------------------------------------------------
@@ -194,43 +241,37 @@ class Attempt:
             self._row,
             self._handler,
             phase,
+            state=self._state,
             config=self._workflow.config,
-            approved_by=self._run.approved_by,
+            approval=self._approval,
             new_id=self._scheduler.new_id,
         )
-        limit = min(self._handler.timeout, RECONCILE_LIMIT_MS) if phase == "reconcile" else self._handler.timeout
-        in_mutate = phase == "mutate"
+        self._ctx = ctx
         watch = LoopWatch(f"{phase} of {self._row.workflow}.{self._row.handler}")
         try:
-            async with asyncio.timeout(limit / 1000) as timer:
-                value = await watch.watch(function(ctx, *given))
-        except (Exception, SystemExit, asyncio.CancelledError) as error:
-            task = asyncio.current_task()
-            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
-                raise  # from outside: a person's cancel, a shutdown, the time limit of the run
+            call = Call(self._scheduler, self._row, ctx, phase, self._handler.timeout)
+            return ctx, await call.run(function, given, watch)
+        finally:
             self._row = noted(self._row, watch.note)
-            if isinstance(error, TimeoutError) and timer.expired():
-                late = TimeoutError(f"{phase} took longer than {format_interval(limit)}")
-                raise HandlerFailed(late, "timeout_in_mutate" if in_mutate else "timeout") from error
-            if ctx.failure is not None:
-                raise HandlerFailed(*ctx.failure) from error
-            said = error if isinstance(error, Exception) else LogicError(f"{phase} raised {error!r}.")
-            raise HandlerFailed(said, "mutate" if in_mutate else "handler") from error
-        self._row = noted(self._row, watch.note)
-        if ctx.failure is not None:
-            raise HandlerFailed(*ctx.failure)
-        return ctx, value
 
     async def _fail(self, error: BaseException, place: Place) -> Any:
         failure: Failure = classify(error, place)
         row = self._row
         if failure == "reconciliation":
             asks = isinstance(self._handler, Consumer) and self._handler.on_reconcile is not None
-            await self._ask_about_mutation(f"mutate failed: {_said(error)}", asks=asks, error=error)
+            message = f"mutate failed: {said(error)}"
+            self._row = row._replace(
+                failure=without_change(error, place),
+                refused=int(is_refused(error, place)),
+                mutate_error=f"{message}\n{author_trace(error)}",
+            )
+            await self._ask_about_mutation(message, asks=asks, error=error)
         if failure in ("transient", "approval") and row.mutation == "in_flight" and row.begins != "reconcile":
             row = row._replace(mutation="none")  # both say that nothing changed outside
+        if failure == "approval":
+            error = self._question(error)
         trace = author_trace(error) if failure == "logic" else ""
-        cause = Cause(failure, _said(error), trace, self._workflow.auto_fix is not None)
+        cause = Cause(failure, said(error), trace, self._workflow.auto_fix is not None)
         try:
             stored = await self._store(lambda tx, context: checkpoints.failed(tx, context, row, cause))
         except Fenced:
@@ -238,16 +279,26 @@ class Attempt:
         if failure == "logic":
             registry_of(self._scheduler.kinds).on_code_failed()
         if failure == "transient" and stored.until is not None:
-            raise Defer(from_ms(stored.until), _said(error)) from error
-        if failure == "approval":
-            raise error if isinstance(error, ApprovalNeeded) else ApprovalNeeded(_said(error)) from error
-        if place == "engine" or not isinstance(error, Skip | Noop | Defer | Wait):
+            raise Defer(from_ms(stored.until), said(error)) from error
+        if place == "engine" or failure == "approval" or not isinstance(error, Skip | Noop | Defer | Wait):
             raise error
-        message = f"{type(error).__name__} is not for handlers of workflows: {_said(error)}"
+        message = f"{type(error).__name__} is not for handlers of workflows: {said(error)}"
         raise LogicError(message) from error
+
+    def _question(self, error: BaseException) -> ApprovalNeeded:
+        """What a person is asked, and what the answer is about."""
+        if isinstance(error, AccessRefused):
+            return error
+        if not isinstance(error, ApprovalNeeded):
+            refused = AccessRefused(said(error))
+            refused.__cause__ = error
+            return refused
+        error.about = self._ctx.about() if self._ctx is not None else None
+        return error
 
     async def _ask_about_mutation(self, message: str, *, asks: bool, error: BaseException | None = None) -> None:
         """Whether the mutation happened is not known: end this run, so that another one or a person finds out."""
+        message = why_uncertain(self._row, message)
         try:
             stored = await self._store(
                 lambda tx, context: checkpoints.uncertain(tx, context, self._row, message, asks=asks)
@@ -276,32 +327,6 @@ class Attempt:
         return await self._scheduler.transact(work, wakes=False)
 
 
-def _reservations(consumer: Consumer, given: Any) -> dict[str, list[str]]:
-    """What prepare reserved, by topic; LogicError where it cannot be reserved."""
-    if not isinstance(given, Mapping) or not all(isinstance(events, list | tuple) for events in given.values()):
-        message = f"reserve maps topics to lists of event ids, as in {{'mail': [mail.id]}}, and is {given!r:.80}."
-        raise LogicError(message)
-    unknown = sorted(str(topic) for topic in set(given) - set(consumer.subscribes))
-    if unknown:
-        message = f"{consumer.name} reserved events of {unknown[0]!r:.80}, which it does not subscribe to."
-        raise LogicError(message)
-    strange = next((event for events in given.values() for event in events if not isinstance(event, str)), None)
-    if strange is not None:
-        message = (
-            f"{consumer.name} reserved {strange!r:.80}, which is no id of an event: give the `id` of what peek found."
-        )
-        raise LogicError(message)
-    return {topic: list(events) for topic, events in given.items()}
-
-
 def _is_away(error: BaseException) -> bool:
     """Whether the store could not be asked, and may be again: nothing is wrong with the workflow."""
     return isinstance(error, StoreError) and not isinstance(error, StoreRefused)
-
-
-def _said(error: BaseException) -> str:
-    try:
-        text = str(error) or type(error).__name__
-    except Exception:  # noqa: BLE001 - an error that cannot be shown is still an error
-        text = type(error).__name__
-    return clean(text)[:MAX_MESSAGE]

@@ -6,15 +6,21 @@ import json
 from typing import TYPE_CHECKING
 
 from wakeful import ids
+from wakeful.workflows.admission import WORKING
 from wakeful.workflows.hooks import standing_of
+from wakeful.workflows.issues import halted_job
+from wakeful.workflows.phases import ACTIVE, likely_verdict
 from wakeful.workflows.tables import HandlerRow, WorkflowRow, Workflows
 from wakeful.workflows.topics.tables import Topics
-from wakeful.workflows.words import answer_commands, issue_words
+from wakeful.workflows.views import prepared_view
+from wakeful.workflows.words import answer_commands, change_words, issue_words
 
 if TYPE_CHECKING:
     from wakeful.kernel.views.stories import Subject
 
 MOST_COUNTED = 1_000
+FINDING_OUT = "Its workflow is finding out whether the last change happened."
+TRYING = "Its workflow is just trying again what failed."
 
 
 def story(subject: Subject) -> list[str]:
@@ -26,7 +32,8 @@ def story(subject: Subject) -> list[str]:
         return []
     handler, workflow = found
     own = workflow.issue is not None and workflow.issue_handler == handler.name
-    issue = [_cannot_go_on(workflow, "It")] if own and workflow.issue != "transient" else []
+    stuck = own and workflow.issue != "transient" and not _is_at_it(subject, workflow)
+    issue = [_cannot_go_on(subject, workflow, "It")] if stuck else []
     return (_consumer(subject, handler) if handler.type == "consumer" else []) + issue
 
 
@@ -57,8 +64,10 @@ def _of_run(subject: Subject) -> list[str]:
     found = [f"Its phase is {attempt.phase}, its status in the workflow {attempt.status}."]
     if attempt.reserved:
         found.append(f"It reserved {'1 event' if attempt.reserved == 1 else f'{attempt.reserved:,} events'}.")
+    result = json.loads(attempt.result) if attempt.result is not None else None
+    found += [f"{line[0].upper()}{line[1:]}." for line in change_words(prepared_view(attempt), result)]
     if attempt.mutation == "in_flight" and handler is not None and handler.open_run == attempt.id:
-        [command] = answer_commands(attempt.workflow, ["settle"], ids.run_text(attempt.id))
+        [command] = answer_commands(attempt.workflow, ["settle"], ids.run_text(attempt.id), likely_verdict(attempt))
         found.append(f"Whether its change happened is not known. To settle it: {command}.")
     return found + [f"Note: {note}." for note in json.loads(attempt.notes or "[]")]
 
@@ -73,14 +82,33 @@ def standing(subject: Subject) -> str | None:
     if wait.reason in ("paused", "draining"):
         what = "it is resumed" if wait.reason == "paused" else "it is drained and resumed"
         return f"Its workflow is {wait.reason}: this waits until {what} (wakeful workflow resume {workflow.name})."
-    if workflow.backoff_until is not None and workflow.backoff_until > subject.tx.now:
+    if wait.detail == WORKING:
+        return f"A thread of {_run(workflow)} is still at work, which was cut off: this waits until that has ended."
+    if _is_at_it(subject, workflow):
+        return FINDING_OUT if workflow.issue == "reconciliation" else TRYING
+    halted = halted_job(subject.tx, workflow)
+    if halted is None and workflow.backoff_until is not None and workflow.backoff_until > subject.tx.now:
         return f"Its workflow tries again at {subject.when(workflow.backoff_until)}: {_first_line(workflow)}."
-    return _cannot_go_on(workflow, "Its workflow")
+    return _cannot_go_on(subject, workflow, "Its workflow")
 
 
-def _cannot_go_on(workflow: WorkflowRow, subject: str) -> str:
-    words = issue_words(workflow.issue or "internal", workflow.issue_handler, workflow.issue_message)
-    return f"{subject} cannot go on: {words.rstrip('.')} (wakeful workflow show {workflow.name})."
+def _is_at_it(subject: Subject, workflow: WorkflowRow) -> bool:
+    """Whether a run is just about what was wrong with its workflow."""
+    handler = subject.tx.of(Workflows).handler(workflow.name, workflow.issue_handler or "")
+    attempt = subject.tx.of(Workflows).run(handler.open_run) if handler is not None and handler.open_run else None
+    return attempt is not None and attempt.status == ACTIVE
+
+
+def _cannot_go_on(subject: Subject, workflow: WorkflowRow, who: str) -> str:
+    words = issue_words(
+        workflow.issue or "internal", workflow.issue_handler, workflow.issue_message,
+        halted=halted_job(subject.tx, workflow),
+    )  # fmt: skip
+    return f"{who} cannot go on: {words.rstrip('.')} (wakeful workflow show {workflow.name})."
+
+
+def _run(workflow: WorkflowRow) -> str:
+    return ids.run_text(workflow.working_run) if workflow.working_run is not None else "its last run"
 
 
 def _first_line(workflow: WorkflowRow) -> str:

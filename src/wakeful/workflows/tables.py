@@ -36,6 +36,9 @@ class WorkflowRow(NamedTuple):
     removed_at: int | None
     draining: int = 0
     owner: str | None = None
+    working_run: int | None = None
+    working_node: int | None = None
+    working_since: int | None = None
 
     @classmethod
     def new(cls, name: str, version: str, source: str, now: int) -> WorkflowRow:
@@ -64,6 +67,8 @@ class HandlerRow(NamedTuple):
     dirty: int = 0
     seen: int = 0
     fixes: int = 0
+    crashes: int = 0
+    blamed: int = 0
 
     def topics(self) -> list[str]:
         """The topics it subscribes to."""
@@ -97,6 +102,14 @@ class WorkflowRun(NamedTuple):
     notes: str | None = None
     created_at: int = 0
     updated_at: int = 0
+    failure: str | None = None
+    refused: int = 0
+    mutate_error: str | None = None  # what an uncertain mutation failed with, and the trace below
+
+
+def output_of(attempt: WorkflowRun, published: int) -> dict[str, Any]:
+    """The output of a run that committed."""
+    return {"title": attempt.title, "consumed": attempt.reserved, "published": published}
 
 
 class Action(NamedTuple):
@@ -146,6 +159,24 @@ class Workflows:
         """All that are deployed, by name."""
         sql = f"SELECT {_W} FROM workflows WHERE removed_at IS NULL ORDER BY name"
         return [WorkflowRow._make(row) for row in self._session.rows(sql)]
+
+    def listed(self) -> list[WorkflowRow]:
+        """The same, and those that were removed with an open question."""
+        sql = f"SELECT {_W} FROM workflows WHERE removed_at IS NULL OR issue = 'reconciliation' ORDER BY name"
+        return [WorkflowRow._make(row) for row in self._session.rows(sql)]
+
+    def halted(self, name: str | None = None) -> list[tuple[WorkflowRow, str]]:
+        """Those, or that one, whose issue is not tried again because the job that would is `paused` or `disabled`."""
+        columns = ", ".join(f"w.{column}" for column in WorkflowRow._fields)
+        sql = (
+            f"SELECT {columns}, s.enabled FROM workflows w JOIN workflow_handlers h ON h.workflow = w.name "
+            "AND h.name = w.issue_handler JOIN job_state s ON s.job_id = h.job_id "
+            "WHERE w.issue IN ('transient', 'reconciliation') AND w.paused = 0 AND w.removed_at IS NULL "
+            f"AND (s.paused = 1 OR s.enabled = 0) AND s.run_id IS NULL{' AND w.name = ?' if name is not None else ''} "
+            "ORDER BY w.name"
+        )
+        found = self._session.rows(sql, (name,) if name is not None else ())
+        return [(WorkflowRow._make(row[:-1]), "paused" if row[-1] else "disabled") for row in found]
 
     def add(self, row: WorkflowRow) -> None:
         self._session.insert_many("workflows", WorkflowRow._fields, [row])
@@ -199,6 +230,19 @@ class Workflows:
         found = self._session.rows(sql, (workflow, name))
         return HandlerRow._make(found[0]) if found else None
 
+    def left_open(self, workflow: str) -> list[str]:
+        """The handlers with an unfinished run that are not deployed."""
+        sql = (
+            "SELECT name FROM workflow_handlers WHERE workflow = ? AND job_id IS NULL AND open_run IS NOT NULL "
+            "ORDER BY name"
+        )
+        return [str(row[0]) for row in self._session.rows(sql, (workflow,))]
+
+    def open_runs(self, workflow: str) -> list[int]:
+        """The unfinished runs of a workflow, also those of handlers that are not deployed."""
+        sql = "SELECT open_run FROM workflow_handlers WHERE workflow = ? AND open_run IS NOT NULL ORDER BY name"
+        return [int(row[0]) for row in self._session.rows(sql, (workflow,))]
+
     def of_job(self, job_id: int) -> tuple[HandlerRow, WorkflowRow] | None:
         """The handler that a job runs, and its workflow."""
         sql = f"SELECT {_OF_JOB} FROM workflow_handlers h JOIN workflows w ON w.name = h.workflow WHERE h.job_id = ?"
@@ -231,7 +275,8 @@ class Workflows:
             HandlerRow._fields,
             [row],
             "ON CONFLICT (workflow, name) DO UPDATE SET job_id = excluded.job_id, type = excluded.type, "
-            "subscribes = excluded.subscribes, publishes = excluded.publishes, timeout = excluded.timeout",
+            "subscribes = excluded.subscribes, publishes = excluded.publishes, timeout = excluded.timeout, "
+            "crashes = excluded.crashes, blamed = excluded.blamed",
         )
 
     def change_handler(self, workflow: str, name: str, **values: Any) -> None:
@@ -253,6 +298,30 @@ class Workflows:
             "AND (h.dirty > h.seen OR h.open_run IS NOT NULL OR h.wake_at IS NOT NULL)"
         )
         return [HandlerRow._make(row) for row in self._session.rows(sql)]
+
+    def set_back(self, now: int, back_ms: int, newer: int) -> None:
+        """The clock was set back: bring what lies ahead into the new time; ids from `newer` on are of that time.
+
+        What an attempt stored in the new time is told by when that was: reconcile is not to be called too early.
+        """
+        moved = "CASE WHEN {0} - ? > ? THEN {0} - ? ELSE ? END"
+        by = (back_ms, now, back_ms, now)
+        self._session.execute(
+            f"UPDATE workflows SET backoff_until = {moved.format('backoff_until')} "
+            "WHERE backoff_until > ? AND (issue_run IS NULL OR issue_run < ?)",
+            (*by, now, newer),
+        )
+        self._session.execute(
+            f"UPDATE workflow_handlers SET wake_at = {moved.format('wake_at')} WHERE wake_at > ? AND NOT EXISTS "
+            "(SELECT 1 FROM workflow_runs r WHERE r.job_id = workflow_handlers.job_id AND r.id >= ?)",
+            (*by, now, newer),
+        )
+        for column in ("reconcile_at", "wake_at"):
+            self._session.execute(
+                f"UPDATE workflow_runs SET {column} = {moved.format(column)} WHERE {column} > ? AND updated_at > ? "
+                "AND id IN (SELECT open_run FROM workflow_handlers)",
+                (*by, now, now),
+            )
 
     # -- runs ---------------------------------------------------------------------------------------------------------
 
@@ -295,9 +364,8 @@ class Workflows:
 
     def phases(self, run_ids: Sequence[int]) -> dict[int, str]:
         """The phase of those of the runs that are of workflows."""
-        return {
-            int(row[0]): str(row[1]) for row in self._session.select_in(("id", "phase"), "workflow_runs", "id", run_ids)
-        }
+        rows = self._session.select_in(("id", "phase"), "workflow_runs", "id", run_ids)
+        return {int(row[0]): str(row[1]) for row in rows}
 
     def prune_runs(self, before_id: int, limit: int) -> int:
         """Delete attempts below that id that are over, whose runs are gone, and that no handler needs."""
@@ -308,6 +376,12 @@ class Workflows:
             (before_id, limit),
         )
 
+    def forget_runs(self, run_ids: Sequence[int]) -> None:
+        """Delete the attempts of runs that are gone, but for those that are not over or that a handler needs."""
+        kept = self._session.select_in(("open_run",), "workflow_handlers", "open_run", run_ids)
+        kept += self._session.select_in(("id",), "workflow_runs", "id", run_ids, only="status = 'active'")
+        self._session.delete_in("workflow_runs", "id", sorted(set(run_ids) - {int(row[0]) for row in kept}))
+
     # -- what people did ----------------------------------------------------------------------------------------------
 
     def record(self, action: Action) -> None:
@@ -316,6 +390,10 @@ class Workflows:
     def actions(self, workflow: str, limit: int) -> list[Action]:
         sql = f"SELECT {_A} FROM workflow_actions WHERE workflow = ? ORDER BY id DESC LIMIT ?"
         return [Action._make(row) for row in self._session.rows(sql, (workflow, limit))]
+
+    def prune_actions(self, before_id: int, limit: int) -> int:
+        old = "SELECT id FROM workflow_actions WHERE id < ? ORDER BY id LIMIT ?"
+        return self._session.execute(f"DELETE FROM workflow_actions WHERE id IN ({old})", (before_id, limit))
 
 
 def _with_job(row: Row) -> tuple[HandlerRow, JobDef]:

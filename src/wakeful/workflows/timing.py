@@ -13,12 +13,14 @@ FIRST_BACKOFF_MS = 10_000
 MAX_BACKOFF_MS = 600_000
 ATTENTION_AFTER = 5  # transient failures in a row
 MAX_FIXES = 3  # corrections that are requested between two commits of a handler
+MAX_CRASHES = 5  # that a handler is blamed for between two commits
 RECONCILE_LIMIT_MS = 30_000
 RECONCILE_TRIES = 5
 FIRST_RECONCILE_MS = 10_000
 MAX_RECONCILE_MS = 600_000
 MAX_ROUNDS = 100
-YIELD_MS = 30_000
+REST_MS = 30_000
+YIELD_MS = 1_000  # long enough for a producer that is due to start, and nobody waits for it otherwise
 
 
 class Wake(NamedTuple):
@@ -40,6 +42,11 @@ def read_wake_at(given: object, now: int) -> Wake:
     if moment > now + MAX_WAKE_MS:
         return Wake(now + MAX_WAKE_MS, f"wake_at {iso(moment)} was moved to {iso(now + MAX_WAKE_MS)}, 24 h from now")
     return Wake(moment)
+
+
+def within_a_day(wake_at: int | None, now: int) -> int | None:
+    """A wake time that was chosen a while ago; it lies further ahead only where the clock was set back since."""
+    return None if wake_at is None else min(wake_at, now + MAX_WAKE_MS)
 
 
 def _moment(given: object) -> int | None:
@@ -64,23 +71,10 @@ def reconcile_delay(tries: int) -> int | None:
     return min(FIRST_RECONCILE_MS << max(tries - 1, 0), MAX_RECONCILE_MS)
 
 
-class Due(NamedTuple):
-    """When a consumer runs again: at `at` (None: not by itself), after how many rounds in a row."""
+def due_after_commit(*, pending: bool, looks_again: bool, wake_at: int | None, now: int) -> int | None:
+    """When a consumer that has committed runs again; None: not by itself.
 
-    at: int | None
-    rounds: int = 0
-    yields: bool = False
-
-
-def due_after_commit(*, newer: int | None, left: int | None, wake_at: int | None, rounds: int, now: int) -> Due:
-    """When a consumer that has committed runs again.
-
-    `newer`: since when an event waits that came after its prepare began; `left`: since when the oldest waits, where
-    the run reserved something, so that the rest is looked at as well.
+    It looks at its pending events again where one came or changed since its prepare began, and where the run reserved
+    some, so that the rest is looked at as well.
     """
-    since = min((at for at in (newer, left) if at is not None), default=None)
-    if since is None:
-        return Due(wake_at)
-    if rounds + 1 >= MAX_ROUNDS:
-        return Due(now + YIELD_MS, yields=True)
-    return Due(min(since, now), rounds + 1)
+    return now if pending and looks_again else wake_at

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
@@ -12,46 +12,66 @@ from wakeful.kernel.rules.policy import trigger_of
 from wakeful.kernel.views.cut_off import cut_off_runs
 from wakeful.triggers.durations import format_interval
 from wakeful.triggers.moments import iso
+from wakeful.workflows.drained import has_unseen
 from wakeful.workflows.fixes.tables import Fixes, FixRow
-from wakeful.workflows.lookup import find_workflow
-from wakeful.workflows.phases import ACTIVE
+from wakeful.workflows.issues import halted_job
+from wakeful.workflows.lookup import find_listed
+from wakeful.workflows.phases import ACTIVE, likely_verdict
 from wakeful.workflows.tables import HandlerRow, WorkflowRow, WorkflowRun, Workflows
 from wakeful.workflows.topics.tables import EventRow, InputRow, Topics
-from wakeful.workflows.words import ACTIONS, activity_words, issue_words, schedule_words, status_word
+from wakeful.workflows.versions.on_nodes import is_on_no_node, version_words
+from wakeful.workflows.words import ACTIONS, SWITCHED_OFF, activity_words, issue_words, schedule_words, status_word
+from wakeful.workflows.working import still_works
 
 if TYPE_CHECKING:
     from wakeful.kernel.cluster.nodes import Seen
     from wakeful.store.interface import Transaction
+    from wakeful.store.records import JobDef, JobState
     from wakeful.workflows.input_actions import ByHand
 
 RECENT = 10
+ASKS = ("approval", "reconciliation")  # issues that are questions to a person
 MOST_CAUSED = 100
 MINUTE_MS = 60_000
 
 
-def workflow_view(tx: Transaction, name: str, seen: Seen | None = None) -> dict[str, Any]:
+def workflow_view(
+    tx: Transaction,
+    name: str,
+    seen: Seen | None = None,
+    find: Callable[[Transaction, str], WorkflowRow] = find_listed,
+) -> dict[str, Any]:
     """One workflow with its handlers; with `seen`, a run whose server has ended is not running."""
-    row = find_workflow(tx, name)
+    row = _as_seen(tx, find(tx, name), seen)
     handlers = tx.of(Workflows).handlers(name)
     jobs = {found[0].id: found for one in handlers if one.job_id and (found := tx.jobs.by_id(one.job_id))}
-    waits = bool(row.paused) or row.issue not in (None, "transient")  # for a person
+    row = _as_switched_off(tx, row, handlers, jobs)
+    waits = bool(row.paused) or row.issue not in (None, "transient", SWITCHED_OFF)  # for a person
     shown = [_handler_view(tx, handler, jobs, waits=waits) for handler in handlers]
     lasts = [one["last_run"] for one in shown if one["last_run"] is not None]
     open_runs = {last["id"] for last in lasts if last["workflow_status"] == ACTIVE}
     cut_off = open_runs & set(map(ids.run_text, cut_off_runs(tx, seen))) if open_runs else set[str]()
-    active = bool(open_runs - cut_off)
+    works = still_works(tx, row)
+    active = bool(open_runs - cut_off) or works
     triggers = [trigger_of(jobs[one.job_id][0].trigger) for one in handlers if one.type == "producer" and one.job_id]
     starts = [jobs[one.job_id][1].next_at for one in handlers if one.type == "producer" and one.job_id]
     coming = min((at for at in starts if at is not None and at > tx.now), default=None)
+    halted = halted_job(tx, row)
     next_in = f"in {_rounded(coming - tx.now)}" if coming is not None else None
     return {
         "name": row.name,
-        "status": status_word(paused=bool(row.paused), issue=row.issue, active=active, failures=row.failures),
+        "status": status_word(
+            paused=bool(row.paused), issue=row.issue, active=active, failures=row.failures, halted=halted is not None
+        ),
         "cut_off": bool(cut_off),
-        "issue": _issue_view(tx, row),
-        "schedule": schedule_words(triggers, None if waits else next_in, loaded=bool(row.version)),
+        "issue": _issue_view(tx, row, halted),
+        "schedule": schedule_words(triggers, None if waits else next_in, loaded=bool(row.version))
+        if row.removed_at is None
+        else "Removed: nothing of it runs.",
         "paused": bool(row.paused),
+        "removed": row.removed_at is not None,
         "draining": bool(row.draining),
+        "working": _working_view(tx, row) if works else None,
         "version": row.version,
         "versions": [
             {"number": number, "version": version, "deployed_at": iso(at)}
@@ -69,10 +89,45 @@ def workflow_view(tx: Transaction, name: str, seen: Seen | None = None) -> dict[
 
 def workflow_views(tx: Transaction, seen: Seen | None = None) -> list[dict[str, Any]]:
     """All workflows, by name."""
-    return [workflow_view(tx, row.name, seen) for row in tx.of(Workflows).all()]
+    return [workflow_view(tx, row.name, seen) for row in tx.of(Workflows).listed()]
 
 
-def _issue_view(tx: Transaction, row: WorkflowRow) -> dict[str, Any] | None:
+def _working_view(tx: Transaction, row: WorkflowRow) -> dict[str, Any]:
+    """The run that is over while a thread of it still works."""
+    node = tx.nodes.get(row.working_node or 0)
+    return {
+        "run": ids.run_text(row.working_run or 0),
+        "node": node.name if node is not None else None,
+        "since": _time(row.working_since),
+    }
+
+
+def _as_seen(tx: Transaction, row: WorkflowRow, seen: Seen | None) -> WorkflowRow:
+    """The workflow; one that could run and is on no running node has that for an issue."""
+    may_run = row.removed_at is None and not row.paused and row.issue in (None, "transient")
+    if not may_run or seen is None or not is_on_no_node(tx, seen.times, row):
+        return row
+    said = f"{row.version} ({version_words(tx, seen.times, row.name)})"
+    return row._replace(issue="no_code", issue_handler=None, issue_run=None, issue_message=said)
+
+
+def _as_switched_off(
+    tx: Transaction, row: WorkflowRow, handlers: Sequence[HandlerRow], jobs: Mapping[int, tuple[JobDef, JobState]]
+) -> WorkflowRow:
+    """The workflow; one with events for a consumer whose job a person switched off has that for an issue."""
+    if row.paused or row.issue is not None:
+        return row
+    for handler in handlers:
+        job, state = jobs.get(handler.job_id or 0, (None, None))
+        if job is None or state is None or (state.enabled and not state.paused) or not has_unseen(tx, handler):
+            continue
+        how = "paused" if state.enabled else "disabled"
+        said = f"Events wait for {job.name}, which is {how}. Resume it (wakeful resume {job.name})"
+        return row._replace(issue=SWITCHED_OFF, issue_handler=handler.name, issue_message=said)
+    return row
+
+
+def _issue_view(tx: Transaction, row: WorkflowRow, halted: tuple[str, str] | None) -> dict[str, Any] | None:
     is_paused = bool(row.paused) and row.issue in (None, "transient")  # then resuming it is all there is to do
     kind = "paused" if is_paused else row.issue
     if kind is None:
@@ -81,15 +136,36 @@ def _issue_view(tx: Transaction, row: WorkflowRow) -> dict[str, Any] | None:
     message = row.pause_note if is_paused else row.issue_message
     latest = tx.of(Fixes).latest(row.name) if kind == "logic" else None
     fix = latest if latest is not None and latest.run_id == row.issue_run else None
+    attempt = tx.of(Workflows).run(row.issue_run) if kind in ASKS and row.issue_run is not None else None
     return {
-        "kind": "internal" if kind == "load" else kind,
+        "kind": {"load": "internal", "no_code": "internal", SWITCHED_OFF: "paused"}.get(kind, kind),
         "handler": handler,
         "run": ids.run_text(row.issue_run) if row.issue is not None and row.issue_run is not None else None,
-        "message": issue_words(kind, handler, message, fix),
-        "actions": ["approve", "reject"] if fix is not None and fix.status == "proposed" else ACTIONS[kind],
+        "message": issue_words(kind, handler, message, fix, halted),
+        "actions": _actions(kind, fix, halted),
+        "likely": likely_verdict(attempt) if attempt is not None else None,
+        "change": _change_view(attempt) if attempt is not None and attempt.prepared is not None else None,
         "trace": (message or "").partition("\n")[2] or None,
         "fix": {**fix_view(fix), "diff": None} if fix is not None else None,  # source is for operators
     }
+
+
+def _change_view(attempt: WorkflowRun) -> dict[str, Any]:
+    """The change that a question is about: what was prepared for it, and what it returned."""
+    return {"title": attempt.title, **(prepared_view(attempt) or {}), "result": _json(attempt.result)}
+
+
+def prepared_view(attempt: WorkflowRun) -> dict[str, Any] | None:
+    """The events that were reserved, by topic, and the data for the phases after prepare."""
+    kept = _json(attempt.prepared)
+    return {"reserve": kept["reserve"], "data": kept["data"]} if kept is not None else None
+
+
+def _actions(kind: str, fix: FixRow | None, halted: tuple[str, str] | None) -> list[str]:
+    """What people can answer; to resume the workflow is no answer where its job is switched off."""
+    if halted is not None:
+        return []
+    return ["approve", "reject"] if fix is not None and fix.status == "proposed" else ACTIONS[kind]
 
 
 def fix_view(fix: FixRow) -> dict[str, Any]:
@@ -157,6 +233,8 @@ def run_view(tx: Transaction, attempt: WorkflowRun) -> dict[str, Any]:
         "status": run.status if run is not None else "done",
         "outcome": run.outcome if run is not None else None,
         "title": attempt.title,
+        "prepared": prepared_view(attempt),
+        "result": _json(attempt.result),
         "error": attempt.error,
         "notes": json.loads(attempt.notes or "[]"),
         "version": attempt.version,
@@ -230,6 +308,10 @@ def _rounded(ms: int) -> str:
     """A span as people say it: whole seconds below a minute, else whole minutes."""
     unit = 1_000 if ms < MINUTE_MS else MINUTE_MS
     return format_interval(-(-ms // unit) * unit)
+
+
+def _json(text: str | None) -> Any:
+    return None if text is None else json.loads(text)
 
 
 def _time(ms: int | None) -> str | None:

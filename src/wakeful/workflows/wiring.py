@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import inspect
 
-from wakeful.workflows.authoring import Consumer, Handler, Workflow
+from wakeful.child_processes import Listed
+from wakeful.workflows.authoring import Consumer, Handler, Workflow, with_state
 
 
 def mistakes(workflow: Workflow) -> list[str]:
     """What makes the workflow unusable, one sentence each."""
     if not workflow.handlers:
         return [f"{workflow.name} has no handlers: add a producer or a consumer."]
-    return [line for handler in workflow.handlers.values() for line in _of_handler(handler)]
+    return [*_of_hook(workflow), *(line for handler in workflow.handlers.values() for line in _of_handler(handler))]
 
 
 def warnings(workflow: Workflow) -> list[str]:
@@ -27,6 +28,17 @@ def warnings(workflow: Workflow) -> list[str]:
     ]
 
 
+def _of_hook(workflow: Workflow) -> list[str]:
+    given = workflow.auto_fix_env
+    try:
+        if isinstance(given, list | tuple):
+            Listed.read(given)
+            return []
+    except ValueError:
+        pass
+    return [f"auto_fix_env is a list of NAME, which is passed on, and NAME=value, not {given!r:.80}."]
+
+
 def _can_publish(handler: Handler) -> bool:
     return not isinstance(handler, Consumer) or handler.on_next is not None
 
@@ -35,9 +47,9 @@ def _of_handler(handler: Handler) -> list[str]:
     found = []
     for name, (function, count) in handler.functions().items():
         label = handler.name if name == "producer" else f"{handler.name}.{name}"
-        if not inspect.iscoroutinefunction(function):
-            found.append(f"{label} is not an async function: write `async def`.")
-        elif not _takes(function, count):
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            found.append(f"{label} has a `yield`, so that a call of it does nothing: return the result instead.")
+        elif not _takes(with_state(function, None) if name == "next" else function, count):
             wanted = {"next": "(ctx, prepared, result)", "mutate": "(ctx, prepared)", "reconcile": "(ctx, prepared)"}
             found.append(f"{label} has the wrong arguments: it is called with {wanted.get(name, '(ctx, state)')}.")
     if isinstance(handler, Consumer):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from wakeful.agents.budgets.rules import Caps, Limits, written
+from wakeful.agents.budgets.rules import Limits, written
 from wakeful.agents.budgets.spending import DEFAULT, limits_of, store_limits
 from wakeful.kernel.domain import FileChanges
 
@@ -16,16 +17,18 @@ NAME = "limits"
 
 
 class FileLimits:
-    """The budget of all agents as a file has it, with the zone of its days."""
+    """The budget of all agents as a file has it, and what is to be said about budgets of the file."""
 
-    def __init__(self, caps: Caps, zone: str) -> None:
-        self._limits = Limits(caps, zone)
+    def __init__(self, limits: Limits, notes: Sequence[str] = ()) -> None:
+        self._limits, self._notes = limits, tuple(notes)
 
     def plan(self, tx: Transaction | None) -> FileChanges:
         """Where the store has another one: the old and the new numbers."""
         old, new = _shown(DEFAULT if tx is None else limits_of(tx)), _shown(self._limits)
         changed = {key: (old.get(key), new.get(key)) for key in old | new if old.get(key) != new.get(key)}
-        return FileChanges(update={NAME: changed} if changed else {})
+        if "runs_per_day" in changed:
+            changed.pop("default_runs_per_day", None)  # which follows from it
+        return FileChanges(update={NAME: changed} if changed else {}, notes=self._notes)
 
     def apply(self, tx: Transaction, context: Context) -> FileChanges:  # noqa: ARG002 - as every section is applied
         """Keep it; what waited for a larger one looks again."""
@@ -35,4 +38,4 @@ class FileLimits:
 
 
 def _shown(limits: Limits) -> dict[str, Any]:
-    return dict(written(limits.caps))
+    return {**written(limits.caps), "default_runs_per_day": limits.each}

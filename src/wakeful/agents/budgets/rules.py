@@ -2,26 +2,34 @@
 
 | a run that ended | counts as |
 |---|---|
-| `noop`, `skipped`, `deferred`, or was never called | nothing |
-| with a cost that the agent reported | a run, that cost, the tokens it reported |
-| without, also because it crashed, failed or was cancelled | a run, its `max_cost`, the tokens it reported |
+| without a call: `noop`, `skipped`, `deferred`, never started, or a runner that cannot be used | nothing |
+| with a cost that was reported, also of a call that failed or met a limit | a run, that cost, the tokens reported |
+| without one, also because it timed out, crashed or was cancelled | a run, its `max_cost`, the tokens reported |
+| without one and without a `max_cost` | a run, the mean of the agent's last 20 reported costs |
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from decimal import Decimal
+from types import EllipsisType
 from typing import Any, NamedTuple
 
+from wakeful.counting import counted
+from wakeful.errors import InvalidSetting
 from wakeful.triggers.moments import from_ms, to_ms
 from wakeful.triggers.zones import place_named
 
 MILLION = 1_000_000
 FREE = ("noop", "skipped", "deferred")
 RUNS_PER_DAY, COST_PER_DAY = 100, 20.0
-"""What all agents together may use where nothing is configured."""
-MOST = 2**53  # more than anything costs; higher reports are ignored
+"""Where nothing is configured: how often each agent may run, and what all of them together may cost."""
+MOST_COST, MOST_TOKENS = 1_000_000, 10**12  # more than any run uses; higher reports are no reports
+REPORTED, AT_MOST, MEAN, UNKNOWN = "reported", "max_cost", "mean", "unknown"  # where the cost of a run is from
+MOST_CAP = 10**12  # the highest budget
+RECENT = 20  # reported costs whose mean stands for one that was not
 
 
 class Caps(NamedTuple):
@@ -42,19 +50,28 @@ class Spent(NamedTuple):
     held_cost: int = 0
 
 
+class Assumed(NamedTuple):
+    """What a run costs that does not report it, and why so much."""
+
+    cost: int = 0
+    basis: str = UNKNOWN
+
+
 class Charge(NamedTuple):
-    """What a run counts as."""
+    """What a run counts as; `basis`: where its cost is from."""
 
     runs: int = 0
     cost: int = 0
     tokens: int = 0
+    basis: str = UNKNOWN
 
 
 class Limits(NamedTuple):
-    """The budget of all agents together, and the zone of its days."""
+    """The budget of all agents together, and the zone of its days; `each`: the runs of one whose budget names none."""
 
     caps: Caps
     zone: str
+    each: int | None = None
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
@@ -63,6 +80,26 @@ class Limits(NamedTuple):
 def caps_of(written: Mapping[str, Any]) -> Caps:
     """A budget as it is written: `runs_per_day`, `cost_per_day`, `tokens_per_day`."""
     return Caps(written.get("runs_per_day"), in_millionths(written.get("cost_per_day")), written.get("tokens_per_day"))
+
+
+def own_budget(given: Mapping[str, Any] | None, limits: Limits) -> dict[str, Any]:
+    """An agent's budget as it applies: with the default where neither it nor the budget of all says how many runs."""
+    default = {} if limits.each is None else {"runs_per_day": limits.each}
+    return {key: value for key, value in {**default, **(given or {})}.items() if value is not None}
+
+
+def given_limits(
+    runs_per_day: int | EllipsisType | None, cost_per_day: float | None, tokens_per_day: int | None, *, zone: str
+) -> Limits:
+    """The budget of all agents as it was given; `...`: nothing was said about runs. InvalidSetting names a mistake."""
+    runs = None if runs_per_day is ... else runs_per_day
+    said = {"runs_per_day": runs, "cost_per_day": cost_per_day, "tokens_per_day": tokens_per_day}
+    for name, value in said.items():
+        in_money = name == "cost_per_day"
+        if value is not None and (amount(value, MOST_CAP) is None or not (in_money or isinstance(value, int))):
+            kind = "an amount" if in_money else "a whole number"
+            raise InvalidSetting(f"{name} is {kind} from 0 to {MOST_CAP:,}, or None for no limit, not {value!r:.40}.")
+    return Limits(caps_of(said), zone, RUNS_PER_DAY if runs_per_day is ... else None)
 
 
 def written(caps: Caps) -> dict[str, Any]:
@@ -87,32 +124,40 @@ def over(caps: Caps, spent: Spent, max_cost: int | None) -> str | None:
     """Why one more run that may cost so much is too much, or None."""
     runs = spent.runs + spent.held_runs
     if caps.runs is not None and runs >= caps.runs:
-        return f"{runs} of {caps.runs} runs are used today"
+        return f"{runs} of {counted(caps.runs, 'run')} {'is' if caps.runs == 1 else 'are'} used today"
     cost = spent.cost + spent.held_cost
     if caps.cost is not None and (cost >= caps.cost or cost + (max_cost or 0) > caps.cost):
         needs = f", and a run may cost {money(max_cost)}" if max_cost and cost < caps.cost else ""
         return f"a cost of {money(cost)} of {money(caps.cost)} is used today{needs}"
     if caps.tokens is not None and spent.tokens >= caps.tokens:
-        return f"{spent.tokens:,} of {caps.tokens:,} tokens are used today"
+        most = "1 token is" if caps.tokens == 1 else f"{caps.tokens:,} tokens are"
+        return f"{spent.tokens:,} of {most} used today"
     return None
 
 
-def charge(outcome: str, usage: Mapping[str, Any] | None, max_cost: int | None) -> Charge:
-    """What a run that was claimed counts as, by how it ended and what was reported about it."""
-    if outcome in FREE:
+def assumed(max_cost: int | None, reported: Sequence[int]) -> Assumed:
+    """What a run costs that does not report it: its limit, or the mean of what the agent's last runs reported."""
+    if max_cost is not None:
+        return Assumed(max_cost, AT_MOST)
+    recent = reported[:RECENT]
+    return Assumed(-(-sum(recent) // len(recent)), MEAN) if recent else Assumed()
+
+
+def charge(outcome: str, usage: Mapping[str, Any] | None, otherwise: Assumed) -> Charge:
+    """What a run that was claimed counts as, by how it ended and what was reported; `usage` is None without a call."""
+    if outcome in FREE and usage is None:
         return Charge()
     found = usage or {}
-    cost = _amount(found.get("cost"))
-    counted = in_millionths(cost) if cost is not None else max_cost
-    tokens = sum(int(_amount(found.get(name)) or 0) for name in ("tokens_in", "tokens_out"))
-    return Charge(1, counted or 0, tokens)
+    tokens = sum(int(amount(found.get(name), MOST_TOKENS) or 0) for name in ("tokens_in", "tokens_out"))
+    cost = in_millionths(amount(found.get("cost"), MOST_COST))
+    return Charge(1, otherwise.cost, tokens, otherwise.basis) if cost is None else Charge(1, cost, tokens, REPORTED)
 
 
-def _amount(value: Any) -> float | None:
-    """A number that a tool reported, if it can be meant."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return value if 0 <= value < MOST / MILLION else None
+def amount(value: Any, most: int) -> float | None:
+    """A number that was reported, if it can be meant: none below nothing, none beyond all reason."""
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not 0 <= value <= most:
+        return None  # no comparison is true of NaN
+    return float(value) if isinstance(value, Decimal) else value
 
 
 # -- days -------------------------------------------------------------------------------------------------------------
@@ -146,14 +191,16 @@ def money(cost: int) -> str:
 
 def spent_words(caps: Caps, spent: Spent) -> str:
     """What was used today beside what may be: "3 of 50 runs, cost 0.12 of 5.00"."""
-    parts = [_part(f"{spent.runs + spent.held_runs}", None if caps.runs is None else str(caps.runs), " runs")]
+    parts = [_part(spent.runs + spent.held_runs, caps.runs, "run")]
     cost = spent.cost + spent.held_cost
     if cost or caps.cost is not None:
-        parts.append(f"cost {_part(money(cost), None if caps.cost is None else money(caps.cost), '')}")
+        parts.append(f"cost {money(cost)}{'' if caps.cost is None else f' of {money(caps.cost)}'}")
     if spent.tokens or caps.tokens is not None:
-        parts.append(_part(f"{spent.tokens:,}", None if caps.tokens is None else f"{caps.tokens:,}", " tokens"))
+        parts.append(_part(spent.tokens, caps.tokens, "token"))
     return ", ".join(parts)
 
 
-def _part(used: str, cap: str | None, noun: str) -> str:
-    return f"{used}{noun}" if cap is None else f"{used} of {cap}{noun}"
+def _part(used: int, cap: int | None, noun: str) -> str:
+    last = used if cap is None else cap
+    whole = f"{used:,}" if cap is None else f"{used:,} of {cap:,}"
+    return f"{whole} {noun if last == 1 else f'{noun}s'}"

@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wakeful.agents.budgets.rules import (
+    AT_MOST,
     COST_PER_DAY,
+    MEAN,
+    RECENT,
+    REPORTED,
     RUNS_PER_DAY,
+    UNKNOWN,
+    Assumed,
     Caps,
+    Charge,
     Limits,
     Spent,
+    assumed,
     caps_of,
     charge,
     day_of,
     in_millionths,
     in_units,
+    money,
     next_day,
     over,
+    own_budget,
     spent_words,
     written,
 )
 from wakeful.agents.budgets.tables import FLEET, Budgets, Reservation, scope_of
 from wakeful.agents.inherited import whole_payload
-from wakeful.agents.naming import wake_job
+from wakeful.agents.naming import HEARTBEAT, wake_job
 from wakeful.kernel.engine.alerts import alert_key, close_alert, open_alert
 from wakeful.kernel.kinds import Refused
 from wakeful.kernel.rules.policy import trigger_of
@@ -40,8 +51,17 @@ if TYPE_CHECKING:
 FACT = "budgets"
 OVER_BUDGET, ALERT = "over_budget", "budget"
 ASKING = ("ask", "wake")  # what calls an agent
+NOT_CALLED = ("InvalidJob", "AgentNotStarted")  # errors of runs that could not call theirs
+SPREAD_MS = 30 * 60_000
+AFTER_BEAT_MS = 1_000  # so that the beat joins what waits, and they are one run
 AGAIN_MS = 20  # when a claim comes again that found another node deciding
-DEFAULT = Limits(Caps(RUNS_PER_DAY, in_millionths(COST_PER_DAY)), "UTC")
+BASES = {
+    REPORTED: ", which it reported",
+    AT_MOST: ": it reported none, and that is its max_cost",
+    MEAN: f": it reported none, and that is the mean of the last {RECENT} that {{agent}} reported",
+    UNKNOWN: ": it reported none, and there is no max_cost",
+}
+DEFAULT = Limits(Caps(cost=in_millionths(COST_PER_DAY)), "UTC", RUNS_PER_DAY)
 
 
 # -- the budget of all agents together --------------------------------------------------------------------------------
@@ -53,12 +73,12 @@ def limits_of(tx: Transaction) -> Limits:
     if text is None:
         return DEFAULT
     found: dict[str, Any] = json.loads(text)
-    return Limits(caps_of(found), found["timezone"])
+    return Limits(caps_of(found), found["timezone"], found.get("each"))
 
 
 def store_limits(tx: Transaction, limits: Limits) -> bool:
     """Keep the budget of all; what waits looks again where it was changed. Whether it was."""
-    text = json.dumps({**written(limits.caps), "timezone": limits.zone})
+    text = json.dumps({**written(limits.caps), "timezone": limits.zone, "each": limits.each})
     if tx.journal.fact(FACT) == text:
         return False
     tx.journal.set_meta({FACT: text})
@@ -83,11 +103,11 @@ def refuse_start(tx: Transaction, context: Context, job: JobDef, state: JobState
         _close_alerts(tx, context, payload["agent"])
         return None
     waiting = [run for run in tx.runs.open(job.id) if run.status == "queued" and run.due_at <= tx.now]
-    if state.queued and budgets.reservations([run.id for run in waiting]):
+    first = min(waiting, key=lambda run: (run.due_at, run.id)) if state.queued and waiting else None
+    if first is not None and budgets.reservations([first.id]):
         return None  # it was claimed before, given back, and has what it needs
     _alert(tx, context, payload["agent"], why)
-    until = next_day(tx.now, limits.zone)
-    first = min(waiting, key=lambda run: (run.due_at, run.id)) if state.queued and waiting else None
+    until = fresh_start(tx, payload["agent"], limits)
     if first is None and trigger_of(job.trigger).type != "once":
         return Refused(OVER_BUDGET, why[1])
     if first is not None and first.reason == "manual" and payload["does"] == "ask":
@@ -109,12 +129,12 @@ def refuse_by_hand(tx: Transaction, context: Context, job: JobDef) -> Refused | 
     return Refused(OVER_BUDGET, f"{why[1]} (over_budget); the next day begins at {tomorrow}")
 
 
-def waits_for(tx: Transaction, job: JobDef) -> str | None:
-    """Why a start that is requested now waits: everything is held, or it is over budget; None if it does not wait."""
-    if tx.nodes.held() is not None:
-        return "held"
+def over_budget(tx: Transaction, payload: Mapping[str, Any]) -> tuple[str | None, int | None]:
+    """The reason for which a start that is requested now waits, and until when; None where there is budget for it."""
     limits = limits_of(tx)
-    return OVER_BUDGET if _why(tx, json.loads(job.payload), limits, day_of(tx.now, limits.zone)) is not None else None
+    if _why(tx, payload, limits, day_of(tx.now, limits.zone)) is None:
+        return None, None
+    return OVER_BUDGET, fresh_start(tx, payload["agent"], limits)
 
 
 def _why(tx: Transaction, payload: Mapping[str, Any], limits: Limits, day: int) -> tuple[str, str] | None:
@@ -127,7 +147,7 @@ def _why(tx: Transaction, payload: Mapping[str, Any], limits: Limits, day: int) 
 def why_over(payload: Mapping[str, Any], limits: Limits, own: Spent, together: Spent) -> tuple[str, str] | None:
     """Whose budget is used up by what the agent and all agents together have used, and how, or None."""
     agent, max_cost = payload["agent"], max_cost_of(payload)
-    used_up = over(caps_of(payload.get("budget") or {}), own, max_cost)
+    used_up = over(caps_of(own_budget(payload.get("budget"), limits)), own, max_cost)
     if used_up is not None:
         return scope_of(agent), f"{agent} is over budget: {used_up}"
     all_of_them = over(limits.caps, together, max_cost)
@@ -135,8 +155,22 @@ def why_over(payload: Mapping[str, Any], limits: Limits, own: Spent, together: S
 
 
 def max_cost_of(payload: Mapping[str, Any]) -> int | None:
-    """What one run may cost, if that is limited."""
-    return in_millionths((payload.get("runner") or {}).get("max_cost"))
+    """What one run may cost, if that is limited; what others feed may have a higher limit."""
+    own, fed = [in_millionths((payload.get(key) or {}).get("max_cost")) for key in ("runner", "untrusted")]
+    return own if own is None or fed is None else max(own, fed)
+
+
+def fresh_start(tx: Transaction, agent: str, limits: Limits) -> int:
+    """When an agent that is over budget starts again: in the next day, and not all of them in its first second.
+
+    With the first beat of its heart, since heartbeats are spread; else at a time of its own in the first half hour.
+    """
+    begins = next_day(tx.now, limits.zone)
+    beats = tx.jobs.by_name(f"{agent}.{HEARTBEAT}")
+    beat = trigger_of(beats[0].trigger).next_slot(begins - 1) if beats is not None else None
+    if beat is not None and beat - begins < SPREAD_MS:
+        return beat + AFTER_BEAT_MS
+    return begins + int.from_bytes(hashlib.sha256(agent.encode()).digest()[:8]) % SPREAD_MS
 
 
 # -- alerts: one for each agent and day, and one for all together -----------------------------------------------------
@@ -170,8 +204,9 @@ def reserve(tx: Transaction, job: JobDef, run: RunRow) -> None:
     payload = whole_payload(tx, json.loads(job.payload))
     budgets = tx.of(Budgets)
     if payload["does"] in ASKING and not budgets.reservations([run.id]):
-        made = Reservation(run.id, payload["agent"], day_of(tx.now, limits_of(tx).zone), max_cost_of(payload) or 0)
-        budgets.reserve(made)
+        agent, may_cost = payload["agent"], max_cost_of(payload)
+        costs = assumed(may_cost, () if may_cost is not None else budgets.reported(agent))
+        budgets.reserve(Reservation(run.id, agent, day_of(tx.now, limits_of(tx).zone), *costs))
 
 
 def settle(tx: Transaction, run: RunRow, result: Result) -> None:
@@ -179,9 +214,13 @@ def settle(tx: Transaction, run: RunRow, result: Result) -> None:
     budgets = tx.of(Budgets)
     for made in budgets.reservations([run.id]):
         budgets.hold(made.day, wait=True)
-        outcome = result.outcome if run.started_at is not None else "skipped"
         usage = json.loads(result.usage) if result.usage is not None else None
-        budgets.settle(made, charge(outcome, usage, made.cost))
+        otherwise = Assumed(made.cost, made.basis)
+        if made.basis == UNKNOWN:  # others may have reported since
+            otherwise = assumed(None, budgets.reported(made.agent))
+        called = run.started_at is not None and result.error_type not in NOT_CALLED
+        counts = charge(result.outcome, usage, otherwise) if called else Charge()
+        budgets.settle(made, counts)
 
 
 # -- as people see it -------------------------------------------------------------------------------------------------
@@ -221,5 +260,15 @@ def used_today(tx: Transaction, job: JobDef) -> list[str]:
         return []
     agent, limits = payload["agent"], limits_of(tx)
     together, each = spent_today(tx, [agent])
-    own = spent_words(caps_of(payload.get("budget") or {}), each[agent])
+    own = spent_words(caps_of(own_budget(payload.get("budget"), limits)), each[agent])
     return [f"Used today: {own} by {agent}; {spent_words(limits.caps, together)} by all agents together."]
+
+
+def counted_as(tx: Transaction, run_id: int) -> list[str]:
+    """What `explain` says about what a run counts as."""
+    charged = tx.of(Budgets).charged(run_id)
+    if charged is None:
+        return []
+    return [
+        f"It counts as a run with a cost of {money(charged.cost)}{BASES[charged.basis].format(agent=charged.agent)}."
+    ]

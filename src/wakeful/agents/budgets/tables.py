@@ -1,4 +1,6 @@
-"""The tables of budgets: a row per scope and day, and one per run in progress.
+"""The tables of budgets: a row per scope and day, one per run in progress, and one per run that was counted.
+
+What a day has spent is the sum of its charges: both are written by the transaction that ends a run.
 
 Who reads a day to decide about it holds the fleet's row of that day until the transaction ends: so two nodes never
 decide at once. A claim does not wait for that row, because it has lanes that the other may want; it comes again.
@@ -9,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from wakeful.agents.budgets.rules import Charge, Spent
+from wakeful.agents.budgets.rules import AT_MOST, RECENT, REPORTED, Charge, Spent
 
 if TYPE_CHECKING:
     from wakeful.store.session import Session
@@ -19,12 +21,24 @@ _SPENT = ", ".join(Spent._fields)
 
 
 class Reservation(NamedTuple):
-    """What a run in progress may cost, and the day on which it counts."""
+    """What a run in progress may cost and why so much, and the day on which it counts."""
 
     run_id: int
     agent: str
     day: int
     cost: int
+    basis: str = AT_MOST
+
+
+class Charged(NamedTuple):
+    """What a run that has ended counts as."""
+
+    run_id: int
+    agent: str
+    day: int
+    cost: int
+    tokens: int
+    basis: str
 
 
 def scope_of(agent: str) -> str:
@@ -69,7 +83,21 @@ class Budgets:
     def settle(self, made: Reservation, counts: Charge) -> None:
         """Count the run with that usage, and release its reservation."""
         self._session.execute("DELETE FROM budget_reservations WHERE run_id = ?", (made.run_id,))
-        self._add(made, Spent(*counts, held_runs=-1, held_cost=-made.cost))
+        if counts.runs:
+            row = Charged(made.run_id, made.agent, made.day, counts.cost, counts.tokens, counts.basis)
+            self._session.insert_many("budget_charges", Charged._fields, [row])
+        used = Spent(counts.runs, counts.cost, counts.tokens, held_runs=-1, held_cost=-made.cost)
+        self._add(made, used)
+
+    def charged(self, run_id: int) -> Charged | None:
+        """What that run counts as; None if it counts as nothing, or is not over."""
+        rows = self._session.select_in(Charged._fields, "budget_charges", "run_id", [run_id])
+        return Charged._make(rows[0]) if rows else None
+
+    def reported(self, agent: str) -> list[int]:
+        """The costs that the agent's last runs reported, the newest first."""
+        sql = f"SELECT cost FROM budget_charges WHERE agent = ? AND basis = '{REPORTED}' ORDER BY run_id DESC LIMIT ?"
+        return [int(row[0]) for row in self._session.rows(sql, (agent, RECENT))]
 
     def _add(self, made: Reservation, more: Spent) -> None:
         rows = [(scope, made.day, *more) for scope in (FLEET, scope_of(made.agent))]
@@ -83,7 +111,12 @@ class Budgets:
             "DELETE FROM budget_days WHERE (scope, day) IN (SELECT scope, day FROM budget_days "
             "WHERE day < ? AND held_runs = 0 ORDER BY day, scope LIMIT ?)"
         )
-        return self._session.execute(sql, (before, limit))
+        pruned = self._session.execute(sql, (before, limit))
+        charges = (
+            "DELETE FROM budget_charges WHERE run_id IN (SELECT run_id FROM budget_charges WHERE day < ? "
+            "AND day NOT IN (SELECT day FROM budget_days WHERE day < ?) ORDER BY day LIMIT ?)"
+        )
+        return pruned + (self._session.execute(charges, (before, before, limit - pruned)) if pruned < limit else 0)
 
     def wait_again(self, now: int) -> int:
         """Let jobs of agents that wait for a later time look again now; how many there are."""

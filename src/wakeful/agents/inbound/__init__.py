@@ -9,6 +9,7 @@ What must stay true:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from wakeful.kernel.domain import Domain
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
 
 ID_DAYS_MS = 30 * 86_400_000
+
+
+def _reads(tx: Transaction, message: Any) -> Callable[[], Any]:
+    from wakeful.agents.inbound.messages import read
+
+    return read(tx, message)
 
 
 def _hears(tx: Transaction, context: Context, message: Any) -> None:
@@ -34,6 +41,7 @@ def _prune(tx: Transaction, before: int, limit: int) -> int:
 
 domain = Domain(
     "inbound",
+    reads=_reads,
     hears=_hears,
     job_tables=("agent_requests",),
     precious_tables=("agent_requests",),

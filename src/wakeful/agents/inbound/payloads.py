@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl
 
 from wakeful.agents.prompting import Outside
 from wakeful.agents.runners.paths import values_at
+from wakeful.counting import counted
 from wakeful.kernel.rules.outcome import clean
 
 LONGEST_VALUE = 10_000
@@ -136,4 +137,4 @@ def _shown(value: Any, most: int) -> str:
 
 
 def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most]}… ({len(text) - most} more characters)"
+    return text if len(text) <= most else f"{text[:most]}… ({counted(len(text) - most, 'more character')})"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
 from wakeful.agents.inbound.tables import RequestRow, Requests
+from wakeful.agents.naming import LANE
 from wakeful.errors import QueueFull, RequestNotFound, SchedulerError, ScheduleTriggerError
 from wakeful.kernel.rules.outcome import clean
 from wakeful.store.records import RunDetails, RunRow, SkipRow
@@ -31,6 +32,7 @@ class Inbound(NamedTuple):
     about: Mapping[str, Any]
     body: str
     replay_of: int | None = None
+    digest: str | None = None  # of what is signed, where the delivery id is not
 
 
 class Taken(NamedTuple):
@@ -51,7 +53,7 @@ def take(tx: Transaction, context: Context, pair: tuple[JobDef, JobState], given
     """Store a request and queue its run, or say that it is known already. `pair` was read in this transaction."""
     job, state = pair
     requests = tx.of(Requests)
-    known = requests.called(job.id, given.delivery_id) if given.delivery_id is not None else None
+    known = requests.called(job.id, given.delivery_id, given.digest)
     if known is not None:
         return Taken(known.id, known.run_id, is_duplicate=True)
     if (refusal := _refusal(tx, job, state)) is not None:
@@ -59,7 +61,7 @@ def take(tx: Transaction, context: Context, pair: tuple[JobDef, JobState], given
     run = RunRow.queued(context.new_id(), job, given.type, tx.now)
     row = RequestRow(
         context.new_id(), job.id, given.type, given.delivery_id, given.replay_of, run.id, tx.now,
-        clean(json.dumps(given.about)), clean(given.body),
+        clean(json.dumps(given.about)), clean(given.body), given.digest,
     )  # fmt: skip
     tx.runs.add([run])
     tx.runs.detail([RunDetails(run.id, payload=json.dumps(reference(row)))])
@@ -83,8 +85,9 @@ def _queue(tx: Transaction, state: JobState) -> None:
     """One more run waits. A parked job keeps its place in the line; a busy or paused one is looked at later."""
     if state.paused:
         tx.journal.skip([SkipRow(state.job_id, "paused", 1, tx.now, "a request waits until it is resumed")])
-    elif state.run_id is None and state.parked is None:
-        state = state._replace(due_at=tx.now)
+    elif state.run_id is None and (state.parked is None or state.parked.startswith(LANE)):
+        # Another sender's session may be free: it is looked at again, and keeps its place in the line.
+        state = state._replace(due_at=tx.now, parked=None)
     tx.jobs.save([state._replace(queued=state.queued + 1)])
 
 

@@ -106,7 +106,7 @@ async def call_hook(request: Request, scheduler: Sched, agent: AgentName, schedu
     if (greeting := _greeting(webhook, request, data)) is not None:
         return greeting
     about = {key: request.headers[key][:LONGEST_HEADER] for key in KEPT_HEADERS if key in request.headers}
-    inbound = Inbound(WEBHOOK, verified.delivery_id, about, text)
+    inbound = Inbound(WEBHOOK, verified.delivery_id, about, text, digest=verified.digest)
 
     def work(tx: Transaction, context: Any) -> Any:
         pair = tx.jobs.by_name(name)
@@ -186,7 +186,7 @@ def _taken(found: Taken) -> dict[str, Any]:
 )
 async def pass_on_message(scheduler: Sched, _: Operator, given: MessageIn) -> Response:
     message = messages.Message(given.connector, given.sender, given.text, given.message_id)
-    found = await scheduler.transact(lambda tx, context: messages.receive(tx, context, message, given.agent))
+    found = await messages.pass_on(scheduler, message, given.agent)
     if found.turned_away and not found.taken:
         raise _later(found.turned_away[0])
     runs = [ids.run_text(one.run_id) for one in found.taken if one.run_id]

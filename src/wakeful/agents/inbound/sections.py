@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from wakeful.agents.inbound import ID_DAYS_MS
 from wakeful.agents.inbound.signatures import key_of, scheme_of
 from wakeful.agents.runners.paths import read_path
 from wakeful.errors import InvalidJob, InvalidSetting
+from wakeful.patterns import Pattern
 from wakeful.references import absolute, references_in
 
 OUTSIDE = frozenset({"webhook", "chat"})
@@ -34,9 +35,9 @@ def problems_of(schedule: Mapping[str, Any]) -> Iterator[Wrong]:
 
 def _match_problems(chat: Mapping[str, Any]) -> Iterator[Wrong]:
     try:
-        re.compile(chat.get("match") or "")
-    except re.error as error:
-        yield Wrong(("match",), f"is no regular expression: {error}.")
+        Pattern(chat.get("match") or "")
+    except InvalidSetting as error:
+        yield Wrong(("match",), str(error))
 
 
 def _webhook_problems(webhook: Mapping[str, Any]) -> Iterator[Wrong]:
@@ -47,6 +48,8 @@ def _webhook_problems(webhook: Mapping[str, Any]) -> Iterator[Wrong]:
         if described:
             return
     scheme = scheme_of(webhook)
+    if scheme.timestamp is not None and scheme.tolerance_ms > ID_DAYS_MS:
+        yield Wrong(("tolerance",), "must be at most 30d: for so long it is known which requests came already.")
     for secret in secrets_of(webhook):
         if not list(references_in(secret)):
             try:

@@ -3,11 +3,12 @@
 | `verify` | header | signed | replays are refused by |
 |---|---|---|---|
 | standard | `webhook-signature: v1,BASE64` | `{id}.{timestamp}.{body}` | time and `webhook-id` |
-| github | `X-Hub-Signature-256: sha256=HEX` | `{body}` | `X-GitHub-Delivery` |
+| github | `X-Hub-Signature-256: sha256=HEX` | `{body}` | `X-GitHub-Delivery` and the body |
 | slack | `X-Slack-Signature: v0=HEX` | `v0:{timestamp}:{body}` | time and `event_id` |
 | bearer | `Authorization: Bearer SECRET` | nothing | `Idempotency-Key`, where it is given |
 
-Any other scheme is described by the fields of `Scheme`. A header that is there twice never counts. Comparisons take the
+Any other scheme is described by the fields of `Scheme`. An id that is not signed can be exchanged, so what is signed
+counts once as well. A header that is there twice never counts. Comparisons take the
 same time wherever texts differ, and the answer does not say which part was wrong.
 """
 
@@ -22,10 +23,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from wakeful.agents.runners.paths import value_at
+from wakeful.counting import counted
 from wakeful.errors import InvalidSetting
 
 TOLERANCE_MS = 300_000
 LONGEST_ID = 300
+SHORTEST_SECRET = 16  # characters: a shorter one can be found by trying
 MOST_SIGNATURES = 10
 NAMED = ("standard", "github", "slack", "bearer")
 _PLACE = re.compile(r"\{(id|timestamp|body)\}")
@@ -54,6 +57,12 @@ class Scheme(NamedTuple):
     id: Where | None = None
     is_encoded: bool = False  # the secret is base64, perhaps after whsec_
 
+    @property
+    def is_id_signed(self) -> bool:
+        """Whether nobody can exchange the id of a captured request; a token signs nothing, and must not be captured."""
+        in_header = self.id is not None and self.id.header is not None
+        return self.algorithm == "token" or "{id}" in self.signed or not in_header
+
 
 class Given(NamedTuple):
     """A request as it came: the values of each header under its name in small letters, and the body."""
@@ -70,9 +79,10 @@ class Given(NamedTuple):
 
 
 class Verified(NamedTuple):
-    """A verified request; `delivery_id` is its id at the sender."""
+    """A verified request: its id at the sender, and where that is not signed, a digest of what is."""
 
     delivery_id: str | None
+    digest: str | None = None
 
 
 SCHEMES = {
@@ -106,11 +116,15 @@ def scheme_of(webhook: Mapping[str, Any]) -> Scheme:
 
 def key_of(scheme: Scheme, secret: str) -> bytes:
     """The bytes a secret stands for; InvalidSetting, as the end of a sentence, for one that cannot be used."""
-    if not secret.strip():
+    text = secret.strip().removeprefix("whsec_") if scheme.is_encoded else secret.strip()
+    if not text:
         raise InvalidSetting("is empty.")
+    if len(text) < SHORTEST_SECRET:
+        raise InvalidSetting(
+            f"has {counted(len(text), 'character')}, and needs {SHORTEST_SECRET}: make one with openssl rand -hex 32."
+        )
     if not scheme.is_encoded:
         return secret.encode("utf-8", "surrogateescape")
-    text = secret.strip().removeprefix("whsec_")
     try:
         key = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except (binascii.Error, ValueError):
@@ -135,18 +149,14 @@ def verify(scheme: Scheme, keys: Sequence[bytes], given: Given, now: int) -> Ver
         delivery_id = _in_body(given, scheme.id)
     if "{id}" in scheme.signed and (not delivery_id or "." in delivery_id):  # a dot would let its end be moved
         return None
-    return _verified(scheme, given, delivery_id)
-
-
-def _verified(scheme: Scheme, given: Given, delivery_id: str | None) -> Verified | None:
-    if delivery_id:
-        usable = len(delivery_id) <= LONGEST_ID and delivery_id.isprintable()
-        return Verified(delivery_id) if usable else None
+    if delivery_id and (len(delivery_id) > LONGEST_ID or not delivery_id.isprintable()):
+        return None
     if scheme.algorithm == "token":
-        return Verified(None)
-    # Without an id, the same signed bytes are the same request.
-    signed = f"{given.header(scheme.header)}".encode("utf-8", "replace")
-    return Verified(f"sha256:{hashlib.sha256(signed + b'.' + given.body).hexdigest()}")
+        return Verified(delivery_id or None)
+    # Without an id, the same signed bytes are the same request. The header is no part of them: more may stand in it.
+    signed = _message(scheme.signed, {"timestamp": timestamp or "", "id": delivery_id or ""}, given.body)
+    digest = hashlib.sha256(signed).hexdigest()
+    return Verified(delivery_id or f"sha256:{digest}", None if scheme.is_id_signed else digest)
 
 
 def _is_signed(scheme: Scheme, keys: Sequence[bytes], given: Given, timestamp: str, delivery_id: str) -> bool:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, NamedTuple
+
+from wakeful.agents.tables import naming
 
 if TYPE_CHECKING:
     from wakeful.store.session import Session
@@ -20,6 +23,7 @@ class RequestRow(NamedTuple):
     at: int
     about: str
     body: str | None
+    digest: str | None = None
 
 
 _ROW = ", ".join(RequestRow._fields)
@@ -39,11 +43,14 @@ class Requests:
         found = self._session.rows(f"SELECT {_ROW} FROM agent_requests WHERE id = ?", (number,))
         return RequestRow._make(found[0]) if found else None
 
-    def called(self, job_id: int, delivery_id: str) -> RequestRow | None:
-        """The request of that schedule which its sender calls so."""
-        sql = f"SELECT {_ROW} FROM agent_requests WHERE job_id = ? AND delivery_id = ?"
-        found = self._session.rows(sql, (job_id, delivery_id))
-        return RequestRow._make(found[0]) if found else None
+    def called(self, job_id: int, delivery_id: str | None, digest: str | None = None) -> RequestRow | None:
+        """The request of that schedule which its sender calls so, or of which the same was signed."""
+        for column, value in (("delivery_id", delivery_id), ("digest", digest)):
+            sql = f"SELECT {_ROW} FROM agent_requests WHERE job_id = ? AND {column} = ?"
+            found = self._session.rows(sql, (job_id, value)) if value is not None else []
+            if found:
+                return RequestRow._make(found[0])
+        return None
 
     def newest(self, job_id: int | None, before: int | None, limit: int) -> list[RequestRow]:
         """Requests of one schedule or of all, the newest first."""
@@ -53,11 +60,12 @@ class Requests:
         sql = f"SELECT {_ROW} FROM agent_requests {where}ORDER BY id DESC LIMIT ?"
         return [RequestRow._make(row) for row in self._session.rows(sql, (*given.values(), limit))]
 
-    def chat_jobs(self, owner: str | None) -> list[int]:
+    def chat_jobs(self, agent: str | None) -> list[int]:
         """The schedules that hear chat messages, by name: of one agent, or of all."""
-        condition, values = (" AND owner = ?", (owner,)) if owner is not None else ("", ())
-        sql = f"SELECT id FROM jobs WHERE {_CHAT}{condition} ORDER BY name LIMIT 1000"
-        return [int(row[0]) for row in self._session.rows(sql, values)]
+        condition, values = (" AND payload LIKE ?", (naming(agent),)) if agent is not None else ("", ())
+        sql = f"SELECT id, payload FROM jobs WHERE {_CHAT}{condition} ORDER BY name LIMIT 1000"
+        rows = self._session.rows(sql, values)
+        return [int(number) for number, payload in rows if agent is None or json.loads(payload).get("agent") == agent]
 
     def prune(self, before: int, ids_before: int, limit: int) -> int:
         """Take the bodies of requests older than `before`, and forget those older than `ids_before`; how many.

@@ -81,7 +81,7 @@ async def wake_agent(scheduler: Sched, caller: OperatorOrRun, name: AgentName, g
     operation_id="add_agent_event",
     status_code=202,
     response_model=EventAdded,
-    responses=answers(404, 409),
+    responses=answers(404, 409, 429),
     summary="Leave an agent something to hear when it is next woken",
 )
 async def add_agent_event(scheduler: Sched, caller: OperatorOrRun, name: AgentName, given: EventIn) -> Response:

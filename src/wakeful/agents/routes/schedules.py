@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
@@ -18,6 +19,7 @@ from wakeful.agents.route_models import (
 )
 from wakeful.agents.schedules import Schedule, ScheduleSpec
 from wakeful.agents.task import Task
+from wakeful.agents.timing import camel, timing_of
 from wakeful.api import addresses
 from wakeful.api.auth import Anyone
 from wakeful.api.idempotency import Answer, Key, answer, respond
@@ -28,8 +30,11 @@ from wakeful.api.shapes import local, zone_of
 from wakeful.api.wiring import Sched
 from wakeful.kernel.actions.authorized import WriteTerms
 from wakeful.kernel.actions.idempotency import run_idempotent
+from wakeful.kernel.rules.options import OPTION_NAMES
 from wakeful.triggers import from_ms, iso, to_ms
 
+DURATIONS = ("timeout", "catchUp", "retry", "backoff", "errorSpan")
+LONGEST_DURATION = 20
 router = APIRouter(prefix="/api/schedule", tags=["schedule"])
 
 Slug = Annotated[
@@ -74,7 +79,7 @@ async def put_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slug,
     if given.session_config is not None:
         task = given.session_config.onto(task)
     _refuse_session(given.agent, task)
-    wanted = ScheduleSpec(task, given.timing.to_data(), given.enabled, given.agent)
+    wanted = ScheduleSpec(task, given.timing.to_data(), given.enabled, given.agent, options_of(given.options))
     terms = WriteTerms(rights, scheduler.default_zone, defaults=scheduler.job_defaults)
     found, created, action = await scheduler.transact(lambda tx, node: schedules.put(tx, node, slug, wanted, terms))
     next_run = iso(found.next_at) if found.next_at is not None else None
@@ -91,7 +96,7 @@ async def put_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slug,
 )
 async def patch_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slug, given: ScheduleChange) -> Response:
     _refuse_another(slug, given.slug)
-    for name in ("prompt", "timing", "enabled"):
+    for name in ("prompt", "timing", "enabled", "options"):
         if name in given.model_fields_set and getattr(given, name) is None:
             sentence = f"{'schedule' if name == 'timing' else name} cannot be null: leave it out to keep it as it is."
             raise ApiError(422, "invalid", sentence)
@@ -104,7 +109,8 @@ async def patch_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slu
         task = _onto(found.task, given)
         _refuse_session(found.agent, task)
         timing = given.timing.to_data() if given.timing is not None else None
-        return schedules.patch(tx, node, slug, ScheduleSpec(task, timing, given.enabled), terms)
+        wanted = ScheduleSpec(task, timing, given.enabled, options=options_of(given.options))
+        return schedules.patch(tx, node, slug, wanted, terms)
 
     found, action = await scheduler.transact(work)
     return respond(answer(200, shape(found, scheduler.default_zone), **undoable(action)))
@@ -152,6 +158,27 @@ def _onto(task: Task, given: ScheduleChange) -> Task | None:
     return task
 
 
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (dict, list)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
+
+
+def options_of(given: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Options in the words of jobs. What is read-only is left out."""
+    for key in DURATIONS:
+        if any(len(text) > LONGEST_DURATION for text in _texts((given or {}).get(key))):
+            raise ApiError(422, "invalid", f"options.{key}: a duration has {LONGEST_DURATION} characters at most.")
+    names = {camel(name): name for name in (*OPTION_NAMES, "hooks")}
+    unknown = next((key for key in given or () if key not in names), None)
+    if unknown is not None:
+        known = ", ".join(sorted(names.keys() - {"bounded"}))
+        raise ApiError(422, "invalid", f"options has no {unknown!r:.60}: known are {known}.")
+    return None if given is None else {names[key]: value for key, value in given.items() if key != "bounded"}
+
+
 def _refuse_session(agent: str | None, task: Task | None) -> None:
     if agent is not None and task is not None and task != Task(task.prompt):
         sentence = "A schedule of an agent has no sessionConfig: the agent has sessions of its own."
@@ -185,9 +212,10 @@ def shape(schedule: Schedule, zone: str) -> dict[str, Any]:
         "slug": job.name,
         "prompt": task.prompt,
         "enabled": schedule.enabled,
-        "schedule": schedules.timing_of(job.trigger, zone),
+        "schedule": timing_of(job.trigger, zone),
         "agent": schedule.agent,
         "sessionConfig": config if schedule.agent is None else None,
+        "options": {camel(name): value for name, value in schedule.options.items()},
         "lastRun": iso(to_ms(job.last_run_at)) if job.last_run_at is not None else None,
         "lastResult": schedule.last_result,
         "lastError": schedule.last_error,

@@ -22,6 +22,7 @@ Ref = Annotated[str, Path(max_length=200, description="the work item's id", exam
 WorkStatus = Annotated[
     Literal["ready", "claimed", "done", "failed"] | None, Query(description="only these", examples=["ready"])
 ]
+Orphaned = Annotated[bool, Query(description="only of agents that no longer exist", examples=[True])]
 OfAgent = Annotated[str | None, Query(max_length=200, description="only of this agent", examples=["reporter"])]
 
 
@@ -38,11 +39,12 @@ async def list_work(
     *,
     agent: OfAgent = None,
     status: WorkStatus = None,
+    orphaned: Orphaned = False,
     limit: Limit = LIMIT,
     cursor: Cursor = None,
 ) -> Response:
     async def read(last: int | None, number: int) -> list[dict[str, Any]]:
-        return await scheduler.look(lambda tx: work.list_items(tx, agent, status, last, number))
+        return await scheduler.look(lambda tx: work.list_items(tx, agent, status, last, number, orphaned=orphaned))
 
     return respond(await id_page("wrk", limit, cursor, read))
 

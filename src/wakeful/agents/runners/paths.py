@@ -12,6 +12,7 @@ from typing import Any
 from wakeful.errors import InvalidJob
 
 EVERY = "*"
+MOST = 10**15
 _PART = re.compile(r"([^.\[\]]+)((?:\[-?\d+\])*)|((?:\[-?\d+\])+)")
 _INDEX = re.compile(r"\[(-?\d+)\]")
 Step = str | int
@@ -33,10 +34,7 @@ def read_path(text: str) -> tuple[Step, ...]:
 
 def values_at(data: Any, path: str) -> list[Any]:
     """What lies at a path: nothing, one value, or several where it has `*`."""
-    found = [data]
-    for step in read_path(path):
-        found = [value for one in found for value in _below(one, step)]
-    return found
+    return _along(data, read_path(path))
 
 
 def value_at(data: Any, path: str) -> Any:
@@ -46,9 +44,24 @@ def value_at(data: Any, path: str) -> Any:
 
 
 def number_at(data: Any, path: str) -> float | None:
-    """The number at a path; the sum of them where it has `*`. None where there is none."""
+    """The number at a path; the sum of them where it has `*`, 0 where that is of nothing. None where there is none.
+
+    Numbers that cannot be counted are none: below 0, not finite, or beyond all reason.
+    """
     found = [value for value in values_at(data, path) if isinstance(value, int | float) and not isinstance(value, bool)]
+    if not all(0 <= value <= MOST for value in found):
+        return None
+    if not found and EVERY in (steps := read_path(path)):
+        parents = _along(data, steps[: steps.index(EVERY)])
+        return 0 if any(isinstance(parent, dict | list) and not parent for parent in parents) else None
     return sum(found) if found else None
+
+
+def _along(data: Any, steps: tuple[Step, ...]) -> list[Any]:
+    found = [data]
+    for step in steps:
+        found = [value for one in found for value in _below(one, step)]
+    return found
 
 
 def _below(value: Any, step: Step) -> list[Any]:

@@ -23,7 +23,9 @@ SECONDS_MOST = 100_000_000_000  # as milliseconds that is 1973, as seconds the y
 FURTHEST_MS = 35 * 86_400_000  # a month: a time further away was misread
 _UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _AMOUNT = r"\d+(?:\.\d+)?\s*(?:days?|d|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s)\b"
-_SPAN = re.compile(rf"\b(?:in|after)\s+((?:{_AMOUNT}\s*,?\s*(?:and\s+)?)+|(?:\d+[dhms]){{1,4}})", re.IGNORECASE)
+_SPAN = re.compile(  # not when the tool itself tries again
+    rf"(?<!retrying )\b(?:in|after)\s+((?:{_AMOUNT}\s*,?\s*(?:and\s+)?)+|(?:\d+[dhms]){{1,4}})", re.IGNORECASE
+)
 _ONE = re.compile(r"(\d+(?:\.\d+)?)\s*([dhms])", re.IGNORECASE)
 _ISO = re.compile(r"(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}(?::\d{2})?)\s*(Z|UTC|[+-]\d{2}:\d{2})?")
 _EPOCH = re.compile(r"\|(\d{10,13})\b")
@@ -41,7 +43,7 @@ _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 def moment_of(value: Any, now: int) -> int | None:
     """A moment that a tool gives as a number or as ISO text, in epoch milliseconds; None where it is none."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return _ahead(int(value * 1000) if value < SECONDS_MOST else int(value), now)
+        return _ahead(value * 1000 if value < SECONDS_MOST else value, now)
     if isinstance(value, str):
         return moment_of(float(value), now) if value.isdecimal() else reset_time(value, now)
     return None
@@ -55,14 +57,15 @@ def reset_time(text: str, now: int, zone: str = "UTC") -> int | None:
         return moment
     if found := _SPAN.search(text):
         seconds = sum(float(number) * _UNITS[unit.lower()] for number, unit in _ONE.findall(found[1]))
-        return _ahead(now + int(seconds * 1000), now)
+        return _ahead(now + seconds * 1000, now)
     if found := _CLOCK.search(text):
         return _ahead(_clock(found, now, zone), now)
     return None
 
 
-def _ahead(moment: int | None, now: int) -> int | None:
-    return moment if moment is not None and now < moment <= now + FURTHEST_MS else None
+def _ahead(moment: float | None, now: int) -> int | None:
+    """The moment, if it can be meant; also a tool's Infinity and NaN are numbers."""
+    return int(moment) if moment is not None and now < moment <= now + FURTHEST_MS else None
 
 
 def _iso(found: re.Match[str], zone: str) -> int | None:

@@ -1,99 +1,92 @@
-"""The runner `url`: a session on a session server, one message per turn."""
+"""The runner `url`: a session on a session server, one message per turn. `talking.py` says what its answers mean."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from wakeful.agents.answers import (
-    Busy,
-    Decision,
-    Done,
-    Failed,
-    GoesOn,
-    NoSession,
-    read_answer,
-    read_status,
-    same_origin,
-    session_id,
-)
-from wakeful.agents.client import SessionClient
+from wakeful.agents.answers import Answer, NoSession
+from wakeful.agents.inherited import whole_payload
+from wakeful.agents.naming import AGENT
+from wakeful.agents.polling import Polling
+from wakeful.agents.runners.calling import looked_up
+from wakeful.agents.runners.replies import reply_in
 from wakeful.agents.runners.spec import DEFAULT_TIMEOUT_MS
-from wakeful.agents.runners.turn import Answered, Ending, Gone, Overloaded, Reply, Surroundings, Turn, Wrong
+from wakeful.agents.runners.turn import Answered, Gone, Turn
 from wakeful.agents.settings import SessionSettings
-from wakeful.clock import sleep
+from wakeful.agents.talking import Talk, find_attempt, number_of, reported
+from wakeful.errors import InvalidJob
+from wakeful.kernel.rules.outcome import Wait
 
-ASK_S = 5.0  # between two questions about work that goes on
-REPLIES = ("reply", "result", "output", "text", "message", "answer")
+if TYPE_CHECKING:
+    from wakeful.agents.client import SessionClient
+    from wakeful.agents.tables import Watch
+    from wakeful.scheduler import Scheduler
+    from wakeful.store.interface import Transaction
 
-
-async def ask_server(runner: Mapping[str, Any], turn: Turn, around: Surroundings) -> Ending:
-    """Send the prompt to the turn's session, or to a new one, and wait for the answer."""
-    seconds = runner.get("timeout", DEFAULT_TIMEOUT_MS) / 1000
-    client = SessionClient(SessionSettings(url=runner["url"], answer_s=seconds))
-    try:
-        async with asyncio.timeout(seconds):
-            return await _ask(client, runner, turn, around)
-    except TimeoutError:
-        return Wrong(f"stopped after its limit of {seconds:g} s", outcome="timeout")
-    finally:
-        await client.close()
+LOOK_MS = 600_000  # how often the store is read for runs of agents to poll, beside those that this node began
 
 
-async def _ask(client: SessionClient, runner: Mapping[str, Any], turn: Turn, around: Surroundings) -> Ending:
-    session = turn.session
-    if session is None:
-        made = await client.create(runner.get("model"), f"{turn.run.id}-session")
-        session = session_id(made)
+class SessionServers:
+    """The session servers that agents of one scheduler live on; work that goes on there is polled."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self.settings = SessionSettings(name="the runner's url")
+        self._clients: dict[tuple[str, int | None], tuple[SessionSettings, SessionClient]] = {}
+        self._polling = Polling(scheduler, AGENT, self.settings.poll_s, self._status, self._close, look_ms=LOOK_MS)
+        scheduler.accompany(self._polling)
+
+    async def ask(
+        self, runner: Mapping[str, Any], turn: Turn, on_session: Callable[[str], None]
+    ) -> Answered | Gone | Wait:
+        """Send the prompt to the turn's session, or to a new one; the reply, or a wait for it. Raises what else."""
+        settings, client = self._server(looked_up(runner)[0])
+        talk, run, number = Talk(self._scheduler, settings, client), turn.run, number_of(turn.run.id)
+        talk.on_watch = self._polling.watch
+        attempt = await self._scheduler.transact(lambda tx, _: find_attempt(tx, number))
+        session = turn.session
+        if attempt.report is not None:
+            return Answered(reply_in(reported(attempt.report), session))
         if session is None:
-            decision = read_answer(made)
-            if isinstance(decision, (Done, GoesOn)):
-                return Wrong("the session server made a session and did not say what it is called")
-            return _other(decision)
-        around.on_session(session)
-    message = {"prompt": turn.prompt, "source": "scheduler", "schedule": turn.run.job, "runId": turn.run.id}
-    answer = await client.send(session, message, f"{turn.run.id}-{session}")
-    decision = read_answer(answer)
-    if isinstance(decision, GoesOn):
-        decision = await _wait(client, session, decision)
-    if not isinstance(decision, Done):
-        return _other(decision)
-    return Answered(_reply(decision.output, session))
+            session = await talk.make(run, runner.get("model"), attempt)
+            on_session(session)
+        decision = await talk.send(run, turn.prompt, attempt, session)
+        if isinstance(decision, NoSession):
+            return Gone(decision.why)
+        end = await talk.conclude(run, session, decision, runner.get("timeout"))
+        return end if isinstance(end, Wait) else Answered(reply_in(end.output, session))
+
+    def _server(self, runner: Mapping[str, Any]) -> tuple[SessionSettings, SessionClient]:
+        from wakeful.agents.client import SessionClient  # loads httpx
+
+        key = (runner["url"], runner.get("timeout"))
+        if key not in self._clients:
+            patience = (DEFAULT_TIMEOUT_MS if key[1] is None else key[1]) / 1000
+            settings = replace(self.settings, url=key[0], answer_s=patience)
+            self._clients[key] = (settings, SessionClient(settings))
+        return self._clients[key]
+
+    async def _status(self, watch: Watch) -> Answer:
+        """How a run goes on: asked at the server of its agent, as that is configured now."""
+        runner = await self._scheduler.look(lambda tx: _runner_of(tx, watch.run_id))
+        if runner is None:
+            return Answer(problem="its agent is no longer one with a url", lasting=True)
+        try:
+            return await self._server(looked_up(runner)[0])[1].status(watch.url)
+        except InvalidJob as error:
+            return Answer(problem=str(error))
+
+    async def _close(self) -> None:
+        clients, self._clients = list(self._clients.values()), {}
+        for _, client in clients:
+            await client.close()
 
 
-async def _wait(client: SessionClient, session: str, going: GoesOn) -> Done | Failed:
-    """Ask until it is over; the turn's time limit ends it."""
-    where = going.status_url and same_origin(going.status_url, client.base, client.messages_url(session))
-    if not where:
-        return Failed(f"{going.why}, and gave no address on its own server to ask at")
-    while True:
-        found = read_status(await client.status(where))
-        if found is not None:
-            return found
-        await sleep(ASK_S)
-
-
-def _other(decision: Decision) -> Ending:
-    why = getattr(decision, "why", "the session server gave no answer")
-    if isinstance(decision, NoSession):
-        return Gone(why)
-    if isinstance(decision, Failed):
-        return Wrong(why)
-    return Overloaded(f"the session is busy: {why}" if isinstance(decision, Busy) else why)
-
-
-def _reply(body: Any, session: str) -> Reply:
-    said = body if isinstance(body, dict) else {}
-    text = next((said[key] for key in REPLIES if isinstance(said.get(key), str)), None)
-    if text is None:
-        text = body if isinstance(body, str) else "" if body is None else json.dumps(body, ensure_ascii=False)
-    cost = said.get("cost")
-    counts = [said.get(key) for key in ("tokens_in", "tokens_out")]
-    return Reply(
-        text,
-        session,
-        float(cost) if isinstance(cost, int | float) else None,
-        *(count if isinstance(count, int) else None for count in counts),
-    )
+def _runner_of(tx: Transaction, run_id: int) -> Mapping[str, Any] | None:
+    run = tx.runs.get(run_id)
+    job = tx.jobs.definitions([run.job_id]).get(run.job_id) if run is not None else None
+    runner: Mapping[str, Any] = {} if job is None else whole_payload(tx, json.loads(job.payload)).get("runner") or {}
+    return runner if runner.get("url") is not None else None

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wakeful.triggers.moments import iso
+
 if TYPE_CHECKING:
     from wakeful.kernel.views.models import Run
 
@@ -33,19 +35,40 @@ class Reply(NamedTuple):
     tokens_out: int | None = None
 
 
+class Tool(NamedTuple):
+    """The program of a call: when it was started, its version where that is known, and what it was not allowed."""
+
+    started_at: int
+    version: str | None = None
+    denied: tuple[str, ...] = ()
+
+    def shown(self) -> dict[str, Any]:
+        found = {"started_at": iso(self.started_at), "version": self.version, "denied": list(self.denied)}
+        return {key: value for key, value in found.items() if value}
+
+
 class Answered(NamedTuple):
     """The agent answered."""
 
     reply: Reply
     log_file: str | None = None
+    tool: Tool | None = None
 
 
 class Limited(NamedTuple):
-    """The account's rate limit is reached; `until` (epoch milliseconds) where the tool names it."""
+    """The account's rate limit is reached; `until` (epoch milliseconds) where the tool names it.
+
+    `confirmed`: the tool itself names that time, not what it happened to print. `is_quota`: what was bought or allotted
+    is used up.
+    """
 
     why: str
     until: int | None = None
     log_file: str | None = None
+    confirmed: bool = False
+    reply: Reply | None = None
+    is_quota: bool = False
+    tool: Tool | None = None
 
 
 class Gone(NamedTuple):
@@ -53,6 +76,8 @@ class Gone(NamedTuple):
 
     why: str
     log_file: str | None = None
+    reply: Reply | None = None
+    tool: Tool | None = None
 
 
 class Overloaded(NamedTuple):
@@ -60,18 +85,23 @@ class Overloaded(NamedTuple):
 
     why: str
     log_file: str | None = None
+    reply: Reply | None = None
+    tool: Tool | None = None
 
 
 class Wrong(NamedTuple):
-    """The call failed; `outcome` is error or timeout. `reply` has its cost, where the tool reported it."""
+    """The call failed; `outcome` is error or timeout. Not `started`: there was none, and nothing was used."""
 
     why: str
     log_file: str | None = None
     outcome: str = "error"
     reply: Reply | None = None
+    tool: Tool | None = None
+    started: bool = True
 
 
 Ending = Answered | Limited | Gone | Overloaded | Wrong
+"""How a call ended; `reply` has what it used, where the tool reported that."""
 
 
 class Surroundings(NamedTuple):
@@ -81,7 +111,7 @@ class Surroundings(NamedTuple):
     environment: dict[str, str]
     now: Callable[[], int]
     on_session: Callable[[str], None]
-    zone: str = "UTC"
+    inline: bool = False  # in virtual time, where there are no threads
 
 
 def usable_session(value: Any) -> str | None:

@@ -17,14 +17,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
+from wakeful.agents.limits.holding import get_past, meet_limit
+from wakeful.agents.limits.tables import RateLimits
+from wakeful.agents.naming import source_key
+from wakeful.agents.runners.spec import DEFAULT_TIMEOUT_MS
+from wakeful.agents.settings import SessionSettings
 from wakeful.agents.sources import marking
-from wakeful.agents.sources.source import Held, InHand, Lost, Missing, Settled, SourceFailed, SourceLimited, WorkSource
+from wakeful.agents.sources.source import (
+    Held,
+    InHand,
+    Lost,
+    Missing,
+    Settled,
+    SourceAway,
+    SourceFailed,
+    SourceLimited,
+    WorkSource,
+)
 from wakeful.agents.sources.tables import SourceTables
 from wakeful.agents.tables import AgentTables, WorkItem
-from wakeful.agents.work import MOST_ATTEMPTS, known_item, source_key
+from wakeful.agents.work import MOST_ATTEMPTS, known_item
 from wakeful.clock import VirtualClock
 from wakeful.errors import InvalidJob, InvalidSetting
-from wakeful.kernel.rules.outcome import Defer, Noop, Skip
+from wakeful.kernel.rules.outcome import Defer, Noop, Skip, Wait
 from wakeful.references import filled
 from wakeful.triggers.moments import from_ms
 
@@ -86,6 +101,8 @@ class Desk:
         except Exception as error:
             await self._give_back(post, error)
             raise
+        if isinstance(output, Wait):
+            return output  # the work goes on elsewhere: a later run reports what came of it
         await self._report_done(post, output)
         return output
 
@@ -93,8 +110,8 @@ class Desk:
 
     async def _bring_in(self, post: Post) -> None:
         """Report what is still to be reported, then learn what waits."""
-        for item in await self._scheduler.look(lambda tx: _unreported(tx, post)):
-            await self._safely(item, self._report(post, item, item.status, item.last_error or ""))
+        for item, text in await self._scheduler.look(lambda tx: _unreported(tx, post)):
+            await self._safely(item, self._report(post, item, item.status, text))
         listing = await post.source.waiting(MOST_LISTED)
         await self._scheduler.transact(lambda tx, context: marking.bring_in(tx, context, post, listing, MOST_LISTED))
 
@@ -118,7 +135,11 @@ class Desk:
         """Claim an item at its source, too; None if that failed."""
         if item.source is None:
             return known_item(item)
-        claimed = await post.source.claim(_in_hand(post, item), self._note(item))
+        try:
+            claimed = await post.source.claim(_in_hand(post, item), self._note(item))
+        except (SourceAway, SourceLimited):
+            await self._scheduler.transact(lambda tx, _: marking.put_back(tx, item))
+            raise
         if not isinstance(claimed, Held):
             await self._scheduler.transact(lambda tx, _: _not_ours(tx, item, claimed))
             return None
@@ -153,11 +174,11 @@ class Desk:
 
     async def _report(self, post: Post, item: WorkItem, status: str, text: str) -> None:
         said = await post.source.report(_in_hand(post, item), status, text)
-        await self._scheduler.transact(lambda tx, _: marking.let_go(tx, item.id, said))
+        await self._scheduler.transact(lambda tx, _: marking.let_go(tx, item, said))
 
     async def _release(self, post: Post, item: WorkItem) -> None:
         await post.source.release(_in_hand(post, item), self._note(item))
-        await self._scheduler.transact(lambda tx, _: marking.let_go(tx, item.id, None))
+        await self._scheduler.transact(lambda tx, _: marking.let_go(tx, item, None))
 
     async def _safely(self, item: WorkItem, work: Awaitable[None]) -> None:
         """What the source does not hear now, it hears from a later run; what the run has done stays done."""
@@ -168,7 +189,7 @@ class Desk:
 
     def _note(self, item: WorkItem) -> Callable[[Mapping[str, Any]], Awaitable[None]]:
         async def note(said: Mapping[str, Any]) -> None:
-            await self._scheduler.transact(lambda tx, _: marking.note(tx, item.id, said))
+            await self._scheduler.transact(lambda tx, _: marking.note(tx, item, said))
 
         return note
 
@@ -176,16 +197,19 @@ class Desk:
 
     async def _or_defer(self, post: Post, work: Callable[[Post], Awaitable[Any]]) -> Any:
         """A limit of the source puts the run off, and those after it that come too early."""
-        now = self._scheduler.clock.now()
-        limit = await self._scheduler.look(lambda tx: tx.of(AgentTables).limit(post.source.key))
-        if limit is not None and limit[0] > now:
-            raise Defer(from_ms(limit[0]), f"rate limit: {limit[1]}")
+        began, key = self._scheduler.clock.now(), post.source.key
+        limit = await self._scheduler.look(lambda tx: tx.of(RateLimits).of(key))
+        if limit is not None and limit.until > began:
+            raise Defer(from_ms(limit.until), f"rate limit: {limit.why}")
         try:
-            return await work(post)
+            found = await work(post)
         except SourceLimited as error:
-            until, why = error.until, str(error)[:200]
-            await self._scheduler.transact(lambda tx, _: tx.of(AgentTables).put_limit(post.source.key, until, why))
-            raise Defer(from_ms(error.until), f"rate limit: {error}") from None
+            until, why = error.until, str(error)
+            await self._scheduler.transact(lambda tx, _: meet_limit(tx, key, until, why))
+            raise Defer(from_ms(until), f"rate limit: {why}") from None
+        if limit is not None:
+            await self._scheduler.transact(lambda tx, context: get_past(tx, context, key, began))
+        return found
 
     def _post(self, run: Run, payload: Mapping[str, Any]) -> Post | None:
         spec = payload.get("work")
@@ -193,7 +217,8 @@ class Desk:
             return None
         decoded = ids.decode(run.id)
         assert decoded is not None  # noqa: S101 - the kernel made it
-        timeout = (payload.get("runner") or {}).get("timeout", 30 * 60_000)
+        runner = payload.get("runner") or {}
+        timeout = runner.get("timeout") or (SessionSettings.deadline_ms if runner.get("url") else DEFAULT_TIMEOUT_MS)
         return Post(self._source(spec), payload["agent"], decoded[1], timeout + LEASE_GRACE_MS)
 
     def _source(self, spec: Mapping[str, Any]) -> WorkSource:
@@ -228,18 +253,23 @@ def _secret(token: str | None) -> str | None:
 
 
 def _has_ready(tx: Transaction, agent: str, key: str | None) -> bool:
-    owner = marking.owner_of(tx, agent)
-    return owner is not None and tx.of(AgentTables).has_ready(owner, key)
+    return tx.of(AgentTables).has_ready(agent, key)
 
 
 def _in_hand(post: Post, item: WorkItem) -> InHand:
     return InHand(str(item.external_id), marking.read(item), post.agent, post.lease_ms)
 
 
-def _unreported(tx: Transaction, post: Post) -> list[WorkItem]:
-    owner = marking.owner_of(tx, post.agent)
-    found = [] if owner is None else tx.of(SourceTables).unreported(owner, post.source.key, MOST_REPORTS)
-    return [item for item in found if marking.read(item).get("nonce")]
+def _unreported(tx: Transaction, post: Post) -> list[tuple[WorkItem, str]]:
+    """What is still to be reported, each with what to say: why it failed, or what the agent replied."""
+    found = tx.of(SourceTables).unreported(post.agent, post.source.key, MOST_REPORTS)
+    return [(item, item.last_error or _reply_to(tx, item)) for item in found if marking.read(item).get("nonce")]
+
+
+def _reply_to(tx: Transaction, item: WorkItem) -> str:
+    details = tx.runs.details(item.run_id) if item.run_id is not None else None
+    output = json.loads(details.output) if details is not None and details.output is not None else None
+    return str(output.get("reply") or "") if isinstance(output, dict) else ""
 
 
 def _not_ours(tx: Transaction, item: WorkItem, held: Lost | Missing | Settled) -> None:
@@ -247,6 +277,8 @@ def _not_ours(tx: Transaction, item: WorkItem, held: Lost | Missing | Settled) -
     tables = tx.of(AgentTables)
     if isinstance(held, Missing):
         tx.of(SourceTables).forget(item.id, item.run_id or 0)
+    elif marking.still(tx, item) is None:
+        return
     elif isinstance(held, Settled):
         tables.save_item(item._replace(status=held.status, held=0))
     else:

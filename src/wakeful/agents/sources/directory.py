@@ -6,15 +6,15 @@ the process that renames a file out of `new` has it, and after a crash the name 
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import heapq
 import os
 import socket
-import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from wakeful.agents.sources.folders import Folders, Place
 from wakeful.agents.sources.source import (
     Claimed,
     Found,
@@ -27,12 +27,13 @@ from wakeful.agents.sources.source import (
     Settled,
     SourceFailed,
 )
+from wakeful.threads import room
 
-FOLDERS = ("new", "doing", "done", "failed")
 UNFINISHED = ("~", ".tmp", ".part", ".partial", ".crdownload", ".swp")
 LONGEST_BODY = 100_000
 LONGEST_NAME = 200  # bytes, so that a nonce fits before it
 
+THREADS = 4  # for one directory
 T = TypeVar("T")
 
 
@@ -49,132 +50,127 @@ class DirectorySource:
         return f"directory:{self._path}"
 
     async def waiting(self, most: int) -> Listing:
-        return await self._aside(lambda: self._list(most))
+        return await self._do(lambda folders: self._list(folders, most))
 
     def is_back(self, found: Found, mark: Mapping[str, Any]) -> bool:  # noqa: ARG002 - where a file is says it all
-        return self._in("new", found.external_id).is_file()
+        try:
+            return self._step(lambda folders: folders.is_file(Place("new", found.external_id)))
+        except SourceFailed:
+            return False
 
     async def claim(self, item: InHand, note: Note) -> Claimed:
-        name, hidden = item.external_id, self._hidden(item)
-        if not hidden.exists():
-            settled = await self._aside(lambda: self._look(item))
+        name, hidden = item.external_id, _hidden(item)
+        if not await self._do(lambda folders: folders.exists(hidden)):
+            settled = await self._do(lambda folders: self._look(folders, item))
             if settled is not None:
                 return settled
-            if not await self._aside(lambda: self._take(item, hidden)):
+            if not await self._do(lambda folders: _take(folders, item)):
                 return Missing()
         await note({"there": True, "host": socket.gethostname()})
-        if self._in("doing", name).exists():  # another file of that name is being worked on
+        doing = Place("doing", name)
+        if await self._do(lambda folders: folders.exists(doing)):  # another file of that name is being worked on
             await note({"there": False})
-            await self._aside(lambda: self._move(hidden, "new", name))
+            await self._do(lambda folders: _move(folders, hidden, "new", name))
             return Lost()
-        return await self._aside(lambda: self._begin(hidden, name))
+        return await self._do(lambda folders: self._begin(folders, hidden, doing))
 
     async def release(self, item: InHand, note: Note) -> None:
-        hidden, doing = self._hidden(item), self._in("doing", item.external_id)
-        if item.mark.get("there") and doing.exists() and not hidden.exists():
-            await self._aside(lambda: self._rename(doing, hidden))
+        hidden, doing = _hidden(item), Place("doing", item.external_id)
+        if item.mark.get("there"):
+            await self._do(lambda folders: _hide(folders, doing, hidden))
         await note({"there": False})  # while the hidden name still says that it is ours
-        if hidden.exists():
-            await self._aside(lambda: self._move(hidden, "new", item.external_id))
+        if await self._do(lambda folders: folders.exists(hidden)):
+            await self._do(lambda folders: _move(folders, hidden, "new", item.external_id))
 
     async def report(self, item: InHand, status: str, text: str) -> Mapping[str, Any]:  # noqa: ARG002 - no place for it
-        for path in (self._hidden(item), self._in("doing", item.external_id)):
-            if path.exists() and (path.name.startswith(".") or item.mark.get("there")):
-                await self._aside(lambda path=path: self._move(path, status, item.external_id))  # type: ignore[misc]
+        await self._do(lambda folders: _settle(folders, item, status))
         return {}
 
     # -- files --------------------------------------------------------------------------------------------------------
 
-    def _list(self, most: int) -> Listing:
-        self._make_folders()
-        try:
-            with os.scandir(self._path / "new") as entries:
-                ages = ((_age(entry), entry.name) for entry in entries if _is_item(entry))
-                waiting = [(age, name) for age, name in ages if age is not None]
-        except OSError as error:
-            raise self._trouble(error) from None
+    def _list(self, folders: Folders, most: int) -> Listing:
+        folders.make()
+        ages = ((_age(entry), entry.name) for entry in folders.entries("new") if _is_item(entry))
+        waiting = [(age, name) for age, name in ages if age is not None]
         first = heapq.nsmallest(most, waiting)
         return Listing([Found(name, name) for _, name in first], len(waiting) <= most)
 
-    def _look(self, item: InHand) -> Claimed | None:
+    def _look(self, folders: Folders, item: InHand) -> Claimed | None:
         """What our note about the item means now; None where it must be taken from where it waits."""
         name = item.external_id
         if not item.mark.get("there"):
             return None
-        if self._in("doing", name).exists():
-            return self._read(name)
-        if self._in("new", name).exists():
+        if folders.exists(Place("doing", name)):
+            return self._read(folders, Place("doing", name))
+        if folders.exists(Place("new", name)):
             return None
         for status in ("done", "failed"):
-            if self._in(status, name).exists():
+            if folders.exists(Place(status, name)):
                 return Settled(status)
         return None if item.mark.get("host") == socket.gethostname() else Lost()
 
-    def _take(self, item: InHand, hidden: Path) -> bool:
-        """Take the file; False if it is not there, or another process was faster."""
-        self._make_folders()
-        for folder in ("new", "failed", "done") if item.mark.get("again") else ("new",):
-            path = self._in(folder, item.external_id)
-            try:
-                if stat.S_ISREG(path.lstat().st_mode):
-                    path.rename(hidden)
-                    return True
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                raise self._trouble(error) from None
-        return False
+    def _begin(self, folders: Folders, hidden: Place, doing: Place) -> Held:
+        folders.rename(hidden, doing)
+        return self._read(folders, doing)
 
-    def _begin(self, hidden: Path, name: str) -> Held:
-        self._rename(hidden, self._in("doing", name))
-        return self._read(name)
+    def _read(self, folders: Folders, place: Place) -> Held:
+        content = folders.read(place, 4 * LONGEST_BODY)
+        text = content.decode("utf-8", "replace")[:LONGEST_BODY]
+        return Held(None, text, str(self._path / place.folder / place.name))
 
-    def _read(self, name: str) -> Held:
-        path = self._in("doing", name)
+    async def _do(self, work: Callable[[Folders], T]) -> T:
+        """A step. A directory may be large, or on a slow disk."""
+        if self._inline:
+            return self._step(work)
+        return await room(f"work directory {self._path}", THREADS).call(self._step, work)
+
+    def _step(self, work: Callable[[Folders], T]) -> T:
         try:
-            # Never waits, and follows no link that was put there in the meantime.
-            number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
-            with os.fdopen(number, "rb") as file:
-                content = file.read(4 * LONGEST_BODY)
+            with Folders(self._path) as folders:
+                return work(folders)
         except OSError as error:
-            raise self._trouble(error) from None
-        return Held(None, content.decode("utf-8", "replace")[:LONGEST_BODY], str(path))
+            place = error.filename or self._path
+            said = f"The work directory {self._path} cannot be used: {place}: {error.strerror}."
+            raise SourceFailed(said) from None
 
-    def _move(self, path: Path, folder: str, name: str) -> None:
-        """Move a file into a folder under its name, or the next free one: nothing there is written over."""
-        stem, suffix = os.path.splitext(name)  # noqa: PTH122 - a name, not a path
-        number, target = 1, self._in(folder, name)
-        while os.path.lexists(target):
-            number += 1
-            target = self._in(folder, f"{stem}-{number}{suffix}")
-        self._rename(path, target)
 
-    def _rename(self, path: Path, target: Path) -> None:
-        try:
-            path.rename(target)
-        except OSError as error:
-            raise self._trouble(error) from None
+def _hidden(item: InHand) -> Place:
+    return Place("doing", f".{item.nonce}~{item.external_id}")
 
-    def _make_folders(self) -> None:
-        try:
-            for folder in FOLDERS:
-                (self._path / folder).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise self._trouble(error) from None
 
-    def _in(self, folder: str, name: str) -> Path:
-        return self._path / folder / name
+def _take(folders: Folders, item: InHand) -> bool:
+    """Take the file; False if it is not there, or another process was faster."""
+    for folder in ("new", "failed", "done") if item.mark.get("again") else ("new",):
+        place = Place(folder, item.external_id)
+        if folders.is_file(place):
+            with contextlib.suppress(FileNotFoundError):
+                folders.rename(place, _hidden(item))
+                return True
+    return False
 
-    def _hidden(self, item: InHand) -> Path:
-        return self._in("doing", f".{item.nonce}~{item.external_id}")
 
-    def _trouble(self, error: OSError) -> SourceFailed:
-        place = error.filename or self._path
-        return SourceFailed(f"The work directory {self._path} cannot be used: {place}: {error.strerror}.")
+def _hide(folders: Folders, doing: Place, hidden: Place) -> None:
+    if folders.exists(doing) and not folders.exists(hidden):
+        folders.rename(doing, hidden)
 
-    async def _aside(self, work: Callable[[], T]) -> T:
-        """A directory may be large, or on a slow disk."""
-        return work() if self._inline else await asyncio.to_thread(work)
+
+def _settle(folders: Folders, item: InHand, status: str) -> None:
+    """Move what is ours to where its result belongs."""
+    hidden, doing = _hidden(item), Place("doing", item.external_id)
+    if folders.exists(hidden):
+        _move(folders, hidden, status, item.external_id)
+    if item.mark.get("there") and folders.exists(doing):
+        _move(folders, doing, status, item.external_id)
+
+
+def _move(folders: Folders, place: Place, folder: str, name: str) -> None:
+    """Move a file into a folder under its name, or the next free one: nothing there is written over."""
+    stem, suffix = os.path.splitext(name)  # noqa: PTH122 - a name, not a path
+    number, target = 1, Place(folder, name)
+    while folders.exists(target):
+        number += 1
+        target = Place(folder, f"{stem}-{number}{suffix}")
+    folders.rename(place, target)
 
 
 def _is_item(entry: os.DirEntry[str]) -> bool:

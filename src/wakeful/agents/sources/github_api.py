@@ -14,12 +14,14 @@ import httpx
 
 from wakeful.agents.sources.source import SourceAway, SourceFailed, SourceLimited
 from wakeful.clock import sleep
+from wakeful.threads import room
 
 VERSION = "2022-11-28"
 MAX_ANSWER = 8 * 1024 * 1024
 PATIENCE_S = 30.0
 PAUSE_S = 1.0
 AT_LEAST_MS = 60_000  # how long to wait when a limit is reached and no time is named
+AT_MOST_MS = 86_400_000  # ... and when a time is named that cannot be meant: limits are those of an hour
 MOST_PAGES = 10
 _NEXT = re.compile(r'<([^<>]+)>\s*;\s*rel="?next"?')
 _trusted: ssl.SSLContext | None = None
@@ -163,9 +165,9 @@ def limited_until(status: int, headers: Mapping[str, str], said: str, now: int) 
         return None
     after, left, reset = (headers.get(name) for name in ("retry-after", "x-ratelimit-remaining", "x-ratelimit-reset"))
     if after is not None and after.isdecimal():
-        return now + int(after[:6]) * 1000
+        return now + min(int(after[:6]) * 1000, AT_MOST_MS)
     if left == "0" and reset is not None and reset.isdecimal():
-        return max(int(reset[:12]) * 1000, now + 1000)
+        return min(max(int(reset[:12]) * 1000, now + 1000), now + AT_MOST_MS)
     return now + AT_LEAST_MS if status == httpx.codes.TOO_MANY_REQUESTS or "rate limit" in said.lower() else None
 
 
@@ -189,5 +191,5 @@ async def _certificates() -> ssl.SSLContext:
     """Read once, aside: that takes long enough to delay others."""
     global _trusted  # noqa: PLW0603 - the same for all
     if _trusted is None:
-        _trusted = await asyncio.to_thread(ssl.create_default_context)
+        _trusted = await room("certificates").call(ssl.create_default_context)
     return _trusted

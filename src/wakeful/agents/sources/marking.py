@@ -6,8 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from wakeful.agents.fencing import holds
 from wakeful.agents.naming import wake_job
-from wakeful.agents.sources.source import Found, Held, Listing, WorkSource
+from wakeful.agents.sources.source import Found, Held, Listing, SourceFailed, WorkSource
 from wakeful.agents.sources.tables import SourceTables
 from wakeful.agents.tables import AgentTables, WorkItem
 from wakeful.agents.work import name_item, next_for
@@ -32,7 +33,7 @@ class Claimant(Protocol):
 
 
 def owner_of(tx: Transaction, agent: str) -> int | None:
-    """The job that an agent's items are stored with."""
+    """The wake job of an agent; None where there is none any more."""
     return tx.jobs.names([wake_job(agent)]).get(wake_job(agent))
 
 
@@ -52,23 +53,24 @@ def bring_in(tx: Transaction, context: Context, post: Claimant, listing: Listing
     if owner is None:
         return
     tables, own = tx.of(SourceTables), tx.of(AgentTables)
-    known = tables.called(owner, [found.external_id for found in listing.found]) if listing.found else {}
-    waiting = tables.waiting(owner, source.key)
+    known = tables.called(post.agent, [found.external_id for found in listing.found]) if listing.found else {}
+    waiting = tables.waiting(post.agent, source.key)
     for found in listing.found:
         item = known.get(found.external_id)
         if item is None and len(waiting) < most:
-            own.add_item(_new(tx, context, owner, source.key, found))
+            own.add_item(_new(tx, context, post, found), owner)
         elif item is not None and item.source == source.key:
             _again(tx, source, item, found)
     if listing.is_whole:
         listed = {found.external_id for found in listing.found}
-        tables.drop(owner, source.key, [number for number, called in waiting if called not in listed])
+        tables.drop(post.agent, source.key, [number for number, called in waiting if called not in listed])
 
 
-def _new(tx: Transaction, context: Context, owner: int, key: str, found: Found) -> WorkItem:
+def _new(tx: Transaction, context: Context, post: Claimant, found: Found) -> WorkItem:
     body = None if found.body is None else clean(found.body)
     title, called = clean(found.title), clean(found.external_id)
-    return WorkItem(context.new_id(), owner, title, body, called, 0, "ready", None, 0, tx.now, None, key)
+    number, key = context.new_id(), post.source.key
+    return WorkItem(number, post.agent, title, body, called, 0, "ready", None, 0, tx.now, None, key)
 
 
 def _again(tx: Transaction, source: WorkSource, item: WorkItem, found: Found) -> None:
@@ -82,7 +84,12 @@ def _again(tx: Transaction, source: WorkSource, item: WorkItem, found: Found) ->
 
 
 def claim(tx: Transaction, post: Claimant, passed: Sequence[int], nonce: str) -> WorkItem | None:
-    """Claim the next item for a run, with a nonce for its source; the same one where the run has one."""
+    """Claim the next item for a run, with a nonce for its source; the same one where the run has one.
+
+    None also for a run that is over: nobody would give back what it claims.
+    """
+    if not holds(tx, post.run_id):
+        return None
     tables = tx.of(AgentTables)
     item = tables.item_of(post.run_id)
     if item is None:
@@ -98,16 +105,35 @@ def claim(tx: Transaction, post: Claimant, passed: Sequence[int], nonce: str) ->
     return item
 
 
-def note(tx: Transaction, item_id: int, said: Mapping[str, Any]) -> None:
-    """Add to what is noted about an item."""
-    item = tx.of(AgentTables).item(item_id)
-    if item is not None:
-        tx.of(AgentTables).save_item(item._replace(mark=json.dumps({**read(item), **said})))
+def still(tx: Transaction, item: WorkItem) -> WorkItem | None:
+    """The item as it is now; None if it is no longer that of the run which the caller acts for."""
+    found = tx.of(AgentTables).item(item.id)
+    return found if found is not None and found.run_id == item.run_id and found.status != "ready" else None
+
+
+def _own(tx: Transaction, item: WorkItem) -> WorkItem:
+    found = still(tx, item)
+    if found is None:
+        raise SourceFailed(f"{item.title!r:.80} is no longer this run's: another one has taken it over.")
+    return found
+
+
+def note(tx: Transaction, item: WorkItem, said: Mapping[str, Any]) -> None:
+    """Add to what is noted about a run's item; SourceFailed if another run has it by now."""
+    found = _own(tx, item)
+    tx.of(AgentTables).save_item(found._replace(mark=json.dumps({**read(found), **said})))
+
+
+def put_back(tx: Transaction, item: WorkItem) -> None:
+    """The source could not be asked for an item: it waits again, and was not tried."""
+    found = still(tx, item)
+    if found is not None and found.status == "claimed":
+        tx.of(AgentTables).save_item(found._replace(status="ready", attempts=max(0, found.attempts - 1)))
 
 
 def refresh(tx: Transaction, item: WorkItem, held: Held) -> WorkItem:
     """The item as it is at its source now; its run names it."""
-    found = tx.of(AgentTables).item(item.id) or item
+    found = _own(tx, item)
     if found.run_id is not None:
         name_item(tx, found.run_id, found)
     title = clean(held.title) if held.title is not None else found.title
@@ -127,11 +153,11 @@ def decide(tx: Transaction, run_id: int, status: str) -> WorkItem | None:
     return item
 
 
-def let_go(tx: Transaction, item_id: int, said: Mapping[str, Any] | None) -> None:
-    """The item is no longer ours at the source; `said`: its answer to a report."""
-    item = tx.of(AgentTables).item(item_id)
-    if item is None:
+def let_go(tx: Transaction, item: WorkItem, said: Mapping[str, Any] | None) -> None:
+    """A run's item is no longer ours at the source; `said`: its answer to a report."""
+    found = still(tx, item)
+    if found is None:
         return
-    decided = verdict(item)
-    mark = {**(said or {}), **({VERDICT: decided} if decided is not None and item.status == "claimed" else {})}
-    tx.of(AgentTables).save_item(item._replace(held=0, mark=json.dumps(mark) if mark or said is not None else None))
+    decided = verdict(found)
+    mark = {**(said or {}), **({VERDICT: decided} if decided is not None and found.status == "claimed" else {})}
+    tx.of(AgentTables).save_item(found._replace(held=0, mark=json.dumps(mark) if mark or said is not None else None))

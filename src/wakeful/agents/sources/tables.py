@@ -10,7 +10,7 @@ from wakeful.agents.tables import WORK_ITEM, WorkItem
 if TYPE_CHECKING:
     from wakeful.store.session import Session
 
-_READY = "job_id = ? AND source = ? AND status = 'ready' AND held = 0"
+_READY = "agent = ? AND source = ? AND status = 'ready' AND held = 0"
 
 
 class SourceTables:
@@ -19,29 +19,30 @@ class SourceTables:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def called(self, job_id: int, external_ids: Sequence[str]) -> dict[str, WorkItem]:
+    def called(self, agent: str, external_ids: Sequence[str]) -> dict[str, WorkItem]:
         """An agent's items by what their source calls them."""
-        only = f"job_id = {int(job_id)} AND external_id IS NOT NULL"
-        rows = self._session.select_in(WorkItem._fields, "agent_work", "external_id", external_ids, only=only)
+        names = ", ".join("?" for _ in external_ids)
+        sql = f"SELECT {WORK_ITEM} FROM agent_work WHERE agent = ? AND external_id IN ({names})"
+        rows = self._session.rows(sql, (agent, *external_ids))
         return {str(item.external_id): item for item in map(WorkItem._make, rows)}
 
-    def unreported(self, job_id: int, source: str, limit: int) -> list[WorkItem]:
+    def unreported(self, agent: str, source: str, limit: int) -> list[WorkItem]:
         """Items that are settled here and that their source still knows as being worked on."""
         sql = (
-            f"SELECT {WORK_ITEM} FROM agent_work WHERE job_id = ? AND held = 1 AND source = ? "
+            f"SELECT {WORK_ITEM} FROM agent_work WHERE agent = ? AND held = 1 AND source = ? "
             "AND status IN ('done', 'failed') ORDER BY id LIMIT ?"
         )
-        return [WorkItem._make(row) for row in self._session.rows(sql, (job_id, source, limit))]
+        return [WorkItem._make(row) for row in self._session.rows(sql, (agent, source, limit))]
 
-    def waiting(self, job_id: int, source: str) -> list[tuple[int, str]]:
+    def waiting(self, agent: str, source: str) -> list[tuple[int, str]]:
         """Waiting items that were never claimed: id here and id at the source."""
         sql = f"SELECT id, external_id FROM agent_work WHERE {_READY} AND mark IS NULL"
-        return [(int(row[0]), str(row[1])) for row in self._session.rows(sql, (job_id, source))]
+        return [(int(row[0]), str(row[1])) for row in self._session.rows(sql, (agent, source))]
 
-    def drop(self, job_id: int, source: str, item_ids: Sequence[int]) -> None:
+    def drop(self, agent: str, source: str, item_ids: Sequence[int]) -> None:
         """Forget items that do not wait at their source any more, unless a run has one of them by now."""
         for item_id in item_ids:
-            self._session.execute(f"DELETE FROM agent_work WHERE id = ? AND {_READY}", (item_id, job_id, source))
+            self._session.execute(f"DELETE FROM agent_work WHERE id = ? AND {_READY}", (item_id, agent, source))
 
     def forget(self, item_id: int, run_id: int) -> None:
         """Forget an item that a run claimed and did not find."""

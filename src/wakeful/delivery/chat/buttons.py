@@ -164,7 +164,7 @@ def _press_once(tx: Transaction, context: Context, person: Person, message: Pres
     action = actions().get(one.action)
     if action is None:
         raise NotPressed(GONE)
-    said = load(action)(tx, context, one, f"{person.name or person.sender} ({message.row.connector})")
+    said = load(action)(tx, context, one, person.signature)
     pressed = PressRow(place.delivery, place.button, person.sender, tx.now, said)
     chats.add_press(pressed)
     return Press(said, _left(message, {**before, place: pressed}))

@@ -1,4 +1,8 @@
-"""Pairing: a person proves with a code, in a private chat, that an operator lets them in."""
+"""Pairing: a person proves with a code, in a private chat, that an operator lets them in.
+
+Codes are long enough that guessing is hopeless in the minutes they live. A sender who guesses is not heard any more;
+the code stays valid, because otherwise any stranger could keep its owner out.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,8 @@ if TYPE_CHECKING:
 ROLES = ("viewer", "operator", "admin")
 ROLE = "operator"
 LIFE_MS = 600_000
-TRIES = 5
+TRIES = 5  # wrong codes of one sender
+MOST_SENDERS = 100  # whose wrong codes are counted; more than these take turns
 LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # none looks like another
 LENGTH = 10
 NAME_MOST = 100
@@ -40,6 +45,7 @@ def offer(tx: Transaction, connector: str, code: str, role: str) -> int:
         raise InvalidSetting(f"The role of a paired person is one of {', '.join(ROLES)}, not {role!r:.40}.")
     chats = tx.of(Chats)
     _drop_expired(tx, connector)
+    chats.forget_tries(connector, keep=0)
     chats.add_code(Code(hash_of(connector, code), connector, role, tx.now + LIFE_MS, 0))
     return tx.now + LIFE_MS
 
@@ -47,14 +53,18 @@ def offer(tx: Transaction, connector: str, code: str, role: str) -> int:
 def redeem(
     tx: Transaction, context: Context, connector: str, sender: str, code: str, *, name: str | None = None
 ) -> Person | None:
-    """Pair the sender if the code is open; a wrong one counts as a try at every open code of the connector."""
+    """Pair the sender if the code is open, and the sender has not tried too many wrong ones."""
     chats = tx.of(Chats)
     chats.serialize(connector)
     _drop_expired(tx, connector)
-    wanted = hash_of(connector, code)
-    found = next((item for item in chats.codes(connector) if secrets.compare_digest(item.hash, wanted)), None)
+    wanted, codes = hash_of(connector, code), chats.codes(connector)
+    if not codes or not is_heard(tx, connector, sender):
+        return None
+    found = next((item for item in codes if secrets.compare_digest(item.hash, wanted)), None)
     if found is None:
-        chats.count_try(connector)
+        tried = chats.tries(connector, sender, tx.now) + 1
+        chats.put_tries(connector, sender, tried, tx.now + LIFE_MS)
+        chats.forget_tries(connector, keep=MOST_SENDERS)
         return None
     chats.drop_code(found)
     person = Person(connector, sender, found.role, name[:NAME_MOST] if name else None, "code", tx.now)
@@ -63,13 +73,18 @@ def redeem(
     return person
 
 
+def is_heard(tx: Transaction, connector: str, sender: str) -> bool:
+    """Whether a code of this sender counts, and is answered."""
+    return tx.of(Chats).tries(connector, sender, tx.now) < TRIES
+
+
 def has_open_code(tx: Transaction, connector: str) -> bool:
     return any(_is_open(code, tx.now) for code in tx.of(Chats).codes(connector))
 
 
 def _is_open(code: Code, now: int) -> bool:
     # One that is valid for longer than a code lives was made before the clock was set back.
-    return now < code.expires_at <= now + LIFE_MS and code.tries < TRIES
+    return now < code.expires_at <= now + LIFE_MS
 
 
 def _drop_expired(tx: Transaction, connector: str) -> None:
@@ -89,7 +104,12 @@ def release_waiting(tx: Transaction, context: Context, connector: str, sender: s
 def forget(tx: Transaction, connector: str, sender: str) -> None:
     """Unpair a person: their messages no longer count, and nothing is sent to them."""
     tx.of(Chats).unpair(connector, sender)
-    tx.of(Outbox).give_up_for(connector, sender, f"{sender} is no longer paired with {connector}")
+    tx.of(Outbox).give_up_for(connector, sender, no_longer(connector, sender))
+
+
+def no_longer(connector: str, sender: str) -> str:
+    """Why nothing is sent to a person."""
+    return f"{sender} is no longer paired with {connector}"
 
 
 def allow(tx: Transaction, context: Context, connector: str, senders: Iterable[str]) -> None:

@@ -7,7 +7,9 @@ counts only while it does.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
 from wakeful.delivery.chat import buttons, pairing
@@ -22,6 +24,7 @@ from wakeful.kernel.rules.outcome import beginning, clean
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
+    from wakeful.scheduler import Scheduler
     from wakeful.store.interface import Transaction
 
 LEASE_MS = 90_000
@@ -41,6 +44,7 @@ class Incoming(NamedTuple):
     role: str
     text: str
     at: int
+    read: Any = None  # for a domain that hears it: what its `reads` found in it
 
 
 class Account(NamedTuple):
@@ -102,14 +106,33 @@ def skip(tx: Transaction, account: Account, position: int) -> bool:
     return _advance(tx, account, position)
 
 
-def take(tx: Transaction, context: Context, account: Account, update: Update) -> str | None:
-    """Process an update; returns the answer to an unpaired person, if any. Raises what a button press raises."""
+async def read(scheduler: Scheduler, account: Account, update: Update) -> Mapping[str, Any]:
+    """What domains find in the message of a paired person before it is taken, by domain; in no writing transaction."""
+
+    def look(tx: Transaction) -> dict[str, Callable[[], Any]]:
+        person = tx.of(Chats).person(account.connector, update.sender)
+        if person is None or update.text is None:
+            return {}
+        row = _message(0, person, update, tx.now)
+        readers = [(domain.name, domain.reads) for domain in domains() if domain.reads is not None]
+        return {name: reads(tx, incoming(row)) for name, reads in readers}
+
+    return {name: work() for name, work in (await scheduler.look(look)).items()}
+
+
+def take(
+    tx: Transaction, context: Context, account: Account, update: Update, found: Mapping[str, Any] = MappingProxyType({})
+) -> str | None:
+    """Process an update; returns the answer to an unpaired person, if any. Raises what a button press raises.
+
+    `found` is what `read` returned.
+    """
     if not _advance(tx, account, update.position):
         return None
     if update.query is not None:
         _pressed(tx, context, account.connector, update)
         return None
-    return _written(tx, context, account.connector, update)
+    return _written(tx, context, account.connector, update, found)
 
 
 def known(tx: Transaction, connector: str, update: Update) -> Person | None:
@@ -147,7 +170,12 @@ def _answer(tx: Transaction, context: Context, connector: str, update: Update, f
 # -- messages ----------------------------------------------------------------------------------------------------------
 
 
-def _written(tx: Transaction, context: Context, connector: str, update: Update) -> str | None:
+def _message(number: int, person: Person, update: Update, now: int) -> MessageRow:
+    text = clean(update.text or "")[:TEXT_MOST]
+    return MessageRow(number, person.connector, person.sender, person.name, person.role, text, now, 1)
+
+
+def _written(tx: Transaction, context: Context, connector: str, update: Update, found: Mapping[str, Any]) -> str | None:
     text = clean(update.text or "")[:TEXT_MOST]
     word, _, rest = text.strip().partition(" ")
     if word == "/start" and rest.strip():
@@ -159,18 +187,18 @@ def _written(tx: Transaction, context: Context, connector: str, update: Update) 
     if word in ("/approve", "/reject"):
         _reply(tx, context, person, _decide(tx, context, person, word[1:], rest))
         return None
-    row = MessageRow(context.new_id(), connector, person.sender, person.name, person.role, text, tx.now, 1)
+    row = _message(context.new_id(), person, update, tx.now)
     tx.of(Chats).add_message(row)
     for domain in domains():
         if domain.hears is not None:
-            domain.hears(tx, context, incoming(row))
+            domain.hears(tx, context, incoming(row)._replace(read=found.get(domain.name)))
     return None
 
 
 def _start(tx: Transaction, context: Context, connector: str, update: Update, code: str) -> str | None:
-    """A person sent a code. Unpaired people are answered only while a code is open, so at most a few times."""
+    """A person sent a code. Unpaired people are answered only while a code is open, and each at most a few times."""
     person = tx.of(Chats).person(connector, update.sender)
-    was_open = pairing.has_open_code(tx, connector)
+    was_open = pairing.has_open_code(tx, connector) and pairing.is_heard(tx, connector, update.sender)
     paired = pairing.redeem(tx, context, connector, update.sender, code[:64], name=update.name)
     if paired is not None:
         touch(tx, context, connector, update.sender)
@@ -189,9 +217,8 @@ def _decide(tx: Transaction, context: Context, person: Person, action: str, rest
         return f"Your role is {person.role}: this needs {buttons.MAY_PRESS[0]}."
     run, _, note = rest.strip().partition(" ")
     act = buttons.approve if action == "approve" else buttons.reject
-    by = f"{person.name or person.sender} ({person.connector})"
     try:
-        return act(tx, context, buttons.Button(action, run, action, {"note": note.strip() or None}), by)
+        return act(tx, context, buttons.Button(action, run, action, {"note": note.strip() or None}), person.signature)
     except SchedulerError as error:  # it is raised before anything is written
         return str(error)
 

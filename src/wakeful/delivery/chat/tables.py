@@ -18,6 +18,12 @@ class Person(NamedTuple):
     source: str
     paired_at: int
 
+    @property
+    def signature(self) -> str:
+        """Who did something, for the record: the name they chose, and their id, which they did not."""
+        words = "".join(letter if letter.isprintable() else " " for letter in self.name or "").split()
+        return f"{' '.join(words)} ({self.connector} {self.sender})" if words else f"{self.sender} ({self.connector})"
+
 
 class Code(NamedTuple):
     """An open pairing code; only its hash is kept."""
@@ -116,8 +122,26 @@ class Chats:
         sql = f"SELECT {', '.join(Code._fields)} FROM pairing_codes WHERE connector = ? ORDER BY expires_at, hash"
         return [Code._make(row) for row in self._session.rows(sql, (connector,))]
 
-    def count_try(self, connector: str) -> None:
-        self._session.execute("UPDATE pairing_codes SET tries = tries + 1 WHERE connector = ?", (connector,))
+    def tries(self, connector: str, sender: str, now: int) -> int:
+        """How many wrong codes a sender has tried lately."""
+        sql = "SELECT tries FROM pairing_tries WHERE connector = ? AND sender = ? AND expires_at > ?"
+        found = self._session.rows(sql, (connector, sender, now))
+        return int(found[0][0]) if found else 0
+
+    def put_tries(self, connector: str, sender: str, tries: int, expires_at: int) -> None:
+        changed = (
+            "ON CONFLICT (connector, sender) DO UPDATE SET tries = excluded.tries, expires_at = excluded.expires_at"
+        )
+        columns = ("connector", "sender", "tries", "expires_at")
+        self._session.insert_many("pairing_tries", columns, [(connector, sender, tries, expires_at)], changed)
+
+    def forget_tries(self, connector: str, keep: int) -> None:
+        """Forget what senders tried, but for the latest."""
+        sql = (
+            "DELETE FROM pairing_tries WHERE connector = ? AND sender NOT IN (SELECT sender FROM pairing_tries "
+            "WHERE connector = ? ORDER BY expires_at DESC, sender LIMIT ?)"
+        )
+        self._session.execute(sql, (connector, connector, keep))
 
     def drop_code(self, code: Code) -> None:
         self._session.execute("DELETE FROM pairing_codes WHERE hash = ?", (code.hash,))

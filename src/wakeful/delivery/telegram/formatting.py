@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from wakeful.delivery.texts import cut_at
+from wakeful.delivery.texts import cut_at, is_visible, longest, utf16
 
 PART_MOST = 4_000  # the limit is 4096, in UTF-16 units; a fence that is closed and opened again takes some
 PARTS_MOST = 5  # a text with more is attached as a file
@@ -24,35 +24,20 @@ def whole(title: str | None, text: str) -> str:
     return f"{title}\n\n{text}".strip() if title else text.strip()
 
 
-def width(text: str) -> int:
-    """How long Telegram takes a text to be."""
-    return len(text) + sum(ord(letter) > 0xFFFF for letter in text)
-
-
 def parts(text: str, most: int = PART_MOST) -> list[str]:
     """The text between paragraphs, else lines, else words, in parts of at most so many UTF-16 units.
 
-    A block of code that is cut goes on as one in the next part.
+    A block of code that is cut goes on as one in the next part. A part of blanks alone is none: Telegram refuses it.
     """
     found: list[str] = []
-    rest = text.strip() or "-"
-    while width(rest) > most:
-        at = cut_at(rest, _longest(rest, most - 2 * len(FENCE) - 2))
+    rest = text.strip()
+    while utf16(rest) > most:
+        at = cut_at(rest, longest(rest, most - 2 * len(FENCE) - 2, utf16))
         part, rest = rest[:at].rstrip(), rest[at:].lstrip("\n")
         if _is_open(part):
-            part, rest = f"{part}\n{FENCE}", f"{FENCE}\n{rest}"
+            part, rest = f"{part}\n{FENCE}", f"{FENCE}\n{rest.lstrip() if not is_visible(part) else rest}"
         found.append(part)
-    return [*found, rest]
-
-
-def _longest(text: str, most: int) -> int:
-    """How many letters of a text are at most so many units."""
-    units = 0
-    for index, letter in enumerate(text):
-        units += 2 if ord(letter) > 0xFFFF else 1
-        if units > most:
-            return index
-    return len(text)
+    return [part for part in (*found, rest) if is_visible(part)] or ["-"]
 
 
 def _is_open(text: str) -> bool:

@@ -130,7 +130,8 @@ class Receiver:
             await transact(lambda tx, _: receiving.skip(tx, account, raw["update_id"]))
             return
         try:
-            said = await transact(lambda tx, context: receiving.take(tx, context, account, update))
+            found = await receiving.read(self._scheduler, account, update)
+            said = await transact(lambda tx, context: receiving.take(tx, context, account, update, found))
         except StoreError:
             raise
         except Exception as error:

@@ -6,14 +6,18 @@ sees no others: it cannot start after them, take a name that they start after, o
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import NamedTuple
 
+from wakeful.counting import counted
 from wakeful.errors import InvalidJob, JobNotFound, NotAllowed, QuotaReached
+from wakeful.kernel.actions.drafts import Draft
 from wakeful.kernel.actions.lookup import find_job
 from wakeful.kernel.kinds import Kinds
 from wakeful.kernel.rules.options import from_text
 from wakeful.store.interface import Transaction
+from wakeful.store.owners import Owned
 from wakeful.store.records import JobDef, JobState
 from wakeful.triggers import After, Trigger
 
@@ -25,7 +29,7 @@ class Rights(NamedTuple):
     """What a caller may do."""
 
     caller: str
-    owner: str | None = None  # sees and changes only jobs of this owner
+    owned: Owned | None = None  # sees and changes only these jobs
     admin_kinds: bool = False  # may write jobs of kinds that are for admins, such as commands
     priority: bool = False  # may write jobs that start before others
     min_interval: int | None = None  # how close together the slots of a trigger it writes may lie
@@ -34,6 +38,15 @@ class Rights(NamedTuple):
     max_bytes: int | None = None  # how much its owner may have stored
     via: str = "api"  # from where the caller acts
     action: int | None = None  # of which its request is a part; None: an action of its own
+
+    @property
+    def owner(self) -> str | None:
+        """The name of the owner whose jobs it sees and changes; None for a caller that is not limited to its own."""
+        return None if self.owned is None else self.owned.owner
+
+    def sees(self, job: JobDef) -> bool:
+        """Whether the job is one that this caller sees and changes."""
+        return self.owned is None or self.owned.has(job)
 
 
 def own_job(tx: Transaction, ref: str, rights: Rights) -> tuple[JobDef, JobState]:
@@ -45,7 +58,7 @@ def own_job(tx: Transaction, ref: str, rights: Rights) -> tuple[JobDef, JobState
         job, state = find_job(tx, ref)
     except JobNotFound:
         raise JobNotFound(message) from None  # without a hint at the names of others' jobs
-    if job.owner != rights.owner:
+    if not rights.sees(job):
         raise JobNotFound(message)
     return job, state
 
@@ -72,6 +85,26 @@ def refuse_said(tx: Transaction, rights: Rights, kind: str, payload: str, before
         rights.check(tx, kind, payload, before)
 
 
+def refuse_lanes(tx: Transaction, rights: Rights, kinds: Kinds, job: JobDef | Draft, before: JobDef | None) -> None:
+    """A caller that is limited to its own jobs cannot narrow or fill what others run in.
+
+    It enters no lane of theirs, nor one that follows from what other jobs do; those that a job has been given stay.
+    """
+    if rights.owned is None:
+        return
+    known = dict(from_text(before.options).lanes) if before is not None else {}
+    kind = kinds.declared(job.kind)
+    follows = kind.lanes_of(json.loads(job.payload)) if kind.lanes_of is not None else ()
+    for lane, size in from_text(job.options).lanes:
+        if known.get(lane) == size or lane in follows:
+            continue
+        refusal = f"{rights.owner} cannot enter the lane {lane!r:.220}"
+        if kinds.is_reserved_lane(lane):
+            raise NotAllowed(f"{refusal}: names that begin like this are reserved. Choose another name.")
+        if tx.lanes.holds_others(lane, rights.owned):
+            raise NotAllowed(f"{refusal}: jobs of others are in it.")
+
+
 def refuse_unseen(tx: Transaction, rights: Rights, trigger: Trigger) -> None:
     """A job may start only after jobs that its writer can see: when other jobs run is not visible to everyone.
 
@@ -91,7 +124,7 @@ def refuse_awaited(tx: Transaction, rights: Rights, name: str) -> None:
     if rights.owner is None:
         return
     waiting = tx.jobs.definitions([job_id for job_id, _ in tx.jobs.chained(name)])
-    if any(job.owner != rights.owner for job in waiting.values()):
+    if not all(rights.sees(job) for job in waiting.values()):
         message = f"Another owner's jobs start after {name!r}: choose another name."
         raise NotAllowed(message)
 
@@ -116,17 +149,17 @@ def asks(options: str) -> bool:
 
 def refuse_more(tx: Transaction, rights: Rights, size: int, *, jobs: int = 0) -> None:
     """QuotaReached when so many bytes and jobs more are too many for the owner."""
-    if rights.owner is None:
+    if rights.owned is None:
         return
-    if jobs and rights.max_jobs is not None and tx.jobs.count_of(rights.owner) + jobs > rights.max_jobs:
-        message = f"{rights.owner} has {rights.max_jobs} jobs, and may have no more: remove one."
+    if jobs and rights.max_jobs is not None and tx.jobs.count_of(rights.owned) + jobs > rights.max_jobs:
+        message = f"{rights.owner} has {counted(rights.max_jobs, 'job')}, and may have no more: remove one."
         raise QuotaReached(message)
     if size > 0 and rights.max_bytes is not None:
-        stored = tx.jobs.bytes_of(rights.owner) + tx.access.answer_bytes(rights.owner)
+        stored = tx.jobs.bytes_of(rights.owned) + tx.access.answer_bytes(rights.owned.owner)
         if stored + size > rights.max_bytes:
             message = (
-                f"{rights.owner} may store {rights.max_bytes} bytes, and has {stored} in its jobs, their runs and "
-                "answers: store less, or wait until old ones are pruned."
+                f"{rights.owner} may store {counted(rights.max_bytes, 'byte')}, and has {stored} in its jobs, their "
+                "runs and answers: store less, or wait until old ones are pruned."
             )
             raise QuotaReached(message)
 

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from wakeful import ids
-from wakeful.errors import ChangedSinceRead, InvalidJob, JobExists, NotAllowed, RunNotFound
+from wakeful.errors import ChangedSinceRead, JobExists, NotAllowed, RunNotFound
 from wakeful.kernel.actions import jobs as job_actions
 from wakeful.kernel.actions import pausing
 from wakeful.kernel.actions import runs as run_actions
@@ -22,6 +22,7 @@ from wakeful.kernel.actions.authorization import (
     own_job,
     refuse_admin_kind,
     refuse_awaited,
+    refuse_lanes,
     refuse_more,
     refuse_priority,
     refuse_said,
@@ -33,6 +34,7 @@ from wakeful.kernel.actions.authorization import (
 from wakeful.kernel.actions.drafts import Draft, changed_fields, check_payload, from_outside
 from wakeful.kernel.actions.lookup import find_run
 from wakeful.kernel.actions.recording import on_record, origin_of
+from wakeful.kernel.actions.stops import is_stopped, note_stops, refuse_stopped
 from wakeful.kernel.context import Context
 from wakeful.kernel.kinds import Kinds
 from wakeful.kernel.rules.limits import refuse_too_often
@@ -41,7 +43,6 @@ from wakeful.kernel.rules.policy import trigger_of, trigger_text
 from wakeful.kernel.views.history import view
 from wakeful.kernel.views.models import Job, Run, job_view
 from wakeful.store.interface import Transaction
-from wakeful.store.jobs import JobFilter
 from wakeful.store.records import JobDef, JobState
 from wakeful.triggers import Trigger
 
@@ -97,7 +98,7 @@ class Changed(NamedTuple):
 def ensure_own_run(tx: Transaction, run_id: int, rights: Rights) -> None:
     """RunNotFound unless this caller may see the run."""
     job, _, _ = find_run(tx, run_id)
-    if rights.owner is not None and job.owner != rights.owner:
+    if not rights.sees(job):
         message = f"There is no run {ids.run_text(run_id)} of {rights.owner}."
         raise RunNotFound(message)
 
@@ -112,6 +113,7 @@ def create_job(tx: Transaction, context: Context, draft: Draft, terms: WriteTerm
     refuse_unseen(tx, rights, draft.trigger)
     refuse_awaited(tx, rights, draft.name)
     refuse_said(tx, rights, draft.kind, draft.payload, None)
+    refuse_lanes(tx, rights, context.declared, draft, None)
     draft = draft._replace(options=_with(draft.options, bounded=True))
     if tx.jobs.by_name(draft.name) is not None:
         message = f"A job named {draft.name!r} already exists: choose another name, or replace it."
@@ -119,7 +121,7 @@ def create_job(tx: Transaction, context: Context, draft: Draft, terms: WriteTerm
     refuse_more(tx, rights, size_of(trigger_text(draft.trigger), draft.payload, draft.options), jobs=1)
     (job_id,) = job_actions.add_jobs(tx, context, [draft], "error", terms.zone)
     if not enabled:
-        pausing.disable_job(tx, context, ids.job_text(job_id))
+        pausing.disable_job(tx, context, ids.job_text(job_id), own=rights.owned is not None)
     return _view(tx, job_id)
 
 
@@ -127,7 +129,7 @@ def put_job(tx: Transaction, context: Context, draft: Draft, terms: WriteTerms, 
     """Create or replace the job of that name. An unchanged definition is not written."""
     rights, zone = terms.rights, terms.zone
     found = tx.jobs.by_name(draft.name)
-    if found is not None and rights.owner is not None and found[0].owner != rights.owner:
+    if found is not None and not rights.sees(found[0]):
         message = f"The name {draft.name!r} belongs to another owner's job: choose another name."
         raise NotAllowed(message)
     terms.condition.check(draft.name, found[1] if found is not None else None)
@@ -142,6 +144,7 @@ def put_job(tx: Transaction, context: Context, draft: Draft, terms: WriteTerms, 
     context.declared.refuse_managed(job)
     refuse_unasked(rights, job, draft.options)
     refuse_said(tx, rights, draft.kind, draft.payload, job)
+    refuse_lanes(tx, rights, context.declared, draft, job)
     refuse_more(tx, rights, size_of(trigger_text(draft.trigger), draft.payload, draft.options) - _size(job))
     bounded = from_text(job.options).bounded
     if _moves(tx, job, draft.trigger, zone):
@@ -174,7 +177,9 @@ def patch_job(tx: Transaction, context: Context, ref: str, changes: dict[str, An
             del changes["trigger"]
     enabled = changes.pop("enabled", None)
     fields = changed_fields(job, changes, context.declared)
-    _refuse_fields(tx, rights, job, fields)
+    _refuse_fields(tx, context.declared, rights, job, fields)
+    if fields.get("name", job.name) != job.name:
+        refuse_stopped(tx, rights, (job, state))
     if changes:
         context.declared.refuse_managed(job)
         job_actions.update_job(tx, context, ids.job_text(job.id), changes, revision=None, zone=zone)
@@ -191,7 +196,7 @@ def _marked(job: JobDef, changes: dict[str, Any], kinds: Kinds) -> dict[str, Any
     return {**changes, "payload": from_outside(payload, kind)}
 
 
-def _refuse_fields(tx: Transaction, rights: Rights, job: JobDef, fields: dict[str, Any]) -> None:
+def _refuse_fields(tx: Transaction, kinds: Kinds, rights: Rights, job: JobDef, fields: dict[str, Any]) -> None:
     """What stands against the columns a change would give a job."""
     trigger = fields.get("trigger")
     changed = job._replace(
@@ -207,6 +212,7 @@ def _refuse_fields(tx: Transaction, rights: Rights, job: JobDef, fields: dict[st
         refuse_shedding(rights, job)
         refuse_awaited(tx, rights, changed.name)
     refuse_said(tx, rights, changed.kind, changed.payload, job)
+    refuse_lanes(tx, rights, kinds, changed, job)
     refuse_more(tx, rights, _size(changed) - _size(job))
 
 
@@ -221,6 +227,7 @@ def remove_job(tx: Transaction, context: Context, ref: str, terms: WriteTerms) -
     refuse_admin_kind(terms.rights, context.declared, job.kind)
     context.declared.refuse_managed(job)
     refuse_shedding(terms.rights, job)
+    refuse_stopped(tx, terms.rights, (job, state))
     origin = origin_of(context, terms.rights)
     removal = partial(job_actions.remove_job, tx, context, ids.job_text(job.id))
     return on_record(tx, origin, "remove", [(job, state)], removal)[1]
@@ -254,14 +261,16 @@ def _switch(tx: Transaction, context: Context, job_id: int, rights: Rights, *, e
     if pair is None or enabled is None:
         return None
     state, ref = pair[1], ids.job_text(job_id)
-    if enabled and not (state.enabled and not state.paused):
+    if enabled and is_stopped(state):
+        refuse_stopped(tx, rights, pair)
         return on_record(
             tx, origin_of(context, rights), "resume", [pair], partial(pausing.resume_job, tx, context, ref)
         )[1]
     if not enabled and (state.enabled or state.ended_at is not None):
-        return on_record(
-            tx, origin_of(context, rights), "disable", [pair], partial(pausing.disable_job, tx, context, ref)
-        )[1]
+        disable = partial(pausing.disable_job, tx, context, ref, own=rights.owned is not None)
+        return on_record(tx, origin_of(context, rights), "disable", [pair], disable)[1]
+    if not enabled:  # it is switched off already, perhaps by its owner
+        note_stops(tx, [pair], own=rights.owned is not None)
     return None
 
 
@@ -271,67 +280,13 @@ def _view(tx: Transaction, job_id: int) -> Job:
     return job_view(tx, found)
 
 
-# -- many at once ------------------------------------------------------------------------------------------------------
-
-
-class JobSelection(NamedTuple):
-    """Which jobs are meant: those named, or all that match."""
-
-    refs: tuple[str, ...] | None = None
-    wanted: JobFilter | None = None
-
-
-class BulkResult(NamedTuple):
-    """The result for many jobs: the names of those that changed, and why others did not."""
-
-    changed: list[str]
-    unchanged: list[str]
-    refused: dict[str, str]
-    action: str | None = None  # by which it can be undone, where anything changed
-
-
-def pause_many(tx: Transaction, context: Context, many: JobSelection, note: str | None, rights: Rights) -> BulkResult:
-    pairs = _meant(tx, many, rights)
-    changed, action = on_record(
-        tx, origin_of(context, rights), "pause", pairs, lambda: pausing.pause_all(tx, context, pairs, note)
-    )
-    known = set(changed)
-    return BulkResult(changed, [job.name for job, _ in pairs if job.name not in known], {}, action)
-
-
-def resume_many(tx: Transaction, context: Context, many: JobSelection, rights: Rights) -> BulkResult:
-    pairs = _meant(tx, many, rights)
-    stopped = [job.name for job, state in pairs if state.paused or state.errors or not state.enabled]
-    errors, action = on_record(
-        tx, origin_of(context, rights), "resume", pairs, lambda: pausing.resume_all(tx, context, pairs)
-    )
-    refused = {name: str(error) for name, error in errors.items()}
-    known = set(stopped)
-    unchanged = [job.name for job, _ in pairs if job.name not in known]
-    return BulkResult([name for name in stopped if name not in refused], unchanged, refused, action)
-
-
-def _meant(tx: Transaction, many: JobSelection, rights: Rights) -> list[tuple[JobDef, JobState]]:
-    if many.refs is not None:
-        found = {pair[0].id: pair for pair in (own_job(tx, ref, rights) for ref in many.refs)}
-        return [found[job_id] for job_id in sorted(found)]
-    wanted = many.wanted if many.wanted is not None else JobFilter()
-    if rights.owner is not None:
-        if wanted.owner not in (None, rights.owner):
-            message = f"{rights.owner} may only name its own jobs."
-            raise InvalidJob(message)
-        wanted = wanted._replace(owner=rights.owner)
-    pairs = tx.jobs.matching(wanted)
-    states = tx.jobs.states(sorted(job.id for job, _ in pairs))  # locked from here on
-    return sorted(((job, states[job.id]) for job, _ in pairs if job.id in states), key=lambda pair: pair[0].id)
-
-
 # -- runs --------------------------------------------------------------------------------------------------------------
 
 
 def run_job(tx: Transaction, context: Context, ref: str, payload: Any, rights: Rights) -> Run:
     """Start a job by hand. A command with another payload is another command, and needs the right to write one."""
-    job, _ = own_job(tx, ref, rights)
+    job, state = own_job(tx, ref, rights)
+    refuse_stopped(tx, rights, (job, state))
     if payload is not None:
         refuse_admin_kind(rights, context.declared, job.kind)
         kind = context.declared.declared(job.kind)
@@ -344,6 +299,7 @@ def run_job(tx: Transaction, context: Context, ref: str, payload: Any, rights: R
 
 def retry_run(tx: Transaction, context: Context, run_id: int, rights: Rights) -> Run:
     ensure_own_run(tx, run_id, rights)
+    refuse_stopped(tx, rights, find_run(tx, run_id)[:2])
     given = tx.runs.details_of([run_id]).get(run_id)
     refuse_more(tx, rights, len(given.payload or "") if given is not None else 0)
     return _run(tx, run_actions.retry_run(tx, context, run_id))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import EllipsisType
 from typing import Any, NamedTuple, Unpack
 
 from wakeful import ids
@@ -79,7 +80,7 @@ def draft(new: NewJob, source: str, kinds: Kinds) -> Draft:
         kind.name,
         payload,
         options,
-        None if new.owner is None else check_name("owner", new.owner),
+        _owner(kind, json.loads(payload), new.name, new.owner if new.owner is not None else ...),
         source,
     )
 
@@ -96,6 +97,17 @@ def check_name(field: str, value: object) -> str:
         message = f"{value!r} looks like an id: choose another name."
         raise InvalidJob(message)
     return value
+
+
+def _owner(kind: Kind, payload: Any, name: str, said: str | EllipsisType | None) -> str | None:
+    """Whose a job is: its kind may say so by the payload, and whoever writes it otherwise; `...`: nothing is said."""
+    if kind.owned_by is None:
+        return None if said is None or said is ... else check_name("owner", said)
+    owner = kind.owned_by(payload)
+    if said not in (..., owner):
+        message = f"{name} is a job of the {kind.name} {owner}, and stays so: leave owner out."
+        raise InvalidJob(message)
+    return owner
 
 
 def check_flag(name: str, value: object) -> bool:
@@ -163,11 +175,11 @@ def changed_fields(job: JobDef, changes: dict[str, Any], kinds: Kinds) -> dict[s
     """What `update_job` was given, checked, as columns of the definition."""
     fields: dict[str, Any] = {}
     options: dict[str, Any] = {}
-    for key, value in changes.items():
+    others = dict(changes)
+    owner = others.pop("owner", ...)
+    for key, value in others.items():
         if key in ("name", "kind"):
             fields[key] = check_name(key, value)
-        elif key == "owner":
-            fields[key] = None if value is None else check_name(key, value)
         elif key == "trigger":
             fields[key] = check_trigger(value)
         elif key == "payload":
@@ -179,9 +191,12 @@ def changed_fields(job: JobDef, changes: dict[str, Any], kinds: Kinds) -> dict[s
     kind_name = kinds.for_trigger(fields.get("trigger") or trigger_of(job.trigger), fields.get("kind", job.kind))
     if kind_name != job.kind:
         fields["kind"] = kind_name
+    kind = kinds.declared(fields.get("kind", job.kind))
     if "kind" in fields or "payload" in fields:
-        kind = kinds.declared(fields.get("kind", job.kind))
         check_payload(changes.get("payload", json.loads(job.payload)), kind)
+    if owner is not ... or {kind.name, job.kind} & set(kinds.apart()):
+        payload = json.loads(fields.get("payload", job.payload))
+        fields["owner"] = _owner(kind, payload, fields.get("name", job.name), owner)
     if options:
         fields["options"] = to_text(changed(from_text(job.options), options, beside=(*PARTS, "enabled", "revision")))
     return fields

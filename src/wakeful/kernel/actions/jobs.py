@@ -14,12 +14,13 @@ from wakeful.kernel.actions.chaining import chain, follows, rename_in_chains
 from wakeful.kernel.actions.drafts import Draft, changed_fields, check_flag
 from wakeful.kernel.actions.lookup import find_job
 from wakeful.kernel.actions.pausing import disable_job, job_event, resume_job
+from wakeful.kernel.actions.stops import note_given
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import OF_A_JOB, UNSERVED, close_alerts
 from wakeful.kernel.engine.ending import drop_runs
 from wakeful.kernel.engine.lane_sizes import enter_lanes, leave_lanes
 from wakeful.kernel.engine.stretches import keep_passed
-from wakeful.kernel.engine.turn import Ended, settle_all
+from wakeful.kernel.engine.turn import GONE, Ended, settle_all
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import APPROVAL, Result
 from wakeful.kernel.rules.passing import MERGED, REMOVED, Passed, let_old_pass, let_pass, why_waiting
@@ -37,8 +38,6 @@ from wakeful.kernel.views.models import Job, job_view
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState
 from wakeful.triggers import After, Once
-
-GONE = "the job was removed"
 
 # -- adding and changing ----------------------------------------------------------------------------------------------
 
@@ -69,6 +68,7 @@ def add_jobs(tx: Transaction, context: Context, drafts: Sequence[Draft], if_exis
             if if_exists == "update":
                 updated.append(_update_known(tx, context, known, new, draft=draft, zone=zone))
     context.declared.refuse_reserved(tx, ((job.name, job.kind) for job, _ in new))
+    context.declared.check_names(job for job, _ in new)
     tx.jobs.add(new)
     _note_stored(tx, context, [job for job, _ in new])
     for job in followers:
@@ -96,7 +96,7 @@ def _note_stored(tx: Transaction, context: Context, jobs: Sequence[JobDef]) -> N
     for name in {job.kind for job in jobs}:
         stored = context.declared.declared(name).stored
         if stored is not None:
-            stored(tx, [job for job in jobs if job.kind == name])
+            stored(tx, context, [job for job in jobs if job.kind == name])
 
 
 def _update_known(
@@ -182,6 +182,7 @@ def change_all(
         (pair, *_changed(tx, context, pair, changes, zone, passed=passed, keep_due=keep_due)) for pair, changes in edits
     ]
     moved = [(job, changed, state) for (job, _), changed, state in made if changed != job]
+    context.declared.check_names(changed for job, changed, _ in moved if _named(changed) != _named(job))
     tx.jobs.define(*[changed for _, changed, _ in moved])
     tx.jobs.save([state for _, _, state in moved])
     keep_passed(tx, passed)
@@ -218,6 +219,8 @@ def _changed(
     if changed == job:
         return job, state
     changed = changed._replace(updated_at=tx.now)
+    if changed.owner != job.owner:
+        note_given(tx, changed, state)
     before, state = state, state._replace(revision=state.revision + 1, priority=from_text(changed.options).priority)
     if changed.trigger != job.trigger:
         tx.stretches.retire_trigger(job.id, job.trigger, tx.now)
@@ -240,6 +243,10 @@ def _let_old_pass(job: JobDef, state: JobState, now: int, *, kept_slot: bool) ->
         return let_old_pass(job.trigger, state, now)
     begin = max(state.counted_to, state.slot or 0)
     return let_pass(job.trigger, state._replace(counted_to=begin, slot=None), now, MERGED)
+
+
+def _named(job: JobDef) -> tuple[str, str, str]:
+    return job.name, job.kind, job.payload
 
 
 def _waits_again(job: JobDef, changed: JobDef) -> bool:

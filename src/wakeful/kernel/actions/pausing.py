@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from wakeful.errors import ScheduleTriggerError
 from wakeful.kernel.actions.lookup import find_job
+from wakeful.kernel.actions.stops import note_going_on, note_stops
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import UNSERVED, close_alerts
-from wakeful.kernel.engine.claim import BY_HAND, FROM_OUTSIDE
 from wakeful.kernel.engine.ending import drop_runs
+from wakeful.kernel.engine.requeue import requeue_unreserved
 from wakeful.kernel.engine.stretches import keep_passed
 from wakeful.kernel.rules.passing import BACKING_OFF, DISABLED, PAUSED, REPLACED, Passed, let_pass, why_waiting
+from wakeful.kernel.rules.pending import BY_HAND, FROM_OUTSIDE
 from wakeful.kernel.rules.policy import Next, add_note, alarm, next_start, pause_note, thinned_note, trigger_of
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState, RunRow
@@ -20,16 +22,22 @@ MANY = 1_000
 KEPT = (*BY_HAND, *FROM_OUTSIDE)  # what a pause does not end
 
 
-def pause_job(tx: Transaction, context: Context, ref: str, note: str | None = None) -> None:
+def pause_job(tx: Transaction, context: Context, ref: str, note: str | None = None, *, own: bool = False) -> None:
     """No start by time until resumed. A run in progress finishes; a person may still start it by hand."""
-    pause_all(tx, context, [find_job(tx, ref)], note)
+    pause_all(tx, context, [find_job(tx, ref)], note, own=own)
 
 
 def pause_all(
-    tx: Transaction, context: Context, pairs: Sequence[tuple[JobDef, JobState]], note: str | None
+    tx: Transaction,
+    context: Context,
+    pairs: Sequence[tuple[JobDef, JobState]],
+    note: str | None,
+    *,
+    own: bool = False,
 ) -> list[str]:
-    """Pause many with a few statements; the names of those that were not paused already."""
+    """Pause many with a few statements; the names of those that were not paused already. `own`: their owner does so."""
     text = pause_note(note)
+    note_stops(tx, pairs, own=own)
     passed: list[Passed] = []
     paused = [
         (job, _paused(job, state, text, tx.now, passed)) for job, state in pairs if text is not None or not state.paused
@@ -40,19 +48,25 @@ def pause_all(
     left = [_without_pending(tx, context, pair, "the job was paused") for pair in paused if pair[1].queued]
     tx.jobs.save([_armed_for_queue(state, tx.now) for state in left])
     close_alerts(tx, context, (*UNSERVED, "missed"), [job.id for job, _ in paused], "the job was paused")
+    if any(state.parked is not None for _, state in pairs):
+        requeue_unreserved(tx)
     _emit_many(tx, "paused", [job for job, _ in paused])
     return [job.name for job, _ in paused]
 
 
-def disable_job(tx: Transaction, context: Context, ref: str) -> None:
+def disable_job(tx: Transaction, context: Context, ref: str, *, own: bool = False) -> None:
     """Switch a job off; like paused, but it may not be started by hand either, and a new time does not revive it."""
     job, state = find_job(tx, ref)
+    note_stops(tx, [(job, state)], own=own)
     state = _without_pending(tx, context, (job, state), "the job was disabled", keep=())
     close_alerts(tx, context, (*UNSERVED, "missed"), [job.id], "the job was disabled")
     state, passed = let_pass(job.trigger, state, tx.now, why_waiting(state, DISABLED))
     keep_passed(tx, passed)
+    waited = state.parked is not None
     state = state._replace(enabled=0, ended_at=None, next_at=None, slot=None, parked=None, ready_at=None)
     tx.jobs.save([state if state.run_id is not None else state._replace(due_at=None)])
+    if waited:
+        requeue_unreserved(tx)
     tx.journal.emit("job", job_event("disabled", job))
 
 
@@ -88,9 +102,14 @@ def resume_all(
         except ScheduleTriggerError as error:
             refused[job.name] = error
     tx.jobs.save([state for _, state in resumed])
+    note_going_on(tx, [job for job, _ in resumed])
     keep_passed(tx, passed)
     over = ("disabled", "failed", "failing", "stuck", "down")
     close_alerts(tx, context, over, [job.id for job, _ in resumed], "the job was resumed")
+    for job, _ in resumed:
+        hook = context.declared.declared(job.kind).resumed
+        if hook is not None:
+            hook(tx, context, job)
     _emit_many(tx, "resumed", [job for job, _ in resumed])
     return refused
 
@@ -183,7 +202,7 @@ def _resumed(tx: Transaction, context: Context, job: JobDef, state: JobState, pa
         else:
             state = state._replace(slot=coming.slot, next_at=coming.at)
             rearmed = context.declared.declared(job.kind).rearmed
-            state = rearmed(tx, job, state) if rearmed is not None else state
+            state = rearmed(tx, context, job, state) if rearmed is not None else state
         state = state._replace(due_at=alarm(state, tx.now if state.queued else None))
     passed += found
     return state

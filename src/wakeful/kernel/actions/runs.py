@@ -12,8 +12,8 @@ from wakeful.kernel.actions.drafts import check_payload
 from wakeful.kernel.actions.holding import refuse_held
 from wakeful.kernel.actions.lookup import find_job, find_run
 from wakeful.kernel.context import Context
-from wakeful.kernel.engine.ending import drop_runs, free_lanes, queue_runs
-from wakeful.kernel.engine.turn import Ended, settle_all
+from wakeful.kernel.engine.ending import count_dropped, drop_runs, free_lanes, queue_runs
+from wakeful.kernel.engine.turn import Ended, as_reported, settle_all
 from wakeful.kernel.rules.approval import APPROVAL, APPROVED, REJECTED, approvals, decided
 from wakeful.kernel.rules.outcome import Result
 from wakeful.kernel.rules.policy import trigger_of
@@ -21,6 +21,9 @@ from wakeful.kernel.rules.states import after
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState, RunDetails, RunRow, SkipRow
 from wakeful.triggers import Ping
+
+OF_ITSELF = ("schedule", "catch_up", "retry", "recovery")
+"""Why runs start that nobody asked for."""
 
 # -- starting and trying again by hand ---------------------------------------------------------------------------------
 
@@ -32,7 +35,7 @@ def run_now(tx: Transaction, context: Context, ref: str, payload: Any = None) ->
     """
     job, state = find_job(tx, ref)
     _refuse_monitor(job)
-    _refuse_busy(tx, job, state)
+    _refuse_busy(tx, context, job, state)
     if not state.enabled and state.ended_at is None:
         message = f"{job.name} is disabled: resume it first."
         raise ScheduleTriggerError(message, {"job": job.name, "reason": "disabled"})
@@ -44,6 +47,18 @@ def run_now(tx: Transaction, context: Context, ref: str, payload: Any = None) ->
         tx.runs.detail([RunDetails(run.id, payload=text)])
     _wake(tx, state)
     return run.id
+
+
+def run_alone_now(tx: Transaction, context: Context, ref: str, payload: Any = None) -> int:
+    """The run for a process that runs this job and nothing else: one that was asked for and waits, else a new one."""
+    job, state = find_job(tx, ref)
+    waits = state.queued and state.run_id is None and state.enabled and payload is None
+    asked = [run for run in tx.runs.open(job.id) if run.reason not in OF_ITSELF] if waits else []
+    if not asked:
+        return run_now(tx, context, ref, payload)
+    _refuse_start(tx, context, job)
+    tx.jobs.save([state._replace(due_at=None if state.parked is not None else tx.now)])
+    return asked[0].id
 
 
 def retry_run(tx: Transaction, context: Context, run_id: int) -> int:
@@ -61,7 +76,7 @@ def retry_run(tx: Transaction, context: Context, run_id: int) -> int:
     if successor is not None:
         message = f"{ids.run_text(run_id)} was already tried again as {ids.run_text(successor)}."
         raise ScheduleTriggerError(message, {**about, "reason": "already_retried"})
-    _refuse_busy(tx, job, state)
+    _refuse_busy(tx, context, job, state)
     _refuse_start(tx, context, job)
     _check_own_payload(tx, context, job, run)
     again = RunRow.again(context.new_id(), run, "manual", tx.now)._replace(kind=job.kind, caused_by=None)
@@ -77,7 +92,7 @@ def _check_own_payload(tx: Transaction, context: Context, job: JobDef, run: RunR
         check_payload(json.loads(details.payload), context.declared.declared(job.kind))
 
 
-def _refuse_busy(tx: Transaction, job: JobDef, state: JobState) -> None:
+def _refuse_busy(tx: Transaction, context: Context, job: JobDef, state: JobState) -> None:
     if state.run_id is not None:
         current = ids.run_text(state.run_id)
         run = tx.runs.get(state.run_id)
@@ -87,6 +102,8 @@ def _refuse_busy(tx: Transaction, job: JobDef, state: JobState) -> None:
                 f"(wakeful reject {current}) first."
             )
             raise ScheduleTriggerError(message, {"job": job.name, "reason": APPROVAL, "run": current})
+        if run is not None and run.status == "waiting":
+            _refuse_start(tx, context, job)  # its kind may know what it waits for
         message = f"{job.name} is already running ({current}): wait for it, or cancel it first."
         raise ScheduleTriggerError(message, {"job": job.name, "reason": "already_running", "run": current})
     asked = [run for run in tx.runs.open(job.id) if run.reason == "manual"] if state.queued else []
@@ -145,7 +162,7 @@ def cancel_run(tx: Transaction, context: Context, run_id: int) -> str:
     else:
         drop_runs(tx, context, job, [run], "cancelled by hand")
         state = tx.jobs.states([job.id])[job.id]
-        state = state._replace(queued=max(0, state.queued - 1))
+        state = count_dropped(tx, context, job, state._replace(queued=max(0, state.queued - 1)), run)
         if state.run_id is None:  # what it is armed or parked for may be gone: let the engine check it again
             state = state._replace(due_at=tx.now, parked=None)
         tx.jobs.save([state])
@@ -153,7 +170,19 @@ def cancel_run(tx: Transaction, context: Context, run_id: int) -> str:
 
 
 def complete_run(tx: Transaction, context: Context, run_id: int, result: Result) -> None:
-    """Report how a waiting run ended."""
+    """Report how a waiting run ended; refused where its kind ends it."""
+    job, _, run = find_run(tx, run_id)
+    why = context.declared.declared(run.kind).ends_itself if run.status == "waiting" and run.phase != APPROVAL else None
+    if why is not None:
+        message = f"{ids.run_text(run_id)} cannot be completed: {why}."
+        raise ScheduleTriggerError(message, {"job": job.name, "run": ids.run_text(run_id), "reason": "ends_itself"})
+    if run.status == "waiting" and run.phase != APPROVAL:
+        result = as_reported(tx, context, job, run, result)
+    end_waiting(tx, context, run_id, result)
+
+
+def end_waiting(tx: Transaction, context: Context, run_id: int, result: Result) -> None:
+    """End a waiting run, also for the domain of its kind."""
     job, state, run = find_run(tx, run_id)
     if run.phase == APPROVAL and run.status == "waiting":
         message = f"{ids.run_text(run_id)} waits for approval: approve or reject it."
@@ -222,17 +251,24 @@ def _record(tx: Transaction, run_id: int) -> str | None:
     return details.approval if details is not None else None
 
 
-def release_runs(tx: Transaction, runs: Sequence[RunRow]) -> None:
-    """Release what was claimed and never started: it waits as before, and no attempt was made."""
+def release_runs(tx: Transaction, context: Context, runs: Sequence[RunRow]) -> None:
+    """Release what was claimed and never started: it waits as before, and no attempt was made.
+
+    A run whose job was removed meanwhile would wait for ever: it is cancelled.
+    """
     states = tx.jobs.states([run.job_id for run in runs])
-    back = []
-    for run in runs:
-        state = states.get(run.job_id)
-        if state is None or state.run_id != run.id:
-            continue
-        back.append(
-            run._replace(status=after("release", run.status, ids.run_text(run.id)), started_at=None, lanes=None)
-        )
-        tx.jobs.save([state._replace(run_id=None, queued=state.queued + 1, due_at=run.due_at)])
-    tx.runs.activate([run._replace(node=None) for run in back])
+    jobs = tx.jobs.definitions([run.job_id for run in runs])
+    back = [run for run in runs if run.job_id in states and states[run.job_id].run_id == run.id]
+    waiting = [
+        run._replace(status=after("release", run.status, ids.run_text(run.id)), started_at=None, lanes=None, node=None)
+        for run in back
+    ]
+    tx.runs.activate(waiting)
     free_lanes(tx, runs)
+    for run in waiting:
+        state, job = states[run.job_id], jobs[run.job_id]
+        if job.removed_at is None:
+            tx.jobs.save([state._replace(run_id=None, queued=state.queued + 1, due_at=run.due_at)])
+        else:
+            tx.jobs.save([state._replace(run_id=None)])
+            drop_runs(tx, context, job, [run], "the job was removed")

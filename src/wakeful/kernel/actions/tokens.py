@@ -13,6 +13,7 @@ import secrets
 from typing import TYPE_CHECKING
 
 from wakeful.errors import InvalidSetting, TokenExists, TokenNotFound
+from wakeful.store.owners import Owned
 from wakeful.store.records import Token
 
 if TYPE_CHECKING:
@@ -34,8 +35,8 @@ def hash_of(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def create(tx: Transaction, name: str, role: str, secret: str) -> Token:
-    """Store a new token under a free name."""
+def create(tx: Transaction, name: str, role: str, secret: str, apart: tuple[str, ...] = ()) -> Token:
+    """Store a new token under a free name. `apart`: kinds whose jobs have owners that are not tokens."""
     check_name(name)
     if role not in ROLES:
         raise InvalidSetting(f"A token's role is one of {', '.join(ROLES)}, not {role!r}.")
@@ -44,7 +45,7 @@ def create(tx: Transaction, name: str, role: str, secret: str) -> Token:
     if not tx.access.add_token(token):
         raise TokenExists(f"A token named {name!r} already exists: revoke it first, or choose another name.")
     if had:
-        tx.jobs.disown(name, tx.now)
+        tx.jobs.disown(Owned(name, apart=apart), tx.now)
         tx.access.forget_answers(name)
     return token
 

@@ -10,23 +10,43 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from wakeful import ids
-from wakeful.errors import ActionNotFound, CannotUndo
+from wakeful.counting import counted
+from wakeful.errors import ActionNotFound, CannotUndo, InvalidJob, NotAllowed
 from wakeful.kernel.actions import holding
-from wakeful.kernel.actions.authorization import Rights, refuse_admin_kind, refuse_more, size_of
+from wakeful.kernel.actions.authorization import (
+    Rights,
+    refuse_admin_kind,
+    refuse_awaited,
+    refuse_lanes,
+    refuse_more,
+    refuse_unseen,
+    size_of,
+)
 from wakeful.kernel.actions.chaining import chain
 from wakeful.kernel.actions.pausing import job_event
 from wakeful.kernel.actions.recording import OF_JOB, SNOOZE, UNTIL
+from wakeful.kernel.actions.stops import is_stopped, note_going_on, stopped_by_others
 from wakeful.kernel.context import Context
 from wakeful.kernel.domain import load
+from wakeful.kernel.engine.alerts import reopen_alert
 from wakeful.kernel.engine.ending import drop_runs, queue_runs
 from wakeful.kernel.engine.lane_sizes import enter_lanes
 from wakeful.kernel.engine.stretches import keep_passed, take_back
 from wakeful.kernel.rules.passing import DISABLED, PAUSED, REMOVED, Passed, let_pass, why_waiting
 from wakeful.kernel.rules.policy import trigger_of
-from wakeful.kernel.rules.undoing import TAKEN_BACK_BY, UNDO_MS, Standing, brought_back, changed_since, standing_of
+from wakeful.kernel.rules.undoing import (
+    TAKEN_BACK_BY,
+    UNDO_MS,
+    Standing,
+    brought_back,
+    changed_since,
+    only_enabled,
+    standing_of,
+)
 from wakeful.store.actions import ActionRow
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState, RunRow
+from wakeful.store.stops import Stops
 
 TOGETHER = 500  # subjects of an action that are brought back in one transaction
 DONE = {
@@ -59,7 +79,7 @@ def undoable(tx: Transaction, action_id: int) -> None:
         raise CannotUndo(message)
     if tx.now - head.at > UNDO_MS:
         message = (
-            f"{name} was {(tx.now - head.at) // 60_000} minutes ago, and an action can be undone for "
+            f"{name} was {counted((tx.now - head.at) // 60_000, 'minute')} ago, and an action can be undone for "
             f"{UNDO_MS // 60_000}: do the opposite instead."
         )
         raise CannotUndo(message)
@@ -93,15 +113,23 @@ class _Undo:
         self.changed: list[JobState] = []
         self.passed: list[Passed] = []
         self.events: list[dict[str, object]] = []
+        self.stopped: list[JobDef] = []
+        self.resumed: list[JobDef] = []
         self.stirred = False
 
     def finish(self) -> None:
         """Write what was put off; many jobs are brought back together."""
         self.tx.jobs.save(self.changed)
+        self.tx.of(Stops).put([job.id for job in self.stopped if job.owner], by_owner=self.rights.owned is not None)
+        note_going_on(self.tx, self.resumed)
         keep_passed(self.tx, self.passed)
+        for job in self.resumed:
+            hook = self.context.declared.declared(job.kind).resumed
+            if hook is not None:
+                hook(self.tx, self.context, job)
         if self.events:
             self.tx.journal.emit("job", *self.events)
-        self.changed, self.passed, self.events = [], [], []
+        self.changed, self.passed, self.events, self.resumed, self.stopped = [], [], [], [], []
 
     def _state_of(self, row: ActionRow) -> JobState | None:
         """How a job stands; read again where bringing it back, or one before it, may start or end others."""
@@ -113,9 +141,12 @@ class _Undo:
         return self.states.get(row.subject)
 
     def take_back(self, row: ActionRow) -> None:
-        """Restore one subject, or note why not. A caller limited to its own jobs learns nothing about others."""
-        owned = self.jobs.get(row.subject)
-        if self.rights.owner is not None and (owned is None or owned.owner != self.rights.owner):
+        """Restore one subject, or note why not.
+
+        A caller limited to its own jobs takes back what it did itself, and learns nothing about others.
+        """
+        job, own = self.jobs.get(row.subject), (row.actor, row.via) == (self.rights.caller, self.rights.via)
+        if self.rights.owned is not None and (job is None or not self.rights.sees(job) or not own):
             return
         before, left = row.before, {**row.before, **row.after}
         if row.what == "acknowledge":
@@ -148,6 +179,9 @@ class _Undo:
         job, state = self.jobs.get(row.subject), self._state_of(row)
         if job is None or state is None:
             return f"there is no job {row.name} any more"
+        over = row.what == "pause" and not state.paused and state.ended_at is not None and job.removed_at is None
+        if over and row.subject not in self.newer:
+            return None  # it has done all it was to do, which ended the pause
         why = self._against(row, job, state, left)
         if why is not None:
             return why
@@ -168,26 +202,37 @@ class _Undo:
             self.passed += passed
             after = after._replace(counted_to=counted.counted_to)
         self.changed.append(after)
+        was_stopped = row.what == "remove" or is_stopped(state)
+        if was_stopped and not is_stopped(after):
+            self.resumed.append(job)
+        elif row.what != "remove" and is_stopped(after) and not is_stopped(state):
+            self.stopped.append(job)
         if row.what == "remove":
             self.finish()
             chain(self.tx, job)
             enter_lanes(self.tx, [job])
         closed = set(before.get("alerts") or ()) - set(left.get("alerts") or ())
         for alert_id in sorted(closed):
-            self.tx.journal.reopen_alert(alert_id)
+            reopen_alert(self.tx, self.context, alert_id)
         self.events.append(job_event(_event(row.what, after), job))
         return None
 
     def _against(self, row: ActionRow, job: JobDef, state: JobState, left: Standing) -> str | None:
         """What stands against it: a change since, or a name that is taken."""
         later = self.newer.get(row.subject)
-        if later is not None:
+        if later is not None and not only_enabled(later.before, later.after):
             return f"{job.name} was {DONE.get(later.what, later.what)} since, by {later.actor}: left as it is"
-        changed = changed_since(standing_of(state, job.removed_at), left)
+        changed = changed_since(standing_of(state, job.removed_at), left, row.before)
         if changed is not None:
             return f"{job.name} {changed} since: left as it is"
         if row.what != "remove":
-            return None
+            return stopped_by_others(self.tx, self.rights, [(job, state)]).get(job.id)
+        try:  # what holds for a new job holds for one that comes back
+            refuse_awaited(self.tx, self.rights, job.name)
+            refuse_unseen(self.tx, self.rights, trigger_of(job.trigger))
+            refuse_lanes(self.tx, self.rights, self.context.declared, job, None)
+        except (NotAllowed, InvalidJob) as error:
+            return f"{job.name}: {error}"
         refuse_admin_kind(self.rights, self.context.declared, job.kind)
         refuse_more(self.tx, self.rights, size_of(job.trigger, job.payload, job.options), jobs=1)
         taken = self.tx.jobs.by_name(job.name)

@@ -150,6 +150,17 @@ def take_runs(tx: Transaction, context: Context, runs: list[RunRow]) -> int:
     return len(runs)
 
 
+def earlier_lives(tx: Transaction, context: Context, name: str) -> list[NodeRow]:
+    """The incarnations of that name that ended without signing off; StoreLocked if one of them is alive."""
+    now, found = tx.journal.database_now(), tx.journal.earlier(name)
+    for node in found:
+        if now - node.seen_at < context.lease.lease_ms and not surely_gone(node.id, json.loads(node.details)):
+            ago = f"{(now - node.seen_at) / 1000:.0f} s ago"
+            message = f"A node named {name} is alive (seen {ago}): use another name."
+            raise StoreLocked(message)
+    return found
+
+
 def recover_name(tx: Transaction, context: Context, name: str, alive: Collection[int] = ()) -> Recovered:
     """Take over from earlier incarnations of our own name; a live node of that name is not replaced.
 
@@ -158,12 +169,7 @@ def recover_name(tx: Transaction, context: Context, name: str, alive: Collection
     tx.runs.adopt(sorted(alive), context.id)
     now = tx.journal.database_now()
     runs: list[RunRow] = []
-    for earlier in tx.journal.earlier(name):
-        if now - earlier.seen_at < context.lease.lease_ms and not surely_gone(json.loads(earlier.details)):
-            message = (
-                f"A node named {name} is alive (seen {(now - earlier.seen_at) / 1000:.0f} s ago): use another name."
-            )
-            raise StoreLocked(message)
+    for earlier in earlier_lives(tx, context, name):
         if tx.journal.take_over(earlier, context.id, now):
             runs += tx.runs.of_nodes([earlier.id])
     take_runs(tx, context, runs)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from wakeful.kernel.cluster.heartbeat import Heartbeat
 from wakeful.kernel.cluster.lease_times import LeaseTimes
 from wakeful.kernel.cluster.membership import Beat, Lease, PeerObserver, beat, take_over_silent
+from wakeful.store import presence
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
@@ -42,6 +43,12 @@ class NodeLease:
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
+    def enter(self, node_id: int) -> None:
+        """The node is about to join under that id; `end` takes it back."""
+        presence.leave(self._node_id)
+        presence.enter(node_id)
+        self._node_id = node_id
+
     def begin(self, node_id: int, wake: Callable[[], None]) -> None:
         """The node has joined, just now."""
         self._lease, self._observer = Lease(self._clock, self._times), PeerObserver(self._clock, self._times)
@@ -65,14 +72,15 @@ class NodeLease:
         self._heartbeat.start()
 
     def end(self) -> None:
-        """No further beat."""
+        """No further beat: this process does not run the node any more."""
+        presence.leave(self._node_id)
         if self._heartbeat is not None:
             self._heartbeat.stop()
             self._heartbeat = None
 
     def came_back(self, node_id: int, asked_at: int) -> None:
         """The node joined again, under another id, requested at that boot time."""
-        self._node_id = node_id
+        self.enter(node_id)
         self._turned_at = self._clock.boot()
         self.draining = self.fenced = False
         self._lease.confirm(asked_at)

@@ -7,17 +7,21 @@ not start is parked until what it waits for is there, or refused by its kind. Ea
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections.abc import Sequence
 
 from wakeful.kernel.context import Context
+from wakeful.kernel.engine.lines import Lines, turn_of
 from wakeful.kernel.kinds import Refused
-from wakeful.kernel.parking import GLOBAL_LANE, HANDLER, HOLD, SUSPECT_LANE, place_key
-from wakeful.kernel.rules.options import OptionValues
+from wakeful.kernel.parking import FILE, GLOBAL_LANE, HANDLER, HOLD, SUSPECT_LANE, place_key
+from wakeful.kernel.rules.options import OptionValues, from_text
+from wakeful.kernel.rules.policy import LATE_MS
 from wakeful.store.interface import Transaction
 from wakeful.store.nodes import hold_level
 from wakeful.store.records import JobDef, JobState, RunRow, SkipRow
 
+HELD = "held"  # why nothing starts while everything is paused
 SUSPECT_AFTER = 2  # crashes in a row
+MOST_TRIED = 50  # of a job's queued runs, where the first waits for a lane of its own
 ASK_AGAIN_MS = 1_000  # when a kind lets a start wait for a moment that has passed
 
 
@@ -30,17 +34,24 @@ class Admission:
         self._tx = tx
         self._context = context
         self._hooks = context.declared.hooks
-        self._used: dict[str, int] = {}
-        self._taken: Counter[str] = Counter()
-        self._capacity: dict[str, int] = {}
+        self._lines = Lines(tx)
         self.waiting: list[JobState] = []
         self.skips: list[SkipRow] = []
         self.in_hook = False
 
-    def admit(self, job: JobDef, options: OptionValues, state: JobState) -> tuple[str, ...] | Refused | None:
-        """The bounded lanes this start takes; None when it was parked instead, Refused when its kind says no."""
-        if self._is_held(job):
-            self._park(state, HOLD, "held", None)
+    def admit(
+        self, job: JobDef, options: OptionValues, state: JobState, run: RunRow | None = None
+    ) -> tuple[str, ...] | Refused | None:
+        """The bounded lanes this start takes; None when it was parked instead, Refused when its kind says no.
+
+        `run`: the one that is queued, where it is not a slot that starts.
+        """
+        if self.is_held(job):
+            self._park(state, HOLD, HELD, None)
+            return None
+        unsettled = self._context.unsettled
+        if unsettled is not None and job.id in unsettled.jobs:
+            self._park(state, FILE + unsettled.fleet, "held", f"the file of the fleet {unsettled.fleet} is not settled")
             return None
         if job.kind not in self._context.kinds:
             self._park(state, HANDLER + job.kind, "no_handler", f"this node has no handler for kind {job.kind}")
@@ -49,20 +60,42 @@ class Admission:
             needs = ", ".join(options.labels)
             self._park(state, place_key(options.labels), "no_node", f"it asks for a node labelled {needs}")
             return None
-        if not options.lanes and self._context.max_running is None and state.crashes < SUSPECT_AFTER:
+        wanted = self._wanted(job, options, state, run)
+        if not wanted:
             return self._asked(job, state) or ()
-        wanted = dict(options.lanes)
-        if self._context.max_running is not None and job.kind not in self._hooks.internal:
-            wanted[GLOBAL_LANE] = self._context.max_running
-        if state.crashes >= SUSPECT_AFTER:
-            wanted[SUSPECT_LANE] = 1
-        self._load(wanted)
-        for lane in wanted:
-            capacity = self._capacity[lane]
-            if self._used[lane] + self._taken[lane] >= capacity:
-                self._park(state, lane, "at_capacity", f"{lane} holds {capacity}")
+        self._lines.load(wanted)
+        turn, passed = turn_of(state), list[str]()
+        for lane in self._lines.in_order(wanted, state.ready_at):
+            if not self._lines.has_room(lane, turn):
+                reserved = [] if lane == GLOBAL_LANE else passed
+                self._lines.wait(turn, lane, reserved)
+                self._park(state, lane, "at_capacity", self._full(lane))
+                if reserved or self._may_reserve(job, state, wanted):
+                    self._lines.reserve(job.id, reserved)
                 return None
-        return self._asked(job, state) or tuple(wanted)
+            passed.append(lane)
+        refused = self._asked(job, state)
+        if refused is None and self._may_reserve(job, state, wanted):
+            self._lines.reserve(job.id, ())
+        return refused or tuple(wanted)
+
+    def first_with_room(self, job: JobDef, state: JobState, runs: Sequence[RunRow]) -> RunRow:
+        """Of queued runs in their order, the first whose own lanes have room; the first of all where none has."""
+        if len(runs) > 1 and job.kind in self._hooks.takes_lanes:
+            for run in runs[:MOST_TRIED]:
+                own = self._lanes_of_kind(job, run)
+                self._lines.load(own)
+                if all(self._lines.has_room(lane, turn_of(state)) for lane in own):
+                    return run
+        return runs[0]
+
+    def pass_on(self, job: JobDef, state: JobState) -> None:
+        """The job had waited, and neither starts nor waits for a lane now: its places are for those behind it."""
+        wanted = self._wanted(job, from_text(job.options), state, None)
+        self._lines.leave(job.id)
+        self._lines.load(wanted)
+        if self._may_reserve(job, state, wanted):
+            self._lines.reserve(job.id, ())
 
     def refuse(self, state: JobState, refused: Refused) -> bool:
         """A kind does not admit this start; True when that is the end of it, False when it waits."""
@@ -71,7 +104,7 @@ class Admission:
             self.waiting.append(state._replace(due_at=max(refused.until, now + 1), parked=None))
             return False
         # Once for a start that waits, and once for one that ends. One that waited already says what for now.
-        times = int(state.ready_at is None or refused.until is None)
+        times = int(self._is_first(state) or refused.until is None)
         self.skips.append(SkipRow(state.job_id, refused.reason, times, now, refused.detail))
         if refused.until is None:
             return True
@@ -82,19 +115,14 @@ class Admission:
 
     def take(self, run: RunRow) -> None:
         """The run holds its lanes from here on."""
-        if run.lanes is not None:
-            self._taken.update(json.loads(run.lanes))
+        self._lines.take(run.job_id, json.loads(run.lanes) if run.lanes is not None else ())
 
     def write_lanes(self) -> None:
         """Store what was taken, and offer the rest to jobs that wait."""
-        self._tx.lanes.add(self._taken)
-        for lane, capacity in self._capacity.items():
-            # A job requeued by a freed lane may have parked on another; the place it left is offered on.
-            free = capacity - self._used[lane] - self._taken[lane]
-            if free > 0:
-                self._tx.jobs.requeue_parked(lane, self._tx.now, free)
+        self._lines.write()
 
-    def _is_held(self, job: JobDef) -> bool:
+    def is_held(self, job: JobDef) -> bool:
+        """Whether nothing of this kind starts, because everything is held."""
         if self._held is None:
             self._held = hold_level(self._tx.nodes.held())
         return self._held > 0 and (self._held > 1 or job.kind not in self._hooks.internal)
@@ -109,20 +137,39 @@ class Admission:
         self.in_hook = False
         return refused
 
-    def _load(self, wanted: dict[str, int]) -> None:
-        unknown = [lane for lane in wanted if lane not in self._used]
-        if unknown:
-            for lane, (used, size) in self._tx.lanes.sizes(unknown).items():
-                self._used[lane] = used
-                if size is not None:
-                    self._capacity[lane] = size
-        for lane, capacity in wanted.items():
-            # Jobs that disagree about a lane's size: the smallest holds.
-            self._capacity[lane] = min(capacity, self._capacity.get(lane, capacity))
+    def _lanes_of_kind(self, job: JobDef, run: RunRow | None) -> dict[str, int]:
+        """What the start works on that only one run may work on at once."""
+        hook = self._hooks.takes_lanes.get(job.kind) if self._hooks.takes_lanes else None
+        return {} if hook is None else dict.fromkeys(hook(self._tx, job, run), 1)
+
+    def _wanted(self, job: JobDef, options: OptionValues, state: JobState, run: RunRow | None) -> dict[str, int]:
+        """The lanes that the start needs with the sizes that are given for it."""
+        wanted = {**dict(options.lanes), **self._lanes_of_kind(job, run)}
+        if self._context.max_running is not None and job.kind not in self._hooks.internal:
+            wanted[GLOBAL_LANE] = self._context.max_running
+        if state.crashes >= SUSPECT_AFTER:
+            wanted[SUSPECT_LANE] = 1
+        return wanted
+
+    def _may_reserve(self, job: JobDef, state: JobState, wanted: dict[str, int]) -> bool:
+        """Whether reservations of the job may be on record from when it was looked at before."""
+        several = len(wanted.keys() - {GLOBAL_LANE}) > 1 or job.kind in self._hooks.takes_lanes
+        return several and state.ready_at is not None
+
+    def _full(self, lane: str) -> str:
+        free = self._lines.free(lane)
+        return f"{lane} holds {self._lines.capacity(lane)}" + (", and others go first" if free > 0 else "")
+
+    def _is_first(self, state: JobState) -> bool:
+        """Whether this start was not refused before, also not while everything was paused: each counts once."""
+        since = state.next_at
+        if state.ready_at is not None or since is None or self._tx.now - since <= LATE_MS:
+            return state.ready_at is None
+        return not any(skip.reason == HELD and skip.last_at >= since for skip in self._tx.journal.skips(state.job_id))
 
     def _park(self, state: JobState, key: str, reason: str, detail: str | None) -> None:
         now = self._tx.now
-        if state.ready_at is None:
+        if self._is_first(state):
             self.skips.append(SkipRow(state.job_id, reason, 1, now, detail))
         ready_at = state.ready_at if state.ready_at is not None else state.due_at
         self.waiting.append(state._replace(due_at=None, parked=key, ready_at=ready_at))

@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
+from wakeful.counting import counted
 from wakeful.kernel.context import Context
-from wakeful.kernel.rules.alerting import AlertRules, rules_from, to_send, to_send_at_end
+from wakeful.kernel.rules.alerting import OPENED, REPEATED, AlertRules, rules_from, to_send, to_send_at_end
 from wakeful.store.interface import Transaction
 from wakeful.store.records import Alert
+from wakeful.store.troubles import Troubles
+from wakeful.triggers.durations import format_interval
 
 #: Every kind of alert with its meaning; domains add theirs.
 MEANINGS: dict[str, str] = {
@@ -21,6 +24,7 @@ MEANINGS: dict[str, str] = {
     "failed": "a job failed and has no further run",
     "failing": "a job has failed several times in a row",
     "stuck": "a run reached its time limit, or goes on although it was cancelled",
+    "flapping": "something fails and recovers again and again",
     "missed": "a job was due and did not start within its grace",
     "approval": "a run waits for a person to approve it",
     "no_handler": "a job is due, and no running node handles its kind",
@@ -28,10 +32,16 @@ MEANINGS: dict[str, str] = {
     "clock": "the system clock was set",
     "dead_node": "a node sent no heartbeat for a lease, and its runs were taken over",
     "stalled": "the loop of a node is blocked",
+    "not_listening": "a node is not told at once what other processes on the database change",
+    "hung": "calls that were given up have not returned, and keep their threads",
     "old_transaction": "a transaction on the database has been open for so long that PostgreSQL cannot clean up",
 }
 #: Where the settings of alerts are stored.
 RULES = "alerts"
+#: An incident that opens so often within the cooldown comes and goes.
+FLAPPING, FLAPS = "flapping", 3
+#: Incidents that are never one and the same.
+ALONE = ("approval", FLAPPING)
 #: Up to this many keys are closed one by one; of more, only those that are open.
 FEW = 16
 #: Incidents that are over once their job is gone.
@@ -83,15 +93,61 @@ def open_alert(
     )
     if context.declared.hooks.alerted:
         rules = alert_rules(tx)
+        if is_new and rules.to is not None and kind not in ALONE and _flaps(tx, context, alert, rules):
+            return is_new
         what = to_send(rules, alert, is_new=is_new, now=tx.now)
         if what is not None:
             _send(tx, context, Notice(alert, what, rules))
     return is_new
 
 
+def _flaps(tx: Transaction, context: Context, alert: Alert, rules: AlertRules) -> bool:
+    """Whether an incident that has just opened does so again and again: one message says that, in place of them all."""
+    troubles, key = tx.of(Troubles), alert_key(FLAPPING, alert.key)
+    known = troubles.open_alert(key)
+    times = troubles.openings(alert.key, tx.now - rules.cooldown)
+    if known is None and times < FLAPS:
+        return False
+    span = format_interval(rules.cooldown)
+    message = f"This comes and goes, {counted(times, 'time')} within {span}: {alert.message}"
+    seen = Alert(
+        context.new_id(), key, FLAPPING, alert.job_id, message, tx.now, tx.now, 1, None, None, None, None, None
+    )
+    flapping, is_new = tx.journal.raise_alert(seen._replace(snoozed_until=alert.snoozed_until))
+    if is_new and to_send(rules, flapping, is_new=True, now=tx.now) is not None:
+        _send(tx, context, Notice(flapping, OPENED, rules))
+    return True
+
+
+def end_flapping(tx: Transaction, context: Context) -> None:
+    """Close what has neither come nor gone for a while; what has stayed open since then is announced."""
+    for flapping in tx.journal.open_alerts_of(FLAPPING):
+        rules = alert_rules(tx)
+        if tx.now - flapping.last_at < rules.cooldown:
+            continue
+        number = tx.of(Troubles).open_alert(flapping.key.partition(":")[2])
+        alert = tx.journal.alert(number) if number is not None else None
+        if alert is None:
+            _close(tx, context, flapping.key, f"it has not come back for {format_interval(rules.cooldown)}")
+            continue
+        tx.journal.close_alert(flapping.key, tx.now)
+        what = to_send(rules, alert, is_new=True, now=tx.now)
+        if what is not None and context.declared.hooks.alerted:
+            _send(tx, context, Notice(alert, what, rules))
+
+
 def close_alert(tx: Transaction, context: Context, kind: str, subject: object, why: str | None = None) -> bool:
     """Close the incident; True when it was open. `why` appears in the message."""
     return _close(tx, context, alert_key(kind, subject), why)
+
+
+def reopen_alert(tx: Transaction, context: Context, alert_id: int) -> None:
+    """The incident is not over after all; who was told that it is hears that it goes on."""
+    if not tx.journal.reopen_alert(alert_id):
+        return
+    alert, rules = tx.journal.alert(alert_id), alert_rules(tx)
+    if alert is not None and context.declared.hooks.alerted and to_send_at_end(rules, alert, tx.now) is not None:
+        _send(tx, context, Notice(alert, REPEATED, rules))
 
 
 def replace_alert(tx: Transaction, kind: str, subject: object) -> bool:

@@ -26,8 +26,11 @@ def _start(tx: Transaction, context: Context, job_id: int, cause: RunRow) -> Non
         reason = "paused" if state.paused else "disabled"
         tx.journal.skip([SkipRow(job_id, reason, 1, tx.now, None)])
         return
-    if any(run.status == "queued" and run.reason == "after" for run in tx.runs.open(job_id)):
+    waiting = next((run for run in tx.runs.open(job_id) if run.status == "queued" and run.reason == "after"), None)
+    if waiting is not None:
         tx.journal.skip([SkipRow(job_id, "already_running", 1, tx.now, "one start is already waiting")])
+        for hook in context.declared.hooks.joined:
+            hook(tx, waiting, cause)
         return
     tx.runs.add([RunRow.queued(context.new_id(), job, "after", tx.now, caused_by=cause.id)])
     # A parked job keeps waiting for its lane; a running one is looked at when it ends.

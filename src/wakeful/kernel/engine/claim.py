@@ -9,32 +9,41 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from wakeful.kernel.context import Context
-from wakeful.kernel.engine.admission import Admission
+from wakeful.kernel.engine.admission import HELD, Admission
 from wakeful.kernel.engine.alerts import open_alert
-from wakeful.kernel.engine.ending import drop_runs
+from wakeful.kernel.engine.claimed import Claimed
+from wakeful.kernel.engine.ending import count_dropped, drop_runs
+from wakeful.kernel.engine.lines import turn_of
 from wakeful.kernel.engine.missed import Found, Late, note_missed
+from wakeful.kernel.engine.replacing import look_at_active
 from wakeful.kernel.engine.silence import note_silence
-from wakeful.kernel.engine.stretches import keep_passed, was_run
+from wakeful.kernel.engine.stretches import keep_passed, was_started
 from wakeful.kernel.kinds import Refused
+from wakeful.kernel.parking import HOLD, is_lane
 from wakeful.kernel.rules.limits import BELOW, limit_words, too_often
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.passing import BACKING_OFF, BELOW_FLOOR, MERGED, Passed, let_pass
 from wakeful.kernel.rules.passing import MISSED as LOST
+from wakeful.kernel.rules.pending import (
+    FROM_OUTSIDE,
+    RETRY,
+    covers_slots,
+    instead_of_catching_up,
+    overtaken,
+    too_close,
+)
 from wakeful.kernel.rules.policy import (
     FLOOR_MS,
-    LATE_MS,
     Due,
     alarm,
-    count_passed,
+    armed_to_replace,
     due_slot,
     end,
     next_start,
     rest,
     switch_off,
-    too_late,
     trigger_of,
 )
 from wakeful.store.interface import Transaction
@@ -43,20 +52,7 @@ from wakeful.triggers import Ping, TimedTrigger
 
 log = logging.getLogger("wakeful.engine")
 
-BY_HAND = ("manual", "approval")  # why a run was asked for by a person
-FROM_OUTSIDE = ("webhook", "chat")  # why it was asked for by others; it waits while its job is stopped
 MISSED = "its time was missed, and catch_up says to let it go"
-BY_TIME = ("schedule", "catch_up")  # why a run was claimed for its slot; it waits as a row only if it was released
-
-
-class Claimed(NamedTuple):
-    """A run that is on record as active and must now be started."""
-
-    job: JobDef
-    state: JobState
-    run: RunRow
-    payload: str
-    approval: str | None = None  # what was asked and approved before this attempt
 
 
 def due_jobs(tx: Transaction, context: Context, limit: int) -> list[tuple[JobDef, JobState]]:
@@ -83,6 +79,7 @@ class Claim:
         self._passes: list[Passed] = []
         self._dropped: list[tuple[JobDef, RunRow, str]] = []
         self._missed: list[Late] = []
+        self._failed: set[int] = set()  # jobs for which a failure was counted: more of their state changes
         self._in_hook = False
         self.claimed: list[Claimed] = []
         self.expired: list[tuple[JobDef, JobState, RunRow]] = []
@@ -90,9 +87,11 @@ class Claim:
 
     def run(self, due: Iterable[tuple[JobDef, JobState]]) -> None:
         """Claim runs of these due jobs, and write everything that follows."""
-        for job, state in due:
+        for job, state in sorted(due, key=lambda pair: turn_of(pair[1])):
             try:
                 self._look(job, state)
+                if state.ready_at is not None and state.run_id is None:
+                    self._pass_on(job, state)
             except Exception as error:
                 if (
                     self._in_hook or self._admission.in_hook
@@ -100,6 +99,13 @@ class Claim:
                     raise
                 self._poisoned(job, state, error)  # one poisoned job must not stop the others
         self._write()
+
+    def _pass_on(self, job: JobDef, state: JobState) -> None:
+        """If a job that had waited for a lane neither starts nor waits for one now, others get its place."""
+        started = bool(self.claimed) and self.claimed[-1].job.id == job.id
+        waits = bool(self._admission.waiting) and self._admission.waiting[-1].job_id == job.id
+        if not started and not (waits and is_lane(self._admission.waiting[-1].parked or HOLD)):
+            self._admission.pass_on(job, state)
 
     # -- one job ------------------------------------------------------------------------------------------------------
 
@@ -111,7 +117,7 @@ class Claim:
             self._states.append(state._replace(due_at=None, next_at=None, slot=None, enabled=0))
         elif state.queued:
             self._look_at_queued(job, state)
-        elif state.enabled and not state.paused and state.slot is not None and (state.next_at or 0) <= now:
+        elif self._is_slot_due(state):
             trigger = trigger_of(job.trigger)
             if isinstance(trigger, Ping):
                 silence = note_silence(self._tx, self._context, job, state, trigger)
@@ -135,30 +141,26 @@ class Claim:
             self.expired.append((job, state, found[0]))
             return
         if found:
-            self.to_cancel.append(found[0].id)
+            state, is_replaced = look_at_active(self._tx, self._context, job, state, held=self._admission.is_held(job))
+            if is_replaced:
+                self._tx.runs.ask_cancel(found[0].id)  # it may run on another node
+                self.to_cancel.append(found[0].id)
+            self._states.append(state)
+            return
         self._states.append(state._replace(due_at=None))
 
     def _look_at_queued(self, job: JobDef, state: JobState) -> None:
         now = self._tx.now
         runs, first = self._tx.runs.open_and_first(state.job_id)
         waiting = [run for run in runs if run.status == "queued"]
-        if len(waiting) != state.queued:
-            state = state._replace(queued=len(waiting))
-        slot_due = bool(state.enabled and not state.paused and state.slot is not None and (state.next_at or 0) <= now)
-        for run in waiting[:]:
-            why = self._overtaken(job, state, run, slot_due=slot_due)
-            if why is not None:
-                self._dropped.append((job, run, why))
-                waiting.remove(run)
-                if run.slot is not None and run.attempt == 1:
-                    state = state._replace(missed=state.missed + 1)
-        state = state._replace(queued=len(waiting))
+        state, waiting = self._without_overtaken(job, state._replace(queued=len(waiting)), waiting)
+        slot_due = self._is_slot_due(state)
         held = state.paused or not state.enabled
         startable = [run for run in waiting if not (held and run.reason in FROM_OUTSIDE)]
         ready = [run for run in startable if run.due_at <= now]
         if ready:
-            chosen = min(ready, key=lambda run: (run.due_at, run.id))
-            if slot_due and chosen.reason in ("recovery", *BY_TIME):
+            chosen = self._admission.first_with_room(job, state, sorted(ready, key=lambda run: (run.due_at, run.id)))
+            if slot_due and covers_slots(chosen, self._before(chosen)):
                 state = self._instead_of_catching_up(job, state)
             self._start_queued(job, state, chosen, first.get(chosen.id))
         elif slot_due:
@@ -168,44 +170,52 @@ class Claim:
             state = state._replace(due_at=alarm(state, earliest), ready_at=None)
             self._states.append(rest(trigger_of(job.trigger), state, now))
 
-    def _overtaken(self, job: JobDef, state: JobState, run: RunRow, *, slot_due: bool) -> str | None:
-        """Why a run that waits is not wanted any more, or None."""
-        if run.reason in BY_HAND:
-            return None  # a person may always start it by hand
-        if not state.enabled or state.paused:
-            if run.reason in FROM_OUTSIDE:
-                return None  # what was accepted is not lost
-            return "the job was paused" if state.paused else "the job was disabled"
-        options, now = from_text(job.options), self._tx.now
-        if run.reason == "retry" and run.slot is not None and slot_due:
-            return "a new slot came first"
-        if run.reason in ("retry", *BY_TIME) and too_late(options, state, run, now):
-            return "its time passed while nothing ran, and catch_up says to let it go"
-        nearest = (state.last_run_at or 0) + (self._context.min_interval or 0)
-        if run.reason == "after" and options.bounded and state.last_run_at is not None and nearest > now:
-            self._skips.append(SkipRow(job.id, BELOW, 1, now, limit_words(self._context.min_interval or 0)))
-            return limit_words(self._context.min_interval or 0)
-        return None
+    def _is_slot_due(self, state: JobState) -> bool:
+        armed = bool(state.enabled) and not state.paused and state.slot is not None
+        return armed and (state.next_at or 0) <= self._tx.now
 
     def _instead_of_catching_up(self, job: JobDef, state: JobState) -> JobState:
-        """A slot that is run late, once more or because it was released, stands for those that passed since."""
-        trigger = trigger_of(job.trigger)
-        if trigger.type == "once" or self._tx.now - (state.next_at or 0) <= LATE_MS:
-            return state
-        before = (state.slot or 0) - 1
-        passed = count_passed(trigger, before, self._tx.now)
-        latest = trigger.latest_slot(before, self._tx.now) or state.last_slot
-        state = self._let_pass(job, state, self._tx.now, MERGED)
-        return state._replace(slot=None, next_at=None, last_slot=latest, missed=state.missed + passed)
+        following, passes = instead_of_catching_up(job.trigger, from_text(job.options), state, self._tx.now)
+        if any(one.fate == LOST for one in passes):
+            self._missed.append(Late(job.id, job.name, state.next_at or self._tx.now))
+        self._passes += passes
+        return following
+
+    def _before(self, run: RunRow) -> RunRow | None:
+        """The run that a further attempt continues."""
+        return self._tx.runs.get(run.retry_of) if run.reason == RETRY and run.retry_of is not None else None
+
+    def _without_overtaken(self, job: JobDef, state: JobState, waiting: list[RunRow]) -> tuple[JobState, list[RunRow]]:
+        """The runs that are still wanted; the others are dropped."""
+        options, now, limit = from_text(job.options), self._tx.now, self._context.min_interval
+        slot_due, kept = self._is_slot_due(state), []
+        for run in waiting:
+            before = self._before(run) if slot_due else None
+            why = overtaken(options, state, run, now, slot_due=slot_due, before=before)
+            if why is None and (why := too_close(options, state, run, now, limit)) is not None:
+                self._skips.append(SkipRow(job.id, BELOW, 1, now, why))
+            if why is None:
+                kept.append(run)
+            else:
+                state = self._drop(job, state, run, why)
+        return state, kept
+
+    def _drop(self, job: JobDef, state: JobState, run: RunRow, why: str) -> JobState:
+        """End a run that waits, and let count what it was to repair."""
+        self._dropped.append((job, run, why))
+        if run.slot is not None and run.attempt == 1:
+            state = state._replace(missed=state.missed + 1)
+        counted = count_dropped(self._tx, self._context, job, state, run)
+        if counted != state:
+            self._failed.add(job.id)
+        return counted._replace(queued=state.queued - 1)
 
     def _start_queued(self, job: JobDef, state: JobState, run: RunRow, given: Given | None) -> None:
         """`given`: what the run was given, where that was read already."""
-        options = from_text(job.options)
-        lanes = self._admission.admit(job, options, state)
+        lanes = self._admission.admit(job, from_text(job.options), state, run)
         if isinstance(lanes, Refused):
             if self._admission.refuse(state, lanes):
-                self._dropped.append((job, run, lanes.detail or lanes.reason))
-                state = state._replace(queued=state.queued - 1, ready_at=None)
+                state = self._drop(job, state, run, lanes.detail or lanes.reason)._replace(ready_at=None)
                 # Looked at again at once: another run may wait, or nothing is left and the job is over.
                 state = state._replace(due_at=self._tx.now if state.queued else alarm(state))
                 self._states.append(rest(trigger_of(job.trigger), state, self._tx.now))
@@ -224,12 +234,14 @@ class Claim:
         last_slot = state.last_slot
         if run.slot is not None and (last_slot is None or run.slot > last_slot):
             last_slot = run.slot
+        # A slot that waits for the end of this run may be late already: nothing ran when it came.
+        waits_since = self._tx.now if state.ready_at is None else state.ready_at
         state = state._replace(
             due_at=None,
             run_id=run.id,
             queued=state.queued - 1,
             parked=None,
-            ready_at=None,
+            ready_at=waits_since if self._is_slot_due(state) else None,
             last_slot=last_slot,
             last_run_id=run.id,
             last_run_at=run.started_at,
@@ -241,11 +253,11 @@ class Claim:
         now = self._tx.now
         trigger, options = trigger_of(job.trigger), from_text(job.options)
         due = due_slot(trigger, options, state, now)
-        if due.slot is not None and self._was_run(job, state, due.slot):
-            due = due._replace(slot=None, passed=0)
+        if due.slot is not None and was_started(self._tx, job, state, due.slot):
+            self._let_go(job, state, 0, MERGED)
+            return
         if due.slot is None:
-            self._missed += [Late(job.id, job.name, state.next_at or now)][: due.passed]
-            self._let_go(job, state, due.passed, LOST if due.passed else MERGED)
+            self._lose(job, state, due.passed)
             return
         if options.bounded and too_often(trigger, self._context.min_interval):
             self._skips.append(SkipRow(job.id, BELOW, 1, now, limit_words(self._context.min_interval or 0)))
@@ -294,9 +306,10 @@ class Claim:
 
     def _start(self, job: JobDef, state: JobState, run: RunRow, payload: str, approval: str | None = None) -> None:
         """Take the run as claimed; `state` is the job's with the run in it."""
-        if from_text(job.options).overlap == "cancel_other" and trigger_of(job.trigger).type in ("every", "cron"):
-            at = next_start(trigger_of(job.trigger), state, self._tx.now, self._context.rng.random()).at
-            state = state._replace(due_at=at)
+        options = from_text(job.options)
+        if options.overlap == "cancel_other":
+            chance = self._context.rng.random()
+            state = armed_to_replace(trigger_of(job.trigger), options, state, self._tx.now, chance)
         hook = self._hooks.claimed.get(job.kind) if self._hooks.claimed else None
         added = None
         if hook is not None:
@@ -309,18 +322,21 @@ class Claim:
         self._admission.take(run)
         self.claimed.append(Claimed(job, state, run, payload, approval))
 
-    def _was_run(self, job: JobDef, state: JobState, slot: int) -> bool:
-        """Whether the slot is on record; can only be once the clock went back or the trigger was changed."""
-        if slot > max(state.last_run_at or 0, state.last_slot or 0):
-            return False
-        return was_run(self._tx, job.id, job.trigger, slot)
+    def _lose(self, job: JobDef, state: JobState, passed: int) -> None:
+        """Let slots go that `catch_up` does not want. Nobody expected those to start that came during a hold."""
+        since = state.next_at or self._tx.now
+        held = any(skip.reason == HELD and skip.last_at >= since for skip in self._tx.journal.skips(job.id))
+        if not held:
+            self._missed.append(Late(job.id, job.name, since))
+        self._let_go(job, state, passed, HELD if held else LOST)
 
     def _counted(self, job: JobDef, state: JobState, due: Due, slot: int) -> JobState:
         """With what passed before the slot that is run; most starts have nothing before them, and only compare."""
         if due.passed:
             return self._let_pass(job, state, slot - 1, BACKING_OFF if due.why == BACKING_OFF else MERGED)
         last = state.last_slot
-        if last is not None and last < state.counted_to < last + FLOOR_MS:  # its trigger was changed just after a start
+        close = last is not None and last < slot and last != state.counted_to < last + FLOOR_MS
+        if close:  # its trigger was changed just after a start, or so that it has a slot just after one that was run
             return self._let_pass(job, state._replace(slot=None), slot - 1, BELOW_FLOOR)._replace(slot=state.slot)
         return state
 
@@ -357,8 +373,10 @@ class Claim:
 
     def _write(self) -> None:
         tx = self._tx
-        tx.jobs.save([*self._states, *self._admission.waiting])
-        tx.jobs.save_started([claimed.state for claimed in self.claimed])
+        started = [claimed.state for claimed in self.claimed]
+        failed = [state for state in started if state.job_id in self._failed]
+        tx.jobs.save([*self._states, *self._admission.waiting, *failed])
+        tx.jobs.save_started([state for state in started if state.job_id not in self._failed] if failed else started)
         tx.runs.add(self._new)
         tx.runs.activate(self._woken)
         tx.journal.skip([*self._skips, *self._admission.skips])
@@ -367,14 +385,9 @@ class Claim:
             note_missed(tx, self._context, Found(self._missed, len(self._missed)), MISSED)
         self._admission.write_lanes()
         if self.claimed:
-            tx.journal.emit("run", *[_started(claimed) for claimed in self.claimed])
+            tx.journal.emit("run", *[claimed.event() for claimed in self.claimed])
         for job, run, why in self._dropped:
             drop_runs(tx, self._context, job, [run], why)
-
-
-def _started(claimed: Claimed) -> dict[str, object]:
-    job, run = claimed.job, claimed.run
-    return {"type": "started", "run": run.id, "job_id": job.id, "job": job.name, "reason": run.reason}
 
 
 def _text(lanes: tuple[str, ...]) -> str | None:

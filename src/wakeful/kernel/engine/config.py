@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
+from wakeful.errors import StoreGone
 from wakeful.kernel.cluster.lease_times import LeaseTimes
 from wakeful.kernel.engine.sweep import SWEEP_MS, Retention
 from wakeful.kernel.rules.limits import MIN_INTERVAL_MS
@@ -38,3 +40,4 @@ class EngineConfig(NamedTuple):
     min_interval: int | None = MIN_INTERVAL_MS  # of bounded jobs
     virtual: bool = False  # nothing else writes to the store, and no thread may
     tuning: Tuning = Tuning()
+    lost: Callable[[StoreGone], None] = lambda _: None  # called when the store is gone for good

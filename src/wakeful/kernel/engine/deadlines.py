@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from wakeful.kernel.engine.alerts import open_alert
 from wakeful.kernel.engine.handlers import CANCEL_GRACE_S, Active, past_limit
-from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import GOES_ON, Result
 
 if TYPE_CHECKING:
@@ -41,6 +40,13 @@ class Deadlines:
         if len(self._heap) > FEW_DEADLINES:
             self._tidy()
 
+    def limit(self, active: Active, limit_ms: int) -> None:
+        """A run may take no longer than this from now on; it cannot be given more time than its job has."""
+        deadline = self._clock.boot() + limit_ms
+        if deadline < active.deadline:
+            active.deadline, active.limit_ms = deadline, limit_ms
+            heapq.heappush(self._heap, (deadline, active.claimed.run.id))
+
     def next(self) -> int | None:
         """When, by boot time, `enforce` has something to do again."""
         return self._heap[0][0] if self._heap else None
@@ -52,9 +58,10 @@ class Deadlines:
             heapq.heappush(self._heap, (now + GRACE_MS, active.claimed.run.id))
         active.cancel(verdict, now)
 
-    def cancel_all(self, verdict: Result) -> None:
+    def cancel_all(self, verdict: Result, but: Active | None = None) -> None:
         for active in list(self._active.values()):
-            self.cancel(active, verdict)
+            if active is not but:
+                self.cancel(active, verdict)
 
     def enforce(self) -> None:
         """Cancel what is past its limit, and note what was asked to end and did not."""
@@ -66,7 +73,7 @@ class Deadlines:
                 continue
             if now >= active.deadline and not active.overdue:
                 active.overdue = True
-                self.cancel(active, past_limit(from_text(active.claimed.job.options).timeout))
+                self.cancel(active, past_limit(active.limit_ms))
             phase = active.refuses_to_end(now)
             if phase is not None and phase != active.reported_phase:
                 active.reported_phase = phase

@@ -9,7 +9,6 @@ event.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -18,13 +17,15 @@ from wakeful.kernel.engine.alerts import alert_rules, close_alert, open_alert, r
 from wakeful.kernel.engine.chains import start_chained
 from wakeful.kernel.engine.stretches import keep_passed
 from wakeful.kernel.rules.alerting import worth_opening
-from wakeful.kernel.rules.outcome import APPROVAL, Result
-from wakeful.kernel.rules.settle import AlertChange, Settled, dropped
+from wakeful.kernel.rules.outcome import APPROVAL, FAILURES, Result
+from wakeful.kernel.rules.pending import RETRY
+from wakeful.kernel.rules.settle import AlertChange, Settled, dropped, fail_for_good
 from wakeful.kernel.rules.states import check_transition
 from wakeful.store.interface import Transaction
-from wakeful.store.records import JobDef, RunRow
+from wakeful.store.records import JobDef, JobState, RunRow
 
 ABOUT_ERRORS = ("failing", "failed")  # alerts that a domain may open in its own words
+ITSELF = ("error", "crashed")  # after these
 DELIVER = '"deliver"'  # in the options of a job whose results are sent somewhere
 
 
@@ -61,7 +62,9 @@ def end_runs(tx: Transaction, context: Context, endings: Sequence[Ending], *, an
     if chains:
         over = [(item.job, item.run, item.settled.ended_as) for item in endings]
         start_chained(tx, context, [(job, run, how) for job, run, how in over if how is not None])
-    free_lanes(tx, [item.run for item in endings])  # last: no transaction waits for a row while it holds the lanes
+    free_lanes(
+        tx, [_without_kept(item) for item in endings]
+    )  # last: no transaction waits for a row while it holds the lanes
     tx.journal.emit("run", *[_event(item.job, item.run, item.settled.finish.outcome) for item in endings])
 
 
@@ -77,6 +80,17 @@ def drop_runs(tx: Transaction, context: Context, job: JobDef, runs: Sequence[Run
     end_runs(tx, context, endings)
 
 
+def count_dropped(tx: Transaction, context: Context, job: JobDef, state: JobState, run: RunRow) -> JobState:
+    """The job after a run that waits is dropped: a failure that it was to repair was not counted yet, and is now."""
+    before = tx.runs.get(run.retry_of) if run.reason == RETRY and run.retry_of is not None else None
+    stopped = job.removed_at is not None or state.paused or not state.enabled
+    if before is None or before.outcome not in FAILURES or stopped:
+        return state
+    state, changes = fail_for_good(job, state, before.finished_at or tx.now)
+    _change_alerts_of(tx, context, job, _own_alerts(context, job, before.outcome, changes))
+    return state
+
+
 def queue_runs(tx: Transaction, runs: Sequence[RunRow]) -> None:
     """Runs that wait for their turn, each with the payload of the one it continues."""
     tx.runs.add(runs)
@@ -87,22 +101,39 @@ def queue_runs(tx: Transaction, runs: Sequence[RunRow]) -> None:
 
 def free_lanes(tx: Transaction, runs: Sequence[RunRow]) -> None:
     """Release what the runs held, and requeue the jobs that waited for it."""
-    held = Counter(lane for run in runs if run.lanes is not None for lane in json.loads(run.lanes))
-    if held:
-        tx.lanes.add({lane: -count for lane, count in held.items()})
-        for lane, count in sorted(held.items()):
-            tx.jobs.requeue_parked(lane, tx.now, count)
+    held: dict[str, list[int]] = {}
+    for run in runs:
+        for lane in json.loads(run.lanes) if run.lanes is not None else ():
+            held.setdefault(lane, []).append(max(0, tx.now - (run.started_at or tx.now)))
+    tx.lanes.free(held)
+    for lane, lengths in sorted(held.items()):
+        tx.jobs.requeue_parked(lane, tx.now, len(lengths))
+
+
+def _without_kept(item: Ending) -> RunRow:
+    """The run with the lanes that it holds no longer."""
+    kept = json.loads(item.settled.finish.lanes or "[]")
+    if not kept:
+        return item.run
+    return item.run._replace(
+        lanes=json.dumps([lane for lane in json.loads(item.run.lanes or "[]") if lane not in kept])
+    )
 
 
 def _change_alerts(tx: Transaction, context: Context, endings: Sequence[Ending]) -> None:
     for item in endings:
-        changes: Sequence[AlertChange] = item.settled.alerts
-        if changes and item.result.outcome == "error" and item.job.kind in context.declared.hooks.alerts_itself:
-            changes = [change for change in changes if change.kind not in ABOUT_ERRORS or change.message is None]
+        changes = _own_alerts(context, item.job, item.result.outcome, item.settled.alerts)
         if changes:
             _change_alerts_of(tx, context, item.job, changes)
         if item.run.phase == APPROVAL and item.settled.finish.status == "done":
             close_alert(tx, context, APPROVAL, item.run.id, item.result.error or "it was approved")
+
+
+def _own_alerts(context: Context, job: JobDef, outcome: str, changes: Sequence[AlertChange]) -> Sequence[AlertChange]:
+    """Without those that the job's kind opens in its own words."""
+    if not changes or outcome not in ITSELF or job.kind not in context.declared.hooks.alerts_itself:
+        return changes
+    return [change for change in changes if change.kind not in ABOUT_ERRORS or change.message is None]
 
 
 def _change_alerts_of(tx: Transaction, context: Context, job: JobDef, changes: Sequence[AlertChange]) -> None:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
 import logging
-import queue
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from wakeful.kernel.engine.claim import Claimed
+from wakeful.kernel.engine.claimed import Claimed
 from wakeful.kernel.kinds import Handler
 from wakeful.kernel.rules.approval import question_before
-from wakeful.kernel.rules.outcome import FAILURES, Result, from_exception, from_return
+from wakeful.kernel.rules.options import from_text
+from wakeful.kernel.rules.outcome import FAILURES, Result, from_exception, from_return, with_type
 from wakeful.kernel.views.models import Run
 from wakeful.store.records import RunDetails
+from wakeful.threads import Pool
 from wakeful.triggers.durations import format_interval
 
 MAX_THREADS = 64
@@ -31,6 +34,8 @@ class Active:
         "asked_at",
         "claimed",
         "deadline",
+        "limit_ms",
+        "on_limit",
         "overdue",
         "released",
         "reported_phase",
@@ -47,6 +52,8 @@ class Active:
         details = RunDetails(claimed.run.id, approval=claimed.approval) if claimed.approval is not None else None
         self.run = Run(claimed.run, claimed.job.name, claimed.payload, details, node)
         self.deadline = deadline  # boot time
+        self.limit_ms = from_text(claimed.job.options).timeout
+        self.on_limit: Callable[[int], None] | None = None  # tells the engine of another limit
         self.task: asyncio.Task[None] | None = None
         self.verdict: Result | None = None  # why it is being cancelled
         self.started = False
@@ -97,6 +104,43 @@ class Active:
         return "stopping" if self.verdict.interrupted else "cancelled"
 
 
+_CURRENT: contextvars.ContextVar[Active | None] = contextvars.ContextVar("wakeful_run", default=None)
+
+
+_INSIDE: contextvars.ContextVar[Active | None] = contextvars.ContextVar("wakeful_inside", default=None)
+
+
+def inside_of(runs: Collection[Active]) -> Active | None:
+    """Which of these runs this code is a part of: its handler, in a thread too, or a task that the handler began."""
+    active = _INSIDE.get()
+    return active if active is not None and active in runs else None
+
+
+@contextmanager
+def unstoppable(limit_ms: int) -> Iterator[bool]:
+    """What a handler awaits in here is a thread, which nothing can stop: its run keeps its place until that ends.
+
+    It may take this long; past that, and once it is cancelled, the run is shown as one that goes on. False where no
+    engine looks after that.
+    """
+    active = _CURRENT.get()
+    if active is None or active.on_limit is None:
+        yield False
+        return
+    active.threaded = True
+    active.on_limit(limit_ms)
+    try:
+        yield True
+    finally:
+        active.threaded = False
+
+
+def was_asked_to_end() -> bool:
+    """Whether the run that this code belongs to is to end."""
+    active = _CURRENT.get()
+    return active is not None and active.verdict is not None
+
+
 def past_limit(limit_ms: int) -> Result:
     """The verdict on a run that took longer than it may."""
     return Result("timeout", error_type="Timeout", error=f"still running after {format_interval(limit_ms)}")
@@ -109,6 +153,8 @@ async def drive(active: Active, handler: Handler, threads: Threads, *, awaits: b
         _ask_first(active.claimed)
         if awaits:
             active.begin()
+            _CURRENT.set(active)  # of this run's task alone
+            _INSIDE.set(active)
             value = await handler(active.run)
         else:
             active.threaded = True
@@ -117,6 +163,7 @@ async def drive(active: Active, handler: Handler, threads: Threads, *, awaits: b
                 return active.verdict or _failed(active.run, error)
             active.threaded = False
             if inspect.isawaitable(value):
+                _INSIDE.set(active)
                 value = await value
     except asyncio.CancelledError:
         if active.verdict is None:
@@ -128,10 +175,10 @@ async def drive(active: Active, handler: Handler, threads: Threads, *, awaits: b
         said = from_exception(error)
         if active.verdict is None:
             return _failed(active.run, error)
-        return active.verdict._replace(output=said.output, log_file=said.log_file)
-    if active.verdict is not None and not active.verdict.interrupted:
-        return active.verdict
+        return active.verdict._replace(output=said.output, log_file=said.log_file, usage=said.usage)
     result = from_return(value)
+    if active.verdict is not None and not active.verdict.interrupted:
+        return active.verdict._replace(usage=result.usage)
     return result._replace(messages=active.run.outgoing) if active.run.outgoing else result
 
 
@@ -141,7 +188,7 @@ def _failed(run: Run, error: BaseException) -> Result:
     if result.outcome in FAILURES:
         # The trace as it is stored: bounded, and with no letter that a log file cannot hold.
         trace = f"\n{result.trace}" if result.trace else ""
-        log.error("%s of %s failed: %s: %s%s", run.id, run.job, result.error_type, result.error, trace)
+        log.error("%s of %s failed: %s%s", run.id, run.job, with_type(result.error_type, result.error or ""), trace)
     return result
 
 
@@ -164,7 +211,7 @@ class Threads:
     def __init__(self, *, inline: bool = False, limit: int = MAX_THREADS) -> None:
         self._inline = inline
         self._limit = limit
-        self._pool = _Pool()
+        self._pool = Pool()
 
     def call(self, active: Active, handler: Handler) -> Awaitable[tuple[Any, BaseException | None]]:
         """A future of what the handler returns or raises. Cancelling it does not stop a thread; nothing can."""
@@ -172,13 +219,13 @@ class Threads:
         future: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
         if self._inline:
             active.begin()
-            future.set_result(_attempt(handler, active.run))
+            future.set_result(_attempt(handler, active))
             return future
 
         def work() -> None:
             if not active.begin():
                 return
-            ending = _attempt(handler, active.run)
+            ending = _attempt(handler, active)
             if not loop.is_closed():
                 loop.call_soon_threadsafe(_finish, future, ending)
 
@@ -188,48 +235,17 @@ class Threads:
     def end(self) -> None:
         """Let the threads go, each when it has nothing left to do; calls after this get new ones."""
         self._pool.end()
-        self._pool = _Pool()
+        self._pool = Pool()
 
 
-class _Pool:
-    """Threads that serve one queue until it ends; up to the limit, each piece of work has its own."""
-
-    def __init__(self) -> None:
-        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._threads = 0
-        self._unfinished = 0  # counted here: an idle thread takes a moment to take what it is given
-        self._lock = threading.Lock()
-
-    def put(self, work: Callable[[], None], limit: int) -> None:
-        with self._lock:
-            if self._threads < min(self._unfinished + 1, limit):
-                threading.Thread(target=self._serve, name=f"wakeful-run-{self._threads + 1}", daemon=True).start()
-                self._threads += 1  # counted once it is there: the system may refuse one
-            self._unfinished += 1
-        self._work.put(work)
-
-    def end(self) -> None:
-        for _ in range(self._threads):
-            self._work.put(None)
-
-    def _serve(self) -> None:
-        while True:
-            work = self._work.get()
-            if work is None:
-                return
-            try:
-                work()
-            finally:
-                with self._lock:
-                    self._unfinished -= 1
-            del work  # or it, and all it holds, is kept until the next one comes
-
-
-def _attempt(handler: Handler, run: Run) -> tuple[Any, BaseException | None]:
+def _attempt(handler: Handler, active: Active) -> tuple[Any, BaseException | None]:
+    token = _INSIDE.set(active)
     try:
-        return handler(run), None
+        return handler(active.run), None
     except BaseException as error:  # noqa: BLE001 - carried to the loop, where raising some of them would end it
         return None, error
+    finally:
+        _INSIDE.reset(token)
 
 
 def _finish(future: asyncio.Future[tuple[Any, BaseException | None]], ending: tuple[Any, BaseException | None]) -> None:

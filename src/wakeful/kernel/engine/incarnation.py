@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
 from wakeful.kernel.actions import lookup
 from wakeful.kernel.actions import runs as run_actions
-from wakeful.kernel.cluster.membership import join, own_details, recover_name
+from wakeful.kernel.cluster.membership import earlier_lives, join, own_details, recover_name
 from wakeful.kernel.context import Context
-from wakeful.kernel.engine.claim import Claimed
-from wakeful.kernel.engine.clock_watch import STEP_MS, Step, carry_on, note_step
+from wakeful.kernel.engine.claimed import Claimed
+from wakeful.kernel.engine.clock_watch import SET_BACK, STEP_MS, Step, carry_on, note_start, note_step
 from wakeful.kernel.engine.draining import refuse_at_stop
 from wakeful.kernel.engine.handlers import CANCEL_GRACE_S, Active, Threads, drive, past_limit
 from wakeful.kernel.engine.lane_sizes import size_all
@@ -45,15 +45,17 @@ async def begin_incarnation(store: Store, engine: Engine, name: str, logs: Path)
     stop in threads of this very process are not cut off: they still hold their jobs.
     """
     context, alive = engine.identify(), engine.active.keys()
-    await _end_leftovers(store, context.declared, name, logs, alive)
+    await _end_leftovers(store, context, name, logs, alive)
     details = own_details(context)
 
     def work(tx: Transaction) -> Incarnation:
-        facts = tx.journal.get_meta(["incarnation", "alive_at"])
-        back = int(facts.get("alive_at", "0")) - tx.now
+        facts = tx.journal.get_meta(["incarnation", "alive_at", SET_BACK])
+        back = max(int(facts.get("alive_at", "0")), tx.jobs.last_added(int(facts.get(SET_BACK, "0")))) - tx.now
         here = context._replace(id=context.new_id())
+        engine.node_lease.enter(here.id)  # before others can see it: they must not take it for gone
         if back > STEP_MS:  # the clock was set back while nothing ran
             note_step(tx, here, Step(-back, noticed=0))
+        note_start(tx, engine.clock_watch.distance(), int(facts.get("alive_at", "0")))
         tx.journal.set_meta({"incarnation": int(facts.get("incarnation", "0")) + 1, "alive_at": tx.now})
         recovered = recover(tx, here, alive) if tx.exclusive else recover_name(tx, here, name, alive)
         join(tx, here, name, details)
@@ -66,14 +68,14 @@ async def begin_incarnation(store: Store, engine: Engine, name: str, logs: Path)
     return incarnation
 
 
-async def _end_leftovers(store: Store, kinds: Kinds, name: str, logs: Path, alive: Collection[int]) -> None:
+async def _end_leftovers(store: Store, context: Context, name: str, logs: Path, alive: Collection[int]) -> None:
     """What still runs of a killed server's work, such as a command, must end before its slot is run again."""
-    concerned = kinds.with_recovery()
+    concerned = context.declared.with_recovery()
 
     def left(tx: Transaction) -> list[RunRow]:
         if tx.exclusive:
             return [run for run in tx.runs.all_open() if run.status == "active" and run.id not in alive]
-        return tx.runs.of_nodes([earlier.id for earlier in tx.journal.earlier(name)])
+        return tx.runs.of_nodes([earlier.id for earlier in earlier_lives(tx, context, name)])
 
     runs = await store.read(left) if concerned else []
     for kind in concerned:
@@ -82,11 +84,13 @@ async def _end_leftovers(store: Store, kinds: Kinds, name: str, logs: Path, aliv
             await kind.before_recovery(logs, mine)
 
 
-async def run_alone(store: Store, context: Context, kinds: Kinds, ref: str, *, virtual: bool) -> int:
+async def run_alone(
+    store: Store, context: Context, kinds: Kinds, ref: str, payload: Any = None, *, virtual: bool
+) -> int:
     """Start one job by hand, run it to its end or its limit here, and settle it; the run's id."""
 
     def ask(tx: Transaction) -> tuple[int, int]:
-        run_id = run_actions.run_now(tx, context, ref)
+        run_id = run_actions.run_alone_now(tx, context, ref, payload)
         return run_id, lookup.find_job(tx, ref)[0].id
 
     run_id, job_id = await store.write(ask)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wakeful.kernel.rules.options import RESERVED_LANES, from_text
+from wakeful.kernel.rules.option_fields import RESERVED_LANES
+from wakeful.kernel.rules.options import from_text
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef
 

@@ -12,11 +12,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from wakeful import ids
+from wakeful.counting import counted
 from wakeful.errors import StoreError
 from wakeful.kernel.cluster.membership import join, own_details
 from wakeful.kernel.cluster.node_lease import NodeLease
 from wakeful.kernel.context import Context
-from wakeful.kernel.engine.claim import Claimed
+from wakeful.kernel.engine.claimed import Claimed
 from wakeful.kernel.engine.clock_watch import ClockWatch
 from wakeful.kernel.engine.config import EngineConfig
 from wakeful.kernel.engine.deadlines import Deadlines
@@ -26,7 +27,7 @@ from wakeful.kernel.engine.loop_state import Counters, LoopState
 from wakeful.kernel.engine.missed import OutageWatch, look_for_missed
 from wakeful.kernel.engine.run_turn import run_turn
 from wakeful.kernel.engine.sleeping import OtherProcesses, Sleeper
-from wakeful.kernel.engine.store_trouble import counted, note_recovery, note_trouble, release_unknown
+from wakeful.kernel.engine.store_trouble import note_recovery, note_trouble, release_unknown
 from wakeful.kernel.engine.sweep import Housekeeping
 from wakeful.kernel.engine.turn import Ended, TurnResult
 from wakeful.kernel.kinds import Kinds
@@ -114,7 +115,8 @@ class Engine:
 
     def identify(self) -> Context:
         """A context that makes ids and chances for edits made beside the loop."""
-        return self.context._replace(kinds=self._kinds.handled())
+        handled = self._kinds.handled()
+        return self.context if self.context.kinds == handled else self.context._replace(kinds=handled)
 
     def wake(self, *, recheck_store: bool = False) -> None:
         """Something changed: look again now; `recheck_store` when it may be about a run, or come from elsewhere."""
@@ -166,10 +168,10 @@ class Engine:
             not (but_for_threads and (active.threaded or active.reported_phase)) for active in self.active.values()
         )
 
-    def interrupt_all(self) -> None:
+    def interrupt_all(self, but: Active | None = None) -> None:
         """Cancel what still runs because we are going down; its slots are run again at the next start."""
-        self._hurried = True  # stop waiting for threads, which cannot be stopped
-        self._deadlines.cancel_all(Result("cancelled", error="cut off by shutdown", interrupted=True))
+        self._hurried = but is None  # stop waiting for threads, which cannot be stopped
+        self._deadlines.cancel_all(Result("cancelled", error="cut off by shutdown", interrupted=True), but)
         self._idle.set()
 
     async def record_left(self) -> None:
@@ -202,12 +204,12 @@ class Engine:
             try:
                 if self._state.unsure:
                     known = self.active.keys() | {ended.run.id for ended in [*self._ended, *self._later]}
-                    await release_unknown(self._store, self._state, self.context.id, known)
+                    await release_unknown(self._store, self._state, self.context, known)
                 await self._check()
                 self._outages.fine()
                 note_recovery(self._state)
             except StoreError as error:
-                note_trouble(self._state, error)
+                note_trouble(self._state, error, self._config.lost)
                 await self._sleeper.sleep(RETRY_S)
                 continue
             except Exception:
@@ -339,9 +341,14 @@ class Engine:
         active = Active(claimed, self._config.node_name, deadline)
         self.active[run.id] = active
         self._deadlines.add(active)
+        active.on_limit = lambda limit_ms: self._limit(active, limit_ms)
         self.counters.starts += 1
         self.housekeeping.counted(job.id, claimed.state.slot_runs)
         active.task = asyncio.get_running_loop().create_task(self._drive(active))
+
+    def _limit(self, active: Active, limit_ms: int) -> None:
+        self._deadlines.limit(active, limit_ms)
+        self._wake()
 
     async def _drive(self, active: Active) -> None:
         handler, awaits = self._kinds.handler(active.claimed.run.kind)

@@ -106,8 +106,9 @@ def note_missed(tx: Transaction, context: Context, found: Found, why: str = "") 
     if before is not None:
         counted = _data(before)["count"]
         count = counted if counted > len(tracked) else counted + count  # beyond those it tracks, they are in it already
+    were = "1 job was" if count == 1 else f"{count} jobs were"
     message = (
-        f"{count} jobs were due and did not start within their grace of {grace}: "
+        f"{were} due and did not start within their grace of {grace}: "
         f"{many([late.name for late in new], count)}. The first was due at {spoken(new[0].due_at)}."
     )
     jobs = [*tracked, *(late.job_id for late in new)][:MOST]

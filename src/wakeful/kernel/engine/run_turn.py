@@ -10,6 +10,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from wakeful import ids
+from wakeful.counting import counted
 from wakeful.errors import StoreError, StoreRefused
 from wakeful.kernel.engine.alerts import open_alert
 from wakeful.kernel.engine.claim import due_jobs
@@ -61,7 +62,8 @@ async def run_turn(
     except Exception as error:
         if _environment(error):
             raise
-        log.warning("a turn that settles %d runs failed; settling them one by one: %s", len(ended), error)
+        runs = counted(len(ended), "run")
+        log.warning("a turn that settles %s failed; settling them one by one: %s", runs, error)
         return await _one_by_one(store, context, ended, limit)
 
 

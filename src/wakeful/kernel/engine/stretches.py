@@ -2,7 +2,8 @@
 
 A stretch costs one row however many slots it spans. As long as a job's slots meet one fate one after the other, one
 stretch covers them; a slot with another fate begins a new one. A job whose slots differ all the time would make a
-stretch for each: beyond a few a day they share a row, and its pattern says which slots they are.
+stretch for each: beyond a few a day they share rows, whose patterns say which slots they are. A row takes a limited
+number of slots, so that to keep one costs the same however many are kept.
 """
 
 from __future__ import annotations
@@ -11,21 +12,60 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from wakeful.kernel.rules.passing import MISSED, Passed, has_grid
+from wakeful.kernel.rules.passing import MISSED, Passed, has_grid, is_grid
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.kernel.rules.reigns import Reigns, has_slot, members_of
-from wakeful.store.stretches import RAN, Span, Stretch
+from wakeful.store.stretches import RAN, Around, Span, Stretch
 
 if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
-    from wakeful.store.records import JobDef, RunRow
+    from wakeful.store.records import JobDef, JobState, RunRow
+    from wakeful.triggers import Trigger
 
 DAY_MS = 86_400_000
 LATEST = 2**62
 PER_DAY = 8  # stretches of one job and fate that begin on one day; further ones share the last one's row
+FULL = 200  # slots that may share a row: to add one, the row is read and written as a whole
 
 Adjacent = Callable[[Stretch, Stretch], bool]
 Members = Callable[[Stretch], list[int] | None]
+
+
+class _Row:
+    """A stretch that others may join; its pattern is read and written once, however many do."""
+
+    def __init__(self, stretch: Stretch) -> None:
+        self.stretch = stretch
+        self._slots: list[int] | None = None  # where others share it
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has all slots of its trigger from the first to the last."""
+        return self._slots is None and self.stretch.pattern is None
+
+    def extend(self, other: Stretch) -> None:
+        """`other` follows on the grid, with none between them."""
+        self.stretch = self.stretch._replace(last_slot=other.last_slot, slots=self.stretch.slots + other.slots)
+
+    def unite(self, other: Stretch, members: Members) -> None:
+        """Both in one row; where it cannot be known which slots they have, only how many."""
+        mine, others = self._slots or members(self.stretch), members(other)
+        end = max(self.stretch.last_slot, other.last_slot)
+        if mine is None or others is None:
+            total = self.stretch.slots + other.slots
+            self.stretch, self._slots = self.stretch._replace(last_slot=end, slots=total, pattern=None), None
+            return
+        if others[0] > mine[-1]:
+            mine.extend(others)
+        self._slots = mine if others[-1] == mine[-1] else sorted({*mine, *others})
+        self.stretch = self.stretch._replace(last_slot=end, slots=len(self._slots))
+
+    def written(self) -> list[Stretch]:
+        """As it is stored: in several rows, where one would hold too many slots."""
+        if self._slots is None:
+            return [self.stretch]
+        size = len(self._slots) // -(-len(self._slots) // FULL) + 1
+        return [self.stretch.of_slots(self._slots[at : at + size]) for at in range(0, len(self._slots), size)]
 
 
 def join(
@@ -35,41 +75,31 @@ def join(
 
     `members`: the slots of a stretch, where they can be known.
     """
-    joined: list[Stretch] = []
+    rows: list[_Row] = []
     begun: dict[int, int] = defaultdict(int)  # how many stretches begin on a day
     for stretch in sorted(stretches, key=lambda item: (item.since, item.first_slot, -item.last_slot)):
-        last = joined[-1] if joined else None
+        last = rows[-1].stretch if rows else None
+        day = stretch.first_slot // DAY_MS
         if last is not None and last.since == stretch.since:
-            day = stretch.first_slot // DAY_MS
-            whole = last.pattern is None and stretch.pattern is None
+            whole = rows[-1].is_whole and stretch.pattern is None
             if stretch.first_slot > last.last_slot and whole and adjacent(last, stretch):
-                joined[-1] = last._replace(last_slot=stretch.last_slot, slots=last.slots + stretch.slots)
+                rows[-1].extend(stretch)
                 continue
             crowded = begun[day] >= per_day and stretch.last_slot // DAY_MS == day == last.first_slot // DAY_MS
-            if stretch.first_slot <= last.last_slot or crowded:
-                joined[-1] = _united(last, stretch, members)
+            if stretch.first_slot <= last.last_slot or (crowded and last.slots + stretch.slots <= FULL):
+                rows[-1].unite(stretch, members)
                 continue
-        begun[stretch.first_slot // DAY_MS] += 1
-        joined.append(stretch)
-    return joined
+        begun[day] += 1
+        rows.append(_Row(stretch))
+    return [stretch for row in rows for stretch in row.written()]
 
 
-def _united(last: Stretch, stretch: Stretch, members: Members) -> Stretch:
-    """Both in one row; where it cannot be known which slots they have, only how many."""
-    one, other = members(last), members(stretch)
-    if one is None or other is None:
-        end = max(last.last_slot, stretch.last_slot)
-        return last._replace(last_slot=end, slots=last.slots + stretch.slots, pattern=None)
-    slots = sorted({*one, *other})
-    return last if len(slots) == last.slots else last.of_slots(slots)
-
-
-class _Fated(NamedTuple):
-    """Some slots of a job with one fate, under one trigger."""
+class _Kept(NamedTuple):
+    """Slots of a job that met one fate under one trigger."""
 
     job_id: int
     fate: str
-    trigger: str
+    since: int
 
 
 def keep_passed(tx: Transaction, passes: Sequence[Passed]) -> None:
@@ -78,72 +108,67 @@ def keep_passed(tx: Transaction, passes: Sequence[Passed]) -> None:
     if not passes:
         return
     past = tx.stretches.past_triggers_of(sorted({item.job_id for item in passes}))
-    new: dict[_Fated, list[Stretch]] = defaultdict(list)
+    new: dict[_Kept, list[Stretch]] = defaultdict(list)
+    triggers: dict[_Kept, str] = {}
     for item in passes:
         reigns = Reigns(past.get(item.job_id, ()), item.trigger)
-        span = (item.first_slot, item.last_slot, item.slots)
-        stretch = Stretch(item.job_id, item.fate, *span, reigns.key_at(item.first_slot))
-        new[_Fated(item.job_id, item.fate, reigns.trigger_at(item.first_slot))].append(stretch)
-    known: dict[tuple[int, str], list[Stretch]] = defaultdict(list)
-    for stretch in tx.stretches.near(_from_when(passes)):
-        known[stretch.job_id, stretch.fate].append(stretch)
-    old, made = list[Stretch](), dict[tuple[object, ...], Stretch]()
+        key = _Kept(item.job_id, item.fate, reigns.key_at(item.first_slot))
+        new[key].append(Stretch(item.job_id, item.fate, item.first_slot, item.last_slot, item.slots, key.since))
+        triggers[key] = reigns.trigger_at(item.first_slot)
+    known: dict[_Kept, list[Stretch]] = defaultdict(list)
+    for stretch in tx.stretches.near([_around(key, items, triggers[key]) for key, items in new.items()]):
+        known[_Kept(stretch.job_id, stretch.fate, stretch.since)].append(stretch)
+    old, made = list[Stretch](), list[Stretch]()
     for key, items in new.items():
-        before = known[key.job_id, key.fate]
-        gone, changed = _changed(before, items, key.trigger)
-        for stretch in gone:
-            made.pop(_row_key(stretch), None)
-        made |= {_row_key(stretch): stretch for stretch in changed}
+        gone, changed = _changed(known[key], items, triggers[key])
         old += gone
-        known[key.job_id, key.fate] = [*(item for item in before if item not in gone), *changed]
-    tx.stretches.replace(old, list(made.values()))
+        made += changed
+    tx.stretches.replace(old, made)
 
 
-def _from_when(passes: Sequence[Passed]) -> list[tuple[int, str, int]]:
-    """For each job and fate, from which day on its stretches may change."""
-    days: dict[tuple[int, str], int] = {}
-    for item in passes:
-        key, day = (item.job_id, item.fate), item.first_slot - item.first_slot % DAY_MS
-        days[key] = min(day, days.get(key, day))
-    return [(job_id, fate, day) for (job_id, fate), day in days.items()]
+def _around(key: _Kept, items: Sequence[Stretch], trigger: str) -> Around:
+    """Which stretches may change: those that these touch, and on a grid all of their first day, as they are counted."""
+    first, last = min(item.first_slot for item in items), max(item.last_slot for item in items)
+    return Around(*key, first - first % DAY_MS if is_grid(trigger) else first, last)
 
 
-def _row_key(stretch: Stretch) -> tuple[object, ...]:
-    return stretch.job_id, stretch.fate, stretch.first_slot, stretch.since
-
-
-def _changed(known: Sequence[Stretch], new: Sequence[Stretch], trigger: str) -> tuple[list[Stretch], list[Stretch]]:
+def _changed(before: Sequence[Stretch], new: Sequence[Stretch], trigger: str) -> tuple[list[Stretch], list[Stretch]]:
     """The stretches of one job and fate that change, as they are and as they are to be."""
-    since = {item.since for item in new}
-    before = [item for item in known if item.since in since]
     grid = trigger_of(trigger)
 
     def adjacent(one: Stretch, other: Stretch) -> bool:
-        return has_grid(grid) and grid.next_slot(one.last_slot) == other.first_slot
+        # Slots that were run under another trigger, before the clock went back, lie between those of this one.
+        follows = has_grid(grid) and grid.next_slot(one.last_slot) == other.first_slot
+        return follows and _on_grid(grid, one.first_slot, one.last_slot, other.last_slot)
 
     per_day = PER_DAY if has_grid(grid) else 1
     joined = join([*before, *new], adjacent, lambda item: members_of(item, trigger), per_day)
-    kept = set(before)
-    return [item for item in before if item not in joined], [item for item in joined if item not in kept]
+    kept, stays = set(before), set(joined)
+    return [item for item in before if item not in stays], [item for item in joined if item not in kept]
+
+
+def _on_grid(grid: Trigger, *slots: int) -> bool:
+    """Whether a trigger has all of these slots."""
+    return all(grid.next_slot(slot - 1) == slot for slot in slots)
 
 
 def take_back(tx: Transaction, job: JobDef, slot: int) -> int:
     """Take back that this slot and later ones have passed; returns the time up to which all others have."""
     reigns = Reigns(tx.stretches.past_triggers(job.id), job.trigger)
-    begin = reigns.key_at(LATEST)
+    current = reigns.key_at(LATEST)
     old, new = list[Stretch](), list[Stretch]()
     for stretch in tx.stretches.within(job.id, Span(slot - 1, LATEST)):
-        earlier = stretch.since != begin  # its trigger was replaced: what passed then has passed
+        earlier = stretch.since != current  # its trigger was replaced: what passed then has passed
         if stretch.fate == RAN or (earlier and not has_slot(stretch, slot, reigns)):
             continue
-        slots = members_of(stretch, reigns.trigger_at(stretch.first_slot)) or []
+        slots = members_of(stretch, reigns.trigger_behind(stretch)) or []
         left = [member for member in slots if member < slot or (earlier and member > slot)]
         old.append(stretch)
         if left:
             whole = stretch._replace(last_slot=left[-1], slots=len(left))
             new.append(whole if stretch.pattern is None and left[-1] < slot else stretch.of_slots(left))
     tx.stretches.replace(old, new)
-    return max(slot - 1, begin)
+    return max(slot - 1, reigns.current_since())
 
 
 def keep_slots(tx: Transaction, runs: Sequence[RunRow]) -> None:
@@ -162,6 +187,13 @@ def keep_slots(tx: Transaction, runs: Sequence[RunRow]) -> None:
 def _pruned(run: RunRow, reigns: Reigns) -> Passed:
     slot = run.slot or 0
     return Passed(run.job_id, RAN if run.started_at is not None else MISSED, slot, slot, 1, reigns.trigger_at(slot))
+
+
+def was_started(tx: Transaction, job: JobDef, state: JobState, slot: int) -> bool:
+    """Whether the slot is on record; can only be once the clock went back or the trigger was changed."""
+    if slot > max(state.last_run_at or 0, state.last_slot or 0):
+        return False
+    return was_run(tx, job.id, job.trigger, slot)
 
 
 def was_run(tx: Transaction, job_id: int, trigger: str, slot: int) -> bool:

@@ -11,17 +11,22 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful import ids
+from wakeful.counting import counted
 from wakeful.kernel.actions.idempotency import KEPT_MS
 from wakeful.kernel.cluster.membership import served_elsewhere, take_runs
 from wakeful.kernel.context import Context
-from wakeful.kernel.engine.alerts import close_alert, close_forgotten, open_alert, send_snoozed
+from wakeful.kernel.engine.alerts import close_alert, close_forgotten, end_flapping, open_alert, send_snoozed
+from wakeful.kernel.engine.clock_watch import is_steady
 from wakeful.kernel.engine.lane_sizes import leave_lanes
 from wakeful.kernel.engine.missed import watch_missed
-from wakeful.kernel.engine.requeue import TOGETHER, requeue_released, requeue_waiting
+from wakeful.kernel.engine.requeue import TOGETHER, requeue_released, requeue_unreserved, requeue_waiting
 from wakeful.kernel.engine.stretches import keep_slots
-from wakeful.kernel.parking import HANDLER, HOLD, PLACE, is_lane, labels_of
+from wakeful.kernel.parking import FILE, HANDLER, HOLD, PLACE, is_lane, labels_of
+from wakeful.kernel.rules.lately import PRUNED, with_pruned
+from wakeful.kernel.rules.undoing import UNDO_MS
 from wakeful.store.records import RunRow
 from wakeful.store.stretches import KEPT_FROM
+from wakeful.store.troubles import Troubles
 from wakeful.triggers.moments import spoken
 
 if TYPE_CHECKING:
@@ -33,6 +38,7 @@ AUDIT_MS = 3_600_000
 MORE_MS = 1_000  # before the next sweep, where this one could not put all back
 NO_HANDLER_GRACE_MS = 60_000
 OLD_TRANSACTION, OLD_TRANSACTION_MS = "old_transaction", 15 * 60_000
+NOT_LISTENING = "not_listening"
 CHUNK = 200
 DAY_MS = 86_400_000
 LOOK_AT = 1_000  # jobs in one batch, to find those that may be pruned
@@ -52,6 +58,8 @@ class Retention(NamedTuple):
     runs_per_job: int = 1000
     slot_days: int = 365  # how long it stays known which slots were run, once their runs are gone
     check_every: int = 100  # a job's history is counted once per so many of its runs
+    events: int = 50_000  # groups of events, each of one commit
+    records: int = 10_000  # of each other kind: messages that are over, actions, events and actions of workflows
 
 
 class DomainRows(NamedTuple):
@@ -59,6 +67,8 @@ class DomainRows(NamedTuple):
 
     job_tables: tuple[str, ...] = ()  # rows go with their job
     pruners: tuple[Callable[[Transaction, int, int], int], ...] = ()  # each deletes some rows older than a moment
+    thinners: tuple[Callable[[Transaction, int, int], int], ...] = ()  # each deletes some that are more than so many
+    runs_pruned: tuple[Callable[[Transaction, Sequence[int]], None], ...] = ()  # each gets the ids of runs that go
 
 
 NO_ROWS = DomainRows()
@@ -93,9 +103,13 @@ def guard(tx: Transaction, context: Context) -> int:
     if not tx.exclusive:
         requeued = take_runs(tx, context, tx.runs.orphans())
         _alert_old_transaction(tx, context)
+        _alert_not_listening(tx, context)
     lines = tx.jobs.parked_counts()
     watch_missed(tx, context, lines)
     send_snoozed(tx, context, CHUNK)
+    end_flapping(tx, context)
+    for hook in context.declared.hooks.swept:
+        hook(tx, context)
     for key, count in lines.items():
         if key == HOLD:
             requeued += requeue_released(tx)
@@ -103,8 +117,12 @@ def guard(tx: Transaction, context: Context) -> int:
             requeued += tx.jobs.requeue_parked(key, tx.now, 1)
         elif context.serves(key):
             requeued += requeue_waiting(tx, context, key, count)
+        elif key.startswith(FILE):
+            continue  # its own alert is open
         elif tx.exclusive or not served_elsewhere(tx, key):
             _alert_unserved(tx, context, key)
+    requeued += requeue_unreserved(tx)
+    tx.lanes.tidy()  # last: no transaction waits for a row while it holds the lanes
     return requeued
 
 
@@ -115,10 +133,24 @@ def _alert_old_transaction(tx: Transaction, context: Context) -> None:
         return
     who = f"process {found.pid}, {found.name or 'unnamed'}" if found.pid is not None else f"prepared as {found.name}"
     message = (
-        f"A transaction of {found.user} has been open for {found.age_ms // 60_000} minutes ({who}): until it ends, "
-        "PostgreSQL cannot clean up and the database grows."
+        f"A transaction of {found.user} has been open for {counted(found.age_ms // 60_000, 'minute')} ({who}): "
+        "until it ends, PostgreSQL cannot clean up and the database grows."
     )
     open_alert(tx, context, OLD_TRANSACTION, "database", message)
+
+
+def _alert_not_listening(tx: Transaction, context: Context) -> None:
+    """Each node speaks for itself, and for those that are gone."""
+    in_vain, names = tx.journal.listens_in_vain(), {row.id: row.name for row in tx.journal.alive()}
+    own = names.get(context.id)
+    if in_vain and own is not None:
+        why = f"Changes by other processes reach node {own} within a second, not at once: its log says why."
+        open_alert(tx, context, NOT_LISTENING, own, why)
+    for alert in tx.journal.open_alerts():
+        subject = alert.key.partition(":")[2]
+        is_over = (subject == own and not in_vain) or subject not in names.values()
+        if alert.kind == NOT_LISTENING and is_over:
+            close_alert(tx, context, NOT_LISTENING, subject)
 
 
 def _alert_unserved(tx: Transaction, context: Context, key: str) -> None:
@@ -140,8 +172,12 @@ def prune(
     size: int,
     rows: DomainRows = NO_ROWS,
 ) -> Swept:
-    """Delete about `size` runs that are older or more than is kept, and as much of other records."""
-    before = tx.now - keep.days * DAY_MS
+    """Delete about `size` runs that are older or more than is kept, and as much of other records.
+
+    While the clock may be wrong, nothing is old: a clock that is set right again brings nothing back.
+    """
+    now = tx.now if is_steady(tx) and not context.clock_moved() else 0
+    before = max(0, now - keep.days * DAY_MS)
     doomed, runs_cursor = list[RunRow](), cursors.runs
     if runs_cursor is not None:
         doomed, following = tx.runs.older(ids.first_id_at(before), runs_cursor, size)
@@ -150,13 +186,22 @@ def prune(
     once = {run.id: run for run in doomed}  # some are both older and more
     deleted = sorted(once)
     keep_slots(tx, list(once.values()))
+    _keep_counts(tx, list(once.values()))
     tx.runs.delete(deleted)
-    journal = cursors.journal and _prune_journal(tx, keep, rows, before, size)
+    for hook in rows.runs_pruned if deleted else ():
+        hook(tx, deleted)
+    journal = cursors.journal and _prune_journal(tx, keep, rows, now, size)
     jobs_cursor = cursors.jobs
     if jobs_cursor is not None and len(deleted) < size:
         gone, jobs_cursor = _forget_jobs(tx, context, rows, before, cursor=jobs_cursor, size=size - len(deleted))
         deleted += gone
     return Swept(deleted, Cursors(runs_cursor, jobs_cursor, journal=journal), crowded)
+
+
+def _keep_counts(tx: Transaction, runs: Sequence[RunRow]) -> None:
+    lately = with_pruned(tx.journal.fact(PRUNED), runs, tx.now) if runs else None
+    if lately is not None:
+        tx.journal.set_meta({PRUNED: lately})
 
 
 def _thin_out(
@@ -171,17 +216,22 @@ def _thin_out(
     return crowded[max(0, through - 1) if len(doomed) >= size else through :]  # the last may have more
 
 
-def _prune_journal(tx: Transaction, keep: Retention, rows: DomainRows, before: int, size: int) -> bool:
+def _prune_journal(tx: Transaction, keep: Retention, rows: DomainRows, now: int, size: int) -> bool:
     """Whether there is more of it."""
-    oldest = tx.now - keep.slot_days * DAY_MS
+    before, oldest = max(0, now - keep.days * DAY_MS), max(0, now - keep.slot_days * DAY_MS)
     stretches = tx.stretches.prune(oldest, size)
     if stretches:
         tx.journal.set_meta({KEPT_FROM: oldest})
-    events = tx.journal.prune_events(before, size)
-    actions = tx.actions.prune(ids.first_id_at(before), size)
-    tx.access.prune_answers(tx.now - KEPT_MS)
+    events = tx.journal.prune_events(before, size, keep.events)
+    # What a person may still take back is kept, however many there are.
+    beyond = min(tx.tables.beyond_newest("actions", "id", keep.records), ids.first_id_at(tx.now - UNDO_MS))
+    actions = tx.actions.prune(max(ids.first_id_at(before), beyond), size)
+    beyond = tx.tables.beyond_newest("alerts", "id", keep.records)
+    alerts = tx.of(Troubles).prune_alerts(max(ids.first_id_at(before), beyond), size)
+    tx.access.prune_answers(max(0, now - KEPT_MS))
     others = [pruner(tx, before, size) for pruner in rows.pruners]
-    return max(stretches, events, actions, *others) >= size
+    others += [thinner(tx, keep.records, size) for thinner in rows.thinners]
+    return max(stretches, events, actions, alerts, *others) >= size
 
 
 def _forget_jobs(

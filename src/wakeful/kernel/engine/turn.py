@@ -7,25 +7,32 @@ records it writes and the `TurnResult` it returns after the commit.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import open_alert
-from wakeful.kernel.engine.claim import Claim, Claimed, due_jobs
+from wakeful.kernel.engine.claim import Claim, due_jobs
+from wakeful.kernel.engine.claimed import Claimed
 from wakeful.kernel.engine.ending import Ending, end_runs
 from wakeful.kernel.engine.requeue import requeue_served
 from wakeful.kernel.rules.approval import asked
+from wakeful.kernel.rules.option_fields import RESERVED_LANES
+from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import APPROVAL, FAILURES, WAITING, Result
+from wakeful.kernel.rules.pending import is_deferred
 from wakeful.kernel.rules.policy import trigger_of
-from wakeful.kernel.rules.settle import settle
+from wakeful.kernel.rules.settle import Settled, settle
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState, RunRow, Standing
 from wakeful.store.reports import Report
 from wakeful.triggers import Ping, format_interval
 
+GONE = "the job was removed"
 #: Ends after which a run's work may still be done elsewhere: a report from there takes precedence.
 _NOT_THE_LAST_WORD = frozenset({WAITING, "deferred", "error", "timeout", "crashed"})
+
+_CUT_SHORT = frozenset({"error", "timeout", "cancelled"})
 
 
 class Ended(NamedTuple):
@@ -105,7 +112,7 @@ def settle_all(tx: Transaction, context: Context, ended: Sequence[Ended]) -> tup
     endings: list[Ending] = []
     lost: list[int] = []
     waiting = _already_waiting(tx, ended)
-    ended = take_reports(tx, ended)
+    ended = take_successes(tx, context, [_unasked(item, definitions) for item in take_reports(tx, context, ended)])
     for item in ended:
         state = states.get(item.run.job_id)
         if state is None or state.run_id != item.run.id or item.run.id in waiting:
@@ -122,8 +129,9 @@ def settle_all(tx: Transaction, context: Context, ended: Sequence[Ended]) -> tup
             new_id=context.new_id,
             min_interval=context.min_interval,
             failed_before=_failed_before(tx, item),
+            deferred=_deferred(tx, item) if state.queued and item.result.outcome == "deferred" else (),
         )
-        endings.append(Ending(job, item.run, item.result, answer))
+        endings.append(Ending(job, item.run, item.result, _keeping(tx, context, item, answer)))
     end_runs(tx, context, endings)
     for item in ended:
         if item.result.phase == APPROVAL and item.run.id not in lost:
@@ -131,11 +139,36 @@ def settle_all(tx: Transaction, context: Context, ended: Sequence[Ended]) -> tup
     return [ending.run.id for ending in endings], lost
 
 
+def _keeping(tx: Transaction, context: Context, item: Ended, answer: Settled) -> Settled:
+    """A run that waits to be completed keeps the lanes that its kind took: its work goes on in them."""
+    hook = context.declared.hooks.takes_lanes.get(item.run.kind)
+    if hook is None or item.run.lanes is None or answer.finish.status != "waiting" or item.result.phase == APPROVAL:
+        return answer
+    own = () if context.declared.declared(item.run.kind).keeps_lanes else dict(from_text(item.job.options).lanes)
+    others = {*own, *RESERVED_LANES} - {*hook(tx, item.job, item.run)}
+    kept = [lane for lane in json.loads(item.run.lanes) if lane not in others]
+    return answer._replace(finish=answer.finish._replace(lanes=json.dumps(kept))) if kept else answer
+
+
+def _unasked(item: Ended, definitions: Mapping[int, JobDef]) -> Ended:
+    """How the run ended; one whose job was removed meanwhile asks nothing, because nobody could say yes."""
+    job = definitions.get(item.job.id)
+    if item.result.phase != APPROVAL or job is None or job.removed_at is None:
+        return item
+    return item._replace(result=Result("cancelled", error=GONE))
+
+
 def _failed_before(tx: Transaction, item: Ended) -> int:
     """How many earlier attempts failed: approvals, deferrals and recoveries make attempts too, and use no retry."""
     if item.run.retry_of is None or item.result.outcome not in FAILURES:
         return item.run.attempt - 1
     return item.run.attempt - 1 - tx.runs.attempts_without_failure(item.run.retry_of)
+
+
+def _deferred(tx: Transaction, item: Ended) -> list[RunRow]:
+    """The attempts of the same job at other slots that wait for the time they were deferred to."""
+    queued = [run for run in tx.runs.open(item.run.job_id) if run.status == "queued" and run.slot is not None]
+    return [run for run in queued if run.retry_of is not None and is_deferred(run, tx.runs.get(run.retry_of))]
 
 
 def _already_waiting(tx: Transaction, ended: Sequence[Ended]) -> set[int]:
@@ -148,7 +181,7 @@ def _ask(tx: Transaction, context: Context, item: Ended) -> None:
     """Put the question on record, with the payload it is about: what is approved is what was asked, edits aside."""
     question = str(json.loads(item.result.output or '""'))
     details = tx.runs.details(item.run.id)
-    record = asked(details.approval if details is not None else None, question, tx.now)
+    record = asked(details.approval if details is not None else None, question, tx.now, item.result.about)
     tx.runs.ask(item.run.id, APPROVAL, item.job.payload, record)
     about = {"run": item.run.id, "job_id": item.job.id, "job": item.job.name}
     tx.journal.emit("run", {"type": "approval_needed", **about, "question": question})
@@ -157,16 +190,46 @@ def _ask(tx: Transaction, context: Context, item: Ended) -> None:
     open_alert(tx, context, APPROVAL, item.run.id, message, job_id=item.job.id, data=data)
 
 
-def take_reports(tx: Transaction, ended: Sequence[Ended]) -> Sequence[Ended]:
+def take_reports(tx: Transaction, context: Context, ended: Sequence[Ended]) -> Sequence[Ended]:
     """How runs ended that had not succeeded by themselves, but were reported to have ended before we got here."""
     open_ends = [item.run.id for item in ended if item.result.outcome in _NOT_THE_LAST_WORD or item.result.interrupted]
     found = tx.reports.of(open_ends) if open_ends else {}
     if not found:
         return ended
     tx.reports.drop(list(found))
-    return [item._replace(result=from_report(found[item.run.id])) if item.run.id in found else item for item in ended]
+    return [
+        item._replace(result=from_report(tx, context, item.job, item.run, found[item.run.id]))
+        if item.run.id in found
+        else item
+        for item in ended
+    ]
 
 
-def from_report(report: Report) -> Result:
+def take_successes(tx: Transaction, context: Context, ended: Sequence[Ended]) -> Sequence[Ended]:
+    """Runs that had done everything when they were cut off have succeeded."""
+    doubtful = [item.run for item in ended if item.result.outcome in _CUT_SHORT]
+    found = succeeded(tx, context, doubtful) if doubtful else {}
+    return [item._replace(result=found.get(item.run.id, item.result)) for item in ended] if found else ended
+
+
+def succeeded(tx: Transaction, context: Context, runs: Sequence[RunRow]) -> dict[int, Result]:
+    """Of these runs, those that had stored all they were to do, as their kinds know it."""
+    by_kind: dict[str, list[int]] = {}
+    for run in runs:
+        by_kind.setdefault(run.kind, []).append(run.id)
+    found: dict[int, Result] = {}
+    for kind, run_ids in by_kind.items():
+        asked = context.declared.declared(kind).succeeded
+        found.update(asked(tx, run_ids) if asked is not None else {})
+    return found
+
+
+def from_report(tx: Transaction, context: Context, job: JobDef, run: RunRow, report: Report) -> Result:
     """A result as another process reported it."""
-    return Result(report.outcome, report.output, report.error_type, report.error)
+    return as_reported(tx, context, job, run, Result(report.outcome, report.output, report.error_type, report.error))
+
+
+def as_reported(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result) -> Result:
+    """What was reported about a run, as its kind writes the end of a run."""
+    written = context.declared.declared(run.kind).reported
+    return result if written is None else written(tx, job, run, result)

@@ -28,6 +28,8 @@ _CLOSER = {
     "no_connector": "wakeful connector list",
     "receiving": "wakeful connector list",
     "dead_node": "wakeful node list",
+    "not_listening": "wakeful node list",
+    "rate_limited": "wakeful agent limits",
 }
 
 OPENED, REPEATED, CLOSED = "opened", "repeated", "closed"

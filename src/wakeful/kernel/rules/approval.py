@@ -2,8 +2,9 @@
 
 A run that asks ends its handler and waits, holding nothing, for as long as it takes. The answer ends it: approved, it
 is deferred and a further attempt at the same slot begins that knows who approved; rejected, it is cancelled. An
-approval is passed on to runs that continue that attempt by themselves (a retry, a recovery), so a crash never asks
-twice; what a person starts again is asked again.
+approval is passed on to runs that continue that attempt by themselves (a retry, a recovery), so that these need not ask
+again; what a person starts again is asked again. A kind may let an approval hold for less: in workflows it holds for
+the change that was asked about.
 
 The record is a JSON list of questions, the newest last. One without a verdict is open.
 """
@@ -17,6 +18,7 @@ from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import APPROVAL, ApprovalNeeded, clean
 
 APPROVED, REJECTED = "approved", "rejected"
+ABOUT = "about"  # not shown: it means something to the kind of job alone
 MAX_NOTE = 2_000
 
 __all__ = ["APPROVAL", "APPROVED", "REJECTED", "approvals", "asked", "decided", "is_approved", "question_before"]
@@ -31,10 +33,10 @@ def is_approved(record: str | None) -> bool:
     return any(entry["verdict"] == APPROVED for entry in approvals(record))
 
 
-def asked(record: str | None, question: str, now: int) -> str:
-    """The record with one more question, which is open."""
+def asked(record: str | None, question: str, now: int, about: Any = None) -> str:
+    """The record with one more question, which is open; `about` is what its kind needs to know what was asked."""
     entry = {"question": question, "asked_at": now, "verdict": None, "by": None, "note": None, "decided_at": None}
-    return json.dumps([*approvals(record), entry])
+    return json.dumps([*approvals(record), {**entry, ABOUT: about} if about is not None else entry])
 
 
 def decided(record: str | None, verdict: str, by: str, note: str | None, now: int) -> str:

@@ -210,7 +210,7 @@ def _slots_in(stretch: Stretch, account: Account) -> int | None:
     span, listed = account.span, stretch.listed()
     if listed is not None:
         return sum(span.after < slot <= span.until for slot in listed)
-    text = account.reigns.trigger_at(stretch.first_slot)
+    text = account.reigns.trigger_behind(stretch)
     if not is_grid(text):
         return None
     return _count(text, max(stretch.first_slot - 1, span.after), min(stretch.last_slot, span.until))
@@ -248,7 +248,7 @@ def list_slots(account: Account, runs: Iterable[SlotRun], stretches: Sequence[St
         for slot in _slots(trigger, Span(max(part.after, account.created_at), part.until))
     }
     for stretch in sorted(stretches, key=lambda item: item.fate == RAN):
-        slots = members_of(stretch, account.reigns.trigger_at(stretch.first_slot))
+        slots = members_of(stretch, account.reigns.trigger_behind(stretch))
         if slots is None:
             unlisted[fate_of(stretch.fate)] += stretch.slots
         else:

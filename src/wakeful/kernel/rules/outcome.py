@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from wakeful.counting import counted
 from wakeful.errors import SchedulerError
 from wakeful.triggers.moments import to_ms
 
@@ -53,10 +54,12 @@ class Noop(Exception):
 class Defer(Exception):
     """Not now: run again at `until` (an aware datetime). Neither an error nor a success."""
 
-    def __init__(self, until: datetime, why: str = "") -> None:
+    def __init__(self, until: datetime, why: str = "", *, kept: Output | None = None) -> None:
+        """`kept`: the usage and the log file of a run that did something before it was deferred."""
         super().__init__(why)
         self.until_ms = to_ms(until, "until")
         self.why = str(why)
+        self.kept = kept
 
 
 class Wait(Exception):
@@ -77,6 +80,7 @@ class ApprovalNeeded(Wait):
 
     def __init__(self, question: str = "", until: datetime | None = None) -> None:
         super().__init__(until, clean(_bounded(str(question), MAX_QUESTION)) or "Go on?")
+        self.about: Any = None  # JSON: what a kind of job keeps with the question
 
 
 class TransientError(Exception):
@@ -141,9 +145,11 @@ class Result(NamedTuple):
     log_file: str | None = None
     interrupted: bool = False  # cut off by our own shutdown: the slot is run again at the next start
     phase: str | None = None  # waiting: for what
+    about: Any = None  # waiting for approval: what is kept with the question
     approved: bool = False  # a person said yes: the same slot goes on at once, before other starts of the job
     messages: tuple[Outgoing, ...] = ()  # sent only where the run ends as success or noop
     usage: str | None = None  # JSON: what it used, as its kind counts it
+    blamed: bool = False  # crashed, and nothing that ran beside it can have ended the process
 
 
 SUCCESS = Result("success")
@@ -162,7 +168,7 @@ def from_return(value: Any) -> Result:
     try:
         text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     except Exception as error:  # noqa: BLE001 - an object may do anything while it is being read
-        why = f"The handler returned a {type(value).__name__} that is not JSON: {_message(error)}"
+        why = f"The handler returned a {type(value).__name__} that is not JSON: {message_of(error)}"
         return Result("error", error_type="TypeError", error=clean(_bounded(why, MAX_ERROR_CHARS)))
     return Result("success", output=text)
 
@@ -174,14 +180,15 @@ def from_exception(error: BaseException) -> Result:
     if isinstance(error, Noop):
         return Result("noop", output=_said(error.why))
     if isinstance(error, Defer):
-        return Result("deferred", output=_said(error.why), until=error.until_ms)
+        kept = from_return(error.kept)
+        return kept._replace(outcome="deferred", output=_said(error.why), until=error.until_ms)
     if isinstance(error, ApprovalNeeded):
-        return Result(WAITING, output=_said(error.why), until=error.until_ms, phase=APPROVAL)
+        return Result(WAITING, output=_said(error.why), until=error.until_ms, phase=APPROVAL, about=error.about)
     if isinstance(error, Wait):
         return Result(WAITING, output=_said(error.why), until=error.until_ms)
     if isinstance(error, Failed):
         kept = from_return(error.output)
-        said = clean(_bounded(_message(error), MAX_ERROR_CHARS))
+        said = clean(_bounded(message_of(error), MAX_ERROR_CHARS))
         return kept._replace(
             outcome=error.outcome,
             error_type=type(error).__name__,
@@ -192,8 +199,8 @@ def from_exception(error: BaseException) -> Result:
     return Result(
         "error",
         error_type=type(error).__name__,
-        error=clean(_bounded(_message(error), MAX_ERROR_CHARS)),
-        trace=clean(_trace(error)[-MAX_TRACE_CHARS:]) if getattr(error, "traced", True) is not False else None,
+        error=clean(_bounded(message_of(error), MAX_ERROR_CHARS)),
+        trace=_kept_trace(error),
         transient=isinstance(error, TRANSIENT),
         until=error.until_ms if isinstance(error, TryAgain) else None,
     )
@@ -221,11 +228,28 @@ def beginning(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def _message(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
+    """What an error says; with its type where that is only a value, as after `KeyError('subject')`."""
+    kind = type(error).__name__
     try:
-        return str(error) or type(error).__name__
+        text = str(error)
+        is_value = len(error.args) == 1 and text == repr(error.args[0])
     except Exception:  # noqa: BLE001 - an error that cannot be shown is still an error
-        return f"{type(error).__name__}, whose message cannot be shown"
+        return f"{kind}, whose message cannot be shown"
+    return with_type(kind, text) if is_value else text or kind
+
+
+def with_type(kind: str | None, message: str) -> str:
+    """The message after the type of its error, unless it says that itself."""
+    return message if kind is None or message.startswith(kind) else f"{kind}: {message}"
+
+
+def _kept_trace(error: BaseException) -> str | None:
+    """The trace that a run keeps: none where the message says it all, and another one where the error brings it."""
+    traced = getattr(error, "traced", True)
+    if traced is False:
+        return None
+    return clean((traced if isinstance(traced, str) else _trace(error))[-MAX_TRACE_CHARS:])
 
 
 def _trace(error: BaseException) -> str:
@@ -251,4 +275,4 @@ def _said(why: str) -> str | None:
 
 
 def _bounded(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit} more characters)"
+    return text if len(text) <= limit else f"{text[:limit]}… ({counted(len(text) - limit, 'more character')})"

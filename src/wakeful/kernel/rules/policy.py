@@ -6,20 +6,24 @@ Pure functions of records and a `now`. They return decisions; `claim` and `settl
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from wakeful.counting import counted
 from wakeful.kernel.rules.options import OptionValues
 from wakeful.store.records import JobState, RunRow
-from wakeful.triggers import Once, TimedTrigger, Trigger, trigger_from_data
+from wakeful.triggers import Every, Interval, Once, TimedTrigger, Trigger, trigger_from_data
 from wakeful.triggers.durations import format_interval
 from wakeful.triggers.moments import iso
 
 FLOOR_MS = 10_000
 #: A start later than this was missed, not merely slow: the loop never sleeps longer.
 LATE_MS = 60_000
+#: A job is stored no later than this after it was read what it is to be.
+STORING_MS = 10_000
 MAX_NOTES = 8
+PAUSED_NOTE = "paused: "
 _WRITE = json.JSONEncoder(separators=(",", ":")).encode  # made once: `json.dumps` makes one for every call
 
 
@@ -53,7 +57,7 @@ def next_start(trigger: Trigger, state: JobState, now: int, rand: float, *, comp
     if not isinstance(trigger, TimedTrigger):
         return NO_TIME_OF_ITS_OWN
     if used_up(trigger, state):
-        return Next(None, None, f"it has run {state.slot_runs} times, as often as max_runs allows")
+        return Next(None, None, f"it has run {counted(state.slot_runs, 'time')}, as often as max_runs allows")
     if isinstance(trigger, Once):
         at = trigger.at_ms
         if state.last_slot is not None and at <= state.last_slot:
@@ -98,7 +102,12 @@ def too_late(options: OptionValues, state: JobState, run: RunRow, now: int) -> b
     if ready - run.due_at <= LATE_MS or options.catch_up == "once":
         return False
     since = run.slot if run.slot is not None else run.due_at
-    return not (isinstance(options.catch_up, int) and now - since <= options.catch_up)
+    return not catches_up(options, since, now)
+
+
+def catches_up(options: OptionValues, slot: int, now: int) -> bool:
+    """Whether a slot whose time was missed is still to be covered by a run."""
+    return options.catch_up == "once" or (isinstance(options.catch_up, int) and now - slot <= options.catch_up)
 
 
 def upcoming_starts(trigger: Trigger, options: OptionValues, state: JobState, now: int) -> Iterator[int]:
@@ -135,6 +144,22 @@ def spaced_slots(trigger: Trigger, after: int) -> Iterator[int]:
         slot = trigger.next_slot(slot + FLOOR_MS - 1, slot)
 
 
+def begin_now(trigger: Trigger, stored: Collection[int], now: int, *, placed: bool) -> Trigger | None:
+    """The trigger with its first time by the present clock; None where it is not about the moment it was stored.
+
+    `stored`: when that may have been, by a clock that was ahead. `placed`: or up to a period before.
+    """
+    if isinstance(trigger, Every) and trigger.anchor_ms is not None and trigger.anchor_ms > now:
+        reach = trigger.interval_ms if placed else 1
+        if any(0 <= moment - trigger.anchor_ms < reach for moment in stored):
+            return trigger.anchored_before(now)
+    if isinstance(trigger, Interval) and trigger.start_ms is not None:
+        begun = trigger.start_ms - trigger.interval_ms  # the first time of a schedule that begins with a wait
+        if begun > now and any(0 <= moment - begun < STORING_MS for moment in stored):
+            return trigger.starting(now + trigger.interval_ms)
+    return None
+
+
 class Due(NamedTuple):
     """What a due slot is worth now: the slot to run (None: nothing), and how many went by."""
 
@@ -157,8 +182,7 @@ def due_slot(trigger: Trigger, options: OptionValues, state: JobState, now: int)
     why = "backing_off" if state.backoff_until is not None else "missed"
     if late <= LATE_MS or trigger.relative:
         return Due(latest, "schedule", passed, why)
-    keep = options.catch_up == "once" or (isinstance(options.catch_up, int) and now - latest <= options.catch_up)
-    if keep:
+    if catches_up(options, latest, now):
         return Due(latest, "catch_up", passed, why)
     return Due(None, "catch_up", passed + 1, "missed")
 
@@ -195,6 +219,18 @@ def alarm(state: JobState, queued_at: int | None = None) -> int | None:
     return queued_at if next_at is None else min(queued_at, next_at)
 
 
+def armed_to_replace(trigger: Trigger, options: OptionValues, state: JobState, now: int, rand: float) -> JobState:
+    """A job in progress, with the alarm for the slot that replaces its run, if `overlap` says that one does."""
+    replaces = options.overlap == "cancel_other" and trigger.type in ("every", "cron")
+    if not replaces or state.paused or not state.enabled:
+        return state._replace(due_at=None)
+    coming = next_start(trigger, state, now, rand)
+    if state.slot is None:
+        state = state._replace(slot=coming.slot, next_at=coming.at)
+    # One that was due before the run began only waits for its end.
+    return state._replace(due_at=state.next_at if (state.next_at or 0) > now else coming.at)
+
+
 def rest(trigger: Trigger, state: JobState, now: int) -> JobState:
     """An idle job with nothing armed and nothing queued will never run again by time: it is over."""
     nothing = state.next_at is None and not state.queued and state.run_id is None
@@ -223,14 +259,24 @@ def add_note(notes: str | None, note: str | None) -> str | None:
 
 def pause_note(said: str | None) -> str | None:
     """The note of a job that a person paused with these words."""
-    return f"paused: {said}" if said else None
+    return f"{PAUSED_NOTE}{said}" if said else None
 
 
 def notes_of_pause(state: JobState) -> str | None:
     """The notes that say why a job is paused: they stay as long as it is paused."""
-    known: list[str] = json.loads(state.notes) if state.paused and state.notes else []
-    kept = [item for item in known if item.startswith("paused: ")]
+    kept = [item for item in _notes(state) if item.startswith(PAUSED_NOTE)] if state.paused else []
     return json.dumps(kept) if kept else None
+
+
+def without_notes_of_pause(state: JobState) -> str | None:
+    """The other notes."""
+    kept = [item for item in _notes(state) if not item.startswith(PAUSED_NOTE)]
+    return json.dumps(kept) if kept else None
+
+
+def _notes(state: JobState) -> list[str]:
+    found: list[str] = json.loads(state.notes) if state.notes else []
+    return found
 
 
 def end(state: JobState, ended: str, now: int) -> JobState:

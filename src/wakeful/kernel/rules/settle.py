@@ -6,12 +6,13 @@ applies the answer in one transaction.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import APPROVAL, FAILURES, GOES_ON, WAITING, Result
 from wakeful.kernel.rules.passing import ALREADY_RUNNING, MERGED, Passed, let_pass
+from wakeful.kernel.rules.pending import RETRY
 from wakeful.kernel.rules.policy import (
     FLOOR_MS,
     NO_TIME_OF_ITS_OWN,
@@ -22,6 +23,7 @@ from wakeful.kernel.rules.policy import (
     next_start,
     trigger_of,
     used_up,
+    without_notes_of_pause,
 )
 from wakeful.kernel.rules.reports import DOWN, expected_next, judge
 from wakeful.store.records import Finish, JobDef, JobState, RunDetails, RunRow, SkipRow
@@ -61,29 +63,33 @@ def settle(
     new_id: Callable[[], int],
     min_interval: int | None = None,
     failed_before: int | None = None,
+    deferred: Sequence[RunRow] = (),
 ) -> Settled:
     """What `result` of `run` means for its job; `job` and `state` are the current ones, read in this transaction.
 
     `min_interval`: how close two starts of a bounded job may lie. `failed_before`: how many earlier attempts at this
-    failed, and so used a retry; all of them unless given.
+    failed, and so used a retry; all of them unless given. `deferred`: the attempts at other slots that were deferred.
     """
     if result.outcome == WAITING:
         return _wait(state, run, result)
     finish = Finish(run.id, "done", result.outcome, run.started_at, now, None)
-    details = _details(run, result)
     if isinstance(trigger_of(job.trigger), Ping):
         return _settle_report(job, state, run, result, now=now, rand=rand)
+    if state.paused and result.outcome in ("success", "noop"):
+        state = _without_pause(job, state, now)
     plan = _plan(job, state, run, now, rand) if job.removed_at is None else STOPPED
     tries = run.attempt - 1 if failed_before is None else failed_before
     again = _again(job, run, result, now, tries=tries, min_interval=min_interval, new_id=new_id)
-    if again is not None and not _still_wanted(job, state, plan, again, result):
+    merged = _merged(again, deferred) if again is not None and again.reason == RETRY else None
+    if again is not None and (merged is not None or not _still_wanted(job, state, plan, again, result)):
         again = None
+    details = _details(run, result if merged is None else result._replace(error=merged))
     over = plan.ended is not None and again is None and not state.queued
     # One copy for everything a good end changes: this is the hot path, and each copy costs as much as the decisions.
     state = state._replace(
         enabled=0 if over else state.enabled,
         ended_at=now if over else state.ended_at,
-        due_at=_earliest(plan.next_at, now if state.queued else again.due_at if again is not None else None),
+        due_at=_earliest(plan.next_at, _next_look(state, again, now)),
         next_at=plan.next_at,
         slot=plan.slot,
         run_id=None,
@@ -106,7 +112,21 @@ def settle(
         alerts = (*alerts, AlertChange("stuck", None))  # it has ended after all
     queue = (again,) if again is not None else ()
     ended_as = _ended_as(result) if again is None else None
-    return Settled(state, finish, queue, details, plan.skips, alerts, ended_as, plan.passed)
+    passed = plan.passed if state.enabled or over else tuple(_passed_over(item) for item in plan.passed)
+    return Settled(state, finish, queue, details, plan.skips, alerts, ended_as, passed)
+
+
+def _passed_over(item: Passed) -> Passed:
+    """What was to be merged into a slot that the job, which has just been disabled, does not run."""
+    return item._replace(fate=ALREADY_RUNNING) if item.fate == MERGED else item
+
+
+def _without_pause(job: JobDef, state: JobState, now: int) -> JobState:
+    """A job that was paused during its last run, and has done all it was to do, is not paused but over."""
+    future = next_start(trigger_of(job.trigger), state, now, 0.0, completed=now)
+    if job.removed_at is not None or not state.enabled or future.ended is None or state.queued:
+        return state
+    return state._replace(paused=0, notes=without_notes_of_pause(state))
 
 
 def _settle_report(job: JobDef, state: JobState, run: RunRow, result: Result, *, now: int, rand: float) -> Settled:
@@ -168,14 +188,14 @@ def _again(
     new_id: Callable[[], int],
 ) -> RunRow | None:
     """The next attempt at the same thing, if there is to be one."""
-    options = from_text(job.options)
-    reason, at = "retry", now
+    options, began = from_text(job.options), min(run.started_at or now, now)  # ahead: the clock was set back meanwhile
+    reason, at = RETRY, now
     if result.approved:
         reason = APPROVAL
     elif result.interrupted and options.on_crash != "skip":
         reason = "recovery"
     elif result.outcome == "deferred" and result.until is not None:
-        at = max(result.until, (run.started_at or now) + FLOOR_MS)  # not a way around the floor
+        at = max(result.until, began + FLOOR_MS)  # not a way around the floor
     elif result.outcome in FAILURES and result.until is not None:
         at = max(result.until, now + FLOOR_MS)
     elif result.outcome in FAILURES:
@@ -185,7 +205,7 @@ def _again(
             return None
         at = now + delays[tries]
         if options.bounded:  # a retry is no start by hand
-            at = max(at, (run.started_at or now) + max(FLOOR_MS, min_interval or 0))
+            at = max(at, began + max(FLOOR_MS, min_interval or 0))
     else:
         return None
     return RunRow.again(new_id(), run, reason, at)
@@ -199,9 +219,20 @@ def _still_wanted(job: JobDef, state: JobState, plan: _Plan, again: RunRow, resu
         return True
     if not state.enabled or state.paused:
         return False
-    if result.interrupted:
+    if result.interrupted or result.outcome == "deferred":
         return True
     return again.slot is None or plan.next_at is None or again.due_at < plan.next_at
+
+
+def _merged(again: RunRow, deferred: Sequence[RunRow]) -> str | None:
+    """Why a slot that is deferred beside others is not tried again: so that attempts do not pile up."""
+    if again.slot is None:
+        return None
+    if any(run.due_at == again.due_at for run in deferred):
+        return "not tried again: another scheduled time was deferred to the same time, and runs then"
+    if again.attempt > 2 and any((run.slot or 0) > again.slot for run in deferred):
+        return "not tried again: a later scheduled time was deferred too, and is tried again"
+    return None
 
 
 def _count_error(
@@ -221,10 +252,15 @@ def _count_error(
         alerts.append(AlertChange("stuck", f"{job.name} ran past its limit: {result.error}"))
     if again is not None or job.removed_at is not None:
         return state, tuple(alerts)
-    since = now if state.failing_since is None else state.failing_since
-    state, more = count_failure(job, state._replace(errors=state.errors + 1, failing_since=since), now)
+    state, more = fail_for_good(job, state, now)
     state = state._replace(due_at=_earliest(state.next_at, now if state.queued else None))
     return state, (*alerts, *more)
+
+
+def fail_for_good(job: JobDef, state: JobState, at: int) -> tuple[JobState, tuple[AlertChange, ...]]:
+    """One more error in a row, of a run that ended then and is not tried again."""
+    since = at if state.failing_since is None else state.failing_since
+    return count_failure(job, state._replace(errors=state.errors + 1, failing_since=since), at)
 
 
 def count_failure(job: JobDef, state: JobState, now: int) -> tuple[JobState, tuple[AlertChange, ...]]:
@@ -269,13 +305,15 @@ def _plan(job: JobDef, state: JobState, run: RunRow, now: int, rand: float) -> _
     if not state.enabled or state.paused or not trigger.timed:
         return STOPPED
     if state.slot is not None and state.next_at is not None and state.next_at <= (run.started_at or 0):
-        # It was due before this run began, and only waited: not late, not missed.
-        return _Plan(state.slot, state.next_at, ready_at=state.next_at)
+        # It was due before this run began, and only waited: no later than it was then.
+        return _Plan(state.slot, state.next_at, ready_at=state.ready_at or state.next_at)
     missed = 0
     passed: tuple[Passed, ...] = ()
     skips: tuple[SkipRow, ...] = ()
     if trigger.type != "once" and not trigger.relative:
-        since = state.slot - 1 if state.slot is not None else max(run.slot or 0, state.last_slot or 0, state.counted_to)
+        latest = max(run.slot or 0, state.last_slot or 0)
+        began = max(latest if latest <= now else 0, state.counted_to)  # one ahead was run before the clock went back
+        since = state.slot - 1 if state.slot is not None else began
         missed = count_passed(trigger, since, now) if since else 0
         if missed and options.overlap != "skip" and not used_up(trigger, state):
             latest = trigger.latest_slot(since, now) or now
@@ -295,6 +333,13 @@ def _keeps(trigger: Trigger, state: JobState, now: int) -> bool:
     if state.slot is None or state.next_at is None or trigger.relative:
         return False
     return trigger.type == "once" or state.slot > now
+
+
+def _next_look(state: JobState, again: RunRow | None, now: int) -> int | None:
+    """When to look at what waits: at once, in the place of one that has waited since it was queued."""
+    if not state.queued:
+        return again.due_at if again is not None else None
+    return now if state.ready_at is None else min(now, state.ready_at)
 
 
 def _earliest(first: int | None, second: int | None) -> int | None:

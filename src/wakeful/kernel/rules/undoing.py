@@ -42,11 +42,16 @@ def standing_of(state: JobState, removed_at: int | None) -> dict[str, Any]:
     return dict(zip(FIELDS, values_of(state, removed_at), strict=True))
 
 
-def changed_since(now: Standing, left: Standing) -> str | None:
-    """How the job stands otherwise than the action left it; None when it does not."""
+def only_enabled(before: Standing, after: Standing) -> bool:
+    """Whether a later action enabled a job and nothing else: a pause from before stands, and can be undone."""
+    return (before.get("enabled"), after.get("enabled")) == (0, 1) and "paused" not in after and "removed" not in after
+
+
+def changed_since(now: Standing, left: Standing, before: Standing) -> str | None:
+    """How the job stands otherwise than the action left it; None when it does not, or was enabled beside the action."""
     if now["removed"] != left["removed"]:
         return "was removed" if now["removed"] is not None else "was restored"
-    if now["enabled"] != left["enabled"]:
+    if now["enabled"] != left["enabled"] and (not now["enabled"] or before["enabled"] != left["enabled"]):
         return "was enabled" if now["enabled"] else "was disabled"
     if now["paused"] != left["paused"]:
         return "was paused" if now["paused"] else "was resumed"
@@ -61,7 +66,9 @@ def brought_back(
     What later runs changed stays: errors are restored only if the job has not run since.
     """
     before, left = action
-    fields: dict[str, Any] = {name: before[name] for name in ("enabled", "paused", "ended_at")}
+    fields: dict[str, Any] = {
+        name: before[name] for name in ("enabled", "paused", "ended_at") if before[name] != left[name]
+    }
     if (state.run_id, state.last_run_id) == (left["run_id"], left["last_run_id"]):
         fields |= {name: before[name] for name in _OF_ERRORS}
     if state.notes == left["notes"]:
@@ -71,9 +78,10 @@ def brought_back(
         return state  # its end finds the next time
     if state.enabled and not state.paused:
         unrun = before["slot"] is not None and (state.last_slot is None or state.last_slot < before["slot"])
-        if unrun and state.revision == left["revision"]:
+        coming = next_start(trigger, state, now, rand)
+        ahead = unrun and coming.slot is not None and before["slot"] > coming.slot  # the clock was set back meanwhile
+        if unrun and not ahead and state.revision == left["revision"]:
             state = state._replace(slot=before["slot"], next_at=before["next_at"])
         else:
-            coming = next_start(trigger, state, now, rand)
             state = state._replace(slot=coming.slot, next_at=coming.at)
     return rest(trigger, state._replace(due_at=alarm(state, now if state.queued else None)), now)

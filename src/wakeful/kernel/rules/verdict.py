@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from wakeful.clock import EARLIEST_MS
-from wakeful.kernel.parking import GLOBAL_LANE, HANDLER, HOLD, PLACE, SUSPECT_LANE, labels_of
+from wakeful.kernel.parking import FILE, GLOBAL_LANE, HANDLER, HOLD, PLACE, SUSPECT_LANE, labels_of
 from wakeful.triggers.moments import iso
 
 #: What has been due for longer than this is late.
@@ -25,8 +25,8 @@ _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000))
 class Verdict(NamedTuple):
     """Whether all is well, in one sentence.
 
-    `state` is `unsure`, `stalled`, `needs_you`, `behind`, `empty` (nothing is scheduled), `quiet` (nothing will start
-    by time) or `well`.
+    `state` is `unsure`, `stalled`, `needs_you`, `failing` (something failed and has not succeeded since), `behind`,
+    `empty` (nothing is scheduled), `quiet` (nothing will start by time) or `well`.
     """
 
     state: str
@@ -48,6 +48,14 @@ class Line(NamedTuple):
     waits_for: str
     jobs: int
     since: int  # of the one that has waited longest
+
+
+class Unsteady(NamedTuple):
+    """A job that fails often, though not always."""
+
+    job: str
+    failed: int
+    of: int  # its last runs
 
 
 class Facts(NamedTuple):
@@ -74,6 +82,9 @@ class Facts(NamedTuple):
     runs: int = 0  # since midnight
     failed: int = 0
     more_runs: bool = False  # there were more than were counted
+    failing: tuple[tuple[str, int], ...] = ()  # jobs that failed last, and since when; without those with an alert
+    unsteady: tuple[Unsteady, ...] = ()
+    undelivered: int = 0  # messages that were given up of late
 
 
 def judge(facts: Facts) -> Verdict:
@@ -154,14 +165,50 @@ def _needs_you(facts: Facts) -> Verdict | None:
     number = facts.questions + facts.alerts
     if not number:
         return None
-    late = _late(facts)
-    rest = f" {late}" if late is not None else " The rest is well."
+    rest = f" {_rest(facts)}"
     if number > 1:
         parts = [_count(facts.alerts, "alert")] if facts.alerts else []
         parts += [_count(facts.questions, "approval")] if facts.questions else []
         return Verdict("needs_you", f"{_number(number)} things need you: {' and '.join(parts)}.{rest}")
     what = facts.alert if facts.alerts and facts.alert else "a run waits for approval (wakeful approvals)"
     return Verdict("needs_you", f"{_stop(f'One thing needs you: {what}')}{rest}")
+
+
+def _rest(facts: Facts) -> str:
+    """What is to be said of everything else."""
+    wrong = [text for text in (_failures(facts), _late(facts)) if text is not None]
+    return " ".join(wrong) if wrong else f"The rest is well{_but_for(facts)}."
+
+
+def _but_for(facts: Facts) -> str:
+    return f" but for {_count(facts.acknowledged, 'acknowledged alert')}" if facts.acknowledged else ""
+
+
+def _failing(facts: Facts) -> Verdict | None:
+    failures = _failures(facts)
+    if failures is None:
+        return None
+    late = _late(facts)
+    return Verdict("failing", failures if late is None else f"{failures} {late}")
+
+
+def _failures(facts: Facts) -> str | None:
+    """What failed and has not succeeded since, what did not arrive, and what fails too often."""
+    parts = []
+    if facts.failing:
+        name, since = min(facts.failing, key=lambda item: (item[1], item[0]))
+        ago = f"{span(facts.now - since)} ago"
+        number = len(facts.failing)
+        one = f"{name} failed {ago} and has not succeeded since"
+        parts.append(one if number == 1 else f"{number:,} jobs failed and have not succeeded since, {name} {ago}")
+    if facts.undelivered:
+        were = "was" if facts.undelivered == 1 else "were"
+        parts.append(f"{_count(facts.undelivered, 'message')} {were} not delivered (wakeful delivery list --failed)")
+    if facts.unsteady:
+        job, failed, of = facts.unsteady[0]
+        more = f", and {_count(len(facts.unsteady) - 1, 'other job')} as often" if len(facts.unsteady) > 1 else ""
+        parts.append(f"{job} failed {failed} of its last {_count(of, 'run')}{more}")
+    return f"Failing: {'; '.join(parts)}." if parts else None
 
 
 def _behind(facts: Facts) -> Verdict | None:
@@ -197,7 +244,7 @@ def _quiet(facts: Facts) -> Verdict | None:
 
 
 def _well(facts: Facts) -> Verdict:
-    seen = f" but for {_count(facts.acknowledged, 'acknowledged alert')}" if facts.acknowledged else ""
+    seen = _but_for(facts)
     runs = f"over {facts.runs:,} runs" if facts.more_runs else _count(facts.runs, "run")
     failed = f", {facts.failed} failed" if facts.failed else ""
     if facts.next_at is None:
@@ -208,14 +255,16 @@ def _well(facts: Facts) -> Verdict:
 
 
 _WORST_FIRST: tuple[Callable[[Facts], Verdict | None], ...] = (
-    _store_fails, _clock_is_wrong, _no_server, _silent, _held, _drained, _unaccounted, _needs_you, _behind,
-    _empty, _quiet,
+    _store_fails, _clock_is_wrong, _no_server, _silent, _held, _drained, _unaccounted, _needs_you, _failing,
+    _behind, _empty, _quiet,
 )  # fmt: skip
 
 
 def _awaited(key: str) -> str:
     if key == HOLD:
         return "wakeful resume --all"
+    if key.startswith(FILE):
+        return f"the configuration file of the fleet {key.removeprefix(FILE)} to be settled"
     if key.startswith(HANDLER):
         return f"a node that handles kind {key.removeprefix(HANDLER)}"
     if key.startswith(PLACE):

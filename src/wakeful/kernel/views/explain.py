@@ -6,14 +6,15 @@ import json
 from typing import Any, NamedTuple
 
 from wakeful import ids
+from wakeful.counting import counted
 from wakeful.kernel.cluster.nodes import NOTHING_SEEN, Seen, is_gone, is_served
-from wakeful.kernel.engine.claim import BY_HAND, FROM_OUTSIDE
 from wakeful.kernel.engine.draining import all_drain
 from wakeful.kernel.parking import HOLD
 from wakeful.kernel.rules.approval import APPROVAL, approvals
 from wakeful.kernel.rules.holding import hold_of, hold_words
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import GOES_ON
+from wakeful.kernel.rules.pending import BY_HAND, FROM_OUTSIDE
 from wakeful.kernel.rules.policy import next_start, trigger_of
 from wakeful.kernel.views.models import job_view
 from wakeful.kernel.views.readiness import why_not_now
@@ -83,7 +84,7 @@ class _Story:
         sentences += [self._refused(skip) for skip in skips]
         if state.missed:
             sentences.append(
-                f"{_times(state.missed, 'scheduled time')} passed without a run of {_its(state.missed)} own."
+                f"{counted(state.missed, 'scheduled time')} passed without a run of {_its(state.missed)} own."
             )
         open_alerts = [alert for alert in tx.journal.alerts(job.id) if alert.closed_at is None]
         sentences += [_stop(f"Alert since {self.when(alert.opened_at)}: {alert.message}") for alert in open_alerts]
@@ -185,7 +186,7 @@ class _Story:
         if state.paused or not state.enabled:
             by_hand = [self._waits_to_start(run) for run in queued if run.reason in BY_HAND]
             kept = sum(run.reason in FROM_OUTSIDE for run in queued)
-            by_hand += [f"{_times(kept, 'request')} from outside {_wait(kept)} until it goes on."] if kept else []
+            by_hand += [f"{counted(kept, 'request')} from outside {_wait(kept)} until it goes on."] if kept else []
             return self._stopped(state) + by_hand + (self._unserved() if by_hand else [])
         if state.parked is not None:
             text = f"It has been due since {self.when(state.ready_at or tx.now)} and waits"
@@ -261,7 +262,7 @@ class _Story:
         if due and all_drain(self.tx):
             return f"{text} and waits: every node is draining, and starts nothing more."
         if state.backoff_until is not None:
-            errors = _times(state.errors, "error")
+            errors = counted(state.errors, "error")
             return f"{text}, held back by {errors} in a row; its own time was {self.when(slot)}."
         if next_at <= slot:
             return f"{text}."
@@ -330,7 +331,7 @@ class _Story:
     def _refused(self, skip: SkipRow) -> str:
         why = REASONS.get(skip.reason, skip.reason)
         detail = f" ({skip.detail})" if skip.detail and skip.detail != why else ""
-        times = _times(skip.times, "start")
+        times = counted(skip.times, "start")
         return f"{times} refused as {skip.reason}: {why}{detail}, last at {self.when(skip.last_at)}."
 
 
@@ -371,10 +372,6 @@ def _stop(text: str) -> str:
     """The text as a sentence: with one full stop, whatever others wrote at its end."""
     text = text.rstrip()
     return text if text.endswith(("?", "!", "…")) else f"{text.rstrip('.')}."
-
-
-def _times(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _lower(sentence: str) -> str:

@@ -34,6 +34,7 @@ from wakeful.triggers.moments import from_ms, iso, read_moment, to_ms
 
 if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
+    from wakeful.store.owners import Owned
     from wakeful.store.records import JobDef, JobState
     from wakeful.store.slots import Placed
 
@@ -99,10 +100,10 @@ def read_since(given: str | timedelta | datetime, now: int) -> int:
         raise InvalidSetting(message) from error
 
 
-def ledger_of_all(tx: Transaction, since: int, hidden: Sequence[str] = (), owner: str | None = None) -> Ledger:
+def ledger_of_all(tx: Transaction, since: int, hidden: Sequence[str] = (), owned: Owned | None = None) -> Ledger:
     """All jobs, or an owner's, except removed ones and hidden kinds: a few queries, however many jobs there are."""
     span = Span(max(since, kept_from(tx)), tx.now)
-    jobs = [placed for placed in tx.slots.jobs(hidden, owner) if is_timed(placed.trigger)]
+    jobs = [placed for placed in tx.slots.jobs(hidden, owned) if is_timed(placed.trigger)]
     counts = _Counts(tx, span, [placed.state for placed in jobs])
     tallies, total = dict[str, Tally](), Sums()
     for placed in jobs:

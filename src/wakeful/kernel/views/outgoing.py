@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wakeful.errors import InvalidJob
-from wakeful.kernel.rules.options import NAME
+from wakeful.kernel.rules.option_fields import NAME
 from wakeful.kernel.rules.outcome import Outgoing, clean
 
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ Source = Callable[["Transaction", Sequence[int]], Mapping[int, list[dict[str, An
 
 #: Who knows what was sent about runs; domains add themselves.
 SOURCES: dict[str, Source] = {}
+#: Who knows how many messages made from an id on were given up; domains add themselves.
+GIVEN_UP: dict[str, Callable[[Transaction, int], int]] = {}
 
 MAX_TEXT = 100_000
 MAX_MESSAGES = 100

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful.kernel.cluster.nodes import Seen, is_served
 from wakeful.kernel.engine.draining import DRAINING, all_drain
@@ -38,6 +38,26 @@ def why_not_now(tx: Transaction, job: JobDef, state: JobState, seen: Seen) -> st
     if is_due:
         return _why_not_started(tx, seen)
     return waits_as(tx, [state]).get(state.job_id) or (BACKING_OFF if _backs_off(state, tx.now) else NOT_DUE)
+
+
+class Waits(NamedTuple):
+    """Why a run has not started, and until when it waits where that is known."""
+
+    reason: str
+    until: int | None = None
+
+
+def why_queued(tx: Transaction, run_id: int, seen: Seen) -> Waits | None:
+    """What keeps a queued run from starting; None where it is about to start, or has."""
+    run = tx.runs.get(run_id)
+    if run is None or run.status != "queued":
+        return None
+    job, state = tx.jobs.definitions([run.job_id])[run.job_id], tx.jobs.states([run.job_id])[run.job_id]
+    reason = why_not_now(tx, job, state, seen)
+    if reason in (None, NOT_DUE):  # its time is a moment away, such as that of a wake
+        return None
+    until = state.due_at if _was_refused(state) else None
+    return Waits(str(reason), until if until is not None and until > tx.now else None)
 
 
 def waits_as(tx: Transaction, states: Iterable[JobState]) -> Mapping[int, str]:

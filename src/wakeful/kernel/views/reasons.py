@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wakeful.kernel.engine.silence import NO_PING, UNHEARD
-from wakeful.kernel.parking import GLOBAL_LANE, HANDLER, HOLD, PLACE, SUSPECT_LANE, labels_of
+from wakeful.kernel.parking import FILE, GLOBAL_LANE, HANDLER, HOLD, PLACE, SUSPECT_LANE, labels_of
 from wakeful.kernel.rules.limits import BELOW
 
 REASONS = {
@@ -37,6 +37,8 @@ def waits_for(parked: str) -> str:
     """What a parked job waits for, in words."""
     if parked == HOLD:
         return "everything is paused"
+    if parked.startswith(FILE):
+        return "its configuration file could not be applied when its server started, and is to be settled first"
     if parked.startswith(HANDLER):
         return f"no running server has a handler for jobs of kind {parked.removeprefix(HANDLER)}"
     if parked.startswith(PLACE):

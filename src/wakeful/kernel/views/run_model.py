@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from wakeful import ids
-from wakeful.kernel.rules.approval import APPROVED, approvals
+from wakeful.kernel.rules.approval import ABOUT, APPROVED, approvals
 from wakeful.kernel.rules.outcome import GOES_ON
 from wakeful.kernel.views.outgoing import Outbox
 from wakeful.store.records import RunDetails, RunRow
@@ -22,6 +22,11 @@ def moment(ms: int | None) -> datetime | None:
 def wire(ms: int | None) -> str | None:
     """A stored time as ISO 8601 in UTC, if there is one."""
     return iso(ms) if ms is not None else None
+
+
+def approval_record(run: Run) -> str | None:
+    """What the run asked people and what they said, as it is stored, with what each question was about."""
+    return run._details.approval if run._details is not None else None  # noqa: SLF001 - for kinds, not for users
 
 
 class Run(Outbox):
@@ -128,7 +133,8 @@ class Run(Outbox):
         """What it asked people, oldest first: question, verdict (approved, rejected or None), by, note and times."""
         entries = approvals(self._details.approval if self._details is not None else None)
         times = ("asked_at", "decided_at")
-        return [{**entry, **{name: wire(entry.get(name)) for name in times}} for entry in entries]
+        shown = [{name: value for name, value in entry.items() if name != ABOUT} for entry in entries]
+        return [{**entry, **{name: wire(entry.get(name)) for name in times}} for entry in shown]
 
     @property
     def approved_by(self) -> str | None:

@@ -72,7 +72,7 @@ def find_slot(tx: Transaction, job: JobDef, state: JobState, slot: int) -> Slot:
     fate = fate_of_runs([slot_run(run) for run in rows], kept) if rows else kept
     if fate is None:
         raise _unknown(tx, job, account, slot)
-    merged = tx.slots.next_run(job.id, slot) if fate.what == "merged" else None
+    merged = _merged_into(tx, job.id, slot) if fate.what == "merged" else None
     return Slot(
         job.name,
         from_ms(slot),
@@ -99,6 +99,13 @@ def _without_run(tx: Transaction, account: Account, slot: int) -> Fate | None:
     if slot > account.now and (is_slot or slot == account.state.slot):
         return Fate("ahead")
     return UNACCOUNTED if is_slot else None
+
+
+def _merged_into(tx: Transaction, job_id: int, slot: int) -> int | None:
+    """The slot whose run covers this one: one before it that was run again after its time, else the next one run."""
+    before = tx.slots.last_run(job_id, slot)
+    again = before is not None and before.attempt > 1 and (before.started_at or 0) >= slot
+    return before.slot if before is not None and again else tx.slots.next_run(job_id, slot)
 
 
 def _unknown(tx: Transaction, job: JobDef, account: Account, slot: int) -> SlotNotFound:

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING
 from wakeful import ids
 from wakeful.kernel.cluster.nodes import LONE_RUN, Seen, is_served
 from wakeful.kernel.rules.holding import hold_of, hold_words
+from wakeful.kernel.rules.lately import PRUNED, pruned_since
 from wakeful.kernel.rules.outcome import APPROVAL
-from wakeful.kernel.rules.verdict import Facts, Line
+from wakeful.kernel.rules.steadiness import FEWEST, HABIT, RECENT, fails_often
+from wakeful.kernel.rules.verdict import Facts, Line, Unsteady
 from wakeful.kernel.views.audit import found_slots
 from wakeful.kernel.views.models import job_views
+from wakeful.kernel.views.outgoing import GIVEN_UP
+from wakeful.store.troubles import Troubles
 from wakeful.triggers.moments import from_ms, to_ms
 from wakeful.triggers.zones import place_named
 
@@ -21,13 +25,16 @@ if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
 
 COUNTED = 1_000  # runs since midnight; a higher count is shown as "more than"
+FAILED_COUNTED = 100_000  # failed runs since midnight
+NAMED = 1_000  # failing jobs that are counted
+LOOKED_AT = 1_000  # failures of late, to find jobs that fail more often than they used to
+LATELY_MS = 7 * 86_400_000
 
 
 def standing(tx: Transaction, zone: str, seen: Seen, silence_ms: int, hidden: Sequence[str] = ()) -> Facts:
     """As the store is now, without jobs and runs of hidden kinds."""
     runs = tx.runs.open_counts(hidden)
     unseen, seen_alerts = tx.journal.open_alert_counts(but=APPROVAL)  # a question is counted as the run that asks
-    started, failed, looked_at = tx.runs.tally(ids.first_id_at(midnight(tx.now, zone)), COUNTED, hidden)
     due_since = tx.jobs.oldest_alarm()
     hold = hold_of(tx.nodes.held())
     newest = tx.journal.newest_unacked_alert(but=APPROVAL) if unseen else None
@@ -46,11 +53,31 @@ def standing(tx: Transaction, zone: str, seen: Seen, silence_ms: int, hidden: Se
         any_job=tx.jobs.any_shown(hidden),
         running=sum(runs.values()),
         next_at=_next_start(tx, hidden),
-        runs=started,
-        failed=failed,
-        more_runs=looked_at >= COUNTED,
     )
-    return _with_life(tx, seen, facts)
+    return _with_life(tx, seen, _with_failures(tx, zone, hidden, facts))
+
+
+def _with_failures(tx: Transaction, zone: str, hidden: Sequence[str], facts: Facts) -> Facts:
+    """What ran today, what failed and has not succeeded since, and what did not arrive."""
+    today, week = midnight(tx.now, zone), ids.first_id_at(max(0, tx.now - LATELY_MS))
+    troubles = tx.of(Troubles)
+    began, looked_at = tx.runs.started_count(ids.first_id_at(today), COUNTED, hidden)
+    failed = troubles.failed_count(ids.first_id_at(today), FAILED_COUNTED, hidden)
+    gone, failed_and_gone = pruned_since(tx.journal.fact(PRUNED), today, hidden)
+    often = [
+        (name, troubles.last_ends(job_id, RECENT + HABIT))
+        for job_id, name in troubles.failed_often(week, FEWEST, LOOKED_AT, hidden)
+    ]
+    return facts._replace(
+        runs=began + gone,
+        failed=failed + failed_and_gone,
+        more_runs=looked_at >= COUNTED,
+        failing=tuple(troubles.failing(NAMED, hidden)),
+        unsteady=tuple(
+            Unsteady(name, sum(ends[:RECENT]), len(ends[:RECENT])) for name, ends in often if fails_often(ends)
+        ),
+        undelivered=sum(count(tx, week) for count in GIVEN_UP.values()),
+    )
 
 
 def midnight(now: int, zone: str) -> int:
@@ -69,7 +96,8 @@ def _with_life(tx: Transaction, seen: Seen, facts: Facts) -> Facts:
     said = int(tx.journal.get_meta(["alive_at"]).get("alive_at", "0"))
     if tx.exclusive:
         since = seen.holder.get("since") if seen.holder is not None else None
-        return facts._replace(heard_at=max(said, since if isinstance(since, int) else 0) or None)
+        begun = since if isinstance(since, int) and since <= tx.now else 0  # ahead: by the clock before it was set back
+        return facts._replace(heard_at=max(said, begun) or None)
     now = tx.journal.database_now()
     living = tx.nodes.living(now - seen.times.lease_ms)
     blocked = [node.name for node in living if node.loop_at is not None and now - node.loop_at >= seen.times.stalled_ms]

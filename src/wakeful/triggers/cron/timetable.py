@@ -88,10 +88,15 @@ class Timetable:
         return total
 
     def _next_beyond(self, end: int, about: int) -> int | None:
-        """The first time at or after the change of offset at `end`, when none lies much before `about`."""
-        horizon = min(end + _CYCLE, LAST_SECOND)
-        while max(end, about) < horizon:
-            start, end, offset, mark = self._zone.segment(max(end, about - _REACH))
+        """The first time at or after the change of offset at `end`, when none lies much before `about`.
+
+        But for those shortly after `end`, where a clock that was moved back shows again what came before.
+        """
+        near, horizon = end + _REACH, min(end + _CYCLE, LAST_SECOND)
+        while end < near or max(end, about) < horizon:
+            if end >= LAST_SECOND:
+                return None
+            start, end, offset, mark = self._zone.segment(end if end < near else max(end, about - _REACH))
             found = self._next_local(mark if self._fixed else start + offset)
             if found is None:
                 return None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wakeful import ids
 from wakeful.errors import ScheduleTriggerError
 from wakeful.kernel.rules.outcome import clean
-from wakeful.workflows.fixes.hook import LIMIT_S, FixRequest
+from wakeful.workflows.fixes.hook import LIMIT_S, FixRequest, NoAnswer
 from wakeful.workflows.fixes.tables import OPEN, Fixes, FixRow
 from wakeful.workflows.issues import alert_about
 from wakeful.workflows.tables import HandlerRow, WorkflowRow, Workflows
@@ -120,14 +120,17 @@ def answered(
     note: str | None,
     applies: bool,
 ) -> None:
-    """Keep the hook's answer; without `made` there was none. A person decides unless `applies`."""
+    """Keep the hook's answer; without `files` there was none. A person decides unless `applies`.
+
+    `made`: the version it would be, where that is known before it is loaded.
+    """
     fix = _locked(tx, fix_id)
     if fix is None or fix.status != "asked":
         return  # a new version came first
-    if made is None:
+    if files is None:
         _end(tx, context, fix, "none", note)
         return
-    text = json.dumps(dict(files or {}), ensure_ascii=False)
+    text = json.dumps(dict(files), ensure_ascii=False)
     who = BY_ITSELF if applies else None
     status = "accepted" if applies else "proposed"
     tx.of(Fixes).change(
@@ -137,6 +140,14 @@ def answered(
     if not applies:
         said = f"a correction of {fix.handler} waits for your approval"
         alert_about(tx, context, fix.workflow, said, kind="correction", run=fix.run_id)
+
+
+def loaded(tx: Transaction, fix_id: int, made: str) -> None:
+    """An accepted correction was loaded: the version it is, by which its deployment is recognized."""
+    fix = _locked(tx, fix_id)
+    if fix is None or fix.status != "accepted":
+        raise NoAnswer("a new version came first")
+    tx.of(Fixes).change(fix.id, made=made)
 
 
 def failed(tx: Transaction, context: Context, fix_id: int, why: str) -> None:

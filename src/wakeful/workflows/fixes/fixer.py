@@ -11,13 +11,17 @@ import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from wakeful import clock
+from wakeful.child_processes import Listed
 from wakeful.errors import SchedulerError, StoreError
+from wakeful.threads import room
 from wakeful.workflows.fixes import deciding
 from wakeful.workflows.fixes.deciding import Apply, Ask, Code
 from wakeful.workflows.fixes.hook import Answer, NoAnswer, ask
+from wakeful.workflows.fixes.syntax import refuse_other_workflow, refuse_syntax
+from wakeful.workflows.fixes.trial import try_out
 from wakeful.workflows.loading import CannotLoad, FileRef, load_file, source_files
 
 if TYPE_CHECKING:
@@ -30,13 +34,14 @@ if TYPE_CHECKING:
 
 LOOK_S = 2.0
 IDLE_S = 60.0
+T = TypeVar("T")
 log = logging.getLogger("wakeful.workflows")
 
 
 class _Made(NamedTuple):
     """A correction that can be deployed: its version, its source, and the workflow itself where it is no file's."""
 
-    version: str
+    version: str | None  # None where only loading shows it, which waits for the approval
     files: Mapping[str, str]
     workflow: Workflow | None = None
 
@@ -114,7 +119,8 @@ class Fixer:
         assert workflow.auto_fix is not None  # noqa: S101 - looked at before
         try:
             home = workflow.ref.home or workflow.ref.path.parent if workflow.ref is not None else None
-            answer = await ask(workflow.auto_fix, request, home=home, inline=self._is_virtual())
+            hook, env = workflow.auto_fix, workflow.auto_fix_env
+            answer = await ask(hook, request, env, home=home, inline=self._is_virtual())
             made = await self._checked(workflow, answer, request.files)
         except NoAnswer as error:
             why = str(error)
@@ -135,7 +141,7 @@ class Fixer:
         self._failed.set()
 
     async def _checked(self, workflow: Workflow, answer: Answer, before: Mapping[str, str]) -> _Made | None:
-        """The answer as a version of the same workflow; NoAnswer where it is none."""
+        """The answer as code of the same workflow, as far as that can be seen without running it; else NoAnswer."""
         if answer.workflow is not None:
             return _checked_workflow(workflow, answer.workflow)
         if answer.files is None:
@@ -145,16 +151,14 @@ class Fixer:
         files = {**before, **answer.files}
         if files == dict(before):
             return None
-        found = (
-            load_elsewhere(workflow.ref, files)
-            if self._is_virtual()
-            else await asyncio.to_thread(load_elsewhere, workflow.ref, files)
-        )
-        if isinstance(found, CannotLoad):
-            raise NoAnswer(f"the correction cannot be loaded: {found.message}")
-        if found.name != workflow.name:
-            raise NoAnswer(f"the correction is of a workflow called {found.name}")
-        return _Made(found.code_version(), answer.files)
+        wrong = await self._aside(lambda: _wrong_source(workflow, files))
+        if wrong is not None:
+            raise NoAnswer(f"the correction cannot be loaded: {wrong}")
+        return _Made(None, answer.files)
+
+    async def _aside(self, work: Callable[[], T]) -> T:
+        """There are no threads in virtual time."""
+        return work() if self._is_virtual() else await room("corrections of workflows").call(work)
 
     def _is_virtual(self) -> bool:
         return isinstance(self._scheduler.clock, clock.VirtualClock)
@@ -163,7 +167,7 @@ class Fixer:
 
     async def _apply(self, workflow: Workflow, fix: FixRow) -> None:
         try:
-            corrected = self._corrected(workflow, fix)
+            corrected = await self._corrected(workflow, fix)
         except (NoAnswer, OSError) as error:
             why = str(error)
             await self._scheduler.transact(lambda tx, context: deciding.failed(tx, context, fix.id, why))
@@ -176,25 +180,54 @@ class Fixer:
             why = str(error)
             await self._scheduler.transact(lambda tx, context: deciding.failed(tx, context, fix.id, why))
 
-    def _corrected(self, workflow: Workflow, fix: FixRow) -> Workflow:
-        if workflow.ref is None:
+    async def _corrected(self, workflow: Workflow, fix: FixRow) -> Workflow:
+        """The approved version: loaded in another process first, then written and loaded here."""
+        ref = workflow.ref
+        if ref is None:
             offered = self._offered.pop(fix.id, None)
             if offered is None:
                 raise NoAnswer("the correction was lost when the process that had it ended")
             return offered
         before, files = json.loads(fix.before), json.loads(fix.files or "{}")
-        for name in {**before, **files}:
-            path = workflow.ref.path.parent / name
-            now = path.read_text(encoding="utf-8") if path.is_file() else None
-            if now not in (before.get(name), files.get(name)):
-                raise NoAnswer(f"{name} was changed meanwhile")
-        for name, text in files.items():
-            write_whole(workflow.ref.path.parent / name, text)
-        found = load_file(workflow.ref)
-        if isinstance(found, CannotLoad):
-            raise NoAnswer(f"the correction cannot be loaded: {found.message}")
-        found.auto_fix, found.auto_fix_apply = workflow.auto_fix, workflow.auto_fix_apply
-        return found
+        _refuse_changed(ref, before, files)
+        env = Listed.read(workflow.auto_fix_env)
+        found = await self._aside(lambda: try_out(ref, {**before, **files}, env))
+        if found.name != workflow.name:
+            raise NoAnswer(f"the correction is of a workflow called {found.name}")
+        await self._scheduler.transact(lambda tx, _: deciding.loaded(tx, fix.id, found.version))
+        return await self._aside(lambda: _written(workflow, ref, before, files))
+
+
+def _wrong_source(workflow: Workflow, files: Mapping[str, str]) -> str | None:
+    assert workflow.ref is not None  # noqa: S101 - asked for before
+    main = files.get(workflow.ref.path.name)
+    if main is None:
+        return f"{workflow.ref.path.name} is missing"
+    return refuse_syntax(files) or refuse_other_workflow(main, workflow.ref.attribute, workflow.name)
+
+
+def _refuse_changed(ref: FileRef, before: Mapping[str, str], files: Mapping[str, str]) -> None:
+    """NoAnswer where a file is neither as it was when the correction was made nor as the correction has it."""
+    folder = ref.path.parent
+    for name in {**before, **files}:
+        path = folder / name
+        if not path.resolve().is_relative_to(folder):
+            raise NoAnswer(f"{name} leads out of the workflow's folder")
+        now = path.read_text(encoding="utf-8") if path.is_file() else None
+        if now not in (before.get(name), files.get(name)):
+            raise NoAnswer(f"{name} was changed meanwhile")
+
+
+def _written(workflow: Workflow, ref: FileRef, before: Mapping[str, str], files: Mapping[str, str]) -> Workflow:
+    _refuse_changed(ref, before, files)  # while it was tried out
+    for name, text in files.items():
+        write_whole(ref.path.parent / name, text)
+    found = load_file(ref)
+    if isinstance(found, CannotLoad):
+        raise NoAnswer(f"the correction cannot be loaded: {found.message}")
+    found.auto_fix, found.auto_fix_apply = workflow.auto_fix, workflow.auto_fix_apply
+    found.auto_fix_env = workflow.auto_fix_env
+    return found
 
 
 def _checked_workflow(workflow: Workflow, answered: Workflow) -> _Made:
@@ -231,16 +264,6 @@ def _source(function: Any) -> str:
         return inspect.getsource(function)
     except (OSError, TypeError):  # typed at a prompt
         return ""
-
-
-def load_elsewhere(ref: FileRef, files: Mapping[str, str]) -> Workflow | CannotLoad:
-    """Load the workflow from these texts, in a folder that is gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="wakeful-fix-") as name:
-        folder = Path(name).resolve()
-        for file, text in files.items():
-            (folder / file).parent.mkdir(parents=True, exist_ok=True)
-            (folder / file).write_text(text, encoding="utf-8")
-        return load_file(ref._replace(path=folder / ref.path.name))
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import inspect
 import json
-import os
-import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from wakeful.child_processes import Listed, run_beside
+from wakeful.threads import room
 
 LIMIT_S = 600.0
 MAX_BYTES = 5_000_000
@@ -53,11 +53,19 @@ class NoAnswer(Exception):
 Hook = Callable[[FixRequest], Any] | Sequence[str]
 
 
-async def ask(hook: Hook, request: FixRequest, *, home: Path | None = None, inline: bool = False) -> Answer:
-    """Ask the hook; NoAnswer where it fails, says nonsense or takes longer than ten minutes."""
+async def ask(hook: Hook, request: FixRequest, env: Sequence[str] = (), *, home: Path | None, inline: bool) -> Answer:
+    """Ask the hook; NoAnswer where it fails, says nonsense or takes longer than ten minutes.
+
+    `env` lists what a program gets beside ordinary variables: NAME or NAME=value.
+    """
+    asked = (
+        _call(hook, request, inline=inline)
+        if callable(hook)
+        else _run(hook, request, home, Listed.read(env).environment())
+    )
     try:
         async with asyncio.timeout(LIMIT_S):
-            found = await (_call(hook, request, inline=inline) if callable(hook) else _run(hook, request, home))
+            found = await asked
     except TimeoutError:
         raise NoAnswer("the hook took longer than 10 minutes") from None
     return read_answer(found)
@@ -68,7 +76,7 @@ async def _call(hook: Callable[[FixRequest], Any], request: FixRequest, *, inlin
         if inline or inspect.iscoroutinefunction(hook):
             found = hook(request)
         else:
-            found = await asyncio.to_thread(hook, request)
+            found = await room("corrections of workflows").call(hook, request)
         return await _awaited(found) if inspect.isawaitable(found) else found
     except NoAnswer:
         raise
@@ -80,29 +88,16 @@ async def _awaited(found: Awaitable[Any]) -> Any:
     return await found
 
 
-async def _run(argv: Sequence[str], request: FixRequest, home: Path | None) -> Any:
+async def _run(argv: Sequence[str], request: FixRequest, home: Path | None, env: Mapping[str, str]) -> Any:
+    given = json.dumps(asdict(request), ensure_ascii=False).encode() + b"\n"
     try:
-        process = await asyncio.create_subprocess_exec(
-            *argv,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            cwd=home,
-            start_new_session=True,
-        )
+        ended = await run_beside(argv, env=env, cwd=home, stdin=given, keep=MAX_BYTES)
     except OSError as error:
         raise NoAnswer(f"{argv[0]} cannot be started ({error.strerror})") from None
-    try:
-        said, complaint = await process.communicate(json.dumps(asdict(request), ensure_ascii=False).encode() + b"\n")
-    finally:
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-    if process.returncode:
-        last = complaint.decode("utf-8", "replace").strip().splitlines()[-1:]
-        raise NoAnswer(f"{argv[0]} ended with exit code {process.returncode}" + "".join(f": {line}" for line in last))
-    return _parsed(said)
+    if ended.exit_code:
+        last = ended.errors.decode("utf-8", "replace").strip().splitlines()[-1:]
+        raise NoAnswer(f"{argv[0]} ended with exit code {ended.exit_code}" + "".join(f": {line}" for line in last))
+    return _parsed(ended.output)
 
 
 def _parsed(said: bytes) -> Any:

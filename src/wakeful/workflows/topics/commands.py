@@ -18,7 +18,7 @@ from wakeful.cli.words import ago, count
 from wakeful.errors import NotFound
 from wakeful.triggers.moments import read_moment
 from wakeful.workflows import input_actions, views
-from wakeful.workflows.lookup import find_workflow
+from wakeful.workflows.lookup import find_listed, find_workflow
 from wakeful.workflows.topics.tables import Topics
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def events(
         raise WrongUse(f"--status is pending, reserved, consumed or skipped, not {status!r}.")
 
     def work(tx: Transaction) -> list[dict[str, Any]]:
-        find_workflow(tx, name)
+        find_listed(tx, name)
         return views.event_views(tx, tx.of(Topics).matching(name, topic, status, None, limit))
 
     found = found_or_not(chosen(ctx, db), looking(work), name)
@@ -148,7 +148,7 @@ def inputs(
         raise WrongUse(f"--status is pending, done or skipped, not {status!r}.")
 
     def work(tx: Transaction) -> list[dict[str, Any]]:
-        find_workflow(tx, name)
+        find_listed(tx, name)
         return [views.input_view(tx, row) for row in tx.of(Topics).inputs(name, status, None, limit)]
 
     found = found_or_not(chosen(ctx, db), looking(work), name)

@@ -16,7 +16,7 @@ from wakeful.api.paging import LIMIT, Cursor, Limit, cursor_of, read_id_cursor
 from wakeful.api.problems import answers
 from wakeful.api.wiring import Sched
 from wakeful.workflows import input_actions, views
-from wakeful.workflows.lookup import find_workflow
+from wakeful.workflows.lookup import find_listed
 from wakeful.workflows.route_models import AgainOut, EventOut, InputOut, MessageIn, ReasonIn, SkippedOut
 from wakeful.workflows.topics.tables import Topics
 
@@ -56,7 +56,7 @@ async def page_of(
     before = read_id_cursor(prefix, cursor)
 
     def work(tx: Transaction) -> tuple[list[Any], list[dict[str, Any]]]:
-        find_workflow(tx, name)
+        find_listed(tx, name)
         return read(tx, before, limit + 1)
 
     rows, shown = await scheduler.look(work)
@@ -93,7 +93,7 @@ async def list_events(
     operation_id="publish_event",
     status_code=201,
     response_model=EventOut,
-    responses={**answers(404), 200: {"description": "the message id is known", "model": EventOut}},
+    responses={**answers(404, 409), 200: {"description": "the message id is known", "model": EventOut}},
     summary="Publish an event by hand",
 )
 async def publish_event(scheduler: Sched, caller: Operator, name: Name, topic: Topic, given: MessageIn) -> Response:

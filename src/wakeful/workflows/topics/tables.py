@@ -25,6 +25,7 @@ class EventRow(NamedTuple):
     made_by: int | None = None
     settled_at: int | None = None  # also of one that is pending where no handler subscribes
     reason: str | None = None
+    revision: int = 0  # the number that was taken when its payload was last replaced
 
     @property
     def is_open(self) -> bool:
@@ -46,6 +47,17 @@ class InputRow(NamedTuple):
     reason: str | None = None
 
 
+class Filter(NamedTuple):
+    """Which events are wanted: those with one of these message ids, with one text of each list in the payload, and up
+    to a number.
+    """
+
+    message_ids: Sequence[str] | None = None
+    texts: Sequence[Sequence[str]] = ()
+    until: int | None = None
+
+
+ALL = Filter()
 _E, _I = ", ".join(EventRow._fields), ", ".join(InputRow._fields)
 _MESSAGE = ("workflow", "topic", "message_id", "event_id")
 #: Whether a handler of the deployed version subscribes to an event's topic.
@@ -88,10 +100,12 @@ class Topics:
         self._session.insert_soon("workflow_events", EventRow._fields, events)
         self._session.insert_soon("workflow_causes", ("event_id", "input_id"), causes)
 
-    def replace_payload(self, event_id: int, payload: str) -> bool:
-        """Give an event that is still pending another payload."""
-        sql = "UPDATE workflow_events SET payload = ? WHERE id = ? AND status = 'pending'"
-        return bool(self._session.execute(sql, (payload, event_id)))
+    def replace_payload(self, event_id: int, payload: str, number: int) -> bool:
+        """Give an event that is still pending another payload; False if it has that one, or is not pending."""
+        sql = (
+            "UPDATE workflow_events SET payload = ?, revision = ? WHERE id = ? AND status = 'pending' AND payload <> ?"
+        )
+        return bool(self._session.execute(sql, (payload, number, event_id, payload)))
 
     def await_again(self, workflow: str, topics: Sequence[str]) -> None:
         """A handler subscribes to these topics now: what was published to them before waits for it."""
@@ -113,29 +127,31 @@ class Topics:
 
     # -- consuming ----------------------------------------------------------------------------------------------------
 
-    def pending(self, workflow: str, topic: str, limit: int) -> list[tuple[EventRow, int | None]]:
+    def pending(
+        self, workflow: str, topic: str, limit: int, after: int = 0, where: Filter = ALL
+    ) -> list[tuple[EventRow, int | None]]:
         """The oldest events that are not reserved, each with the first of the inputs that caused it."""
         columns = ", ".join(f"e.{name}" for name in EventRow._fields)
+        wanted, params = "", list[object]([workflow, topic, after])
+        if where.until is not None:
+            wanted += " AND e.seq <= ?"
+            params.append(where.until)
+        if where.message_ids is not None:
+            marks = ", ".join("?" * len(where.message_ids)) or "NULL"
+            named = (
+                f"SELECT event_id FROM workflow_messages WHERE workflow = ? AND topic = ? AND message_id IN ({marks})"
+            )
+            wanted += f" AND e.id IN ({named})"
+            params += [workflow, topic, *where.message_ids]
+        for texts in where.texts:
+            wanted += f" AND ({' OR '.join(['replace(e.payload, ?, ?) <> e.payload'] * len(texts)) or '1 = 0'})"
+            params += [part for text in texts for part in (text, "")]
         sql = (
             f"SELECT {columns}, (SELECT min(c.input_id) FROM workflow_causes c WHERE c.event_id = e.id) "
-            "FROM workflow_events e WHERE e.workflow = ? AND e.topic = ? AND e.status = 'pending' "
-            "ORDER BY e.seq LIMIT ?"
+            "FROM workflow_events e WHERE e.workflow = ? AND e.topic = ? AND e.status = 'pending' AND e.seq > ?"
+            f"{wanted} ORDER BY e.seq LIMIT ?"
         )
-        return [(EventRow._make(row[:-1]), row[-1]) for row in self._session.rows(sql, (workflow, topic, limit))]
-
-    def oldest(self, workflow: str, topics: Sequence[str], after: int = 0) -> tuple[int | None, int | None]:
-        """Since when the oldest pending event of these topics waits: of those numbered above `after`, and of all."""
-        one = (
-            "(SELECT at FROM workflow_events WHERE workflow = ? AND topic = ? AND status = 'pending' AND seq > ? "
-            "ORDER BY seq LIMIT 1)"
-        )
-        if not topics:
-            return None, None
-        asked = [(workflow, topic, number) for number in (after, 0) for topic in topics]
-        sql = f"SELECT {', '.join([one] * len(asked))}"
-        (found,) = self._session.rows(sql, [value for part in asked for value in part])
-        newer, every = found[: len(topics)], found[len(topics) :]
-        return _earliest(newer), _earliest(every)
+        return [(EventRow._make(row[:-1]), row[-1]) for row in self._session.rows(sql, (*params, limit))]
 
     def count_pending(self, workflow: str, topics: Sequence[str], most: int = 1_000) -> int:
         """How many events are pending in these topics, counted up to a bound."""
@@ -145,10 +161,16 @@ class Topics:
         )
         return sum(int(self._session.rows(sql, (workflow, topic, most))[0][0]) for topic in topics)
 
-    def places(self, event_ids: Sequence[int]) -> dict[int, tuple[str, str, str]]:
-        """(workflow, topic, status) of each of these events."""
-        rows = self._session.select_in(("id", "workflow", "topic", "status"), "workflow_events", "id", event_ids)
-        return {int(number): (str(workflow), str(topic), str(status)) for number, workflow, topic, status in rows}
+    def count_made_by(self, run_id: int) -> int:
+        """How many events a run published. Ids go up: they lie behind the run's."""
+        sql = "SELECT count(*) FROM workflow_events WHERE id > ? AND made_by = ?"
+        return int(self._session.rows(sql, (run_id, run_id))[0][0])
+
+    def places(self, event_ids: Sequence[int]) -> dict[int, tuple[str, str, str, int]]:
+        """(workflow, topic, status, revision) of each of these events."""
+        columns = ("id", "workflow", "topic", "status", "revision")
+        rows = self._session.select_in(columns, "workflow_events", "id", event_ids)
+        return {int(row[0]): (str(row[1]), str(row[2]), str(row[3]), int(row[4])) for row in rows}
 
     def reserve(self, event_ids: Sequence[int], run_id: int) -> None:
         """Reserve events for a run; the caller has seen in this transaction that they are pending."""
@@ -328,7 +350,3 @@ class Topics:
             "(SELECT 1 FROM workflow_causes c WHERE c.input_id = i.id) ORDER BY i.id LIMIT ?)",
             (before_id, limit),
         )
-
-
-def _earliest(found: Sequence[int | None]) -> int | None:
-    return min((at for at in found if at is not None), default=None)

@@ -1,0 +1,68 @@
+"""Runs that wait as rows: which of them are not wanted any more, and which stand for slots that passed. Pure."""
+
+from __future__ import annotations
+
+from wakeful.kernel.rules.limits import limit_words
+from wakeful.kernel.rules.options import OptionValues
+from wakeful.kernel.rules.passing import MERGED, MISSED, Passed, let_pass
+from wakeful.kernel.rules.policy import LATE_MS, catches_up, count_passed, too_late, trigger_of
+from wakeful.store.records import JobState, RunRow
+
+BY_HAND = ("manual", "approval")  # why a run was asked for by a person
+FROM_OUTSIDE = ("webhook", "chat")  # why it was asked for by others; it waits while its job is stopped
+BY_TIME = ("schedule", "catch_up")  # why a run was claimed for its slot; it waits as a row only if it was released
+RETRY = "retry"  # a further attempt after a failure, or at the time that the one before asked for
+
+
+def is_deferred(run: RunRow, before: RunRow | None) -> bool:
+    """Whether the run is a further attempt at a time that the one before asked for."""
+    return run.reason == RETRY and before is not None and before.outcome == "deferred"
+
+
+def overtaken(
+    options: OptionValues, state: JobState, run: RunRow, now: int, *, slot_due: bool, before: RunRow | None
+) -> str | None:
+    """Why a run that waits is not wanted any more, or None; `before` is the run that it continues."""
+    if run.reason in BY_HAND:
+        return None  # a person may always start it by hand
+    if not state.enabled or state.paused:
+        if run.reason in FROM_OUTSIDE:
+            return None  # what was accepted is not lost
+        return "the job was paused" if state.paused else "the job was disabled"
+    if run.reason == RETRY and run.slot is not None and slot_due and not is_deferred(run, before):
+        return "a new slot came first"
+    if run.reason in (RETRY, *BY_TIME) and too_late(options, state, run, now):
+        return "its time passed while nothing ran, and catch_up says to let it go"
+    return None
+
+
+def too_close(options: OptionValues, state: JobState, run: RunRow, now: int, min_interval: int | None) -> str | None:
+    """Why a run that follows another job's is too close to the start before it, or None."""
+    if run.reason != "after" or not options.bounded or state.last_run_at is None or state.last_run_at > now:
+        return None  # a start that lies ahead is one of the clock before it was set back
+    return limit_words(min_interval or 0) if state.last_run_at + (min_interval or 0) > now else None
+
+
+def covers_slots(run: RunRow, before: RunRow | None) -> bool:
+    """Whether a run that starts late stands for the slots that passed since its own.
+
+    One that has no slot, such as the recovery of a start by hand, is no run of the schedule.
+    """
+    return run.slot is not None and (run.reason in ("recovery", *BY_TIME) or is_deferred(run, before))
+
+
+def instead_of_catching_up(
+    text: str, options: OptionValues, state: JobState, now: int
+) -> tuple[JobState, tuple[Passed, ...]]:
+    """A slot that is run late, once more or because it was released, stands for those that passed since.
+
+    Where `catch_up` lets them go, no run stands for them.
+    """
+    trigger = trigger_of(text)
+    if trigger.type == "once" or now - (state.next_at or 0) <= LATE_MS:
+        return state, ()
+    before = (state.slot or 0) - 1
+    passed = count_passed(trigger, before, now)
+    latest = trigger.latest_slot(before, now) or state.last_slot
+    state, passes = let_pass(text, state, now, MERGED if catches_up(options, latest or 0, now) else MISSED)
+    return state._replace(slot=None, next_at=None, last_slot=latest, missed=state.missed + passed), passes

@@ -1,0 +1,98 @@
+"""The workflows of a scheduler. The rules are in their domain."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Literal, Protocol, cast
+
+from wakeful.domains import domains
+from wakeful.kernel.domain import load
+from wakeful.scheduler.core import Core
+
+View = dict[str, Any]
+Views = list[View]
+Ids = list[str]
+Verdict = Literal["happened", "did_not_happen", "skip"]
+EventStatus = Literal["pending", "reserved", "consumed", "skipped"]
+InputStatus = Literal["pending", "done", "skipped"]
+
+
+class Workflows(Protocol):
+    """What a program sees of workflows and does to them: the same as `wakeful workflow` and `/api/workflows`.
+
+    Every action is recorded with this scheduler's node as the one who acted. NotFound where there is no such workflow,
+    run, event or input; ScheduleTriggerError where the action is refused as things are.
+    """
+
+    async def get(self, workflow: str) -> View:
+        """A workflow: status, issue, schedule and handlers, as `/api/workflows/NAME` shows them."""
+
+    async def list(self) -> Views:
+        """All workflows, by name."""
+
+    async def runs(self, workflow: str, *, limit: int = 50) -> Views:
+        """The runs of all its handlers, newest first."""
+
+    async def events(
+        self, workflow: str, topic: str | None = None, *, status: EventStatus | None = None, limit: int = 50
+    ) -> Views:
+        """Its events, newest first."""
+
+    async def inputs(self, workflow: str, *, status: InputStatus | None = None, limit: int = 50) -> Views:
+        """Its inputs with what each caused, newest first."""
+
+    async def publish(self, workflow: str, topic: str, payload: Any = None, *, message_id: str | int) -> View:
+        """Publish an event; the event.
+
+        A message id that is known makes no second one: while the event is pending, it gets the new payload.
+        """
+
+    async def run(self, workflow: str) -> Ids:
+        """Run all producers now; their runs."""
+
+    async def pause(self, workflow: str, note: str | None = None) -> View:
+        """Pause a workflow: the run in progress ends, and what is due meanwhile waits."""
+
+    async def resume(self, workflow: str) -> View:
+        """Resume a workflow; what failed in its code is tried again."""
+
+    async def drain(self, workflow: str, note: str | None = None) -> View:
+        """Finish what has been published, start no more producers, then pause the workflow."""
+
+    async def remove(self, workflow: str, note: str | None = None) -> View:
+        """Take a workflow out of service; its state and events stay. Whoever starts with its code deploys it again."""
+
+    async def settle(
+        self, workflow: str, run: str, verdict: Verdict, *, result: Any = None, note: str | None = None
+    ) -> None:
+        """Say what became of an uncertain mutation; `result` is what the mutation returned, if it happened."""
+
+    async def approve(self, workflow: str, run: str, note: str | None = None) -> str | None:
+        """Approve a run that asks, or the correction of one that failed; the run that goes on, if it is known."""
+
+    async def reject(self, workflow: str, run: str, note: str | None = None) -> None:
+        """Reject a run that asks, which pauses its workflow; or reject a correction."""
+
+    async def skip(self, workflow: str, ref: str, reason: str) -> int:
+        """Skip an input or a pending event, by its id; how many events were skipped."""
+
+    async def rerun(self, workflow: str, ref: str, reason: str) -> Ids:
+        """Work on an input once more, as new events; these."""
+
+    async def replay(self, workflow: str, ref: str, reason: str) -> str:
+        """Publish a consumed or skipped event once more, as a new one; its id."""
+
+
+class WorkflowsApi(Core):
+    """Workflows, if the program has any."""
+
+    @cached_property
+    def workflows(self) -> Workflows:
+        """Workflows: get, list, runs, events, inputs, publish, run, pause, resume, drain, settle, approve, reject,
+        skip, rerun, replay.
+
+        >>> await scheduler.workflows.list()
+        []
+        """
+        found = [domain.parts["workflows"] for domain in domains() if "workflows" in domain.parts]
+        return cast("Workflows", load(found[0])(self))

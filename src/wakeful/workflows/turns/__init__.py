@@ -1,0 +1,1 @@
+"""Whose turn it is among the handlers of a workflow."""

@@ -1,0 +1,148 @@
+"""Agents without a server: `wakeful run AGENT.SCHEDULE` and `wakeful agent ask` run them in the command itself."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.agents.virtual_agents import VirtualAgents, agent
+from wakeful import Every, Scheduler
+from wakeful.testing import VirtualClock, run
+
+FILE = """\
+store: sqlite:///.wakeful/wakeful.db
+env_file: .env
+agents:
+  echo:
+    runner: {start: [sh, -c, "cat; echo; echo $WORD | tr a-z A-Z"], env: ["WORD=${WORD}"]}
+    heartbeat: {every: 1h, prompt: "Look around."}
+    schedules:
+      standup: {cron: "0 9 * * *", prompt: "Summarise."}
+      main: {cron: "0 9 * * *", prompt: "For the main session.", target: main}
+"""
+
+
+@pytest.fixture
+def file(here, wakeful):
+    (here / "wakeful.yaml").write_text(FILE)
+    (here / ".env").write_text("WORD=secret-word\n")
+    assert wakeful("apply").code == 0
+    return here / "wakeful.yaml"
+
+
+@pytest.mark.promise("D9")
+def test_a_schedule_of_an_agent_runs_without_a_server(wakeful, file):
+    answer = wakeful("run", "echo.standup", "--json")
+    assert answer.code == 0
+    found = answer.json
+    assert (found["outcome"], found["reason"], found["job"]) == ("success", "manual", "echo.standup")
+    assert found["output"]["reply"].startswith("Summarise.")
+    assert found["output"]["reply"].endswith("SECRET-WORD")
+    assert "ended as success" in wakeful("run", "echo.standup").err
+    planned = wakeful("run", "echo.standup", "--dry-run")
+    assert (planned.code, "can start  yes" in planned.out) == (0, True)
+
+
+def test_a_woken_agent_runs_without_a_server_and_what_only_wakes_it_says_what_to_do(wakeful, file):
+    assert wakeful("run", "echo.wake", "--json").json["output"]["reply"].startswith("Look around.")
+    for schedule in ("heartbeat", "main"):
+        answer = wakeful("run", f"echo.{schedule}")
+        assert answer.code == 0
+        assert "echo is woken when a server runs (wakeful serve), or now with wakeful run echo.wake" in answer.err
+    # A wake is due a quarter of a second after it was asked for: until then a start waits, and is started by the next.
+    tries = (wakeful("run", "echo.wake", "--json") for _ in range(50))
+    answer = next(one for one in tries if one.code == 0)
+    assert "For the main session." in answer.json["output"]["reply"]
+
+
+def test_a_failing_agent_is_reported_with_its_error(wakeful, here):
+    (here / "wakeful.yaml").write_text(
+        "store: sqlite:///.wakeful/wakeful.db\nagents:\n  bad:\n    runner: {start: [sh, -c, 'exit 3']}\n"
+        "    schedules: {s: {every: 1h}}\n"
+    )
+    wakeful("apply")
+    answer = wakeful("run", "bad.s")
+    assert answer.code == 1
+    assert "bad.s ended as error" in answer.err
+
+
+def test_what_no_command_can_run_names_its_server(wakeful, here, store):
+    async def leave():
+        async with Scheduler(f"sqlite:///{store}", clock=VirtualClock()) as scheduler:
+            await scheduler.add_job("mine", Every("1h"), kind="report")
+
+    run(leave(), VirtualClock())
+    answer = wakeful("run", "mine")
+    assert answer.code == 4
+    assert "'report'" in answer.err
+    assert "wakeful serve --app" in answer.err
+
+
+def test_a_start_that_waits_is_run_and_not_asked_for_twice(wakeful, file, store):
+    async def ask():
+        async with Scheduler(f"sqlite:///{store}", clock=VirtualClock()) as scheduler:
+            return await scheduler.run_job("echo.standup")
+
+    waits = run(ask(), VirtualClock())
+    assert wakeful("run", "echo.standup", "--json").json["id"] == waits
+    assert wakeful("run", "echo.standup", "--json").json["id"] != waits
+    assert [one["status"] for one in wakeful("runs", "echo.standup", "--json").json] == ["done", "done"]
+
+
+# -- ask --------------------------------------------------------------------------------------------------------------
+
+
+def test_an_agent_is_asked_without_a_server_and_its_reply_is_printed(wakeful, file):
+    answer = wakeful("agent", "ask", "echo", "What is new?")
+    assert answer.code == 0
+    assert answer.out.splitlines()[0] == "What is new?"
+    found = wakeful("agent", "ask", "echo", "And now?", "--json").json
+    assert (found["outcome"], found["job"]) == ("success", "echo.asked")
+    assert found["output"]["reply"].startswith("And now?")
+    assert [one["job"] for one in wakeful("runs", "echo.asked", "--json").json] == ["echo.asked"] * 2
+
+
+def test_asking_says_what_is_wrong(wakeful, file):
+    nobody = wakeful("agent", "ask", "nobody", "Hello?")
+    assert (nobody.code, "There is no agent 'nobody'" in nobody.err) == (3, True)
+    empty = wakeful("agent", "ask", "echo", "  ")
+    assert (empty.code, "A prompt cannot be empty" in empty.err) == (2, True)
+    wakeful("run", "echo.standup")
+    assert [job["name"] for job in wakeful("list", "--json").json if "asked" in job["name"]] == []
+
+
+@pytest.mark.promise("A6")
+def test_a_question_is_answered_whatever_the_reply_is_and_follows_the_agent():
+    """Its own session, the runner as it is now, and no ack token: a person asked."""
+    clock, agents = VirtualClock(), VirtualAgents()
+
+    async def main():
+        async with Scheduler("sqlite://", clock=clock, timezone="UTC") as scheduler:
+            await scheduler.agents.apply({"a": agent()})
+            await scheduler.start()
+            agents.act = lambda _: "HEARTBEAT_OK"
+            first = await scheduler.agents.ask("a", "All well?")
+            ended = await scheduler.wait_for_run(first["run"])
+            assert (ended.output["outcome"], ended.output["reply"]) == ("sent", "HEARTBEAT_OK")
+            again = await scheduler.wait_for_run(await scheduler.retry_run(first["run"]))
+            assert (again.output["reply"], agents.prompts) == ("HEARTBEAT_OK", ["All well?"] * 2)
+            await scheduler.agents.apply({"a": agent(max_concurrent=3, runner={**agent()["runner"], "timeout": "5m"})})
+            second = await scheduler.agents.ask("a", "And now?", deliver="none")
+            ended = await scheduler.wait_for_run(second["run"])
+            assert ended.output["outcome"] == "silent"
+            job = await scheduler.get_job("a.asked")
+            assert job.options["timeout"] == "6m"
+            shown = json.dumps((await scheduler.agents.get("a"))["schedules"])
+            assert '"asked"' in shown
+            await scheduler.stop()
+
+    run(main(), clock)
+
+
+def test_a_schedule_that_the_file_calls_asked_is_left_alone(wakeful, file):
+    file.write_text(FILE + '      asked: {cron: "0 9 * * *", prompt: "Mine."}\n')
+    wakeful("apply")
+    answer = wakeful("agent", "ask", "echo", "Hello?")
+    assert answer.code == 4
+    assert "echo.asked is a schedule of its own, under which questions would run: give that schedule" in answer.err

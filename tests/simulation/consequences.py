@@ -1,0 +1,84 @@
+"""What the engine makes of runs: why it ends them, for which slots they stand, whether their failures count."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+
+from tests.simulation.invariants import Broken, Connection, Row
+
+FAILED = ("error", "timeout")
+
+OF_DOMAINS = ("agent", "session", "workflow", "delivery")
+
+
+class Consequences:
+    """What was seen of a world's runs at the last look."""
+
+    def __init__(self, *, merges: bool = False) -> None:
+        self._merges = merges
+        self._ended: set[int] = set()  # runs that the engine was seen to end for a slot
+        self._merged: dict[int, int] = {}  # slots of a job that were merged into others
+        self._started: dict[int, int] = {}  # runs of a job that were started for a slot
+        self._forgiven: set[int] = set()  # jobs whose errors a person, or an edit, may have forgotten
+
+    def check(self, connection: Connection, by_hand: Collection[int], started: dict[int, int], *, edited: bool) -> None:
+        """After every step. `by_hand`: runs that people cancelled; `started`: of each job, how many were started for a
+        slot; `edited`: a person did something to a job in this step.
+        """
+        states = {
+            row["job_id"]: row
+            for row in connection.execute(
+                "SELECT s.*, j.name, j.kind, j.options, j.removed_at FROM job_state s JOIN jobs j ON j.id = s.job_id"
+            )
+        }
+        self._check_ended(connection, states, by_hand)
+        if self._merges:
+            self._check_merged(connection, states, started)
+        self._check_errors(connection, states, edited=edited)
+
+    def _check_ended(self, connection: Connection, states: dict[int, Row], by_hand: Collection[int]) -> None:
+        """A run is ended for a slot only where the job, as it is then, says so."""
+        for run in connection.execute("SELECT id, job_id FROM runs WHERE cancel = 1 ORDER BY id").fetchall():
+            if run["id"] in by_hand or run["id"] in self._ended:
+                continue
+            self._ended.add(run["id"])
+            job = states[run["job_id"]]
+            # One that errors disabled, or that came to its end, may have done so after this, in the same step.
+            stopped = job["removed_at"] is not None or job["paused"]
+            if stopped or json.loads(job["options"]).get("overlap") != "cancel_other":
+                raise Broken(f"C7: run {run['id']} of {job['name']} was ended for a slot that does not replace it")
+
+    def _check_merged(self, connection: Connection, states: dict[int, Row], started: dict[int, int]) -> None:
+        """A slot is merged only into a run of the schedule: one that was started since, or is about to be."""
+        merged: dict[int, int] = {
+            row["job_id"]: row["slots"]
+            for row in connection.execute(
+                "SELECT job_id, sum(slots) AS slots FROM stretches WHERE fate = 'merged' GROUP BY job_id"
+            )
+        }
+        pending = {
+            row["job_id"]
+            for row in connection.execute("SELECT job_id FROM runs WHERE finished_at IS NULL AND slot IS NOT NULL")
+        }
+        for job_id, slots in sorted(merged.items()):
+            more = slots > self._merged.get(job_id, 0) and job_id in states
+            is_covered = started.get(job_id, 0) > self._started.get(job_id, 0) or job_id in pending
+            if more and not is_covered and states[job_id]["slot"] is None:
+                raise Broken(
+                    f"H4: slots of {states[job_id]['name']} were merged into a run that is not of the schedule"
+                )
+        self._merged, self._started = merged, dict(started)
+
+    def _check_errors(self, connection: Connection, states: dict[int, Row], *, edited: bool) -> None:
+        """A failure counts as soon as nothing is left to try again."""
+        sql = "SELECT job_id FROM runs WHERE finished_at IS NULL AND (status = 'queued' OR retry_of IS NOT NULL)"
+        trying = {row["job_id"] for row in connection.execute(sql)}
+        uncounted = {
+            job_id for job_id, state in states.items() if state["last_outcome"] in FAILED and not state["errors"]
+        }
+        self._forgiven = (self._forgiven | uncounted if edited else self._forgiven) & uncounted
+        for job_id in sorted(uncounted - self._forgiven - trying):
+            # Agents, workflows and messages are tried again by rules of their own.
+            if states[job_id]["removed_at"] is None and states[job_id]["kind"] not in OF_DOMAINS:
+                raise Broken(f"H7: {states[job_id]['name']} has failed, is not tried again, and counts no error")

@@ -1,0 +1,1 @@
+"""Presets against the programs themselves: `make test-tools`."""

@@ -1,0 +1,377 @@
+"""What authors forget: an `await`, returning the state, an object for it. The run fails, and says what to write."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import re
+
+import pytest
+
+from wakeful import Interval, InvalidJob, LogicError, Prepared, Scheduler, TransientError, Workflow
+from wakeful.testing import VirtualClock, WorkflowTest, run
+
+
+def producing(act):
+    """A workflow whose producer `poll` is that function."""
+    workflow = Workflow("flow")
+    workflow.producer(Interval("1h"), name="poll", publishes=["mail"])(act)
+    return workflow
+
+
+def consuming(**phases):
+    """A workflow whose consumer `sort` has these functions; prepare takes everything if none is given."""
+    workflow = Workflow("flow")
+    sort = workflow.consumer("sort", subscribes=["mail"], publishes=["sorted"])
+
+    async def prepare(ctx, state):
+        return Prepared({"mail": [one.id for one in await ctx.peek("mail")]})
+
+    for phase, function in {"prepare": prepare, **phases}.items():
+        getattr(sort, phase)(function)
+    return workflow
+
+
+def outcome(workflow):
+    """(status, error) of the last run."""
+    with WorkflowTest(workflow) as test:
+        if "sort" in workflow.handlers:
+            test.publish("mail", message_id="1")
+        test.advance("1s")
+        assert test.events("sorted" if "sort" in workflow.handlers else "mail") == []
+        return test.runs()[-1]["workflow_status"], without_line(test.runs()[-1]["error"])
+
+
+def without_line(message):
+    """The message; the line that made the call is checked by one test."""
+    return re.sub(r" \(test_forgotten\.py, line \d+\)", "", message)
+
+
+@pytest.mark.promise("K15")
+def test_a_publish_that_is_not_awaited_fails_the_run():
+    async def poll(ctx, state):
+        ctx.publish("mail", message_id="1")
+
+    async def next_(ctx, prepared, result):
+        ctx.publish("sorted", message_id="1")
+
+    assert outcome(producing(poll)) == (
+        "failed:logic",
+        "poll called ctx.publish without await: write `await ctx.publish(...)`.",
+    )
+    assert outcome(consuming(next=next_)) == (
+        "failed:logic",
+        "next of sort called ctx.publish without await: write `await ctx.publish(...)`.",
+    )
+
+
+def test_the_line_without_await_is_named():
+    async def poll(ctx, state):
+        ctx.publish("mail", message_id="1")
+
+    line = poll.__code__.co_firstlineno + 1
+    with WorkflowTest(producing(poll)) as test:
+        assert f"ctx.publish (test_forgotten.py, line {line}) without await" in test.workflow()["issue"]["message"]
+
+
+@pytest.mark.promise("K15")
+@pytest.mark.parametrize(
+    "use", [list, len, lambda found: found[0], lambda found: found.copy(), lambda _: None, lambda found: not found]
+)
+def test_a_peek_that_is_not_awaited_fails_the_run_with_what_to_write_whatever_is_done_with_it(use):
+    async def prepare(ctx, state):
+        use(ctx.peek("mail"))
+        return Prepared()
+
+    assert outcome(consuming(prepare=prepare)) == (
+        "failed:logic",
+        "prepare of sort called ctx.peek without await: write `await ctx.peek(...)`.",
+    )
+
+
+def test_an_error_of_another_kind_is_not_hidden_by_a_forgotten_await():
+    async def poll(ctx, state):
+        ctx.publish("mail", message_id="1")
+        raise TransientError("the mail server is busy")
+
+    assert outcome(producing(poll)) == ("paused:transient", "the mail server is busy")
+
+
+def test_calls_may_be_awaited_together_or_as_tasks():
+    async def poll(ctx, state):
+        first = asyncio.create_task(ctx.publish("mail", message_id="1"))
+        await asyncio.gather(*(ctx.publish("mail", message_id=str(number)) for number in range(2, 300)))
+        await first
+
+    with WorkflowTest(producing(poll)) as test:
+        assert len(test.events("mail")) == 299
+
+
+@pytest.mark.promise("K15")
+def test_a_call_that_is_still_going_on_when_its_function_returns_fails_the_run():
+    tasks = []
+
+    async def poll(ctx, state):
+        tasks.append(asyncio.create_task(ctx.call(asyncio.sleep, 60)))
+        await asyncio.sleep(1)
+
+    workflow = producing(poll)
+    with WorkflowTest(workflow) as test:
+        test.advance("5m")
+        assert (test.runs()[-1]["workflow_status"], without_line(test.runs()[-1]["error"])) == (
+            "failed:logic",
+            "poll returned before ctx.call had ended: await the task that runs it.",
+        )
+
+
+@pytest.mark.promise("K15")
+def test_a_publish_after_the_function_returned_is_refused_and_logged(caplog):
+    tasks = []
+
+    async def later(ctx):
+        await asyncio.sleep(10)
+        with contextlib.suppress(Exception):
+            await ctx.publish("mail", message_id="1")
+
+    async def poll(ctx, state):
+        tasks.append(asyncio.create_task(later(ctx)))
+
+    with WorkflowTest(producing(poll)) as test, caplog.at_level(logging.ERROR):
+        test.advance("1m")
+        assert test.events("mail") == []
+    assert "ctx.publish was called after poll had returned, and did nothing: await every task that uses ctx." in (
+        caplog.messages
+    )
+
+
+@pytest.mark.promise("K9")
+def test_state_that_was_changed_in_place_and_not_returned_fails_the_run():
+    async def poll(ctx, state):
+        state["cursor"] = 1
+
+    async def deep(ctx, state):
+        ctx.state.setdefault("seen", []).append(1)
+
+    async def prepare(ctx, state):
+        state["cursor"] = 1
+        return Prepared()
+
+    async def next_(ctx, prepared, result, state):
+        state["cursor"] = 1
+
+    said = "changed its state and did not return it: write `return state`."
+    assert outcome(producing(poll)) == ("failed:logic", f"poll {said}")
+    assert outcome(producing(deep)) == ("failed:logic", f"poll {said}")
+    assert outcome(consuming(next=next_)) == ("failed:logic", f"next of sort {said}")
+    assert outcome(consuming(prepare=prepare)) == (
+        "failed:logic",
+        "prepare of sort changed the state, and that is not stored: return the new state from next.",
+    )
+
+
+@pytest.mark.promise("K9")
+def test_state_that_was_changed_in_place_and_returned_is_stored():
+    async def poll(ctx, state):
+        state["cursor"] = state.get("cursor", 0) + 1
+        return state
+
+    with WorkflowTest(producing(poll)) as test:
+        test.advance("2h")
+        assert test.state("poll") == {"cursor": 3}
+
+
+@pytest.mark.promise("K9")
+@pytest.mark.parametrize("given", [[1], "done", 5, True, 0, ""])
+def test_state_that_is_no_object_fails_the_run(given):
+    async def poll(ctx, state):
+        return given
+
+    async def next_(ctx, prepared, result):
+        return given
+
+    said = f"returns its state, an object such as {{'cursor': 17}}, or None to keep it, not {given!r}."
+    assert outcome(producing(poll)) == ("failed:logic", f"poll {said}")
+    assert outcome(consuming(next=next_)) == ("failed:logic", f"next of sort {said}")
+
+
+@pytest.mark.promise("K15")
+def test_a_coroutine_that_is_returned_instead_of_its_value_fails_the_run():
+    async def fetch():
+        return {"cursor": 1}
+
+    async def poll(ctx, state):
+        return fetch()
+
+    assert outcome(producing(poll)) == ("failed:logic", "poll returned a coroutine: write `return await ...`.")
+
+
+@pytest.mark.promise("K15")
+def test_a_call_of_a_coroutine_or_a_value_says_what_to_write():
+    async def post(number):
+        return number
+
+    async def started(ctx, state):
+        await ctx.call(post(5))
+
+    async def called(ctx, state):
+        await ctx.call(max(1, 2))
+
+    said = "ctx.call is given a function and its arguments, as in `await ctx.call(post, bill)`, not"
+    status, error = outcome(producing(started))
+    assert status == "failed:logic"
+    assert error.startswith(f"{said} the coroutine of post(...)")
+    assert outcome(producing(called)) == ("failed:logic", f"{said} 2.")
+
+
+@pytest.mark.parametrize("phase", ["prepare", "mutate", "reconcile", "next"])
+def test_a_decorator_with_parentheses_says_what_to_write(phase):
+    consumer = Workflow("flow").consumer("sort", subscribes=["mail"])
+    with pytest.raises(InvalidJob, match=rf"Write @sort\.{phase} without parentheses\."):
+        getattr(consumer, phase)()
+    with pytest.raises(InvalidJob, match=rf"@sort\.{phase} is put before a function, not 'mail'\."):
+        getattr(consumer, phase)("mail")
+
+
+def test_a_consumer_is_no_decorator_and_a_producer_has_its_trigger():
+    workflow = Workflow("flow")
+    with pytest.raises(InvalidJob, match=r"sort is a consumer: put @sort\.prepare before the function"):
+
+        @workflow.consumer("sort", subscribes=["mail"])
+        async def sort(ctx, state): ...
+
+    with pytest.raises(InvalidJob, match="A producer has a trigger with times"):
+
+        @workflow.producer
+        async def poll(ctx, state): ...
+
+
+@pytest.mark.promise("K9")
+def test_next_is_given_the_state_it_is_about_to_replace():
+    async def asked(ctx, prepared, result, state):
+        assert state == ctx.state
+        return {"rounds": state.get("rounds", 0) + 1}
+
+    async def by_name(ctx, prepared, result, *, state):
+        return {"rounds": state.get("rounds", 0) + 1}
+
+    async def from_ctx(ctx, prepared, result):
+        return {"rounds": ctx.state.get("rounds", 0) + 1}
+
+    async def own_default(ctx, prepared, result, step=1):
+        return {"rounds": ctx.state.get("rounds", 0) + step}
+
+    for next_ in (asked, by_name, from_ctx, own_default):
+        with WorkflowTest(consuming(next=next_)) as test:
+            test.publish("mail")
+            test.fail_in("next", TransientError("busy"))
+            test.publish("mail")
+            test.advance("1h")
+            assert test.state("sort")["rounds"] == 3, "when it was deployed, and for each mail"
+
+
+def test_next_with_an_argument_that_nobody_gives_is_refused():
+    async def next_(ctx, prepared, result, more): ...
+
+    with pytest.raises(InvalidJob, match=r"sort\.next has the wrong arguments: it is called with \(ctx, prepared"):
+        WorkflowTest(consuming(next=next_))
+
+
+@pytest.mark.promise("K9")
+@pytest.mark.parametrize("state", [{5: "a"}, {"counts": [{True: 1}]}, {"a": {None: 1}}])
+def test_state_whose_keys_would_come_back_as_others_fails_the_run(state):
+    async def poll(ctx, _):
+        return state
+
+    status, error = outcome(producing(poll))
+    assert status == "failed:logic"
+    assert re.fullmatch(r"poll returns a state with the key (5|True|None), which would come back as a text: .*", error)
+
+
+def test_a_mistake_that_wakeful_names_has_no_trace_through_wakeful(caplog):
+    async def poll(ctx, state):
+        return 5
+
+    with WorkflowTest(producing(poll)) as test:
+        shown = test._runner.run(test._scheduler.get_run(test.runs()[0]["id"]))
+    assert shown.trace is None
+    assert not [one for one in caplog.messages if "Traceback" in one]
+
+
+def test_a_logic_error_that_the_author_raised_has_its_trace():
+    async def poll(ctx, state):
+        raise LogicError("no subject")
+
+    with WorkflowTest(producing(poll)) as test:
+        shown = test._runner.run(test._scheduler.get_run(test.runs()[0]["id"]))
+    assert "test_forgotten.py" in shown.trace
+    assert "running.py" not in shown.trace
+
+
+@pytest.mark.promise("K6")
+def test_a_payload_is_given_by_name_or_after_the_topic_as_where_people_publish():
+    async def poll(ctx, state):
+        await ctx.publish("mail", {"subject": "Hello"}, message_id="1")
+        await ctx.publish("mail", message_id="2", payload={"subject": "Bye"})
+
+    with WorkflowTest(producing(poll)) as test:
+        assert [event["payload"]["subject"] for event in test.events("mail")] == ["Hello", "Bye"]
+
+
+def test_a_second_workflow_of_the_same_name_is_warned_of_and_a_new_version_is_not(caplog):
+    async def poll(ctx, state): ...
+
+    async def main():
+        async with Scheduler("sqlite://", clock=clock) as scheduler:
+            first = producing(poll)
+            scheduler.add_workflow(first)
+            scheduler.add_workflow(first)
+            assert caplog.messages == []
+            scheduler.add_workflow(producing(poll))
+            assert caplog.messages == ["two workflows are called flow, and only the last one is run: rename one"]
+            await scheduler.start()
+            await scheduler.add_workflow(producing(poll))
+            assert len(caplog.messages) == 1
+
+    clock = VirtualClock()
+    run(main(), clock)
+
+
+@pytest.mark.promise("K9")
+def test_data_that_mutate_changed_in_place_is_noted_on_the_run(caplog):
+    seen = []
+
+    async def prepare(ctx, state):
+        return Prepared({"mail": [one.id for one in await ctx.peek("mail")]}, {"rows": []})
+
+    async def mutate(ctx, prepared):
+        prepared.data["rows"].append(1)
+        return prepared.data
+
+    async def next_(ctx, prepared, result):
+        seen.append((prepared.data, result.value))
+
+    with WorkflowTest(consuming(prepare=prepare, mutate=mutate, next=next_)) as test:
+        test.publish("mail")
+        said = "mutate changed prepared.data, and next does not see that: return it, and use result.value"
+        assert test.runs()[-1]["notes"] == [said]
+        assert caplog.messages == [f"flow.sort: {said}"]
+    assert seen[-1] == ({"rows": []}, {"rows": [1]})
+
+
+@pytest.mark.promise("K15")
+def test_a_call_that_does_not_belong_to_its_function_says_what_does():
+    async def poll(ctx, state):
+        await ctx.peek("mail")
+
+    async def next_(ctx, prepared, result):
+        await ctx.peek("mail")
+
+    assert outcome(producing(poll)) == (
+        "failed:logic",
+        "ctx.peek is not allowed in a producer, which may use ctx.call and ctx.publish and ctx.register_input.",
+    )
+    assert outcome(consuming(next=next_)) == (
+        "failed:logic",
+        "ctx.peek is not allowed in next, which may use ctx.publish.",
+    )

@@ -1,0 +1,126 @@
+"""What is said about a workflow holds at that moment: what runs, what is tried again, and what an error was."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from tests.workflows.mailroom import UNKNOWN, fails, publish, virtual
+from wakeful import Every, ScheduleTriggerError, TransientError
+from wakeful.kernel.actions import pausing
+from wakeful.workflows import views
+
+
+async def said(scheduler, ref="mailroom.append"):
+    return str(await scheduler.explain(ref))
+
+
+async def shown(scheduler):
+    return await scheduler.look(lambda tx: views.workflow_view(tx, "mailroom"))
+
+
+async def begin(room, scheduler, **acts):
+    await scheduler.start()
+    await room.sleep("1m")
+    room.act.update(acts)
+    await publish(scheduler, "a")
+    await room.sleep("1s")
+
+
+async def open_alerts(scheduler):
+    return [alert for alert in await scheduler.list_alerts() if alert.closed_at is None]
+
+
+@pytest.mark.promise("X3", "K16")
+@virtual
+async def test_a_wake_time_that_lies_ahead_has_not_come(room):
+    async with room.open() as scheduler:
+        room.wake_at = (room.now + timedelta(hours=3)).isoformat()
+        await begin(room, scheduler)
+        about = await said(scheduler)
+        assert "it asked to be woken then." in about
+        assert "came" not in about.partition("waits to start at")[2].splitlines()[0]
+        room.wake_at = None
+        await room.sleep("3h")
+        assert "because it asked to be woken then, and ended as success." in await said(scheduler)
+
+
+@pytest.mark.promise("X3", "K16")
+@virtual
+async def test_a_handler_that_runs_is_not_said_to_be_stuck(room):
+    async with room.open() as scheduler:
+        room.verdict = UNKNOWN
+        await begin(room, scheduler, mutate=fails(ValueError("lost")), reconcile=lambda _: room.sleep("10s"))
+        about = await said(scheduler)
+        assert "It is running now" in about
+        assert "cannot go on" not in about
+        others = await said(scheduler, "mailroom.poll")
+        assert "its workflow is finding out whether the last change happened." in others
+        assert "cannot go on" not in others
+
+
+@pytest.mark.promise("K12", "K16")
+@virtual
+async def test_an_error_whose_message_is_only_a_value_is_shown_with_its_type(room):
+    async with room.open() as scheduler:
+        await begin(room, scheduler, prepare=fails(KeyError("subject")))
+        issue = (await shown(scheduler))["issue"]
+        assert issue["message"].startswith("The code of append failed: KeyError: 'subject'. ")
+        [alert] = await open_alerts(scheduler)
+        assert alert.message == "mailroom needs attention: KeyError: 'subject'"
+        [run, *_] = await scheduler.get_run_log("mailroom.append", 1)
+        assert (run.error_type, run.error) == ("KeyError", "KeyError: 'subject'")
+        assert "ended as error after 0 ms: KeyError: 'subject'." in await said(scheduler, run.id)
+
+
+@pytest.mark.promise("K11", "K16")
+@virtual
+async def test_a_handler_that_waits_to_be_settled_says_so_when_it_is_to_be_run(room):
+    room.reconciles = False
+    async with room.open() as scheduler:
+        await begin(room, scheduler, mutate=fails(ValueError("lost")))
+        run = (await shown(scheduler))["issue"]["run"]
+        settle = f"wakeful workflow settle mailroom {run} happened"
+        with pytest.raises(ScheduleTriggerError, match=f"whether its last change happened is not known: {settle}"):
+            await scheduler.run_job("mailroom.append")
+
+
+@pytest.mark.promise("K13", "K16")
+@pytest.mark.parametrize("stop", ["pause_job", "disable_job"])
+@virtual
+async def test_a_backoff_whose_job_is_switched_off_is_an_alert_and_not_said_to_go_on_soon(room, stop):
+    async with room.open() as scheduler:
+        await begin(room, scheduler, prepare=fails(TransientError("busy"), 2))
+        assert (await shown(scheduler))["issue"]["message"] == "Trying again soon: busy."
+        await scheduler.transact(lambda tx, context: getattr(pausing, stop)(tx, context, "mailroom.append"))
+        found = await shown(scheduler)
+        how = "paused" if stop == "pause_job" else "disabled"
+        words = f"busy. It is not tried again: mailroom.append is {how}. Resume it (wakeful resume mailroom.append)."
+        assert (found["status"], found["issue"]["message"]) == ("needs_attention", words)
+        assert found["issue"]["actions"] == [], "resuming the workflow would not help"
+        assert f"its workflow cannot go on: busy. It is not tried again: mailroom.append is {how}" in await said(
+            scheduler, "mailroom.poll"
+        )
+        await room.sleep("3m")
+        [alert] = await open_alerts(scheduler)
+        assert (alert.key, alert.times) == ("workflow:mailroom", 1)
+        assert alert.message == f"mailroom needs attention: {words}"
+        await scheduler.resume_job("mailroom.append")
+        await room.sleep("1m")
+        assert room.ledger == ["a"]
+        assert ((await shown(scheduler))["issue"], await open_alerts(scheduler)) == (None, [])
+
+
+@pytest.mark.promise("X20")
+@virtual
+async def test_so_is_the_error_of_any_job(room):
+    async def act(run):
+        raise KeyError("subject")
+
+    room.scene.act = act
+    async with room.scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1h"))
+        await scheduler.start()
+        await room.sleep("61m")
+        assert (await scheduler.get_job("a")).last_error == "KeyError: 'subject'"
