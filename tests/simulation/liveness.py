@@ -17,6 +17,8 @@ from wakeful.kernel.rules.policy import FLOOR_MS, trigger_of
 RHYTHMS = ("every", "cron", "interval")
 SLACK_MS = 130_000  # a loop sleeps a minute at most, and a sweep that finds what is left comes every minute
 MOST_SLOTS = 20_000
+#: What changes about a job when something becomes of a slot; a kind that refuses a start takes its slot, too.
+CHANGING = ("revision", "last_run_id", "counted_to", "missed", "backoff_until", "refused")
 
 
 class Watched(NamedTuple):
@@ -39,14 +41,15 @@ class Liveness:
         if life != self._life:
             self._watched, self._life = {}, life
         rows = connection.execute(
-            "SELECT s.*, j.name, j.trigger, j.removed_at FROM job_state s JOIN jobs j ON j.id = s.job_id "
-            "ORDER BY s.job_id"
+            "SELECT s.*, j.name, j.trigger, j.removed_at, "
+            "(SELECT sum(times) FROM skips k WHERE k.job_id = s.job_id) AS refused "
+            "FROM job_state s JOIN jobs j ON j.id = s.job_id ORDER BY s.job_id"
         ).fetchall()
         watched: dict[int, Watched] = {}
         for row in rows:
             if not may_start(row, now):
                 continue
-            known = (row["revision"], row["last_run_id"], row["counted_to"], row["missed"], row["backoff_until"])
+            known = tuple(row[name] for name in CHANGING)
             before = self._watched.get(row["job_id"])
             watched[row["job_id"]] = before if before is not None and before.known == known else Watched(known, now)
             self._check_one(row, watched[row["job_id"]].since, now)
